@@ -1,6 +1,6 @@
 // Bulk TCP over N disjoint point-to-point links in ns-3: 100 Mbit/s, 10 ms one way, 100-packet
 // drop-tail device queues, MSS 1448, SACK, timestamps, delayed acknowledgements (every second
-// segment), 60 simulated seconds. The peer of bench/scenarios/*.toml.
+// segment), 60 simulated seconds. The ns-3 counterpart of bench/scenarios/*.toml.
 //
 // usage: ns3-bulk PATHS SECONDS; prints one line of JSON.
 #include "ns3/applications-module.h"

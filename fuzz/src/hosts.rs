@@ -1,4 +1,4 @@
-//! Hosts whose peer, or whose network, does what it likes.
+//! Fuzzes hosts with a hostile peer or a hostile network.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -12,120 +12,120 @@ use anabranch_wire::{
 use arbitrary::Arbitrary;
 
 const PORT: u16 = 80;
-/// More segments than any one call may bring about.
+/// More segments than any single call may produce.
 const STORM: usize = 20_000;
 
-/// What happens next to two hosts. Segments under way are numbered from the oldest, modulo their
-/// number.
+/// An event for the two hosts. `segment` numbers the segments in flight, from the oldest, modulo
+/// their number.
 #[derive(Arbitrary, Clone, Debug)]
 pub enum Operation {
-    /// Segments arrive, the oldest first.
+    /// Segments arrive, oldest first.
     Deliver(u8),
-    /// One arrives before its turn.
+    /// A segment arrives out of order.
     Overtake(u8),
-    /// One is lost.
+    /// A segment is lost.
     Lose(u8),
-    /// One arrives, and will arrive again.
+    /// A segment is duplicated: it arrives now and again later.
     Repeat(u8),
-    /// The client is not who it should be: one of its segments arrives with other numbers.
+    /// A segment of the client arrives with modified header fields, as from an attacker.
     Shift {
-        /// Which.
+        /// Number of the segment.
         segment: u8,
         /// Added to the sequence number.
         seq: i16,
-        /// Added to the acknowledgement.
+        /// Added to the acknowledgement number.
         ack: i16,
-        /// The flags, as in the header.
+        /// The flags of the header.
         flags: u8,
         /// The window.
         window: u16,
     },
-    /// One of the client's segments arrives with these options.
+    /// A segment of the client arrives with these options.
     Options {
-        /// Which.
+        /// Number of the segment.
         segment: u8,
-        /// Bytes of the options.
+        /// Raw bytes of the options.
         bytes: [u8; 28],
-        /// How many of these.
+        /// How many of the bytes are used.
         len: u8,
     },
-    /// One of the client's segments arrives with so much payload.
+    /// A segment of the client arrives with a payload of this length.
     Resize {
-        /// Which.
+        /// Number of the segment.
         segment: u8,
-        /// Bytes.
+        /// Length in bytes.
         bytes: u16,
     },
-    /// Time passes: milliseconds, to the power of two.
+    /// Time passes: two to this power, in milliseconds.
     Wait(u8),
     /// An application writes.
     Write {
-        /// The server's?
+        /// Is it the server's application?
         server: bool,
         /// Bytes.
         bytes: u16,
     },
     /// An application closes its direction.
     Close {
-        /// The server's?
+        /// Is it the server's application?
         server: bool,
     },
     /// An application resets the connection.
     Abort {
-        /// The server's?
+        /// Is it the server's application?
         server: bool,
     },
     /// An interface of the client goes down or comes up.
     Interface {
-        /// The second one?
+        /// Is it the second interface?
         second: bool,
         /// Is it up?
         up: bool,
     },
-    /// What both hosts use of TCP's options, as the first of all operations; nothing later on.
+    /// TCP options that both hosts use. It has an effect only as the first operation.
     Use {
-        /// Selective acknowledgements?
+        /// Do the hosts use SACK?
         sack: bool,
-        /// Timestamps?
+        /// Do the hosts use timestamps?
         timestamps: bool,
     },
-    /// An acknowledgement arrives that says what a segment says, without options of Multipath TCP.
+    /// An acknowledgement arrives that has the numbers of a segment, but no Multipath TCP options.
     Bare {
-        /// Of which segment.
+        /// Number of the segment.
         segment: u8,
-        /// Bit 0: the segment arrives first. Bit 1: the FIN is said too. Bit 2: of half the window,
-        /// so that the segment is a window update.
+        /// Bit 0: the segment itself arrives first. Bit 1: the acknowledgement repeats the FIN. Bit
+        /// 2: it has half of the window, so the segment becomes a window update.
         form: u8,
     },
-    /// A segment arrives with a window that is no larger than this.
+    /// A segment arrives with a window of at most this size.
     Shrink {
-        /// Which.
+        /// Number of the segment.
         segment: u8,
-        /// The window, as in the header.
+        /// The window field of the header.
         window: u16,
     },
-    /// The next segments that a host sends have windows of zero.
+    /// The next segments of a host have zero windows.
     Shut {
-        /// The server's?
+        /// Is it the server?
         server: bool,
-        /// How many.
+        /// Number of segments.
         segments: u8,
     },
 }
 
-/// Two hosts and the segments between them.
+/// Two hosts and the segments in flight between them.
 struct Hosts {
     now: Instant,
-    /// Client, server.
+    /// Client and server.
     hosts: [Endpoint; 2],
     connections: [Option<ConnectionId>; 2],
-    /// Segments under way, with the host that they go to.
-    under_way: VecDeque<(usize, Segment)>,
+    /// Segments in flight, with the number of the destination host.
+    in_flight: VecDeque<(usize, Segment)>,
     written: [u64; 2],
     received: [u64; 2],
-    /// Has what goes to this host been tampered with? Then its data need not arrive as it was.
+    /// Was data to this host tampered with? Then the data that arrives may differ.
     tampered: [bool; 2],
-    /// Segments of this host that are still to have windows of zero.
+    /// How many of the next segments of each host get zero windows.
     shut: [u8; 2],
 }
 
@@ -142,7 +142,7 @@ impl Hosts {
             now: Instant::ZERO,
             hosts: [client, server],
             connections: [id.ok(), None],
-            under_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             written: [0; 2],
             received: [0; 2],
             tampered: [false; 2],
@@ -152,7 +152,7 @@ impl Hosts {
         hosts
     }
 
-    /// Take everything out of both hosts.
+    /// Take all output from both hosts.
     fn drain(&mut self) {
         for side in 0..2 {
             let mut sent = 0;
@@ -163,11 +163,13 @@ impl Hosts {
                     assert!(sent < STORM, "a storm of segments");
                     idle = false;
                     let mut bytes = Vec::new();
-                    segment.emit(&mut bytes).expect("what a host sends can be written");
+                    segment
+                        .emit(&mut bytes)
+                        .expect("a host sends only segments that can be serialised");
                     if let Some(left) = self.shut[side].checked_sub(1) {
                         (self.shut[side], segment.header.window) = (left, 0);
                     }
-                    self.under_way.push_back((1 - side, segment));
+                    self.in_flight.push_back((1 - side, segment));
                 }
                 while let Some((id, _)) = self.hosts[side].poll_event() {
                     idle = false;
@@ -179,15 +181,16 @@ impl Hosts {
                 }
             }
         }
-        // A network that holds as much as it is given would only cost the fuzzer its time.
-        while self.under_way.len() > 4_096 {
-            self.under_way.pop_front();
+        // The network drops segments beyond this number, because a larger backlog only slows down
+        // the fuzzer.
+        while self.in_flight.len() > 4_096 {
+            self.in_flight.pop_front();
         }
     }
 
     fn read(&mut self, side: usize, id: ConnectionId) {
         if self.connections[side] != Some(id) {
-            // A SYN that came again, after its connection had been reset, has opened another.
+            // A retransmitted SYN opened another connection after the first one was reset.
             while self.hosts[side].recv(id).is_some() {}
             return;
         }
@@ -207,23 +210,23 @@ impl Hosts {
     }
 
     fn take(&mut self, number: u8) -> Option<(usize, Segment)> {
-        let index = usize::from(number).checked_rem(self.under_way.len())?;
-        self.under_way.remove(index)
+        let index = usize::from(number).checked_rem(self.in_flight.len())?;
+        self.in_flight.remove(index)
     }
 
-    /// A segment of the client's that can be tampered with: the number-th, or the last.
+    /// A segment of the client to tamper with, selected by number modulo their count.
     fn take_from_client(&mut self, number: u8) -> Option<Segment> {
         let theirs: Vec<usize> =
-            (0..self.under_way.len()).filter(|index| self.under_way[*index].0 == 1).collect();
+            (0..self.in_flight.len()).filter(|index| self.in_flight[*index].0 == 1).collect();
         let index = theirs[usize::from(number).checked_rem(theirs.len())?];
         self.tampered[1] = true;
-        self.under_way.remove(index).map(|(_, segment)| segment)
+        self.in_flight.remove(index).map(|(_, segment)| segment)
     }
 
-    /// A bare companion of a segment arrives, as any host could send it.
+    /// An acknowledgement without Multipath TCP options arrives, as any host could send it.
     fn accompany(&mut self, number: u8, form: u8) {
-        let Some(index) = usize::from(number).checked_rem(self.under_way.len()) else { return };
-        let (to, original) = self.under_way[index].clone();
+        let Some(index) = usize::from(number).checked_rem(self.in_flight.len()) else { return };
+        let (to, original) = self.in_flight[index].clone();
         let flags = original.header.flags;
         if !flags.contains(Flags::ACK) || flags.intersects(Flags::SYN | Flags::RST) {
             return;
@@ -235,14 +238,15 @@ impl Hosts {
         if form & 4 != 0 {
             bare.header.window /= 2;
         }
-        // Keys, a MAC and an infinite mapping are said in time. RFC 8684 §§3.1, 3.2, 3.7.
+        // RFC 8684 §§3.1, 3.2, 3.7: keys, a MAC or an infinite mapping must not be omitted, so the
+        // segment itself arrives first.
         let mapping = original.options.dss.and_then(|dss| dss.mapping);
         let in_time = original.options.control.is_some() || mapping.is_some_and(|m| m.len == 0);
         let fin = flags.contains(Flags::FIN);
         if form & 1 != 0 || in_time {
             let counted = original.payload.len() as u32 + u32::from(fin);
             bare.header.seq = original.header.seq + counted;
-            self.under_way.remove(index);
+            self.in_flight.remove(index);
             self.arrive(to, original);
         } else if form & 2 != 0 && fin && original.payload.is_empty() {
             bare.header.flags = Flags::ACK | Flags::FIN;
@@ -264,14 +268,14 @@ impl Hosts {
             }
             self.drain();
         }
-        panic!("timers that never rest");
+        panic!("timers fire endlessly");
     }
 
     fn carry_out(&mut self, operation: &Operation) {
         match *operation {
             Operation::Deliver(count) => {
                 for _ in 0..=count {
-                    let Some((to, segment)) = self.under_way.pop_front() else { break };
+                    let Some((to, segment)) = self.in_flight.pop_front() else { break };
                     self.arrive(to, segment);
                 }
             }
@@ -283,7 +287,7 @@ impl Hosts {
             Operation::Lose(number) => drop(self.take(number)),
             Operation::Repeat(number) => {
                 if let Some((to, segment)) = self.take(number) {
-                    self.under_way.push_back((to, segment.clone()));
+                    self.in_flight.push_back((to, segment.clone()));
                     self.arrive(to, segment);
                 }
             }
@@ -352,7 +356,7 @@ impl Hosts {
     }
 }
 
-/// Small buffers, so that their limits are reached, on one of the platforms.
+/// A configuration with small buffers, so their limits are reached, on one of the platforms.
 fn config(dss_checksum: bool, platform: usize) -> ConnectionConfig {
     let platforms =
         [Platform::linux(Buffers::Payload), Platform::linux(Buffers::Socket), Platform::rfc()];
@@ -363,8 +367,8 @@ fn config(dss_checksum: bool, platform: usize) -> ConnectionConfig {
         .dss_checksum(dss_checksum)
 }
 
-/// Two hosts, of which the client's segments may be anybody's. What the server writes arrives at
-/// the client as it was written, and nothing panics or goes on for ever.
+/// Two hosts, of which the client's segments may come from an attacker. Nothing panics or runs
+/// forever. Data from the server arrives at the client unchanged.
 pub fn peers(operations: &[Operation]) {
     let mut config = config(operations.len() % 2 == 1, operations.len() / 2);
     if let Some(Operation::Use { sack, timestamps }) = operations.first() {
@@ -377,24 +381,24 @@ pub fn peers(operations: &[Operation]) {
     hosts.wait(200_000);
 }
 
-/// One host with a connection, to which arbitrary segments come: five bytes are a header relative
-/// to what the host expects, then come options and a length of payload. How many bytes there are
-/// chooses the hosts.
+/// One host with a connection that receives arbitrary segments. Each segment is described by six
+/// bytes (a header relative to what the host expects, a payload length and a pause), followed by
+/// options. The total length selects the configuration and the host.
 pub fn endpoint(bytes: &[u8]) {
     let len = bytes.len();
     let mut config = config(len % 2 == 1, len / 64);
-    // One time in eight each: without SACK, without timestamps, without both.
+    // One eighth each: without SACK, without timestamps, and without both.
     config.tcp.sack = !matches!(len / 2 % 8, 5 | 7);
     config.tcp.timestamps = !matches!(len / 2 % 8, 6 | 7);
-    // One time in five the client is the host, one time in four its first data is still under way,
-    // with MP_CAPABLE.
+    // In one fifth of the cases, the host is the client. In one fourth, its first data with
+    // MP_CAPABLE is still in flight.
     let host = usize::from(len % 5 != 4);
     let mut hosts = Hosts::new(&config);
     if len / 16 % 4 == 3 {
         hosts.write(0, 3_000);
         hosts.carry_out(&Operation::Deliver(1));
         if host == 0 {
-            // The server's first segment after its SYN/ACK is the model.
+            // The server's first segment after its SYN/ACK is the template.
             hosts.carry_out(&Operation::Overtake(0));
         }
     } else {
@@ -405,7 +409,7 @@ pub fn endpoint(bytes: &[u8]) {
         hosts.write(0, 3_000);
     }
     hosts.drain();
-    let Some((_, model)) = hosts.under_way.iter().rev().find(|(to, _)| *to == host).cloned() else {
+    let Some((_, model)) = hosts.in_flight.iter().rev().find(|(to, _)| *to == host).cloned() else {
         return;
     };
     hosts.tampered[host] = true;

@@ -1,6 +1,6 @@
-//! What is fuzzed: each function takes whatever comes, and panics if something is wrong.
+//! Fuzz targets. Each function takes arbitrary input and panics if it finds a fault.
 //!
-//! `make fuzz` runs them under libFuzzer. `tests/corpus.rs` runs what that has found so far, as
+//! `make fuzz` runs the targets under libFuzzer. `tests/corpus.rs` replays the committed corpus as
 //! part of `make test`.
 
 mod hosts;
@@ -8,7 +8,7 @@ mod hosts;
 use anabranch_wire::{Packet, TcpOptions};
 pub use hosts::{Operation, endpoint, peers};
 
-/// TCP options, from any bytes: what can be read can be written and read again.
+/// Arbitrary bytes as TCP options. Options that parse can be emitted and parsed again.
 pub fn options(bytes: &[u8]) {
     let Ok(options) = TcpOptions::parse(bytes) else { return };
     let mut written = Vec::new();
@@ -18,14 +18,14 @@ pub fn options(bytes: &[u8]) {
     }
 }
 
-/// A whole IP packet, from any bytes.
+/// Arbitrary bytes as an IP packet.
 pub fn packet(bytes: &[u8]) {
     let Ok(packet) = Packet::parse(bytes) else { return };
     let mut written = Vec::new();
     if packet.emit(&mut written).is_ok() {
-        let again = Packet::parse(&written).expect("what was written can be read");
+        let again = Packet::parse(&written).expect("an emitted packet can be parsed");
         let mut twice = Vec::new();
-        again.emit(&mut twice).expect("and written again");
+        again.emit(&mut twice).expect("a parsed packet can be emitted");
         assert_eq!(written, twice);
     }
 }

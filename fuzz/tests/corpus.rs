@@ -1,10 +1,10 @@
-//! Everything that fuzzing has found worth keeping, once more.
+//! Replays the committed corpus of each fuzz target.
 
 use std::path::Path;
 
 use arbitrary::{Arbitrary, Unstructured};
 
-/// Hand each file of a corpus to `target`; how many there were.
+/// Pass each file of a corpus to `target`. Returns the number of files.
 fn replay(name: &str, target: impl Fn(&[u8])) -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     let mut files: Vec<_> = std::fs::read_dir(&folder)
@@ -30,12 +30,12 @@ fn packets() {
 }
 
 #[test]
-fn an_endpoint_and_anybody() {
+fn an_endpoint_with_arbitrary_segments() {
     replay("endpoint", anabranch_fuzz::endpoint);
 }
 
 #[test]
-fn two_peers_of_which_one_is_hostile() {
+fn two_peers_one_of_them_hostile() {
     replay("peers", |bytes| {
         let operations = Vec::arbitrary_take_rest(Unstructured::new(bytes));
         anabranch_fuzz::peers(&operations.unwrap_or_default());

@@ -1,20 +1,20 @@
-//! Who is next: one wake-up per node, in a heap that knows where each node stands.
+//! The next node to wake: a heap with one wake-up per node, indexed by node.
 
 use anabranch_wire::Instant;
 
-/// The earliest wake-up of each node. Ties go to the node with the lower number, so that the
-/// order of events never depends on the history of the heap.
+/// The earliest wake-up of each node. Of simultaneous wake-ups, the node with the lower number
+/// comes first. The order of events therefore never depends on the history of the heap.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     /// Node numbers, as a binary heap by (time, number).
     heap: Vec<u32>,
-    /// Where each node stands in the heap.
+    /// Position of each node in the heap.
     position: Vec<u32>,
     time: Vec<Instant>,
 }
 
 impl EventQueue {
-    /// `nodes` nodes, none of which wants to be woken.
+    /// A queue for `nodes` nodes without any wake-ups.
     pub(crate) fn new(nodes: usize) -> Self {
         let numbers = 0..nodes as u32;
         EventQueue {
@@ -24,13 +24,13 @@ impl EventQueue {
         }
     }
 
-    /// The next wake-up and its node; [`Instant::FAR_FUTURE`] if nobody waits.
+    /// The next wake-up and its node; [`Instant::FAR_FUTURE`] if there are no wake-ups.
     pub(crate) fn peek(&self) -> (Instant, usize) {
         let Some(node) = self.heap.first() else { return (Instant::FAR_FUTURE, 0) };
         (self.time[*node as usize], *node as usize)
     }
 
-    /// Wake `node` at `at` instead of whenever it wanted before.
+    /// Replace the wake-up of `node` by `at`.
     pub(crate) fn set(&mut self, node: usize, at: Option<Instant>) {
         let at = at.unwrap_or(Instant::FAR_FUTURE);
         let earlier = at < self.time[node];

@@ -1,12 +1,12 @@
-//! Emulated links with queues and impairments, and the middleboxes on a path, sans-I/O.
+//! An emulated network without I/O: links with queues and impairments, and middleboxes.
 //!
-//! Every element of a path is a [`Node`]. It takes packets and the time, and returns packets later,
-//! changed, reordered, or not at all. A [`Network`] connects links and middleboxes into paths
-//! between two hosts. None of them holds a clock or a socket, so the same network runs in virtual
+//! Every element of a path is a [`Node`]. It takes packets and the time. It returns packets later,
+//! changed or reordered, or it drops them. A [`Network`] connects links and middleboxes into paths
+//! between two hosts. No element holds a clock or a socket, so the same network runs in virtual
 //! time and in real time. Every random draw is a function of a seed and a packet number ([`rng`]),
-//! so runs repeat to the nanosecond.
+//! so runs are reproducible to the nanosecond.
 //!
-//! A link driven by hand:
+//! Driving a link by hand:
 //!
 //! ```
 //! use anabranch_net::{Link, LinkConfig, Node, units::Rate};

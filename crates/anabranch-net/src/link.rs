@@ -1,4 +1,4 @@
-//! A link in one direction: a queue, a transmitter, and the way to the other end.
+//! A link in one direction: a queue, a transmitter, and the propagation to the far end.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
 use crate::impairment::{GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss};
 use crate::node::Node;
-use crate::opportunities::{Opportunities, UnderWay};
+use crate::opportunities::{Opportunities, PartlySent};
 use crate::propagation::Propagation;
 use crate::queue::{Discipline, Packet, Queue};
 use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
@@ -15,82 +15,83 @@ use crate::slab::Slab;
 use crate::trace::Trace;
 use crate::units::{ByteCount, Probability, QueueLimit, Rate};
 
-/// What a link is like.
+/// Configuration of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
     /// When the transmitter sends.
     pub capacity: Capacity,
     /// One-way propagation delay, from the last bit sent to the packet's delivery.
     pub delay: Duration,
-    /// How much may wait for the transmitter.
+    /// Capacity of the queue in front of the transmitter.
     pub limit: QueueLimit,
-    /// Which packets the queue drops although there is room.
+    /// Which packets the queue drops even if there is room for them.
     pub discipline: Discipline,
-    /// The delay varies uniformly by ± this much, and is never below zero.
+    /// Amplitude of the jitter: the delay varies uniformly within ± this much, and is never below
+    /// zero.
     pub jitter: Duration,
-    /// What jitter does to the order of packets.
+    /// How jitter affects the order of packets.
     pub jitter_model: JitterModel,
-    /// Probability of losing a packet on arrival, before the queue, as netem does: a lost packet
-    /// takes no room and no link time.
+    /// Loss probability. Packets are lost on arrival, before the queue, as in netem. A lost packet
+    /// occupies neither the queue nor the transmitter.
     pub loss: Probability,
-    /// Loss in bursts, beside `loss`.
+    /// Burst loss, in addition to `loss`.
     pub burst_loss: Option<GilbertElliottConfig>,
-    /// Changes during the run.
+    /// Scheduled changes during the run.
     pub changes: Vec<ScheduledChange>,
 }
 
-/// When a link's transmitter sends.
+/// When a link's transmitter may send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Capacity {
     /// Always, at this rate.
     Rate(Rate),
-    /// At the opportunities of a trace, which begins with the epoch and repeats. A packet leaves
-    /// with the opportunity that sends its last byte; one that arrives at the time of an
-    /// opportunity has missed it.
+    /// At the delivery opportunities of a trace. The trace starts at the epoch and repeats. A
+    /// packet leaves with the opportunity that sends its last byte. A packet that arrives at the
+    /// time of an opportunity has missed it.
     Trace(Arc<Trace>),
 }
 
-/// What a link has done so far. At any time, packets in = delivered + dropped in the three ways
-/// + [inside](Link::packets_inside).
+/// Counters of a link. At any time, packets in = delivered + dropped in the three ways +
+/// [inside](Link::packets_inside).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Packets offered, dropped ones included.
+    /// Packets offered to the link, including packets that it dropped.
     pub packets_in: u64,
     /// Bytes of the packets offered.
     pub bytes_in: u64,
-    /// Packets handed over at the far end.
+    /// Packets delivered at the far end.
     pub packets_delivered: u64,
     /// Bytes of the packets delivered.
     pub bytes_delivered: u64,
-    /// Packets dropped by the queue: for want of room, or by its discipline.
+    /// Packets dropped by the queue: for lack of room, or by its discipline.
     pub dropped_by_queue: u64,
-    /// Packets marked by the queue's discipline, instead of dropped. RFC 3168 §5.
+    /// Packets that the queue's discipline marked instead of dropping them. RFC 3168 §5.
     pub marked: u64,
-    /// Packets lost at random.
+    /// Packets lost by random loss and burst loss.
     pub dropped_by_loss: u64,
-    /// Packets dropped because the link was, or went, down.
+    /// Packets dropped because the link was down or went down.
     pub dropped_down: u64,
     /// Bytes of all packets dropped.
     pub bytes_dropped: u64,
-    /// Most packets that ever waited.
+    /// Maximum number of packets in the queue.
     pub queue_packets_max: u64,
-    /// Most bytes that ever waited.
+    /// Maximum number of bytes in the queue.
     pub queue_bytes_max: u64,
 }
 
-/// A link: packets wait in a queue, are sent one after the other at the link's rate,
-/// and arrive a propagation delay later.
+/// A link. Packets wait in a queue, are sent one after the other at the link's rate, and arrive one
+/// propagation delay later.
 ///
-/// Work is done when somebody looks: every call first catches up with all departures and
-/// changes until its `now`, each at its exact time, so the outcome does not depend on when the
-/// link is woken. A driver wakes it once per delivery.
+/// The link works lazily. Every call first executes all departures and changes that are due by its
+/// `now`, each at its exact time. The outcome therefore does not depend on when the link is woken.
+/// A driver wakes it once per delivery.
 #[derive(Debug)]
 pub struct Link {
     packets: Slab,
     queue: Queue,
     serialiser: Serialiser,
     transmission: Option<Transmission>,
-    /// Instead of the serialiser, on a link that follows a trace.
+    /// Replaces the serialiser on a link that follows a trace.
     opportunities: Option<Box<Opportunities>>,
     propagation: Propagation,
     delay: Duration,
@@ -102,7 +103,7 @@ pub struct Link {
     stats: LinkStats,
 }
 
-/// The packet that is being sent, and its delivery as things stand.
+/// The packet in transmission, and its delivery time unless the link changes.
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     packet: Packet,
@@ -149,8 +150,8 @@ impl From<Arc<Trace>> for Capacity {
 }
 
 impl Link {
-    /// An idle link that is up. Its random draws come from `seed`, which should be the link's
-    /// own: [`stream_seed`](crate::rng::stream_seed) of the run's seed and the link's name.
+    /// An idle link that is up. Its random draws come from `seed`. Give each link its own seed:
+    /// [`stream_seed`](crate::rng::stream_seed) of the run's seed and the link's name.
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         let rate = config.capacity.mean_rate();
         let opportunities = match config.capacity {
@@ -174,53 +175,54 @@ impl Link {
         }
     }
 
-    /// Change the link at `now`, besides what its configuration has scheduled.
+    /// Change the link at `now`, in addition to its scheduled changes.
     pub fn handle_change(&mut self, now: Instant, change: LinkChange) {
         self.catch_up(now);
         self.apply(now, change);
     }
 
-    /// Counters as of the last call that took a time.
+    /// The counters at the last call with a time.
     pub fn stats(&self) -> &LinkStats {
         &self.stats
     }
 
-    /// Packets that waited for the transmitter at the last call that took a time. Call
-    /// [`handle_timeout`](Node::handle_timeout) first for the present number.
+    /// Packets in the queue at the last call with a time. For the current number, call
+    /// [`handle_timeout`](Node::handle_timeout) first.
     pub fn queue_packets(&self) -> u64 {
         self.queue.packets() as u64
     }
 
-    /// Bytes that waited for the transmitter at the last call that took a time.
+    /// Bytes in the queue at the last call with a time.
     pub fn queue_bytes(&self) -> u64 {
         self.queue.bytes()
     }
 
-    /// How long a packet that arrives at `now` would wait before its first bit is sent, at the
-    /// present rate; a suspension is not counted.
+    /// Time that a packet arriving at `now` would wait before its first bit is sent, at the current
+    /// rate. The duration of a suspension is not included.
     pub fn queueing_delay(&self, now: Instant) -> Duration {
         let rate = self.serialiser.rate();
-        let in_transmission = match (self.transmission, self.under_way()) {
+        let in_transmission = match (self.transmission, self.partly_sent()) {
             (Some(_), _) => {
                 Duration::from_nanos(self.serialiser.work_left(now) / rate.as_bits_per_second())
             }
-            (None, Some(under_way)) => rate.time_for(ByteCount::new(under_way.bytes_left)),
+            (None, Some(partly_sent)) => rate.time_for(ByteCount::new(partly_sent.bytes_left)),
             (None, None) => Duration::ZERO,
         };
         in_transmission + rate.time_for(ByteCount::new(self.queue.bytes()))
     }
 
-    /// Packets inside the link: waiting, in transmission, or propagating and not yet collected.
+    /// Packets inside the link: in the queue, in transmission, or propagating and not yet
+    /// collected.
     pub fn packets_inside(&self) -> u64 {
         self.packets.len() as u64
     }
 
-    /// Present rate; of a link that follows a trace, its mean rate.
+    /// The current rate, or the mean rate of a trace.
     pub fn rate(&self) -> Rate {
         self.serialiser.rate()
     }
 
-    /// Present delay, without jitter.
+    /// The current delay, without jitter.
     pub fn delay(&self) -> Duration {
         self.delay
     }
@@ -230,12 +232,12 @@ impl Link {
         !self.down
     }
 
-    /// Does the transmitter pause?
+    /// Is the transmitter suspended?
     pub fn is_suspended(&self) -> bool {
         self.serialiser.is_suspended()
     }
 
-    /// Do all departures and changes that are due by `now`, in order of time.
+    /// Execute all departures and changes that are due by `now`, in chronological order.
     #[inline]
     fn catch_up(&mut self, now: Instant) {
         loop {
@@ -253,8 +255,8 @@ impl Link {
         }
     }
 
-    /// When the packet in transmission will have left, or the next opportunity is that something
-    /// waits for; never if there is none.
+    /// The end of the current transmission, or the next opportunity that can send data;
+    /// [`Instant::FAR_FUTURE`] if there is none.
     #[inline]
     fn departure(&self) -> Instant {
         match (&self.transmission, &self.opportunities) {
@@ -264,10 +266,10 @@ impl Link {
         }
     }
 
-    /// The next of these opportunities that something waits for; never if nothing does.
+    /// The next opportunity, if there is data to send; [`Instant::FAR_FUTURE`] otherwise.
     #[cold] // Only as seen from a link with a rate, which is not to pay for this one.
     fn next_used(&self, opportunities: &Opportunities) -> Instant {
-        let waiting = opportunities.under_way().is_some() || self.queue.packets() > 0;
+        let waiting = opportunities.partly_sent().is_some() || self.queue.packets() > 0;
         if waiting && !self.serialiser.is_suspended() {
             opportunities.next_at()
         } else {
@@ -275,13 +277,13 @@ impl Link {
         }
     }
 
-    /// The packet of which opportunities have sent a part.
-    fn under_way(&self) -> Option<UnderWay> {
-        self.opportunities.as_ref().and_then(|opportunities| opportunities.under_way())
+    /// The packet that opportunities have sent in part.
+    fn partly_sent(&self) -> Option<PartlySent> {
+        self.opportunities.as_ref().and_then(|opportunities| opportunities.partly_sent())
     }
 
-    /// The packet in transmission leaves at `now`, and the next one follows; or what waits is sent
-    /// with the opportunities of `now`.
+    /// Complete the current transmission at `now` and start the next one. On a link that follows a
+    /// trace, use the opportunities at `now`.
     fn depart(&mut self, now: Instant) {
         if self.opportunities.is_some() {
             return self.use_opportunities(now);
@@ -292,7 +294,7 @@ impl Link {
         self.transmit_next(now);
     }
 
-    /// Send as many bytes as the next opportunities carry; they are wasted where nothing waits.
+    /// Send as many bytes as the next opportunities carry. Opportunities without data are wasted.
     #[cold] // As above.
     fn use_opportunities(&mut self, now: Instant) {
         let Some(mut opportunities) = self.opportunities.take() else { return };
@@ -300,22 +302,22 @@ impl Link {
         self.opportunities = Some(opportunities);
     }
 
-    /// Send what waits with the next opportunities.
+    /// Send waiting packets with the next opportunities.
     fn fill(&mut self, now: Instant, opportunities: &mut Opportunities) {
         let mut bytes = opportunities.take();
         while bytes > 0 {
-            let next = opportunities.under_way().or_else(|| {
+            let next = opportunities.partly_sent().or_else(|| {
                 let packet = self.dequeue(now)?;
-                Some(UnderWay { packet, bytes_left: u64::from(packet.bytes) })
+                Some(PartlySent { packet, bytes_left: u64::from(packet.bytes) })
             });
-            let Some(UnderWay { packet, bytes_left }) = next else { return };
+            let Some(PartlySent { packet, bytes_left }) = next else { return };
             let sent = bytes.min(bytes_left);
             bytes -= sent;
             let bytes_left = bytes_left - sent;
             if bytes_left > 0 {
-                opportunities.set_under_way(Some(UnderWay { packet, bytes_left }));
+                opportunities.set_partly_sent(Some(PartlySent { packet, bytes_left }));
             } else {
-                opportunities.set_under_way(None);
+                opportunities.set_partly_sent(None);
                 let delay = self.jitter.delay_of(packet.number, self.delay);
                 self.propagation.push(packet, self.propagation.admissible(now + delay));
             }
@@ -328,7 +330,7 @@ impl Link {
         }
     }
 
-    /// The next packet to send; those that the discipline marks or drops are counted.
+    /// The next packet to send. Counts the packets that the discipline marks or drops on the way.
     #[inline(always)]
     fn dequeue(&mut self, now: Instant) -> Option<Packet> {
         let Link { packets, queue, stats, .. } = self;
@@ -350,13 +352,13 @@ impl Link {
         self.transmission = Some(Transmission { packet, delivery: self.delivery_of(packet) });
     }
 
-    /// When the packet in transmission is delivered, as things stand.
+    /// When the packet in transmission is delivered, unless the link changes.
     fn delivery_of(&self, packet: Packet) -> Instant {
         let delay = self.jitter.delay_of(packet.number, self.delay);
         self.propagation.admissible(self.serialiser.free_at() + delay)
     }
 
-    /// Send the arriving packet or let it wait; drop it if it can do neither.
+    /// Send the arriving packet at once, enqueue it, or drop it.
     #[inline]
     fn accept(&mut self, now: Instant, packet: IpPacket, bytes: u32) {
         let number = self.stats.packets_in - 1;
@@ -389,14 +391,14 @@ impl Link {
         match &mut self.opportunities {
             None => self.transmission.is_none() && !self.serialiser.is_suspended(),
             Some(opportunities) => {
-                // What has passed is of no use to it.
+                // Past opportunities cannot carry this packet.
                 opportunities.skip(now);
                 false
             }
         }
     }
 
-    /// Is packet `number`, the one that arrives, lost at random?
+    /// Is the arriving packet `number` lost at random?
     fn is_lost(&mut self, number: u64) -> bool {
         let in_burst = self.burst_loss.as_mut().is_some_and(|channel| channel.loses(number));
         in_burst || self.loss.loses(number)
@@ -441,7 +443,7 @@ impl Link {
         }
     }
 
-    /// Drop all packets inside, except those that have been delivered and wait to be collected.
+    /// Drop all packets inside the link, except packets that were delivered but not yet collected.
     fn lose_everything(&mut self, now: Instant) {
         let Link { packets, queue, propagation, opportunities, stats, .. } = self;
         let mut lose = |packet: Packet| {
@@ -451,17 +453,20 @@ impl Link {
         };
         self.transmission.take().into_iter().for_each(|transmission| lose(transmission.packet));
         if let Some(opportunities) = opportunities {
-            opportunities.under_way().into_iter().for_each(|under_way| lose(under_way.packet));
-            opportunities.set_under_way(None);
+            opportunities
+                .partly_sent()
+                .into_iter()
+                .for_each(|partly_sent| lose(partly_sent.packet));
+            opportunities.set_partly_sent(None);
         }
         queue.clear(now, &mut lose);
         propagation.clear(now, lose);
         self.serialiser.clear(now);
     }
 
-    /// A packet that waits may be the next to arrive: one that overtakes the packet in
-    /// transmission, or one that the next opportunity sends. The earliest time at which it could,
-    /// if there is such a packet.
+    /// The earliest time at which a waiting packet could arrive, if it may be the next packet to
+    /// arrive. This happens if jitter lets it overtake the packet in transmission, or if the next
+    /// opportunity sends it.
     #[inline]
     fn earliest_from_queue(&self) -> Option<Instant> {
         let may = match &self.opportunities {

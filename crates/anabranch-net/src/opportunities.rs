@@ -1,4 +1,4 @@
-//! Putting packets on a link whenever a trace says so.
+//! Sends packets at the delivery opportunities of a trace.
 
 use std::sync::Arc;
 
@@ -9,43 +9,44 @@ use crate::trace::{OPPORTUNITY_BYTES, Trace};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// The opportunities of a trace, one moment after the other and period after period, and the
-/// packet of which an opportunity has sent a part.
+/// The opportunities of a trace, moment by moment and period by period, and the packet that they
+/// have sent in part.
 ///
-/// Opportunities pass whether or not anything waits for them. While nothing does, the position in
-/// the trace stands still, and [`skip`](Opportunities::skip) finds it again: an idle link costs
-/// nothing.
+/// Opportunities pass whether or not packets wait for them. While none wait, the position in the
+/// trace does not advance, and [`skip`](Opportunities::skip) later finds the right position. An
+/// idle link therefore costs nothing.
 #[derive(Debug)]
 pub(crate) struct Opportunities {
     trace: Arc<Trace>,
-    /// Start of the present period.
+    /// Start of the current period.
     start_millis: u64,
     /// The next moment in the period.
     next: usize,
-    under_way: Option<UnderWay>,
+    /// The packet that was sent in part.
+    partly_sent: Option<PartlySent>,
 }
 
-/// A packet that has left the queue and not yet the transmitter.
+/// A packet that has left the queue but not yet the transmitter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct PartlySent {
     pub(crate) packet: Packet,
-    /// Bytes still to be sent.
+    /// Bytes that remain to be sent.
     pub(crate) bytes_left: u64,
 }
 
 impl Opportunities {
-    /// The trace from its beginning, at the epoch.
+    /// The trace from its beginning, which is the epoch.
     pub(crate) fn new(trace: Arc<Trace>) -> Self {
-        Opportunities { trace, start_millis: 0, next: 0, under_way: None }
+        Opportunities { trace, start_millis: 0, next: 0, partly_sent: None }
     }
 
-    /// When the next opportunities are.
+    /// Time of the next opportunities.
     pub(crate) fn next_at(&self) -> Instant {
         let millis = self.start_millis + self.trace.moments()[self.next].millis;
         Instant::from_nanos(millis * NANOS_PER_MILLI)
     }
 
-    /// Take the next moment: the bytes that its opportunities carry together.
+    /// Take the next moment. Returns the number of bytes that all its opportunities carry.
     pub(crate) fn take(&mut self) -> u64 {
         let moment = self.trace.moments()[self.next];
         self.next += 1;
@@ -56,7 +57,7 @@ impl Opportunities {
         moment.opportunities.get().saturating_mul(OPPORTUNITY_BYTES)
     }
 
-    /// Let all opportunities until `now` pass unused.
+    /// Skip all opportunities until `now`, unused.
     #[cold] // Only as seen from a link with a rate, which is not to pay for this one.
     pub(crate) fn skip(&mut self, now: Instant) {
         if self.next_at() > now {
@@ -65,18 +66,18 @@ impl Opportunities {
         let (millis, period) = (now.as_millis(), self.trace.period_millis());
         let within = millis % period;
         self.start_millis = millis - within;
-        // The last moment is at the period's end, so one is always left.
+        // The last moment is at the end of the period, so at least one moment is always left.
         self.next = self.trace.moments().partition_point(|moment| moment.millis <= within);
     }
 
-    /// The packet of which a part is sent.
-    pub(crate) fn under_way(&self) -> Option<UnderWay> {
-        self.under_way
+    /// The packet that was sent in part.
+    pub(crate) fn partly_sent(&self) -> Option<PartlySent> {
+        self.partly_sent
     }
 
-    /// From now on `under_way` is the packet of which a part is sent.
-    pub(crate) fn set_under_way(&mut self, under_way: Option<UnderWay>) {
-        self.under_way = under_way;
+    /// Set the packet that was sent in part.
+    pub(crate) fn set_partly_sent(&mut self, partly_sent: Option<PartlySent>) {
+        self.partly_sent = partly_sent;
     }
 }
 
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_finds_what_taking_one_by_one_finds() {
+    fn skipping_agrees_with_taking_one_by_one() {
         for trace in ["0\n3\n3\n5\n", "1\n", "2\n7\n"] {
             for nanos in (0..40).flat_map(|half| [half * 500_000, half * 500_000 + 1]) {
                 let now = Instant::from_nanos(nanos);

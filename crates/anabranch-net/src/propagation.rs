@@ -1,4 +1,4 @@
-//! Packets that have left the transmitter and have not been collected at the far end.
+//! Packets that have left the transmitter and were not yet collected at the far end.
 
 use core::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -8,19 +8,19 @@ use anabranch_wire::Instant;
 use crate::impairment::JitterModel;
 use crate::queue::Packet;
 
-/// Packets under way, given out in order of delivery.
+/// Propagating packets, returned in order of delivery.
 #[derive(Debug)]
 pub(crate) enum Propagation {
-    /// Deliveries never overtake each other, so the order of entry is the order of delivery.
+    /// Packets never overtake each other, so the order of entry is the order of delivery.
     Fifo { packets: VecDeque<InFlight>, last_delivery: Instant },
-    /// Any order; packets of equal delivery time go by arrival number.
+    /// Packets may overtake each other. Packets with equal delivery times keep their arrival order.
     Reordering(BinaryHeap<Reverse<InFlight>>),
 }
 
-/// A packet under way. The order of the fields is the order of delivery.
+/// A propagating packet. The order of the fields defines the order of delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct InFlight {
-    /// When it arrives.
+    /// Delivery time.
     pub(crate) delivery: Instant,
     number: u64,
     slot: u32,
@@ -28,7 +28,7 @@ pub(crate) struct InFlight {
 }
 
 impl Propagation {
-    /// Nothing under way.
+    /// A propagation without packets.
     pub(crate) fn new(model: JitterModel) -> Self {
         match model {
             JitterModel::Fifo => {
@@ -38,7 +38,7 @@ impl Propagation {
         }
     }
 
-    /// The delivery time of a packet that enters next and would by itself arrive at `delivery`.
+    /// The actual delivery time of the next packet to enter, if its own delay ends at `delivery`.
     pub(crate) fn admissible(&self, delivery: Instant) -> Instant {
         match self {
             Propagation::Fifo { last_delivery, .. } => delivery.max(*last_delivery),
@@ -46,12 +46,13 @@ impl Propagation {
         }
     }
 
-    /// May a packet that enters later be delivered earlier?
+    /// Can a packet that enters later be delivered earlier?
     pub(crate) fn reorders(&self) -> bool {
         matches!(self, Propagation::Reordering(_))
     }
 
-    /// Let `packet` travel until `delivery`, an [`admissible`](Propagation::admissible) time.
+    /// Add `packet`, to be delivered at `delivery`, an [`admissible`](Propagation::admissible)
+    /// time.
     #[inline(always)]
     pub(crate) fn push(&mut self, packet: Packet, delivery: Instant) {
         let Packet { number, slot, bytes } = packet;
@@ -65,7 +66,7 @@ impl Propagation {
         }
     }
 
-    /// When the next delivery is.
+    /// Time of the next delivery.
     pub(crate) fn next_delivery(&self) -> Option<Instant> {
         match self {
             Propagation::Fifo { packets, .. } => packets.front().map(|packet| packet.delivery),
@@ -73,7 +74,7 @@ impl Propagation {
         }
     }
 
-    /// Take the next packet if it has been delivered by `now`.
+    /// Take the next packet if its delivery time is at or before `now`.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Packet> {
         if self.next_delivery()? > now {
             return None;
@@ -85,13 +86,13 @@ impl Propagation {
         packet.map(InFlight::packet)
     }
 
-    /// Lose the packets that have not been delivered by `now`, each to `lost`.
+    /// Remove all packets that were not delivered by `now`, and pass each to `lost`.
     pub(crate) fn clear(&mut self, now: Instant, mut lost: impl FnMut(Packet)) {
         match self {
             Propagation::Fifo { packets, last_delivery } => {
                 let delivered = packets.partition_point(|packet| packet.delivery <= now);
                 packets.drain(delivered..).for_each(|packet| lost(packet.packet()));
-                // A lost packet holds nobody back.
+                // A lost packet does not delay later packets.
                 *last_delivery = now.min(*last_delivery);
             }
             Propagation::Reordering(packets) => packets.retain(|packet| {

@@ -1,19 +1,19 @@
-//! Random draws by number: the draw for packet *n* is a function of (seed, *n*) and of nothing
-//! else, so a packet that is added, dropped or delayed elsewhere shifts nobody's draws.
+//! Random draws by number. The draw for packet *n* is a function of (seed, *n*) only. Adding,
+//! dropping or delaying one packet therefore does not change the draws of other packets.
 //!
-//! The functions here are stable for ever: published results depend on their values.
+//! The functions here never change, because published results depend on their values.
 
 /// Weyl increment: 2⁶⁴ divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A stream of draws, indexed by number.
+/// A stream of random draws, indexed by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draws {
     seed: u64,
 }
 
 impl Draws {
-    /// The stream of `seed`; [`stream_seed`] makes one seed per component.
+    /// The stream with this seed. [`stream_seed`] derives a seed for each component.
     pub const fn new(seed: u64) -> Self {
         Draws { seed }
     }
@@ -28,7 +28,7 @@ impl Draws {
         unit_interval(self.bits(n))
     }
 
-    /// A uniform draw in [−1, 1), zero on average.
+    /// A uniform draw in [−1, 1) with mean zero.
     pub fn signed(self, n: u64) -> f64 {
         2.0 * self.uniform(n) - 1.0
     }
@@ -37,17 +37,17 @@ impl Draws {
     /// transform.
     pub fn normal(self, n: u64) -> f64 {
         let bits = self.bits(n);
-        // 1 − u is in (0, 1]: its logarithm is finite.
+        // 1 − u is in (0, 1], so its logarithm is finite.
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - unit_interval(bits)));
         let angle = core::f64::consts::TAU * unit_interval(mix(bits.wrapping_add(GOLDEN)));
         radius * libm::cos(angle)
     }
 }
 
-/// The seed of the stream that `component` draws from in a run of seed `seed`.
+/// The seed of the random stream of `component` in a run with seed `seed`.
 ///
-/// The name is absorbed eight bytes at a time, little-endian and padded with zeros, and its
-/// length last, so that names which differ only in trailing zero bytes differ too.
+/// The name is absorbed eight bytes at a time, little-endian and padded with zeros. Its length
+/// comes last, so names that differ only in trailing zero bytes have different seeds.
 pub fn stream_seed(seed: u64, component: &str) -> u64 {
     let absorb = |state: u64, word: u64| mix((state ^ word).wrapping_add(GOLDEN));
     let words = component.as_bytes().chunks(8).map(|chunk| {
@@ -58,15 +58,15 @@ pub fn stream_seed(seed: u64, component: &str) -> u64 {
     absorb(words.fold(mix(seed.wrapping_add(GOLDEN)), absorb), component.len() as u64)
 }
 
-/// A bijective mix of 64 bits in which each input bit flips each output bit about half of the
-/// time: the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// A bijective mix of 64 bits, in which each input bit flips each output bit about half of the
+/// time. It is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 const fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// The top 53 bits as a fraction: as many as an `f64` holds exactly.
+/// The top 53 bits as a fraction. An `f64` holds 53 bits exactly.
 fn unit_interval(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_seeds_of_similar_names_are_unrelated() {
+    fn similar_names_have_unrelated_stream_seeds() {
         let names = ["wifi", "wifi ", "wifj", "wifi\0", "", "\0", "path/wifi/forward/loss"];
         for (n, first) in names.iter().enumerate() {
             for second in &names[n + 1..] {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn signed_and_normal_draws_have_the_moments_of_their_distributions() {
+    fn signed_and_normal_draws_have_the_right_moments() {
         let draws = Draws::new(stream_seed(1, "moments"));
         let moments = |f: &dyn Fn(u64) -> f64| {
             let (sum, squares) = (0..100_000)

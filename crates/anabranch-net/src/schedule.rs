@@ -1,14 +1,14 @@
-//! Changes to a link at times known in advance.
+//! Scheduled changes of a link.
 
 use anabranch_wire::{Duration, Instant};
 
 use crate::units::{Probability, Rate};
 
-/// What changes on a link; `None` leaves a property as it is.
+/// A change of a link. `None` leaves a property unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkChange {
-    /// New rate. The packet in transmission sends its remaining bits at it. A link that follows a
-    /// trace goes on following it.
+    /// New rate. It also applies to the remaining bytes of the packet in transmission. It has no
+    /// effect on a link that follows a trace.
     pub rate: Option<Rate>,
     /// New delay, for packets that leave the transmitter from now on.
     pub delay: Option<Duration>,
@@ -20,32 +20,33 @@ pub struct LinkChange {
     pub state: Option<StateChange>,
 }
 
-/// A link being cut, restored, paused or resumed. The two pairs are independent of each other: a
-/// link that is suspended, goes down and comes up is still suspended.
+/// A change of a link's state. Up and down are independent of suspend and resume. A suspended link
+/// that goes down and up again is still suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateChange {
-    /// Packets are carried again.
+    /// The link carries packets again.
     Up,
-    /// Packets inside the link are lost, and so is every packet offered until it is up again.
+    /// All packets inside the link are lost. Every packet offered is lost too, until the link is
+    /// up.
     Down,
-    /// The transmitter pauses, if need be in the middle of a packet: packets queue. Packets that
-    /// have left it already are delivered.
+    /// The transmitter pauses, even in the middle of a packet, and packets queue. Packets that have
+    /// already left the transmitter are delivered.
     Suspend,
     /// The transmitter continues where it paused.
     Resume,
 }
 
-/// A change and its time.
+/// A change and the time at which it takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduledChange {
-    /// When it takes effect, before anything else that happens to the link at that time except
-    /// the end of a transmission and deliveries that are due.
+    /// Time of the change. At this time, it comes after deliveries and the end of a transmission,
+    /// and before all other events of the link.
     pub at: Instant,
-    /// What changes.
+    /// The change.
     pub change: LinkChange,
 }
 
-/// Changes in order of time; changes of the same time in the order in which they were listed.
+/// Changes in chronological order. Simultaneous changes keep the order in which they were listed.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     changes: Vec<ScheduledChange>,
@@ -59,7 +60,7 @@ impl Schedule {
         Schedule { changes, next: 0 }
     }
 
-    /// When the next change is due; [`Instant::FAR_FUTURE`] if there is none.
+    /// Time of the next change; [`Instant::FAR_FUTURE`] if there is none.
     pub(crate) fn next_at(&self) -> Instant {
         self.changes.get(self.next).map_or(Instant::FAR_FUTURE, |change| change.at)
     }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_come_in_order_of_time_then_of_listing() {
+    fn changes_are_ordered_by_time_and_then_by_listing() {
         let change = |at, delay| ScheduledChange {
             at: Instant::from_nanos(at),
             change: LinkChange { delay: Some(Duration::from_nanos(delay)), ..Default::default() },

@@ -1,14 +1,14 @@
-//! The two ends of the network.
+//! The two sides of the network.
 
 use std::fmt;
 
-/// One of the two hosts. A direction is named by the host that it leads to: a packet goes
-/// *towards* the client or *towards* the server.
+/// One of the two hosts. A direction is named after its destination: a packet travels *towards* the
+/// client or *towards* the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// The host that opens connections.
     Client,
-    /// The host that accepts them.
+    /// The host that accepts connections.
     Server,
 }
 

@@ -1,9 +1,9 @@
-//! Where the packets inside a link lie while small handles to them move through it.
+//! Storage for the packets inside a link. Small handles to them move through the link.
 
 use anabranch_wire::Packet;
 
-/// Packets in numbered slots. A packet is moved once in and once out, however many stages of
-/// the link it passes in between, and a freed slot is used again before memory is asked for.
+/// Packets in numbered slots. Each packet is moved once in and once out, regardless of how many
+/// stages of the link it passes. Freed slots are reused before new memory is allocated.
 #[derive(Debug, Default)]
 pub(crate) struct Slab {
     slots: Vec<Option<Packet>>,
@@ -11,7 +11,7 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
-    /// Keep `packet`; returns its slot.
+    /// Store `packet`. Returns its slot.
     pub(crate) fn insert(&mut self, packet: Packet) -> u32 {
         if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = Some(packet);
@@ -21,21 +21,22 @@ impl Slab {
         (self.slots.len() - 1) as u32
     }
 
-    /// Give up the packet in `slot`.
+    /// Take the packet out of `slot`.
     ///
     /// # Panics
-    /// If the slot is empty: a handle is used once.
+    /// If the slot is empty. Each handle may be used once.
     pub(crate) fn remove(&mut self, slot: u32) -> Packet {
         self.free.push(slot);
         self.slots[slot as usize].take().expect("a handle names a slot that is in use")
     }
 
-    /// Mark the packet in `slot` instead of dropping it; false if its sender does not let queues.
+    /// Mark the packet in `slot` instead of dropping it. Returns false if its sender does not
+    /// support ECN.
     pub(crate) fn mark(&mut self, slot: u32) -> bool {
         self.slots[slot as usize].as_mut().is_some_and(Packet::mark)
     }
 
-    /// Packets kept.
+    /// Number of packets stored.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

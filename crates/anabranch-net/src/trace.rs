@@ -1,47 +1,48 @@
-//! Packet-delivery traces in Mahimahi's format: when a link may deliver, as recorded or made up.
+//! Packet-delivery traces in Mahimahi's format. A trace says when a link may deliver data.
 //!
-//! A file has one line for each delivery opportunity: its time in whole milliseconds, never below
-//! the line before. An opportunity carries [`OPPORTUNITY_BYTES`] bytes. The trace repeats; its
-//! last time is its period. (`mm-link(1)`, and the comments of its traces' README.)
+//! A file has one line per delivery opportunity: its time in whole milliseconds. Times never
+//! decrease. An opportunity carries [`OPPORTUNITY_BYTES`] bytes. The trace repeats, and its last
+//! time is its period. Sources: `mm-link(1)`, and the README of Mahimahi's traces.
 
 use core::fmt;
 use core::num::NonZeroU64;
 
 use crate::units::Rate;
 
-/// Bytes that one opportunity delivers: Mahimahi's `PACKET_SIZE`, an Ethernet MTU and the four
-/// bytes that a TUN device may put before a packet. (Its manual says 1500.)
+/// Bytes that one opportunity carries: Mahimahi's `PACKET_SIZE`. It is an Ethernet MTU plus the
+/// four bytes that a TUN device may prepend to a packet. (Mahimahi's manual says 1500.)
 pub const OPPORTUNITY_BYTES: u64 = 1_504;
 
-/// Latest time in a trace: as long as the longest duration that can be configured, 10⁹ s.
+/// Latest time in a trace: 10⁹ s, which is also the longest configurable duration.
 const MAX_MILLIS: u64 = 1_000_000_000_000;
 
-/// A packet-delivery trace: at least one opportunity, the last of them after time zero.
+/// A packet-delivery trace. It has at least one opportunity, and the last one is after time zero.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Trace {
     moments: Vec<Moment>,
     opportunities: u64,
 }
 
-/// A time in a trace, and how many opportunities it has.
+/// A time in a trace and the number of its opportunities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// From the start of the trace.
+    /// Time from the start of the trace.
     pub millis: u64,
-    /// Opportunities at this time.
+    /// Number of opportunities at this time.
     pub opportunities: NonZeroU64,
 }
 
-/// Why a text is not a trace. Displays as one line with the line number and what would be right.
+/// Why a text is not a trace. It displays as one line that has the line number and the expected
+/// form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TraceError(String);
 
 impl Trace {
-    /// The trace with these moments.
+    /// A trace with these moments.
     ///
     /// # Errors
-    /// If there are none, their times do not increase, or there is nothing after time zero.
+    /// If there are no moments, their times do not increase, or no moment is after time zero.
     pub fn new(moments: Vec<Moment>) -> Result<Self, TraceError> {
         let pairs = moments.iter().zip(moments.iter().skip(1));
         if let Some((last, next)) = pairs.into_iter().find(|(a, b)| a.millis >= b.millis) {
@@ -69,10 +70,10 @@ impl Trace {
         }
     }
 
-    /// The trace in the file `text`.
+    /// The trace in the file with contents `text`.
     ///
     /// # Errors
-    /// If a line is not a whole number or below the one before, or [`Trace::new`] refuses.
+    /// If a line is not a whole number or is below the previous line, or as [`Trace::new`].
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut moments: Vec<Moment> = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -94,23 +95,23 @@ impl Trace {
         Trace::new(moments)
     }
 
-    /// The times and their opportunities, in order of time.
+    /// All times with their opportunities, in chronological order.
     pub fn moments(&self) -> &[Moment] {
         &self.moments
     }
 
-    /// Opportunities in one period.
+    /// Number of opportunities in one period.
     pub fn opportunities(&self) -> u64 {
         self.opportunities
     }
 
-    /// Milliseconds after which the trace starts again.
+    /// Period in milliseconds.
     pub fn period_millis(&self) -> u64 {
         self.moments[self.moments.len() - 1].millis
     }
 
-    /// What the trace delivers on average over a period, rounded down to a bit per second: the
-    /// rate by which a queue limit in time becomes one in bytes.
+    /// Average rate of the trace over a period, rounded down to one bit per second. Queue limits in
+    /// time are converted to bytes with this rate.
     pub fn mean_rate(&self) -> Rate {
         let bits = u128::from(self.opportunities) * u128::from(OPPORTUNITY_BYTES * 8);
         let per_second = bits * 1_000 / u128::from(self.period_millis());
@@ -119,8 +120,8 @@ impl Trace {
     }
 }
 
-/// The file: a line for each opportunity, each ended by a newline. For a file that is written so,
-/// without needless zeros, these are the bytes that [`Trace::parse`] read.
+/// Writes the trace as a file: one line per opportunity, each ended by a newline. If the original
+/// file was written in this form, without leading zeros, the output equals it byte by byte.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.moments.iter().try_for_each(|moment| {
@@ -136,7 +137,7 @@ impl fmt::Debug for Trace {
     }
 }
 
-/// Digits and nothing else; signs and spaces are refused.
+/// Parses digits only; signs and spaces are errors.
 fn whole_number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
@@ -150,11 +151,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_and_written_byte_by_byte() {
+    fn a_file_is_reproduced_byte_by_byte() {
         for file in ["1\n", "0\n0\n3\n7\n7\n7\n", "1056\n1143\n1143\n"] {
             assert_eq!(Trace::parse(file).unwrap().to_string(), file);
         }
-        // What is not canonical is read too, and written as it should be.
+        // Other forms are read as well, and written in the canonical form.
         assert_eq!(Trace::parse("001\n2").unwrap().to_string(), "1\n2\n");
     }
 
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_trace_is_refused_with_line_and_value() {
+    fn errors_name_the_line_and_the_value() {
         assert_eq!(error("1\n2.5\n"), r#"line 2: "2.5" is not a whole number of milliseconds"#);
         assert_eq!(error("1\n\n2\n"), r#"line 2: "" is not a whole number of milliseconds"#);
         assert_eq!(error("-1\n"), r#"line 1: "-1" is not a whole number of milliseconds"#);

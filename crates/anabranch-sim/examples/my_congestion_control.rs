@@ -1,8 +1,9 @@
-//! A congestion control of one's own, outside the engine: NewReno with a choice of its decrease.
+//! A user-defined congestion control, outside the engine: NewReno with a configurable decrease.
 //!
 //! `cargo run --release -p anabranch-sim --example my_congestion_control`
 //!
-//! With the decrease of RFC 5681, one half, it is the built-in `new_reno`: the digests are equal.
+//! With one half, the decrease of RFC 5681, it equals the built-in `new_reno`, and so do the
+//! digests.
 
 use anabranch_proto::congestion::{
     AckSample, CongestionControl, CongestionEvent, ExternalReduction, Start, Window,
@@ -11,11 +12,11 @@ use anabranch_proto::view::SubflowView;
 use anabranch_sim::scenario::{OwnNames, Scenario};
 use anabranch_sim::{Options, Outcome, OwnPolicies, RunError};
 
-/// [`Window`] does the arithmetic: whole segments, slow start, reduction, undo, idle periods.
+/// [`Window`] does the arithmetic: whole segments, slow start, reduction, undo and idle periods.
 #[derive(Debug)]
 struct Reno {
     window: Window,
-    /// What a loss leaves of the window.
+    /// Factor by which a loss reduces the window.
     decrease: f64,
 }
 
@@ -68,9 +69,9 @@ fn main() -> Result<(), RunError> {
     Ok(())
 }
 
-/// A run with the congestion control above, or with the built-in one.
+/// Run the scenario with the congestion control above, or with the built-in one.
 fn run(decrease: Option<f64>) -> Result<Outcome, RunError> {
-    let scenario = Scenario::from_toml(LOSSY, "lossy").expect("it is written above");
+    let scenario = Scenario::from_toml(LOSSY, "lossy").expect("the scenario above is valid");
     let Some(decrease) = decrease else {
         return anabranch_sim::run(&scenario, 1, Options::default());
     };
@@ -84,13 +85,14 @@ fn run(decrease: Option<f64>) -> Result<Outcome, RunError> {
 
 fn print(name: &str, outcome: &Outcome) {
     let connections = outcome.table("connections").expect("every run has this table");
-    let bytes = connections.column("bytes_delivered").expect("it has this column").values()[0];
+    let bytes =
+        connections.column("bytes_delivered").expect("the table has this column").values()[0];
     let goodput_mbps = bytes as f64 * 8e-6 / outcome.end.as_secs_f64();
     println!("{name:10} digest {:016x}, goodput {goodput_mbps:.3} Mbit/s", outcome.digest);
 }
 
 #[test]
-fn with_the_decrease_of_rfc_5681_it_is_the_built_in_one() {
+fn with_the_decrease_of_rfc_5681_it_equals_the_built_in_one() {
     assert_eq!(run(None).unwrap(), run(Some(0.5)).unwrap());
     assert_ne!(run(None).unwrap(), run(Some(0.7)).unwrap());
     main().unwrap();

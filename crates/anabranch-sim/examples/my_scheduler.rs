@@ -1,13 +1,13 @@
-//! A scheduler of one's own, outside the engine: lowest round-trip time first.
+//! A user-defined scheduler, outside the engine: lowest round-trip time first.
 //!
-//! `cargo run --release -p anabranch-sim --example my_scheduler` runs it and the built-in one.
-//! They make the same decisions, so the digests of the two runs are equal.
+//! `cargo run --release -p anabranch-sim --example my_scheduler` runs it and the built-in
+//! `min_rtt`. Both make the same decisions, so the digests of the two runs are equal.
 
 use anabranch_proto::scheduler::{Decision, ScheduleContext, Scheduler};
 use anabranch_sim::scenario::{OwnNames, Scenario};
 use anabranch_sim::{Options, Outcome, OwnPolicies, RunError};
 
-/// Of the subflows that may carry the data and have room, the one with the lowest round-trip time.
+/// Chooses the subflow with the lowest round-trip time among those that have room for the data.
 #[derive(Debug)]
 struct LowestRtt;
 
@@ -52,9 +52,9 @@ fn main() -> Result<(), RunError> {
     Ok(())
 }
 
-/// The outcomes with the built-in scheduler and with the one above.
+/// The outcomes with the built-in scheduler and with the scheduler above.
 fn run_both(seed: u64) -> Result<(Outcome, Outcome), RunError> {
-    let scenario = Scenario::from_toml(WIFI_3G, "wifi_3g").expect("it is written above");
+    let scenario = Scenario::from_toml(WIFI_3G, "wifi_3g").expect("the scenario above is valid");
     let built_in = anabranch_sim::run(&scenario, seed, Options::default())?;
 
     let names = OwnNames { scheduler: Some("LowestRtt".to_owned()), ..OwnNames::default() };
@@ -71,7 +71,8 @@ fn print(whose: &str, seed: u64, outcome: &Outcome) {
 
 fn bytes_delivered(outcome: &Outcome) -> u64 {
     let connections = outcome.table("connections").expect("every run has this table");
-    let delivered = connections.column("bytes_delivered_measured").expect("it has this column");
+    let delivered =
+        connections.column("bytes_delivered_measured").expect("the table has this column");
     delivered.values().iter().sum()
 }
 
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_built_in_one_written_again() {
+    fn it_equals_the_built_in_scheduler() {
         for seed in 1..=3 {
             let (built_in, own) = run_both(seed).unwrap();
             assert_eq!(built_in, own);

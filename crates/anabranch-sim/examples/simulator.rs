@@ -1,5 +1,5 @@
-//! The simulator as a library: change one value of a scenario, run it with several seeds, print a
-//! table.
+//! Uses the simulator as a library: changes one value of a scenario, runs it with several seeds and
+//! prints a table.
 //!
 //! `cargo run --release -p anabranch-sim --example simulator`
 
@@ -54,7 +54,7 @@ fn measure(scenario: &Scenario, delay_ms: u64, seed: u64) -> Measured {
     let cellular = &mut scenario.paths[1];
     cellular.delay = Duration::from_millis(delay_ms);
     cellular.reverse.delay = Some(Duration::from_millis(delay_ms));
-    let outcome = run(&scenario, seed, Options::default()).expect("no capture can fail");
+    let outcome = run(&scenario, seed, Options::default()).expect("a run without capture succeeds");
 
     let bytes = column(&outcome, "connections", "bytes_delivered")[0];
     let paths = column(&outcome, "subflows", "path");
@@ -72,7 +72,7 @@ fn column(outcome: &Outcome, table: &str, column: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_long_delay_costs_goodput_in_a_small_receive_buffer() {
+fn a_long_delay_costs_goodput_with_a_small_receive_buffer() {
     main().unwrap();
     let scenario = Scenario::from_toml(SCENARIO, "phone").unwrap();
     let [short, long] = [10, 250].map(|delay_ms| measure(&scenario, delay_ms, 1).goodput_mbps);

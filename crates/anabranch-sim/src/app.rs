@@ -1,4 +1,4 @@
-//! An application at one end of a connection. It works with any stack.
+//! An application at one end of a connection. It works with any TCP stack.
 
 use anabranch_net::Side;
 use anabranch_wire::{Instant, Payload};
@@ -8,14 +8,14 @@ use crate::workload::{Application, Draws, Sender, Sink, Socket};
 
 /// The application at one end of a scenario's connection.
 pub struct App {
-    /// When to open the connection; `None` at the server, and once it is open.
+    /// When to open the connection; `None` at the server and after the connection was opened.
     start: Option<Instant>,
     sender: Option<Box<dyn Sender>>,
     sink: Sink,
 }
 
 impl App {
-    /// The end of `connection` at `side` in the run of `seed`.
+    /// The application at the `side` end of `connection`, in a run with seed `seed`.
     pub fn new(side: Side, connection: &Connection, seed: u64) -> Self {
         let sends = connection.direction.sender() == side;
         let draws = Draws { seed, connection: &connection.name };
@@ -25,46 +25,47 @@ impl App {
         App { start, sender, sink: Sink::new(received_blocks) }
     }
 
-    /// When to open the connection; `None` at the server, and once it is open.
+    /// When to open the connection; `None` at the server and after the connection was opened.
     pub fn start(&self) -> Option<Instant> {
         self.start
     }
 
-    /// True, once, when it is time to open the connection.
+    /// Is it time to open the connection? Returns true once.
     pub fn is_starting(&mut self, now: Instant) -> bool {
         self.start.take_if(|at| *at <= now).is_some()
     }
 
-    /// When to call [`on_writable`](Self::on_writable), even if the socket has not become writable.
+    /// When to call [`on_writable`](Self::on_writable) even if the socket has not become writable.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.sender()?.poll_timeout()
     }
 
-    /// Write, because the socket has room or [`poll_timeout`](Self::poll_timeout) is due.
+    /// Write data. Call this when the socket has room or [`poll_timeout`](Self::poll_timeout) is
+    /// due.
     pub fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
         if let Some(sender) = &mut self.sender {
             sender.on_writable(now, socket);
         }
     }
 
-    /// Take data that was read from the socket.
+    /// Process data that was read from the socket.
     pub fn on_data(&mut self, now: Instant, payload: &Payload) {
         self.sink.on_data(now, payload);
     }
 
-    /// Answer the data that was read, after the socket has no more of it.
+    /// React to the data that was read. Call this after the socket was read until it was empty.
     pub fn on_received(&mut self, now: Instant, socket: &mut dyn Socket) {
         if let Some(sender) = &mut self.sender {
             sender.on_received(now, self.sink.received(), socket);
         }
     }
 
-    /// The writing half, if there is one.
+    /// The sending half of the application, if it has one.
     pub fn sender(&self) -> Option<&dyn Sender> {
         self.sender.as_deref().map(|sender| sender as _)
     }
 
-    /// The reading half.
+    /// The receiving half of the application.
     pub fn sink(&self) -> &Sink {
         &self.sink
     }

@@ -1,4 +1,4 @@
-//! A capture of all interfaces of a scenario.
+//! Captures all interfaces of a scenario.
 
 use std::io::Write;
 
@@ -9,23 +9,23 @@ use anabranch_wire::{Instant, Packet};
 use crate::error::RunError;
 use crate::scenario::Scenario;
 
-/// A pcapng file with an interface of each host on each path.
+/// A pcapng file with one interface per host and path.
 pub struct CaptureFile<'a> {
     writer: PcapWriter<&'a mut dyn Write>,
-    /// Client's and server's interface on each path.
+    /// For each path, the interfaces of client and server.
     interfaces: Vec<[InterfaceId; 2]>,
     bytes: Vec<u8>,
-    /// Bytes that it may have.
+    /// Maximum size of the file in bytes.
     limit: u64,
     full_at: Option<Instant>,
 }
 
-/// What a packet takes in the file beside its own bytes, at most.
+/// Maximum overhead of a packet in the file, in bytes.
 const PACKET_OVERHEAD: u64 = 64;
 
 impl<'a> CaptureFile<'a> {
-    /// Begin a capture that ends before the packet with which it would exceed `limit` bytes, if
-    /// there is a limit.
+    /// Start a capture. With a `limit` in bytes, the capture ends before the first packet that
+    /// would exceed it.
     ///
     /// # Errors
     /// If writing fails.
@@ -47,7 +47,7 @@ impl<'a> CaptureFile<'a> {
         Ok(CaptureFile { writer, interfaces, bytes: Vec::new(), limit, full_at: None })
     }
 
-    /// When the first packet was left out because of the limit.
+    /// When the first packet was omitted because of the limit.
     pub fn full_at(&self) -> Option<Instant> {
         self.full_at
     }
@@ -55,7 +55,7 @@ impl<'a> CaptureFile<'a> {
     /// Write a packet that passes an interface of `side`.
     ///
     /// # Errors
-    /// If writing fails, or the packet has no form in bytes.
+    /// If writing fails, or the packet cannot be represented in bytes.
     pub fn write(
         &mut self,
         now: Instant,

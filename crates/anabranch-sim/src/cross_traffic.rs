@@ -1,4 +1,4 @@
-//! From a scenario's cross-traffic to a source of datagrams at one of the hosts.
+//! Builds datagram sources at the hosts from the cross-traffic of a scenario.
 
 use anabranch_net::Side;
 use anabranch_net::network::{Source, Traffic};
@@ -9,13 +9,13 @@ use crate::scenario::{CrossTraffic, Path};
 use crate::topology;
 use crate::workload::{Sampler, UdpOnOff};
 
-/// Where datagrams go. RFC 863: what arrives at the discard port is thrown away.
+/// Destination port of the datagrams. RFC 863: the discard service drops everything it receives.
 const DISCARD_PORT: u16 = 9;
 
-/// The first source's port; the others follow.
+/// Source port of the first source. Further sources use the next ports.
 const FIRST_PORT: u16 = 40_001;
 
-/// Source number `index` of a scenario in the run of `seed`.
+/// Source number `index` of a scenario, in a run with seed `seed`.
 pub(crate) fn traffic_of(
     index: usize,
     traffic: &CrossTraffic,

@@ -1,9 +1,10 @@
-//! A fingerprint of everything that entered a link.
+//! A fingerprint of all packets that enter a link.
 
 use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Datagram, Instant, Segment};
 
-/// Folds (time, link, header, marks, data sequence number, length) of each packet into 64 bits.
+/// Folds time, link, header, ECN marks, data sequence number and length of each packet into 64
+/// bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Digest(u64);
 
@@ -36,7 +37,7 @@ impl Digest {
         self.0
     }
 
-    /// Multiply-rotate mixing: each bit of the word and of the state so far reaches the result.
+    /// Multiply-rotate mixing. Each bit of the word and of the previous state affects the result.
     fn mix(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         self.0 ^= self.0 >> 32;

@@ -1,4 +1,4 @@
-//! Why a run could not be completed.
+//! Errors of runs.
 
 use std::io;
 
@@ -13,16 +13,16 @@ pub enum RunError {
     /// The capture could not be written.
     #[error("cannot write the capture: {0}")]
     Capture(#[from] io::Error),
-    /// A packet could not be turned into bytes.
-    #[error("a packet cannot be sent: {0}")]
+    /// A packet could not be serialised.
+    #[error("cannot serialise a packet: {0}")]
     Emit(#[from] EmitError),
-    /// A packet's bytes could not be read back.
-    #[error("a packet's bytes cannot be read back: {0}")]
+    /// A serialised packet could not be parsed.
+    #[error("cannot parse a serialised packet: {0}")]
     Parse(#[from] ParseError),
-    /// The scenario and the policies of the user's own do not belong together.
+    /// The scenario and the user-defined policies passed with the run do not match.
     #[error(transparent)]
     OwnPolicies(#[from] OwnPoliciesError),
-    /// [`Options::stop`](crate::Options::stop) asked for it.
+    /// [`Options::stop`](crate::Options::stop) ended the run.
     #[error("the run was stopped")]
     Stopped,
 }

@@ -1,4 +1,4 @@
-//! A host: the engine and the applications on it.
+//! A host: the engine and its applications.
 
 use anabranch_net::Side;
 use anabranch_net::rng::stream_seed;
@@ -18,33 +18,33 @@ use crate::scenario::{self, CongestionControl, LinkState, Policy};
 use crate::topology;
 use crate::workload::{Sender, Sink, Socket};
 
-/// An application on the engine.
+/// An application that uses the engine.
 struct EngineApp {
     app: App,
     id: Option<ConnectionId>,
     closed: bool,
     failed: bool,
-    /// Totals of subflows that no longer exist.
+    /// Totals of the closed subflows.
     past_subflows: Vec<SubflowStats>,
     /// Totals of the connection when it ended.
     past: Option<ConnectionStats>,
-    /// The address that the connection is opened to.
+    /// The server address of the connection.
     server: IpAddr,
     config: ConnectionConfig,
 }
 
-/// A host with the engine on it: the verbs are the engine's.
+/// A host that runs the engine. Its methods have the same names as the engine's.
 pub struct Host {
     /// The engine.
     pub endpoint: Endpoint,
     apps: Vec<EngineApp>,
-    /// When interfaces go down and come up, latest first.
+    /// Scheduled changes of the interfaces' states, in reverse chronological order.
     address_changes: Vec<(Instant, IpAddr, bool)>,
-    /// When an application or an interface is due.
+    /// When an application or an interface change is due.
     apps_due: Option<Instant>,
 }
 
-/// The engine's socket, for a workload.
+/// A connection of the engine, as the socket of a workload.
 struct EngineSocket<'a> {
     endpoint: &'a mut Endpoint,
     id: ConnectionId,
@@ -69,7 +69,7 @@ impl Socket for EngineSocket<'_> {
 }
 
 impl Host {
-    /// One side of `scenario` in the run of `seed`.
+    /// The host at one side of `scenario`, in a run with seed `seed`.
     pub fn new(
         side: Side,
         scenario: &scenario::Scenario,
@@ -100,19 +100,19 @@ impl Host {
         host
     }
 
-    /// When the host wants to be woken.
+    /// When the host must be woken.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.endpoint.poll_timeout().into_iter().chain(self.apps_due).min()
     }
 
-    /// Applications have acted: when do they, or the interfaces, want to be woken next?
+    /// Recompute when an application or an interface change is due.
     fn plan_apps(&mut self) {
         let apps = self.apps.iter().flat_map(|each| [each.app.start(), each.app.poll_timeout()]);
         let noticed = self.address_changes.last().map(|(at, ..)| *at);
         self.apps_due = apps.chain([noticed]).flatten().min();
     }
 
-    /// Do what is due.
+    /// Do the work that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
         if self.apps_due.is_some_and(|at| at <= now) {
@@ -143,7 +143,7 @@ impl Host {
         app.id = Some(opened.expect("the topology's addresses are right"));
     }
 
-    /// Tell the applications what happened; true if anything did.
+    /// Pass the engine's events to the applications. Returns true if there were any.
     pub fn handle_events(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some((id, event)) = self.endpoint.poll_event() {
@@ -173,7 +173,7 @@ impl Host {
         any
     }
 
-    /// The application of a connection; a listener's is found by the port, once.
+    /// The application of a connection. At a listener, the port identifies it at the first event.
     fn app_of(&mut self, id: ConnectionId) -> Option<usize> {
         if let Some(index) = self.apps.iter().position(|app| app.id == Some(id)) {
             return Some(index);
@@ -263,7 +263,7 @@ impl EngineApp {
     }
 }
 
-/// The client's addresses on some paths.
+/// The client's addresses on these paths.
 fn client_addresses(
     scenario: &scenario::Scenario,
     paths: impl Iterator<Item = usize>,
@@ -271,7 +271,7 @@ fn client_addresses(
     paths.map(|path| topology::client_address(&scenario.paths, path))
 }
 
-/// What a host notices of its interfaces, latest first.
+/// Interface changes that the host notices, in reverse chronological order.
 fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, IpAddr, bool)> {
     if side == Side::Server {
         return Vec::new();
@@ -285,7 +285,7 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
         })
     });
     let mut all: Vec<_> = noticed.collect();
-    // Of changes at the same time, the one that the scenario lists last has the last word.
+    // Of simultaneous changes, the last one in the scenario takes effect last.
     all.sort_by_key(|(at, ..)| *at);
     all.reverse();
     all
@@ -347,7 +347,7 @@ fn config(
     config.remedies(move || remedies.iter().map(|each| (each.entry.make)(&each.values)).collect())
 }
 
-/// The congestion control of each subflow, by the path of the connection that it uses.
+/// The congestion control of each subflow, by the path that the subflow uses.
 fn congestion_control(
     connection: &scenario::Connection,
     each: &CongestionControl,
@@ -363,10 +363,10 @@ fn congestion_control(
     let each = connection.paths.by_name().map(|(name, path)| (path, each[name].entry.make.make));
     let by_path: Vec<_> = each.collect();
     Arc::new(move |start| {
-        // The client's address names the path, at either end.
+        // The client's address identifies the path at both ends.
         let path = topology::path_of(start.local).or(topology::path_of(start.remote));
         let found = by_path.iter().find(|(each, _)| Some(*each) == path);
-        let (_, make) = found.expect("every subflow has an address of the connection's");
+        let (_, make) = found.expect("every subflow uses an address of the connection");
         make_congestion_control(*make, start, hystart)
     })
 }
@@ -382,7 +382,7 @@ fn make_congestion_control(
     }
 }
 
-/// A host's secret: 256 bits that follow from the seed and the host's name.
+/// The secret of a host: 256 bits derived from the seed and the host's name.
 fn secret(seed: u64, side: Side) -> [u8; 32] {
     let mut secret = [0; 32];
     for (part, bytes) in secret.chunks_exact_mut(8).enumerate() {

@@ -1,4 +1,4 @@
-//! Observation of packets during a run: digest, capture, and the round-trip check.
+//! Observes packets during a run: digest, capture and round-trip check.
 
 use anabranch_net::Side;
 use anabranch_net::network::{LinkId, Tap};
@@ -40,7 +40,7 @@ impl<'c> Inspection<'c> {
         self.error.take()
     }
 
-    /// Does this run capture or check packets as bytes?
+    /// Does this run need packets as bytes, for a capture or for the round-trip check?
     #[inline]
     pub(crate) fn looks_at_bytes(&self) -> bool {
         self.capture.is_some() || self.round_trip
@@ -59,7 +59,7 @@ impl<'c> Inspection<'c> {
         if self.round_trip { round_trip(packet) } else { Ok(()) }
     }
 
-    /// A packet comes to `receiver` on `path`.
+    /// A packet arrives at `receiver` on `path`.
     #[inline]
     pub(crate) fn on_received(
         &mut self,

@@ -1,8 +1,8 @@
 //! Simulate Multipath TCP in virtual time: hosts, applications, paths, and tables of results.
 //!
-//! A [`scenario::Scenario`] describes paths, connections and workloads; it is read from TOML or
-//! built from values. [`run`] executes it with a seed. The [`Outcome`] holds tables, counters and a
-//! digest. It is a pure function of version, scenario and seed, and the digest proves it.
+//! A [`scenario::Scenario`] describes paths, connections and workloads. It is read from TOML or
+//! built in code. [`run`] executes it with a seed. The [`Outcome`] holds tables, counters and a
+//! digest of all packets. Version, scenario and seed determine it completely.
 //!
 //! ```
 //! use anabranch_sim::{Options, run, scenario::Scenario};
@@ -29,14 +29,14 @@
 //! let outcome = run(&scenario, 1, Options::default())?;
 //!
 //! let connections = outcome.table("connections").ok_or("every run has it")?;
-//! let delivered = connections.column("bytes_delivered").ok_or("it has this column")?.values();
+//! let delivered = connections.column("bytes_delivered").ok_or("the table has it")?.values();
 //! let goodput_mbps = delivered[0] as f64 * 8e-6 / outcome.end.as_secs_f64();
 //! assert!(goodput_mbps > 8.0, "more than WiFi alone: {goodput_mbps:.1} Mbit/s");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The examples are `simulator.rs` (several runs and a table), `my_scheduler.rs` and
-//! `my_congestion_control.rs` (policies from outside the engine, through [`OwnPolicies`]).
+//! `my_congestion_control.rs` (user-defined policies, passed through [`OwnPolicies`]).
 
 mod app;
 mod capture;
@@ -63,7 +63,7 @@ pub use own_policies::{
 pub use recorder::{Column, Table};
 pub use simulation::{Options, Outcome, run};
 
-/// What a run loop with another clock needs.
+/// Building blocks for run loops with another clock.
 pub mod driver {
     pub use crate::app::App;
     pub use crate::capture::CaptureFile;

@@ -10,8 +10,8 @@ use crate::cross_traffic;
 use crate::scenario::{self, Path, Scenario};
 use crate::topology;
 
-/// The network of `scenario` in the run of `seed`: its paths with their middleboxes, and its
-/// cross-traffic. `tap` observes packets.
+/// The network of `scenario`, in a run with seed `seed`: paths, middleboxes and cross-traffic.
+/// `tap` observes its packets.
 pub fn network<T: Tap>(scenario: &Scenario, seed: u64, tap: T) -> Network<T> {
     let paths = (0..scenario.paths.len()).map(|path| path_of(&scenario.paths, path, seed));
     let traffic = scenario.cross_traffic.iter().enumerate();

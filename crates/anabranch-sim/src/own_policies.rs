@@ -1,4 +1,4 @@
-//! Policies of the user's own: handed over with the run, because a scenario can only name them.
+//! User-defined policies. A scenario can only name them, so they are passed with the run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use thiserror::Error;
 
 use crate::scenario::{Connection, Policy, Scenario};
 
-/// Whom a policy is made for.
+/// The connection end that a policy is created for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// Name of the connection.
     pub connection: String,
-    /// The end of the connection that the policy acts at.
+    /// The end of the connection at which the policy acts.
     pub side: Side,
     /// Names of the connection's paths.
     pub paths: PathNames,
@@ -26,18 +26,18 @@ pub struct Owner {
     pub seed: u64,
 }
 
-/// Names of a connection's paths, in its order.
+/// Names of a connection's paths, in the order of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathNames(Arc<[String]>);
 
 impl PathNames {
-    /// Those of a connection.
+    /// The path names of `connection`.
     pub(crate) fn of(connection: &Connection, scenario: &Scenario) -> Self {
         PathNames(connection.paths.iter().map(|path| scenario.paths[*path].name.clone()).collect())
     }
 
-    /// The path of a subflow, seen from `side`. The client's address on path *n* has the Address
-    /// ID *n*. RFC 8684 §3.2.
+    /// The path of a subflow, as seen from `side`. The client's address on path *n* has Address ID
+    /// *n*. RFC 8684 §3.2.
     pub fn of_subflow(&self, side: Side, subflow: &SubflowView) -> Option<&str> {
         let id = match side {
             Side::Client => subflow.local_address_id,
@@ -47,50 +47,49 @@ impl PathNames {
     }
 }
 
-/// Makes the scheduler of one end of a connection.
+/// Creates the scheduler of one end of a connection.
 pub type OwnScheduler = Arc<dyn Fn(&Owner) -> Box<dyn Scheduler> + Send + Sync>;
-/// Makes the congestion control of a subflow at one end of a connection.
+/// Creates the congestion control of a subflow at one end of a connection.
 pub type OwnCongestionControl =
     Arc<dyn Fn(&Owner, &Start) -> Box<dyn CongestionControl> + Send + Sync>;
-/// Makes the path manager of one end of a connection.
+/// Creates the path manager of one end of a connection.
 pub type OwnPathManager = Arc<dyn Fn(&Owner) -> Box<dyn PathManager> + Send + Sync>;
 
-/// The policies of the user's own of one connection: exactly those that the scenario calls
+/// The user-defined policies of one connection: exactly those that the scenario names with
 /// `own:NAME`.
 #[derive(Clone, Default)]
 pub struct OwnPolicies {
-    /// Which subflow carries the next data.
+    /// Chooses the subflow for the next data.
     pub scheduler: Option<OwnScheduler>,
     /// Congestion control of each subflow.
     pub congestion_control: Option<OwnCongestionControl>,
-    /// Which subflows exist.
+    /// Decides which subflows exist.
     pub path_manager: Option<OwnPathManager>,
 }
 
-/// The scenario and the policies that came with the run do not belong together.
+/// The scenario and the policies passed with the run do not match.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OwnPoliciesError {
-    /// The scenario names a policy of the user's own, and it was not handed over.
+    /// The scenario names a user-defined policy that was not passed with the run.
     #[error(
-        "connection {connection:?}: {kind} = \"own:{name}\" is a policy of the user's own, which \
-         a scenario can only name; hand it over with the run (command line: --{option} \
-         FILE.py:CLASS, Python: Connection({kind}=CLASS), Rust: Options::own_policies), or name a \
-         built-in one"
+        "connection {connection:?}: {kind} = \"own:{name}\" is a user-defined policy, but none was \
+        passed with the run; pass one (command line: --{option} FILE.py:CLASS, Python: \
+        Connection({kind}=CLASS), Rust: Options::own_policies), or name a built-in policy"
     )]
     Missing {
         /// Name of the connection.
         connection: String,
         /// `scheduler`, `congestion_control` or `path_manager`.
         kind: &'static str,
-        /// The same as an option of the command line.
+        /// The corresponding command-line option.
         option: String,
         /// Name of the policy in the scenario.
         name: String,
     },
-    /// A policy was handed over, and the scenario names a built-in one.
+    /// A policy was passed with the run, but the scenario names a built-in policy.
     #[error(
-        "connection {connection:?}: a {kind} came with the run, but the scenario names a built-in \
-         one; write {kind} = \"own:NAME\""
+        "connection {connection:?}: a {kind} was passed with the run, but the scenario names a \
+        built-in one; write {kind} = \"own:NAME\""
     )]
     Unnamed {
         /// Name of the connection.
@@ -101,8 +100,8 @@ pub enum OwnPoliciesError {
 }
 
 impl Owner {
-    /// Seed of a stream of random numbers that nobody else draws from; `component` tells the
-    /// streams of one owner apart.
+    /// Seed of a random stream for this policy only. `component` distinguishes several streams of
+    /// the same policy.
     pub fn stream_seed(&self, component: &str) -> u64 {
         let Owner { connection, side, seed, .. } = self;
         rng::stream_seed(*seed, &format!("policy/{connection}/{side}/{component}"))
@@ -110,19 +109,19 @@ impl Owner {
 }
 
 impl OwnPolicies {
-    /// Those with this scheduler.
+    /// Policies with this scheduler only.
     pub fn scheduler(make: impl Fn(&Owner) -> Box<dyn Scheduler> + Send + Sync + 'static) -> Self {
         OwnPolicies { scheduler: Some(Arc::new(make)), ..OwnPolicies::default() }
     }
 
-    /// Those with this congestion control.
+    /// Policies with this congestion control only.
     pub fn congestion_control(
         make: impl Fn(&Owner, &Start) -> Box<dyn CongestionControl> + Send + Sync + 'static,
     ) -> Self {
         OwnPolicies { congestion_control: Some(Arc::new(make)), ..OwnPolicies::default() }
     }
 
-    /// Those with this path manager.
+    /// Policies with this path manager only.
     pub fn path_manager(
         make: impl Fn(&Owner) -> Box<dyn PathManager> + Send + Sync + 'static,
     ) -> Self {
@@ -145,7 +144,7 @@ impl OwnPolicies {
         Arc::new(move || make(&owner))
     }
 
-    /// Are exactly those here that `connection` names?
+    /// Check that these are exactly the user-defined policies that `connection` names.
     fn check(&self, connection: &Connection) -> Result<(), OwnPoliciesError> {
         let OwnPolicies { scheduler, congestion_control, path_manager } = self;
         check("scheduler", connection, &connection.scheduler, scheduler.is_some())?;
@@ -155,8 +154,8 @@ impl OwnPolicies {
     }
 }
 
-/// Does `policies` hold exactly the policies of the user's own that the connections of `scenario`
-/// name?
+/// Check that `policies` holds exactly the user-defined policies that the connections of `scenario`
+/// name.
 pub(crate) fn check_all(
     scenario: &Scenario,
     policies: &[OwnPolicies],

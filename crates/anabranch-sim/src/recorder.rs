@@ -1,4 +1,4 @@
-//! What a run leaves behind: tables of columns.
+//! Records the tables of a run.
 
 use anabranch_net::Side;
 use anabranch_net::network::Paths;
@@ -20,7 +20,7 @@ pub enum Column {
     U64(Vec<u64>),
 }
 
-/// Columns of equal length, by name.
+/// Named columns of equal length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// Name of the table.
@@ -37,7 +37,7 @@ impl Table {
 }
 
 impl Column {
-    /// The values, whatever type the column stores them in.
+    /// The values as 64-bit numbers, regardless of the column's type.
     pub fn values(&self) -> Vec<u64> {
         match self {
             Column::U8(values) => values.iter().copied().map(u64::from).collect(),
@@ -47,7 +47,7 @@ impl Column {
     }
 }
 
-/// Builds a table of 64-bit columns, with the leading ones narrowed at the end.
+/// Builds a table from 64-bit columns. Columns of narrower types are converted at the end.
 struct Builder {
     name: &'static str,
     columns: Vec<(&'static str, Kind, Vec<u64>)>,
@@ -68,7 +68,7 @@ impl Builder {
     }
 
     fn push<const N: usize>(&mut self, row: [u64; N]) {
-        assert_eq!(N, self.columns.len(), "a row has a value for each column");
+        assert_eq!(N, self.columns.len(), "a row has one value per column");
         for ((_, _, column), value) in self.columns.iter_mut().zip(row) {
             column.push(value);
         }
@@ -87,32 +87,32 @@ impl Builder {
     }
 }
 
-/// What the recorder reads off a host, whose connections count as the scenario's do.
+/// Interface through which the recorder reads a host. Connections are numbered as in the scenario.
 pub trait Observed {
-    /// The reading half of the connection's application.
+    /// The receiving half of the connection's application.
     fn sink(&self, connection: usize) -> &Sink;
-    /// The writing half, if there is one.
+    /// The sending half of the connection's application, if it has one.
     fn sender(&self, connection: usize) -> Option<&dyn Sender>;
-    /// How far the connection has come.
+    /// State of the connection.
     fn progress(&self, connection: usize) -> Progress;
-    /// Totals of the connection, if it exists.
+    /// Current totals of the connection, if it exists.
     fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats>;
-    /// Totals that the connection ended with.
+    /// Final totals of the connection, if it has ended.
     fn last_stats(&self, connection: usize) -> Option<ConnectionStats>;
-    /// Its subflows.
+    /// The open subflows of the connection.
     fn subflows(&self, connection: usize) -> Vec<SubflowStats>;
-    /// Those that are gone.
+    /// The closed subflows of the connection.
     fn past_subflows(&self, connection: usize) -> &[SubflowStats];
 }
 
-/// How far a connection has come.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It is to be opened, or it is open.
+    /// The connection is open or will be opened.
     Underway,
     /// Both directions were closed, and all data was acknowledged.
     Closed,
-    /// It ended otherwise.
+    /// The connection ended in another way.
     Failed,
 }
 
@@ -129,7 +129,7 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Nothing is recorded yet.
+    /// A recorder without any records.
     pub fn new(scenario: &'a Scenario) -> Self {
         Recorder {
             scenario,
@@ -165,14 +165,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The warm-up is over.
+    /// Record the end of the warm-up.
     pub fn on_warm(&mut self, hosts: Hosts<'_>) {
         for index in 0..self.warm.len() {
             self.warm[index] = self.hosts(hosts, index).1.sink(index).received();
         }
     }
 
-    /// Take a sample of everything at `now`.
+    /// Sample all connections and subflows at `now`.
     pub fn sample(&mut self, now: Instant, hosts: Hosts<'_>, paths: &Paths) {
         for index in 0..self.scenario.connections.len() {
             self.sample_connection(now, hosts, paths, index);
@@ -213,7 +213,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Sending and receiving host of a connection.
+    /// Sending host and receiving host of a connection.
     fn hosts<'h>(&self, hosts: Hosts<'h>, index: usize) -> (&'h dyn Observed, &'h dyn Observed) {
         let sender = self.sender(index);
         (hosts[sender as usize], hosts[sender.opposite() as usize])
@@ -224,7 +224,7 @@ impl<'a> Recorder<'a> {
         self.scenario.connections[index].direction.sender()
     }
 
-    /// The client's address identifier of a subflow, as its sender sees it.
+    /// Address ID of a subflow's client address, as the sending host sees it.
     fn client_address_id(&self, index: usize, subflow: &SubflowStats) -> u8 {
         let view = &subflow.view;
         match self.sender(index) {
@@ -233,7 +233,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The path of a subflow: the client's address identifiers count the connection's paths.
+    /// The path of a subflow. The client's Address IDs number the paths of the connection.
     fn path_of(&self, index: usize, subflow: &SubflowStats) -> usize {
         let paths = &self.scenario.connections[index].paths;
         paths[usize::from(self.client_address_id(index, subflow)).min(paths.len() - 1)]
@@ -247,7 +247,7 @@ impl<'a> Recorder<'a> {
         index: usize,
         subflow: &SubflowStats,
     ) -> u64 {
-        // On their way, the client's address and port may have become others.
+        // Middleboxes may have translated the client's address and port.
         let name = |endpoint| paths.original(endpoint);
         let this = (name(subflow.remote), name(subflow.local));
         let mut ends = all_subflows(receiver, index).into_iter();
@@ -255,8 +255,8 @@ impl<'a> Recorder<'a> {
         other.map_or(0, |end| end.bytes_received)
     }
 
-    /// The same for all subflows that have had the slot and the path of `subflow`, so that it
-    /// never shrinks.
+    /// Payload bytes received on all subflows that had the same slot and path as `subflow`. This
+    /// number never decreases.
     fn received_in_slot(
         &self,
         hosts: Hosts<'_>,
@@ -408,7 +408,7 @@ impl<'a> Recorder<'a> {
         for index in 0..self.scenario.connections.len() {
             let (sender, receiver) = self.hosts(hosts, index);
             let sink = receiver.sink(index);
-            // Blocks count from their sender's writing or from their receiver's asking.
+            // A block's delay starts when its sender writes it, or when its receiver requests it.
             let starts = [sender, receiver].into_iter().filter_map(|host| host.sender(index));
             let starts = starts.flat_map(|workload| workload.blocks_accepted());
             for (block, (accepted, delivered)) in starts.zip(sink.blocks_delivered()).enumerate() {
@@ -421,7 +421,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Totals of a host's connection, or those that it ended with.
+/// Current totals of a host's connection, or its final totals.
 fn connection_stats(
     now: Instant,
     host: &dyn Observed,
@@ -430,13 +430,14 @@ fn connection_stats(
     host.stats(now, connection).or_else(|| host.last_stats(connection))
 }
 
-/// Why a connection speaks TCP: of what its hosts know, what happened first.
+/// Why a connection uses TCP. If the hosts know different reasons, the one that happened first
+/// counts.
 fn fallback(hosts: [Option<ConnectionStats>; 2]) -> Fallback {
     let reasons = hosts.into_iter().flatten().map(|stats| stats.fallback);
     reasons.filter(|why| *why != Fallback::None).min().unwrap_or_default()
 }
 
-/// The subflows of a host's connection, those that are gone first.
+/// All subflows of a host's connection, closed ones first.
 fn all_subflows(host: &dyn Observed, connection: usize) -> Vec<SubflowStats> {
     let mut all = host.past_subflows(connection).to_vec();
     for stats in host.subflows(connection) {
@@ -447,7 +448,7 @@ fn all_subflows(host: &dyn Observed, connection: usize) -> Vec<SubflowStats> {
     all
 }
 
-/// 0 if it is not known, 1 if there is none, 2 and above name bottlenecks.
+/// 0 means unknown, 1 means no bottleneck, 2 and above identify bottlenecks.
 fn bottleneck(bottleneck: Bottleneck) -> u64 {
     match bottleneck {
         Bottleneck::Unknown => 0,

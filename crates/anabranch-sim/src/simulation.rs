@@ -1,4 +1,4 @@
-//! The run loop: who is due next, until the time is up.
+//! The run loop: executes events in chronological order until the end of the run.
 
 use std::io::Write;
 
@@ -16,39 +16,39 @@ use crate::own_policies::{self, OwnPolicies};
 use crate::recorder::{Hosts, Recorder, Table};
 use crate::scenario::Scenario;
 
-/// How to run, beside the scenario.
+/// Options of a run besides the scenario.
 #[derive(Default)]
 pub struct Options<'a> {
     /// Where to write a pcapng capture of all interfaces.
     pub capture: Option<&'a mut dyn Write>,
-    /// Bytes that the capture may have; the run goes on without it.
+    /// Maximum size of the capture in bytes. After that, the run continues without a capture.
     pub capture_limit: Option<u64>,
-    /// Turn every packet into bytes and back before it enters a link: slower, and proof that
-    /// nothing travels that could not be sent.
+    /// Serialise and parse every packet before it enters a link. This is slower, and proves that
+    /// every packet can be represented in bytes.
     pub round_trip: bool,
-    /// The policies of the user's own, those of connection number *n* at index *n*; connections
-    /// beyond the end have none.
+    /// User-defined policies. Index *n* holds the policies of connection number *n*; connections
+    /// without an entry have none.
     pub own_policies: &'a [OwnPolicies],
-    /// Asked before each event, with its time: is the run to end here?
+    /// Called before each event with the time of the event. Returns true to stop the run.
     pub stop: Option<&'a mut dyn FnMut(Instant) -> bool>,
 }
 
-/// What a run leaves behind.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Fingerprint of everything that entered a link.
+    /// Fingerprint of all packets that entered a link.
     pub digest: u64,
-    /// Segments that the hosts sent.
+    /// Segments sent by both hosts.
     pub segments: u64,
-    /// Those with payload that were delivered.
+    /// Segments with payload that were delivered.
     pub data_segments_delivered: u64,
     /// Virtual time at the end.
     pub end: Instant,
-    /// Tables, see [`Table`].
+    /// The tables of the run.
     pub tables: Vec<Table>,
-    /// What client and server counted.
+    /// Counters of client and server.
     pub counters: [Counters; 2],
-    /// When the capture reached its limit.
+    /// When the capture reached its maximum size.
     pub capture_full_at: Option<Instant>,
 }
 
@@ -62,8 +62,8 @@ impl Outcome {
 /// Run `scenario` with `seed`.
 ///
 /// # Errors
-/// [`RunError`] if the capture cannot be written, if the round-trip check fails, if the policies of
-/// the user's own are not those that the scenario names, or if the run was stopped.
+/// [`RunError`] if the capture cannot be written, if the round-trip check fails, if the
+/// user-defined policies do not match the scenario, or if the run was stopped.
 pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, RunError> {
     let mut simulation = Simulation::new(scenario, seed, options)?;
     simulation.run()?;
@@ -73,9 +73,9 @@ pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outco
 struct Simulation<'s, 'c> {
     scenario: &'s Scenario,
     now: Instant,
-    /// Client, server.
+    /// Client and server.
     hosts: [Host; 2],
-    /// When each host is due; [`Instant::FAR_FUTURE`] if it is not.
+    /// When each host is due; [`Instant::FAR_FUTURE`] if it has nothing to do.
     hosts_due: [Instant; 2],
     network: Network<Inspection<'c>>,
     recorder: Recorder<'s>,
@@ -86,7 +86,7 @@ struct Simulation<'s, 'c> {
     stop: Option<&'c mut dyn FnMut(Instant) -> bool>,
 }
 
-/// What is due next.
+/// The part of the simulation that is due next.
 #[derive(Clone, Copy)]
 enum Due {
     Host(Side),
@@ -140,7 +140,8 @@ impl<'s, 'c> Simulation<'s, 'c> {
         Ok(())
     }
 
-    /// What is due next, and when. Ties go to the client, then to the server.
+    /// The next due part, and its time. Of simultaneous events, the client's come first, then the
+    /// server's.
     #[inline]
     fn next(&self) -> (Instant, Due) {
         let [client, server] = self.hosts_due;
@@ -154,7 +155,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         }
     }
 
-    /// Take the samples that are due before `until`.
+    /// Take the samples that are due at or before `until`.
     fn observe_until(&mut self, until: Instant) {
         if let Some(at) = self.warm_at.filter(|at| *at <= until) {
             self.warm_at = None;
@@ -169,7 +170,8 @@ impl<'s, 'c> Simulation<'s, 'c> {
         }
     }
 
-    /// Deliver packets that arrive now. A host answers each one before the next arrives.
+    /// Deliver the packets that arrive now. A host reacts to each packet before the next one
+    /// arrives.
     fn serve_network(&mut self) -> Result<(), RunError> {
         self.network.handle_timeout(self.now);
         while let Some(arrival) = self.network.poll_transmit(self.now) {
@@ -181,14 +183,14 @@ impl<'s, 'c> Simulation<'s, 'c> {
     fn arrive(&mut self, arrival: Arrival) -> Result<(), RunError> {
         let Arrival { receiver, path, packet } = arrival;
         self.network.tap_mut().on_received(self.now, receiver, path, &packet)?;
-        // Nobody listens for cross-traffic.
+        // Hosts ignore cross-traffic.
         let Packet::Tcp(segment) = packet else { return Ok(()) };
         self.data_segments_delivered += u64::from(!segment.payload.is_empty());
         self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
         self.serve_host(receiver)
     }
 
-    /// Let the applications act, and send what the host has to send.
+    /// Run the applications of a host, and send its segments.
     fn serve_host(&mut self, side: Side) -> Result<(), RunError> {
         let number = side as usize;
         loop {
@@ -210,7 +212,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             Side::Client => segment.source.address,
             Side::Server => segment.destination.address,
         };
-        // An address without a path has no route; a host would drop the packet too.
+        // An address without a path has no route. A real host would drop the packet as well.
         let Some(path) = self.network.paths().path_of(client) else {
             return Ok(());
         };

@@ -1,9 +1,10 @@
-//! Addresses and routes: a client with an interface on each path, a server behind all of them.
+//! Addresses and routes. The client has an interface on each path, and the server is behind all
+//! paths.
 //!
-//! The client's address on path `p` is 10.1.`p` (two bytes), or 2001:db8:1::`p`, and the server
-//! has one address of each family in use, as a host with a public address would; so a segment's
-//! path follows from the client's address in it, whichever way it goes. A middlebox that translates
-//! addresses has one of its path's: 10.`n`.`p` or 2001:db8:`n`::`p`, with `n` from 2.
+//! The client's address on path `p` is 10.1.`p` (two bytes) or 2001:db8:1::`p`. The server has one
+//! address of each family in use, like a host with a public address. The client's address in a
+//! segment therefore determines its path in both directions. A middlebox that translates addresses
+//! uses 10.`n`.`p` or 2001:db8:`n`::`p`, with `n` from 2.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,7 +18,7 @@ pub fn server_address(path: &Path) -> IpAddr {
     }
 }
 
-/// The server's addresses, of each family in use one.
+/// The server's addresses: one of each family in use.
 pub fn server_addresses(paths: &[Path]) -> Vec<IpAddr> {
     let mut addresses: Vec<_> = paths.iter().map(server_address).collect();
     addresses.sort_unstable();
@@ -25,7 +26,7 @@ pub fn server_addresses(paths: &[Path]) -> Vec<IpAddr> {
     addresses
 }
 
-/// The port of the first connection; the others follow.
+/// Server port of the first connection. Further connections use the next ports.
 const FIRST_PORT: u16 = 5_001;
 
 /// The client's address on path number `path`.
@@ -33,7 +34,7 @@ pub fn client_address(paths: &[Path], path: usize) -> IpAddr {
     address_on(paths, path, 1)
 }
 
-/// The address that middlebox number `index` of a path can show in place of the client's.
+/// The address that middlebox number `index` of a path can use instead of the client's.
 pub(crate) fn translated_address(paths: &[Path], path: usize, index: usize) -> IpAddr {
     address_on(paths, path, 2 + index as u8)
 }
@@ -49,7 +50,7 @@ fn address_on(paths: &[Path], path: usize, net: u8) -> IpAddr {
     }
 }
 
-/// The path that belongs to an address of the client, translated or not.
+/// The path of a client address, translated or not.
 pub fn path_of(address: IpAddr) -> Option<usize> {
     match address {
         IpAddr::V4(address) => match address.octets() {
@@ -63,12 +64,12 @@ pub fn path_of(address: IpAddr) -> Option<usize> {
     }
 }
 
-/// The server's port for connection number `connection`.
+/// The server port of connection number `connection`.
 pub fn port_of(connection: usize) -> u16 {
     FIRST_PORT + connection as u16
 }
 
-/// The connection that a server port belongs to.
+/// The connection that uses a server port.
 pub(crate) fn connection_of(port: u16) -> usize {
     usize::from(port - FIRST_PORT)
 }

@@ -1,4 +1,4 @@
-//! The engine and the network allocate nothing per segment once a run is under way.
+//! Engine and network do not allocate memory per segment once a run is under way.
 
 mod common;
 
@@ -35,8 +35,8 @@ fn allocations(scenario: &Scenario) -> (usize, Outcome) {
     (change.allocations + change.reallocations, outcome)
 }
 
-/// Allocations of a run, and of the same run twice as long. The harness allocates when a test has run
-/// for a minute, so a difference is measured again.
+/// Allocations of a run and of a run twice as long. The test harness itself allocates when a test
+/// takes more than a minute, so a difference is measured a second time.
 fn half_and_whole(scenario: impl Fn(&str) -> Scenario) -> [(usize, Outcome); 2] {
     let measure = || ["20s", "40s"].map(|duration| allocations(&scenario(duration)));
     let measured = measure();
@@ -51,7 +51,7 @@ fn assert_second_half_allocates_nothing(paths: &[&str], connection: &str) {
     assert_eq!(whole, half, "{segments} segments on {} paths, {connection}", paths.len());
 }
 
-/// A path that follows a trace, and cross-traffic beside a connection.
+/// A path that follows a trace, and cross-traffic on the path of a connection.
 fn assert_traces_and_cross_traffic_allocate_nothing() {
     let scenario = |duration: &str| {
         let path = "delay = \"10ms\"\nlimit = \"100packets\"\n";
@@ -69,9 +69,9 @@ fn assert_traces_and_cross_traffic_allocate_nothing() {
     assert_eq!(whole, half, "with a trace and cross-traffic");
 }
 
-// One test at a time: allocations of another thread would count, and those of the harness do until
-// it waits for the test. So no other test is in this binary, but for a slow one, which runs with
-// `--ignored` and not beside this one.
+// Run one test at a time, because allocations of other threads would count. The harness allocates
+// until it waits for the test. This binary therefore has no other test except a slow one, which
+// runs with `--ignored` and not together with this one.
 
 #[test]
 fn the_second_half_of_a_bulk_run_allocates_nothing() {
@@ -87,7 +87,7 @@ fn the_second_half_of_a_bulk_run_allocates_nothing() {
 #[ignore = "slow: make test-slow"]
 fn the_second_half_of_a_bulk_run_allocates_nothing_with_any_policy() {
     allocations(&scenario(&["a", "b"], "", "20s"));
-    // Every scheduler and every remedy but autotuning: buffers that grow allocate, now and then.
+    // Every scheduler, and every remedy except autotuning: growing buffers allocate occasionally.
     let remedies = "remedies = { opportunistic_retransmission = true, penalisation = true, \
                     cwnd_cap = 2.0, mpt_bm = { lambda = 3.0, theta = \"0s\" } }\n";
     for scheduler in ["round_robin", "redundant", "blest", "ecf"] {

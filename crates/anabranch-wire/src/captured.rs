@@ -1,35 +1,35 @@
-//! A TCP segment as somebody else captured it.
+//! TCP segments read from a capture file.
 
 use crate::ip::{self, PROTOCOL_TCP};
 use crate::{Checksum, ParseError, SocketAddress, TcpHeader, tcp};
 
-/// A TCP segment in the bytes of a capture, which may have cut the payload's end, and may have
-/// been taken before the sender's network card put in checksums.
+/// A TCP segment from a capture. The capture may have truncated the payload, and with checksum
+/// offload it holds the segment before the sender's network card filled in the checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedSegment<'a> {
-    /// Where it comes from.
+    /// Source address and port.
     pub source: SocketAddress,
-    /// Where it goes.
+    /// Destination address and port.
     pub destination: SocketAddress,
     /// Fixed part of the TCP header.
     pub header: TcpHeader,
-    /// All bytes of the options, for [`TcpOptions::parse`](crate::TcpOptions::parse).
+    /// Raw bytes of all options, for [`TcpOptions::parse`](crate::TcpOptions::parse).
     pub options: &'a [u8],
-    /// The payload's bytes that were captured.
+    /// The captured part of the payload.
     pub payload: &'a [u8],
     /// Bytes of the whole payload.
     pub payload_len: usize,
-    /// TCP header and captured payload.
+    /// TCP header and captured part of the payload.
     tcp: &'a [u8],
 }
 
 impl<'a> CapturedSegment<'a> {
-    /// Parse an IP packet with a TCP segment inside; bytes beyond the packet's own length are
-    /// ignored, and payload that is missing at its end is no error. No checksum is looked at.
+    /// Parse an IP packet that contains a TCP segment. Bytes beyond the packet's own length are
+    /// ignored. A truncated payload is not an error. No checksum is verified.
     ///
     /// # Errors
-    /// If the headers are not all there, or the packet is a fragment, not TCP, or has contradictory
-    /// lengths.
+    /// If a header is incomplete, the lengths contradict each other, or the packet is a fragment or
+    /// not TCP.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let (packet, stated) = ip::parse_cut(bytes)?;
         packet.require(PROTOCOL_TCP, "6 (TCP)")?;
@@ -46,12 +46,12 @@ impl<'a> CapturedSegment<'a> {
         })
     }
 
-    /// Has the capture left out the end of the payload?
+    /// Did the capture truncate the payload?
     pub fn is_cut(&self) -> bool {
         self.payload.len() < self.payload_len
     }
 
-    /// Does the TCP checksum hold? `None` if the segment is not all there.
+    /// Is the TCP checksum correct? `None` if the payload is truncated.
     pub fn checksum_ok(&self) -> Option<bool> {
         (!self.is_cut()).then(|| {
             let (from, to) = (self.source.address, self.destination.address);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_payload_keeps_its_length() {
+    fn a_truncated_payload_keeps_its_length() {
         for (from, to) in [("10.0.0.1", "10.0.0.2"), ("::1", "::2")] {
             let whole = bytes(from, to);
             let segment = CapturedSegment::parse(&whole).unwrap();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_network_card_would_fill_in_is_not_missed() {
+    fn fields_left_to_checksum_offload_are_not_errors() {
         let mut bytes = bytes("10.0.0.1", "10.0.0.2");
         bytes[2..4].fill(0);
         bytes[10..12].fill(0);

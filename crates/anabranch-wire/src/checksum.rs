@@ -1,4 +1,4 @@
-//! The Internet checksum (RFC 1071), and the two that are built on it: TCP's and the DSS option's.
+//! The Internet checksum (RFC 1071), and the checksums of TCP and of the DSS option that use it.
 
 use std::net::IpAddr;
 
@@ -6,18 +6,18 @@ use crate::{DataSeq, Payload, SeqNumber};
 
 /// A running Internet checksum: the one's complement sum of big-endian 16-bit words.
 ///
-/// Bytes may come in slices of any length, odd ones included: the result is that of their
-/// concatenation, padded with one zero byte if its length is odd.
+/// Bytes may be added in slices of any length, including odd lengths. The result equals the
+/// checksum of the concatenated slices, padded with one zero byte if their total length is odd.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checksum {
-    /// One's complement sum in 64 bits, congruent to the 16-bit one.
+    /// One's complement sum in 64 bits, congruent to the 16-bit sum.
     sum: u64,
-    /// Has an odd number of bytes been added, so that the next one is the low half of a word?
+    /// Has an odd number of bytes been added? The next byte is then the low half of a word.
     odd: bool,
 }
 
-/// Checksum of a DSS mapping of `len` bytes (a DATA_FIN counts as one) whose bytes on the
-/// subflow are `payload`. RFC 8684 §3.3.1.
+/// Checksum of a DSS mapping of `len` bytes, where a DATA_FIN counts as one byte. `payload` holds
+/// the mapped bytes of the subflow. RFC 8684 §3.3.1.
 pub fn dss_checksum(data_seq: DataSeq, subflow_seq: SeqNumber, len: u16, payload: &Payload) -> u16 {
     let mut checksum = Checksum::of_dss_pseudo_header(data_seq, subflow_seq, len);
     checksum.add_payload(payload);
@@ -25,12 +25,12 @@ pub fn dss_checksum(data_seq: DataSeq, subflow_seq: SeqNumber, len: u16, payload
 }
 
 impl Checksum {
-    /// The sum of nothing.
+    /// An empty sum.
     pub const fn new() -> Self {
         Checksum { sum: 0, odd: false }
     }
 
-    /// The sum of the pseudo-header for `bytes` bytes of a protocol's header and payload.
+    /// The sum of the pseudo-header of `protocol`, for `bytes` bytes of header and payload.
     pub(crate) fn of_pseudo_header(
         source: IpAddr,
         destination: IpAddr,
@@ -44,17 +44,18 @@ impl Checksum {
                 IpAddr::V6(address) => checksum.add(&address.octets()),
             }
         }
-        // The 16-bit length of IPv4 and the 32-bit length of IPv6 add the same to the sum.
+        // The 16-bit length of IPv4 and the 32-bit length of IPv6 contribute the same to the sum.
         checksum.add_words(bytes as u64);
         checksum.add_words(u64::from(protocol));
         checksum
     }
 
-    /// The sum of the pseudo-header of a DSS mapping. A receiver starts from it, adds the
-    /// mapping's bytes as they arrive on the subflow, and asks [`Checksum::verifies`].
+    /// The sum of the pseudo-header of a DSS mapping. A receiver starts from it, adds the mapping's
+    /// bytes as they arrive on the subflow, and calls [`Checksum::verifies`].
     pub fn of_dss_pseudo_header(data_seq: DataSeq, subflow_seq: SeqNumber, len: u16) -> Self {
         let mut checksum = Checksum::new();
-        // RFC 8684 §3.3.1: the DSN enters in full even when the option carries 4 bytes of it.
+        // RFC 8684 §3.3.1: the sum covers all 64 bits of the DSN, even if the option carries 4
+        // bytes.
         checksum.add_words(data_seq.0);
         checksum.add_words(u64::from(subflow_seq.0));
         checksum.add_words(u64::from(len));
@@ -95,24 +96,25 @@ impl Checksum {
         !self.fold()
     }
 
-    /// Does `checksum`, as received, belong to the bytes added? With the checksum field itself
-    /// among the bytes added, ask for 0.
+    /// Does the received `checksum` match the bytes added? If the checksum field itself is among
+    /// the bytes added, pass 0.
     ///
-    /// 0x0000 and 0xffff are the same number in one's complement: either stands for the other.
+    /// 0x0000 and 0xffff both represent zero in one's complement, so each is accepted for the
+    /// other.
     pub const fn verifies(self, checksum: u16) -> bool {
         let sum = self.fold() as u32 + checksum as u32;
         sum == 0xffff || sum == 0x1_fffe
     }
 
-    /// Add four 16-bit words at once: 2⁶⁴ − 1 is a multiple of 2¹⁶ − 1, so a 64-bit sum with
-    /// end-around carry is congruent to the 16-bit one.
+    /// Add four 16-bit words at once. 2⁶⁴ − 1 is a multiple of 2¹⁶ − 1, so a 64-bit sum with
+    /// end-around carry is congruent to the 16-bit sum.
     const fn add_words(&mut self, words: u64) {
         let (sum, carry) = self.sum.overflowing_add(words);
-        // After a carry the sum is at most 2⁶⁴ − 2: this does not overflow.
+        // After a carry the sum is at most 2⁶⁴ − 2, so this addition cannot overflow.
         self.sum = sum + carry as u64;
     }
 
-    /// The sum in 16 bits; 0 only if all words were 0.
+    /// The sum folded into 16 bits. It is 0 only if all words were 0.
     const fn fold(self) -> u16 {
         let mut sum = self.sum;
         while sum > 0xffff {
@@ -135,7 +137,7 @@ mod tests {
         checksum.finish()
     }
 
-    /// RFC 1071 §4.1, transcribed as plainly as possible.
+    /// A plain transcription of RFC 1071 §4.1.
     fn reference(bytes: &[u8]) -> u16 {
         let mut sum = 0u32;
         for pair in bytes.chunks(2) {
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_rfc_1071_has_its_sum() {
+    fn the_example_of_rfc_1071() {
         // RFC 1071 §3: 0001 f203 f4f5 f6f7 sum to ddf2 after folding.
         assert_eq!(sum_of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
     }
@@ -197,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_split_gives_the_sum_of_the_whole(
+        fn any_split_gives_the_same_sum(
             bytes in prop::collection::vec(any::<u8>(), 0..200),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
         ) {

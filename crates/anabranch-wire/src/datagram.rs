@@ -1,4 +1,4 @@
-//! A UDP datagram in an IP packet, as a value. RFC 768.
+//! A UDP datagram in an IP packet, as a plain value. RFC 768.
 
 use bytes::Bytes;
 
@@ -9,12 +9,12 @@ use crate::{Checksum, EmitError, ParseError, Payload, SocketAddress, ip_header_b
 /// Bytes of a UDP header.
 pub const UDP_HEADER_BYTES: usize = 8;
 
-/// A UDP datagram and what the IP header says about it.
+/// A UDP datagram with the relevant fields of its IP header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Where it comes from.
+    /// Source address and port.
     pub source: SocketAddress,
-    /// Where it goes; of the same address family as `source`.
+    /// Destination address and port. Its address family is the same as that of `source`.
     pub destination: SocketAddress,
     /// Payload bytes.
     pub payload: Payload,
@@ -23,16 +23,16 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Bytes of the IP packet that [`Datagram::emit`] makes of this datagram.
+    /// Length in bytes of the IP packet that [`Datagram::emit`] writes.
     pub fn wire_len(&self) -> usize {
         ip_header_bytes(self.source.address) + UDP_HEADER_BYTES + self.payload.len()
     }
 
-    /// Append the datagram as an IP packet, with its checksums.
+    /// Append the datagram to `out` as an IP packet with correct checksums.
     ///
     /// # Errors
-    /// If the addresses are of different families, or the packet exceeds what its headers can
-    /// count; `out` is then left as it was.
+    /// If the addresses belong to different families, or the packet is too long for its length
+    /// fields. `out` is then unchanged.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let (source, destination) = (self.source, self.destination);
         let bytes = UDP_HEADER_BYTES + self.payload.len();
@@ -53,12 +53,12 @@ impl Datagram {
         Ok(())
     }
 
-    /// Parse an IP packet with a UDP datagram inside; bytes beyond the packet's own length are
-    /// ignored. The payload is copied once. The checksum is not looked at.
+    /// Parse an IP packet that contains a UDP datagram. Bytes beyond the packet's own length are
+    /// ignored. The payload is copied once. The UDP checksum is not verified.
     ///
     /// # Errors
-    /// If the packet is truncated, a fragment, not UDP, has an IPv4 header with a wrong checksum,
-    /// or contradictory lengths.
+    /// If the packet is truncated, a fragment or not UDP, if its IPv4 header checksum is wrong, or
+    /// if its lengths contradict each other.
     pub fn parse(bytes: &[u8]) -> Result<Datagram, ParseError> {
         let packet = ip::parse(bytes)?;
         packet.require(PROTOCOL_UDP, "17 (UDP)")?;
@@ -78,19 +78,20 @@ impl Datagram {
         })
     }
 
-    /// The checksum of the UDP header and payload `bytes`, whose checksum field is 0.
+    /// The checksum over the UDP header and payload in `bytes`, whose checksum field is 0.
     fn checksum(&self, bytes: &[u8]) -> u16 {
         let (source, destination) = (self.source.address, self.destination.address);
         let mut checksum =
             Checksum::of_pseudo_header(source, destination, PROTOCOL_UDP, bytes.len());
         checksum.add(bytes);
         match checksum.finish() {
-            // RFC 768: 0 would mean that there is none; the other zero of one's complement counts.
+            // RFC 768: 0 means that there is no checksum, so the other one's complement zero is
+            // sent.
             0 => u16::MAX,
             sum => sum,
         }
     }
 }
 
-/// Where the checksum stands in a UDP header. RFC 768.
+/// Offset of the checksum in a UDP header. RFC 768.
 const CHECKSUM_AT: usize = 6;

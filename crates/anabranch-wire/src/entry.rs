@@ -1,79 +1,81 @@
-//! Names, parameters and sources of what users choose by name: policies of the engine, and queues
-//! and middleboxes of the emulated network.
+//! Names, parameters and sources of the parts that users choose by name: the engine's policies, and
+//! the emulated network's queues and middleboxes.
 //!
-//! Each policy, queue and middlebox has its own [`Entry`] in its own file. A folder lists the
-//! entries of its files, for example `scheduler::ALL` of `anabranch-proto` and `middlebox::ALL` of
-//! `anabranch-net`. These crates do not know each other, so the types that both need are here.
+//! Each policy, queue and middlebox defines its own [`Entry`] in its own file. The parent module
+//! lists the entries of its files, for example `scheduler::ALL` in `anabranch-proto` and
+//! `middlebox::ALL` in `anabranch-net`. Those crates do not depend on each other, so the types that
+//! both need are here.
 
 use std::borrow::Cow;
 
 use crate::Duration;
 
-/// Something that can be chosen by name.
+/// A part that users choose by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<M: 'static> {
-    /// Its name in scenarios.
+    /// The name in scenarios.
     pub name: &'static str,
-    /// What it does, in one sentence.
+    /// What the part does, in one sentence.
     pub summary: &'static str,
-    /// Where it was published, or whose implementation it follows.
+    /// The publication that describes the part, or the implementation that it follows.
     pub source: &'static str,
-    /// What can be set.
+    /// The parameters that users can set.
     pub parameters: &'static [Parameter],
-    /// Makes one.
+    /// Constructor.
     pub make: M,
 }
 
-/// Something that can be set of it.
+/// A parameter of an [`Entry`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its name in scenarios.
+    /// The name in scenarios.
     pub name: &'static str,
-    /// What it means.
+    /// What the parameter means.
     pub meaning: &'static str,
-    /// What it can be.
+    /// Type and bounds of the value.
     pub kind: Kind,
-    /// What it is if nothing is said.
+    /// The value if the user gives none.
     pub default: Value,
-    /// Where the default comes from; "ours" where the source is silent.
+    /// Source of the default; "ours" if the publication gives none.
     pub origin: &'static str,
-    /// The value of another parameter without which it has no meaning.
+    /// Name and value of another parameter. This parameter has an effect only if that one has this
+    /// value.
     pub only_with: Option<(&'static str, &'static str)>,
 }
 
-/// What a parameter can be.
+/// Type and bounds of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// A whole number within these bounds.
+    /// An integer within these bounds.
     Count {
-        /// Smallest.
+        /// Minimum.
         least: u32,
-        /// Largest.
+        /// Maximum.
         most: u32,
     },
-    /// Yes or no.
+    /// A boolean.
     Flag,
-    /// A number without unit within these bounds.
+    /// A number without a unit, within these bounds.
     Number {
-        /// Smallest.
+        /// Minimum.
         least: f64,
-        /// Largest.
+        /// Maximum.
         most: f64,
     },
-    /// A duration; zero only if allowed.
+    /// A duration. Zero is valid only if `zero` is set.
     Time {
-        /// May it be zero?
+        /// Is zero valid?
         zero: bool,
     },
     /// One of these names.
     Choice(&'static [&'static str]),
-    /// Some of these names, at least one, in any order.
+    /// At least one of these names, in any order.
     Choices(&'static [&'static str]),
     /// A number of bytes within these bounds.
     Bytes {
-        /// Smallest.
+        /// Minimum.
         least: u64,
-        /// Largest.
+        /// Maximum.
         most: u64,
     },
     /// A probability.
@@ -85,17 +87,17 @@ pub enum Kind {
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A whole number.
+    /// An integer.
     Count(u32),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// A number without unit.
+    /// A number without a unit.
     Number(f64),
     /// A duration.
     Time(Duration),
-    /// One of the names.
+    /// A name.
     Choice(&'static str),
-    /// Some of the names, in the order in which they were given.
+    /// Names, in the order in which the user gave them.
     Choices(Cow<'static, [&'static str]>),
     /// A number of bytes.
     Bytes(u64),
@@ -103,23 +105,23 @@ pub enum Value {
     Probability(u32),
     /// One of the connection's paths.
     Path(PathRef),
-    /// None, and none is needed.
+    /// No value. The parameter is optional.
     Unset,
-    /// None, as a default: the user has to give one.
+    /// No default. The user must give a value.
     Required,
 }
 
-/// A path, by its name in a scenario and by its place in a list of paths.
+/// A path, identified by its name in a scenario and by its index in a list of paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRef {
-    /// Its name; empty for whichever has this place.
+    /// The name. An empty name means the path at this index, whatever its name.
     pub name: Cow<'static, str>,
-    /// Its index in the list.
+    /// Index in the list of paths.
     pub index: usize,
 }
 
 impl PathRef {
-    /// The first path, whatever its name is.
+    /// The first path, whatever its name.
     pub const FIRST: PathRef = PathRef { name: Cow::Borrowed(""), index: 0 };
 }
 
@@ -128,7 +130,7 @@ impl PathRef {
 pub struct Values(Vec<(&'static str, Value)>);
 
 impl Values {
-    /// The defaults of these parameters.
+    /// The default values of these parameters.
     pub fn defaults(parameters: &[Parameter]) -> Self {
         Values(
             parameters
@@ -138,7 +140,7 @@ impl Values {
         )
     }
 
-    /// Set the parameter `name`, which is one of them.
+    /// Set the value of parameter `name`.
     ///
     /// # Panics
     /// If there is no such parameter.
@@ -147,7 +149,7 @@ impl Values {
         found.expect("a parameter of the entry").1 = value;
     }
 
-    /// The value of the parameter `name`.
+    /// The value of parameter `name`.
     ///
     /// # Panics
     /// If there is no such parameter.
@@ -156,10 +158,10 @@ impl Values {
         found.expect("a parameter of the entry").1.clone()
     }
 
-    /// The value of a whole number.
+    /// The value of an integer parameter.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn count(&self, name: &str) -> u32 {
         match self.get(name) {
             Value::Count(count) => count,
@@ -167,10 +169,10 @@ impl Values {
         }
     }
 
-    /// The value of a yes or no.
+    /// The value of a boolean parameter.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn flag(&self, name: &str) -> bool {
         match self.get(name) {
             Value::Flag(flag) => flag,
@@ -178,10 +180,10 @@ impl Values {
         }
     }
 
-    /// The value of a number.
+    /// The value of a number parameter.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn number(&self, name: &str) -> f64 {
         match self.get(name) {
             Value::Number(number) => number,
@@ -189,10 +191,10 @@ impl Values {
         }
     }
 
-    /// The value of a duration.
+    /// The value of a duration parameter.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn time(&self, name: &str) -> Duration {
         match self.get(name) {
             Value::Time(time) => time,
@@ -200,10 +202,10 @@ impl Values {
         }
     }
 
-    /// The name chosen.
+    /// The chosen name.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn choice(&self, name: &str) -> &'static str {
         match self.get(name) {
             Value::Choice(choice) => choice,
@@ -211,20 +213,20 @@ impl Values {
         }
     }
 
-    /// The index of a path.
+    /// The index of the chosen path.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn path(&self, name: &str) -> usize {
         match self.get(name) {
             Value::Path(path) => path.index,
             other => panic!("{name} is {other:?}"),
         }
     }
-    /// The names chosen.
+    /// The chosen names.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn choices(&self, name: &str) -> Vec<&'static str> {
         match self.get(name) {
             Value::Choices(choices) => choices.into_owned(),
@@ -232,10 +234,10 @@ impl Values {
         }
     }
 
-    /// A number of bytes.
+    /// The value of a parameter that counts bytes.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn bytes(&self, name: &str) -> u64 {
         match self.get(name) {
             Value::Bytes(bytes) => bytes,
@@ -243,10 +245,10 @@ impl Values {
         }
     }
 
-    /// A probability in parts per billion.
+    /// The value of a probability parameter, in parts per billion.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn probability(&self, name: &str) -> u32 {
         match self.get(name) {
             Value::Probability(parts) => parts,
@@ -254,10 +256,10 @@ impl Values {
         }
     }
 
-    /// A duration, if one is set.
+    /// The value of an optional duration parameter; `None` if it is not set.
     ///
     /// # Panics
-    /// If there is no such parameter, or it is of another kind.
+    /// If there is no such parameter, or its value has another type.
     pub fn optional_time(&self, name: &str) -> Option<Duration> {
         match self.get(name) {
             Value::Unset => None,

@@ -1,4 +1,4 @@
-//! What can be wrong with bytes, and with values that should become bytes.
+//! Errors of parsing bytes and of emitting values.
 
 use core::fmt;
 use std::net::IpAddr;
@@ -9,74 +9,74 @@ use crate::subtype::Subtype;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// Fewer bytes than the format needs.
-    #[error("{what} needs {needed} bytes, only {available} are there")]
+    /// Fewer bytes than the format requires.
+    #[error("{what} needs {needed} bytes, only {available} are available")]
     Truncated {
         /// The header or option concerned.
         what: &'static str,
-        /// Bytes needed.
+        /// Bytes required.
         needed: usize,
         /// Bytes available.
         available: usize,
     },
-    /// Neither IPv4 nor IPv6.
+    /// The IP version is neither 4 nor 6.
     #[error("IP version is {found}, expected 4 or 6")]
     IpVersion {
         /// The version field.
         found: u8,
     },
-    /// An IPv4 header length below the 20 bytes of the fixed part.
+    /// The IPv4 header length is below the 20 bytes of the fixed part.
     #[error("IPv4 header length is {found} bytes, expected at least 20")]
     Ipv4HeaderLength {
-        /// Bytes, as the IHL field says.
+        /// Bytes, according to the IHL field.
         found: usize,
     },
-    /// An IPv4 total length that does not even cover the header.
-    #[error("IPv4 total length is {found} bytes, its header alone has {header}")]
+    /// The IPv4 total length is below the header length.
+    #[error("IPv4 total length is {found} bytes, but the header alone has {header}")]
     Ipv4TotalLength {
-        /// Bytes, as the total length field says.
+        /// Bytes, according to the total length field.
         found: usize,
-        /// Bytes, as the IHL field says.
+        /// Bytes, according to the IHL field.
         header: usize,
     },
-    /// The IPv4 header checksum does not hold.
-    #[error("IPv4 header checksum does not hold")]
+    /// The IPv4 header checksum is wrong.
+    #[error("IPv4 header checksum is wrong")]
     Ipv4Checksum,
-    /// A fragment: segments are parsed from whole packets only.
+    /// The packet is a fragment. Only whole packets are parsed.
     #[error("IPv{version} fragment; only whole packets are parsed")]
     Fragment {
         /// IP version.
         version: u8,
     },
-    /// An IPv6 extension header other than hop-by-hop and destination options.
+    /// The packet has an IPv6 extension header other than hop-by-hop and destination options.
     #[error("IPv6 extension header {found} is not supported")]
     ExtensionHeader {
         /// The next header value.
         found: u8,
     },
-    /// Another transport protocol than the one to be parsed.
+    /// The packet carries a transport protocol other than the expected one.
     #[error("IP protocol is {found}, expected {expected}")]
     Protocol {
         /// The protocol (IPv4) or next header (IPv6) value.
         found: u8,
-        /// Number and name of what is parsed.
+        /// Number and name of the expected protocol.
         expected: &'static str,
     },
-    /// A UDP length that contradicts the bytes there are.
-    #[error("UDP length is {found} bytes, {available} are there")]
+    /// The UDP length contradicts the number of bytes available.
+    #[error("UDP length is {found} bytes, but {available} are available")]
     UdpLength {
-        /// Bytes, as the length field says.
+        /// Bytes, according to the length field.
         found: usize,
-        /// Bytes of the datagram that are there.
+        /// Bytes of the datagram that are available.
         available: usize,
     },
-    /// A TCP data offset below the 20 bytes of the fixed header.
+    /// The TCP data offset is below the 20 bytes of the fixed header.
     #[error("TCP data offset is {found} bytes, expected at least 20")]
     TcpDataOffset {
-        /// Bytes, as the data offset field says.
+        /// Bytes, according to the data offset field.
         found: usize,
     },
-    /// A TCP option whose length does not cover its own kind and length bytes.
+    /// The length of a TCP option does not cover its own kind and length bytes.
     #[error("TCP option of kind {kind} has length {found}, expected at least 2")]
     OptionTooShort {
         /// Option kind.
@@ -84,17 +84,17 @@ pub enum ParseError {
         /// The length byte.
         found: u8,
     },
-    /// A TCP option whose length byte contradicts the bytes there are.
+    /// The length byte of a TCP option contradicts the number of bytes available.
     #[error("TCP option of kind {kind} has length {found}, {available} bytes are there")]
     OptionOverrun {
         /// Option kind.
         kind: u8,
         /// The length byte.
         found: u8,
-        /// Bytes from the kind to the end.
+        /// Bytes from the option's kind byte to the end.
         available: usize,
     },
-    /// Another kind of TCP option than the one to be parsed.
+    /// The kind of a TCP option is not the expected one.
     #[error("TCP option kind is {found}, expected {expected}")]
     OptionKind {
         /// Option kind.
@@ -102,17 +102,17 @@ pub enum ParseError {
         /// Option kind expected.
         expected: u8,
     },
-    /// A TCP option with a length that its kind does not have.
+    /// The length of a TCP option is not valid for its kind.
     #[error("TCP option of kind {kind} has length {found}, expected {expected}")]
     OptionLength {
         /// Option kind.
         kind: u8,
         /// Bytes found.
         found: usize,
-        /// Bytes that the kind allows.
+        /// Lengths in bytes that the kind allows.
         expected: Lengths,
     },
-    /// Another Multipath TCP option than the one to be parsed.
+    /// The subtype of a Multipath TCP option is not the expected one.
     #[error("Multipath TCP subtype is {found}, expected {} ({expected})", *expected as u8)]
     MptcpSubtype {
         /// The subtype field.
@@ -120,35 +120,34 @@ pub enum ParseError {
         /// Subtype expected.
         expected: Subtype,
     },
-    /// A Multipath TCP option with a length that its subtype does not have, or that
-    /// contradicts its flags.
+    /// The length of a Multipath TCP option is not valid for its subtype and flags.
     #[error("{subtype} has length {found}, expected {expected}")]
     MptcpLength {
         /// The option concerned.
         subtype: Subtype,
         /// Bytes found.
         found: usize,
-        /// Bytes that the subtype and its flags allow.
+        /// Lengths in bytes that the subtype and the flags allow.
         expected: Lengths,
     },
 }
 
-/// Why a value has no representation in bytes.
+/// Why a value cannot be represented in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
     /// The options do not fit into a TCP header.
-    #[error("TCP options take {bytes} bytes, at most 40 fit")]
+    #[error("TCP options take {bytes} bytes, but at most 40 fit")]
     OptionsTooLong {
         /// Bytes, padding included.
         bytes: usize,
     },
-    /// The packet is longer than its IP header can say.
-    #[error("packet of {bytes} bytes, at most {limit} fit")]
+    /// The packet is too long for the length field of its IP header.
+    #[error("packet has {bytes} bytes, but at most {limit} fit")]
     PacketTooLong {
-        /// Bytes of the whole packet.
+        /// Length of the packet in bytes.
         bytes: usize,
-        /// Most bytes of a packet of this IP version.
+        /// Maximum packet length in bytes for this IP version.
         limit: usize,
     },
     /// One address is IPv4, the other IPv6.
@@ -161,7 +160,7 @@ pub enum EmitError {
     },
 }
 
-/// The lengths, in bytes and ascending, that a format allows.
+/// The lengths in bytes that a format allows, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths(pub &'static [usize]);
 

@@ -1,14 +1,14 @@
-//! IPv4 and IPv6 headers around a TCP segment or a UDP datagram. RFC 791, RFC 8200.
+//! IPv4 and IPv6 headers of packets with a TCP segment or a UDP datagram. RFC 791, RFC 8200.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::reader::Reader;
 use crate::{Checksum, EmitError, ParseError};
 
-/// ECN field of a packet that queues may mark. RFC 3168 §5: without a use for the other such
-/// codepoint, this one.
+/// ECN field of a packet that queues may mark. RFC 3168 §5: a sender that needs only one ECT
+/// codepoint uses ECT(0).
 pub const ECT_0: u8 = 0b10;
-/// ECN field of a packet that was marked: congestion experienced. RFC 3168 §5.
+/// ECN field of a marked packet: congestion experienced. RFC 3168 §5.
 pub const CE: u8 = 0b11;
 
 /// Bytes of an IPv4 header without options.
@@ -17,12 +17,12 @@ pub const IPV4_HEADER_BYTES: usize = 20;
 /// Bytes of an IPv6 header without extension headers.
 pub const IPV6_HEADER_BYTES: usize = 40;
 
-/// Protocol number of TCP, in IPv4 and IPv6 alike. RFC 9293 §3.1.
+/// Protocol number of TCP, the same in IPv4 and IPv6. RFC 9293 §3.1.
 pub(crate) const PROTOCOL_TCP: u8 = 6;
-/// Protocol number of UDP, in IPv4 and IPv6 alike. RFC 768.
+/// Protocol number of UDP, the same in IPv4 and IPv6. RFC 768.
 pub(crate) const PROTOCOL_UDP: u8 = 17;
 
-/// Bytes of the IP header that this crate emits before a segment or datagram to or from `address`.
+/// Length in bytes of the IP header that this crate emits for packets to or from `address`.
 pub const fn ip_header_bytes(address: IpAddr) -> usize {
     match address {
         IpAddr::V4(_) => IPV4_HEADER_BYTES,
@@ -31,8 +31,8 @@ pub const fn ip_header_bytes(address: IpAddr) -> usize {
 }
 
 impl Checksum {
-    /// The sum of the pseudo-header that TCP over IPv4 (RFC 9293 §3.1) or IPv6 (RFC 8200 §8.1)
-    /// prepends to a segment of `tcp_bytes` bytes, header and options included.
+    /// The sum of the pseudo-header for a TCP segment of `tcp_bytes` bytes, including header and
+    /// options. RFC 9293 §3.1 for IPv4, RFC 8200 §8.1 for IPv6.
     pub fn of_tcp_pseudo_header(source: IpAddr, destination: IpAddr, tcp_bytes: usize) -> Self {
         Checksum::of_pseudo_header(source, destination, PROTOCOL_TCP, tcp_bytes)
     }
@@ -44,14 +44,15 @@ pub(crate) struct IpPacket<'a> {
     pub(crate) destination: IpAddr,
     /// ECN field, 2 bits.
     pub(crate) ecn: u8,
-    /// Protocol that follows the IP header and its extensions.
+    /// Protocol after the IP header and its extension headers.
     pub(crate) protocol: u8,
-    /// Header and payload of that protocol, without what may follow the packet in its buffer.
+    /// Header and payload of that protocol, without trailing bytes beyond the packet's length.
     pub(crate) transport: &'a [u8],
 }
 
 impl IpPacket<'_> {
-    /// Refuse a packet of another protocol than `protocol`, which the error calls `expected`.
+    /// Return an error unless the packet carries `protocol`. The error names the expected protocol
+    /// `expected`.
     pub(crate) fn require(&self, protocol: u8, expected: &'static str) -> Result<(), ParseError> {
         if self.protocol == protocol {
             return Ok(());
@@ -60,7 +61,7 @@ impl IpPacket<'_> {
     }
 }
 
-/// Parse the IP header of a packet; bytes beyond the length that it states are ignored.
+/// Parse the IP header of a packet. Bytes beyond the length in the header are ignored.
 pub(crate) fn parse(bytes: &[u8]) -> Result<IpPacket<'_>, ParseError> {
     let version = Reader::new("IP header", bytes).u8()? >> 4;
     match version {
@@ -70,7 +71,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<IpPacket<'_>, ParseError> {
     }
 }
 
-/// The addresses of a packet to emit, of one family.
+/// Source and destination address of a packet to emit, both of one family.
 #[derive(Clone, Copy)]
 pub(crate) enum Addresses {
     V4 { source: Ipv4Addr, destination: Ipv4Addr },
@@ -90,7 +91,7 @@ impl Addresses {
         }
     }
 
-    /// Append the header of a packet with `bytes` bytes of header and payload of `protocol`.
+    /// Append the IP header for `bytes` bytes of `protocol` (its header and payload).
     pub(crate) fn emit(
         self,
         protocol: u8,
@@ -100,12 +101,12 @@ impl Addresses {
     ) -> Result<(), EmitError> {
         match self {
             Addresses::V4 { source, destination } => {
-                // RFC 791 §3.1: total length counts the header.
+                // RFC 791 §3.1: the total length includes the header.
                 let total = length_field(bytes, IPV4_HEADER_BYTES, IPV4_HEADER_BYTES)?;
                 out.extend(v4_header(source, destination, protocol, ecn, total));
             }
             Addresses::V6 { source, destination } => {
-                // RFC 8200 §3: payload length does not count the header.
+                // RFC 8200 §3: the payload length does not include the header.
                 let payload = length_field(bytes, IPV6_HEADER_BYTES, 0)?;
                 // RFC 8200 §3: version, traffic class (ECN in its low bits), flow label 0.
                 out.extend((6 << 28 | u32::from(ecn & 0b11) << 20).to_be_bytes());
@@ -119,7 +120,7 @@ impl Addresses {
     }
 }
 
-/// The length field of a header that counts `counted` of its own `header` bytes.
+/// The value of a length field that counts `counted` of the header's own `header` bytes.
 fn length_field(bytes: usize, header: usize, counted: usize) -> Result<u16, EmitError> {
     u16::try_from(bytes + counted).map_err(|_| EmitError::PacketTooLong {
         bytes: bytes + header,
@@ -136,10 +137,10 @@ fn v4_header(
 ) -> [u8; IPV4_HEADER_BYTES] {
     let mut header = [0; IPV4_HEADER_BYTES];
     header[0] = 4 << 4 | (IPV4_HEADER_BYTES / 4) as u8;
-    // RFC 3168 §5: ECN is the two low bits of the former type of service.
+    // RFC 3168 §5: ECN occupies the two low bits of the former TOS byte.
     header[1] = ecn & 0b11;
     header[2..4].copy_from_slice(&total.to_be_bytes());
-    // RFC 6864 §4.1: the identification of a packet that is never fragmented has no meaning.
+    // RFC 6864 §4.1: the identification field of an atomic packet has no meaning.
     header[6..8].copy_from_slice(&DONT_FRAGMENT.to_be_bytes());
     header[8] = HOP_LIMIT;
     header[9] = protocol;
@@ -161,11 +162,11 @@ fn parse_v4(bytes: &[u8]) -> Result<IpPacket<'_>, ParseError> {
     Ok(fields.around(&bytes[header..total]))
 }
 
-/// What is read off an IPv4 header, not yet checked.
+/// Fields of an IPv4 header, not yet validated.
 struct V4Fields {
-    /// Bytes of the header.
+    /// Header length in bytes.
     header: usize,
-    /// Bytes of the packet.
+    /// Total length in bytes.
     total: usize,
     fragment: u16,
     tos: u8,
@@ -199,8 +200,8 @@ impl V4Fields {
     }
 }
 
-/// Check the two lengths of an IPv4 header, against each other and against the bytes there
-/// are, and its checksum.
+/// Validate the two lengths of an IPv4 header, against each other and against the bytes available.
+/// Then verify the header checksum.
 fn check_v4(bytes: &[u8], header: usize, total: usize) -> Result<(), ParseError> {
     if header < IPV4_HEADER_BYTES {
         return Err(ParseError::Ipv4HeaderLength { found: header });
@@ -233,9 +234,9 @@ fn parse_v6(bytes: &[u8]) -> Result<IpPacket<'_>, ParseError> {
     Ok(packet)
 }
 
-/// Parse the IP header of a packet of which a capture may have cut the end, as it left its host:
-/// with checksums and a length that the network card fills in perhaps. Gives also the bytes of
-/// `transport` that the header states.
+/// Parse the IP header of a packet from a capture. The packet may be truncated. If offload was on,
+/// its checksums or its total length may not be filled in. Also returns the length of `transport`
+/// according to the header.
 pub(crate) fn parse_cut(bytes: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
     let version = Reader::new("IP header", bytes).u8()? >> 4;
     match version {
@@ -248,7 +249,7 @@ pub(crate) fn parse_cut(bytes: &[u8]) -> Result<(IpPacket<'_>, usize), ParseErro
 fn cut_v4(bytes: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
     let fields = V4Fields::read(bytes)?;
     let V4Fields { header, fragment, .. } = fields;
-    // A packet that is yet to be cut into segments has no length.
+    // A packet captured before segmentation offload may have a total length of 0.
     let total = if fields.total == 0 { bytes.len() } else { fields.total };
     if header < IPV4_HEADER_BYTES {
         return Err(ParseError::Ipv4HeaderLength { found: header });
@@ -288,14 +289,14 @@ fn cut_v6(bytes: &[u8]) -> Result<(IpPacket<'_>, usize), ParseError> {
     Ok((packet, payload - (there.len() - transport.len())))
 }
 
-/// Skip hop-by-hop and destination options; returns the protocol that follows, and its bytes.
+/// Skip hop-by-hop and destination options. Returns the protocol after them, and its bytes.
 fn skip_options(next_header: u8, bytes: &[u8]) -> Result<(u8, &[u8]), ParseError> {
     let (mut next_header, mut rest) = (next_header, bytes);
     loop {
         match next_header {
             HOP_BY_HOP | DESTINATION_OPTIONS => {
                 let [next, length] = Reader::new("IPv6 extension header", rest).array()?;
-                // RFC 8200 §4.3: length in units of 8 bytes, the first 8 not counted.
+                // RFC 8200 §4.3: the length counts units of 8 bytes, without the first 8.
                 let skipped = (usize::from(length) + 1) * 8;
                 next_header = next;
                 rest = rest.get(skipped..).ok_or(ParseError::Truncated {
@@ -313,13 +314,13 @@ fn skip_options(next_header: u8, bytes: &[u8]) -> Result<(u8, &[u8]), ParseError
     }
 }
 
-/// Time to live and hop limit of every packet. RFC 1700, "IP time to live parameter".
+/// TTL or hop limit of every emitted packet. RFC 1700, "IP time to live parameter".
 const HOP_LIMIT: u8 = 64;
 
-/// Don't Fragment, in the flags and fragment offset word. RFC 791 §3.1.
+/// The Don't Fragment bit in the word with flags and fragment offset. RFC 791 §3.1.
 const DONT_FRAGMENT: u16 = 0x4000;
 
-/// More Fragments and the fragment offset: not 0 in a fragment. RFC 791 §3.1.
+/// The More Fragments bit and the fragment offset. Both are 0 in a whole packet. RFC 791 §3.1.
 const FRAGMENT_MASK: u16 = 0x3fff;
 
 /// Hop-by-hop options. RFC 8200 §4.3.
@@ -339,8 +340,8 @@ const DESTINATION_OPTIONS: u8 = 60;
 mod tests {
     use super::*;
 
-    /// 10.0.0.1 → 10.0.0.2, ECT(0), 4 bytes of payload, one word of options (three NOPs and an
-    /// end of list) and 2 bytes of padding behind the packet.
+    /// 10.0.0.1 → 10.0.0.2 with ECT(0), 4 bytes of payload, 4 bytes of options (three NOPs and an
+    /// end of list), and 2 bytes of padding after the packet.
     fn v4_with_options() -> Vec<u8> {
         let mut packet = vec![
             0x46, 0x02, 0x00, 0x1c, 0x12, 0x34, 0x40, 0x00, 0x40, 0x06, 0x00, 0x00, 10, 0, 0, 1,
@@ -361,7 +362,7 @@ mod tests {
         parse(packet).map(|_| ()).unwrap_err()
     }
 
-    /// The error after setting one byte of an otherwise good IPv4 packet.
+    /// The parse error after one byte of a valid IPv4 packet is overwritten.
     fn error_with(offset: usize, byte: u8) -> ParseError {
         let mut packet = v4_with_options();
         packet[offset] = byte;
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_v4_headers_are_refused_with_the_reason() {
+    fn malformed_v4_headers_are_errors_with_a_reason() {
         assert_eq!(error_with(0, 0x56), ParseError::IpVersion { found: 5 });
         assert_eq!(error_with(0, 0x44), ParseError::Ipv4HeaderLength { found: 16 });
         let total = ParseError::Ipv4TotalLength { found: 23, header: 24 };
@@ -405,7 +406,8 @@ mod tests {
 
     #[test]
     fn v6_hop_by_hop_and_destination_options_are_skipped() {
-        // RFC 8200 §4.3 and §4.6: 8 bytes of hop-by-hop, 16 of destination options, PadN each.
+        // RFC 8200 §4.3 and §4.6: 8 bytes of hop-by-hop and 16 of destination options, PadN in
+        // both.
         let mut chain = vec![60, 0, 1, 4, 0, 0, 0, 0, 6, 1, 1, 12];
         chain.extend([0; 12]);
         chain.extend(*b"tcp!");
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn other_v6_headers_are_refused_with_the_reason() {
+    fn other_v6_headers_are_errors_with_a_reason() {
         assert_eq!(error_of(&v6(44, &[6; 8])), ParseError::Fragment { version: 6 });
         assert_eq!(error_of(&v6(43, &[6; 8])), ParseError::ExtensionHeader { found: 43 });
         let overrun =

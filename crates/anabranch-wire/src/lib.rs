@@ -1,11 +1,10 @@
-//! Read and write the packets of Multipath TCP: IPv4 and IPv6, TCP with all its options, UDP,
-//! pcapng.
+//! Read and write Multipath TCP packets: IPv4 and IPv6, TCP with all its options, UDP, and pcapng
+//! captures.
 //!
 //! A [`Segment`] is a TCP segment as a plain value: addresses, header, options and payload, already
-//! parsed and checked. [`Segment::parse`] makes one from the bytes of an IP packet, and
-//! [`Segment::emit`] turns it back into bytes. A [`Packet`] is a segment or a UDP [`Datagram`].
-//! Links and hosts exchange these values. Bytes appear only in captures ([`pcap`]) and on real
-//! devices.
+//! parsed and validated. [`Segment::parse`] reads one from the bytes of an IP packet, and
+//! [`Segment::emit`] writes it back. A [`Packet`] is a segment or a UDP [`Datagram`]. Links and
+//! hosts exchange these values. Raw bytes appear only in captures ([`pcap`]) and on real devices.
 //!
 //! The crate has no state and reads no clock. It defines the types for time, [`Instant`] and
 //! [`Duration`], because the engine and the links share them.

@@ -1,4 +1,4 @@
-//! What travels on a link: an IP packet with something in it, as a value.
+//! An IP packet with a TCP segment or UDP datagram, as a plain value. Links carry these values.
 
 use std::net::IpAddr;
 
@@ -8,14 +8,14 @@ use crate::{CE, Datagram, EmitError, ParseError, Payload, Segment};
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// With a TCP segment.
+    /// A packet with a TCP segment.
     Tcp(Segment),
-    /// With a UDP datagram.
+    /// A packet with a UDP datagram.
     Udp(Datagram),
 }
 
 impl Packet {
-    /// Bytes of the IP packet that [`Packet::emit`] makes.
+    /// Length in bytes of the IP packet that [`Packet::emit`] writes.
     #[inline]
     pub fn wire_len(&self) -> usize {
         match self {
@@ -24,7 +24,7 @@ impl Packet {
         }
     }
 
-    /// Where it comes from.
+    /// Source address.
     #[inline]
     pub fn source(&self) -> IpAddr {
         match self {
@@ -33,7 +33,7 @@ impl Packet {
         }
     }
 
-    /// Where it goes.
+    /// Destination address.
     #[inline]
     pub fn destination(&self) -> IpAddr {
         match self {
@@ -42,7 +42,7 @@ impl Packet {
         }
     }
 
-    /// What TCP or UDP carries.
+    /// Payload of the TCP segment or UDP datagram.
     pub fn payload(&self) -> &Payload {
         match self {
             Packet::Tcp(segment) => &segment.payload,
@@ -50,8 +50,8 @@ impl Packet {
         }
     }
 
-    /// Mark the packet instead of dropping it, if its sender lets queues do so; false if not.
-    /// RFC 3168 §5.
+    /// Mark the packet with CE if its sender supports ECN. Returns false if it does not; the queue
+    /// must then drop the packet. RFC 3168 §5.
     pub fn mark(&mut self) -> bool {
         let ecn = match self {
             Packet::Tcp(segment) => &mut segment.ecn,
@@ -64,10 +64,10 @@ impl Packet {
         markable
     }
 
-    /// Append the packet's bytes.
+    /// Append the packet to `out`.
     ///
     /// # Errors
-    /// As [`Segment::emit`] and [`Datagram::emit`]; `out` is then left as it was.
+    /// As [`Segment::emit`] and [`Datagram::emit`]; `out` is then unchanged.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         match self {
             Packet::Tcp(segment) => segment.emit(out),
@@ -75,10 +75,10 @@ impl Packet {
         }
     }
 
-    /// Parse an IP packet; bytes beyond the packet's own length are ignored.
+    /// Parse an IP packet. Bytes beyond the packet's own length are ignored.
     ///
     /// # Errors
-    /// If it is neither TCP nor UDP, or as [`Segment::parse`] and [`Datagram::parse`].
+    /// If the packet is neither TCP nor UDP, or as [`Segment::parse`] and [`Datagram::parse`].
     pub fn parse(bytes: &[u8]) -> Result<Packet, ParseError> {
         match ip::parse(bytes)?.protocol {
             PROTOCOL_TCP => Segment::parse(bytes).map(Packet::Tcp),
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_no_larger_than_a_segment() {
-        // Links copy packets: what carries a segment is to cost no more than the segment.
+        // Links copy packets, so a packet with a segment must cost no more than the segment.
         assert_eq!(size_of::<Packet>(), size_of::<Segment>());
         assert_eq!(size_of::<Option<Packet>>(), size_of::<Segment>());
     }

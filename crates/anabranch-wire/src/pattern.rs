@@ -1,17 +1,17 @@
-//! The test pattern: an endless byte stream whose every slice is known from its offset.
+//! The test pattern: an endless byte stream in which the offset determines every byte.
 //!
-//! Bulk workloads send it and check it. Byte `n` of the stream depends on `n` modulo
-//! [`PERIOD`], a prime, so a slice that is displaced by any multiple of a segment, block or
-//! power-of-two size is told apart from the right one. A slice of the pattern is described by
-//! two numbers, so sending gigabytes of it needs no memory, and still every byte is defined and
-//! goes on the wire when a segment is emitted.
+//! Bulk workloads send and verify it. Byte `n` of the stream depends on `n` modulo [`PERIOD`], a
+//! prime. A slice that is displaced by any multiple of a segment, block or power-of-two size
+//! therefore differs from the correct one. Two numbers describe a slice of the pattern, so sending
+//! gigabytes needs no memory. The bytes are real nevertheless: emitting a segment writes them to
+//! the wire.
 
 use std::sync::LazyLock;
 
 /// Period of the pattern in bytes: the largest prime below 2¹⁶.
 pub const PERIOD: u64 = 65_521;
 
-/// Longest slice that [`slice()`] can lend, in bytes.
+/// Maximum length in bytes of a slice that [`slice()`] returns.
 pub const MAX_SLICE: usize = 1 << 16;
 
 static BYTES: LazyLock<Vec<u8>> =
@@ -31,8 +31,8 @@ pub fn slice(phase: u32, len: usize) -> &'static [u8] {
     &BYTES[phase as usize..phase as usize + len]
 }
 
-/// One byte of the pattern: the top byte of a 64-bit mix of its phase, so that neighbours look
-/// unrelated and no short run repeats.
+/// One byte of the pattern: the top byte of a 64-bit mix of its phase. Neighbouring bytes look
+/// unrelated, and no short run repeats.
 fn byte(phase: u64) -> u8 {
     let mut x = phase.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_continue_each_other_across_the_period() {
+    fn consecutive_slices_continue_across_the_period() {
         let end = slice(PERIOD as u32 - 10, 20);
         assert_eq!(&end[..10], &slice(PERIOD as u32 - 20, 20)[10..]);
         assert_eq!(&end[10..], slice(0, 10));

@@ -1,4 +1,4 @@
-//! Segment payload as at most two shared slices: never copied on its way through the network.
+//! Segment payload as at most two shared slices. The network never copies it.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::pattern;
 pub enum Piece {
     /// `len` bytes of the [`pattern`] from `phase` (below [`pattern::PERIOD`]).
     Pattern {
-        /// Where in the pattern the run begins.
+        /// Phase of the first byte in the pattern.
         phase: u32,
         /// Bytes in the run.
         len: u32,
@@ -29,7 +29,7 @@ impl Piece {
     /// No bytes.
     pub const EMPTY: Piece = Piece::Pattern { phase: 0, len: 0 };
 
-    /// `len` bytes of the test pattern as they stand at stream offset `offset`.
+    /// `len` bytes of the test pattern from stream offset `offset`.
     pub fn pattern(offset: u64, len: u32) -> Self {
         Piece::Pattern { phase: pattern::phase_of(offset), len }
     }
@@ -42,12 +42,12 @@ impl Piece {
         }
     }
 
-    /// Has the piece no bytes?
+    /// Is the piece empty?
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes `from..to` of this piece, shared.
+    /// Bytes `from..to` of this piece, sharing its memory.
     ///
     /// # Panics
     /// If `from` > `to` or `to` > `self.len()`.
@@ -61,7 +61,7 @@ impl Piece {
         }
     }
 
-    /// Append `next` if the two are one run of the test pattern; otherwise hand it back.
+    /// Append `next` if both form one run of the test pattern. Otherwise return it.
     pub fn try_join(&mut self, next: Piece) -> Result<(), Piece> {
         if self.is_empty() {
             *self = next;
@@ -81,7 +81,7 @@ impl Piece {
         }
     }
 
-    /// Call `f` with the bytes, in order, in one or more slices.
+    /// Call `f` with all bytes in order, in one or more slices.
     pub fn for_each_slice(&self, mut f: impl FnMut(&[u8])) {
         match self {
             Piece::Shared(bytes) => f(bytes),
@@ -97,9 +97,9 @@ impl Piece {
         }
     }
 
-    /// Is this what the test pattern holds at stream offset `offset`?
+    /// Does the piece equal the test pattern at stream offset `offset`?
     ///
-    /// A piece of the pattern is compared by its phase alone, shared memory byte by byte.
+    /// Pieces of the pattern are compared by phase, shared memory byte by byte.
     pub fn matches_pattern(&self, offset: u64) -> bool {
         match self {
             Piece::Pattern { phase, len } => *len == 0 || *phase == pattern::phase_of(offset),
@@ -146,7 +146,7 @@ impl Payload {
     /// No bytes.
     pub const EMPTY: Payload = Payload { first: Piece::EMPTY, second: Piece::EMPTY };
 
-    /// `first` followed by `second`, merged into one piece where they are one run.
+    /// `first` followed by `second`, merged into one piece if they form one run of the pattern.
     pub fn new(mut first: Piece, second: Piece) -> Self {
         match first.try_join(second) {
             Ok(()) => Payload { first, second: Piece::EMPTY },
@@ -159,12 +159,12 @@ impl Payload {
         self.first.len() + self.second.len()
     }
 
-    /// Has the payload no bytes?
+    /// Is the payload empty?
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes `from..to`, shared.
+    /// Bytes `from..to` of this payload, sharing its memory.
     ///
     /// # Panics
     /// If `from` > `to` or `to` > `self.len()`.
@@ -175,7 +175,8 @@ impl Payload {
         Payload::new(first, second)
     }
 
-    /// `first` followed by `second`: shared where two pieces suffice, copied where they do not.
+    /// `first` followed by `second`. The memory is shared if two pieces suffice, and copied
+    /// otherwise.
     pub fn concat(first: &Payload, second: &Payload) -> Payload {
         let mut joined = [Piece::EMPTY, Piece::EMPTY];
         let mut at = 0;
@@ -203,7 +204,7 @@ impl Payload {
         [&self.first, &self.second]
     }
 
-    /// Call `f` with the bytes, in order, in one or more slices.
+    /// Call `f` with all bytes in order, in one or more slices.
     pub fn for_each_slice(&self, mut f: impl FnMut(&[u8])) {
         self.first.for_each_slice(&mut f);
         self.second.for_each_slice(f);
@@ -216,7 +217,7 @@ impl Payload {
         bytes
     }
 
-    /// Is this what the test pattern holds at stream offset `offset`?
+    /// Does the payload equal the test pattern at stream offset `offset`?
     pub fn matches_pattern(&self, offset: u64) -> bool {
         self.first.matches_pattern(offset)
             && self.second.matches_pattern(offset + self.first.len() as u64)
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_of_the_pattern_equal_the_memory_they_stand_for() {
+    fn slices_of_the_pattern_equal_the_memory_they_describe() {
         let piece = Piece::pattern(pattern::PERIOD - 100, 3_000);
         let memory = {
             let mut bytes = Vec::new();
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_are_joined_and_copied_only_where_two_pieces_do_not_suffice() {
+    fn concat_copies_only_if_two_pieces_do_not_suffice() {
         let [first, second] = [(0, 10), (10, 5)].map(|(at, len)| Piece::pattern(at, len).into());
         let joined = Payload::concat(&first, &second);
         assert!(matches!(joined.pieces()[0], Piece::Pattern { len: 15, .. }));

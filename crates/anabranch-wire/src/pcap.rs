@@ -1,13 +1,14 @@
-//! Captures in the pcapng format, readable by the usual analysers.
+//! Packet captures in the pcapng format, which Wireshark and tcpdump read.
 //!
-//! Layout as in draft-ietf-opsawg-pcapng; little-endian, one section, one interface description
-//! per interface, one enhanced packet block per packet, times in nanoseconds.
+//! The layout follows draft-ietf-opsawg-pcapng. A file is little-endian and has one section, one
+//! interface description per interface and one enhanced packet block per packet. Times are in
+//! nanoseconds.
 
 use std::io::{self, ErrorKind, Write};
 
 use crate::Instant;
 
-/// Writes a capture file, block by block; nothing is buffered here.
+/// Writes a capture file block by block, without buffering.
 #[derive(Debug)]
 pub struct PcapWriter<W> {
     out: W,
@@ -15,11 +16,11 @@ pub struct PcapWriter<W> {
     written: u64,
 }
 
-/// An interface of one capture file, in the order of [`PcapWriter::add_interface`].
+/// An interface of one capture file, numbered in the order of [`PcapWriter::add_interface`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InterfaceId(u32);
 
-/// Which way a packet passes an interface.
+/// Direction in which a packet passes an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Received by the interface.
@@ -42,10 +43,10 @@ impl<W: Write> PcapWriter<W> {
         Ok(PcapWriter { out, interfaces: 0, written })
     }
 
-    /// Declare an interface for packets that begin with their IP header.
+    /// Declare an interface whose packets start with their IP header.
     ///
     /// # Errors
-    /// If writing fails, or a text has more than 65535 bytes.
+    /// If writing fails, or if `name` or `description` has more than 65535 bytes.
     pub fn add_interface(
         &mut self,
         name: &str,
@@ -67,11 +68,11 @@ impl<W: Write> PcapWriter<W> {
         Ok(id)
     }
 
-    /// Write one IP packet, seen on `interface` at `at` nanoseconds since the epoch of the
-    /// capture, with a comment for the reader.
+    /// Write one IP packet, seen on `interface` at time `at`, with an optional comment for the
+    /// reader. Time counts from the epoch of the capture.
     ///
     /// # Errors
-    /// If writing fails, `interface` is of another capture, the comment has more than 65535
+    /// If writing fails, `interface` belongs to another capture, the comment has more than 65535
     /// bytes, or the packet does not fit into a block.
     pub fn write_packet(
         &mut self,
@@ -82,7 +83,10 @@ impl<W: Write> PcapWriter<W> {
         comment: Option<&str>,
     ) -> io::Result<()> {
         if interface.0 >= self.interfaces {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "interface of another capture"));
+            return Err(io::Error::new(
+                ErrorKind::InvalidInput,
+                "interface belongs to another capture",
+            ));
         }
         let len = length32(bytes.len())?.to_le_bytes();
         let nanos = at.as_nanos();
@@ -90,7 +94,7 @@ impl<W: Write> PcapWriter<W> {
         body.extend(interface.0.to_le_bytes());
         body.extend(((nanos >> 32) as u32).to_le_bytes());
         body.extend((nanos as u32).to_le_bytes());
-        // Captured length and original length: packets are never cut.
+        // Captured length and original length are equal: packets are never truncated.
         body.extend([len, len].as_flattened());
         body.extend(bytes);
         pad(&mut body);
@@ -103,12 +107,12 @@ impl<W: Write> PcapWriter<W> {
         Ok(())
     }
 
-    /// Bytes of all blocks so far.
+    /// Bytes of all blocks written so far.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Flush, and give the underlying writer back.
+    /// Flush, and return the underlying writer.
     ///
     /// # Errors
     /// If flushing fails.
@@ -119,7 +123,7 @@ impl<W: Write> PcapWriter<W> {
 }
 
 impl Direction {
-    /// The direction bits of the flags word of an enhanced packet block.
+    /// The direction bits in the flags word of an enhanced packet block.
     const fn flags(self) -> u32 {
         match self {
             Direction::Inbound => 0b01,
@@ -142,7 +146,7 @@ fn write_block(out: &mut impl Write, block_type: u32, body: &[u8]) -> io::Result
 /// Append an option: code, length of its value, value, padding.
 fn push_option(body: &mut Vec<u8>, code: u16, value: &[u8]) -> io::Result<()> {
     let len = u16::try_from(value.len())
-        .map_err(|_| io::Error::new(ErrorKind::InvalidInput, "text of more than 65535 bytes"))?;
+        .map_err(|_| io::Error::new(ErrorKind::InvalidInput, "text longer than 65535 bytes"))?;
     body.extend(code.to_le_bytes());
     body.extend(len.to_le_bytes());
     body.extend(value);
@@ -150,7 +154,7 @@ fn push_option(body: &mut Vec<u8>, code: u16, value: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Pad to the 32-bit boundary on which every field of variable length ends.
+/// Pad to a 32-bit boundary, where every field of variable length ends.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
@@ -165,7 +169,7 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Bytes of a block around its body.
+/// Bytes of a block without its body.
 const BLOCK_OVERHEAD: usize = 12;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
@@ -185,14 +189,14 @@ const PACKET_FLAGS: u16 = 2;
 const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 
-/// Timestamps count units of 10⁻⁹ s.
+/// Timestamp resolution: units of 10⁻⁹ s.
 const NANOSECONDS: u8 = 9;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The blocks of a capture: type and body, after checking both copies of the length.
+    /// The type and body of each block in a capture, after checking both copies of the length.
     fn blocks(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let word = |at: &[u8]| u32::from_le_bytes(at[..4].try_into().unwrap());
         let mut blocks = Vec::new();

@@ -1,10 +1,10 @@
-//! Reading big-endian fields off the front of a slice.
+//! Reads big-endian fields from the front of a slice.
 
 use crate::ParseError;
 
-/// What is left to read of a header or an option.
+/// The unread remainder of a header or an option.
 pub(crate) struct Reader<'a> {
-    /// What is being read, for the error message.
+    /// Name of the header or option, for error messages.
     what: &'static str,
     rest: &'a [u8],
 }
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
-    /// Everything not read yet.
+    /// All bytes not read yet.
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }

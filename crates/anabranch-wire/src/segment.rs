@@ -1,4 +1,4 @@
-//! A TCP segment in an IP packet, as a value.
+//! A TCP segment in an IP packet, as a plain value.
 
 use core::fmt;
 use std::net::IpAddr;
@@ -18,12 +18,12 @@ pub struct SocketAddress {
     pub port: u16,
 }
 
-/// A TCP segment and what the IP header says about it.
+/// A TCP segment with the relevant fields of its IP header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it comes from.
+    /// Source address and port.
     pub source: SocketAddress,
-    /// Where it goes; of the same address family as `source`.
+    /// Destination address and port. Its address family is the same as that of `source`.
     pub destination: SocketAddress,
     /// Fixed part of the TCP header.
     pub header: TcpHeader,
@@ -33,16 +33,16 @@ pub struct Segment {
     pub payload: Payload,
     /// ECN field of the IP header, 2 bits. RFC 3168 §5.
     pub ecn: u8,
-    /// Would the TCP checksum hold? A node that corrupts a segment in flight clears it.
+    /// Is the TCP checksum correct? A node that corrupts a segment in flight clears this flag.
     pub checksum_ok: bool,
 }
 
-// All of it is moved some ten times on its way; beyond 256 bytes a copy takes twice the
+// A segment is moved about ten times on its way. Beyond 256 bytes, a move takes twice the
 // instructions.
 const _: () = assert!(size_of::<Segment>() <= 256);
 
 impl SocketAddress {
-    /// The endpoint `address`:`port`.
+    /// The socket address `address`:`port`.
     pub const fn new(address: IpAddr, port: u16) -> Self {
         SocketAddress { address, port }
     }
@@ -64,35 +64,35 @@ impl fmt::Display for SocketAddress {
 }
 
 impl Segment {
-    /// Bytes of the IP packet that [`Segment::emit`] makes of this segment.
+    /// Length in bytes of the IP packet that [`Segment::emit`] writes.
     #[inline]
     pub fn wire_len(&self) -> usize {
         ip_header_bytes(self.source.address) + self.tcp_len()
     }
 
-    /// Append the segment as an IP packet, with its checksums (a wrong one for TCP if
-    /// `checksum_ok` is false).
+    /// Append the segment to `out` as an IP packet with its checksums. The TCP checksum is wrong if
+    /// `checksum_ok` is false.
     ///
     /// # Errors
-    /// If the addresses are of different families, the options exceed 40 bytes, or the packet
-    /// exceeds what its IP header can count; `out` is then left as it was.
+    /// If the addresses belong to different families, the options exceed 40 bytes, or the packet is
+    /// too long for the length field of its IP header. `out` is then unchanged.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let tcp_at = self.emit_unsummed(&[], out)?;
-        // The field holds the pseudo-header's part of the sum.
+        // The checksum field already holds the sum of the pseudo-header.
         let mut checksum = Checksum::new();
         checksum.add(&out[tcp_at..]);
-        // Two numbers that differ in one bit are never the two zeros of one's complement.
+        // Flipping one bit never turns one of the two one's complement zeros into the other.
         let checksum = checksum.finish() ^ u16::from(!self.checksum_ok);
         out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&checksum.to_be_bytes());
         Ok(())
     }
 
-    /// Append the segment with the payloads `more` after its own as one IP packet, whose TCP
-    /// checksum (and division into segments) is left to an interface: its field holds the sum of
-    /// the pseudo-header. Returns where in `out` the TCP header begins. Virtio 1.2 §5.1.6.2.
+    /// Append the segment, followed by the payloads `more`, to `out` as one IP packet for checksum
+    /// and segmentation offload. The TCP checksum field holds only the sum of the pseudo-header.
+    /// Returns the offset of the TCP header in `out`. Virtio 1.2 §5.1.6.2.
     ///
     /// # Errors
-    /// As [`Segment::emit`]; `out` is then left as it was.
+    /// As [`Segment::emit`]; `out` is then unchanged.
     pub fn emit_unsummed(&self, more: &[Payload], out: &mut Vec<u8>) -> Result<usize, EmitError> {
         let start = out.len();
         let emitted = self.emit_unwound(more, out);
@@ -102,20 +102,19 @@ impl Segment {
         emitted
     }
 
-    /// Parse an IP packet with a TCP segment inside; bytes beyond the packet's own length are
-    /// ignored. The payload is copied once. A TCP checksum that does not hold is no error: it
-    /// clears `checksum_ok`.
+    /// Parse an IP packet that contains a TCP segment. Bytes beyond the packet's own length are
+    /// ignored. The payload is copied once. A wrong TCP checksum is not an error, but clears
+    /// `checksum_ok`.
     ///
     /// # Errors
-    /// If the packet is truncated, a fragment, not TCP, has an IPv4 header with a wrong
-    /// checksum, or contradictory lengths or options that cannot be told apart.
+    /// If the packet is truncated, a fragment or not TCP, if its IPv4 header checksum is wrong, if
+    /// its lengths contradict each other, or if the lengths of its options are invalid.
     pub fn parse(bytes: &[u8]) -> Result<Segment, ParseError> {
         Segment::parse_either(bytes, true, Bytes::copy_from_slice)
     }
 
-    /// As [`Segment::parse`], for a packet whose TCP checksum was left to an interface that it did
-    /// not pass: it is not looked at. The payload shares the memory of `bytes`. Virtio 1.2
-    /// §5.1.6.4.
+    /// Like [`Segment::parse`], for a packet with a checksum that offload left unfinished. The TCP
+    /// checksum is not verified. The payload shares the memory of `bytes`. Virtio 1.2 §5.1.6.4.
     ///
     /// # Errors
     /// As [`Segment::parse`].
@@ -155,8 +154,7 @@ impl Segment {
         HEADER_BYTES + self.options.bytes_len() + self.payload.len()
     }
 
-    /// As [`Segment::emit_unsummed`], but `out` may be left with part of the packet in case of
-    /// error.
+    /// Like [`Segment::emit_unsummed`], but after an error `out` may contain part of the packet.
     fn emit_unwound(&self, more: &[Payload], out: &mut Vec<u8>) -> Result<usize, EmitError> {
         let (source, destination) = (self.source, self.destination);
         let tcp_len = self.tcp_len() + more.iter().map(Payload::len).sum::<usize>();
@@ -174,7 +172,7 @@ impl Segment {
             payload.for_each_slice(|bytes| out.extend_from_slice(bytes));
         }
         let pseudo = Checksum::of_tcp_pseudo_header(source.address, destination.address, tcp_len);
-        // The sum itself, not its complement.
+        // The checksum field takes the sum itself, not its complement.
         out[tcp_at + CHECKSUM_AT..][..2].copy_from_slice(&(!pseudo.finish()).to_be_bytes());
         Ok(tcp_at)
     }

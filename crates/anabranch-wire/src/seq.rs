@@ -1,7 +1,7 @@
-//! Sequence numbers as types without a false order.
+//! Sequence numbers as types that have no ordering.
 //!
-//! Both spaces wrap, so "less than" is not transitive and neither type is `Ord`: callers ask
-//! for the signed distance between two numbers that they know to be close.
+//! Both sequence spaces wrap, so "less than" is not transitive and neither type implements `Ord`.
+//! Callers use the signed distance between two numbers that they know to be close.
 
 use core::fmt;
 use core::ops::Add;
@@ -15,27 +15,27 @@ pub struct SeqNumber(pub u32);
 pub struct DataSeq(pub u64);
 
 impl SeqNumber {
-    /// Signed distance from `other` to `self`, right when they are less than 2³¹ apart.
+    /// Signed distance from `other` to `self`, correct if they are less than 2³¹ apart.
     pub const fn distance_from(self, other: SeqNumber) -> i32 {
         self.0.wrapping_sub(other.0) as i32
     }
 }
 
 impl DataSeq {
-    /// Signed distance from `other` to `self`, right when they are less than 2⁶³ apart.
+    /// Signed distance from `other` to `self`, correct if they are less than 2⁶³ apart.
     pub const fn distance_from(self, other: DataSeq) -> i64 {
         self.0.wrapping_sub(other.0) as i64
     }
 
-    /// The low 32 bits, as carried by the 4-byte forms of DSN and DATA_ACK.
+    /// The low 32 bits, which the 4-byte forms of DSN and DATA_ACK carry.
     pub const fn low32(self) -> u32 {
         self.0 as u32
     }
 
     /// The 64-bit number closest to `self` whose low 32 bits are `low`.
     ///
-    /// RFC 8684 §3.3.1: a 4-byte number is expanded with the high bits that the receiver
-    /// tracks, taking a wrap of the low half into account.
+    /// RFC 8684 §3.3.1: the receiver expands a 4-byte number with the high bits that it tracks, and
+    /// takes a wrap of the low half into account.
     pub const fn expand(self, low: u32) -> DataSeq {
         let step = low.wrapping_sub(self.0 as u32) as i32;
         DataSeq(self.0.wrapping_add(step as i64 as u64))

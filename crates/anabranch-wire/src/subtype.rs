@@ -1,6 +1,6 @@
-//! Subtypes of the Multipath TCP option, which errors name too.
+//! Subtypes of the Multipath TCP option. Error messages use their names.
 
-/// The subtypes of RFC 8684 §7.2, the experimental one excepted.
+/// The subtypes of RFC 8684 §7.2, except the experimental subtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Subtype {
@@ -41,7 +41,7 @@ impl Subtype {
         })
     }
 
-    /// The name that RFC 8684 gives the option.
+    /// The option's name in RFC 8684.
     pub const fn name(self) -> &'static str {
         match self {
             Subtype::Capable => "MP_CAPABLE",

@@ -9,18 +9,18 @@ use crate::{ParseError, SeqNumber};
 /// Bytes of a TCP header without options.
 pub const HEADER_BYTES: usize = 20;
 
-/// The fixed part of a TCP header, ports and checksum excepted.
+/// The fixed part of a TCP header, except ports and checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpHeader {
     /// Sequence number of the first payload byte, or of the SYN.
     pub seq: SeqNumber,
-    /// Next sequence number expected; meaningful with [`Flags::ACK`].
+    /// Next sequence number expected. Valid only with [`Flags::ACK`].
     pub ack: SeqNumber,
     /// Control bits.
     pub flags: Flags,
-    /// Receive window as on the wire: not scaled.
+    /// Receive window as sent on the wire, without scaling.
     pub window: u16,
-    /// Urgent pointer; carried, never acted upon.
+    /// Urgent pointer. It is transmitted but never acted upon.
     pub urgent: u16,
 }
 
@@ -29,7 +29,7 @@ pub struct TcpHeader {
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// No more data from the sender.
+    /// The sender has no more data.
     pub const FIN: Flags = Flags(0x01);
     /// Synchronise sequence numbers.
     pub const SYN: Flags = Flags(0x02);
@@ -79,7 +79,7 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// A parsed TCP segment; options and payload are still bytes.
+/// A TCP segment with a parsed header, and options and payload as raw bytes.
 pub(crate) struct RawSegment<'a> {
     pub(crate) source_port: u16,
     pub(crate) destination_port: u16,
@@ -89,8 +89,8 @@ pub(crate) struct RawSegment<'a> {
 }
 
 impl TcpHeader {
-    /// Append the header of a segment with `option_bytes` bytes of options (a multiple of 4,
-    /// at most 40). The checksum, at [`CHECKSUM_AT`], is left 0.
+    /// Append the header of a segment with `option_bytes` bytes of options (a multiple of 4, at
+    /// most 40). The checksum field at [`CHECKSUM_AT`] is 0.
     pub(crate) fn emit(
         &self,
         source_port: u16,
@@ -110,7 +110,7 @@ impl TcpHeader {
     }
 }
 
-/// Parse a TCP header. The checksum is not looked at, and the reserved bits are ignored.
+/// Parse a TCP header. The checksum is not verified, and the reserved bits are ignored.
 pub(crate) fn parse(bytes: &[u8]) -> Result<RawSegment<'_>, ParseError> {
     let mut reader = Reader::new("TCP header", bytes);
     let (source_port, destination_port) = (reader.u16()?, reader.u16()?);
@@ -135,5 +135,5 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<RawSegment<'_>, ParseError> {
     Ok(RawSegment { source_port, destination_port, header, options, payload })
 }
 
-/// Where the checksum stands in a TCP header. RFC 9293 §3.1.
+/// Offset of the checksum in a TCP header. RFC 9293 §3.1.
 pub(crate) const CHECKSUM_AT: usize = 16;

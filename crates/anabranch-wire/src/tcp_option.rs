@@ -9,10 +9,10 @@ use crate::mptcp::{
 use crate::reader::Reader;
 use crate::{EmitError, Lengths, ParseError, SeqNumber};
 
-/// Most bytes that options may take in a TCP header. RFC 9293 §3.1 (data offset of 15 words).
+/// Maximum length of the options in a TCP header. RFC 9293 §3.1 (data offset of 15 words).
 pub const MAX_OPTION_BYTES: usize = 40;
 
-/// The options of one segment, each at most once.
+/// The options of one segment. Each kind occurs at most once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size in bytes (kind 2).
@@ -27,14 +27,14 @@ pub struct TcpOptions {
     pub sack: SackBlocks,
     /// Multipath TCP's data sequence signal (kind 30, subtype 2).
     pub dss: Option<Dss>,
-    /// The other Multipath TCP options, when there are any.
+    /// The other Multipath TCP options, if there are any.
     pub control: Option<Box<Control>>,
-    /// Options that this crate does not know, or a second copy of one that may stand once only:
-    /// up to 40 bytes, each option with its kind and length.
+    /// Options that this crate does not know, and repeated copies of options that may occur only
+    /// once. At most 40 bytes, including the kind and length of each option.
     pub unknown: Option<RawOptions>,
 }
 
-/// Bytes of options, behind a thin pointer: few segments have any, and all are moved around.
+/// Raw bytes of options behind a thin pointer. Few segments have any, and all segments are moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawOptions(Box<Box<[u8]>>);
 
@@ -43,7 +43,7 @@ pub struct RawOptions(Box<Box<[u8]>>);
 pub struct Timestamps {
     /// TSval: the sender's clock.
     pub value: u32,
-    /// TSecr: the clock value being echoed; meaningful with ACK.
+    /// TSecr: the echoed clock value. Valid only with ACK.
     pub echo: u32,
 }
 
@@ -56,7 +56,7 @@ pub struct SackBlock {
     pub end: SeqNumber,
 }
 
-/// Up to four SACK blocks, in the order sent.
+/// Up to four SACK blocks, in the order in which they were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     len: u8,
@@ -64,10 +64,10 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Most blocks that fit into 40 bytes of options.
+    /// Maximum number of blocks in 40 bytes of options.
     pub const MAX: usize = 4;
 
-    /// Append a block unless there are four already; says whether it was appended.
+    /// Append a block unless there are four already. Returns whether it was appended.
     pub fn push(&mut self, block: SackBlock) -> bool {
         let room = usize::from(self.len) < Self::MAX;
         if room {
@@ -77,12 +77,12 @@ impl SackBlocks {
         room
     }
 
-    /// The blocks.
+    /// The blocks, in order.
     pub fn as_slice(&self) -> &[SackBlock] {
         &self.blocks[..usize::from(self.len)]
     }
 
-    /// Are there none?
+    /// Are there no blocks?
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -103,19 +103,19 @@ impl Deref for RawOptions {
 }
 
 impl TcpOptions {
-    /// The rare Multipath TCP options, made on first use.
+    /// The Multipath TCP options other than DSS, created on first use.
     pub fn control_mut(&mut self) -> &mut Control {
         self.control.get_or_insert_default()
     }
 
-    /// Parse the options of one TCP header: all bytes from the end of the fixed header to the
-    /// data offset.
+    /// Parse the options of one TCP header: all bytes from the end of the fixed header to the data
+    /// offset.
     ///
-    /// An option of an unknown kind or subtype, one with a length that its kind or subtype does
-    /// not have, and every copy after the first are kept in `unknown`, in the order found.
+    /// `unknown` keeps, in the order found, every option of an unknown kind or subtype, every
+    /// option with an invalid length, and every repeated option.
     ///
     /// # Errors
-    /// If the options cannot be told apart: a length below 2, or one that runs beyond `bytes`.
+    /// If the options cannot be separated, because a length is below 2 or exceeds `bytes`.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let mut options = TcpOptions::default();
         let mut unknown = Vec::new();
@@ -131,8 +131,8 @@ impl TcpOptions {
         Ok(options)
     }
 
-    /// Bytes that the options take in a header, padding included: a multiple of 4. A segment
-    /// can be emitted if they are at most [`MAX_OPTION_BYTES`].
+    /// Length in bytes of the options in a header, including padding: a multiple of 4. A segment
+    /// can be emitted if this is at most [`MAX_OPTION_BYTES`].
     #[inline]
     pub fn bytes_len(&self) -> usize {
         let mut len = usize::from(self.timestamps.is_some()) * TIMESTAMPS;
@@ -151,13 +151,13 @@ impl TcpOptions {
         (len + 3) & !3
     }
 
-    /// Append the options, padded to a multiple of 4 bytes with NOPs at the end.
+    /// Append the options, padded with NOPs to a multiple of 4 bytes.
     ///
-    /// The order is fixed: MSS, SACK permitted, timestamps, window scale, DSS, the other
-    /// Multipath TCP options, SACK, and the bytes of `unknown` as they are.
+    /// The order is fixed: MSS, SACK permitted, timestamps, window scale, DSS, the other Multipath
+    /// TCP options, SACK, and the raw bytes of `unknown`.
     ///
     /// # Errors
-    /// If the options take more than [`MAX_OPTION_BYTES`]; `out` is then left as it was.
+    /// If the options exceed [`MAX_OPTION_BYTES`]; `out` is then unchanged.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let bytes = self.bytes_len();
         if bytes > MAX_OPTION_BYTES {
@@ -177,7 +177,7 @@ impl TcpOptions {
         Ok(())
     }
 
-    /// Timestamps and the options that only a SYN carries.
+    /// Append timestamps and the options that only a SYN carries.
     fn emit_handshake(&self, out: &mut Vec<u8>) {
         if let Some(mss) = self.mss {
             out.extend([kind::MSS, MSS as u8]);
@@ -196,14 +196,15 @@ impl TcpOptions {
         }
     }
 
-    /// Bytes of the options on the heap. Out of line: data segments have none.
+    /// Bytes of the options on the heap. Not inlined, because data segments have none.
     #[cold]
     fn boxed_bytes_len(&self) -> usize {
         self.control.as_deref().map_or(0, Control::bytes_len)
             + self.unknown.as_deref().map_or(0, <[u8]>::len)
     }
 
-    /// Store one whole option if it is known, well-formed, and the first of its sort.
+    /// Store one whole option if it is known, well-formed, and the first of its kind. Returns
+    /// whether it was stored.
     fn take(&mut self, option: &[u8]) -> bool {
         match option[0] {
             kind::MSS => store(&mut self.mss, parse_mss(option)),
@@ -226,9 +227,9 @@ impl TcpOptions {
         }
     }
 
-    /// Store one whole Multipath TCP option, under the same conditions.
+    /// Store one whole Multipath TCP option under the same conditions.
     fn take_mptcp(&mut self, option: &[u8]) -> bool {
-        // RFC 9293 §3.1: an option that is not understood is ignored, its segment is not.
+        // RFC 9293 §3.1: a receiver ignores an unknown option, but not its segment.
         let Some(subtype) = Subtype::of(option) else { return false };
         match subtype {
             Subtype::Dss => store(&mut self.dss, Dss::parse(option)),
@@ -243,7 +244,8 @@ impl TcpOptions {
         }
     }
 
-    /// Store a parsed option in its slot of [`Control`], which is not made for a failed parse.
+    /// Store a parsed option in its slot of [`Control`]. A failed parse does not create a
+    /// `Control`.
     fn control<T>(
         &mut self,
         parsed: Result<T, ParseError>,
@@ -292,7 +294,7 @@ fn parse_window_scale(option: &[u8]) -> Result<u8, ParseError> {
     open(option, Lengths(&[WINDOW_SCALE]))?.u8()
 }
 
-/// Check the length of one whole option; give what follows kind and length.
+/// Check the length of one whole option. Returns a reader for the bytes after kind and length.
 fn open(option: &[u8], expected: Lengths) -> Result<Reader<'_>, ParseError> {
     let mut reader = Reader::new("TCP option", option);
     let [kind, _] = reader.array()?;
@@ -302,7 +304,7 @@ fn open(option: &[u8], expected: Lengths) -> Result<Reader<'_>, ParseError> {
     Err(ParseError::OptionLength { kind, found: option.len(), expected })
 }
 
-/// Fill an empty slot with what was parsed; says whether it did.
+/// Fill an empty slot with a parsed value. Returns whether the slot was filled.
 fn store<T>(slot: &mut Option<T>, parsed: Result<T, ParseError>) -> bool {
     match parsed {
         Ok(value) if slot.is_none() => {
@@ -313,8 +315,8 @@ fn store<T>(slot: &mut Option<T>, parsed: Result<T, ParseError>) -> bool {
     }
 }
 
-/// Take the next option off the front of `rest`, NOPs skipped; `None` at the end of the list.
-/// Kind and length byte of the option are there, and the length is that of the slice.
+/// Take the next option from the front of `rest`, skipping NOPs; `None` at the end of the list. The
+/// returned slice has at least kind and length byte, and its length equals the length byte.
 fn next_option<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, ParseError> {
     let nops = rest.iter().take_while(|byte| **byte == kind::NOP).count();
     let bytes = &rest[nops..];
@@ -346,7 +348,7 @@ mod kind {
     pub(super) const TIMESTAMPS: u8 = 8;
 }
 
-// Bytes of each option, kind and length included; from the same sections as the kinds.
+// Length in bytes of each option, including kind and length; from the same sections as the kinds.
 const MSS: usize = 4;
 const WINDOW_SCALE: usize = 3;
 const SACK_PERMITTED: usize = 2;

@@ -1,7 +1,7 @@
 //! Time as a value: integer nanoseconds from an epoch that the driver picks.
 //!
-//! Both the engine and the emulated network take time as an argument, in these types. Nothing
-//! here reads a clock.
+//! The engine and the emulated network take time as an argument of these types. This module does
+//! not read a clock.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
@@ -17,7 +17,7 @@ pub struct Duration(u64);
 impl Instant {
     /// The driver's epoch.
     pub const ZERO: Instant = Instant(0);
-    /// Later than anything that happens: "never".
+    /// An instant later than all others, used for "never".
     pub const FAR_FUTURE: Instant = Instant(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the epoch.
@@ -40,14 +40,14 @@ impl Instant {
         self.0 as f64 / 1e9
     }
 
-    /// Time from `earlier` to `self`; zero if `earlier` is in fact later.
+    /// Time from `earlier` to `self`; zero if `earlier` is later than `self`.
     pub const fn saturating_since(self, earlier: Instant) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Duration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Duration = Duration(0);
     /// The longest representable duration (about 584 years).
     pub const MAX: Duration = Duration(u64::MAX);
@@ -72,7 +72,7 @@ impl Duration {
         Duration(secs.saturating_mul(1_000_000_000))
     }
 
-    /// `secs` seconds, rounded to the nearest nanosecond; negative or NaN becomes zero.
+    /// `secs` seconds, rounded to the nearest nanosecond. Negative values and NaN become zero.
     pub fn from_secs_f64(secs: f64) -> Self {
         // A float-to-integer `as` cast saturates, and maps NaN to 0.
         Duration((secs * 1e9 + 0.5) as u64)
@@ -98,12 +98,12 @@ impl Duration {
         self.0 as f64 / 1e9
     }
 
-    /// Is this no time at all?
+    /// Is this duration zero?
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// `self − other`, or zero.
+    /// `self − other`, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }

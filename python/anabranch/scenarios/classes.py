@@ -39,10 +39,10 @@ class Distribution:
     pieces.
 
     kind: Kind of distribution.
-    max: `uniform` only: largest value.
+    max: `uniform` only: maximum.
     mean: `exponential` and `pareto` only: mean.
     median: `lognormal` only: median.
-    min: `uniform` only: smallest value.
+    min: `uniform` only: minimum.
     shape: `pareto` only: exponent of the tail, above 1.
     sigma: `lognormal` only: standard deviation of the natural logarithm.
     """
@@ -330,25 +330,26 @@ class Middlebox:
     The middleboxes of a path stand in the order of the list, with the first next to the link.
     Packets of paths that go via this path pass them too.
 
-    kind: `strip_options`: Removes options. `nat`: Translates the client's address and ports,
-        those of UDP too. `rewrite_isn`: Chooses other initial sequence numbers than the hosts
-        did. `split_segments`: Splits segments, as segmentation offload does. `coalesce`: Merges
-        neighbouring segments; the options of the first stay. `rewrite_payload`: Replaces,
-        inserts or removes bytes of the stream; the TCP checksum stays right. `proactive_ack`:
-        Acknowledges data before its receiver does, and answers for its arrival. `normalise`:
-        Replaces the content of retransmissions by what was seen first. `hole_refusal`: Drops
-        data beyond a hole, and acknowledgements of data that was not seen. `blackhole_options`:
-        Drops SYNs. `shrink_window`: Moves the right edge of windows back for a while.
-        `bare_segments`: Adds segments without options of Multipath TCP.
-    after_packets: `strip_options` only: the first packets of each flow, both directions counted,
-        are left alone; by default `0`.
+    kind: `strip_options`: Removes TCP options. `nat`: Translates the client's address and ports,
+        for TCP and UDP. `rewrite_isn`: Replaces the hosts' initial sequence numbers.
+        `split_segments`: Splits segments, as segmentation offload does. `coalesce`: Merges
+        consecutive segments, keeping the options of the first. `rewrite_payload`: Replaces,
+        inserts or removes bytes of the stream, and corrects the TCP checksum. `proactive_ack`:
+        Acknowledges data before its receiver does, and retransmits it if necessary. `normalise`:
+        Replaces the content of retransmissions by the content seen first. `hole_refusal`: Drops
+        data after a gap, and acknowledgements of data that it did not see. `blackhole_options`:
+        Drops SYNs silently. `shrink_window`: Moves the right edge of receive windows back for a
+        while. `bare_segments`: Adds segments without Multipath TCP options.
+    after_packets: `strip_options` only: number of packets at the start of each flow, in both
+        directions together, that are not changed; by default `0`.
     applies_to: `strip_options`, `rewrite_payload`, `shrink_window`, `bare_segments` only: which
-        direction is changed; by default `"both"`.
-    at: `rewrite_payload` only: after how much of the flow; by default `"0B"`.
-    bytes: `rewrite_payload` only: to how many bytes; by default `4`.
+        direction is affected; by default `"both"`.
+    at: `rewrite_payload` only: number of bytes of the flow before the change; by default `"0B"`.
+    bytes: `rewrite_payload` only: number of bytes affected; by default `4`.
     change: `rewrite_payload` only: what happens, once in each flow and direction.
-    delay: `coalesce` only: how long a segment waits for the next; by default `"1ms"`.
-    every: `shrink_window` only: mean time for which a host's window is left alone; by default
+    delay: `coalesce` only: maximum time for which a segment waits for the next; by default
+        `"1ms"`.
+    every: `shrink_window` only: mean time between two small windows of a host; by default
         `"500ms"`.
     for_: `shrink_window` only: mean time for which it is small; by default `"200ms"`.
     from_: Time at which the middlebox appears; by default `"0s"`.
@@ -486,16 +487,17 @@ class NetworkPath:
 class Queue:
     """Queue discipline of a path.
 
-    interval: `codel` only: how long they may wait longer than that; by default `"100ms"`.
-    kind: `drop_tail`: Drops packets for want of room only. `codel`: Controlled delay: drops
-        packets when they have waited too long for too long. `red`: Random early detection: drops
+    interval: `codel` only: how long the sojourn time may exceed the target before packets are
+        dropped; by default `"100ms"`.
+    kind: `drop_tail`: Drops packets only for lack of room. `codel`: Controlled delay: drops
+        packets while the sojourn time stays too long. `red`: Random early detection: drops
         packets at random as the average queue grows.
-    max_packets: `red` only: average queue, in packets, from which everything is dropped; by
-        default `15`.
+    max_packets: `red` only: average queue length, in packets, from which every packet is
+        dropped; by default `15`.
     max_probability: `red` only: drop probability just below `max_packets`; by default `"2%"`.
-    min_packets: `red` only: average queue, in packets, below which nothing is dropped; by
-        default `5`.
-    target: `codel` only: time that packets may wait; by default `"5ms"`.
+    min_packets: `red` only: average queue length, in packets, below which no packet is dropped;
+        by default `5`.
+    target: `codel` only: acceptable sojourn time; by default `"5ms"`.
     weight: `red` only: weight of a sample in the average; by default `"0.2%"`.
     """
 

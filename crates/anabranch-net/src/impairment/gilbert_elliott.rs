@@ -1,15 +1,16 @@
-//! Loss in bursts: the Gilbert–Elliott channel.
+//! Burst loss: the Gilbert–Elliott channel.
 
 use crate::rng::{Draws, stream_seed};
 use crate::units::Probability;
 
-/// A channel with a good and a bad state, which it may change with each packet, and a loss
-/// probability in each. netem writes it `loss gemodel p r 1-h 1-k`.
+/// A channel with a good and a bad state. Each state has its own loss probability, and the state
+/// may change before each packet. In netem: `loss gemodel p r 1-h 1-k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GilbertElliottConfig {
-    /// Probability of going from good to bad (netem's p).
+    /// Probability of a transition from good to bad (netem's p).
     pub to_bad: Probability,
-    /// Probability of going from bad to good (netem's r): bursts last 1 / r packets on average.
+    /// Probability of a transition from bad to good (netem's r). A burst lasts 1 / r packets on
+    /// average.
     pub to_good: Probability,
     /// Loss probability in the bad state (netem's 1 − h).
     pub loss_in_bad: Probability,
@@ -18,7 +19,7 @@ pub struct GilbertElliottConfig {
 }
 
 impl GilbertElliottConfig {
-    /// The long-run share of packets lost.
+    /// The long-run share of lost packets.
     pub fn mean_loss(&self) -> f64 {
         let (p, r) = (self.to_bad.as_f64(), self.to_good.as_f64());
         if p + r == 0.0 {
@@ -28,8 +29,8 @@ impl GilbertElliottConfig {
     }
 }
 
-/// The channel's state. Draws are indexed by packet number, so the state follows from the seed
-/// and the number of packets offered alone.
+/// The state of a channel. Random draws are indexed by packet number, so the state depends only on
+/// the seed and on the number of packets offered.
 #[derive(Debug)]
 pub(crate) struct GilbertElliott {
     config: GilbertElliottConfig,
@@ -49,7 +50,7 @@ impl GilbertElliott {
         }
     }
 
-    /// Is packet `number`, the next one, lost?
+    /// Is packet `number` lost? Call this once per packet, in order.
     pub(crate) fn loses(&mut self, number: u64) -> bool {
         let change = if self.bad { self.config.to_good } else { self.config.to_bad };
         self.bad ^= self.transitions.uniform(number) < change.as_f64();
@@ -73,8 +74,8 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_loss_and_the_mean_burst_are_those_of_the_chain() {
-        // Stationary share of the bad state: 0.01 / 0.21 = 4.76 %; bursts of 1 / 0.2 = 5.
+    fn mean_loss_and_mean_burst_length_match_the_chain() {
+        // Stationary share of the bad state: 0.01 / 0.21 = 4.76 %. Bursts last 1 / 0.2 = 5 packets.
         assert!((config().mean_loss() - 0.01 / 0.21).abs() < 1e-12);
         let mut channel = GilbertElliott::new(config(), 3);
         let lost: Vec<bool> = (0..200_000).map(|number| channel.loses(number)).collect();

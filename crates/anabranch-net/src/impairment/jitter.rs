@@ -4,20 +4,20 @@ use anabranch_wire::Duration;
 
 use crate::rng::{Draws, stream_seed};
 
-/// What jitter does to the order of packets.
+/// How jitter affects the order of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterModel {
-    /// Packets are delivered in the order in which they were sent: one that would overtake an
-    /// earlier packet is delivered together with it. Real bearers mostly behave so. A delay
-    /// that is shortened during the run does not reorder either.
+    /// Packets are delivered in the order in which they were sent. A packet that would overtake an
+    /// earlier packet is delivered together with it. Most real bearers behave like this. A delay
+    /// that becomes shorter during the run does not reorder packets either.
     #[default]
     Fifo,
-    /// Each packet has a delay of its own and may overtake earlier ones: netem's default.
+    /// Each packet has its own delay and may overtake earlier packets: netem's default.
     Reordering,
 }
 
-/// A delay drawn for each packet, uniformly from ±`amount` around the link's delay and never
-/// below zero. Uniform is also what netem draws when no distribution table is loaded.
+/// A random delay for each packet, uniform within ±`amount` of the link's delay and never below
+/// zero. netem also draws uniformly if no distribution table is loaded.
 #[derive(Debug)]
 pub(crate) struct Jitter {
     draws: Draws,
@@ -25,17 +25,17 @@ pub(crate) struct Jitter {
 }
 
 impl Jitter {
-    /// Jitter with draws from the link's seed.
+    /// Jitter whose draws come from the link's seed.
     pub(crate) fn new(amount: Duration, link_seed: u64) -> Self {
         Jitter { draws: Draws::new(stream_seed(link_seed, "jitter")), amount }
     }
 
-    /// From now on, delays vary by ±`amount`.
+    /// Set the amplitude of the variation to ±`amount` from now on.
     pub(crate) fn set_amount(&mut self, amount: Duration) {
         self.amount = amount;
     }
 
-    /// The delay of packet `number` on a link whose delay is `delay`.
+    /// The delay of packet `number` on a link with delay `delay`.
     pub(crate) fn delay_of(&self, number: u64, delay: Duration) -> Duration {
         if self.amount.is_zero() {
             return delay;
@@ -44,7 +44,7 @@ impl Jitter {
         Duration::from_nanos(delay.as_nanos().saturating_add_signed(offset))
     }
 
-    /// The shortest delay that any packet can have on a link whose delay is `delay`.
+    /// The shortest possible delay of any packet on a link with delay `delay`.
     pub(crate) fn shortest(&self, delay: Duration) -> Duration {
         delay.saturating_sub(self.amount)
     }
@@ -62,8 +62,8 @@ mod tests {
     #[test]
     fn delays_fill_the_interval_around_the_delay() {
         let (shortest, longest) = (delays(5, 20).min().unwrap(), delays(5, 20).max().unwrap());
-        // The outermost of 10 000 uniform draws lie within 10 µs (0.1 %) of the ends but for
-        // one seed in 20 000.
+        // The extremes of 10 000 uniform draws lie within 10 µs (0.1 %) of the ends, except for one
+        // seed in 20 000.
         assert!((15_000_000..15_010_000).contains(&shortest), "{shortest}");
         assert!((24_990_000..=25_000_000).contains(&longest), "{longest}");
         let mean = delays(5, 20).sum::<u64>() / 10_000;
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn delays_are_clamped_at_zero() {
         let zeros = delays(10, 5).filter(|&delay| delay == 0).count();
-        // A quarter of ±10 ms lies below −5 ms: 2500 ± 4·√(10⁴·¼·¾) = 173.
+        // A quarter of the interval ±10 ms lies below −5 ms: 2500 ± 4·√(10⁴·¼·¾) = 173.
         assert!((2_327..=2_673).contains(&zeros), "{zeros}");
     }
 

@@ -3,7 +3,7 @@
 use crate::rng::{Draws, stream_seed};
 use crate::units::Probability;
 
-/// Bernoulli loss: each packet is lost with the same probability, independently of all others.
+/// Bernoulli loss: each packet is lost with the same probability, independently of the others.
 #[derive(Debug)]
 pub(crate) struct Loss {
     draws: Draws,
@@ -11,12 +11,12 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
-    /// Loss with draws from the link's seed.
+    /// Loss whose draws come from the link's seed.
     pub(crate) fn new(probability: Probability, link_seed: u64) -> Self {
         Loss { draws: Draws::new(stream_seed(link_seed, "loss")), probability }
     }
 
-    /// From now on, packets are lost with `probability`.
+    /// Set the loss probability from now on.
     pub(crate) fn set_probability(&mut self, probability: Probability) {
         self.probability = probability;
     }
@@ -39,7 +39,8 @@ mod tests {
 
     #[test]
     fn the_loss_rate_lies_within_binomial_bounds() {
-        // 1 % of 10⁵: mean 1000, standard deviation √(10⁵·0.01·0.99) = 31.5; four of them.
+        // 1 % of 10⁵: mean 1000, standard deviation √(10⁵·0.01·0.99) = 31.5. The bounds are four of
+        // them.
         for seed in 0..20 {
             let lost = lost_of_100_000("1%", seed);
             assert!((874..=1_126).contains(&lost), "seed {seed}: {lost}");
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_extremes_are_exact() {
+    fn zero_and_certain_loss_are_exact() {
         assert_eq!(lost_of_100_000("0%", 1), 0);
         assert_eq!(lost_of_100_000("100%", 1), 100_000);
     }

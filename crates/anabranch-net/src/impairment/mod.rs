@@ -1,4 +1,4 @@
-//! What happens to packets on a link besides waiting.
+//! Impairments of a link: loss, burst loss and jitter.
 
 mod gilbert_elliott;
 mod jitter;

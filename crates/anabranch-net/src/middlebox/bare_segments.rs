@@ -1,5 +1,5 @@
-//! Segments without options of Multipath TCP among those that have them. RFC 8684 §3.3.2: a host
-//! may leave out a DATA_ACK that has not moved.
+//! Adds segments without Multipath TCP options to a flow that uses them. RFC 8684 §3.3.2 permits a
+//! host to omit a DATA_ACK that has not changed.
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,9 @@ use crate::units::Probability;
 /// How often bare segments are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BareSegmentsConfig {
-    /// Probability that a segment gets a bare companion.
+    /// Probability that the middlebox adds a bare segment to a segment.
     probability: Probability,
-    /// The segments that may get one, by their direction.
+    /// Direction of the segments that may get a bare segment.
     directions: Directions,
 }
 
@@ -29,12 +29,12 @@ impl BareSegmentsConfig {
     }
 }
 
-/// Lets everything pass, and adds segments without payload and without options of Multipath TCP in
-/// the name of the sender.
+/// Passes all packets, and adds segments in the sender's name that have neither payload nor
+/// Multipath TCP options.
 #[derive(Debug)]
 struct BareSegments {
     config: BareSegmentsConfig,
-    flows: Flows<[Option<Said>; 2]>,
+    flows: Flows<[Option<LastAck>; 2]>,
     draws: Draws,
     drawn: u64,
     out: VecDeque<(Side, Packet)>,
@@ -42,21 +42,21 @@ struct BareSegments {
 
 /// The last acknowledgement of a host after its SYN.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct LastAck {
     ack: SeqNumber,
     window: u16,
 }
 
-/// What a companion is.
+/// Kinds of bare segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Companion {
     /// The same acknowledgement again, after the segment.
     AckAfter,
-    /// The segment's acknowledgement, before it.
+    /// The segment's acknowledgement, before the segment.
     AckBefore,
-    /// The segment's FIN, before it.
+    /// The segment's FIN, before the segment.
     FinBefore,
-    /// The segment's window with the acknowledgement of the one before, before it.
+    /// The segment's window with the previous acknowledgement number, before the segment.
     WindowUpdate,
 }
 
@@ -71,7 +71,7 @@ impl BareSegments {
         }
     }
 
-    /// The companion of a segment, if it gets one, and whether it goes before the segment.
+    /// The bare segment to add to `segment`, if any, and whether it goes before it.
     fn companion(&mut self, towards: Side, segment: &Segment) -> Option<(Segment, bool)> {
         let flow = self.flows.of(towards, segment).filter(|_| segment.checksum_ok)?;
         let flags = segment.header.flags;
@@ -83,8 +83,9 @@ impl BareSegments {
         if !flags.contains(Flags::ACK) || flags.intersects(Flags::SYN | Flags::RST) {
             return None;
         }
-        let Said { ack, window } = Said { ack: segment.header.ack, window: segment.header.window };
-        let previous = flow.state[towards as usize].replace(Said { ack, window });
+        let LastAck { ack, window } =
+            LastAck { ack: segment.header.ack, window: segment.header.window };
+        let previous = flow.state[towards as usize].replace(LastAck { ack, window });
         let n = self.drawn;
         self.drawn += 1;
         let chosen = self.draws.uniform(2 * n) < self.config.probability.as_f64();
@@ -98,8 +99,8 @@ impl BareSegments {
             _ => Companion::AckAfter,
         };
         let bare = |flags, seq, ack| bare(segment, flags, seq, ack);
-        // RFC 8684 §§3.1, 3.2: the first segment after the SYN carries keys or a MAC. Nothing comes
-        // before it.
+        // RFC 8684 §§3.1, 3.2: the first segment after the SYN carries keys or a MAC. No segment
+        // may precede it.
         let Some(previous) = previous else { return Some((bare(Flags::ACK, after, ack), false)) };
         Some(match wanted {
             Companion::AckAfter => (bare(Flags::ACK, after, ack), false),
@@ -113,20 +114,20 @@ impl BareSegments {
     }
 }
 
-/// Is the segment a FIN that a host could have sent without its options? RFC 8684 §3.7: not one
-/// that announces a fallback by an infinite mapping, which has length 0.
+/// Could a host have sent this segment as a FIN without its options? RFC 8684 §3.7: a FIN that
+/// announces a fallback by an infinite mapping (length 0) needs its option.
 fn may_lack_options(segment: &Segment) -> bool {
     let fin = segment.header.flags.contains(Flags::FIN) && segment.payload.is_empty();
     let mapping = segment.options.dss.and_then(|dss| dss.mapping);
     fin && mapping.is_none_or(|mapping| mapping.len > 0)
 }
 
-/// Does the segment's window with the acknowledgement of the one before offer more than that did,
-/// and no more than the host does now?
+/// Would the segment's window with the previous acknowledgement number be a window update? It must
+/// offer more than the previous segment, and not more than the host offers now.
 fn is_update(
-    flow: &mut Known<[Option<Said>; 2]>,
+    flow: &mut Known<[Option<LastAck>; 2]>,
     towards: Side,
-    previous: Said,
+    previous: LastAck,
     segment: &Segment,
 ) -> bool {
     let Some(numbering) = flow.towards(towards.opposite()) else { return false };
@@ -134,7 +135,7 @@ fn is_update(
     in_order && segment.header.window > previous.window
 }
 
-/// A segment like `model`, with nothing in it but this.
+/// A segment like `model` without payload and Multipath TCP options, with these numbers.
 fn bare(model: &Segment, flags: Flags, seq: SeqNumber, ack: SeqNumber) -> Segment {
     let mut segment = Segment { payload: Payload::EMPTY, ecn: 0, ..model.clone() };
     let echo = Flags(model.header.flags.0 & Flags::ECE.0);
@@ -175,13 +176,13 @@ impl Middlebox for BareSegments {
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "bare_segments",
-    summary: "Adds segments without options of Multipath TCP.",
+    summary: "Adds segments without Multipath TCP options.",
     source: "RFC 8684 §3.3.2",
     parameters: &[
         super::APPLIES_TO,
         Parameter {
             name: "probability",
-            meaning: "probability that a segment gets a bare companion",
+            meaning: "probability that the middlebox adds a bare segment to a segment",
             kind: Kind::Probability,
             default: Value::Probability(100_000_000),
             origin: "ours: several in each window, at every stage of a connection",
@@ -202,23 +203,24 @@ mod tests {
         Bench::new(Box::new(BareSegments::new(config, seed)))
     }
 
-    /// The companions of `segment`, and whether each came before it.
+    /// The bare segments added to `segment`, and whether each came before it.
     fn companions(bench: &mut Bench, towards: Side, segment: &Segment) -> Vec<(Segment, bool)> {
         let out = bench.put(towards, segment.clone());
         assert!(out.iter().all(|(way, _)| *way == towards));
-        let at = out.iter().position(|(_, each)| each == segment).expect("everything passes");
+        let at =
+            out.iter().position(|(_, each)| each == segment).expect("the box passes the segment");
         let others = out.iter().enumerate().filter(|(index, _)| *index != at);
         others.map(|(index, (_, each))| (each.clone(), index < at)).collect()
     }
 
     #[test]
-    fn nothing_accompanies_a_syn_or_a_reset_and_nothing_comes_before_a_third_ack() {
+    fn syns_and_resets_get_no_companion_and_a_third_ack_gets_none_before_it() {
         let talk = Talk::v4();
         for seed in 0..20 {
             let mut bench = always(Directions::Both, seed);
             bench.cross(Side::Server, talk.syn());
             bench.cross(Side::Client, talk.syn_ack());
-            // The keys come with the first data, as RFC 8684 §3.1 has it.
+            // The first data segment repeats the keys, as RFC 8684 §3.1 requires.
             let first = talk.data(Side::Server, 0, 100);
             let found = companions(&mut bench, Side::Server, &first);
             let mut expected = talk.ack(Side::Server, 0);
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_companion_has_the_numbers_of_the_segment_and_no_option_of_multipath_tcp() {
+    fn a_companion_has_the_segments_numbers_and_no_mptcp_option() {
         let talk = Talk::v6();
         let mut bench = always(Directions::Both, 1).opened(&talk);
         companions(&mut bench, Side::Server, &talk.data(Side::Server, 0, 100));
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_update_offers_no_more_than_its_host() {
+    fn a_window_update_offers_no_more_than_the_host_does() {
         let talk = Talk::v4();
         let mut bench = always(Directions::Both, 1).opened(&talk);
         let mut ack = talk.ack(Side::Client, 0);
@@ -271,11 +273,11 @@ mod tests {
                 assert_eq!(found.ack, ack.header.ack);
             }
         }
-        assert!((5..50).contains(&updates), "{updates}: a quarter of every other one");
+        assert!((5..50).contains(&updates), "{updates}: a quarter of half of the segments");
     }
 
     #[test]
-    fn a_fin_without_payload_may_come_bare_before_itself() {
+    fn a_bare_fin_may_precede_a_fin_without_payload() {
         let talk = Talk::v4();
         let mut bench = always(Directions::Both, 1).opened(&talk);
         companions(&mut bench, Side::Server, &talk.data(Side::Server, 0, 100));
@@ -287,7 +289,7 @@ mod tests {
             .collect();
         assert!(flags.contains(&(true, true)) && flags.contains(&(false, false)));
         assert!(!flags.contains(&(true, false)));
-        // A host that goes back to TCP says so: RFC 8684 §3.7.
+        // A host that falls back to TCP says so with an infinite mapping: RFC 8684 §3.7.
         let mut infinite = talk.data(Side::Server, 0, 0).options.dss;
         core::mem::swap(&mut fin.options.dss, &mut infinite);
         let mut all = (0..50).flat_map(|_| companions(&mut bench, Side::Server, &fin));
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_direction_and_only_now_and_then() {
+    fn direction_and_probability_are_respected() {
         let talk = Talk::v4();
         let only = Directions::Only(Side::Server);
         let mut bench = always(only, 1).opened(&talk);

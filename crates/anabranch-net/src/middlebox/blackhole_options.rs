@@ -1,23 +1,23 @@
-//! SYNs that are never seen again.
+//! Drops SYNs silently.
 
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::mptcp::Control;
 use anabranch_wire::{Flags, Instant, Packet};
 
-use super::{Filter, Side, meant, names};
+use super::{Filter, Side, lookup, names};
 
-/// Which SYNs, and answers to SYNs, are dropped.
+/// Which SYNs and SYN/ACKs are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlackholedSyns {
-    /// Those with an option of Multipath TCP.
+    /// SYNs with a Multipath TCP option.
     Mptcp,
-    /// Those with MP_JOIN.
+    /// SYNs with MP_JOIN.
     MpJoin,
-    /// All.
+    /// All SYNs.
     All,
 }
 
-/// A firewall that drops what it does not know, without a word.
+/// A firewall that silently drops options that it does not know.
 #[derive(Debug)]
 struct BlackholeOptions {
     syns: BlackholedSyns,
@@ -51,17 +51,17 @@ const SYNS: [(&str, BlackholedSyns); 3] = [
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "blackhole_options",
-    summary: "Drops SYNs.",
-    source: "firewalls that drop what they do not know",
+    summary: "Drops SYNs silently.",
+    source: "firewalls that drop unknown options",
     parameters: &[Parameter {
         name: "syns",
-        meaning: "which SYNs, and answers to SYNs, disappear; `mptcp` are those with an option of Multipath TCP",
+        meaning: "which SYNs and SYN/ACKs are dropped; `mptcp` means those with a Multipath TCP option",
         kind: Kind::Choice(&names(&SYNS)),
         default: Value::Choice("mptcp"),
         origin: "ours",
         only_with: None,
     }],
-    make: |values, _| super::filter(BlackholeOptions::new(meant(&SYNS, values.choice("syns")))),
+    make: |values, _| super::filter(BlackholeOptions::new(lookup(&SYNS, values.choice("syns")))),
 };
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, MpJoin};
 
     #[test]
-    fn only_the_syns_that_it_is_told_of_disappear() {
+    fn only_the_configured_syns_are_dropped() {
         let plain = Talk::v6().syn();
         let flags = CapableFlags::PLAIN;
         let mut capable = plain.clone();

@@ -1,4 +1,4 @@
-//! The boxes of one place on a path, one behind the other.
+//! The middleboxes of one path, in a row.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,18 @@ use anabranch_wire::{Instant, Packet, SocketAddress};
 
 use super::{Middlebox, Side};
 
-/// A box with the time during which it is there.
+/// A middlebox and the period in which it is active.
 #[derive(Debug)]
 pub struct Placed {
-    /// The box.
+    /// The middlebox.
     pub middlebox: Box<dyn Middlebox>,
-    /// From when on packets pass it; before, they pass it by.
+    /// Start of the period. Packets bypass the middlebox before it.
     pub from: Instant,
-    /// Until when; what it holds then still leaves it.
+    /// End of the period. Packets that the middlebox still holds leave it later.
     pub until: Instant,
 }
 
-/// Boxes in a row, the first next to the client: a box made of boxes.
+/// Several middleboxes in a row, which act as one middlebox. The first one is next to the client.
 #[derive(Debug)]
 pub struct Chain {
     boxes: Vec<Placed>,
@@ -25,13 +25,13 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// These boxes, the first next to the client.
+    /// A chain of these middleboxes, the first next to the client.
     pub fn new(boxes: Vec<Placed>) -> Self {
         Chain { boxes, out: VecDeque::new() }
     }
 
-    /// Hand a packet that goes that way to the next box in use, of which `next` is the first to
-    /// be asked, or to the outside.
+    /// Pass a packet on to the next active middlebox, searching from index `next`. If there is
+    /// none, the packet leaves the chain.
     fn hand_over(&mut self, now: Instant, towards: Side, next: Option<usize>, packet: Packet) {
         let mut index = next;
         while let Some(place) = index.and_then(|index| self.boxes.get_mut(index)) {
@@ -43,7 +43,7 @@ impl Chain {
         self.out.push_back((towards, packet));
     }
 
-    /// Move packets from box to box until all have left or are held.
+    /// Move packets from middlebox to middlebox until all have left the chain or are held.
     fn settle(&mut self, now: Instant) {
         let mut quiet = false;
         while !quiet {
@@ -87,7 +87,7 @@ impl Middlebox for Chain {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        // What has not been collected is due already.
+        // Packets that were not collected yet are due immediately.
         let uncollected = self.out.front().map(|_| Instant::ZERO);
         let boxes = self.boxes.iter().filter_map(|place| place.middlebox.poll_timeout());
         boxes.chain(uncollected).min()
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_is_passed_by_outside_of_its_time() {
+    fn packets_bypass_a_box_outside_its_period() {
         let mut values = defaults(&blackhole_options::ENTRY);
         values.set("syns", Value::Choice("all"));
         let hole = placed(&blackhole_options::ENTRY, &values, 1, 10, 20);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_there_passes_the_boxes_in_the_other_order_on_its_way_back() {
+    fn packets_cross_the_boxes_in_reverse_order_on_the_way_back() {
         let always = |entry, seed| placed(entry, &defaults(entry), seed, 0, 99);
         let mut chain = Chain::new(vec![
             always(&nat::ENTRY, 1),

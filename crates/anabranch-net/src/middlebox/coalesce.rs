@@ -1,4 +1,4 @@
-//! Neighbouring segments that arrive as one: what receive offload and normalisers do.
+//! Merges adjacent segments, as receive offload and normalisers do.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,20 +8,20 @@ use anabranch_wire::{Duration, Flags, Instant, Packet, Payload, Segment};
 use super::flows::{Flow, MAX_FLOWS};
 use super::{MAX_PACKET, Middlebox, Side};
 
-/// What is merged.
+/// Which segments are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CoalesceConfig {
-    /// Most payload bytes of a segment that leaves, unless it came so.
+    /// Maximum payload in bytes of a merged segment. Larger segments pass unchanged.
     size: u32,
-    /// How long a segment waits for the next, at most.
+    /// Maximum time for which a segment waits for the next one.
     delay: Duration,
 }
 
-/// Merges data segments of a flow that follow each other; the first one's options stay.
+/// Merges consecutive data segments of a flow, keeping the options of the first.
 #[derive(Debug)]
 struct Coalesce {
     config: CoalesceConfig,
-    /// For each flow and direction, the segment that waits for its neighbour.
+    /// The segment of each flow and direction that waits for the next one.
     held: BTreeMap<(Flow, Side), Held>,
     out: VecDeque<(Side, Packet)>,
 }
@@ -43,7 +43,7 @@ impl Coalesce {
         segment.checksum_ok && !segment.payload.is_empty() && segment.header.flags.0 & !known == 0
     }
 
-    /// Does `next` continue `held`, and is there room for both?
+    /// Does `next` continue `held`, and does the merged segment respect the maximum size?
     fn fits(&self, held: &Segment, next: &Segment) -> bool {
         let len = held.payload.len() + next.payload.len();
         Self::is_plain_data(next)
@@ -70,7 +70,7 @@ impl Coalesce {
     }
 }
 
-/// `next` becomes part of `held`: the first one's options stay, the newer acknowledgement counts.
+/// Append `next` to `held`. The options of `held` stay, and the newer acknowledgement is kept.
 fn merge(held: &mut Segment, next: &Segment) {
     held.payload = Payload::concat(&held.payload, &next.payload);
     held.header.flags |= next.header.flags;
@@ -119,23 +119,23 @@ impl Middlebox for Coalesce {
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "coalesce",
-    summary: "Merges neighbouring segments; the options of the first stay.",
+    summary: "Merges consecutive segments, keeping the options of the first.",
     source: "receive offload of network cards; Honda et al., IMC 2011",
     parameters: &[
         Parameter {
             name: "size",
-            meaning: "most payload of a segment that leaves",
+            meaning: "maximum payload of a merged segment",
             kind: Kind::Bytes { least: 1, most: MAX_PACKET as u64 },
             default: Value::Bytes(2_920),
-            origin: "ours: two full segments of the usual size",
+            origin: "ours: two full-size segments",
             only_with: None,
         },
         Parameter {
             name: "delay",
-            meaning: "how long a segment waits for the next",
+            meaning: "maximum time for which a segment waits for the next",
             kind: Kind::Time { zero: true },
             default: Value::Time(Duration::from_millis(1)),
-            origin: "what network cards wait",
+            origin: "typical of network cards",
             only_with: None,
         },
     ],
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_become_one_with_the_options_of_the_first() {
+    fn consecutive_segments_merge_with_the_options_of_the_first() {
         let mut bench = bench(3_000);
         let data = |from| Talk::v4().data(Side::Server, from, 1_000);
         for from in [0, 1_000, 2_000] {
             assert!(bench.put(Side::Server, data(from)).is_empty());
         }
         assert_eq!(bench.middlebox.poll_timeout(), Some(at(5)));
-        // No room for a fourth: it waits on its own.
+        // A fourth segment does not fit, so it waits on its own.
         let out = bench.put(Side::Server, data(3_000));
         let expected =
             Segment { payload: Talk::v4().data(Side::Server, 0, 3_000).payload, ..data(0) };
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_of_the_flow_comes_after_what_waits() {
+    fn other_segments_of_the_flow_stay_behind_the_waiting_one() {
         let talk = Talk::v6();
         for next in [
             talk.data(Side::Server, 300, 100),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_direction_and_other_flows_are_not_held_up() {
+    fn the_other_direction_and_other_flows_are_not_delayed() {
         let talk = Talk::v4();
         let mut bench = bench(1_000);
         bench.put(Side::Server, talk.data(Side::Server, 0, 100));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_holds_is_bounded() {
+    fn held_data_is_bounded() {
         let mut bench = bench(1_000);
         let mut out = 0;
         for port in 0..MAX_FLOWS as u16 + 10 {

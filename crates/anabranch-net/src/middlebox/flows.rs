@@ -1,4 +1,4 @@
-//! What a box remembers of the flows that pass it.
+//! Per-flow state of middleboxes.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use anabranch_wire::{Flags, Segment, SeqNumber, SocketAddress};
 
 use super::Side;
 
-/// Most flows that a box remembers; a further one makes it forget the one that was silent longest.
+/// Maximum number of flows in a middlebox. A new flow evicts the flow that was idle longest.
 pub const MAX_FLOWS: usize = 1024;
 
-/// A table of at most [`MAX_FLOWS`] entries that forgets the one that was used longest ago.
+/// A table of at most [`MAX_FLOWS`] entries with least-recently-used eviction.
 #[derive(Debug)]
 pub(super) struct Table<K, V> {
     entries: BTreeMap<K, (u64, V)>,
@@ -19,7 +19,7 @@ pub(super) struct Table<K, V> {
 }
 
 impl<K: Ord + Copy, V> Table<K, V> {
-    /// The entry of `key`, which is thereby used.
+    /// The entry of `key`. This counts as a use.
     pub(super) fn get(&mut self, key: K) -> Option<&mut V> {
         let (used, value) = self.entries.get_mut(&key)?;
         self.by_use.remove(used);
@@ -29,12 +29,12 @@ impl<K: Ord + Copy, V> Table<K, V> {
         Some(value)
     }
 
-    /// The entry of `key`, without using it.
+    /// The entry of `key`. This does not count as a use.
     pub(super) fn peek(&self, key: K) -> Option<&V> {
         self.entries.get(&key).map(|(_, value)| value)
     }
 
-    /// Set the entry of `key`; what had to be forgotten for it is given back.
+    /// Set the entry of `key`. Returns the entry that was evicted, if any.
     pub(super) fn insert(&mut self, key: K, value: V) -> Option<(K, V)> {
         self.remove(key);
         self.uses += 1;
@@ -50,7 +50,7 @@ impl<K: Ord + Copy, V> Table<K, V> {
         Some(value)
     }
 
-    /// All entries, by key.
+    /// All entries, in the order of their keys.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         self.entries.iter_mut().map(|(key, (_, value))| (key, value))
     }
@@ -66,7 +66,7 @@ impl<K, V> Default for Table<K, V> {
     }
 }
 
-/// A TCP connection, as its segments name it.
+/// A TCP connection, identified by the endpoints in its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flow {
     pub(super) client: SocketAddress,
@@ -83,11 +83,12 @@ impl Flow {
     }
 }
 
-/// Sequence numbers of one direction as offsets that do not wrap: the SYN has 0, the first byte 1.
+/// Sequence numbers of one direction as offsets that do not wrap. The SYN has offset 0, and the
+/// first byte has 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Numbering {
     pub(super) isn: SeqNumber,
-    /// The highest offset that has been seen.
+    /// The highest offset seen.
     highest: u64,
 }
 
@@ -96,21 +97,21 @@ impl Numbering {
         Numbering { isn, highest: 0 }
     }
 
-    /// The offset of `seq`, which is less than 2³¹ from the highest; `None` if it is below the
-    /// SYN's.
+    /// The offset of `seq`, which must be less than 2³¹ from the highest offset; `None` if it is
+    /// below the offset of the SYN.
     pub(super) fn offset(&self, seq: SeqNumber) -> Option<u64> {
         let distance = seq.distance_from(self.isn + self.highest as u32);
         self.highest.checked_add_signed(distance.into())
     }
 
-    /// The same; the offset has been seen.
+    /// Like [`offset`](Self::offset), and records that the offset was seen.
     pub(super) fn note(&mut self, seq: SeqNumber) -> Option<u64> {
         let offset = self.offset(seq)?;
         self.highest = self.highest.max(offset);
         Some(offset)
     }
 
-    /// The highest offset that has been seen.
+    /// The highest offset seen.
     pub(super) fn highest(&self) -> u64 {
         self.highest
     }
@@ -121,27 +122,27 @@ impl Numbering {
     }
 }
 
-/// A flow that was seen to begin.
+/// A flow whose SYN the middlebox has seen.
 #[derive(Debug)]
 pub(super) struct Known<T> {
-    /// How many flows began before it.
+    /// How many flows began before this one.
     pub(super) number: u64,
-    /// Which way the first SYN went.
+    /// Direction of the first SYN.
     pub(super) opened: Side,
-    /// Numbering of what goes to the client, and to the server, once their SYNs were seen.
+    /// Numbering towards the client and towards the server. Each is set by a SYN in that direction.
     numbering: [Option<Numbering>; 2],
-    /// What else the box remembers.
+    /// State specific to the middlebox.
     pub(super) state: T,
 }
 
 impl<T> Known<T> {
-    /// Numbering of what goes that way.
+    /// The numbering of the direction `towards`.
     pub(super) fn towards(&mut self, towards: Side) -> Option<&mut Numbering> {
         self.numbering[towards as usize].as_mut()
     }
 }
 
-/// The flows that were seen to begin.
+/// The flows whose SYNs the middlebox has seen.
 #[derive(Debug)]
 pub(super) struct Flows<T> {
     table: Table<Flow, Known<T>>,
@@ -149,8 +150,8 @@ pub(super) struct Flows<T> {
 }
 
 impl<T: Default> Flows<T> {
-    /// The flow of a segment. A SYN begins one, and another SYN between the same endpoints begins
-    /// it anew.
+    /// The flow of a segment. A SYN creates a flow. A different SYN between the same endpoints
+    /// creates it anew.
     pub(super) fn of(&mut self, towards: Side, segment: &Segment) -> Option<&mut Known<T>> {
         let flow = Flow::of(towards, segment);
         let (seq, flags) = (segment.header.seq, segment.header.flags);
@@ -179,7 +180,7 @@ impl<T: Default> Flows<T> {
         self.table.insert(flow, known);
     }
 
-    /// All flows, in an order that is always the same.
+    /// All flows, in a deterministic order.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Flow, &mut Known<T>)> {
         self.table.iter_mut()
     }
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_entry_that_was_used_longest_ago_is_forgotten() {
+    fn the_least_recently_used_entry_is_evicted() {
         let mut table = Table::default();
         for key in 0..MAX_FLOWS {
             assert_eq!(table.insert(key, key), None);
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_known_from_its_syn_on_and_a_new_syn_begins_it_anew() {
+    fn a_flow_starts_with_its_syn_and_a_new_syn_starts_it_anew() {
         let talk = Talk::v4();
         let mut flows: Flows<u32> = Flows::default();
         let data = talk.data(Side::Server, 0, 100);
@@ -222,7 +223,7 @@ mod tests {
         assert!(flows.of(Side::Client, &talk.syn_ack()).is_none());
         flows.of(Side::Server, &talk.syn()).unwrap().state = 7;
         flows.of(Side::Client, &talk.syn_ack());
-        // Both SYNs again change nothing.
+        // Retransmissions of both SYNs change nothing.
         flows.of(Side::Client, &talk.syn_ack());
         let known = flows.of(Side::Server, &talk.syn()).unwrap();
         assert_eq!((known.number, known.opened, known.state), (0, Side::Server, 7));
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_syns_makes_the_box_forget_not_grow() {
+    fn a_syn_flood_evicts_flows_instead_of_growing_the_table() {
         let mut flows: Flows<()> = Flows::default();
         for port in 0..3 * MAX_FLOWS as u16 {
             let mut syn = Talk::v6().syn();

@@ -1,5 +1,5 @@
-//! A box that insists on seeing everything: no data beyond a hole, no acknowledgement of what it
-//! did not see. Honda et al., IMC 2011.
+//! A stateful middlebox that drops data after a gap in the sequence space, and acknowledgements of
+//! data that it did not see. Honda et al., IMC 2011.
 
 use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet};
@@ -7,7 +7,7 @@ use anabranch_wire::{Flags, Instant, Packet};
 use super::flows::Flows;
 use super::{Filter, Side};
 
-/// Per flow, the end of what it saw without a hole, for what goes to the client and to the server.
+/// For each flow, the end of the contiguous data seen towards the client and towards the server.
 #[derive(Debug, Default)]
 struct HoleRefusal {
     flows: Flows<[u64; 2]>,
@@ -43,7 +43,7 @@ impl Filter for HoleRefusal {
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "hole_refusal",
-    summary: "Drops data beyond a hole, and acknowledgements of data that was not seen.",
+    summary: "Drops data after a gap, and acknowledgements of data that it did not see.",
     source: "Honda et al., IMC 2011",
     parameters: &[],
     make: |_, _| super::filter(HoleRefusal::default()),
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_beyond_a_hole_and_acknowledgements_of_the_unseen_are_dropped() {
+    fn data_after_a_gap_and_acknowledgements_of_unseen_data_are_dropped() {
         for talk in [Talk::v4(), Talk::v6()] {
             let mut bench = Bench::by_default(&ENTRY).opened(&talk);
             let data = |from| talk.data(Side::Server, from, 100);
@@ -69,7 +69,7 @@ mod tests {
             bench.cross(Side::Client, talk.ack(Side::Client, 300));
             assert!(bench.put(Side::Server, talk.fin(Side::Server, 400)).is_empty());
             bench.cross(Side::Server, talk.fin(Side::Server, 300));
-            // Without payload there is nothing to miss.
+            // A segment without payload leaves no gap.
             bench.cross(Side::Server, talk.ack(Side::Server, 0));
         }
     }

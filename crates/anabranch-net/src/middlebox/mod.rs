@@ -1,8 +1,9 @@
-//! Middleboxes: what stands on a path and changes, delays, answers or drops what it sees.
+//! Middleboxes: devices on a path that change, delay, answer or drop packets.
 //!
-//! A box sees both directions of the path and has two sides. It knows the flows whose SYNs it saw;
-//! what belongs to others passes as it is, as does UDP but for translated addresses. State is
-//! bounded: a box remembers [`MAX_FLOWS`] flows, and forgets the one that was silent longest.
+//! A middlebox sees both directions of the path and has two sides. It acts only on flows whose SYNs
+//! it saw; segments of other flows pass unchanged. UDP passes unchanged, except that a NAT
+//! translates its addresses. State is bounded: a middlebox remembers [`MAX_FLOWS`] flows and evicts
+//! the flow that was idle longest.
 
 mod bare_segments;
 mod blackhole_options;
@@ -36,10 +37,10 @@ use crate::side::Side;
 pub use chain::{Chain, Placed};
 pub use flows::MAX_FLOWS;
 
-/// A middlebox that can be chosen by name.
+/// A middlebox that users choose by name.
 pub type MiddleboxEntry = Entry<Make>;
 
-/// Makes a box from the values of its parameters.
+/// Creates a middlebox from the values of its parameters.
 pub type Make = fn(&Values, Site) -> Box<dyn Middlebox>;
 
 /// All middleboxes.
@@ -58,58 +59,60 @@ pub const ALL: &[MiddleboxEntry] = &[
     bare_segments::ENTRY,
 ];
 
-/// Bytes of the largest IP packet. RFC 791 §3.1.
+/// Size in bytes of the largest IP packet. RFC 791 §3.1.
 const MAX_PACKET: usize = 65_535;
 
-/// The directions that a box acts upon.
+/// The directions that a middlebox acts upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Directions {
-    /// Both.
+    /// Both directions.
     Both,
-    /// One.
+    /// Only the direction towards this side.
     Only(Side),
 }
 
-/// A box between two sides of a path. The verbs are the engine's, as [`Node`](crate::Node)'s are,
-/// but a packet comes and goes with a direction, and a box may send one back to where it came from.
+/// A middlebox between the two sides of a path. Its methods have the same names as those of
+/// [`Node`](crate::Node) and of the engine. In addition, each packet has a direction, and a
+/// middlebox may send a packet back.
 pub trait Middlebox: fmt::Debug + Send {
     /// Take a packet that arrives at `now`.
     fn handle_packet(&mut self, now: Instant, towards: Side, packet: Packet);
 
-    /// Do what is due at `now`. A call that comes early, late or for no reason is harmless.
+    /// Do the work that is due at `now`. Early, late and unnecessary calls are harmless.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// The next packet that leaves the box by `now`, and which way, if there is one.
+    /// The next packet that leaves the middlebox by `now`, and its direction; `None` if there is
+    /// none.
     fn poll_transmit(&mut self, now: Instant) -> Option<(Side, Packet)>;
 
-    /// When to call [`handle_timeout`](Middlebox::handle_timeout); `None` while only a new packet
-    /// can make anything happen.
+    /// When to call [`handle_timeout`](Middlebox::handle_timeout); `None` if the middlebox waits
+    /// only for packets.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// May segments leave the box with more payload than any that entered it?
+    /// Can segments leave the middlebox with more payload than any that entered it?
     fn enlarges_segments(&self) -> bool {
         false
     }
 
-    /// The client's endpoint that this box shows, or showed last, to servers as `public`.
+    /// The client's endpoint that this middlebox translates to `public`, or last translated to it.
     fn original(&self, _public: SocketAddress) -> Option<SocketAddress> {
         None
     }
 }
 
-/// What a box is given besides the values of its parameters.
+/// The inputs of a middlebox besides the values of its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Seed of its random draws, its own.
+    /// Seed of the middlebox's own random draws.
     pub seed: u64,
-    /// Address that it may show to servers in place of the client's.
+    /// Address that the middlebox may show to servers instead of the client's.
     pub address: IpAddr,
 }
 
 impl Directions {
-    /// What [`APPLIES_TO`] says.
+    /// The directions that the parameter [`APPLIES_TO`] selects.
     fn new(values: &Values) -> Self {
-        meant(&DIRECTIONS, values.choice(APPLIES_TO.name))
+        lookup(&DIRECTIONS, values.choice(APPLIES_TO.name))
     }
 
     fn include(self, towards: Side) -> bool {
@@ -120,24 +123,24 @@ impl Directions {
     }
 }
 
-/// Forward is from server to client, as in all of a scenario.
+/// Forward means from server to client, as everywhere in a scenario.
 const DIRECTIONS: [(&str, Directions); 3] = [
     ("forward", Directions::Only(Side::Client)),
     ("reverse", Directions::Only(Side::Server)),
     ("both", Directions::Both),
 ];
 
-/// The parameter of the boxes that can act upon one direction alone.
+/// The parameter of middleboxes that can be limited to one direction.
 const APPLIES_TO: Parameter = Parameter {
     name: "applies_to",
-    meaning: "which direction is changed",
+    meaning: "which direction is affected",
     kind: Kind::Choice(&names(&DIRECTIONS)),
     default: Value::Choice("both"),
     origin: "ours",
     only_with: None,
 };
 
-/// The names in a table of names and what they mean.
+/// The names in a table of names and meanings.
 const fn names<T, const N: usize>(table: &[(&'static str, T); N]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut index = 0;
@@ -148,14 +151,14 @@ const fn names<T, const N: usize>(table: &[(&'static str, T); N]) -> [&'static s
     names
 }
 
-/// What `name` means, which is in the table.
-fn meant<T: Copy>(table: &[(&str, T)], name: &str) -> T {
+/// The meaning of `name`, which must be in the table.
+fn lookup<T: Copy>(table: &[(&str, T)], name: &str) -> T {
     table.iter().find(|(each, _)| *each == name).expect("a name from the table").1
 }
 
-/// A box that decides on the spot: each packet goes on, changed or not, or is dropped.
+/// A middlebox that decides immediately. It passes each packet, changed or not, or drops it.
 trait Filter: fmt::Debug + Send {
-    /// Change `packet`; false drops it.
+    /// Change `packet`, and return false to drop it.
     fn pass(&mut self, now: Instant, towards: Side, packet: &mut Packet) -> bool;
 
     /// As [`Middlebox::original`].
@@ -164,7 +167,7 @@ trait Filter: fmt::Debug + Send {
     }
 }
 
-/// A filter with what it has let pass.
+/// A filter and the packets that it has passed.
 #[derive(Debug)]
 struct Filtering<F> {
     filter: F,
@@ -197,7 +200,7 @@ impl<F: Filter> Middlebox for Filtering<F> {
     }
 }
 
-/// Replace each end of each SACK block.
+/// Map both edges of every SACK block.
 fn map_sack_blocks(options: &mut TcpOptions, mut map: impl FnMut(SeqNumber) -> SeqNumber) {
     if options.sack.is_empty() {
         return;

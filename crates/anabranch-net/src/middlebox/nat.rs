@@ -9,12 +9,12 @@ use super::flows::Table;
 use super::{Filter, Side, Site};
 use crate::rng::{Draws, stream_seed};
 
-/// How long mappings last.
+/// Lifetime of mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NatConfig {
-    /// A mapping that nothing has used for longer is dropped.
+    /// A mapping that is idle for longer is dropped.
     idle_timeout: Duration,
-    /// At this time, counted from the epoch, all mappings are dropped, as when the box restarts.
+    /// Time since the epoch at which all mappings are dropped, as in a restart of the NAT.
     rebind_at: Option<Duration>,
 }
 
@@ -27,25 +27,25 @@ impl NatConfig {
     }
 }
 
-/// RFC 5382 §5: not less than 2 hours 4 minutes.
+/// RFC 5382 §5: at least 2 hours and 4 minutes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(124 * 60);
 
-/// First port that is given out: those below belong to services.
+/// Lowest port that the NAT assigns. Lower ports belong to services.
 const FIRST_PORT: u16 = 1024;
 
-/// An endpoint of TCP (true) or UDP, whose ports are apart.
+/// An endpoint of TCP (true) or UDP (false), which have separate ports.
 type Key = (bool, SocketAddress);
 
-/// Gives each of the client's endpoints a port of the box's address, the same towards all servers.
+/// Maps each endpoint of the client to a port of the NAT's address, the same for all servers.
 #[derive(Debug)]
 struct Nat {
     config: NatConfig,
     address: IpAddr,
     ports: Draws,
     drawn: u64,
-    /// Ports in use, by the client's endpoint.
+    /// Mappings in use, by the client's endpoint.
     by_client: Table<Key, Mapping>,
-    /// What ports stood for last, by the box's endpoint; they may be out of use.
+    /// The last mapping of each port, by the NAT's endpoint. It may have expired.
     by_port: Table<Key, SocketAddress>,
 }
 
@@ -68,7 +68,7 @@ impl Nat {
         }
     }
 
-    /// The mapping of a client's endpoint, if it is in use at `now`, which this is a use of.
+    /// The mapping of a client endpoint, if it is valid at `now`. This counts as a use.
     fn use_mapping(&mut self, now: Instant, key: Key) -> Option<SocketAddress> {
         let NatConfig { idle_timeout, rebind_at } = self.config;
         let restart = rebind_at.map(|at| Instant::ZERO + at).filter(|at| *at <= now);
@@ -93,7 +93,7 @@ impl Nat {
             .find(|public| self.by_port.peek((tcp, *public)).is_none())
             .expect("the table is smaller than the range of ports");
         if let Some(((tcp, forgotten), client)) = self.by_port.insert((tcp, public), key.1) {
-            // Else somebody else could get a port that this one still uses.
+            // Another client endpoint must not get a port that this one still uses.
             let shown = self.by_client.peek((tcp, client)).map(|mapping| mapping.public);
             if shown == Some(forgotten) {
                 self.by_client.remove((tcp, client));
@@ -103,7 +103,7 @@ impl Nat {
         public
     }
 
-    /// Whom a packet for the box's endpoint is for.
+    /// The client endpoint behind the NAT's endpoint of a packet.
     fn client_of(
         &mut self,
         now: Instant,
@@ -128,7 +128,7 @@ impl Filter for Nat {
                 *source = public.unwrap_or_else(|| self.make_mapping(now, key));
                 true
             }
-            // What nobody asked for is dropped. RFC 5382 §4.3.
+            // Unsolicited packets are dropped. RFC 5382 §4.3.
             Side::Client if destination.address == self.address => {
                 let client = self.client_of(now, tcp, *destination);
                 *destination = client.unwrap_or(*destination);
@@ -145,12 +145,12 @@ impl Filter for Nat {
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "nat",
-    summary: "Translates the client's address and ports, those of UDP too.",
+    summary: "Translates the client's address and ports, for TCP and UDP.",
     source: "RFC 4787, RFC 5382",
     parameters: &[
         Parameter {
             name: "idle_timeout",
-            meaning: "a mapping that was not used for longer is dropped, and the flow gets another port",
+            meaning: "maximum idle time of a mapping; after that, the flow gets a new port",
             kind: Kind::Time { zero: true },
             default: Value::Time(IDLE_TIMEOUT),
             origin: "RFC 5382 §5",
@@ -158,7 +158,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
         Parameter {
             name: "rebind_at",
-            meaning: "when all mappings are dropped; by default never",
+            meaning: "when all mappings are dropped; never by default",
             kind: Kind::Time { zero: true },
             default: Value::Unset,
             origin: "ours",
@@ -183,13 +183,13 @@ mod tests {
         Bench::new(filter(Nat::new(config, site(1))))
     }
 
-    /// The endpoint under which the server sees the client at `ms`.
+    /// The client's endpoint as seen by the server at `ms`.
     fn seen(bench: &mut Bench, ms: u64) -> SocketAddress {
         bench.now = at(ms);
         bench.cross(Side::Server, Talk::v4().ack(Side::Server, 0)).source
     }
 
-    /// Does an answer to `public` reach the client?
+    /// Does a reply to `public` reach the client?
     fn reaches(bench: &mut Bench, public: SocketAddress) -> bool {
         let mut answer = Talk::v4().ack(Side::Client, 0);
         let client = answer.destination;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_find_the_client_and_strangers_do_not() {
+    fn replies_reach_the_client_and_unsolicited_packets_do_not() {
         let mut bench = bench(by_default());
         let public = seen(&mut bench, 1);
         assert_eq!(public.address.to_string(), "10.2.0.0");
@@ -215,25 +215,25 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_mapping_is_dropped_and_the_flow_gets_another_port() {
+    fn an_idle_mapping_expires_and_the_flow_gets_a_new_port() {
         let config = NatConfig { idle_timeout: Duration::from_millis(50), rebind_at: None };
         let mut bench = bench(config);
         let first = seen(&mut bench, 0);
         bench.now = at(50);
-        assert!(reaches(&mut bench, first), "which keeps it in use");
+        assert!(reaches(&mut bench, first), "a reply keeps the mapping in use");
         assert_eq!(seen(&mut bench, 100), first);
         let second = seen(&mut bench, 151);
         assert_ne!(second, first);
         assert!(reaches(&mut bench, second) && !reaches(&mut bench, first));
         bench.now = at(202);
         assert!(!reaches(&mut bench, second));
-        // For whoever reads tables afterwards.
+        // Old mappings stay available for evaluation after the run.
         let client = bench.middlebox.original(second);
         assert!(client.is_some() && client == bench.middlebox.original(first));
     }
 
     #[test]
-    fn at_the_time_of_a_rebinding_every_mapping_is_dropped_once() {
+    fn a_rebinding_drops_every_mapping_once() {
         let rebind_at = Some(Duration::from_millis(10));
         let mut bench = bench(NatConfig { rebind_at, ..by_default() });
         let first = seen(&mut bench, 9);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_is_translated_too_with_ports_of_its_own() {
+    fn udp_is_translated_with_ports_of_its_own() {
         let mut bench = bench(by_default());
         let ack = Talk::v4().ack(Side::Server, 0);
         let datagram = Datagram {
@@ -256,7 +256,7 @@ mod tests {
         };
         bench.middlebox.handle_packet(at(1), Side::Server, datagram.clone().into());
         let Some((Side::Server, Packet::Udp(out))) = bench.middlebox.poll_transmit(at(1)) else {
-            panic!("a datagram went in");
+            panic!("only datagrams entered");
         };
         assert_eq!(out.source.address.to_string(), "10.2.0.0");
         assert_ne!(out.source.port, seen(&mut bench, 2).port);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_of_ports_cannot_make_it_grow() {
+    fn a_port_scan_does_not_grow_the_tables() {
         let mut bench = bench(by_default());
         let mut publics = Vec::new();
         for port in 0..3 * MAX_FLOWS as u16 {

@@ -1,5 +1,5 @@
-//! A normaliser: whatever is sent again arrives as it was first. Handley, Paxson and Kreibich,
-//! USENIX Security 2001.
+//! A normaliser: retransmitted data arrives with its original content. Handley, Paxson and
+//! Kreibich, USENIX Security 2001.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use anabranch_wire::{Flags, Instant, Packet, Payload};
 use super::flows::Flows;
 use super::{Filter, Side};
 
-/// Most bytes remembered of a flow in one direction; the earliest are forgotten first.
+/// Maximum number of bytes kept per flow and direction. The earliest bytes are discarded first.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Remembers what has not been acknowledged.
+/// Keeps data that was not acknowledged yet.
 #[derive(Debug, Default)]
 struct Normalise {
     flows: Flows<[Memory; 2]>,
 }
 
-/// Payload by its offset in the stream, without overlap.
+/// Payload by offset in the stream, without overlap.
 #[derive(Debug, Default)]
 struct Memory {
     seen: BTreeMap<u64, Payload>,
@@ -26,7 +26,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// What was seen first of the bytes from `start` on; what is new is remembered.
+    /// The first-seen content of the bytes from `start` on. Keeps bytes that are new.
     fn first_seen(&mut self, start: u64, payload: &Payload) -> Payload {
         let end = start + payload.len() as u64;
         let mut whole = Payload::EMPTY;
@@ -51,7 +51,7 @@ impl Memory {
         whole
     }
 
-    /// What is remembered at `offset`, and where that begins.
+    /// The kept piece that covers `offset`, with its start.
     fn held_at(&self, offset: u64) -> Option<(u64, &Payload)> {
         let (from, held) = self.seen.range(..=offset).next_back()?;
         (offset < from + held.len() as u64).then_some((*from, held))
@@ -70,7 +70,7 @@ impl Memory {
         }
     }
 
-    /// Everything before `offset` has arrived, and need not come again.
+    /// Discard all bytes before `offset`. They were acknowledged and will not be retransmitted.
     fn forget_before(&mut self, offset: u64) {
         while let Some(first) = self.seen.first_entry()
             && first.key() + first.get().len() as u64 <= offset
@@ -106,7 +106,7 @@ impl Filter for Normalise {
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "normalise",
-    summary: "Replaces the content of retransmissions by what was seen first.",
+    summary: "Replaces the content of retransmissions by the content seen first.",
     source: "Handley, Paxson and Kreibich, USENIX Security 2001",
     parameters: &[],
     make: |_, _| super::filter(Normalise::default()),
@@ -117,7 +117,7 @@ mod tests {
     use super::super::testing::{Bench, Talk};
     use super::*;
 
-    /// A segment whose bytes are all `byte`.
+    /// Send a segment in which every byte is `byte`, and return the payload that arrives.
     fn put(bench: &mut Bench, talk: &Talk, from: u32, len: u32, byte: u8) -> Vec<u8> {
         let mut segment = talk.data(Side::Server, from, len);
         segment.payload = vec![byte; len as usize].into();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_again_arrives_as_it_was_first() {
+    fn a_retransmission_arrives_with_its_original_content() {
         for talk in [Talk::v4(), Talk::v6()] {
             let mut bench = Bench::by_default(&ENTRY).opened(&talk);
             put(&mut bench, &talk, 10, 10, b'a');
@@ -135,14 +135,14 @@ mod tests {
                 b"ccccccccccaaaaaaaaaaccccccccccbbbbbbbbbbcccccccccc"
             );
             assert_eq!(put(&mut bench, &talk, 5, 10, b'd'), b"cccccaaaaa");
-            // Acknowledged: forgotten, so anything goes.
+            // Acknowledged bytes were discarded, so new content passes.
             bench.cross(Side::Client, talk.ack(Side::Client, 30));
             assert_eq!(put(&mut bench, &talk, 10, 25, b'e'), b"eeeeeeeeeeeeeeeeeeeebbbbb");
         }
     }
 
     #[test]
-    fn the_first_copy_is_passed_on_without_copying() {
+    fn the_first_transmission_shares_its_memory() {
         let talk = Talk::v4();
         let mut bench = Bench::by_default(&ENTRY).opened(&talk);
         for _ in 0..2 {

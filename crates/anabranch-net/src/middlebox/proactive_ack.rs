@@ -1,5 +1,5 @@
-//! A performance-enhancing proxy: it acknowledges data itself and answers for its arrival.
-//! RFC 3135 §3.1.
+//! A performance-enhancing proxy that acknowledges data before its receiver does, and takes over
+//! its retransmission. RFC 3135 §3.1.
 
 use std::collections::VecDeque;
 
@@ -10,33 +10,34 @@ use super::flows::{Flow, Flows, Known};
 use super::relay::{Accepted, Relay};
 use super::{Middlebox, Side};
 
-/// Acknowledges data of both directions as it comes, holds it until its receiver has it, and sends
-/// it again when that takes too long.
+/// Acknowledges arriving data in both directions. It holds the data until the receiver has
+/// acknowledged it, and retransmits it after duplicate acknowledgements or a timeout.
 #[derive(Debug)]
 struct ProactiveAck {
-    /// Most bytes of a flow in one direction that are on their way from the box to the receiver;
-    /// above zero. Four times as many are held; what finds no room is dropped.
+    /// Maximum number of bytes in flight from the proxy to the receiver, per flow and direction;
+    /// above zero. The proxy holds at most four times as many bytes, and drops segments that do not
+    /// fit.
     window: u64,
     flows: Flows<Ends>,
     out: VecDeque<(Side, Packet)>,
 }
 
-/// What the box has for both ends of a flow, by direction.
+/// State of a flow, per direction.
 #[derive(Debug, Default)]
 struct Ends {
     relays: [Relay; 2],
-    /// What the last segment that went this way said.
-    said: [Said; 2],
+    /// Properties of the sender of each direction, from its last segment.
+    hosts: [HostState; 2],
 }
 
-/// How a host describes itself.
+/// Properties of a host, from its segments.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
-    /// Its clock, at its latest.
+struct HostState {
+    /// Its latest timestamp value.
     timestamp: Option<u32>,
-    /// Shift of its window field. RFC 7323 §2.2.
+    /// Its window scale. RFC 7323 §2.2.
     scale: u8,
-    /// The offset that its window ends at.
+    /// The offset at which its receive window ends.
     edge: u64,
 }
 
@@ -46,8 +47,8 @@ impl ProactiveAck {
     }
 }
 
-/// Take down what the segment says about its sender and what that has received; false if it says
-/// nothing new to the other end.
+/// Record the sender's properties and its acknowledgement. Returns false if the segment carries
+/// nothing new for the other host.
 fn take_acknowledgement(
     now: Instant,
     towards: Side,
@@ -56,22 +57,22 @@ fn take_acknowledgement(
 ) -> bool {
     let back = towards.opposite();
     let header = &segment.header;
-    let said = &mut flow.state.said[towards as usize];
+    let host = &mut flow.state.hosts[towards as usize];
     if let Some(Timestamps { value, .. }) = segment.options.timestamps {
         let newer = |held: &u32| value.wrapping_sub(*held) < 1 << 31;
-        said.timestamp = said.timestamp.filter(|held| !newer(held)).or(Some(value));
+        host.timestamp = host.timestamp.filter(|held| !newer(held)).or(Some(value));
     }
     if header.flags.contains(Flags::SYN) {
-        said.scale = segment.options.window_scale.unwrap_or(0).min(14);
+        host.scale = segment.options.window_scale.unwrap_or(0).min(14);
     }
     let ack = flow.towards(back).and_then(|numbering| numbering.offset(header.ack));
     let Some(ack) = ack.filter(|_| header.flags.contains(Flags::ACK)) else { return true };
     let ends = &mut flow.state;
-    let said = &mut ends.said[towards as usize];
-    let scale = if header.flags.contains(Flags::SYN) { 0 } else { said.scale };
+    let host = &mut ends.hosts[towards as usize];
+    let scale = if header.flags.contains(Flags::SYN) { 0 } else { host.scale };
     let edge = ack + (u64::from(header.window) << scale);
-    let moved = edge > said.edge;
-    said.edge = said.edge.max(edge);
+    let moved = edge > host.edge;
+    host.edge = host.edge.max(edge);
     let pure = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
     let duplicate = ends.relays[back as usize].on_ack(now, ack, pure && !moved);
     !duplicate
@@ -134,13 +135,13 @@ impl Middlebox for ProactiveAck {
     }
 }
 
-/// Send on what the receivers of a flow may have.
+/// Forward the segments of a flow that the window permits.
 fn forward(now: Instant, flow: &mut Known<Ends>, window: u64, out: &mut VecDeque<(Side, Packet)>) {
     for towards in [Side::Client, Side::Server] {
-        let clock = flow.state.said[towards as usize].timestamp;
+        let clock = flow.state.hosts[towards as usize].timestamp;
         while let Some(mut segment) = flow.state.relays[towards as usize].poll(now, window) {
-            // Newer segments may have overtaken what was held, whose time is then too old for its
-            // receiver. RFC 7323 §5.3.
+            // Newer segments may have overtaken the held one. Its receiver would then reject the
+            // old timestamp. RFC 7323 §5.3.
             if let Some((timestamps, clock)) = segment.options.timestamps.as_mut().zip(clock) {
                 timestamps.value = clock;
             }
@@ -149,8 +150,8 @@ fn forward(now: Instant, flow: &mut Known<Ends>, window: u64, out: &mut VecDeque
     }
 }
 
-/// The box's answer, in the name of the receiver, to data that went `towards` it with this time
-/// in its timestamps.
+/// An acknowledgement in the receiver's name for data that travelled `towards` it. `time` is the
+/// timestamp of that data.
 fn acknowledge(
     place: Flow,
     towards: Side,
@@ -159,12 +160,12 @@ fn acknowledge(
 ) -> Option<Segment> {
     let back = towards.opposite();
     let next = flow.state.relays[towards as usize].next();
-    let said = flow.state.said[back as usize];
+    let host = flow.state.hosts[back as usize];
     let seq = flow.towards(back).map(|numbering| numbering.seq(numbering.highest()))?;
     let ack = flow.towards(towards)?.seq(next);
-    // Not more than the receiver has offered.
-    let window = (said.edge.saturating_sub(next) >> said.scale).min(u64::from(u16::MAX)) as u16;
-    let timestamps = said.timestamp.zip(time).map(|(value, echo)| Timestamps { value, echo });
+    // The proxy offers no more than the receiver does.
+    let window = (host.edge.saturating_sub(next) >> host.scale).min(u64::from(u16::MAX)) as u16;
+    let timestamps = host.timestamp.zip(time).map(|(value, echo)| Timestamps { value, echo });
     let (source, destination) = match towards {
         Side::Server => (place.server, place.client),
         Side::Client => (place.client, place.server),
@@ -182,11 +183,11 @@ fn acknowledge(
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "proactive_ack",
-    summary: "Acknowledges data before its receiver does, and answers for its arrival.",
+    summary: "Acknowledges data before its receiver does, and retransmits it if necessary.",
     source: "RFC 3135 §3.1",
     parameters: &[Parameter {
         name: "window",
-        meaning: "how much of a flow may be between the box and its receiver; four times as much is held",
+        meaning: "maximum bytes of a flow in flight from the proxy to the receiver; the proxy holds four times as many",
         kind: Kind::Bytes { least: 1, most: u64::MAX },
         default: Value::Bytes(64 << 10),
         origin: "ours",
@@ -204,20 +205,20 @@ mod tests {
         Bench::new(Box::new(ProactiveAck::new(window))).opened(talk)
     }
 
-    /// Bytes that an acknowledgement towards the client covers.
+    /// Number of bytes that an acknowledgement towards the client covers.
     fn acknowledged(talk: &Talk, (towards, segment): &(Side, Segment)) -> Option<u32> {
         let ack = segment.header.ack.0.wrapping_sub(talk.client_isn.wrapping_add(1));
         (*towards == Side::Client && segment.payload.is_empty()).then_some(ack)
     }
 
     #[test]
-    fn data_is_acknowledged_at_once_and_travels_on() {
+    fn data_is_acknowledged_at_once_and_forwarded() {
         for talk in [Talk::v4(), Talk::v6()] {
             let mut bench = opened(&talk, 1_000);
             let data = talk.data(Side::Server, 0, 500);
             let out = bench.put(Side::Server, data.clone());
             assert_eq!(acknowledged(&talk, &out[0]), Some(500));
-            // 1000 from the offset of the SYN/ACK's window on, less what was sent.
+            // The SYN/ACK offered 1000 bytes, of which 500 are used.
             assert_eq!(out[0].1.header.window, 500);
             assert_eq!(out[1], (Side::Server, data));
             assert_eq!(out.len(), 2);
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_receiver_lacks_is_sent_again_and_its_duplicates_are_swallowed() {
+    fn lost_data_is_retransmitted_and_duplicate_acks_are_absorbed() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
         let data = |from| talk.data(Side::Server, from, 100);
@@ -235,13 +236,13 @@ mod tests {
         bench.cross(Side::Client, talk.ack(Side::Client, 100));
         let again = (0..3).map(|_| bench.put(Side::Client, talk.ack(Side::Client, 100)));
         let again: Vec<_> = again.flatten().collect();
-        assert_eq!(again, [(Side::Server, data(100))], "after the third, and none got through");
+        assert_eq!(again, [(Side::Server, data(100))], "after the third; none reaches the sender");
         bench.cross(Side::Client, talk.ack(Side::Client, 400));
         assert_eq!(bench.middlebox.poll_timeout(), None);
     }
 
     #[test]
-    fn a_segment_that_ends_beyond_two_pieces_held_behind_a_hole_leaves_nothing_empty() {
+    fn a_segment_that_spans_two_held_pieces_leaves_no_empty_one() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
         for (from, len) in [(100, 50), (150, 50), (100, 200)] {
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_receiver_gets_it_again_at_growing_intervals_but_not_for_ever() {
+    fn timeouts_back_off_and_end_eventually() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
         bench.put(Side::Server, talk.data(Side::Server, 0, 100));
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_window_waits_and_what_is_beyond_four_windows_is_dropped() {
+    fn data_beyond_the_window_waits_and_data_beyond_four_windows_is_dropped() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 250);
         let mut count = |from| {
@@ -284,11 +285,11 @@ mod tests {
         }
         assert_eq!(count(1_000), (None, 0));
         let out = bench.put(Side::Client, talk.ack(Side::Client, 200));
-        assert_eq!(out.len(), 3, "the acknowledgement, and two segments that have room now");
+        assert_eq!(out.len(), 3, "the acknowledgement, and two segments that fit now");
     }
 
     #[test]
-    fn data_out_of_order_is_held_and_a_fin_comes_last() {
+    fn out_of_order_data_is_held_and_the_fin_is_forwarded_last() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
         let out = bench.put(Side::Server, talk.fin(Side::Server, 200));
@@ -296,14 +297,18 @@ mod tests {
         let out = bench.put(Side::Server, talk.data(Side::Server, 100, 100));
         assert_eq!(acknowledged(&talk, &out[0]), Some(0));
         let out = bench.put(Side::Server, talk.data(Side::Server, 0, 100));
-        assert_eq!(acknowledged(&talk, &out[0]), Some(200), "its receiver answers for the FIN");
+        assert_eq!(
+            acknowledged(&talk, &out[0]),
+            Some(200),
+            "the receiver acknowledges the FIN itself"
+        );
         let way: Vec<_> = out[1..].iter().map(|(_, segment)| segment.header.seq).collect();
         let expected = [0, 100].map(|from| talk.data(Side::Server, from, 1).header.seq);
         assert_eq!(way, [expected[0], expected[1], talk.fin(Side::Server, 200).header.seq]);
     }
 
     #[test]
-    fn a_reset_ends_it() {
+    fn a_reset_ends_the_flow() {
         let talk = Talk::v4();
         let mut bench = opened(&talk, 10_000);
         bench.put(Side::Server, talk.data(Side::Server, 0, 100));

@@ -1,45 +1,47 @@
-//! One direction of a flow through a proxy: data that it has taken over and has to deliver.
+//! One direction of a flow through a proxy: data that the proxy has acknowledged and must deliver.
 
 use std::collections::BTreeMap;
 
 use anabranch_wire::{Duration, Flags, Instant, Segment};
 
-/// RFC 6298 §2: until there is a measurement; and the RFC's minimum, which costs a proxy nothing
-/// but time.
+/// RFC 6298 §2: the timeout before the first RTT measurement, and the minimum. The proxy does not
+/// measure RTTs; a long timeout costs it only time.
 const INITIAL_TIMEOUT: Duration = Duration::from_secs(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Timeouts in a row after which the receiver is given up.
+/// Consecutive timeouts after which the proxy gives up.
 const MAX_TIMEOUTS: u32 = 10;
-/// RFC 5681 §3.2.
+/// Duplicate acknowledgements before a fast retransmit. RFC 5681 §3.2.
 const DUPLICATES: u32 = 3;
 
-/// Segments between the proxy and the receiver. Offsets count from the SYN, which has 0.
+/// Segments between the proxy and the receiver. Offsets count from the SYN, which has offset 0.
 #[derive(Debug)]
 pub(super) struct Relay {
-    /// What the receiver has not acknowledged, by its first offset, without overlap.
+    /// Segments not acknowledged by the receiver, by first offset, without overlap.
     held: BTreeMap<u64, Segment>,
     bytes: u64,
-    /// The end of what the receiver has, of what was sent to it, and of what the proxy has.
+    /// Ends of the data that the receiver has acknowledged, that the proxy has sent, and that the
+    /// proxy holds without a gap.
     acked: u64,
     sent: u64,
     taken: u64,
     duplicates: u32,
-    /// The segment at `acked` is to be sent again.
-    again: bool,
-    /// Losses before this offset are repaired one after the other. RFC 6582.
+    /// The segment at `acked` must be retransmitted.
+    retransmit: bool,
+    /// Losses before this offset are repaired one at a time. RFC 6582.
     recover: u64,
     deadline: Option<Instant>,
     timeouts: u32,
 }
 
-/// What became of a segment.
+/// The proxy's decision on a segment.
 #[derive(Debug)]
 pub(super) enum Accepted {
-    /// It is the proxy's affair from now on, or already was.
+    /// The proxy has taken responsibility for the segment, now or earlier.
     Held,
-    /// There is no room for it.
+    /// The segment does not fit and is dropped.
     Dropped,
-    /// The receiver has it, and may have to say so again.
+    /// The receiver already has the data. The segment is forwarded, because the receiver may have
+    /// to acknowledge it again.
     Passed(Box<Segment>),
 }
 
@@ -52,7 +54,7 @@ impl Default for Relay {
             sent: 1,
             taken: 1,
             duplicates: 0,
-            again: false,
+            retransmit: false,
             recover: 0,
             deadline: None,
             timeouts: 0,
@@ -60,12 +62,12 @@ impl Default for Relay {
     }
 }
 
-/// Sequence numbers that a segment takes.
+/// Sequence numbers that the segment occupies.
 fn len(segment: &Segment) -> u64 {
     segment.payload.len() as u64 + u64::from(segment.header.flags.contains(Flags::FIN))
 }
 
-/// The segment without what lies before `skip` bytes or after `keep`.
+/// Remove everything before `skip` and after `keep` sequence numbers from the segment.
 fn cut(segment: &mut Segment, skip: u64, keep: u64) {
     let payload = segment.payload.len() as u64;
     if keep < len(segment) {
@@ -77,14 +79,15 @@ fn cut(segment: &mut Segment, skip: u64, keep: u64) {
 }
 
 impl Relay {
-    /// What the proxy can acknowledge: payload without a hole. The FIN is left to its receiver.
+    /// The offset up to which the proxy acknowledges: contiguous payload. It leaves a FIN to the
+    /// receiver.
     pub(super) fn next(&self) -> u64 {
         let fin = |segment: &Segment| segment.header.flags.contains(Flags::FIN);
         let ends_in_fin = self.held.range(..self.taken).next_back().is_some_and(|(_, s)| fin(s));
         self.taken - u64::from(ends_in_fin)
     }
 
-    /// Take over a segment that begins at `start`.
+    /// Take over a segment that begins at offset `start`.
     pub(super) fn accept(&mut self, start: u64, mut segment: Segment, room: u64) -> Accepted {
         let mut end = start + len(&segment);
         if end <= self.acked {
@@ -97,7 +100,8 @@ impl Relay {
                 end = *next;
             }
             if from == end {
-                // Held right behind what is held: the sender will repeat what follows, if anything.
+                // The next held segment starts here. The proxy ignores any data beyond it, and the
+                // sender will retransmit that data.
                 return Accepted::Held;
             }
             if self.bytes + (end - from) > room {
@@ -113,8 +117,8 @@ impl Relay {
         Accepted::Held
     }
 
-    /// The receiver has everything before `ack`. `plain` acknowledgements carry nothing else; true
-    /// if it is one that says what was known.
+    /// The receiver has acknowledged everything before `ack`. A `plain` acknowledgement carries
+    /// nothing else. Returns true if it is a plain duplicate.
     pub(super) fn on_ack(&mut self, now: Instant, ack: u64, plain: bool) -> bool {
         if ack > self.acked {
             self.advance(now, ack);
@@ -124,7 +128,7 @@ impl Relay {
         if duplicate {
             self.duplicates += 1;
             if self.duplicates == DUPLICATES && self.acked >= self.recover {
-                (self.again, self.recover) = (true, self.sent);
+                (self.retransmit, self.recover) = (true, self.sent);
             }
         }
         duplicate
@@ -144,13 +148,13 @@ impl Relay {
         }
         self.taken = self.taken.max(ack);
         (self.duplicates, self.timeouts) = (0, 0);
-        self.again = ack < self.recover;
+        self.retransmit = ack < self.recover;
         self.deadline = (self.sent > ack).then(|| now + INITIAL_TIMEOUT);
     }
 
-    /// The next segment that the receiver may have, with at most `window` bytes on their way.
+    /// The next segment to send to the receiver, with at most `window` bytes in flight.
     pub(super) fn poll(&mut self, now: Instant, window: u64) -> Option<Segment> {
-        let at = if std::mem::take(&mut self.again) { self.acked } else { self.sent };
+        let at = if std::mem::take(&mut self.retransmit) { self.acked } else { self.sent };
         let segment = self.held.get(&at)?;
         let end = at + len(segment);
         if end > self.acked + window && at > self.acked {
@@ -175,10 +179,10 @@ impl Relay {
             };
             return;
         }
-        // RFC 6298 §5.5: twice as long each time.
+        // RFC 6298 §5.5: the timeout doubles each time.
         let pause = INITIAL_TIMEOUT * (1 << self.timeouts);
         self.deadline = Some(now + pause.min(LONGEST_TIMEOUT));
-        (self.again, self.recover) = (true, self.sent);
+        (self.retransmit, self.recover) = (true, self.sent);
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {

@@ -1,5 +1,4 @@
-//! Initial sequence numbers of the box's own, as firewalls choose for hosts whose own are
-//! guessable.
+//! Replaces initial sequence numbers, as firewalls do for hosts whose ISNs are predictable.
 
 use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet, SeqNumber};
@@ -8,8 +7,8 @@ use super::flows::Flows;
 use super::{Filter, Side, map_sack_blocks};
 use crate::rng::{Draws, stream_seed};
 
-/// Shifts the sequence numbers of each flow and direction by a random number, and what refers to
-/// them back.
+/// Shifts the sequence numbers of each flow and direction by a random number. Acknowledgements and
+/// SACK blocks are shifted back.
 #[derive(Debug)]
 struct RewriteIsn {
     flows: Flows<()>,
@@ -40,7 +39,7 @@ impl Filter for RewriteIsn {
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "rewrite_isn",
-    summary: "Chooses other initial sequence numbers than the hosts did.",
+    summary: "Replaces the hosts' initial sequence numbers.",
     source: "Honda et al., IMC 2011",
     parameters: &[],
     make: |_, site| super::filter(RewriteIsn::new(site.seed)),
@@ -53,11 +52,15 @@ mod tests {
     use anabranch_wire::SackBlock;
 
     #[test]
-    fn both_ends_see_numbers_that_agree_with_their_own() {
+    fn both_hosts_see_numbers_consistent_with_their_own() {
         for talk in [Talk::v4(), Talk::v6()] {
             let mut bench = Bench::by_default(&ENTRY);
             let syn = bench.cross(Side::Server, talk.syn());
-            assert_eq!(bench.cross(Side::Server, talk.syn()), syn, "the same for the same SYN");
+            assert_eq!(
+                bench.cross(Side::Server, talk.syn()),
+                syn,
+                "the same shift for the same SYN"
+            );
             let shift = syn.header.seq.0.wrapping_sub(talk.client_isn);
             assert_ne!(shift, 0);
             let mut syn_ack = talk.syn_ack();
@@ -80,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_it_did_not_see_begin_are_left_alone() {
+    fn flows_without_a_syn_are_not_changed() {
         let data = Talk::v4().data(Side::Server, 0, 10);
         let mut bench = Bench::by_default(&ENTRY);
         assert_eq!(bench.cross(Side::Server, data.clone()), data);

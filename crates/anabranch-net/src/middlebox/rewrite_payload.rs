@@ -1,38 +1,38 @@
-//! Bytes that arrive as others, as more, or as fewer: what application-level gateways do, such as
-//! those that put another address into FTP's PORT command.
+//! Replaces, inserts or removes payload bytes, as application-level gateways do. FTP gateways, for
+//! example, rewrite the address in a PORT command.
 
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber};
 
 use super::flows::{Flows, Numbering};
-use super::{Directions, Filter, MAX_PACKET, Side, map_sack_blocks, meant, names};
+use super::{Directions, Filter, MAX_PACKET, Side, lookup, map_sack_blocks, names};
 
-/// What is changed, once in each flow and direction.
+/// A change, applied once in each flow and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RewritePayloadConfig {
-    /// What happens there.
+    /// Kind of change.
     change: PayloadChange,
-    /// How many bytes it concerns; above zero.
+    /// Number of bytes affected; above zero.
     bytes: u32,
-    /// Where: bytes of the flow that come before.
+    /// Number of bytes of the flow before the change.
     at: u64,
-    /// Which way the flow goes.
+    /// Affected directions.
     directions: Directions,
 }
 
-/// A change of a stream. The TCP checksum is always made right again.
+/// A change of a byte stream. The TCP checksum is always corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PayloadChange {
     /// Bytes are replaced by their complements.
     Replace,
-    /// Bytes are put between two others; the box adapts all sequence numbers that follow.
+    /// Bytes are inserted, and all later sequence numbers are adapted.
     Insert,
-    /// Bytes are taken out, the same way.
+    /// Bytes are removed, and all later sequence numbers are adapted.
     Remove,
 }
 
-/// Rewrites streams. What it does to a segment depends only on where in the stream that lies, so
-/// retransmissions are changed as the original was.
+/// Rewrites streams. The effect on a segment depends only on its position in the stream, so
+/// retransmissions are changed in the same way as the original.
 #[derive(Debug)]
 struct RewritePayload {
     edit: Edit,
@@ -40,7 +40,7 @@ struct RewritePayload {
     flows: Flows<()>,
 }
 
-/// A change at an offset: the SYN has 0, the first byte 1.
+/// A change at an offset. The SYN has offset 0, and the first byte has 1.
 #[derive(Clone, Copy, Debug)]
 struct Edit {
     change: PayloadChange,
@@ -48,7 +48,7 @@ struct Edit {
     bytes: u64,
 }
 
-/// What is inserted.
+/// The inserted byte.
 const INSERTED: u8 = b'#';
 
 impl RewritePayload {
@@ -60,7 +60,7 @@ impl RewritePayload {
 }
 
 impl Edit {
-    /// The end of what is changed, before and after.
+    /// The end of the affected bytes, before and after the change.
     fn ends(&self) -> (u64, u64) {
         let beyond = self.at.saturating_add(self.bytes);
         match self.change {
@@ -70,39 +70,39 @@ impl Edit {
         }
     }
 
-    /// Where the byte at `offset` goes.
+    /// The new offset of the byte at `offset`.
     fn ahead(&self, offset: u64) -> u64 {
         let (before, after) = self.ends();
         match self.change {
             PayloadChange::Replace => offset,
-            // What is inserted goes with the byte that follows it.
+            // Inserted bytes travel in the segment of the byte that follows them.
             _ if offset <= self.at => offset,
             _ if offset >= before => offset - before + after,
             _ => self.at,
         }
     }
 
-    /// What an acknowledgement of everything before `offset` means to a host that has sent
+    /// Translate the acknowledgement of everything before `offset` for the sender, which has sent
     /// everything before `sent`.
     fn back(&self, offset: u64, sent: u64) -> u64 {
         let (before, after) = self.ends();
         match self.change {
             PayloadChange::Replace => offset,
             _ if offset < self.at => offset,
-            // What was taken out has arrived, in a way, but not before it was sent.
+            // Removed bytes count as arrived, but only after they were sent.
             _ if offset == self.at => before.min(sent).max(self.at),
             _ if offset >= after => offset - after + before,
             _ => self.at,
         }
     }
 
-    /// The same for a sequence number of an acknowledgement.
+    /// Translate an acknowledgement's sequence number in the same way.
     fn translate_back(&self, seq: SeqNumber, numbering: &Numbering) -> SeqNumber {
         let offset = numbering.offset(seq);
         offset.map_or(seq, |offset| numbering.seq(self.back(offset, numbering.highest())))
     }
 
-    /// The payload that begins at `start`, changed.
+    /// The payload that begins at `start`, after the change.
     fn apply(&self, start: u64, payload: &Payload) -> Payload {
         let end = start + payload.len() as u64;
         let place = |offset: u64| (offset.clamp(start, end) - start) as usize;
@@ -121,7 +121,7 @@ impl Edit {
         Payload::concat(&head, &payload.slice(to, payload.len()))
     }
 
-    /// Change a segment and its place.
+    /// Change the payload and the sequence number of a segment.
     fn rewrite(&self, segment: &mut Segment, numbering: &mut Numbering) {
         let header = &mut segment.header;
         let Some(start) = numbering.offset(header.seq) else { return };
@@ -131,8 +131,9 @@ impl Edit {
         segment.payload = self.apply(start, &segment.payload);
         let mut place = self.ahead(start);
         if had_payload && segment.payload.is_empty() && fin == 0 {
-            // Nothing is left of it. RFC 9293 §3.8.4: an old sequence number makes the receiver
-            // acknowledge, and so the sender learns that what was taken out need not come again.
+            // The segment is empty now. RFC 9293 §3.8.4: an old sequence number makes the receiver
+            // send an acknowledgement. The sender learns from it that the removed bytes have
+            // arrived.
             place -= 1;
         }
         header.seq = numbering.seq(place);
@@ -159,7 +160,7 @@ impl Filter for RewritePayload {
         {
             self.edit.rewrite(segment, numbering);
         }
-        // What has become too long for a packet is lost.
+        // A packet that has become too large is dropped.
         segment.wire_len() <= MAX_PACKET
     }
 }
@@ -172,8 +173,8 @@ const CHANGES: [(&str, PayloadChange); 3] = [
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "rewrite_payload",
-    summary: "Replaces, inserts or removes bytes of the stream; the TCP checksum stays right.",
-    source: "application-level gateways, such as those for FTP",
+    summary: "Replaces, inserts or removes bytes of the stream, and corrects the TCP checksum.",
+    source: "application-level gateways, for example for FTP",
     parameters: &[
         super::APPLIES_TO,
         Parameter {
@@ -181,12 +182,12 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "what happens, once in each flow and direction",
             kind: Kind::Choice(&names(&CHANGES)),
             default: Value::Required,
-            origin: "the user says it",
+            origin: "none: the user must choose",
             only_with: None,
         },
         Parameter {
             name: "bytes",
-            meaning: "to how many bytes",
+            meaning: "number of bytes affected",
             kind: Kind::Count { least: 1, most: 1_000 },
             default: Value::Count(4),
             origin: "ours",
@@ -194,7 +195,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
         Parameter {
             name: "at",
-            meaning: "after how much of the flow",
+            meaning: "number of bytes of the flow before the change",
             kind: Kind::Bytes { least: 0, most: u64::MAX },
             default: Value::Bytes(0),
             origin: "ours",
@@ -203,7 +204,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     ],
     make: |values, _| {
         super::filter(RewritePayload::new(RewritePayloadConfig {
-            change: meant(&CHANGES, values.choice("change")),
+            change: lookup(&CHANGES, values.choice("change")),
             bytes: values.count("bytes"),
             at: values.bytes("at"),
             directions: Directions::new(values),
@@ -218,14 +219,14 @@ mod tests {
     use super::*;
     use anabranch_wire::SackBlock;
 
-    /// A change of ten bytes after the first hundred towards the server.
+    /// A middlebox that changes ten bytes after the first hundred bytes towards the server.
     fn opened(change: PayloadChange, talk: &Talk) -> Bench {
         let directions = Directions::Only(Side::Server);
         let config = RewritePayloadConfig { change, bytes: 10, at: 100, directions };
         Bench::new(filter(RewritePayload::new(config))).opened(talk)
     }
 
-    /// Where in the stream a segment arrives, and its bytes.
+    /// Stream offset and bytes of a segment as it arrives.
     fn arrives(bench: &mut Bench, talk: &Talk, from: u32, len: u32) -> (u32, Vec<u8>) {
         let segment = bench.cross(Side::Server, talk.data(Side::Server, from, len));
         assert!(segment.checksum_ok);
@@ -233,7 +234,7 @@ mod tests {
         (at, segment.payload.to_vec())
     }
 
-    /// What the client takes an acknowledgement of `bytes` for.
+    /// The client's view of an acknowledgement of `bytes`.
     fn acknowledged(bench: &mut Bench, talk: &Talk, bytes: u32) -> u32 {
         let ack = bench.cross(Side::Client, talk.ack(Side::Client, bytes)).header.ack;
         ack.0.wrapping_sub(talk.client_isn.wrapping_add(1))
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_replaced_and_nothing_moves() {
+    fn replaced_bytes_shift_nothing() {
         let talk = Talk::v4();
         let mut bench = opened(PayloadChange::Replace, &talk);
         let flipped: Vec<u8> = pattern(100, 110).iter().map(|byte| !byte).collect();
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_inserted_and_all_numbers_follow() {
+    fn inserted_bytes_shift_all_later_numbers() {
         for talk in [Talk::v4(), Talk::v6()] {
             let mut bench = opened(PayloadChange::Insert, &talk);
             let inserted = vec![INSERTED; 10];
@@ -278,12 +279,12 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_removed_and_count_as_arrived_once_they_were_sent() {
+    fn removed_bytes_count_as_arrived_once_they_were_sent() {
         let talk = Talk::v4();
         let mut bench = opened(PayloadChange::Remove, &talk);
         arrives(&mut bench, &talk, 0, 100);
         assert_eq!(acknowledged(&mut bench, &talk, 100), 100, "the next ten were not sent yet");
-        // Nothing is left of these; the receiver is made to answer with what it has.
+        // This segment becomes empty, and makes the receiver acknowledge again.
         assert_eq!(arrives(&mut bench, &talk, 100, 5), (99, vec![]));
         assert_eq!(acknowledged(&mut bench, &talk, 100), 105);
         assert_eq!(arrives(&mut bench, &talk, 105, 15), (100, pattern(110, 120)));
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn selective_acknowledgements_are_translated_too() {
+    fn sack_blocks_are_translated() {
         let talk = Talk::v4();
         let mut bench = opened(PayloadChange::Insert, &talk);
         arrives(&mut bench, &talk, 0, 300);
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_direction_is_left_alone() {
+    fn the_other_direction_is_not_changed() {
         let talk = Talk::v4();
         let mut bench = opened(PayloadChange::Remove, &talk);
         let data = talk.data(Side::Client, 0, 300);

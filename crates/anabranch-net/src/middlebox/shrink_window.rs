@@ -1,5 +1,5 @@
-//! Windows whose right edge moves back. RFC 9293 §3.8.6: a host should not shrink its window, and
-//! its peer has to put up with it.
+//! Moves the right edge of receive windows back. RFC 9293 §3.8.6: a host should not shrink its
+//! window, and its peer must tolerate it.
 
 use std::collections::VecDeque;
 
@@ -14,19 +14,19 @@ use super::flows::{Flow, Flows, Known};
 use super::{Directions, Middlebox, Side};
 use crate::rng::{Draws, stream_seed};
 
-/// When windows shrink, and to what.
+/// When windows shrink, and to which size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ShrinkWindowConfig {
-    /// Mean time for which a host's window is left alone; each is between a half and three halves
-    /// of it, and 1 ms at least.
+    /// Mean time between two small windows of a host. Each time is drawn between half and three
+    /// halves of the mean, and is at least 1 ms.
     every: Duration,
-    /// Mean time for which it is small then, with the same spread.
+    /// Mean duration of a small window, with the same distribution.
     lasts: Duration,
-    /// Most bytes that the host offers meanwhile.
+    /// Size in bytes of a small window.
     to: u64,
-    /// Does the host refuse data beyond what it offers meanwhile?
+    /// Does the host reject data beyond its small window?
     refuse: bool,
-    /// The windows that shrink, by the direction in which they are announced.
+    /// Affected windows, by the direction of the segments that announce them.
     directions: Directions,
 }
 
@@ -42,10 +42,10 @@ impl ShrinkWindowConfig {
     }
 }
 
-/// Shortest time that is drawn.
+/// Shortest time drawn.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Rewrites the windows of each flow from time to time.
+/// Shrinks the windows of each flow from time to time.
 #[derive(Debug)]
 struct ShrinkWindow {
     config: ShrinkWindowConfig,
@@ -54,24 +54,24 @@ struct ShrinkWindow {
     out: VecDeque<(Side, Packet)>,
 }
 
-/// A host of a flow, by the direction of what it sends.
+/// A host of a flow, identified by the direction of its segments.
 #[derive(Debug, Default)]
 struct Host {
-    /// The window scale of its SYN. RFC 7323 §2.2.
+    /// The window scale in its SYN. RFC 7323 §2.2.
     scale: Option<u8>,
-    /// The last that it said of itself.
-    said: Option<Said>,
-    /// Its window is small from the first to the second, once they are drawn.
+    /// The host's latest acknowledgement.
+    last_ack: Option<LastAck>,
+    /// Start and end of the current or next small window, once they are drawn.
     small: Option<(Instant, Instant)>,
-    /// How many times were drawn.
+    /// Number of pairs of times drawn so far.
     drawn: u64,
-    /// When to say that the window is open again, if a small one was announced.
+    /// When to announce that the window is open again, if a small window was announced.
     reopens: Option<Instant>,
 }
 
-/// What an acknowledgement said.
+/// Contents of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct LastAck {
     ack: SeqNumber,
     window: u16,
     data_ack: Option<WideOrNarrow>,
@@ -79,7 +79,7 @@ struct Said {
 }
 
 impl Host {
-    /// Is the window small now? `draw` gives the n-th draw.
+    /// Is the window small now? `draw` returns the n-th random number.
     fn is_small(
         &mut self,
         now: Instant,
@@ -101,13 +101,13 @@ impl Host {
     }
 }
 
-/// The n-th draw of a host.
+/// The n-th random number of a host.
 fn draw(draws: Draws, number: u64, towards: Side) -> impl Fn(u64) -> f64 {
     let stream = 2 * number + towards as u64;
     move |n| draws.uniform(stream << 24 | n)
 }
 
-/// Shift of the window field of what goes that way. RFC 7323 §2.2: none unless both SYNs had one.
+/// Window scale of segments in this direction. RFC 7323 §2.2: 0 unless both SYNs had the option.
 fn shift(flow: &Known<[Host; 2]>, towards: Side) -> u8 {
     let [own, other] = [towards, towards.opposite()].map(|side| flow.state[side as usize].scale);
     own.filter(|_| other.is_some()).unwrap_or(0).min(14)
@@ -123,7 +123,7 @@ impl ShrinkWindow {
         }
     }
 
-    /// The segment as it goes on; `None` if its receiver refuses it.
+    /// The segment to forward; `None` if the receiver rejects it.
     fn pass(&mut self, now: Instant, towards: Side, mut segment: Segment) -> Option<Segment> {
         let ShrinkWindow { config, flows, draws, .. } = self;
         let known = flows.of(towards, &segment).filter(|_| segment.checksum_ok);
@@ -156,14 +156,15 @@ impl ShrinkWindow {
         Some(segment)
     }
 
-    /// As much of a segment as its receiver has room for; it answers if that is nothing.
+    /// The part of a segment that its receiver has room for. If there is no room, the receiver
+    /// sends an acknowledgement.
     fn fit(&mut self, towards: Side, mut segment: Segment) -> Option<Segment> {
         let back = towards.opposite();
         let place = Flow::of(towards, &segment);
         let flow = self.flows.of(towards, &segment)?;
-        let Some(said) = flow.state[back as usize].said else { return Some(segment) };
+        let Some(last_ack) = flow.state[back as usize].last_ack else { return Some(segment) };
         let offered = self.config.to >> shift(flow, back) << shift(flow, back);
-        let edge = flow.towards(towards)?.offset(said.ack)? + offered;
+        let edge = flow.towards(towards)?.offset(last_ack.ack)? + offered;
         let Some(start) = flow.towards(towards)?.offset(segment.header.seq) else {
             return Some(segment);
         };
@@ -177,8 +178,8 @@ impl ShrinkWindow {
             segment.header.flags = Flags(segment.header.flags.0 & !last_only.0);
             return Some(segment);
         }
-        // RFC 9293 §3.10.7.4: a segment outside of the window is answered with an acknowledgement.
-        let window = said.window.min((self.config.to >> shift(flow, back)).min(0xffff) as u16);
+        // RFC 9293 §3.10.7.4: a segment outside the window is answered with an acknowledgement.
+        let window = last_ack.window.min((self.config.to >> shift(flow, back)).min(0xffff) as u16);
         let answer = repeat(place, back, flow, window)?;
         let host = &mut flow.state[back as usize];
         host.reopens = host.small.map(|(_, until)| until);
@@ -187,7 +188,7 @@ impl ShrinkWindow {
     }
 }
 
-/// Take down what a host says, and rewrite its window if it `shrinks`.
+/// Record a host's acknowledgement, and shrink its window if `shrinks` is set.
 fn announce(
     flow: &mut Known<[Host; 2]>,
     towards: Side,
@@ -200,14 +201,14 @@ fn announce(
     let host = &mut flow.state[towards as usize];
     let offset = |ack| numbering.and_then(|numbering| numbering.offset(ack));
     let (ack, window) = (segment.header.ack, segment.header.window);
-    if host.said.is_none_or(|said| offset(said.ack) <= offset(ack)) {
+    if host.last_ack.is_none_or(|last_ack| offset(last_ack.ack) <= offset(ack)) {
         let timestamps = segment.options.timestamps;
-        // A host that sends no Multipath TCP options any more may be back at TCP. A DATA_ACK from
-        // this box would tell its peer otherwise.
+        // A host that sends no more Multipath TCP options may have fallen back to TCP. A DATA_ACK
+        // from this middlebox would contradict that.
         let bare = segment.options.dss.is_none() && segment.options.control.is_none();
-        let heard = host.said.and_then(|said| said.data_ack).filter(|_| !bare);
+        let heard = host.last_ack.and_then(|last_ack| last_ack.data_ack).filter(|_| !bare);
         let data_ack = segment.options.dss.and_then(|dss| dss.data_ack).or(heard);
-        host.said = Some(Said { ack, window, data_ack, timestamps });
+        host.last_ack = Some(LastAck { ack, window, data_ack, timestamps });
     }
     if shrinks && window > most {
         segment.header.window = most;
@@ -217,20 +218,20 @@ fn announce(
     }
 }
 
-/// The last acknowledgement of the host whose segments go `towards` that side, with this window.
+/// The last acknowledgement of the host that sends `towards` this side, with this window.
 fn repeat(place: Flow, towards: Side, flow: &mut Known<[Host; 2]>, window: u16) -> Option<Segment> {
-    let said = flow.state[towards as usize].said?;
+    let last_ack = flow.state[towards as usize].last_ack?;
     let seq = flow.towards(towards).map(|numbering| numbering.seq(numbering.highest()))?;
     let (source, destination) = match towards {
         Side::Client => (place.server, place.client),
         Side::Server => (place.client, place.server),
     };
-    let dss = said.data_ack.map(|data_ack| Dss { data_ack: Some(data_ack), ..Dss::default() });
+    let dss = last_ack.data_ack.map(|data_ack| Dss { data_ack: Some(data_ack), ..Dss::default() });
     Some(Segment {
         source,
         destination,
-        header: TcpHeader { seq, ack: said.ack, flags: Flags::ACK, window, urgent: 0 },
-        options: TcpOptions { timestamps: said.timestamps, dss, ..TcpOptions::default() },
+        header: TcpHeader { seq, ack: last_ack.ack, flags: Flags::ACK, window, urgent: 0 },
+        options: TcpOptions { timestamps: last_ack.timestamps, dss, ..TcpOptions::default() },
         payload: Payload::EMPTY,
         ecn: 0,
         checksum_ok: true,
@@ -256,11 +257,11 @@ impl Middlebox for ShrinkWindow {
                 if host.reopens.take_if(|at| *at <= now).is_none() {
                     continue;
                 }
-                // A window update may be lost, and then the peer has to ask. RFC 9293 §3.8.6.1.
+                // The window update may be lost, and then the peer must probe. RFC 9293 §3.8.6.1.
                 let number = flow.number;
-                let told = draw(*draws, number, towards)(1 << 23 | host.drawn) < 0.5;
-                if let Some(said) = host.said.filter(|_| told) {
-                    let update = repeat(*place, towards, flow, said.window);
+                let announced = draw(*draws, number, towards)(1 << 23 | host.drawn) < 0.5;
+                if let Some(last_ack) = host.last_ack.filter(|_| announced) {
+                    let update = repeat(*place, towards, flow, last_ack.window);
                     out.extend(update.map(|segment| (towards, segment.into())));
                 }
             }
@@ -278,13 +279,13 @@ impl Middlebox for ShrinkWindow {
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "shrink_window",
-    summary: "Moves the right edge of windows back for a while.",
+    summary: "Moves the right edge of receive windows back for a while.",
     source: "RFC 9293 §3.8.6",
     parameters: &[
         super::APPLIES_TO,
         Parameter {
             name: "every",
-            meaning: "mean time for which a host's window is left alone",
+            meaning: "mean time between two small windows of a host",
             kind: Kind::Time { zero: false },
             default: Value::Time(Duration::from_millis(500)),
             origin: "ours: some round trips",
@@ -292,7 +293,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
         Parameter {
             name: "for",
-            meaning: "mean time for which it is small",
+            meaning: "mean duration of a small window",
             kind: Kind::Time { zero: false },
             default: Value::Time(Duration::from_millis(200)),
             origin: "ours: some round trips",
@@ -300,7 +301,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
         Parameter {
             name: "to",
-            meaning: "most bytes that the host offers meanwhile",
+            meaning: "size of a small window",
             kind: Kind::Bytes { least: 0, most: u64::MAX },
             default: Value::Bytes(0),
             origin: "ours",
@@ -308,7 +309,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
         Parameter {
             name: "refuse",
-            meaning: "does the host refuse data beyond what it offers meanwhile? Otherwise it takes what comes",
+            meaning: "does the host reject data beyond its small window? Otherwise it accepts all data",
             kind: Kind::Flag,
             default: Value::Flag(false),
             origin: "ours",
@@ -330,7 +331,7 @@ mod tests {
         ShrinkWindowConfig { every, lasts, to, refuse, directions: CLIENT }
     }
 
-    /// A box after SYNs with these window scales.
+    /// A middlebox that has seen SYNs with these window scales.
     fn opened(config: ShrinkWindowConfig, talk: &Talk, scales: [Option<u8>; 2]) -> Bench {
         let mut bench = Bench::new(Box::new(ShrinkWindow::new(config, site(1).seed)));
         let (mut syn, mut answer) = (talk.syn(), talk.syn_ack());
@@ -340,7 +341,7 @@ mod tests {
         bench
     }
 
-    /// The windows that the server announces, one each millisecond.
+    /// The windows that the server announces, one per millisecond.
     fn announced(bench: &mut Bench, talk: &Talk) -> Vec<u16> {
         (0..2_000)
             .map(|ms| {
@@ -351,10 +352,10 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_small_for_a_while_and_opens_again() {
+    fn the_window_shrinks_for_a_while_and_reopens() {
         let talk = Talk::v4();
         let windows = announced(&mut opened(config(0, false), &talk, [None; 2]), &talk);
-        assert!(windows[..50].iter().all(|window| *window == 1_000), "no sooner than every / 2");
+        assert!(windows[..50].iter().all(|window| *window == 1_000), "not before every / 2");
         assert!(windows.iter().all(|window| matches!(window, 0 | 1_000)));
         let lengths: Vec<_> =
             windows.chunk_by(|a, b| a == b).map(|each| (each[0], each.len())).collect();
@@ -363,7 +364,7 @@ mod tests {
             let range = if *window == 0 { 24..=76 } else { 49..=151 };
             assert!(range.contains(length), "{lengths:?}");
         }
-        // 2000 ms of 150 ms each, two pieces of each.
+        // 2000 ms at 150 ms for each cycle, two runs per cycle.
         assert!((20..34).contains(&lengths.len()), "{lengths:?}");
         assert!(lengths[1].1 != lengths[3].1 || lengths[3].1 != lengths[5].1, "drawn");
         let again = announced(&mut opened(config(0, false), &talk, [None; 2]), &talk);
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_counted_with_the_scale_of_the_syns() {
+    fn the_size_respects_the_window_scale() {
         let talk = Talk::v6();
         let small = |scales| {
             let mut bench = opened(config(7_000, false), &talk, scales);
@@ -379,13 +380,13 @@ mod tests {
         };
         // 7000 B with a shift of 5: 218 units of 32 B.
         assert_eq!(small([Some(2), Some(5)]), Some(218));
-        // RFC 7323 §2.2: one side alone does not scale; 1000 is below 7000 then.
+        // RFC 7323 §2.2: a scale on one side only does not count. The window of 1000 is below 7000.
         assert_eq!(small([None, Some(5)]), Some(1_000));
         assert_eq!(small([Some(2), None]), Some(1_000));
     }
 
     #[test]
-    fn the_other_direction_and_syns_are_left_alone() {
+    fn the_other_direction_and_syns_are_not_changed() {
         let talk = Talk::v4();
         let mut bench = opened(config(0, true), &talk, [Some(0), Some(0)]);
         for ms in 0..1_000 {
@@ -396,7 +397,7 @@ mod tests {
         assert_eq!(bench.cross(Side::Client, talk.syn_ack()).header.window, 1_000);
     }
 
-    /// The box at a time when the server's window is small.
+    /// The middlebox at a time when the server's window is small.
     fn while_small(config: ShrinkWindowConfig, talk: &Talk) -> Bench {
         let mut bench = opened(config, talk, [None; 2]);
         let windows = announced(&mut opened(config, talk, [None; 2]), talk);
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn data_beyond_a_small_window_is_cut_or_refused_with_an_answer() {
+    fn data_beyond_a_small_window_is_cut_or_rejected_with_an_acknowledgement() {
         let talk = Talk::v4();
         let mut bench = while_small(config(300, true), &talk);
         let cut = bench.cross(Side::Server, talk.data(Side::Server, 200, 500));
@@ -415,21 +416,21 @@ mod tests {
         let mut expected = talk.ack(Side::Client, 0);
         expected.header.window = 300;
         assert_eq!(out, [(Side::Client, expected)]);
-        // The acknowledgement moves, and the small window with it.
+        // The acknowledgement advances, and the small window moves with it.
         bench.cross(Side::Client, talk.ack(Side::Client, 300));
         let whole = talk.data(Side::Server, 300, 300);
         assert_eq!(bench.cross(Side::Server, whole.clone()), whole);
-        // Without `refuse` all data passes.
+        // Without `refuse`, all data passes.
         let mut bench = while_small(config(300, false), &talk);
         let whole = talk.data(Side::Server, 300, 500);
         assert_eq!(bench.cross(Side::Server, whole.clone()), whole);
     }
 
     #[test]
-    fn half_of_the_time_the_host_says_that_its_window_is_open_again() {
+    fn half_of_the_reopenings_are_announced() {
         let talk = Talk::v4();
         let mut bench = while_small(config(0, false), &talk);
-        let (mut told, mut asked) = (0, 0);
+        let (mut announced, mut asked) = (0, 0);
         for _ in 0..100 {
             let mut ack = talk.ack(Side::Client, 0);
             let data_ack = Some(WideOrNarrow::Narrow(7));
@@ -439,18 +440,18 @@ mod tests {
                 Some(next) if next > bench.now => {
                     let out = bench.wait_until(next.as_millis() + 1);
                     assert!(out.is_empty() || out == [(Side::Client, ack)], "{out:?}");
-                    told += out.len();
+                    announced += out.len();
                     asked += 1 - out.len();
                     assert_eq!(bench.middlebox.poll_timeout(), None);
                 }
                 _ => bench.now += Duration::from_millis(10),
             }
         }
-        assert!(told > 2 && asked > 2, "{told} {asked}");
+        assert!(announced > 2 && asked > 2, "{announced} {asked}");
     }
 
     #[test]
-    fn a_host_that_is_back_at_tcp_is_not_made_to_speak_multipath_tcp() {
+    fn a_host_that_fell_back_to_tcp_sends_no_mptcp_options() {
         let talk = Talk::v4();
         let mut bench = while_small(config(300, true), &talk);
         let mut ack = talk.ack(Side::Client, 0);
@@ -465,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_of_hours_costs_little() {
+    fn hours_of_silence_cost_little() {
         let talk = Talk::v4();
         let mut bench = opened(config(0, false), &talk, [None; 2]);
         for hour in 0..5 {

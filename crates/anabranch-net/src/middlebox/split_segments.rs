@@ -1,28 +1,28 @@
-//! Segments that arrive as several: what segmentation offload does below the hosts' stacks, and
-//! boxes between links of different sizes.
+//! Splits segments, as segmentation offload does below the hosts' stacks. Middleboxes between links
+//! with different MTUs also split segments.
 
 use std::collections::VecDeque;
 
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Segment};
 
-use super::{MAX_PACKET, Middlebox, Side, meant, names};
+use super::{MAX_PACKET, Middlebox, Side, lookup, names};
 
 /// How segments are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SplitSegmentsConfig {
-    /// Most payload bytes of a segment that leaves; above zero.
+    /// Maximum payload in bytes of each piece; above zero.
     size: u32,
-    /// Where the options go.
+    /// Which pieces carry the options.
     copies: OptionCopies,
 }
 
-/// Which of the pieces carry the options of the whole; all keep its timestamps.
+/// Which pieces carry the options of the original segment. All pieces carry its timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OptionCopies {
-    /// All: network cards copy the header. Honda et al., IMC 2011.
+    /// All pieces. Network cards copy the header. Honda et al., IMC 2011.
     All,
-    /// The first.
+    /// The first piece.
     First,
 }
 
@@ -38,7 +38,7 @@ impl SplitSegments {
         SplitSegments { config, out: VecDeque::new() }
     }
 
-    /// The bytes `from..to` of a segment as one of their own.
+    /// The bytes `from..to` of a segment as a separate segment.
     fn piece(&self, whole: &Segment, from: usize, to: usize) -> Segment {
         let mut piece = whole.clone();
         piece.payload = whole.payload.slice(from, to);
@@ -94,7 +94,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     parameters: &[
         Parameter {
             name: "size",
-            meaning: "most payload of a segment that leaves",
+            meaning: "maximum payload of each piece",
             kind: Kind::Bytes { least: 1, most: MAX_PACKET as u64 },
             default: Value::Bytes(536),
             origin: "RFC 9293 §3.7.1: what every host can receive, over IPv4",
@@ -102,7 +102,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
         Parameter {
             name: "options_on",
-            meaning: "which pieces carry the options of the whole; all keep its timestamps",
+            meaning: "which pieces carry the options of the original segment; all carry its timestamps",
             kind: Kind::Choice(&names(&COPIES)),
             default: Value::Choice("all"),
             origin: "Honda et al.: network cards copy the header",
@@ -112,7 +112,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     make: |values, _| {
         Box::new(SplitSegments::new(SplitSegmentsConfig {
             size: values.bytes("size") as u32,
-            copies: meant(&COPIES, values.choice("options_on")),
+            copies: lookup(&COPIES, values.choice("options_on")),
         }))
     },
 };
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pieces_are_the_whole() {
+    fn the_pieces_add_up_to_the_original() {
         let all = Flags::ACK | Flags::PSH | Flags::FIN | Flags::CWR;
         let pieces = pieces(OptionCopies::All, all);
         let first = Talk::v4().data(Side::Server, 0, 1_200).header.seq;
@@ -142,7 +142,7 @@ mod tests {
             assert_eq!(piece.header.seq, first + from);
             assert_eq!(piece.payload.len(), len);
             assert!(piece.payload.matches_pattern(from.into()));
-            assert!(piece.options.dss.is_some(), "the mapping of the whole, on each");
+            assert!(piece.options.dss.is_some(), "each piece carries the original mapping");
         }
         let flags: Vec<_> = pieces.iter().map(|piece| piece.header.flags).collect();
         let expected = [Flags::ACK | Flags::CWR, Flags::ACK, Flags::ACK | Flags::PSH | Flags::FIN];
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_be_on_the_first_only_but_for_timestamps() {
+    fn options_can_be_limited_to_the_first_piece_except_timestamps() {
         let pieces = pieces(OptionCopies::First, Flags::ACK);
         let mapped: Vec<_> = pieces.iter().map(|piece| piece.options.dss.is_some()).collect();
         assert_eq!(mapped, [true, false, false]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_enough_passes() {
+    fn small_segments_pass_unchanged() {
         let talk = Talk::v6();
         let mut bench = Bench::by_default(&ENTRY);
         for segment in [talk.syn(), talk.data(Side::Server, 0, 536)] {

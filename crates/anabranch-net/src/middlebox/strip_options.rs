@@ -1,5 +1,5 @@
-//! Options that do not arrive. Honda et al., IMC 2011: boxes remove what they do not know, from
-//! SYNs more often than from data.
+//! Removes TCP options. Honda et al., IMC 2011: middleboxes remove unknown options, from SYNs more
+//! often than from data.
 
 use std::borrow::Cow;
 
@@ -8,45 +8,45 @@ use anabranch_wire::mptcp::{Control, KIND, Subtype};
 use anabranch_wire::{Flags, Instant, Packet, RawOptions, Segment, TcpOptions};
 
 use super::flows::Flows;
-use super::{Directions, Filter, Side, meant, names};
+use super::{Directions, Filter, Side, lookup, names};
 
-/// Which options are removed, from which segments.
+/// Which options are removed, and from which segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct StripOptionsConfig {
-    /// The options.
+    /// Options to remove.
     options: Vec<OptionName>,
-    /// The segments.
+    /// Segments to remove them from.
     segments: Vec<SegmentClass>,
-    /// The first packets of each flow, both directions counted, that are left alone.
+    /// Number of packets at the start of each flow, in both directions together, that are not
+    /// changed.
     after_packets: u32,
-    /// Which way the segments go.
+    /// Directions of the affected segments.
     directions: Directions,
 }
 
-/// An option, or several.
+/// One option or a group of options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OptionName {
-    /// All of Multipath TCP.
+    /// All Multipath TCP options.
     Mptcp,
-    /// All that a box does not know which knows maximum segment size, window scale, SACK and
-    /// timestamps.
+    /// All options except maximum segment size, window scale, SACK and timestamps.
     Unknown,
-    /// One of Multipath TCP.
+    /// One Multipath TCP option.
     Subtype(Subtype),
 }
 
-/// What a segment is for; each is of one class.
+/// The class of a segment. The classes are disjoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SegmentClass {
-    /// The first of the handshake.
+    /// The SYN.
     Syn,
-    /// The second.
+    /// The SYN/ACK.
     SynAck,
-    /// The third and its repetitions: an acknowledgement of the second, before any data.
+    /// The third ACK and its repetitions: acknowledgements by the initiator before any data.
     ThirdAck,
-    /// With payload.
+    /// Segments with payload.
     Data,
-    /// Without: acknowledgements, FINs and RSTs.
+    /// Other segments without payload: acknowledgements, FINs and RSTs.
     Ack,
 }
 
@@ -54,19 +54,19 @@ impl StripOptionsConfig {
     fn new(values: &Values) -> Self {
         let (options, segments) = (values.choices("options"), values.choices("segments"));
         StripOptionsConfig {
-            options: options.into_iter().map(|name| meant(&OPTIONS, name)).collect(),
-            segments: segments.into_iter().map(|name| meant(&SEGMENTS, name)).collect(),
+            options: options.into_iter().map(|name| lookup(&OPTIONS, name)).collect(),
+            segments: segments.into_iter().map(|name| lookup(&SEGMENTS, name)).collect(),
             after_packets: values.count("after_packets"),
             directions: Directions::new(values),
         }
     }
 }
 
-/// Removes options.
+/// Removes options from segments.
 #[derive(Debug)]
 struct StripOptions {
     config: StripOptionsConfig,
-    /// Packets so far, and whether there was data.
+    /// Packets of each flow so far, and whether there was data.
     flows: Flows<Progress>,
 }
 
@@ -81,8 +81,8 @@ impl StripOptions {
         StripOptions { config, flows: Flows::default() }
     }
 
-    /// What is the segment for, and how many of its flow came before it? Where the flow is not
-    /// known, nobody knows how many: it counts as old.
+    /// The class of a segment, and how many packets of its flow came before it. A segment of an
+    /// unknown flow counts as late.
     fn classify(&mut self, towards: Side, segment: &Segment) -> (SegmentClass, u64) {
         let flow = self.flows.of(towards, segment);
         let flags = segment.header.flags;
@@ -154,7 +154,7 @@ fn strip_control(control: &mut Control, subtype: Subtype) {
     }
 }
 
-/// Raw options without those of Multipath TCP's kind.
+/// Raw options without Multipath TCP options.
 fn without_mptcp(bytes: &[u8]) -> Option<RawOptions> {
     let mut kept = Vec::new();
     let mut rest = bytes;
@@ -192,12 +192,12 @@ const SEGMENTS: [(&str, SegmentClass); 5] = [
 
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "strip_options",
-    summary: "Removes options.",
+    summary: "Removes TCP options.",
     source: "Honda et al., IMC 2011",
     parameters: &[
         Parameter {
             name: "options",
-            meaning: "what is removed; `unknown` is everything but maximum segment size, window scale, SACK and timestamps",
+            meaning: "which options are removed; `unknown` means all except maximum segment size, window scale, SACK and timestamps",
             kind: Kind::Choices(&names(&OPTIONS)),
             default: Value::Choices(Cow::Borrowed(&["mptcp"])),
             origin: "ours",
@@ -205,7 +205,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
         Parameter {
             name: "segments",
-            meaning: "from which segments; `ack` are all without payload that are none of the others",
+            meaning: "from which segments; `ack` means all without payload that are in no other class",
             kind: Kind::Choices(&names(&SEGMENTS)),
             default: Value::Choices(Cow::Borrowed(&names(&SEGMENTS))),
             origin: "ours: all",
@@ -213,7 +213,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         },
         Parameter {
             name: "after_packets",
-            meaning: "the first packets of each flow, both directions counted, are left alone",
+            meaning: "number of packets at the start of each flow, in both directions together, that are not changed",
             kind: Kind::Count { least: 0, most: u32::MAX },
             default: Value::Count(0),
             origin: "ours",
@@ -240,7 +240,7 @@ mod tests {
         StripOptionsConfig { options: vec![options], segments: segments.to_vec(), ..by_default() }
     }
 
-    /// For each segment of a small exchange: does the DSS option arrive?
+    /// For each segment of a short exchange: does its DSS option arrive?
     fn arrives(config: StripOptionsConfig) -> Vec<bool> {
         use Side::{Client, Server};
         let talk = Talk::v4();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_told_apart() {
+    fn segments_are_classified() {
         use SegmentClass::{Ack, Data, Syn, SynAck, ThirdAck};
         let kept = |class| {
             let kept = arrives(config(OptionName::Mptcp, &[class]));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_packets_and_the_other_direction_can_be_left_alone() {
+    fn the_first_packets_and_the_other_direction_can_be_exempt() {
         let later = StripOptionsConfig { after_packets: 5, ..by_default() };
         let expected = [true, true, true, true, true, false, false, false];
         assert_eq!(arrives(later), expected);
@@ -291,13 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn only_the_options_that_were_named_go() {
+    fn only_the_named_options_are_removed() {
         let talk = Talk::v6();
         let mut segment = talk.data(Side::Server, 0, 10);
         segment.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
         segment.options.control_mut().prio = Some(MpPrio { backup: true });
         segment.options.control_mut().fastclose = Some(MpFastclose { receiver_key: 5 });
-        // Kind 253 (experiments, RFC 4727) and an undefined subtype of Multipath TCP.
+        // Kind 253 (experiments, RFC 4727) and an undefined Multipath TCP subtype.
         segment.options.unknown = Some(vec![253, 4, 1, 2, KIND, 3, 0xb0].into());
         let after = |name| {
             let config = config(name, &[SegmentClass::Data]);

@@ -1,4 +1,4 @@
-//! Segments and boxes for the tests of this folder.
+//! Segments and middleboxes for the unit tests of the middleboxes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -19,12 +19,12 @@ pub(super) fn site(seed: u64) -> Site {
     Site { seed, address: Ipv4Addr::new(10, 2, 0, 0).into() }
 }
 
-/// The defaults of a box's parameters.
+/// The default parameter values of a middlebox.
 pub(super) fn defaults(entry: &MiddleboxEntry) -> Values {
     Values::defaults(entry.parameters)
 }
 
-/// A connection whose streams are the test pattern.
+/// A connection whose streams carry the test pattern.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Talk {
     pub(super) client: IpAddr,
@@ -38,7 +38,7 @@ impl Talk {
         Talk {
             client: Ipv4Addr::new(10, 1, 0, 0).into(),
             server: Ipv4Addr::new(10, 0, 0, 1).into(),
-            // The client's numbers wrap soon.
+            // The client's sequence numbers wrap early.
             client_isn: u32::MAX - 50,
             server_isn: 1_000,
         }
@@ -77,8 +77,8 @@ impl Talk {
         self.segment(Side::Client, 0, 1, Flags::SYN | Flags::ACK)
     }
 
-    /// `len` bytes from stream offset `from` on, mapped one to one; nothing of the other
-    /// direction is acknowledged.
+    /// `len` bytes from stream offset `from`, with an identity mapping. Acknowledges no data of the
+    /// other direction.
     pub(super) fn data(&self, towards: Side, from: u32, len: u32) -> Segment {
         let mut segment = self.segment(towards, from + 1, 1, Flags::ACK | Flags::PSH);
         segment.payload = Piece::pattern(from.into(), len).into();
@@ -95,18 +95,18 @@ impl Talk {
         segment
     }
 
-    /// An acknowledgement, going that way, of the other direction's first `bytes`.
+    /// An acknowledgement in this direction of the first `bytes` bytes of the other direction.
     pub(super) fn ack(&self, towards: Side, bytes: u32) -> Segment {
         self.segment(towards, 1, bytes + 1, Flags::ACK)
     }
 
-    /// The end of a stream of `bytes`.
+    /// The FIN of a stream of `bytes` bytes.
     pub(super) fn fin(&self, towards: Side, bytes: u32) -> Segment {
         self.segment(towards, bytes + 1, 1, Flags::ACK | Flags::FIN)
     }
 }
 
-/// A box with a clock at hand.
+/// A middlebox with a clock.
 #[derive(Debug)]
 pub(super) struct Bench {
     pub(super) middlebox: Box<dyn Middlebox>,
@@ -118,25 +118,25 @@ impl Bench {
         Bench { middlebox, now: Instant::ZERO }
     }
 
-    /// A box with the defaults of its parameters.
+    /// A middlebox with its default parameters.
     pub(super) fn by_default(entry: &MiddleboxEntry) -> Self {
         Bench::new((entry.make)(&defaults(entry), site(1)))
     }
 
-    /// After the SYNs of `talk`.
+    /// The bench after the middlebox has seen the SYNs of `talk`.
     pub(super) fn opened(mut self, talk: &Talk) -> Self {
         self.cross(Side::Server, talk.syn());
         self.cross(Side::Client, talk.syn_ack());
         self
     }
 
-    /// What leaves the box after `segment` has entered it.
+    /// Send `segment` into the middlebox. Returns the segments that leave it.
     pub(super) fn put(&mut self, towards: Side, segment: Segment) -> Vec<(Side, Segment)> {
         self.middlebox.handle_packet(self.now, towards, segment.into());
         self.drain()
     }
 
-    /// The one segment that leaves the box on the other side after `segment` has entered it.
+    /// Send `segment` into the middlebox. Returns the one segment that leaves on the other side.
     pub(super) fn cross(&mut self, towards: Side, segment: Segment) -> Segment {
         let mut out = self.put(towards, segment);
         assert_eq!(out.len(), 1, "{out:?}");
@@ -145,7 +145,7 @@ impl Bench {
         segment
     }
 
-    /// What has left the box by `ms`.
+    /// Advance the clock to `ms`. Returns the segments that leave the middlebox.
     pub(super) fn wait_until(&mut self, ms: u64) -> Vec<(Side, Segment)> {
         self.now = at(ms);
         self.middlebox.handle_timeout(self.now);

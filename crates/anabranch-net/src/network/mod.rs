@@ -6,8 +6,8 @@
 //! client's address in the packet determines the route. [`Paths`] holds the routes, and [`Network`]
 //! moves packets along them.
 //!
-//! A network follows the same contract as its parts: `handle_*` takes, `poll_*` gives. Virtual and
-//! real clocks can both drive it.
+//! A network follows the same contract as its parts: `handle_*` takes input, `poll_*` returns
+//! output. Virtual and real clocks can both drive it.
 //!
 //! ```
 //! use anabranch_net::network::{Network, Path};
@@ -91,8 +91,8 @@ impl<T: Tap> Network<T> {
     /// the client's addresses to paths, and `tap` observes packets inside the network.
     ///
     /// # Panics
-    /// If a path leads via one that is not listed before it, or traffic uses a path that does not
-    /// exist.
+    /// If a path leads via a path that is not listed before it, or traffic uses a path that does
+    /// not exist.
     pub fn new(paths: Vec<Path>, locate: Locate, traffic: Vec<Traffic>, tap: T) -> Self {
         assert!(traffic.iter().all(|each| each.path < paths.len()), "a path that exists");
         let paths = Paths::new(paths, locate);
@@ -103,24 +103,24 @@ impl<T: Tap> Network<T> {
         network
     }
 
-    /// Links, middleboxes and routes, in the state that the last call with a time left them in.
+    /// Links, middleboxes and routes, in their state at the last call with a time.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// The same, after all links have caught up with `now`.
+    /// Like [`paths`](Self::paths), after all links have caught up with `now`.
     pub fn observe(&mut self, now: Instant) -> &Paths {
         self.paths.links_mut().for_each(|link| link.handle_timeout(now));
         &self.paths
     }
 
-    /// The observer of packets.
+    /// The packet observer.
     #[inline]
     pub fn tap(&self) -> &T {
         &self.tap
     }
 
-    /// The observer of packets, to change it.
+    /// The packet observer, mutable.
     #[inline]
     pub fn tap_mut(&mut self) -> &mut T {
         &mut self.tap

@@ -69,7 +69,7 @@ struct Around {
 pub(super) enum Beyond {
     /// The host. Only this path crosses the link, which is the last one of the route.
     Host { path: usize },
-    /// Each packet's route tells.
+    /// It depends on the packet's route.
     Routed,
 }
 

@@ -12,7 +12,7 @@ use crate::{Link, LinkConfig};
 const CLIENT: Side = Side::Client;
 const SERVER: Side = Side::Server;
 
-/// Bytes of the packets, headers included. They take 1 ms at 8 Mbit/s.
+/// Length of the packets in bytes, including headers. A packet takes 1 ms at 8 Mbit/s.
 const BYTES: u32 = 1_000;
 
 fn at(ms: u64) -> Instant {
@@ -37,7 +37,7 @@ fn boxed(kind: Kind) -> Path {
     Path { boxes: Some(Box::new(TestBox { kind, out: VecDeque::new() })), ..path() }
 }
 
-/// The client's address on a path is 10.1.0.`path`, and 10.2.0.`path` if that is translated.
+/// The client's address on a path is 10.1.0.`path`, or 10.2.0.`path` after translation.
 fn client(path: u8) -> IpAddr {
     Ipv4Addr::new(10, 1, 0, path).into()
 }
@@ -70,7 +70,7 @@ impl Tap for Trail {
     }
 }
 
-/// A box that does something simple at once.
+/// A simple middlebox without delay.
 #[derive(Debug)]
 struct TestBox {
     kind: Kind,
@@ -79,11 +79,11 @@ struct TestBox {
 
 #[derive(Debug)]
 enum Kind {
-    /// Lets everything pass.
+    /// Passes every packet.
     Pass,
-    /// Lets everything pass at this time.
+    /// Passes every packet at this time.
     Hold(Instant),
-    /// Sends everything back.
+    /// Sends every packet back.
     Reflect,
     /// Shows servers 10.2.0.`path` in place of the client's 10.1.0.`client`.
     Translate { path: u8, client: u8 },
@@ -130,7 +130,7 @@ impl Middlebox for TestBox {
     }
 }
 
-/// Sends a packet every millisecond, from 1 ms on.
+/// Sends a packet every millisecond, starting at 1 ms.
 #[derive(Debug)]
 struct Ticking {
     next: Instant,
@@ -154,7 +154,8 @@ fn network(paths: Vec<Path>) -> Network<Trail> {
     Network::new(paths, locate, Vec::new(), Trail::default())
 }
 
-/// Drive the network until nothing is due, or past `until`: what arrives, and when.
+/// Drive the network until nothing is due or `until` has passed. Returns the arrivals and their
+/// times.
 fn drive(network: &mut Network<Trail>, until: u64) -> Vec<(Instant, Arrival)> {
     let mut arrived = Vec::new();
     let mut now = Instant::ZERO;
@@ -166,7 +167,7 @@ fn drive(network: &mut Network<Trail>, until: u64) -> Vec<(Instant, Arrival)> {
     arrived
 }
 
-/// Links that a packet crosses, and the path and time of its arrival.
+/// The links that a packet crosses, and the path and time of its arrival.
 fn cross(network: &mut Network<Trail>, towards: Side, path: u8) -> (Vec<usize>, usize, Instant) {
     network.tap_mut().0.clear();
     network.handle_packet(Instant::ZERO, towards, path.into(), packet(towards, client(path)));
@@ -191,7 +192,7 @@ fn a_packet_crosses_a_path_either_way() {
 }
 
 #[test]
-fn a_path_crosses_its_own_links_and_those_it_goes_via() {
+fn a_path_crosses_its_own_links_and_the_links_it_leads_via() {
     // core (0), a via core (1), b via a (2); each link takes 11 ms.
     let via = |path_number| Path { via: Some(path_number), ..path() };
     let paths = || vec![path(), via(0), via(1)];
@@ -210,10 +211,10 @@ fn links_are_listed_by_path_and_direction() {
 }
 
 #[test]
-fn middleboxes_stand_at_the_servers_end() {
+fn middleboxes_are_at_the_servers_end() {
     let mut network = network(vec![boxed(Kind::Pass)]);
     network.handle_packet(at(1), CLIENT, 0, packet(CLIENT, client(0)));
-    assert_eq!(network.tap_mut().0, [], "it comes out of the boxes as an event of its own");
+    assert_eq!(network.tap_mut().0, [], "the packet leaves the boxes in a separate event");
     assert!(network.poll_transmit(at(1)).is_none());
     assert!(network.poll_timeout().is_some_and(|due| due <= at(1)));
     network.handle_timeout(at(1));
@@ -224,7 +225,7 @@ fn middleboxes_stand_at_the_servers_end() {
     assert_eq!(
         network.tap_mut().0.last(),
         Some(&(at(1), 1)),
-        "towards the server the link is first"
+        "towards the server, the link comes first"
     );
     let arrived: Vec<_> =
         drive(&mut network, 99).into_iter().map(|(_, each)| each.receiver).collect();
@@ -232,7 +233,7 @@ fn middleboxes_stand_at_the_servers_end() {
 }
 
 #[test]
-fn a_box_that_answers_at_once_does_so_in_an_event_of_its_own() {
+fn a_box_that_answers_at_once_does_so_in_a_separate_event() {
     let mut network = network(vec![boxed(Kind::Reflect)]);
     network.handle_packet(at(3), CLIENT, 0, packet(CLIENT, client(0)));
     assert!(network.poll_transmit(at(3)).is_none());
@@ -242,7 +243,7 @@ fn a_box_that_answers_at_once_does_so_in_an_event_of_its_own() {
     assert!(network.poll_transmit(at(3)).is_none());
     assert_eq!(network.poll_timeout(), None);
 
-    // From the client's side the answer crosses both links: 11 ms there, 11 ms back.
+    // A packet from the client crosses both links: 11 ms there, 11 ms back.
     network.handle_packet(at(4), SERVER, 0, packet(SERVER, client(0)));
     let (when, arrival) = drive(&mut network, 99).remove(0);
     assert_eq!((when, arrival.receiver), (at(26), CLIENT));
@@ -250,8 +251,8 @@ fn a_box_that_answers_at_once_does_so_in_an_event_of_its_own() {
 }
 
 #[test]
-fn a_translated_address_leads_back_to_the_path_behind_it() {
-    // Path 1 goes via path 0, whose box shows 10.2.0.0 for 10.1.0.1.
+fn a_translated_address_leads_back_to_its_path() {
+    // Path 1 leads via path 0, whose middlebox translates 10.1.0.1 to 10.2.0.0.
     let core = boxed(Kind::Translate { path: 0, client: 1 });
     let mut network = network(vec![core, Path { via: Some(0), ..path() }]);
     network.handle_packet(at(0), SERVER, 1, packet(SERVER, client(1)));
@@ -269,7 +270,7 @@ fn a_translated_address_leads_back_to_the_path_behind_it() {
 }
 
 #[test]
-fn what_is_under_way_when_a_link_goes_down_never_arrives() {
+fn packets_in_flight_are_lost_when_a_link_goes_down() {
     let change = LinkChange { state: Some(StateChange::Down), ..LinkChange::default() };
     let changes = vec![ScheduledChange { at: at(5), change }];
     let forward = Link::new(LinkConfig { changes, ..link_config() }, 1);
@@ -281,7 +282,7 @@ fn what_is_under_way_when_a_link_goes_down_never_arrives() {
 }
 
 #[test]
-fn of_what_is_due_at_the_same_time_the_earlier_path_comes_first_and_forward_before_reverse() {
+fn simultaneous_events_are_ordered_by_path_and_then_forward_before_reverse() {
     let mut network = network(vec![path(), path()]);
     for (path, towards) in [(1, SERVER), (0, SERVER), (1, CLIENT), (0, CLIENT)] {
         let client = client(path as u8);
@@ -294,7 +295,7 @@ fn of_what_is_due_at_the_same_time_the_earlier_path_comes_first_and_forward_befo
 }
 
 #[test]
-fn one_call_serves_one_link_so_that_a_host_answers_in_between() {
+fn one_call_serves_one_link_so_that_a_host_can_answer_in_between() {
     let mut network = network(vec![path(), path()]);
     for path in [0, 1] {
         network.handle_packet(at(0), CLIENT, path, packet(CLIENT, client(path as u8)));
@@ -311,19 +312,19 @@ fn one_call_serves_one_link_so_that_a_host_answers_in_between() {
 }
 
 #[test]
-fn a_source_comes_after_links_that_are_due_at_the_same_time() {
+fn a_source_follows_links_that_are_due_at_the_same_time() {
     let source = Ticking { next: at(11), packet: packet(CLIENT, client(1)) };
     let traffic = Traffic { towards: CLIENT, path: 1, source: Box::new(source) };
     let paths = vec![path(), path(), Path { via: Some(1), ..path() }];
     let mut network = Network::new(paths, locate, vec![traffic], Trail::default());
-    // What arrives at 11 ms enters the last path's link then.
+    // The packet that arrives at 11 ms enters the link of the last path at that time.
     network.handle_packet(at(0), CLIENT, 2, packet(CLIENT, client(2)));
     drive(&mut network, 12);
     assert_eq!(network.tap_mut().0, [(at(0), 2), (at(11), 4), (at(11), 2), (at(12), 2)]);
 }
 
 #[test]
-fn middleboxes_come_after_a_source_that_is_due_at_the_same_time() {
+fn middleboxes_follow_a_source_that_is_due_at_the_same_time() {
     let source = Ticking { next: at(5), packet: packet(CLIENT, client(1)) };
     let traffic = Traffic { towards: CLIENT, path: 1, source: Box::new(source) };
     let paths = vec![boxed(Kind::Hold(at(5))), path()];
@@ -334,7 +335,7 @@ fn middleboxes_come_after_a_source_that_is_due_at_the_same_time() {
 }
 
 #[test]
-fn a_call_for_no_reason_is_harmless() {
+fn an_unnecessary_call_is_harmless() {
     let mut network = network(vec![path()]);
     network.handle_timeout(at(1));
     assert!(network.poll_transmit(at(1)).is_none());
@@ -347,7 +348,7 @@ fn a_call_for_no_reason_is_harmless() {
 }
 
 #[test]
-fn an_address_that_is_on_no_path_has_none() {
+fn an_address_on_no_path_has_no_path() {
     let network = network(vec![path(), path()]);
     let of = |address: [u8; 4]| network.paths().path_of(Ipv4Addr::from(address).into());
     assert_eq!([[10, 1, 0, 1], [10, 1, 0, 2], [10, 0, 0, 1]].map(of), [Some(1), None, None]);

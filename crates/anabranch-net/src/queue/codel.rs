@@ -1,4 +1,4 @@
-//! CoDel: controlled delay. RFC 8289.
+//! CoDel (controlled delay). RFC 8289.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,10 @@ use crate::units::FULL_SIZE_PACKET;
 /// Parameters of CoDel. The defaults are those of RFC 8289 §4.2 and §4.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoDelConfig {
-    /// The sojourn time that a standing queue may have.
+    /// Acceptable sojourn time of a standing queue.
     pub target: Duration,
-    /// How long it may be above that before packets are dropped: a worst-case round trip.
+    /// How long the sojourn time may exceed the target before packets are dropped: a worst-case
+    /// RTT.
     pub interval: Duration,
 }
 
@@ -28,20 +29,21 @@ const TARGET: Duration = Duration::from_millis(5);
 /// RFC 8289 §4.2.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A drop-tail queue that also drops at its head when packets have waited too long for too long.
+/// A drop-tail queue that also drops packets at its head while the sojourn time stays too long.
 #[derive(Debug)]
 pub(crate) struct CoDel {
     config: CoDelConfig,
     tail: DropTail,
     /// Arrival times of the packets in `tail`.
     arrivals: VecDeque<Instant>,
-    /// When the sojourn time will have been above target for an interval; `None` while below.
+    /// When the sojourn time will have been above target for one interval; `None` while it is
+    /// below.
     above_until: Option<Instant>,
-    /// In the dropping state: when to drop next.
+    /// Time of the next drop; `None` outside the dropping state.
     drop_next: Option<Instant>,
-    /// When the last dropping state would have dropped next.
+    /// Time of the next drop in the current or previous dropping state.
     last_drop_next: Instant,
-    /// Packets dropped in this dropping state, and at the beginning of the last.
+    /// Packets dropped in this dropping state, and the initial value of that count.
     count: u64,
     last_count: u64,
 }
@@ -76,8 +78,8 @@ impl CoDel {
         accepted
     }
 
-    /// RFC 8289 §5.5: the next packet to send. Those to drop go to `signal`; one that it has marked
-    /// instead is sent, as Linux does.
+    /// RFC 8289 §5.5: the next packet to send. `signal` receives each packet to drop. If it marks
+    /// the packet instead, the packet is sent, as in Linux.
     pub(crate) fn dequeue(
         &mut self,
         now: Instant,
@@ -108,7 +110,8 @@ impl CoDel {
         packet
     }
 
-    /// RFC 8289 §5.5: a dropping state that follows soon on another resumes its rate.
+    /// RFC 8289 §5.5: a dropping state that starts soon after the previous one resumes its drop
+    /// rate.
     fn begin_dropping(&mut self, now: Instant) {
         let delta = self.count - self.last_count;
         let soon = now.saturating_since(self.last_drop_next) < self.config.interval * 16;
@@ -118,13 +121,13 @@ impl CoDel {
         self.drop_next = Some(self.last_drop_next);
     }
 
-    /// RFC 8289 §3.2: intervals shrink with the square root of the number of drops.
+    /// RFC 8289 §3.2: the interval shrinks with the square root of the number of drops.
     fn next_drop(&self, from: Instant) -> Instant {
         let interval = self.config.interval.as_secs_f64() / libm::sqrt(self.count as f64);
         from + Duration::from_secs_f64(interval)
     }
 
-    /// Empty the queue into `lose`, and leave the dropping state.
+    /// Pass all packets to `lose`, and leave the dropping state.
     pub(crate) fn clear(&mut self, lose: impl FnMut(Packet)) {
         core::iter::from_fn(|| self.tail.dequeue()).for_each(lose);
         self.arrivals.clear();
@@ -150,12 +153,12 @@ impl CoDel {
 
 pub(super) const ENTRY: QueueEntry = Entry {
     name: "codel",
-    summary: "Controlled delay: drops packets when they have waited too long for too long.",
+    summary: "Controlled delay: drops packets while the sojourn time stays too long.",
     source: "RFC 8289",
     parameters: &[
         Parameter {
             name: "target",
-            meaning: "time that packets may wait",
+            meaning: "acceptable sojourn time",
             kind: Kind::Time { zero: true },
             default: Value::Time(TARGET),
             origin: "RFC 8289 §4.3",
@@ -163,7 +166,7 @@ pub(super) const ENTRY: QueueEntry = Entry {
         },
         Parameter {
             name: "interval",
-            meaning: "how long they may wait longer than that",
+            meaning: "how long the sojourn time may exceed the target before packets are dropped",
             kind: Kind::Time { zero: true },
             default: Value::Time(INTERVAL),
             origin: "RFC 8289 §4.2",
@@ -195,19 +198,19 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_below_target_loses_nothing() {
+    fn a_queue_below_target_drops_nothing() {
         let mut queue = codel();
         for n in 0..1_000 {
             assert!(queue.enqueue(ms(n), packet(n)));
-            let out = queue.dequeue(ms(n + 4), |_| panic!("nothing may be dropped"));
+            let out = queue.dequeue(ms(n + 4), |_| panic!("no packet may be dropped"));
             assert_eq!(out.map(|packet| packet.number), Some(n));
         }
     }
 
     #[test]
-    fn a_standing_queue_is_thinned_at_a_growing_rate_after_one_interval() {
-        // A packet each millisecond, each sent 50 ms after its arrival: RFC 8289 §3.2 drops the
-        // first after 100 ms above target, the next 100 ms later (count 1), then 100/√2, 100/√3.
+    fn a_standing_queue_is_dropped_from_at_a_growing_rate_after_one_interval() {
+        // One packet per millisecond, each sent 50 ms after its arrival. RFC 8289 §3.2: the first
+        // drop comes after 100 ms above target, then 100 ms later (count 1), then 100/√2, 100/√3.
         let mut queue = codel();
         let mut dropped = Vec::new();
         for n in 0..600 {
@@ -224,8 +227,8 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_can_be_marked_are_marked_at_the_same_times_and_sent() {
-        // RFC 3168 §5. As above, but nothing leaves the queue unsent.
+    fn markable_packets_are_marked_at_the_same_times_and_sent() {
+        // RFC 3168 §5. As above, but every packet is sent.
         let mut queue = codel();
         let (mut marked, mut sent) = (Vec::new(), 0);
         for n in 0..600 {

@@ -1,4 +1,4 @@
-//! First in, first out; whoever does not fit is dropped.
+//! First in, first out. Packets that do not fit are dropped.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use anabranch_wire::entry::Entry;
 use super::{Discipline, Packet, QueueEntry};
 use crate::units::{QueueLimit, Rate};
 
-/// A drop-tail queue. The limit counts waiting packets only; the one in transmission has left
+/// A drop-tail queue. The limit counts waiting packets only. The packet in transmission has left
 /// the queue, as in the device queues of netem and ns-3.
 #[derive(Debug)]
 pub(crate) struct DropTail {
@@ -19,7 +19,7 @@ pub(crate) struct DropTail {
 }
 
 impl DropTail {
-    /// An empty queue in front of a transmitter of rate `rate`.
+    /// An empty queue in front of a transmitter with rate `rate`.
     pub(crate) fn new(limit: QueueLimit, rate: Rate) -> Self {
         let mut queue =
             DropTail { limit, max_packets: 0, max_bytes: 0, waiting: VecDeque::new(), bytes: 0 };
@@ -27,8 +27,8 @@ impl DropTail {
         queue
     }
 
-    /// The transmitter's rate is now `rate`: a limit in time becomes another one in bytes.
-    /// Packets that already wait stay, even above a limit that has shrunk.
+    /// Set the transmitter's rate. A limit in time then corresponds to a different number of bytes.
+    /// Waiting packets stay, even above a limit that has shrunk.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
         let equivalents = self.limit.equivalents(rate);
         (self.max_packets, self.max_bytes) = match (self.limit, equivalents) {
@@ -38,7 +38,7 @@ impl DropTail {
         };
     }
 
-    /// Let `packet` wait; `false` if there is no room for it.
+    /// Enqueue `packet`; `false` if there is no room for it.
     pub(crate) fn enqueue(&mut self, packet: Packet) -> bool {
         let fits = self.has_room(packet);
         if fits {
@@ -61,12 +61,12 @@ impl DropTail {
         Some(packet)
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub(crate) fn packets(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Bytes that wait.
+    /// Bytes of waiting packets.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -74,7 +74,7 @@ impl DropTail {
 
 pub(super) const ENTRY: QueueEntry = Entry {
     name: "drop_tail",
-    summary: "Drops packets for want of room only.",
+    summary: "Drops packets only for lack of room.",
     source: "the default of links",
     parameters: &[],
     make: |_| Ok(Discipline::DropTail),
@@ -84,7 +84,7 @@ pub(super) const ENTRY: QueueEntry = Entry {
 mod tests {
     use super::*;
 
-    /// Packets of `sizes` that a queue of limit `limit` at 8 Mbit/s takes.
+    /// Whether a queue with limit `limit` at 8 Mbit/s accepts each of the packets of `sizes`.
     fn accepted(limit: &str, sizes: &[u32]) -> Vec<bool> {
         let rate = Rate::from_bits_per_second(8_000_000);
         let mut queue = DropTail::new(limit.parse().unwrap(), rate);
@@ -93,9 +93,9 @@ mod tests {
     }
 
     #[test]
-    fn limits_count_what_they_say() {
+    fn each_kind_of_limit_is_respected() {
         assert_eq!(accepted("2packets", &[1, 9_000, 1]), [true, true, false]);
-        // The third does not fit, the smaller fourth does.
+        // The third packet does not fit, but the smaller fourth one does.
         assert_eq!(accepted("4kB", &[1_500, 1_500, 1_500, 1_000]), [true, true, false, true]);
         // 3 ms at 8 Mbit/s are 3000 bytes.
         assert_eq!(accepted("3ms", &[1_500, 1_500, 1]), [true, true, false]);

@@ -1,9 +1,9 @@
 //! Queues in front of a link's transmitter.
 //!
-//! A queue holds handles, not segments. A discipline takes a packet or refuses it
-//! (`enqueue`), and gives the next one to transmit (`dequeue`); the link dequeues at the exact
-//! time at which its transmitter falls free, so a discipline that measures sojourn times and
-//! drops at dequeue sees true ones.
+//! A queue holds handles, not segments. A discipline accepts or drops each packet (`enqueue`), and
+//! returns the next packet to transmit (`dequeue`). The link dequeues exactly when its transmitter
+//! becomes free. A discipline that measures sojourn times and drops at dequeue therefore sees the
+//! true values.
 
 mod codel;
 mod drop_tail;
@@ -20,19 +20,19 @@ use crate::units::{QueueLimit, Rate};
 use codel::CoDel;
 use red::Red;
 
-/// A queue discipline that can be chosen by name.
+/// A queue discipline that users choose by name.
 pub type QueueEntry = Entry<Make>;
 
-/// Makes a discipline from the values of its parameters.
+/// Creates a discipline from the values of its parameters.
 pub type Make = fn(&Values) -> Result<Discipline, Invalid>;
 
 /// All queue disciplines, the default first.
 pub const ALL: &[QueueEntry] = &[drop_tail::ENTRY, codel::ENTRY, red::ENTRY];
 
-/// A parameter whose value does not go with the others.
+/// A parameter whose value contradicts other parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// Its name.
+    /// Name of the parameter.
     pub parameter: &'static str,
     /// What is wrong with the value.
     pub problem: String,
@@ -41,24 +41,25 @@ pub struct Invalid {
 /// A handle to a packet inside a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
-    /// Arrival number at the link, counting every packet offered: indexes the random draws.
+    /// Arrival number at the link, which counts every packet offered. It indexes the random draws.
     pub(crate) number: u64,
-    /// Where the segment lies.
+    /// Slot of the packet in the [`Slab`](crate::slab::Slab).
     pub(crate) slot: u32,
-    /// Bytes of the whole IP packet.
+    /// Length of the IP packet in bytes.
     pub(crate) bytes: u32,
 }
 
-/// Which packets a link's queue drops, beside those for which there is no room. A packet whose
-/// sender lets queues mark it (ECN) is marked instead, and stays. RFC 3168 §5.
+/// Which packets a link's queue drops besides those that do not fit. If the sender of a packet
+/// supports ECN, the queue marks the packet instead. RFC 3168 §5.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discipline {
-    /// None.
+    /// No others.
     #[default]
     DropTail,
-    /// Those that have waited too long for too long. RFC 8289.
+    /// Packets at the head, while the sojourn time stays too long. RFC 8289.
     CoDel(CoDelConfig),
-    /// Some, at random, as the average length grows. Floyd and Jacobson, 1993.
+    /// Random packets, with a probability that grows with the average length. Floyd and Jacobson,
+    /// 1993.
     Red(RedConfig),
 }
 
@@ -85,8 +86,8 @@ impl Queue {
         }
     }
 
-    /// Let `packet` wait from `now` on; `false` if it is dropped instead. `mark` says whether it
-    /// could be marked.
+    /// Enqueue `packet` at `now`; `false` if it is dropped instead. `mark` tries to mark the
+    /// packet.
     #[inline]
     pub(crate) fn enqueue(
         &mut self,
@@ -101,8 +102,8 @@ impl Queue {
         }
     }
 
-    /// The next packet to transmit at `now`. Packets to be dropped on the way go to `signal`, which
-    /// says whether it has marked them instead.
+    /// The next packet to transmit at `now`. `signal` receives each packet to drop, and returns
+    /// true if it has marked the packet instead.
     #[inline(always)]
     pub(crate) fn dequeue(
         &mut self,
@@ -116,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// Empty the queue into `lose`.
+    /// Pass all packets to `lose`.
     pub(crate) fn clear(&mut self, now: Instant, lose: impl FnMut(Packet)) {
         let Queue::CoDel(codel) = self else {
             return core::iter::from_fn(|| self.dequeue(now, |_| false)).for_each(lose);
@@ -124,7 +125,7 @@ impl Queue {
         codel.clear(lose);
     }
 
-    /// The transmitter's rate is now `rate`.
+    /// Set the transmitter's rate.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
         match self {
             Queue::DropTail(tail) => tail.set_rate(rate),
@@ -133,12 +134,12 @@ impl Queue {
         }
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub(crate) fn packets(&self) -> usize {
         self.tail().packets()
     }
 
-    /// Bytes that wait.
+    /// Bytes of waiting packets.
     pub(crate) fn bytes(&self) -> u64 {
         self.tail().bytes()
     }

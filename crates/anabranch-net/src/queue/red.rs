@@ -1,4 +1,4 @@
-//! RED: random early detection. Floyd and Jacobson, ToN 1993.
+//! RED (random early detection). Floyd and Jacobson, ToN 1993.
 
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Duration, Instant};
@@ -8,12 +8,12 @@ use crate::rng::{Draws, stream_seed};
 use crate::units::FULL_SIZE_PACKET;
 use crate::units::{Probability, Rate};
 
-/// Parameters of RED, with the averages in packets.
+/// Parameters of RED. Averages are in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RedConfig {
-    /// Average queue below which nothing is dropped.
+    /// Average queue length below which no packet is dropped.
     pub min_packets: u64,
-    /// Average queue from which everything is dropped, and nothing marked instead.
+    /// Average queue length from which every packet is dropped, even if it could be marked.
     pub max_packets: u64,
     /// Drop probability just below `max_packets`.
     pub max_probability: Probability,
@@ -22,7 +22,7 @@ pub struct RedConfig {
 }
 
 impl Default for RedConfig {
-    /// The values of the paper's simulations: 5 and 15 packets, 1/50, 0.002.
+    /// The values in the paper's simulations: 5 and 15 packets, 1/50, 0.002.
     fn default() -> Self {
         RedConfig {
             min_packets: MIN_PACKETS.into(),
@@ -33,7 +33,7 @@ impl Default for RedConfig {
     }
 }
 
-// The values of the paper's simulations, the probabilities in parts per billion: 1/50 and 0.002.
+// The values in the paper's simulations. Probabilities are in parts per billion: 1/50 and 0.002.
 const MIN_PACKETS: u32 = 5;
 const MAX_PACKETS: u32 = 15;
 const MAX_PROBABILITY: u32 = 20_000_000;
@@ -49,17 +49,18 @@ pub(crate) struct Red {
     average: f64,
     /// Packets accepted since the last drop; `None` while the average is below the minimum.
     since_drop: Option<u64>,
-    /// When the queue fell empty.
+    /// When the queue became empty.
     empty_since: Option<Instant>,
 }
 
-/// The drop probability that the average asks for: linear between the thresholds.
+/// The base drop probability at this average: linear between the thresholds.
 fn base_probability(average: f64, config: &RedConfig) -> f64 {
     let (min, max) = (config.min_packets as f64, config.max_packets as f64);
     config.max_probability.as_f64() * (average - min) / (max - min)
 }
 
-/// The probability after `since_drop` packets without a drop: makes gaps between drops uniform.
+/// The drop probability after `since_drop` packets without a drop. It makes the gaps between drops
+/// uniformly distributed.
 fn spread_probability(base: f64, since_drop: u64) -> f64 {
     let left = 1.0 - since_drop as f64 * base;
     if left <= base { 1.0 } else { base / left }
@@ -87,8 +88,8 @@ impl Red {
         self.tail.set_rate(rate);
     }
 
-    /// RFC 3168 §19.1: a router marks in moderate congestion, and drops from the upper threshold
-    /// on.
+    /// RFC 3168 §19.1: a router marks packets in moderate congestion, and drops packets above the
+    /// upper threshold.
     pub(crate) fn enqueue(
         &mut self,
         now: Instant,
@@ -152,7 +153,7 @@ pub(super) const ENTRY: QueueEntry = Entry {
     parameters: &[
         Parameter {
             name: "min_packets",
-            meaning: "average queue, in packets, below which nothing is dropped",
+            meaning: "average queue length, in packets, below which no packet is dropped",
             kind: Kind::Count { least: 0, most: u32::MAX },
             default: Value::Count(MIN_PACKETS),
             origin: "the paper's simulations",
@@ -160,7 +161,7 @@ pub(super) const ENTRY: QueueEntry = Entry {
         },
         Parameter {
             name: "max_packets",
-            meaning: "average queue, in packets, from which everything is dropped",
+            meaning: "average queue length, in packets, from which every packet is dropped",
             kind: Kind::Count { least: 0, most: u32::MAX },
             default: Value::Count(MAX_PACKETS),
             origin: "the paper's simulations",
@@ -214,8 +215,9 @@ mod tests {
 
     #[test]
     fn the_gap_between_drops_is_uniform() {
-        // Floyd and Jacobson §7: with base p, a drop falls on each of the next 1/p packets with
-        // the same chance; p = 1/4: 1/4, then (3/4)·(1/3) = 1/4, then (2/4)·(1/2) = 1/4, then 1.
+        // Floyd and Jacobson §7: with base probability p, each of the next 1/p packets is dropped
+        // with the same chance. p = 1/4: 1/4, then (3/4)·(1/3) = 1/4, then (2/4)·(1/2) = 1/4, then
+        // 1.
         let spread: Vec<f64> = (0..4).map(|n| spread_probability(0.25, n)).collect();
         for (got, expected) in spread.iter().zip([0.25, 1.0 / 3.0, 0.5, 1.0]) {
             assert!((got - expected).abs() < 1e-12, "{spread:?}");
@@ -227,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_marked_in_moderate_congestion_and_dropped_in_heavy() {
-        // RFC 3168 §19.1: below an average of 15 all stay, some of them marked.
+    fn packets_are_marked_in_moderate_and_dropped_in_heavy_congestion() {
+        // RFC 3168 §19.1: below an average of 15 no packet is dropped, but some are marked.
         let rate = Rate::from_bits_per_second(8_000_000);
         let config = RedConfig { weight: Probability::ONE, ..RedConfig::default() };
         let certain = RedConfig { max_probability: Probability::ONE, ..config };
@@ -241,18 +243,18 @@ mod tests {
             })
         });
         assert_eq!(accepted.count(), 15);
-        assert!((5..=9).contains(&marked), "{marked} of those from an average of 5 to 15");
+        assert!((5..=9).contains(&marked), "{marked} marked at averages from 5 to 15");
     }
 
     #[test]
-    fn a_short_queue_passes_and_a_long_average_drops_everything() {
+    fn a_short_queue_drops_nothing_and_a_long_average_drops_everything() {
         let rate = Rate::from_bits_per_second(8_000_000);
         let config = RedConfig { weight: Probability::ONE, ..RedConfig::default() };
         let tail = DropTail::new(QueueLimit::Infinite, rate);
         let mut queue = Red::new(config, tail, rate, 1);
         let mut offer = |number| queue.enqueue(Instant::ZERO, packet(number), |_| false);
         assert!((0..6).all(&mut offer));
-        // Between 5 and 15 some are dropped; from an average of 15 on, all.
+        // At averages between 5 and 15 some packets are dropped, and all from 15.
         let accepted = (6..200).filter(|number| offer(*number)).count();
         assert!((5..=10).contains(&accepted), "{accepted}");
         assert!((200..300).all(|number| !offer(number)));

@@ -6,7 +6,8 @@ use core::str::FromStr;
 use super::UnitError;
 use super::decimal::{Quantity, Unit};
 
-/// A number of bytes. Written `1500B`, `200kB` (1000 bytes each) or `200KiB` (1024 each).
+/// A number of bytes. Written `1500B`, `200kB` (1 kB = 1000 bytes) or `200KiB` (1 KiB = 1024
+/// bytes).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteCount(u64);
 
@@ -31,7 +32,7 @@ impl FromStr for ByteCount {
 }
 
 impl fmt::Display for ByteCount {
-    /// The shortest whole number with its unit; where two are as short, the decimal one.
+    /// The shortest whole number with its unit. Of two equally short forms, the decimal one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole =
             SIZE.units.iter().filter(|(_, factor)| self.0 > 0 && self.0.is_multiple_of(*factor));

@@ -1,29 +1,29 @@
-//! Decimal numbers with a unit: reading and writing them exactly.
+//! Decimal numbers with a unit, read and written exactly.
 
 use super::UnitError;
 
-/// A unit and how many of the quantity's smallest unit it is.
+/// A unit, and how many of the quantity's smallest unit it contains.
 pub(super) type Unit = (&'static str, u64);
 
-/// A kind of quantity: what the error messages call it and which units it has.
+/// A kind of quantity: its name in error messages, and its units.
 pub(super) struct Quantity {
-    /// With its article, e.g. "a rate".
+    /// Name with its article, e.g. "a rate".
     pub(super) noun: &'static str,
-    /// How to write one, quoted.
+    /// An example value, quoted.
     pub(super) example: &'static str,
-    /// The units, listed for the reader.
+    /// The units as a list for error messages.
     pub(super) endings: &'static str,
-    /// What a value is a whole number of, e.g. "bits per second".
+    /// The indivisible unit in error messages, e.g. "bits per second".
     pub(super) counted_in: &'static str,
     /// Units in ascending order.
     pub(super) units: &'static [Unit],
     /// Largest value, in the smallest unit.
     pub(super) max: u64,
-    /// The same for the reader.
+    /// The largest value as text, for error messages.
     pub(super) max_text: &'static str,
 }
 
-/// A number and the unit that follows it.
+/// A number and its unit.
 pub(super) struct Parts<'a> {
     digits: &'a str,
     fraction: &'a str,
@@ -40,7 +40,7 @@ impl Quantity {
         }
     }
 
-    /// Part `text` into number and unit.
+    /// Split `text` into number and unit.
     pub(super) fn split<'a>(&self, text: &'a str) -> Result<Parts<'a>, UnitError> {
         let trimmed = text.trim();
         if trimmed.strip_prefix('-').is_some_and(|rest| leading_digits(rest) > 0) {
@@ -65,7 +65,7 @@ impl Quantity {
         Ok(Parts { digits, fraction, unit })
     }
 
-    /// The value of `parts` when its unit is `factor` smallest units.
+    /// The value of `parts`, whose unit contains `factor` smallest units.
     pub(super) fn value(
         &self,
         text: &str,
@@ -92,7 +92,7 @@ impl Quantity {
         Ok((scaled / divisor) as u64)
     }
 
-    /// The refusal of `unit`, with the unit that was probably meant.
+    /// The error for an unknown `unit`, with a suggestion if only its case is wrong.
     pub(super) fn unknown_unit(&self, text: &str, unit: &str) -> UnitError {
         let meant = self.units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
         match meant {
@@ -112,8 +112,8 @@ pub(super) fn refuse(text: &str, problem: impl core::fmt::Display) -> UnitError 
     UnitError(format!("{text:?}: {problem}"))
 }
 
-/// `value` in the largest unit of which it is at least one, as an exact decimal. The units'
-/// factors are powers of ten, in ascending order.
+/// `value` as an exact decimal, in the largest unit of which it is at least one. The factors of the
+/// units are powers of ten in ascending order.
 pub(super) fn format(value: u64, units: &[Unit]) -> String {
     let (name, factor) =
         *units.iter().rev().find(|(_, factor)| *factor <= value).unwrap_or(&units[0]);

@@ -5,16 +5,16 @@ use anabranch_wire::Duration;
 use super::UnitError;
 use super::decimal::{Quantity, Unit, format};
 
-/// The duration that `text` says, e.g. `20ms`, `1.5s`, `200us` or `100ns`.
+/// The duration in `text`, e.g. `20ms`, `1.5s`, `200us` or `100ns`.
 ///
 /// # Errors
-/// If the unit is missing or unknown, the number negative, finer than a nanosecond or above
-/// 10⁹ seconds.
+/// If the unit is missing or unknown, or if the number is negative, finer than a nanosecond or
+/// above 10⁹ seconds.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     DURATION.parse(text).map(Duration::from_nanos)
 }
 
-/// The canonical string for `duration`, which [`parse_duration`] reads back.
+/// The canonical text of `duration`. [`parse_duration`] reads it back.
 pub fn format_duration(duration: Duration) -> String {
     if duration.is_zero() {
         return "0s".to_owned();

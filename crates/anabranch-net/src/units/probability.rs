@@ -11,9 +11,9 @@ use super::decimal::{Quantity, Unit, format};
 pub struct Probability(u32);
 
 impl Probability {
-    /// Never.
+    /// Probability 0.
     pub const ZERO: Probability = Probability(0);
-    /// Always.
+    /// Probability 1.
     pub const ONE: Probability = Probability(1_000_000_000);
 
     /// A probability in parts per billion.

@@ -1,4 +1,4 @@
-//! How much a queue may hold.
+//! Limits of queues.
 
 use core::fmt;
 use core::str::FromStr;
@@ -10,15 +10,15 @@ use super::decimal::{Quantity, Unit, refuse};
 use super::duration::{DURATION, format_duration};
 use super::{FULL_SIZE_PACKET, Rate, UnitError};
 
-/// How much may wait in a queue. The packet in transmission does not wait and is not counted.
+/// Capacity of a queue. The packet in transmission is not in the queue and does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many packets, of whatever size. Written `54packets`.
+    /// A number of packets of any size. Written `54packets`.
     Packets(u64),
-    /// So many bytes; a packet that does not fit as a whole is dropped. Written `100kB`.
+    /// A number of bytes. A packet that does not fit as a whole is dropped. Written `100kB`.
     Bytes(ByteCount),
-    /// The bytes that the link sends in this time at its present rate (the mean rate of its trace,
-    /// where it follows one), but at least one full-size packet of 1500 bytes. Written `80ms`.
+    /// The bytes that the link sends in this time at its current rate, or at the mean rate of its
+    /// trace. At least one full-size packet of 1500 bytes. Written `80ms`.
     Time(Duration),
     /// No limit. Written `infinite`.
     Infinite,
@@ -31,12 +31,12 @@ pub struct LimitEquivalents {
     pub packets: u64,
     /// Bytes.
     pub bytes: ByteCount,
-    /// Time to send them, rounded down to a nanosecond.
+    /// Time to send the bytes, rounded down to a nanosecond.
     pub time: Duration,
 }
 
 impl QueueLimit {
-    /// The same limit in packets, bytes and time on a link of rate `rate`; `None` if infinite.
+    /// The same limit in packets, bytes and time on a link with rate `rate`; `None` if infinite.
     pub fn equivalents(self, rate: Rate) -> Option<LimitEquivalents> {
         let bytes = match self {
             QueueLimit::Packets(packets) => {

@@ -7,7 +7,7 @@ use super::decimal::{Quantity, Unit, format, refuse};
 use super::{ByteCount, UnitError};
 use anabranch_wire::Duration;
 
-/// A bit rate of 1 bit/s up to 1000 Tbit/s. Written `8Mbit/s`; prefixes are powers of 1000.
+/// A bit rate from 1 bit/s to 1000 Tbit/s. Written `8Mbit/s`. Prefixes are powers of 1000.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
@@ -29,13 +29,13 @@ impl Rate {
         self.0
     }
 
-    /// Whole bytes that the rate carries in `time`.
+    /// Whole bytes that can be sent in `time` at this rate.
     pub fn bytes_in(self, time: Duration) -> ByteCount {
         let bytes = u128::from(self.0) * u128::from(time.as_nanos()) / (8 * 1_000_000_000);
         ByteCount::new(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
-    /// Time that `bytes` take at this rate, rounded down to a nanosecond.
+    /// Time to send `bytes` at this rate, rounded down to a nanosecond.
     pub fn time_for(self, bytes: ByteCount) -> Duration {
         let nanos = u128::from(bytes.as_u64()) * (8 * 1_000_000_000) / u128::from(self.0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -77,8 +77,8 @@ impl fmt::Debug for Rate {
     }
 }
 
-/// The unit that was probably meant by one in "bps", which tc takes for bytes per second and
-/// most people for bits per second.
+/// The unit that the user probably meant by "bps". tc reads it as bytes per second, most people as
+/// bits per second.
 fn bits_for_tc(unit: &str) -> Option<&'static str> {
     match unit.to_ascii_lowercase().as_str() {
         "bps" => Some("bit/s"),

@@ -1,4 +1,4 @@
-//! Configuration strings both ways, and every refusal.
+//! Reading and writing configuration strings, and every error.
 
 use core::fmt::{Debug, Display};
 use core::str::FromStr;
@@ -45,7 +45,7 @@ fn rates_read_and_write_exactly() {
 }
 
 #[test]
-fn refusals_of_rates_say_what_would_be_right() {
+fn rate_errors_state_the_expected_form() {
     refused::<Rate>("8", r#""8" has no unit; write a rate such as "8Mbit/s""#);
     refused::<Rate>("8.5", r#""8.5" has no unit; write a rate such as "8Mbit/s""#);
     refused::<Rate>("", r#""": not a rate; write a rate such as "8Mbit/s""#);
@@ -67,7 +67,7 @@ fn refusals_of_rates_say_what_would_be_right() {
 }
 
 #[test]
-fn rates_in_bps_are_refused_because_tc_reads_bytes() {
+fn rates_in_bps_are_errors_because_tc_reads_bytes() {
     for (text, unit, meant) in [
         ("8mbps", "mbps", "8Mbit/s"),
         ("8Mbps", "Mbps", "8Mbit/s"),
@@ -105,7 +105,7 @@ fn sizes_read_and_write_exactly() {
 }
 
 #[test]
-fn refusals_of_sizes_say_what_would_be_right() {
+fn size_errors_state_the_expected_form() {
     refused::<ByteCount>("1500", r#""1500" has no unit; write a size such as "200kB""#);
     refused::<ByteCount>("-1B", r#""-1B": a size cannot be negative"#);
     refused::<ByteCount>("1kb", r#""1kb": unknown unit "kb"; did you mean "kB"?"#);
@@ -137,7 +137,7 @@ fn durations_read_and_write_exactly() {
 }
 
 #[test]
-fn refusals_of_durations_say_what_would_be_right() {
+fn duration_errors_state_the_expected_form() {
     let refused = |text, message| {
         assert_eq!(parse_duration(text).unwrap_err().to_string(), message);
     };
@@ -162,7 +162,7 @@ fn probabilities_read_and_write_exactly() {
 }
 
 #[test]
-fn refusals_of_probabilities_say_what_would_be_right() {
+fn probability_errors_state_the_expected_form() {
     refused::<Probability>("0.01", r#""0.01" has no unit; write a probability such as "1%""#);
     refused::<Probability>("-1%", r#""-1%": a probability cannot be negative"#);
     refused::<Probability>("101%", r#""101%": a probability is at most 100%"#);
@@ -187,7 +187,7 @@ fn queue_limits_read_and_write_exactly() {
 }
 
 #[test]
-fn refusals_of_queue_limits_say_what_would_be_right() {
+fn queue_limit_errors_state_the_expected_form() {
     let example = r#"write a queue limit such as "54packets", "100kB", "80ms" or "infinite""#;
     refused::<QueueLimit>("54", &format!(r#""54" has no unit; {example}"#));
     refused::<QueueLimit>("inf", &format!(r#""inf": not a queue limit; {example}"#));
@@ -221,11 +221,11 @@ fn a_queue_limit_has_three_equivalents() {
     let equivalents = |text: &str| {
         text.parse::<QueueLimit>().unwrap().equivalents(rate).map(|limit| limit.to_string())
     };
-    // 80 ms at 1 byte per µs are 80 000 bytes: 53⅓ packets of 1500.
+    // 80 ms at 1 byte per µs are 80 000 bytes: 53⅓ packets of 1500 bytes.
     assert_eq!(equivalents("80ms").unwrap(), "54 packets, 80000 bytes, 80ms");
     assert_eq!(equivalents("54packets").unwrap(), "54 packets, 81000 bytes, 81ms");
     assert_eq!(equivalents("100kB").unwrap(), "67 packets, 100000 bytes, 100ms");
-    // 1 ms would be 1000 bytes: rounded up to one full-size packet.
+    // 1 ms corresponds to 1000 bytes, which is rounded up to one full-size packet.
     assert_eq!(equivalents("1ms").unwrap(), "1 packets, 1500 bytes, 1.5ms");
     assert_eq!(equivalents("infinite"), None);
 }
@@ -257,7 +257,8 @@ proptest! {
             text.parse::<QueueLimit>().err(),
             parse_duration(&text).err(),
         ];
-        // The units have nothing in common, so at least three of the five refuse, on one line.
+        // The five formats have no unit in common, so at least three of the five fail, with one
+        // line each.
         prop_assert!(errors.iter().flatten().count() >= 3);
         prop_assert!(errors.iter().flatten().all(|error| error.to_string().lines().count() == 1));
     }

@@ -1,4 +1,4 @@
-//! Links against numbers derived by hand.
+//! Compares links with numbers derived by hand.
 
 use crate::support::{Driver, at};
 use anabranch_net::units::Rate;
@@ -64,7 +64,7 @@ fn a_queue_of_54_packets_drops_the_56th_of_a_burst() {
     assert_eq!(driver.link.stats().dropped_by_queue, 1);
     assert_eq!((driver.link.queue_packets(), driver.link.queue_bytes()), (54, 81_000));
     assert_eq!(driver.link.packets_inside(), 55);
-    // At 1.5 ms one packet has left the queue, so there is room for one more.
+    // At 1.5 ms one packet has left the queue, so one more fits.
     driver.offer(at(1_500), 100, 1_500);
     driver.offer(at(1_500), 101, 1_500);
     driver.run_out();
@@ -79,12 +79,13 @@ fn a_queue_of_54_packets_drops_the_56th_of_a_burst() {
 fn a_queue_of_80_ms_holds_80_kb() {
     let mut driver = driver(config(10, "80ms"));
     burst(&mut driver, 100);
-    // One is in transmission; 53 of 1500 bytes are 79 500 bytes, a 54th would not fit.
+    // One packet is in transmission. 53 packets of 1500 bytes are 79 500 bytes, and a 54th does not
+    // fit.
     assert_eq!((driver.link.queue_packets(), driver.link.queue_bytes()), (53, 79_500));
 }
 
 #[test]
-fn the_queueing_delay_counts_what_is_left_of_the_packet_in_transmission() {
+fn the_queueing_delay_includes_the_rest_of_the_packet_in_transmission() {
     let mut driver = driver(config(10, "infinite"));
     assert_eq!(driver.link.queueing_delay(Instant::ZERO), Duration::ZERO);
     burst(&mut driver, 3);
@@ -95,33 +96,33 @@ fn the_queueing_delay_counts_what_is_left_of_the_packet_in_transmission() {
 }
 
 #[test]
-fn a_million_packets_at_a_crooked_rate_arrive_without_drift() {
+fn a_million_packets_at_an_odd_rate_arrive_without_drift() {
     let rate: Rate = "7Mbit/s".parse().unwrap();
     let limit = "infinite".parse().unwrap();
     let mut driver = driver(LinkConfig::new(rate, Duration::ZERO, limit));
-    // One packet per 2 ms on average is above the rate: the link never idles.
+    // On average, one packet per 2 ms exceeds the rate, so the link never idles.
     for number in 0..1_000_000 {
         driver.offer(at(u64::from(number) * 1_000), number, 1_500);
     }
     driver.run_out();
-    // Packet n (from 1) ends at n·12 000/7 µs, rounded down to a nanosecond.
+    // Packet n (counted from 1) ends at n·12 000/7 µs, rounded down to a nanosecond.
     let exact = |number: u64| Instant::from_nanos((number + 1) * 12_000_000 / 7);
     assert!(driver.delivered.iter().all(|&(time, number)| time == exact(u64::from(number))));
     assert_eq!(driver.delivered.len(), 1_000_000);
 }
 
 #[test]
-fn a_rate_change_acts_on_the_packet_in_transmission_and_on_those_that_wait() {
+fn a_rate_change_affects_the_packet_in_transmission_and_waiting_packets() {
     let change = LinkChange { rate: Some("4Mbit/s".parse().unwrap()), ..LinkChange::default() };
     let mut driver = with_changes(&[(2_000, change)]);
     burst(&mut driver, 3);
     driver.run_out();
-    // Packet 1 has 1000 bytes left at 2 ms: 2 ms more. Packet 2 takes 3 ms.
+    // Packet 1 has 1000 bytes left at 2 ms, which take 2 ms more. Packet 2 takes 3 ms.
     assert_eq!(driver.delivered, [(at(11_500), 0), (at(14_000), 1), (at(17_000), 2)]);
 }
 
 #[test]
-fn a_delay_change_acts_on_packets_that_have_not_left() {
+fn a_delay_change_affects_packets_that_have_not_left() {
     let change = LinkChange { delay: Some(Duration::from_millis(30)), ..LinkChange::default() };
     let mut driver = with_changes(&[(2_000, change)]);
     burst(&mut driver, 3);
@@ -146,12 +147,12 @@ fn a_shorter_delay_does_not_reorder_under_fifo() {
 }
 
 #[test]
-fn what_ends_at_the_time_of_a_change_precedes_it() {
+fn a_transmission_that_ends_at_the_time_of_a_change_precedes_it() {
     let delay = LinkChange { delay: Some(Duration::from_millis(30)), ..LinkChange::default() };
     let mut driver = with_changes(&[(1_500, delay), (11_500, state(StateChange::Down))]);
     burst(&mut driver, 2);
     driver.run_out();
-    // Packet 0 leaves with the old delay and arrives; packet 1 is lost.
+    // Packet 0 leaves with the old delay and arrives. Packet 1 is lost.
     assert_eq!(driver.delivered, [(at(11_500), 0)]);
     assert_eq!(driver.link.stats().dropped_down, 1);
 }
@@ -162,12 +163,12 @@ fn a_limit_in_time_follows_the_rate() {
     let faster = LinkChange { rate: Some("16Mbit/s".parse().unwrap()), ..LinkChange::default() };
     driver.link.handle_change(Instant::ZERO, faster);
     burst(&mut driver, 10);
-    // 3 ms at 16 Mbit/s are 6000 bytes, besides the packet in transmission.
+    // 3 ms at 16 Mbit/s are 6000 bytes, in addition to the packet in transmission.
     assert_eq!(driver.link.queue_packets(), 4);
 }
 
 #[test]
-fn a_link_that_is_down_loses_what_is_inside_and_what_is_offered() {
+fn a_link_that_is_down_loses_packets_inside_and_packets_offered() {
     let mut driver =
         with_changes(&[(12_000, state(StateChange::Down)), (20_000, state(StateChange::Up))]);
     burst(&mut driver, 12);
@@ -183,7 +184,7 @@ fn a_link_that_is_down_loses_what_is_inside_and_what_is_offered() {
 }
 
 #[test]
-fn packets_that_have_arrived_survive_a_cut_that_is_noticed_late() {
+fn packets_that_arrived_before_a_cut_survive_a_late_wake_up() {
     for jitter_model in [JitterModel::Fifo, JitterModel::Reordering] {
         let changes = vec![ScheduledChange { at: at(12_000), change: state(StateChange::Down) }];
         let mut driver = driver(LinkConfig { changes, jitter_model, ..config(10, "infinite") });
@@ -196,7 +197,7 @@ fn packets_that_have_arrived_survive_a_cut_that_is_noticed_late() {
 }
 
 #[test]
-fn a_lost_packet_holds_back_none_after_it() {
+fn a_lost_packet_does_not_delay_later_ones() {
     let slow = LinkChange { delay: Some(Duration::from_secs(1)), ..LinkChange::default() };
     let mut driver = with_changes(&[]);
     driver.link.handle_change(Instant::ZERO, slow);
@@ -218,12 +219,12 @@ fn a_suspended_link_queues_and_continues_where_it_paused() {
     assert!(driver.link.is_suspended());
     assert_eq!(driver.link.queue_packets(), 1);
     driver.run_out();
-    // Packet 0 has left; packet 1 has 1000 bytes left; packet 2 follows it.
+    // Packet 0 has left. Packet 1 has 1000 bytes left, and packet 2 follows it.
     assert_eq!(driver.delivered, [(at(11_500), 0), (at(61_000), 1), (at(62_500), 2)]);
 }
 
 #[test]
-fn an_idle_link_that_is_suspended_lets_packets_wait() {
+fn a_suspended_idle_link_queues_packets() {
     let mut driver =
         with_changes(&[(0, state(StateChange::Suspend)), (50_000, state(StateChange::Resume))]);
     driver.offer(at(10_000), 0, 1_500);
@@ -233,7 +234,7 @@ fn an_idle_link_that_is_suspended_lets_packets_wait() {
 }
 
 #[test]
-fn a_suspension_outlives_a_cut() {
+fn a_link_stays_suspended_while_it_goes_down_and_up() {
     let mut driver = with_changes(&[
         (1_000, state(StateChange::Suspend)),
         (2_000, state(StateChange::Down)),
@@ -246,7 +247,7 @@ fn a_suspension_outlives_a_cut() {
     assert_eq!(driver.delivered, [(at(20_500), 2)]);
 }
 
-/// Deliveries of 1000 packets of 40 bytes, one every 100 µs, under ±2 ms of jitter.
+/// Deliveries of 1000 packets of 40 bytes, one per 100 µs, with jitter of ±2 ms.
 fn jittered(jitter_model: JitterModel, seed: u64) -> Driver {
     let jitter = Duration::from_millis(2);
     let config = LinkConfig { jitter, jitter_model, ..config(10, "infinite") };
@@ -280,10 +281,10 @@ fn reordering_jitter_above_the_gap_changes_the_order() {
 }
 
 #[test]
-fn a_packet_that_still_waits_may_arrive_first() {
-    // Delays lie between 0 and 40 ms, serialisations take 1.5 ms. The link must ask to be woken
-    // for each delivery even while the packet concerned has not been sent: a link that is looked
-    // at after every departure delivers no sooner.
+fn a_waiting_packet_may_arrive_first() {
+    // Delays are between 0 and 40 ms, and transmissions take 1.5 ms. The link must ask to be woken
+    // for each delivery, even for a packet that was not sent yet. A link that is polled after every
+    // departure must not deliver packets earlier.
     let jitter = Duration::from_millis(20);
     let jitter_model = JitterModel::Reordering;
     let config = LinkConfig { jitter, jitter_model, ..config(20, "infinite") };
@@ -310,7 +311,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
-fn random_loss_takes_neither_room_nor_link_time() {
+fn random_loss_occupies_neither_queue_nor_transmitter() {
     let loss = "100%".parse().unwrap();
     let mut driver = driver(LinkConfig { loss, ..config(10, "1packets") });
     burst(&mut driver, 10);

@@ -13,7 +13,7 @@ use anabranch_wire::{Duration, Instant};
 use proptest::option::weighted;
 use proptest::prelude::*;
 
-/// A packet offered: time since the last one in nanoseconds, and bytes.
+/// A packet offered: nanoseconds since the previous one, and bytes.
 type Arrival = (u64, u32);
 
 fn rates() -> impl Strategy<Value = Rate> {
@@ -127,7 +127,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     prop::collection::vec((gaps, 40u32..1_500), 1..150)
 }
 
-/// Offer `arrivals`, looking at the driver after each.
+/// Offer `arrivals`, and call `look` after each.
 fn offer_all(driver: &mut Driver, arrivals: &[Arrival], mut look: impl FnMut(&Driver)) {
     let mut now = Instant::ZERO;
     for (number, &(gap, bytes)) in arrivals.iter().enumerate() {
@@ -143,8 +143,8 @@ fn assert_conserved(link: &Link) {
     assert_eq!(stats.packets_in, stats.packets_delivered + dropped + link.packets_inside());
 }
 
-/// The outcome of a fifo link without jitter, loss and changes, worked out packet by packet on
-/// exact fractions: what is delivered when, and nothing else.
+/// The deliveries of a FIFO link without jitter, loss and changes, computed packet by packet with
+/// exact fractions.
 fn expected(link_rate: Rate, config: &LinkConfig, arrivals: &[Arrival]) -> Vec<(Instant, u32)> {
     let rate = u128::from(link_rate.as_bits_per_second());
     let (mut now, mut delivered) = (0u128, Vec::new());
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn every_packet_is_delivered_at_most_once_and_fifo_keeps_their_order(
+    fn packets_are_delivered_at_most_once_and_in_order_under_fifo(
         config in configs(), arrivals in arrivals(), seed: u64,
     ) {
         let model = config.jitter_model;
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plain_link_does_what_exact_arithmetic_says(
+    fn a_plain_link_agrees_with_exact_arithmetic(
         rate in rates(), config in configs(), arrivals in arrivals(), seed: u64,
     ) {
         let config = LinkConfig::new(rate, config.delay, config.limit);

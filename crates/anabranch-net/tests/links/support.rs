@@ -1,4 +1,4 @@
-//! Drives a link in virtual time, waking it only when it asks to be woken.
+//! Drives a link in virtual time, and wakes it only when it asks for it.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -30,7 +30,7 @@ pub(crate) fn at(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1_000)
 }
 
-/// A link and what it has delivered: times and packet numbers.
+/// A link, and the times and packet numbers of its deliveries.
 pub(crate) struct Driver {
     pub(crate) link: Link,
     pub(crate) delivered: Vec<(Instant, u32)>,
@@ -41,7 +41,7 @@ impl Driver {
         Driver { link, delivered: Vec::new() }
     }
 
-    /// Serve all wake-ups until `now`, then hand packet `number` to the link.
+    /// Serve all wake-ups until `now`, then offer packet `number` to the link.
     pub(crate) fn offer(&mut self, now: Instant, number: u32, bytes: u32) {
         self.run_until(now);
         self.link.handle_packet(now, packet(number, bytes));
@@ -57,7 +57,7 @@ impl Driver {
         }
     }
 
-    /// Serve all wake-ups that there are.
+    /// Serve all remaining wake-ups.
     pub(crate) fn run_out(&mut self) {
         self.run_until(Instant::FAR_FUTURE);
     }

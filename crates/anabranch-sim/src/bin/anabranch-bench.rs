@@ -1,7 +1,7 @@
-//! Time one scenario in this process and print the figures as one line of JSON.
+//! Times one scenario in this process and prints the results as one line of JSON.
 //!
-//! `anabranch-bench SCENARIO.toml`: CPU time and memory are the whole process's, as the kernel
-//! accounts them (Linux only).
+//! `anabranch-bench SCENARIO.toml`. CPU time and memory are totals of the process, as reported by
+//! the kernel (Linux only).
 
 use std::fs;
 use std::process::ExitCode;
@@ -46,8 +46,8 @@ fn bench(file: String) -> Result<String, String> {
     Ok(report.to_string())
 }
 
-/// Segments that are not data sent for the first time: acknowledgements, but for a few handshakes
-/// and retransmissions, which are taken off too.
+/// Sum over all subflows of this column and of the retransmitted segments. Subtracted from all
+/// segments, it leaves the acknowledgements and a few handshake segments.
 fn column(outcome: &Outcome, name: &str) -> u64 {
     let subflows = outcome.tables.iter().filter(|table| table.name == "subflows");
     let columns = subflows.flat_map(|table| &table.columns);
@@ -74,7 +74,7 @@ fn goodput(outcome: &Outcome) -> f64 {
     delivered as f64 * 8.0 / outcome.end.as_secs_f64()
 }
 
-/// User and system time of this process so far.
+/// User and system time of this process so far, in seconds.
 fn cpu_seconds() -> Result<f64, String> {
     let path = "/proc/self/schedstat";
     let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
@@ -86,7 +86,7 @@ fn cpu_seconds() -> Result<f64, String> {
     Ok(nanos as f64 / 1e9)
 }
 
-/// Largest resident set of this process so far.
+/// Maximum resident set size of this process so far.
 fn peak_rss_bytes() -> Result<u64, String> {
     let path = "/proc/self/status";
     let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;

@@ -244,8 +244,8 @@ mod tests {
         assert_eq!(kinds.len(), middlebox::ALL.len());
         assert_eq!(
             properties["size"]["description"],
-            "`split_segments` only: most payload of a segment that leaves; by default `\"536B\"`. \
-             `coalesce` only: most payload of a segment that leaves; by default `\"2920B\"`."
+            "`split_segments` only: maximum payload of each piece; by default `\"536B\"`. \
+             `coalesce` only: maximum payload of a merged segment; by default `\"2920B\"`."
         );
         assert_eq!(properties["size"]["$ref"], "#/$defs/Size");
         assert_eq!(properties["syns"]["enum"], serde_json::json!(["mptcp", "mp_join", "all"]));

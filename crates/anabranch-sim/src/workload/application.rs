@@ -5,12 +5,12 @@ use anabranch_net::rng::stream_seed;
 use super::distribution::{Amount, Distribution, Sampler};
 use super::{Sender, Sizes};
 
-/// What one end of a connection sends, and the blocks that it receives.
+/// One end of a connection: its sender, and the blocks that it receives.
 #[derive(Default)]
 pub(crate) struct Application {
-    /// What writes, if this end does.
+    /// The sending half, if this end sends.
     pub(crate) sender: Option<Box<dyn Sender>>,
-    /// Sizes of the blocks that arrive here, if their delays are measured.
+    /// Sizes of the blocks that arrive at this end, if their delays are measured.
     pub(crate) received_blocks: Option<Sizes>,
 }
 
@@ -29,7 +29,7 @@ impl Application {
     }
 }
 
-/// A connection's streams of draws, which are the same at both ends.
+/// The random streams of a connection. They are the same at both ends.
 pub(crate) struct Draws<'a> {
     /// Seed of the run.
     pub(crate) seed: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Draws<'a> {
 }
 
 impl Draws<'_> {
-    /// Those of a quantity of the workload.
+    /// The random stream of a quantity of the workload.
     pub(super) fn of<T: Amount>(&self, quantity: &str, distribution: Distribution<T>) -> Sampler {
         let component = format!("workload/{}/{quantity}", self.connection);
         Sampler::new(distribution, stream_seed(self.seed, &component))

@@ -1,5 +1,5 @@
-//! Blocks of a fixed size, written as fast as the socket accepts them: the workload of NSDI
-//! 2012's application-latency experiment.
+//! Blocks of a fixed size, written as fast as the socket accepts them. NSDI 2012 uses this workload
+//! to measure application-level latency.
 
 use core::num::NonZeroU64;
 
@@ -32,7 +32,7 @@ impl Kind for Blocks {
     }
 }
 
-/// Writes blocks and remembers when the stack had accepted the last byte of each.
+/// Writes blocks, and records when the stack accepted the last byte of each.
 #[derive(Clone, Debug)]
 struct BlocksSender {
     block_size: u64,
@@ -43,7 +43,7 @@ struct BlocksSender {
 }
 
 impl BlocksSender {
-    /// `count` blocks of `block_size` bytes; `None` for no end.
+    /// `count` blocks of `block_size` bytes; unlimited if `None`.
     fn new(block_size: u64, count: Option<u64>) -> Self {
         let end = count.map_or(u64::MAX, |count| count.saturating_mul(block_size));
         BlocksSender { block_size, end, written: 0, accepted: Vec::new(), finished: false }

@@ -1,4 +1,4 @@
-//! Bulk: as much as the socket accepts, for ever or up to a size.
+//! Bulk data: as much as the socket accepts, without end or up to a size.
 
 use anabranch_net::units::ByteCount;
 use anabranch_wire::{Instant, Piece};
@@ -27,7 +27,7 @@ impl Kind for Bulk {
     }
 }
 
-/// Writes until `size` bytes are written, then closes.
+/// Writes `size` bytes, then closes.
 #[derive(Clone, Debug)]
 struct BulkSender {
     size: u64,
@@ -36,7 +36,7 @@ struct BulkSender {
 }
 
 impl BulkSender {
-    /// `size` bytes; `None` for no end.
+    /// `size` bytes; unlimited if `None`.
     fn new(size: Option<u64>) -> Self {
         BulkSender { size: size.unwrap_or(u64::MAX), written: 0, finished: false }
     }

@@ -1,5 +1,5 @@
-//! Blocks at a constant rate: an application that the network should be able to keep up with.
-//! Paasch et al., CSWS 2014, send 8 KB blocks at 500 and 1875 kbit/s.
+//! Blocks at a constant rate: an application-limited workload. Paasch et al., CSWS 2014, send 8 KB
+//! blocks at 500 and 1875 kbit/s.
 
 use core::num::NonZeroU64;
 
@@ -40,7 +40,7 @@ impl Kind for Cbr {
     }
 }
 
-/// Each block is an event: more of them would take for ever.
+/// Each block is an event. A higher block rate would make runs too slow.
 fn require_block_rate(rate: Rate, block_size: ByteCount) -> Result<(), Problem> {
     if rate.as_bits_per_second() / 8 / block_size.as_u64() < MOST_BLOCKS_PER_SECOND {
         return Ok(());
@@ -52,17 +52,18 @@ fn require_block_rate(rate: Rate, block_size: ByteCount) -> Result<(), Problem> 
 
 const MOST_BLOCKS_PER_SECOND: u64 = 1_000_000;
 
-/// Writes a block each time one is due, and remembers when the stack had accepted it whole.
+/// Writes each block when it is due, and records when the stack accepted all of it.
 ///
-/// The first block is due when the connection opens, the others at exact multiples of the block's
-/// time at the rate. What the socket does not accept is written as soon as it does.
+/// The first block is due when the connection opens. Later blocks are due at exact multiples of the
+/// time that a block takes at the rate. If the socket does not accept all of a block, the rest is
+/// written as soon as the socket has room.
 #[derive(Clone, Debug)]
 struct CbrSender {
     rate: Rate,
     block_size: u64,
     count: u64,
     start: Option<Instant>,
-    /// Blocks that have been due so far.
+    /// Number of blocks that have become due so far.
     due: u64,
     written: u64,
     accepted: Vec<Instant>,
@@ -70,7 +71,7 @@ struct CbrSender {
 }
 
 impl CbrSender {
-    /// `count` blocks of `block_size` bytes at `rate`; `None` for no end.
+    /// `count` blocks of `block_size` bytes at `rate`; unlimited if `None`.
     fn new(rate: Rate, block_size: u64, count: Option<u64>) -> Self {
         CbrSender {
             rate,
@@ -84,7 +85,7 @@ impl CbrSender {
         }
     }
 
-    /// When block number `block` is due, counted from the first: without drift.
+    /// Time at which block number `block` is due, from the first block. It does not drift.
     fn time_of(&self, block: u64) -> Duration {
         let bits = u128::from(block) * u128::from(self.block_size) * 8;
         let nanos = bits * 1_000_000_000 / u128::from(self.rate.as_bits_per_second());
@@ -137,13 +138,13 @@ mod tests {
 
     #[test]
     fn blocks_are_due_at_exact_multiples_and_wait_for_room() {
-        // 1000 bytes at 80 kbit/s: one each 100 ms.
+        // 1000 bytes at 80 kbit/s: one block every 100 ms.
         let mut cbr = CbrSender::new("80kbit/s".parse().expect("a rate"), 1_000, Some(4));
         let mut socket = Room::new(2_500);
         cbr.on_writable(ms(7), &mut socket);
         assert_eq!(cbr.poll_timeout(), Some(ms(107)));
         cbr.on_writable(ms(107), &mut socket);
-        // The third finds half of the room it needs.
+        // The socket has room for only half of the third block.
         cbr.on_writable(ms(207), &mut socket);
         assert_eq!(cbr.blocks_accepted(), [ms(7), ms(107)]);
         socket.room = 10_000;

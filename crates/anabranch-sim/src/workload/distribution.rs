@@ -1,4 +1,4 @@
-//! Sizes, counts and times that are constant or drawn anew each time.
+//! Sizes, counts and times that are constant or random.
 
 use anabranch_net::rng::Draws;
 use anabranch_net::units::ByteCount;
@@ -6,31 +6,31 @@ use anabranch_wire::Duration;
 
 use crate::written::Factor;
 
-/// How a quantity is distributed.
+/// The distribution of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution<T> {
-    /// Always the same.
+    /// A constant.
     Constant(T),
-    /// Any whole number of bytes, nanoseconds or pieces in a range, each as likely.
+    /// Uniform over the whole numbers of bytes, nanoseconds or items in a range.
     Uniform {
-        /// Smallest.
+        /// Minimum.
         min: T,
-        /// Largest, not below `min`.
+        /// Maximum, at least `min`.
         max: T,
     },
-    /// Without memory.
+    /// Exponential.
     Exponential {
         /// Mean, above zero.
         mean: T,
     },
-    /// With a heavy tail.
+    /// Pareto, which has a heavy tail.
     Pareto {
         /// Mean, above zero.
         mean: T,
-        /// Exponent of the tail, above 1: below 2 the variance is infinite.
+        /// Exponent of the tail, above 1. Below 2, the variance is infinite.
         shape: Factor,
     },
-    /// The logarithm is normal.
+    /// Lognormal.
     Lognormal {
         /// Median, above zero.
         median: T,
@@ -39,9 +39,9 @@ pub enum Distribution<T> {
     },
 }
 
-/// What a distribution draws, as a whole number.
+/// A quantity that can be drawn as a whole number.
 pub trait Amount: Copy {
-    /// The amount in bytes, nanoseconds or pieces.
+    /// The amount in bytes, nanoseconds or items.
     fn amount(self) -> u64;
 }
 
@@ -63,8 +63,8 @@ impl Amount for u64 {
     }
 }
 
-/// Draws from a distribution by number: draw *n* is a function of (seed, *n*), so that both ends
-/// of a connection know it without telling each other.
+/// Draws from a distribution by number. Draw *n* is a function of (seed, *n*), so both ends of a
+/// connection know it without communicating.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampler {
     distribution: Distribution<u64>,
@@ -72,7 +72,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Draws from `distribution` with the stream of `seed`.
+    /// Draws from `distribution` with the random stream of `seed`.
     pub fn new<T: Amount>(distribution: Distribution<T>, seed: u64) -> Self {
         Sampler { distribution: distribution.amounts(), draws: Draws::new(seed) }
     }
@@ -122,7 +122,7 @@ impl<T: Amount> Distribution<T> {
     }
 }
 
-/// Largest draw: 10¹⁸ nanoseconds are the longest duration that can be configured.
+/// Largest draw: 10¹⁸ nanoseconds, the longest configurable duration.
 pub const MAX_DRAW: u64 = 1_000_000_000_000_000_000;
 
 #[cfg(test)]
@@ -145,21 +145,22 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_is_itself_and_uniform_draws_reach_both_ends() {
+    fn constants_are_constant_and_uniform_draws_reach_both_ends() {
         assert_eq!(draws(Distribution::Constant(7)), vec![7; N as usize]);
         let dice = draws(Distribution::Uniform { min: 1, max: 6 });
         let faces: Vec<usize> =
             (0..8).map(|face| dice.iter().filter(|draw| **draw == face).count()).collect();
         assert_eq!((faces[0], faces[7]), (0, 0));
-        // Each face: 10⁵/6 = 16 667, standard deviation √(10⁵·1/6·5/6) = 118; four of them.
+        // Each face: 10⁵/6 = 16 667, standard deviation √(10⁵·1/6·5/6) = 118. The bounds are four
+        // of them.
         assert!(faces[1..7].iter().all(|count| (16_195..=17_139).contains(count)), "{faces:?}");
         assert_eq!(draws(Distribution::Uniform { min: 5, max: 5 })[0], 5);
     }
 
     #[test]
-    fn exponential_draws_have_their_mean_and_their_tail() {
+    fn exponential_draws_have_the_right_mean_and_tail() {
         let draws = draws(Distribution::Exponential { mean: 1_000_000 });
-        // Standard error of the mean: 10⁶/√10⁵ = 3162; four of them.
+        // Standard error of the mean: 10⁶/√10⁵ = 3162. The tolerance is four of them.
         assert_near(mean(&draws), 1e6, 12_650.0);
         // P(x > 2·mean) = e⁻² = 0.1353: 13 534 ± 4·√(10⁵·0.1353·0.8647) = 433.
         let tail = draws.iter().filter(|draw| **draw > 2_000_000).count();
@@ -167,22 +168,23 @@ mod tests {
     }
 
     #[test]
-    fn pareto_draws_start_at_their_smallest_and_fall_with_their_shape() {
+    fn pareto_draws_have_the_right_minimum_and_tail() {
         let shape = Factor::from_thousandths(2_500);
         let draws = draws(Distribution::Pareto { mean: 1_000_000, shape });
-        // Smallest: 10⁶·1.5/2.5. P(x > 2·smallest) = 2^−2.5 = 0.17678: 17 678 ± 4·121.
+        // Minimum: 10⁶·1.5/2.5. P(x > 2·minimum) = 2^−2.5 = 0.17678: 17 678 ± 4·121.
         assert!(*draws.iter().min().unwrap() >= 600_000);
         let tail = draws.iter().filter(|draw| **draw > 1_200_000).count();
         assert_near(tail as f64, 17_678.0, 483.0);
-        // Variance: smallest²·α/((α−1)²·(α−2)) = (894 427)²; the tail makes it converge slowly.
+        // Variance: minimum²·α/((α−1)²·(α−2)) = (894 427)². The mean converges slowly because of
+        // the tail.
         assert_near(mean(&draws), 1e6, 20_000.0);
     }
 
     #[test]
-    fn lognormal_draws_have_their_median_and_their_spread() {
+    fn lognormal_draws_have_the_right_median_and_spread() {
         let sigma = Factor::from_thousandths(500);
         let draws = draws(Distribution::Lognormal { median: 16_000, sigma });
-        // Φ(1) = 0.8413 of them lie below median·e^σ = 26 380.
+        // Φ(1) = 0.8413 of the draws are below median·e^σ = 26 380.
         let below = |limit: u64| draws.iter().filter(|draw| **draw < limit).count() as f64;
         assert_near(below(16_000), 50_000.0, 633.0);
         assert_near(below(26_380), 84_134.0, 463.0);
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_draw_is_beyond_what_can_be_configured() {
+    fn no_draw_exceeds_the_configurable_maximum() {
         let shape = Factor::from_thousandths(1_001);
         let wild = Distribution::Pareto { mean: MAX_DRAW, shape };
         assert!(draws(wild).iter().all(|draw| *draw <= MAX_DRAW));

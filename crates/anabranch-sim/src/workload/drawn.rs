@@ -1,5 +1,5 @@
-//! A distribution in a file: the quantity as it stands, if it is constant, or a table with a kind and
-//! parameters.
+//! Distributions in a scenario file. A constant is written as a plain quantity, any other
+//! distribution as a table with a kind and parameters.
 
 use core::marker::PhantomData;
 use core::num::NonZeroU64;
@@ -15,9 +15,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::distribution::{Amount, Distribution};
 use crate::written::{Factor, Problem, Quantity, Written};
 
-/// What can be drawn and has a form in a file.
+/// A quantity that can be drawn and written in a file.
 pub(crate) trait Drawable: Amount {
-    /// The form.
+    /// Its type in a file.
     type Form: Drawn<Value = Self>;
 }
 
@@ -33,19 +33,19 @@ impl Drawable for u64 {
     type Form = NonZeroU64;
 }
 
-/// A quantity that can be drawn, as the file holds it.
+/// A quantity as it is written in a file.
 pub(crate) trait Drawn: Copy + Serialize + DeserializeOwned + JsonSchema {
-    /// What it means.
+    /// Its type in memory.
     type Value: Amount;
     /// Name of its distributions in the JSON Schema.
     const NAME: &'static str;
-    /// What it is, with an example.
+    /// Description with an example.
     const DESCRIPTION: &'static str;
 
     fn value(self) -> Self::Value;
-    /// `None` if the value has no form in the file.
+    /// `None` if the value cannot be written in a file.
     fn written(value: Self::Value) -> Option<Self>;
-    /// As an error message quotes it.
+    /// The value as error messages quote it.
     fn quoted(self) -> String;
 }
 
@@ -107,11 +107,11 @@ impl Drawn for NonZeroU64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum DistributionKind {
-    /// Any value from `min` to `max`, each as likely.
+    /// Uniform from `min` to `max`.
     Uniform,
     /// Exponential with this `mean`.
     Exponential,
-    /// Pareto with this `mean` and `shape`, the exponent of its tail.
+    /// Pareto with this `mean` and the tail exponent `shape`.
     Pareto,
     /// Lognormal with this `median` and `sigma`, the standard deviation of the natural logarithm.
     Lognormal,
@@ -125,11 +125,11 @@ enum DistributionKind {
 struct DistributionTable<T: Drawn> {
     /// Kind of distribution.
     kind: DistributionKind,
-    /// `uniform` only: smallest value.
+    /// `uniform` only: minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "T")]
     min: Option<T>,
-    /// `uniform` only: largest value.
+    /// `uniform` only: maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "T")]
     max: Option<T>,
@@ -151,7 +151,7 @@ struct DistributionTable<T: Drawn> {
     sigma: Option<Factor>,
 }
 
-/// What the file holds: the quantity itself, or a table.
+/// A distribution as it is written in a file: a quantity or a table.
 #[derive(Clone, Copy, Debug)]
 enum DistributionValue<T: Drawn> {
     Constant(T),
@@ -159,8 +159,8 @@ enum DistributionValue<T: Drawn> {
 }
 
 impl<T: Drawn> DistributionValue<T> {
-    /// The distribution that is meant. Constants, means and medians are above zero, and so is the
-    /// smallest value of a range, unless `zero` is allowed.
+    /// The distribution that the file describes. Constants, means, medians and the minimum of a
+    /// range must be above zero. With `zero`, constants and minima may be zero.
     fn resolve(self, zero: bool) -> Result<Distribution<T::Value>, Problem> {
         let table = match self {
             DistributionValue::Constant(value) => {
@@ -327,7 +327,7 @@ impl<'de, T: Drawn> Visitor<'de> for ValueVisitor<T> {
     }
 }
 
-/// Above zero; `OrZero` is for quantities that may be zero.
+/// Values must be above zero. `OrZero` is for quantities that may be zero.
 impl<'de, T: Drawable> Deserialize<'de> for Distribution<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = DistributionValue::<T::Form>::deserialize(deserializer)?;
@@ -353,7 +353,7 @@ impl<T: Drawable> JsonSchema for Distribution<T> {
     }
 }
 
-/// What `#[serde(with = "OrZero::<T>")]` calls: a distribution of what may be zero.
+/// For `#[serde(with = "OrZero::<T>")]`: a distribution of a quantity that may be zero.
 pub(super) struct OrZero<T>(PhantomData<T>);
 
 impl<T: Drawable> OrZero<T> {

@@ -1,4 +1,4 @@
-//! A workload in a scenario: a table with a kind, and the keys of that kind.
+//! A workload in a scenario: a table with a kind and the keys of that kind.
 
 use std::borrow::Cow;
 
@@ -15,31 +15,31 @@ use crate::written::{
 
 /// A kind of workload. The type holds its keys.
 pub(crate) trait Kind {
-    /// What serde does not see is right.
+    /// Validate what serde cannot check.
     fn check(&self) -> Result<(), Problem> {
         Ok(())
     }
 
-    /// The end of a connection that sends the workload's data, or the other one.
+    /// The end of a connection that sends the workload's data, or the opposite end.
     fn application(&self, sends: bool, draws: &Draws<'_>) -> Application;
 }
 
-/// A kind by its name.
+/// A kind and its name.
 pub(super) struct Entry {
-    /// Its name in scenarios.
+    /// The name in scenarios.
     pub(super) name: &'static str,
-    /// Its keys.
+    /// Reads the keys.
     pub(super) read: fn(Table) -> Result<Workload, Error>,
-    /// The JSON Schema of its keys.
+    /// The JSON Schema of the keys.
     pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
 type Error = serde_path_to_error::Error<toml::de::Error>;
 
-/// The enum [`Workload`] of these kinds, and their list.
+/// Defines the enum [`Workload`] with these kinds, and their list.
 macro_rules! workloads {
     ($($name:literal is $Kind:ident,)+) => {
-        /// What a connection sends.
+        /// The data that a connection transfers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
         #[serde(tag = "kind")]
         pub enum Workload {
@@ -65,16 +65,16 @@ macro_rules! workloads {
 }
 pub(super) use workloads;
 
-/// The key that says which.
+/// The key that selects the kind.
 const KIND: &str = "kind";
 
-/// The keys of a kind.
+/// Read the keys of a kind.
 pub(super) fn read<K: DeserializeOwned>(table: Table) -> Result<K, Error> {
     serde_path_to_error::deserialize(toml::Value::Table(table))
 }
 
 impl Workload {
-    /// What one end of a connection does: the end that sends the workload's data, or the other one.
+    /// One end of a connection: the end that sends the workload's data, or the opposite end.
     pub(crate) fn application(&self, sends: bool, draws: &Draws<'_>) -> Application {
         self.kind().application(sends, draws)
     }
@@ -99,11 +99,11 @@ impl Workload {
 }
 
 impl Entry {
-    /// What is wrong with the keys.
+    /// The problem that an error in the keys describes.
     fn problem(&self, error: &Error) -> Problem {
         let (path, message) = (error.path(), error.inner().message());
         let place = path.to_string();
-        // The others are keys of tables in this one. A dot is the workload itself.
+        // Other errors are about keys of nested tables. A dot is the workload itself.
         match (unknown_field(message), missing_field(message)) {
             (Some((key, own)), _) if place == key || place == "." => {
                 Problem::new(key, self.foreign(key, &own))
@@ -141,7 +141,7 @@ impl Entry {
         properties.as_object().into_iter().flat_map(|keys| keys.keys().cloned()).collect()
     }
 
-    /// The JSON Schema of its table.
+    /// The JSON Schema of the kind's table.
     fn table(&self, generator: &mut SchemaGenerator) -> Schema {
         let mut schema = (self.schema)(generator);
         let kind = serde_json::json!({ "const": self.name, "description": "Kind of workload." });
@@ -156,7 +156,7 @@ impl Entry {
     }
 }
 
-/// What is wrong with a table without a kind: perhaps the key is misspelt.
+/// The problem with a table without a kind. A key may be misspelt.
 fn without_kind(table: &Table) -> Problem {
     let keys: Vec<String> = Workload::ALL.iter().flat_map(Entry::keys).collect();
     match table.keys().find(|key| !keys.contains(key)) {
@@ -165,7 +165,7 @@ fn without_kind(table: &Table) -> Problem {
     }
 }
 
-/// What is wrong with a key that no workload has, where these are `valid`.
+/// The problem with a key that no workload has, given the `valid` keys.
 fn unknown(key: &str, valid: &[&str]) -> String {
     let others: Vec<String> = Workload::ALL.iter().flat_map(Entry::keys).collect();
     unknown_key(key, valid, &others.iter().map(String::as_str).collect::<Vec<_>>())

@@ -1,7 +1,7 @@
-//! What applications do: write, read, measure. Sans-IO, like everything else.
+//! Workloads: what applications write, read and measure. They do no I/O.
 //!
-//! Each workload has a file with its keys in a scenario, and with what writes. The list at
-//! [`Workload`] is all that anybody else reads.
+//! Each workload has a file with its keys in a scenario and with its sender. Other modules use only
+//! the list at [`Workload`].
 
 mod application;
 mod blocks;
@@ -39,41 +39,42 @@ workloads! {
     "request_response" is RequestResponse,
 }
 
-/// The socket that a sender writes to: the engine's, or any other.
+/// The socket that a sender writes to: a connection of the engine, or any other stream socket.
 pub trait Socket {
-    /// Offer data; returns the bytes accepted, fewer than offered when the send buffer is full.
+    /// Write data. Returns the number of bytes accepted. It is lower than offered if the send
+    /// buffer is full.
     fn write(&mut self, piece: Piece) -> usize;
-    /// Bytes that would be accepted now, at least.
+    /// A lower bound of the bytes that the socket would accept now.
     fn room(&self) -> u64;
-    /// No more data will be written.
+    /// Close the sending direction.
     fn finish(&mut self);
 }
 
-/// The sending half of an application. What it writes is the test pattern from offset 0, so that
-/// the receiver can tell every byte.
+/// The sending half of an application. It writes the test pattern from offset 0, so the receiver
+/// can verify every byte.
 pub trait Sender: Send {
-    /// The connection is open, or the send buffer has room again.
+    /// The connection has opened, or the send buffer has room again.
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket);
-    /// By `now` the application has read `received` bytes in all from its peer.
+    /// By `now`, the application has read `received` bytes in total from its peer.
     fn on_received(&mut self, _now: Instant, _received: u64, _socket: &mut dyn Socket) {}
-    /// When to call [`Sender::on_writable`] although nothing happened.
+    /// When to call [`Sender::on_writable`] without any other event.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// Times from which the delay of each block counts, for workloads that send or ask for
-    /// blocks: when the stack had accepted its last byte, or when it was asked for.
+    /// Times at which the delay of each block starts, for workloads with blocks. This is when the
+    /// stack accepted the last byte of the block, or when the block was requested.
     fn blocks_accepted(&self) -> &[Instant];
 }
 
-/// Size of a block where a scenario does not say.
+/// Block size if the scenario gives none.
 fn default_block_size() -> ByteCount {
     ByteCount::new(8 << 10)
 }
 
-/// Longest single write in bytes.
+/// Maximum length of a single write in bytes.
 const LONGEST_WRITE: u64 = 1 << 24;
 
 #[cfg(test)]
 mod testing {
-    //! What the tests of the workloads share.
+    //! Shared by the tests of the workloads.
 
     use anabranch_wire::{Duration, Instant, Piece};
 

@@ -1,5 +1,4 @@
-//! Bursts that are written at once, with a time between them: video chunks, or the traffic of
-//! others.
+//! Bursts at intervals, each written at once: video chunks, or competing traffic.
 
 use core::num::NonZeroU64;
 
@@ -40,12 +39,12 @@ impl Kind for OnOff {
     }
 }
 
-/// Writes a burst each time one is due, and remembers when the stack had accepted it whole.
+/// Writes each burst when it is due, and records when the stack accepted all of it.
 ///
-/// The first burst is due when the connection opens, and each next one an interval after the start
-/// of the one before, whether or not that was delivered. A burst that the stack has not accepted
-/// whole when the next is due delays it; intervals count from the time at which a burst really
-/// starts.
+/// The first burst is due when the connection opens. Each later burst is due one interval after the
+/// start of the previous one, whether or not that one was delivered. If the stack has not accepted
+/// all of a burst when the next one is due, the next one starts later. Intervals count from the
+/// actual start of a burst.
 #[derive(Clone, Debug)]
 struct OnOffSender {
     sizes: Sizes,
@@ -53,7 +52,7 @@ struct OnOffSender {
     count: u64,
     /// When the next burst is due; `None` before the first.
     next_at: Option<Instant>,
-    /// Bytes of the present burst that the stack has not accepted.
+    /// Bytes of the current burst that the stack has not accepted.
     left: u64,
     written: u64,
     accepted: Vec<Instant>,
@@ -61,8 +60,8 @@ struct OnOffSender {
 }
 
 impl OnOffSender {
-    /// `count` bursts of these sizes, `intervals` nanoseconds from start to start; `None` for no
-    /// end.
+    /// `count` bursts of these sizes, with `intervals` nanoseconds from start to start; unlimited
+    /// if `None`.
     fn new(sizes: Sizes, intervals: Sampler, count: Option<u64>) -> Self {
         OnOffSender {
             sizes,
@@ -76,7 +75,7 @@ impl OnOffSender {
         }
     }
 
-    /// Begin the next burst if it is due at `now`.
+    /// Start the next burst if it is due at `now`. Returns whether a burst was started.
     fn begin(&mut self, now: Instant) -> bool {
         let burst = self.accepted.len() as u64;
         if burst == self.count || self.next_at.is_some_and(|at| at > now) {
@@ -87,7 +86,7 @@ impl OnOffSender {
         true
     }
 
-    /// Write what is left of the present burst; true if the stack has accepted all of it.
+    /// Write the rest of the current burst. Returns true if the stack has accepted all of it.
     fn write(&mut self, socket: &mut dyn Socket) -> bool {
         while self.left > 0 {
             let len = self.left.min(LONGEST_WRITE);
@@ -137,13 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn bursts_start_an_interval_apart_and_the_last_one_ends_the_stream() {
+    fn bursts_start_one_interval_apart_and_the_last_ends_the_stream() {
         let mut on_off = OnOffSender::new(Sizes::Fixed(1_000), every(100), Some(3));
         assert_eq!(on_off.poll_timeout(), None);
         let mut socket = Room::new(10_000);
         on_off.on_writable(ms(7), &mut socket);
         assert_eq!((socket.written, on_off.poll_timeout()), (1_000, Some(ms(107))));
-        // Too early: nothing happens.
+        // This call is too early and does nothing.
         on_off.on_writable(ms(50), &mut socket);
         assert_eq!(socket.written, 1_000);
         on_off.on_writable(ms(107), &mut socket);
@@ -157,12 +156,12 @@ mod tests {
         let mut on_off = OnOffSender::new(Sizes::Fixed(1_000), every(100), None);
         let mut socket = Room::new(600);
         on_off.on_writable(ms(0), &mut socket);
-        // Nothing to wait for but room.
+        // The sender waits only for room.
         assert_eq!((on_off.poll_timeout(), socket.written), (None, 600));
         socket.room = 1_000;
         on_off.on_writable(ms(250), &mut socket);
-        // The first is accepted at 250 ms; the second, due at 100 ms, starts then and finds room
-        // for 600 of its bytes; the third is due at 350 ms.
+        // The first burst is accepted at 250 ms. The second, due at 100 ms, starts then, and 600 of
+        // its bytes fit. The third is due at 350 ms.
         assert_eq!((on_off.blocks_accepted(), socket.written), (&[ms(250)][..], 1_600));
         socket.room = 1_000;
         on_off.on_writable(ms(300), &mut socket);
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_intervals_may_be_drawn() {
+    fn sizes_and_intervals_can_be_random() {
         let sizes = Sampler::new(Distribution::Uniform { min: 100u64, max: 900 }, 3);
         let seconds = |s| Duration::from_secs(s);
         let intervals = Sampler::new(Distribution::Uniform { min: seconds(2), max: seconds(4) }, 4);

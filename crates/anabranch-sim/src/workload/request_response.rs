@@ -1,7 +1,7 @@
-//! Requests and what they bring: a closed loop between two applications.
+//! Requests and responses: a closed loop between two applications.
 //!
-//! Sizes and numbers are draws by number, so the end that responds knows what to send for each
-//! request from the count of requests alone, and the end that asks knows when it has everything.
+//! Sizes and counts are draws by number. The responder therefore knows what to send from the number
+//! of requests alone, and the requester knows when all responses have arrived.
 
 use core::num::NonZeroU64;
 
@@ -83,18 +83,18 @@ impl Kind for RequestResponse {
     }
 }
 
-/// What the two ends have agreed on.
+/// Parameters that both ends know.
 #[derive(Clone, Copy, Debug)]
 struct Exchange {
     /// Sizes of the requests.
     requests: Sizes,
-    /// Sizes of all responses to each request together.
+    /// Total size of the responses to each request.
     responses: Sizes,
 }
 
-/// The end that asks. The first request is due when the connection opens, each next one a think
-/// time after the last byte of the responses to the one before, but no sooner than an interval
-/// after that one began.
+/// The end that sends requests. The first request is due when the connection opens. Each later
+/// request is due one think time after the last byte of the previous responses, and at least one
+/// interval after the previous request.
 #[derive(Clone, Debug)]
 struct Requester {
     exchange: Exchange,
@@ -102,7 +102,7 @@ struct Requester {
     intervals: Sampler,
     count: u64,
     phase: Phase,
-    /// Bytes that will have come with the responses to all requests so far.
+    /// Total bytes of the responses to all requests so far.
     expected: u64,
     written: u64,
     /// When the first byte of each request was written.
@@ -113,17 +113,17 @@ struct Requester {
 enum Phase {
     /// Before the first request.
     Opening,
-    /// Until the next request.
+    /// Waiting until the next request.
     Thinking(Instant),
-    /// Bytes left to write.
+    /// Writing a request, with this many bytes left.
     Requesting(u64),
     Waiting,
     Finished,
 }
 
 impl Requester {
-    /// `count` rounds, with `think_times` nanoseconds between them and at least `intervals` from
-    /// start to start; a `count` of `None` is without end.
+    /// `count` rounds, with `think_times` nanoseconds between them and at least `intervals`
+    /// nanoseconds from start to start; unlimited if `None`.
     fn new(
         exchange: Exchange,
         think_times: Sampler,
@@ -149,7 +149,7 @@ impl Requester {
         self.started.push(now);
     }
 
-    /// All responses of the present round have come.
+    /// All responses of the current round have arrived.
     fn complete(&mut self, now: Instant, socket: &mut dyn Socket) {
         let rounds = self.started.len() as u64;
         if rounds == self.count {
@@ -192,26 +192,26 @@ impl Sender for Requester {
         }
     }
 
-    /// The times at which requests began: a round is delivered with its last response.
+    /// When each request started. The block of a round is delivered with its last response.
     fn blocks_accepted(&self) -> &[Instant] {
         &self.started
     }
 }
 
-/// The end that responds: to each request at once when its last byte has come.
+/// The end that sends responses. It responds to each request as soon as the last byte has arrived.
 #[derive(Clone, Debug)]
 struct Responder {
     exchange: Exchange,
     rounds: u64,
-    /// Where the next request ends.
+    /// Offset at which the next request ends.
     request_end: u64,
-    /// Bytes of all responses that are due.
+    /// Total bytes of the responses that are due.
     due: u64,
     written: u64,
 }
 
 impl Responder {
-    /// The other end of a [`Requester`] with the same `exchange`.
+    /// The opposite end of a [`Requester`] with the same `exchange`.
     fn new(exchange: Exchange) -> Self {
         let request_end = exchange.requests.of(0);
         Responder { exchange, rounds: 0, request_end, due: 0, written: 0 }
@@ -241,7 +241,7 @@ impl Sender for Responder {
     }
 }
 
-/// Write up to `len` bytes of the pattern from `offset`; returns how many the stack accepted.
+/// Write up to `len` bytes of the pattern from `offset`. Returns how many the stack accepted.
 fn write(socket: &mut dyn Socket, offset: u64, len: u64) -> u64 {
     let mut written = 0;
     while written < len {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_follows_the_last_byte_of_the_responses_and_a_think_time() {
+    fn a_request_follows_the_last_response_and_a_think_time() {
         let mut requester = Requester::new(fixed(), always(50), always(0), Some(2));
         let mut socket = Room::new(1_000);
         requester.on_writable(ms(1), &mut socket);
@@ -289,12 +289,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_think_time_the_next_request_goes_out_at_once() {
+    fn without_a_think_time_the_next_request_is_sent_at_once() {
         let mut requester = Requester::new(fixed(), always(0), always(0), None);
         let mut socket = Room::new(150);
         requester.on_writable(ms(1), &mut socket);
         requester.on_received(ms(5), 1_500, &mut socket);
-        // There was room for half of it; the rest follows, and counts from its first byte.
+        // Half of the request fits. Its delay counts from its first byte.
         assert_eq!((socket.written, requester.poll_timeout()), (150, None));
         socket.room = 1_000;
         requester.on_writable(ms(6), &mut socket);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_waits_for_its_interval_unless_the_round_before_took_longer() {
+    fn a_request_waits_for_its_interval_unless_the_previous_round_took_longer() {
         let mut requester = Requester::new(fixed(), always(10), always(100), None);
         let mut socket = Room::new(1_000);
         requester.on_writable(ms(1), &mut socket);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_are_sent_when_a_request_is_whole_and_as_there_is_room() {
+    fn responses_are_sent_when_the_request_is_complete_and_there_is_room() {
         let mut responder = Responder::new(fixed());
         let mut socket = Room::new(2_000);
         responder.on_writable(ms(0), &mut socket);
@@ -327,6 +327,6 @@ mod tests {
         socket.room = 5_000;
         responder.on_writable(ms(4), &mut socket);
         assert_eq!(socket.written, 3_000);
-        assert!(!socket.finished, "the requester ends the connection");
+        assert!(!socket.finished, "the requester closes the connection");
     }
 }

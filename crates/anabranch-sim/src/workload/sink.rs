@@ -1,27 +1,28 @@
-//! The receiving half of every workload: reads, checks each byte, notes when blocks are whole.
+//! The receiving half of every workload. It reads, verifies each byte, and records when blocks are
+//! complete.
 
 use anabranch_wire::{Instant, Payload};
 
 use super::Sizes;
 
-/// Reads the test pattern.
+/// Reads and verifies the test pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Sink {
     received: u64,
     corrupt: u64,
     sizes: Option<Sizes>,
-    /// Where the present block ends; unused without sizes.
+    /// Offset at which the current block ends; unused without sizes.
     block_end: u64,
     blocks: Vec<Instant>,
 }
 
 impl Sink {
-    /// A reader that notes the time at which each block of these sizes is whole.
+    /// A reader that records when each block of these sizes is complete.
     pub fn new(sizes: Option<Sizes>) -> Self {
         Sink { sizes, block_end: sizes.map_or(0, |sizes| sizes.of(0)), ..Sink::default() }
     }
 
-    /// `payload` continues the stream at `now`.
+    /// `payload`, the next part of the stream, arrives at `now`.
     pub fn on_data(&mut self, now: Instant, payload: &Payload) {
         if !payload.matches_pattern(self.received) {
             self.corrupt += payload.len() as u64;
@@ -40,17 +41,17 @@ impl Sink {
         self.received
     }
 
-    /// Bytes in pieces that were not what had been sent.
+    /// Bytes in pieces whose content is wrong.
     pub fn corrupt(&self) -> u64 {
         self.corrupt
     }
 
-    /// Bytes of block number `block`; 0 where there are no blocks.
+    /// Size in bytes of block number `block`; 0 if there are no blocks.
     pub fn block_size(&self, block: u64) -> u64 {
         self.sizes.map_or(0, |sizes| sizes.of(block))
     }
 
-    /// When each block was whole.
+    /// When each block was complete.
     pub fn blocks_delivered(&self) -> &[Instant] {
         &self.blocks
     }
@@ -62,7 +63,7 @@ mod tests {
     use anabranch_wire::Piece;
 
     #[test]
-    fn a_block_is_delivered_with_its_last_byte_and_displaced_data_is_noticed() {
+    fn a_block_is_delivered_with_its_last_byte_and_displaced_data_is_detected() {
         let mut sink = Sink::new(Some(Sizes::Fixed(1000)));
         sink.on_data(Instant::from_nanos(1), &Payload::from(Piece::pattern(0, 999)));
         assert!(sink.blocks_delivered().is_empty());

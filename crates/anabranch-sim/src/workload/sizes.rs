@@ -1,28 +1,28 @@
-//! How long the blocks of a stream are, known at both of its ends.
+//! Sizes of the blocks of a stream, known at both ends.
 
 use super::Sampler;
 
-/// Most responses to one request.
+/// Maximum number of responses to one request.
 pub const MAX_RESPONSES: u64 = 1 << 20;
 
-/// The sizes of the blocks of a stream, each at least one byte.
+/// The sizes of the blocks of a stream. Each is at least one byte.
 #[derive(Clone, Copy, Debug)]
 pub enum Sizes {
-    /// All the same.
+    /// The same size for all blocks.
     Fixed(u64),
-    /// Each one drawn.
+    /// A random size for each block.
     Drawn(Sampler),
-    /// All responses to a request together.
+    /// A block consists of all responses to one request.
     Responses {
-        /// How many to each request: from 1 to [`MAX_RESPONSES`].
+        /// Number of responses to each request: from 1 to [`MAX_RESPONSES`].
         count: Sampler,
-        /// Size of each.
+        /// Size of each response.
         size: Sampler,
     },
 }
 
 impl Sizes {
-    /// Bytes of block number `block`.
+    /// Size in bytes of block number `block`.
     pub fn of(&self, block: u64) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,
@@ -43,7 +43,7 @@ mod tests {
     use crate::workload::Distribution;
 
     #[test]
-    fn a_block_is_as_long_as_its_responses_together() {
+    fn a_block_is_as_long_as_all_its_responses() {
         let sampler = |distribution| Sampler::new::<u64>(distribution, 7);
         let size = sampler(Distribution::Uniform { min: 10, max: 20 });
         let count = sampler(Distribution::Uniform { min: 1, max: 3 });

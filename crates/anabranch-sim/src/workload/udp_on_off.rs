@@ -1,4 +1,4 @@
-//! UDP traffic of others: datagrams at a rate, always or during on periods.
+//! Competing UDP traffic: datagrams at a rate, always or during on periods.
 
 use anabranch_net::units::Rate;
 use anabranch_wire::{
@@ -7,11 +7,11 @@ use anabranch_wire::{
 
 use super::Sampler;
 
-/// Sends datagrams and expects no answer.
+/// Sends datagrams and expects no replies.
 ///
-/// Time counts towards the next datagram while the source is on, across off periods: each on
-/// period sends exactly the bytes of its length at the rate, give or take a datagram that the
-/// next one completes, and the long-term rate has no drift. The first period is an on period.
+/// The time towards the next datagram counts only during on periods, and carries over from one to
+/// the next. Each on period therefore sends exactly as many bytes as its length allows at the rate,
+/// to within one datagram. The long-term rate does not drift. The first period is an on period.
 #[derive(Clone, Debug)]
 pub struct UdpOnOff {
     rate: Rate,
@@ -20,10 +20,10 @@ pub struct UdpOnOff {
     periods: Option<[Sampler; 2]>,
     source: SocketAddress,
     destination: SocketAddress,
-    /// On period number, and when it began.
+    /// Number and start of the current on period.
     period: u64,
     began: Instant,
-    /// Nanoseconds of this on period, and of all before it.
+    /// Length of this on period in nanoseconds, and total length of all earlier ones.
     on: u64,
     on_before: u64,
     sent: u64,
@@ -31,11 +31,11 @@ pub struct UdpOnOff {
 }
 
 impl UdpOnOff {
-    /// IP packets of `packet_bytes` bytes, headers included, from `source` to `destination`,
+    /// Sends IP packets of `packet_bytes` bytes, including headers, from `source` to `destination`,
     /// at `rate` while on.
     ///
     /// # Panics
-    /// If `packet_bytes` is less than the headers take.
+    /// If `packet_bytes` is too small for the headers.
     pub fn new(
         source: SocketAddress,
         destination: SocketAddress,
@@ -67,14 +67,15 @@ impl UdpOnOff {
         (self.next_at != Instant::FAR_FUTURE).then_some(self.next_at)
     }
 
-    /// The next datagram that is due by `now`, if there is one.
+    /// The next datagram that is due by `now`; `None` if there is none.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         if self.next_at > now {
             return None;
         }
         let headers = ip_header_bytes(self.source.address) + UDP_HEADER_BYTES;
         let len = self.packet_bytes - headers as u64;
-        // The same bytes each time, which decoders that guess at contents take for nothing known.
+        // The payload is always the same, and capture decoders do not mistake it for a known
+        // protocol.
         let payload = Piece::pattern(0, len as u32).into();
         self.sent += 1;
         self.plan();
@@ -82,7 +83,7 @@ impl UdpOnOff {
         Some(Datagram { source, destination, payload, ecn: 0 })
     }
 
-    /// Find when the next datagram is due, in this on period or a later one.
+    /// Compute when the next datagram is due, in this on period or in a later one.
     fn plan(&mut self) {
         let due = self.on_time_of(self.sent + 1);
         while due - self.on_before > self.on && self.began != Instant::FAR_FUTURE {
@@ -101,7 +102,7 @@ impl UdpOnOff {
         }
     }
 
-    /// Nanoseconds of on time after which `packets` datagrams have been sent.
+    /// On time in nanoseconds after which `packets` datagrams have been sent.
     fn on_time_of(&self, packets: u64) -> u64 {
         let bits = u128::from(packets) * u128::from(self.packet_bytes) * 8;
         let nanos = bits * 1_000_000_000 / u128::from(self.rate.as_bits_per_second());
@@ -109,7 +110,8 @@ impl UdpOnOff {
     }
 }
 
-/// Nanoseconds of period number `period`; shorter ones than a microsecond would only cost time.
+/// Length of period number `period` in nanoseconds, at least one microsecond. Shorter periods would
+/// only slow down the run.
 fn length(sampler: &Sampler, period: u64) -> u64 {
     sampler.of(period).max(1_000)
 }
@@ -120,7 +122,7 @@ mod tests {
     use crate::workload::Distribution;
     use crate::workload::testing::ms;
 
-    /// 100-byte packets at 80 kbit/s: one each 10 ms of on time.
+    /// 100-byte packets at 80 kbit/s: one every 10 ms of on time.
     fn traffic(periods: Option<[u64; 2]>) -> UdpOnOff {
         let end = SocketAddress::new([10, 0, 0, 1].into(), 9);
         let periods = periods.map(|periods| {
@@ -154,15 +156,16 @@ mod tests {
 
     #[test]
     fn on_time_counts_across_off_periods() {
-        // On 0–25, 125–150, 250–275, ...: the third packet has 5 ms of the first on period and is
-        // complete 5 ms into the second.
+        // On at 0–25, 125–150, 250–275, ...: the third packet uses 5 ms of the first on period, and
+        // is complete 5 ms into the second.
         assert_eq!(times(traffic(Some([25, 100])), 6), [10, 20, 130, 140, 150, 260]);
-        // Periods shorter than a packet's time: on 0–4, 10–14, 20–24, ...: 10 ms on at 22.
+        // Periods shorter than a packet's time. On at 0–4, 10–14, 20–24, ...: 10 ms of on time end
+        // at 22.
         assert_eq!(times(traffic(Some([4, 6])), 2), [22, 50 - 6]);
     }
 
     #[test]
-    fn the_mean_rate_follows_from_the_lengths_of_the_periods() {
+    fn the_mean_rate_follows_from_the_period_lengths() {
         let seconds = Duration::from_secs;
         let on = Sampler::new(Distribution::Exponential { mean: seconds(1) }, 1);
         let off = Sampler::new(Distribution::Exponential { mean: seconds(3) }, 2);
@@ -171,8 +174,9 @@ mod tests {
         let mut traffic = UdpOnOff::new(end, end, rate, 1_000, Some([on, off]));
         let horizon = Instant::ZERO + seconds(40_000);
         let packets = core::iter::from_fn(|| traffic.poll_transmit(horizon)).count() as f64;
-        // On a quarter of the time: 25 packets per second. With 10⁴ periods of each kind the share
-        // has a standard error of about 0.25·0.75·√(2/10⁴) = 0.0027; four of them.
+        // On for a quarter of the time: 25 packets per second. With 10⁴ periods of each kind, the
+        // share has a standard error of about 0.25·0.75·√(2/10⁴) = 0.0027. The tolerance is four of
+        // them.
         let share = packets / 100.0 / 40_000.0;
         assert!((share - 0.25).abs() < 0.0106, "{share}");
     }

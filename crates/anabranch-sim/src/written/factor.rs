@@ -1,4 +1,4 @@
-//! Numbers without a unit, in thousandths, so that equal scenarios compare equal.
+//! Numbers without a unit, stored in thousandths, so equal scenarios compare equal.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -7,12 +7,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number without a unit, at least 0 and in steps of 0.001. A file holds it as a bare number.
+/// A number without a unit, at least 0, in steps of 0.001. In a file it is a plain number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Factor(u32);
 
 const PER_UNIT: f64 = 1000.0;
-/// Largest factor that is accepted.
+/// Largest valid factor.
 const LARGEST: f64 = 1_000_000.0;
 
 impl Factor {

@@ -1,7 +1,7 @@
-//! How values stand in a scenario file: quantities as strings with a unit, names, numbers.
+//! How values are written in a scenario file: quantities as strings with a unit, names, numbers.
 //!
-//! A field of a scenario has the type that the code computes with. Where a file holds it in another
-//! form, `#[serde(with = "Written::<Rate>")]` names the form: reading, writing, checking and the
+//! A field of a scenario has the type that the code computes with. If a file holds it in another
+//! form, `#[serde(with = "Written::<Rate>")]` names that form. Reading, writing, validation and the
 //! JSON Schema follow from it.
 
 mod factor;
@@ -24,22 +24,22 @@ pub(crate) use problem::{
     Problem, describe, found, missing_field, noun, unknown_field, unknown_key, unknown_name,
 };
 
-/// A quantity that a file holds as a string with its unit.
+/// A quantity that a file holds as a string with a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written<T>(pub(crate) T);
 
-/// The same, above zero.
+/// Like [`Written`], for quantities that must be above zero.
 pub(crate) struct Positive<T>(PhantomData<T>);
 
 /// How a quantity is written.
 pub(crate) trait Quantity: Sized {
     /// Name in the JSON Schema.
     const NAME: &'static str;
-    /// What it is, with an example; also ends the sentence "found ..., expected ...".
+    /// Description with an example. It also completes the sentence "found ..., expected ...".
     const DESCRIPTION: &'static str;
-    /// Regular expression for editors. The parser decides.
+    /// Regular expression for editors. The parser is authoritative.
     const PATTERN: &'static str;
-    /// What a value has to be that must not be zero.
+    /// Completes the sentence "must be ..." for values that must not be zero.
     const POSITIVE: &'static str = "more than zero";
 
     fn read(text: &str) -> Result<Self, UnitError>;
@@ -132,7 +132,7 @@ impl Quantity for Probability {
     }
 }
 
-/// A field that holds a quantity, or perhaps none.
+/// A field that holds a quantity or an optional quantity.
 pub(crate) trait Holds: Sized {
     type Quantity: Quantity;
 
@@ -164,7 +164,7 @@ impl<T: Quantity> Holds for Option<T> {
     }
 }
 
-/// What `#[serde(with = "Written::<T>")]` calls.
+/// For `#[serde(with = "Written::<T>")]`.
 impl<T: Holds> Written<T> {
     pub(crate) fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         match value.held() {
@@ -178,7 +178,7 @@ impl<T: Holds> Written<T> {
     }
 }
 
-/// What `#[serde(with = "Positive::<T>")]` calls.
+/// For `#[serde(with = "Positive::<T>")]`.
 impl<T: Holds> Positive<T> {
     pub(crate) fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         Written::<T>::serialize(value, serializer)
@@ -221,7 +221,7 @@ impl<T: Quantity> Visitor<'_> for QuantityVisitor<T> {
         T::read(text).map_err(E::custom)
     }
 
-    // A bare number gets the same answer as one in quotes: that it has no unit.
+    // A number without quotes gets the same error as one in quotes: it has no unit.
     fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
         self.visit_str(&number.to_string())
     }
@@ -252,7 +252,7 @@ impl<T: Holds> JsonSchema for Positive<T> {
     }
 }
 
-/// A name, which has a letter.
+/// Read a name. It must not be blank or have control characters.
 pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if name.trim().is_empty() {
@@ -264,17 +264,17 @@ pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     Ok(name)
 }
 
-/// The default of many keys.
+/// The default of many boolean keys.
 pub(crate) fn yes() -> bool {
     true
 }
 
-/// Is a key as [`yes`] has it?
+/// Does a key have the default value [`yes`]?
 pub(crate) fn is_yes(value: &bool) -> bool {
     *value
 }
 
-/// Is a key as it is when it is left out?
+/// Does a key have its default value?
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

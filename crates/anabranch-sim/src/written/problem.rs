@@ -1,4 +1,4 @@
-//! What is wrong with a value in a scenario file.
+//! Problems with values in a scenario file.
 
 use serde::de::Error;
 use serde_path_to_error::{Path, Segment};
@@ -6,40 +6,41 @@ use serde_path_to_error::{Path, Segment};
 /// A problem with the value of a key.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// The key: in the file, or below the value that is being read; then it may be empty.
+    /// The key, relative to the file or to the value that is being read. It is empty if the problem
+    /// concerns that value itself.
     pub(crate) key: String,
-    /// What is wrong, and what would be right.
+    /// The problem, and the valid form.
     pub(crate) text: String,
 }
 
-/// Between the key and the text of a problem that serde carries. No file holds it.
+/// Separates the key and the text of a problem inside a serde error. No file contains it.
 const MARK: char = '\0';
 
 impl Problem {
-    /// `text` is wrong with the value of `key`, e.g. `path[0].rate`.
+    /// A problem `text` with the value of `key`, e.g. `path[0].rate`.
     pub(crate) fn new(key: impl Into<String>, text: impl Into<String>) -> Self {
         Problem { key: key.into(), text: text.into() }
     }
 
-    /// The problem as an error of serde's, which [`describe`] turns back.
+    /// The problem as a serde error. [`describe`] converts it back.
     pub(crate) fn raise<E: Error>(self) -> E {
         E::custom(format!("{}{MARK}{}", self.key, self.text))
     }
 
-    /// The same where its key is below `key`.
+    /// The problem with its key moved below `key`.
     pub(crate) fn below(self, key: &str) -> Self {
         Problem { key: join(key, &self.key), text: self.text }
     }
 }
 
-/// Keys of earlier versions, and what is written in their place.
+/// Keys of earlier versions, and their replacements.
 const MOVED: [(&str, &str); 3] = [
     ("profile", "host = \"linux\" or host = \"rfc\""),
     ("linux_buffer_accounting", "host = { kind = \"linux\", buffers = \"socket\" }"),
     ("octets", "bytes"),
 ];
 
-/// What serde says about the value at `path`, in the words of this file.
+/// The problem that a serde `message` about the value at `path` describes.
 pub(crate) fn describe(path: &Path, message: &str) -> Problem {
     let keys = keys(path);
     if let Some((key, text)) = message.split_once(MARK) {
@@ -66,7 +67,7 @@ pub(crate) fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
     format!("unknown {noun} {found:?}{hint} (valid: {})", valid.join(", "))
 }
 
-/// `unknown key; did you mean "beta"?` What was meant may also be one of `others`, which belong
+/// `unknown key; did you mean "beta"?` The suggestion may also be one of `others`, which are valid
 /// elsewhere.
 pub(crate) fn unknown_key(found: &str, valid: &[&str], others: &[&str]) -> String {
     if let Some((_, now)) = MOVED.iter().find(|(before, _)| *before == found) {
@@ -78,8 +79,8 @@ pub(crate) fn unknown_key(found: &str, valid: &[&str], others: &[&str]) -> Strin
     }
 }
 
-/// The name that was probably meant: at most a third of the letters wrong, or one a part of the
-/// other.
+/// The name that was probably meant: at most a third of its letters differ, or one name contains
+/// the other.
 fn nearest<'a>(found: &str, valid: &[&'a str]) -> Option<&'a str> {
     let distance = |name: &&str| strsim::damerau_levenshtein(found, name);
     let close = |name: &&str| {
@@ -89,23 +90,23 @@ fn nearest<'a>(found: &str, valid: &[&'a str]) -> Option<&'a str> {
     valid.iter().copied().filter(close).min_by_key(distance)
 }
 
-/// The key that serde does not know, and those that it does.
+/// The key that serde does not know, and the valid keys.
 pub(crate) fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
     quoted_names(message, "unknown field `")
 }
 
-/// The key that serde misses.
+/// The key that serde reports as missing.
 pub(crate) fn missing_field(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `").map(|missing| missing.trim_end_matches('`'))
 }
 
-/// From "unknown field `x`, expected one of `a`, `b`": x, and a and b.
+/// From "unknown field `x`, expected one of `a`, `b`": x, and the list of a and b.
 fn quoted_names<'a>(message: &'a str, prefix: &str) -> Option<(&'a str, Vec<&'a str>)> {
     let (found, valid) = message.strip_prefix(prefix)?.rsplit_once("`, expected ")?;
     Some((found, valid.split('`').skip(1).step_by(2).collect()))
 }
 
-/// "invalid type: map, expected a sequence" and the like, without the words of Rust.
+/// Rewords messages such as "invalid type: map, expected a sequence" without Rust terms.
 fn reword(path: &Path, message: &str) -> String {
     let mismatch =
         ["invalid type: ", "invalid value: "].iter().find_map(|start| message.strip_prefix(start));
@@ -131,7 +132,7 @@ fn reword(path: &Path, message: &str) -> String {
     format!("found {found}, expected {expected}")
 }
 
-/// A value in a message, as serde calls it.
+/// The value in the wording of serde's messages.
 pub(crate) fn found(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => format!("string {text:?}"),
@@ -144,7 +145,7 @@ pub(crate) fn found(value: &toml::Value) -> String {
     }
 }
 
-/// What the names at `key` are names of.
+/// The noun for the names at `key`.
 pub(crate) fn noun(key: &str) -> String {
     match key {
         "applies_to" => "direction".to_owned(),
@@ -152,7 +153,7 @@ pub(crate) fn noun(key: &str) -> String {
     }
 }
 
-/// The path in the notation of the file's keys, e.g. `path[0].rate`.
+/// The path in the notation of scenario keys, e.g. `path[0].rate`.
 fn keys(path: &Path) -> String {
     path.iter().fold(String::new(), |keys, segment| match segment {
         Segment::Seq { index } => format!("{keys}[{index}]"),
@@ -170,7 +171,7 @@ fn join(keys: &str, key: &str) -> String {
     }
 }
 
-/// The innermost key, whose value or one of whose elements is concerned.
+/// The innermost key. The problem concerns its value or one of its elements.
 fn last_key(path: &Path) -> Option<&str> {
     path.iter().rev().find_map(|segment| match segment {
         Segment::Map { key } => Some(key.as_str()),

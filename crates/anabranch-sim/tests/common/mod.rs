@@ -1,4 +1,4 @@
-//! Running scenarios and reading their tables.
+//! Runs scenarios and reads their tables.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
@@ -12,18 +12,19 @@ thread_local! {
     static DEPENDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What this test checks holds for the default platform; `on` says what it depends on.
+/// Run this test on the default platform only. The argument states what the test depends on.
 pub fn depends_on_the_platform(_on: &str) {
     DEPENDS.set(true);
 }
 
-/// The platform to test, if not the default one.
+/// The platform to test, if it is not the default one.
 pub fn platform() -> Option<String> {
     std::env::var("ANABRANCH_TEST_HOST").ok().filter(|_| !DEPENDS.get())
 }
 
-/// The scenario with the host that `ANABRANCH_TEST_HOST` names, unless it states hosts or the test
-/// depends on the default one. `make test-platforms` runs the tests with each.
+/// The scenario with the platform that `ANABRANCH_TEST_HOST` names, unless the scenario sets hosts
+/// or the test depends on the default platform. `make test-platforms` runs the tests on each
+/// platform.
 fn on_any_platform(toml: &str) -> Cow<'_, str> {
     let states_hosts = ["\nhost = ", "[connection.host]"].iter().any(|key| toml.contains(key));
     let host = match platform().as_deref() {
@@ -31,7 +32,7 @@ fn on_any_platform(toml: &str) -> Cow<'_, str> {
         Some(_) if states_hosts => return toml.into(),
         Some("linux-socket") => "{ kind = \"linux\", buffers = \"socket\" }",
         Some("rfc") => "\"rfc\"",
-        Some(other) => panic!("ANABRANCH_TEST_HOST: no platform is called {other}"),
+        Some(other) => panic!("ANABRANCH_TEST_HOST: unknown platform {other}"),
     };
     toml.replace("[[connection]]\n", &format!("[[connection]]\nhost = {host}\n")).into()
 }
@@ -50,7 +51,7 @@ pub fn table<'a>(outcome: &'a Outcome, name: &str) -> &'a Table {
     outcome.tables.iter().find(|table| table.name == name).expect("a known table")
 }
 
-/// A column, whatever its width.
+/// A column as 64-bit numbers, regardless of its type.
 pub fn column(outcome: &Outcome, name: &str, column: &str) -> Vec<u64> {
     let table = table(outcome, name);
     let found = table.columns.iter().find(|(name, _)| *name == column).expect("a known column");
@@ -82,7 +83,7 @@ pub fn mean_block_delay(outcome: &Outcome, from_ns: u64) -> f64 {
     delays.iter().sum::<f64>() / delays.len() as f64
 }
 
-/// WiFi and 3G of NSDI 2012's experiments (seed of `nsdi12-fig7`), with FIFO jitter.
+/// WiFi and 3G as in the experiments of NSDI 2012 (seed of `nsdi12-fig7`), with FIFO jitter.
 pub const WIFI_3G: &str = r#"
 [[path]]
 name = "wifi"
@@ -97,7 +98,8 @@ limit = "334packets"
 jitter = "50ms"
 "#;
 
-/// A scenario of 60 s with 5 s of warm-up over [`WIFI_3G`], and one connection with these keys.
+/// A scenario of 60 s with 5 s of warm-up over [`WIFI_3G`], with one connection that has these
+/// keys.
 pub fn wifi_3g(connection: &str, workload: &str) -> String {
     format!(
         "name = \"test\"\nduration = \"60s\"\nwarm_up = \"5s\"\n{WIFI_3G}\n\

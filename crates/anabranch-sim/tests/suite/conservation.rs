@@ -1,4 +1,4 @@
-//! Nothing is lost, nothing is made up, and the same seed gives the same run.
+//! Bytes are neither lost nor invented, and the same seed gives the same run.
 
 use anabranch_sim::{Options, Outcome};
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn assert_conserved(outcome: &Outcome) {
     assert_eq!(column(outcome, "connections", "bytes_delivered"), [500_000]);
     assert_eq!(column(outcome, "connections", "bytes_written"), [500_000]);
     assert_eq!(column(outcome, "connections", "completed"), [1]);
-    // Copies and closed subflows included, every byte came on some subflow.
+    // Every byte arrived on some subflow. The sum includes copies and closed subflows.
     let received: u64 = column(outcome, "subflows", "bytes_received").iter().sum();
     assert!(received >= 500_000, "{received}");
     let of = |name| column(outcome, "links", name);
@@ -64,7 +64,7 @@ fn assert_conserved(outcome: &Outcome) {
         .zip(of("dropped_by_queue"))
         .zip(of("dropped_by_loss").into_iter().zip(of("dropped_down")));
     let out: Vec<u64> = sums.map(|((a, b), (c, d))| a + b + c + d).collect();
-    assert_eq!(of("packets_in"), out, "every packet is delivered or dropped for a reason");
+    assert_eq!(of("packets_in"), out, "every packet is delivered, or dropped for a counted reason");
 }
 
 proptest! {
@@ -75,11 +75,11 @@ proptest! {
         let scenario = hostile(&parameters);
         let outcome = run(&scenario, seed);
         assert_conserved(&outcome);
-        prop_assert_eq!(&run(&scenario, seed), &outcome, "the same seed, the same run");
+        prop_assert_eq!(&run(&scenario, seed), &outcome, "the same seed gives the same run");
         let bytes = Options { round_trip: true, ..Options::default() };
         prop_assert_eq!(
             run_with(&scenario, seed, bytes).digest, outcome.digest,
-            "segments as bytes and back make no difference"
+            "the round-trip check changes nothing"
         );
     }
 }
@@ -91,7 +91,7 @@ fn another_seed_gives_another_run() {
 }
 
 #[test]
-fn a_capture_changes_nothing_and_holds_every_packet_twice() {
+fn a_capture_changes_nothing_and_contains_every_packet_twice() {
     let scenario = wifi_3g("", "kind = \"bulk\"\nsize = \"100kB\"");
     let mut capture = Vec::new();
     let options = Options { capture: Some(&mut capture), ..Options::default() };

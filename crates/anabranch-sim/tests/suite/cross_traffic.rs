@@ -1,11 +1,11 @@
-//! Traffic of others on the paths of connections.
+//! Competing traffic on the paths of connections.
 
 use anabranch_net::OPPORTUNITY_BYTES;
 use anabranch_sim::{Options, Outcome};
 
 use crate::common::{column, goodput, run, run_with};
 
-/// A TCP connection over 8 Mbit/s and 10 ms each way, beside this cross-traffic.
+/// A TCP connection over 8 Mbit/s and 10 ms each way, with this cross-traffic.
 fn beside(cross_traffic: &str) -> String {
     format!(
         "name = \"beside\"\nduration = \"60s\"\nwarm_up = \"5s\"\n\
@@ -27,8 +27,8 @@ fn links(outcome: &Outcome, name: &str) -> Vec<u64> {
 
 #[test]
 fn a_saturated_trace_delivers_exactly_its_opportunities() {
-    // Opportunities at 1, 4, 4 and 10 ms of every 10; datagrams as large as one, 12 Mbit/s of
-    // them where the link carries 4.8. Before the first at 1 ms is one datagram.
+    // Every 10 ms, the link has opportunities at 1, 4, 4 and 10 ms: 4.8 Mbit/s. Datagrams of the
+    // same size as an opportunity arrive at 12.5 Mbit/s.
     let scenario = "name = \"saturated\"\nduration = \"10s\"\n\
                     [[path]]\nname = \"lte\"\ntrace = { milliseconds = \"1 4*2 10\" }\n\
                     delay = \"0s\"\nlimit = \"50packets\"\nmtu = \"1504B\"\n\
@@ -36,8 +36,9 @@ fn a_saturated_trace_delivers_exactly_its_opportunities() {
                     workload = { kind = \"bulk\", size = \"1B\" }\n\
                     [[cross_traffic]]\npath = \"lte\"\nrate = \"12.5Mbit/s\"\n";
     let outcome = run(scenario, 1);
-    // The first datagram comes after 0.96 ms, in time for the first opportunity; the link is
-    // never idle from then on. The connection's SYN at 9999 ms is not answered before the end.
+    // The first datagram arrives after 0.96 ms, in time for the first opportunity at 1 ms. The link
+    // is never idle from then on. The SYN of the connection at 9999 ms gets no reply before the
+    // end.
     let opportunities = 4 * 1_000;
     assert_eq!(links(&outcome, "bytes_delivered")[0], opportunities * OPPORTUNITY_BYTES);
     assert_eq!(links(&outcome, "packets_delivered")[0], opportunities);
@@ -50,11 +51,13 @@ fn cross_traffic_takes_its_rate_and_leaves_the_rest() {
     let outcome = run(&beside(CONSTANT), 1);
     let beside = goodput(&outcome);
     println!("alone {alone:.0} bit/s, beside 3 Mbit/s {beside:.0} bit/s");
-    // Of 8 Mbit/s less than 5 are left, as UDP does not slow down; 1448 of 1500 bytes count.
+    // Less than 5 of the 8 Mbit/s are left, because UDP does not slow down. 1448 of 1500 bytes are
+    // payload.
     assert!(beside < 5.1e6 * 1448.0 / 1500.0 && beside > 4.3e6, "{beside}");
     assert!(alone > 7.5e6, "{alone}");
     assert_eq!(column(&outcome, "connections", "corrupt_bytes"), [0]);
-    // 3 Mbit/s in packets of 1000 bytes: 375 per second, beside the segments of the connection.
+    // 3 Mbit/s in packets of 1000 bytes are 375 packets per second, in addition to the segments of
+    // the connection.
     let of_subflows = |name| column(&outcome, "subflows", name).iter().sum::<u64>();
     let sent = of_subflows("segments_sent") + of_subflows("segments_retransmitted");
     let packets = links(&outcome, "packets_in")[0];
@@ -66,13 +69,13 @@ fn cross_traffic_in_the_reverse_direction_loads_the_reverse_link() {
     let quiet = run(&beside(""), 1);
     let loaded = run(&beside(ON_OFF), 1);
     let more = links(&loaded, "bytes_in")[1] - links(&quiet, "bytes_in")[1];
-    // On half of the time at 2 Mbit/s: 7.5 MB in 60 s, with a wide spread.
+    // On for half of the time at 2 Mbit/s: 7.5 MB in 60 s, with a large variance.
     assert!((3_000_000..15_000_000).contains(&more), "{more}");
     assert_ne!(loaded.digest, quiet.digest);
 }
 
 #[test]
-fn runs_with_cross_traffic_repeat_and_survive_the_way_through_bytes() {
+fn runs_with_cross_traffic_are_reproducible_and_pass_the_round_trip_check() {
     let scenario = beside(&format!("{CONSTANT}{ON_OFF}"));
     let outcome = run(&scenario, 1);
     assert_eq!(run(&scenario, 1), outcome);
@@ -82,13 +85,13 @@ fn runs_with_cross_traffic_repeat_and_survive_the_way_through_bytes() {
     let mut capture = Vec::new();
     let captured = Options { capture: Some(&mut capture), ..Options::default() };
     assert_eq!(run_with(&scenario, 1, captured), outcome);
-    // Every packet is there when it leaves and when it arrives.
+    // The capture contains every packet twice: when it leaves and when it arrives.
     let bytes: u64 = links(&outcome, "bytes_delivered").iter().sum();
     assert!(capture.len() as u64 > 2 * bytes, "{} bytes", capture.len());
 }
 
 #[test]
-fn cross_traffic_crosses_the_path_that_its_own_goes_via() {
+fn cross_traffic_also_crosses_the_path_that_its_own_path_leads_via() {
     let access = "via = \"core\"\nrate = \"100Mbit/s\"\ndelay = \"1ms\"\nlimit = \"infinite\"\n";
     let core = "rate = \"10Mbit/s\"\ndelay = \"20ms\"\nlimit = \"infinite\"\n";
     let scenario = format!(
@@ -99,8 +102,8 @@ fn cross_traffic_crosses_the_path_that_its_own_goes_via() {
          [[cross_traffic]]\npath = \"core\"\nrate = \"1Mbit/s\"\npacket_size = \"1250B\"\n"
     );
     let packets = links(&run(&scenario, 1), "packets_in");
-    // 100 packets per second from each source: core and a forward.
-    assert_eq!(packets[2], 1_000 - 3, "20 ms and 1 ms earlier on the core");
+    // Each source sends 100 packets per second: core forward and a forward.
+    assert_eq!(packets[2], 1_000 - 3, "packets enter `a` after 21 ms on the core");
     assert!(packets[0] >= 2_000, "{packets:?}");
 }
 
@@ -111,7 +114,7 @@ fn tcp_cross_traffic_is_a_connection_with_bursts() {
                   interval = { kind = \"exponential\", mean = \"500ms\" }\n";
     let outcome = run(&beside(others), 1);
     let delivered = column(&outcome, "connections", "bytes_delivered");
-    // 2.4 Mbit/s on offer, within the spread of 120 bursts with a heavy tail.
+    // 2.4 Mbit/s offered, within the variance of 120 heavy-tailed bursts.
     assert!((6_000_000..40_000_000).contains(&delivered[1]), "{delivered:?}");
     assert!(goodput(&outcome) < 7.0e6, "{}", goodput(&outcome));
     assert_eq!(column(&outcome, "connections", "corrupt_bytes"), [0, 0]);

@@ -1,10 +1,11 @@
-//! Queues that mark instead of dropping, and connections that heed it. RFC 3168.
+//! Queues that mark packets instead of dropping them, and connections that react to marks. RFC
+//! 3168.
 
 use anabranch_sim::Outcome;
 
 use crate::common::{column, goodput, run};
 
-/// One connection over links of 8 Mbit/s and 2 Mbit/s with this queue, without a limit of its own.
+/// One connection over links of 8 Mbit/s and 2 Mbit/s with this queue discipline and no limit.
 fn scenario(queue: &str, connection: &str) -> String {
     format!(
         "name = \"ecn\"\nduration = \"40s\"\nwarm_up = \"10s\"\n\
@@ -22,13 +23,14 @@ fn sum(outcome: &Outcome, table: &str, name: &str) -> u64 {
 
 const QUEUES: [(&str, &str); 2] = [
     ("codel", "kind = \"codel\""),
-    // As wide as slow start overshoots, so that marking has not to give way to dropping.
+    // The thresholds leave room for the overshoot of slow start, so packets are marked, not
+    // dropped.
     ("red", "kind = \"red\", min_packets = 10, max_packets = 200, max_probability = \"20%\""),
 ];
 
 #[test]
-fn marks_take_the_place_of_drops_and_nothing_is_sent_twice() {
-    // RFC 3168 §5. Of the links' rates, 1432 of 1500 bytes are payload.
+fn marks_replace_drops_and_nothing_is_retransmitted() {
+    // RFC 3168 §5. 1432 of 1500 bytes of the links' rates are payload.
     for (name, queue) in QUEUES {
         for (connection, most) in [("protocol = \"tcp\"", 8e6), ("", 10e6)] {
             let on = run(&scenario(queue, &format!("{connection}\necn = true")), 1);
@@ -40,8 +42,8 @@ fn marks_take_the_place_of_drops_and_nothing_is_sent_twice() {
             assert_eq!(sum(&on, "subflows", "segments_retransmitted"), 0, "{name}");
             assert!(goodput(&on) > 0.85 * most * 1432.0 / 1500.0, "{name}: {}", goodput(&on));
             assert!(goodput(&on) > 0.97 * goodput(&off), "{name}: {}", goodput(&on));
-            // Each window is reduced once, whatever number of its packets was marked, and nothing
-            // else reduces it.
+            // Each window is reduced once, regardless of how many of its packets were marked, and
+            // for no other reason.
             let reductions = sum(&on, "subflows", "ecn_reductions");
             assert!((10..=marked).contains(&reductions), "{name}: {reductions} of {marked}");
             assert_eq!(sum(&on, "subflows", "recoveries"), 0, "{name}");
@@ -55,7 +57,7 @@ fn marks_take_the_place_of_drops_and_nothing_is_sent_twice() {
 }
 
 #[test]
-fn a_queue_that_only_overflows_drops_whatever_the_hosts_agreed() {
+fn a_queue_without_marking_drops_packets_of_ecn_connections() {
     let toml = scenario("", "ecn = true").replace("\"infinite\"", "\"20packets\"");
     let outcome = run(&toml, 1);
     assert_eq!(sum(&outcome, "links", "marked"), 0);
@@ -66,7 +68,7 @@ fn a_queue_that_only_overflows_drops_whatever_the_hosts_agreed() {
 #[test]
 #[ignore = "slow: make test-slow"]
 fn coupled_subflows_take_one_flows_share_of_a_link_that_marks() {
-    // RFC 6356 §2, goal 2, where marks and not losses tell of congestion.
+    // RFC 6356 §2, goal 2, with marks instead of losses as the congestion signal.
     for name in ["lia", "olia", "balia", "new_reno"] {
         let access = |path: &str| {
             format!(

@@ -1,4 +1,4 @@
-//! Paths of IPv4 and IPv6, alone and together.
+//! Paths over IPv4, over IPv6, and over both.
 
 use anabranch_sim::Outcome;
 
@@ -30,7 +30,7 @@ fn bytes_by_path(outcome: &Outcome) -> Vec<u64> {
 }
 
 #[test]
-fn all_pairs_of_families_carry_everything_over_both_paths() {
+fn all_pairs_of_families_transfer_everything_over_both_paths() {
     for families in [["ipv4", "ipv6"], ["ipv6", "ipv4"], ["ipv6", "ipv6"], ["ipv4", "ipv4"]] {
         for direction in ["download", "upload"] {
             let outcome = run(&scenario(families, direction), 1);
@@ -43,20 +43,20 @@ fn all_pairs_of_families_carry_everything_over_both_paths() {
 }
 
 #[test]
-fn ipv6_costs_the_twenty_bytes_that_its_header_is_longer() {
+fn ipv6_costs_the_20_bytes_of_its_longer_header() {
     let bytes = |family| {
         let outcome = run(&scenario([family; 2], "download"), 1);
         column(&outcome, "connections", "bytes_delivered")[0] as f64
             / column(&outcome, "links", "bytes_delivered")[..4].iter().step_by(2).sum::<u64>()
                 as f64
     };
-    // Goodput for each byte of the links, less the cross-traffic: 1408 of 1500 against 1388.
+    // Goodput per byte on the links, without the cross-traffic: 1408 of 1500 bytes against 1388.
     let (four, six) = (bytes("ipv4"), bytes("ipv6"));
     assert!((six / four - 1388.0 / 1408.0).abs() < 0.004, "{four} {six}");
 }
 
 #[test]
-fn path_managers_that_heed_no_announcements_want_one_family() {
+fn path_managers_that_ignore_announcements_require_one_family() {
     let toml = scenario(["ipv4", "ipv6"], "download")
         .replace("[[connection]]\n", "[[connection]]\npath_manager = \"backup\"\n");
     let error =

@@ -1,5 +1,5 @@
-//! Faults of networks, over emulated links: everything written arrives, exactly and in time.
-//! docs/reliability.md says which faults, and what tests them between two hosts in lockstep.
+//! Network faults over emulated links. Everything written arrives exactly and in time.
+//! docs/reliability.md lists the faults, and the lockstep tests of two hosts that cover others.
 
 use anabranch_sim::Outcome;
 
@@ -14,7 +14,7 @@ fn path(name: &str, rate: &str, delay: &str, changes: &str) -> String {
     )
 }
 
-/// A transfer over two paths with these changes, which has `duration_s` to arrive.
+/// A transfer over two paths with these changes. It must complete within `duration_s`.
 fn transfer(changes: [&str; 2], direction: &str, connection: &str, duration_s: u64) -> String {
     format!(
         "name = \"faults\"\nduration = \"{duration_s}s\"\nsample_interval = \"10s\"\n{}{}\
@@ -36,7 +36,7 @@ fn change(at_ms: u64, keys: &str) -> String {
     format!("[[path.change]]\nat = \"{at_ms}ms\"\n{keys}\n")
 }
 
-/// Down for so long, up for so long, in turn, for half a minute.
+/// Alternates between the two states for half a minute, each for the same period.
 fn flapping(period_ms: u64, first_ms: u64, keys: [&str; 2]) -> String {
     let times = (0..).map(|n| first_ms + n * period_ms).take_while(|at| *at < 30_000);
     let mut changes: String =
@@ -46,12 +46,12 @@ fn flapping(period_ms: u64, first_ms: u64, keys: [&str; 2]) -> String {
 }
 
 #[test]
-fn paths_that_go_up_and_down_every_50_ms_to_5_s_deliver_everything_soon_after() {
+fn paths_that_flap_every_50_ms_to_5_s_deliver_everything_soon_after() {
     let noticed = ["state = \"down\"\nnoticed = true", "state = \"up\"\nnoticed = true"];
     let silent = ["state = \"down\"\nnoticed = false", "state = \"up\"\nnoticed = false"];
     for (n, period_ms) in [50, 200, 1_000, 5_000].into_iter().enumerate() {
         for (keys, direction) in [(noticed, "download"), (silent, "download"), (silent, "upload")] {
-            // Together or in turn.
+            // Both paths flap in phase, or alternately.
             for shift in [0, period_ms] {
                 let changes =
                     [flapping(period_ms, 1_000, keys), flapping(period_ms, 1_000 + shift, keys)];
@@ -65,7 +65,7 @@ fn paths_that_go_up_and_down_every_50_ms_to_5_s_deliver_everything_soon_after() 
 }
 
 #[test]
-fn one_direction_of_a_path_or_of_both_lets_nothing_through() {
+fn one_direction_of_one_or_both_paths_drops_all_packets() {
     for (applies_to, direction) in [
         ("forward", "download"),
         ("forward", "upload"),
@@ -88,7 +88,7 @@ fn one_direction_of_a_path_or_of_both_lets_nothing_through() {
 
 #[test]
 fn all_paths_down_together_for_up_to_50_s_break_nothing() {
-    // As long as the connection may be without any subflow, and some seconds of back-off after.
+    // The connection may be without any subflow for this long. Add some seconds of back-off.
     for (down_s, noticed) in
         [(1, true), (1, false), (10, true), (10, false), (50, true), (50, false)]
     {
@@ -106,7 +106,7 @@ fn all_paths_down_together_for_up_to_50_s_break_nothing() {
 }
 
 #[test]
-fn reordering_far_above_the_round_trip_and_loss_break_nothing() {
+fn reordering_far_above_the_rtt_and_loss_break_nothing() {
     for (seed, jitter_ms) in [50, 200, 500].into_iter().flat_map(|ms| [(1, ms), (2, ms), (3, ms)]) {
         let toml = format!(
             "name = \"storm\"\nduration = \"600s\"\nsample_interval = \"100s\"\n{}{}\
@@ -125,8 +125,9 @@ fn reordering_far_above_the_round_trip_and_loss_break_nothing() {
     }
 }
 
-/// Raiciu et al., NSDI 2012, §3: a slow path that holds the byte which is missing stalls the whole
-/// connection when the buffer is small; copying that byte and slowing the path down cures it.
+/// Raiciu et al., NSDI 2012, §3: with a small buffer, a slow path that carries the next expected
+/// byte stalls the whole connection. Retransmitting that byte on the fast path and slowing down the
+/// slow path prevents this.
 #[test]
 fn with_small_buffers_a_slow_path_does_not_stall_the_fast_one() {
     const FAST: &str =

@@ -1,5 +1,5 @@
-//! Whole runs over emulated networks. One binary, since each would link the engine and the network;
-//! what counts allocations is beside it.
+//! Whole runs over emulated networks. All tests are in one binary, because linking the engine and
+//! the network takes long. Tests that count allocations have their own binary.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,19 +1,19 @@
-//! What connections make of middleboxes: each box, in each phase in which it can act, where it can
-//! stand. RFC 8684 §3.7; Honda et al., IMC 2011; Raiciu et al., NSDI 2012; Hesmans et al.,
+//! Effects of middleboxes on connections: each middlebox, in each phase in which it can act, at
+//! each place. RFC 8684 §3.7; Honda et al., IMC 2011; Raiciu et al., NSDI 2012; Hesmans et al.,
 //! HotMiddlebox 2013. docs/middleboxes.md has the same table for readers.
 
 use std::ops::Range;
 
 use anabranch_sim::{Options, Outcome};
 
-/// Bytes that a connection carries.
+/// Bytes that a connection transfers.
 const BYTES: u64 = 500_000;
 const BUFFER: u64 = 200_000;
 const SEEDS: u64 = 8;
-/// Seeds of the tests that are not slow: one for IPv4, one for IPv6.
+/// Number of seeds in the tests that are not slow: one for IPv4, one for IPv6.
 const FEW_SEEDS: u64 = 2;
 
-/// What becomes of a connection. Whatever it is, no byte is delivered that TCP would not have
+/// Outcome of a connection. In every case, the application receives no byte that TCP would not have
 /// delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
@@ -25,14 +25,14 @@ enum Ends {
     Some,
     /// TCP over the first path.
     Tcp,
-    /// Multipath TCP or TCP: it depends on whether there is a second subflow already.
+    /// Multipath TCP or TCP, depending on whether a second subflow exists at that time.
     Either,
-    /// One of the two, or an error.
+    /// Multipath TCP, TCP or an error.
     Undecided,
-    /// TCP over one path, and the stream is what the box made of it.
+    /// TCP over one path, with the stream as the middlebox changed it.
     Altered,
-    /// Multipath TCP that is far from done when time is up: the host resets subflow after subflow,
-    /// and opens the next after a pause that doubles.
+    /// Multipath TCP that is far from complete at the end of the run. The host resets one subflow
+    /// after the other, and opens the next after a pause that doubles each time.
     Slow,
     /// An error.
     Error,
@@ -41,7 +41,7 @@ use Ends::{All, Altered, Either, Error, First, Slow, Some as Several, Tcp, Undec
 
 use crate::common::{column, platform, run, run_with};
 
-/// Where the boxes stand.
+/// Paths on which the middlebox is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     OnlyPath,
@@ -52,7 +52,7 @@ enum Place {
 const PLACES: [Place; 4] =
     [Place::OnlyPath, Place::FirstOfTwo, Place::SecondOfTwo, Place::BothPaths];
 
-/// Which values of `late_fallback` a row is run with.
+/// Values of `late_fallback` for which a row is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Late {
     Either,
@@ -70,24 +70,24 @@ impl Late {
     }
 }
 
-/// A box and what is expected of it.
+/// A middlebox and the expected outcomes.
 struct Row {
-    /// Its kind.
+    /// Kind of middlebox.
     kind: &'static str,
-    /// What it does and when, for readers.
+    /// What the middlebox does and when, for readers.
     what: &'static str,
-    /// Its other keys.
+    /// Other keys of the middlebox.
     keys: &'static str,
     /// Keys of the connection.
     connection: &'static str,
     late: Late,
-    /// Seconds within which all is over.
+    /// Seconds within which the connection must end.
     limit: u64,
-    /// For each place, when the server sends.
+    /// Outcome for each place, if the server sends.
     download: [Ends; 4],
-    /// For each place, when the client sends.
+    /// Outcome for each place, if the client sends.
     upload: [Ends; 4],
-    /// Plain TCP over the box.
+    /// Outcome of plain TCP through the middlebox.
     tcp: Ends,
 }
 
@@ -97,23 +97,23 @@ const fn row(kind: &'static str, what: &'static str, keys: &'static str, ends: [
     Row { kind, what, keys, connection, late, limit, download, upload, tcp: Tcp }
 }
 
-/// The same with one value of `late_fallback`.
+/// The row for one value of `late_fallback`.
 const fn late(row: Row, late: Late) -> Row {
     Row { late, ..row }
 }
 
-/// A TCP connection when the box is on the first path, Multipath TCP without the second path when
-/// it is there.
+/// TCP if the middlebox is on the first path. Multipath TCP without the second path if it is there.
 const STRIPPED: [Ends; 4] = [Tcp, Tcp, First, Tcp];
-/// The joined subflow fails, if it has to pass the box.
+/// The joined subflow fails if it crosses the middlebox.
 const NO_JOIN: [Ends; 4] = [All, All, First, First];
 const HARMLESS: [Ends; 4] = [All; 4];
-/// RFC 8684 §3.7: where the first data is acknowledged before any DATA_ACK is heard, the only
-/// subflow goes back to TCP.
+/// RFC 8684 §3.7: a sole subflow falls back to TCP if the peer acknowledges the first data without
+/// having sent a DATA_ACK.
 const UNHEARD: [Ends; 4] = [Either, Either, All, Either];
 const REWRITTEN: [Ends; 4] = [Altered, All, All, Altered];
 const CHECKSUM: &str = "dss_checksum = true";
-/// What only a host can notice that waits for an acknowledgement, after 15 timeouts.
+/// Long enough for 15 timeouts. A host that waits for an acknowledgement notices some outcomes only
+/// then.
 const LONG: u64 = 3_000;
 
 const STRIP: &str = "strip_options";
@@ -122,7 +122,7 @@ const DSS_AFTER_60: &str = "options = [\"dss\"]\nafter_packets = 60";
 const DSS_SOON: &str = "DSS, after 60 packets, while the second path joins";
 const EVERYTHING: &str = "all MPTCP options, after 200 packets";
 const COALESCE: &str = "delay = \"5ms\"";
-/// Half of the merged bytes lose their mapping.
+/// Half of the merged bytes have no mapping.
 const MERGED: [Ends; 4] = [Slow, Several, Several, Slow];
 const FIRST_PIECE: &str = "options_on = \"first\"";
 const REWRITE: &str = "rewrite_payload";
@@ -182,8 +182,8 @@ const ROWS: &[Row] = &[
         NO_JOIN,
     ),
     Row {
-        // One for IPv6 has no room for DATA_ACK beside it: what arrives is an acknowledgement of
-        // the first data without options.
+        // An ADD_ADDR with an IPv6 address leaves no room for a DATA_ACK. Once it is stripped, the
+        // first data is acknowledged by a segment without options.
         upload: [All, Either, All, Either],
         ..row(
             STRIP,
@@ -193,8 +193,8 @@ const ROWS: &[Row] = &[
         )
     },
     Row {
-        // The server may be back at TCP when the client has just joined, and the client cannot
-        // know: an error is all that is left.
+        // The server may have fallen back to TCP when the client has just joined. The client cannot
+        // know this, so the connection can only end with an error.
         upload: [Tcp, Undecided, All, Undecided],
         late: Late::Allowed,
         limit: 100,
@@ -335,7 +335,7 @@ fn scenario(row: &Row, place: Place, direction: &str, family: &str, late: Option
     let protocol = if late.is_some() { "mptcp" } else { "tcp" };
     let late = late.map_or(String::new(), |late| format!("late_fallback = {late}\n"));
     let Row { kind, keys, connection, limit, .. } = row;
-    // Addresses are announced where the second path has others than the first.
+    // Hosts announce addresses if the second path has another address family than the first.
     let other = match (keys.contains("add_addr"), family) {
         (true, "ipv4") => "ipv6",
         (true, _) => "ipv4",
@@ -363,7 +363,7 @@ fn scenario(row: &Row, place: Place, direction: &str, family: &str, late: Option
     )
 }
 
-/// Bytes that the first and the second path carried.
+/// Bytes carried by the first and by the second path.
 fn carried(outcome: &Outcome) -> [u64; 2] {
     let mut carried = [0; 2];
     let bytes = column(outcome, "subflows", "bytes_received");
@@ -373,11 +373,11 @@ fn carried(outcome: &Outcome) -> [u64; 2] {
     carried
 }
 
-/// What is wrong with the outcome, if anything is.
+/// What is wrong with the outcome, if anything.
 fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<String> {
     let one = |name| column(outcome, "connections", name)[0];
     let expected = match expected {
-        // What it comes to depends on how far the transfer is then.
+        // The outcome depends on the progress of the transfer at that time.
         _ if platform().is_some() && row.what.ends_with("after 300 ms") => Undecided,
         other => other,
     };
@@ -408,12 +408,12 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
     let most_held = if granted { 2 * BUFFER } else { BUFFER };
     let done = expected != Error && expected != Slow;
     let checks = [
-        ("the protocol or the paths are others", protocol),
-        ("it does not end as it should", ends == (done, expected == Error)),
-        ("bytes are missing, or too many", !done || delivered == bytes),
-        ("nothing moves", expected != Slow || (1..bytes).contains(&delivered)),
-        ("bytes are others", (corrupt > 0) == (expected == Altered)),
-        ("too much is held", held.iter().all(|bytes| *bytes <= most_held)),
+        ("wrong protocol or wrong paths", protocol),
+        ("wrong ending", ends == (done, expected == Error)),
+        ("wrong number of bytes delivered", !done || delivered == bytes),
+        ("no progress", expected != Slow || (1..bytes).contains(&delivered)),
+        ("wrong bytes delivered", (corrupt > 0) == (expected == Altered)),
+        ("too much out-of-order data", held.iter().all(|bytes| *bytes <= most_held)),
     ];
     let found = checks.iter().find(|(_, fine)| !fine)?;
     Some(format!(
@@ -424,7 +424,7 @@ fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<S
 }
 
 #[test]
-fn multipath_tcp_survives_every_box_or_goes_back_to_tcp() {
+fn multipath_tcp_survives_every_box_or_falls_back_to_tcp() {
     // RFC 8684 §3.7
     assert_survives_every_box(0..FEW_SEEDS);
 }
@@ -469,7 +469,8 @@ fn plain_tcp_fares_no_worse_than_without_multipath_tcp() {
             for seed in 0..SEEDS {
                 let toml = scenario(row, Place::OnlyPath, direction, "ipv4", None);
                 let outcome = run(&toml, seed);
-                // Whether a box that goes leaves something undone depends on what passes just then.
+                // Removing a middlebox breaks a connection only if it holds relevant state at that
+                // time.
                 let survived = column(&outcome, "connections", "completed")[0] == 1;
                 let expected = if row.tcp == Error && survived { Tcp } else { row.tcp };
                 let fault = fault(row, expected, Place::OnlyPath, &outcome);
@@ -483,7 +484,7 @@ fn plain_tcp_fares_no_worse_than_without_multipath_tcp() {
 }
 
 #[test]
-fn what_boxes_make_of_segments_could_be_sent_and_runs_can_be_repeated() {
+fn boxes_emit_valid_packets_and_runs_are_reproducible() {
     for row in ROWS {
         let late = Some(row.late.values()[0]);
         let toml =
@@ -497,7 +498,7 @@ fn what_boxes_make_of_segments_could_be_sent_and_runs_can_be_repeated() {
 
 #[test]
 fn a_nat_that_forgets_between_requests_costs_subflows_not_the_connection() {
-    // Four seconds of silence between requests, and a mapping lasts two.
+    // Four seconds of silence between requests, while a mapping lasts two seconds.
     let toml = |protocol: &str| {
         format!(
             "name = \"idle\"\nduration = \"300s\"\n\
@@ -513,7 +514,7 @@ fn a_nat_that_forgets_between_requests_costs_subflows_not_the_connection() {
         assert_eq!(column(&outcome, "connections", "bytes_delivered"), [500_000]);
         assert_eq!(column(&outcome, "connections", "corrupt_bytes"), [0]);
         assert!(column(&outcome, "subflows", "path").len() >= 10, "a new subflow for each request");
-        // The same over TCP ends with the first silence.
+        // The same transfer over TCP fails after the first silence.
         let outcome = run(&toml("tcp"), seed);
         assert_eq!(column(&outcome, "connections", "bytes_delivered"), [50_000]);
         assert_eq!(column(&outcome, "connections", "failed"), [1]);
@@ -522,7 +523,7 @@ fn a_nat_that_forgets_between_requests_costs_subflows_not_the_connection() {
 
 #[test]
 fn without_checksums_nobody_notices_that_bytes_are_others() {
-    // RFC 8684 §3.7: this is what checksums are for.
+    // RFC 8684 §3.7: checksums exist to detect this.
     let keys = "change = \"replace\"\nat = \"100kB\"";
     let unprotected = row(REWRITE, "four bytes replaced", keys, [Several; 4]);
     for place in [Place::OnlyPath, Place::FirstOfTwo] {
@@ -533,7 +534,7 @@ fn without_checksums_nobody_notices_that_bytes_are_others() {
     }
 }
 
-/// The rows as a table of docs/middleboxes.md.
+/// The rows as the table of docs/middleboxes.md.
 fn page_table() -> String {
     let text = |ends: Ends| match ends {
         All => "MPTCP",
@@ -567,5 +568,5 @@ fn page_table() -> String {
 fn the_page_on_middleboxes_has_these_rows() {
     let page = include_str!("../../../../docs/middleboxes.md");
     let table = page_table();
-    assert!(page.contains(&table), "docs/middleboxes.md wants these rows:\n{table}");
+    assert!(page.contains(&table), "docs/middleboxes.md needs these rows:\n{table}");
 }

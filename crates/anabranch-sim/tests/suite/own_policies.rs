@@ -1,4 +1,4 @@
-//! Policies of the user's own in a run: who gets them, and what is refused.
+//! User-defined policies in a run: where they act, and which errors they cause.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,8 +25,8 @@ fn try_run(toml: &str, own_policies: &[OwnPolicies]) -> Result<u64, RunError> {
 }
 
 #[test]
-fn boxed_policies_do_what_the_built_in_ones_do() {
-    crate::common::depends_on_the_platform("one of the two runs is made without the harness");
+fn user_defined_copies_of_built_in_policies_change_nothing() {
+    crate::common::depends_on_the_platform("one of the two runs does not use the test harness");
     let own = "scheduler = \"own:a\"\ncongestion_control = \"own:b\"\npath_manager = \"own:c\"";
     let policies = OwnPolicies {
         scheduler: Some(Arc::new(|_| Box::new(MinRtt))),
@@ -34,12 +34,13 @@ fn boxed_policies_do_what_the_built_in_ones_do() {
         path_manager: Some(Arc::new(|_| Box::new(FullMesh::default()))),
     };
     let built_in = scenario(&connection("main", "congestion_control = \"new_reno\""));
-    let digest = try_run(&scenario(&connection("main", own)), &[policies]).expect("it runs");
+    let digest =
+        try_run(&scenario(&connection("main", own)), &[policies]).expect("the run completes");
     assert_eq!(digest, run(&built_in, 3).digest);
 }
 
 #[test]
-fn each_end_of_each_connection_has_a_policy_of_its_own() {
+fn each_end_of_each_connection_has_its_own_policy() {
     let owners: Arc<Mutex<Vec<Owner>>> = Arc::default();
     let seen = Arc::clone(&owners);
     let policies = OwnPolicies::scheduler(move |owner| {
@@ -48,7 +49,7 @@ fn each_end_of_each_connection_has_a_policy_of_its_own() {
     });
     let toml =
         scenario(&["one", "two"].map(|name| connection(name, "scheduler = \"own:mine\"")).concat());
-    try_run(&toml, &[policies.clone(), policies]).expect("it runs");
+    try_run(&toml, &[policies.clone(), policies]).expect("the run completes");
     let owners = owners.lock().unwrap();
     for (name, side) in
         [("one", Side::Client), ("one", Side::Server), ("two", Side::Client), ("two", Side::Server)]
@@ -63,10 +64,10 @@ fn each_end_of_each_connection_has_a_policy_of_its_own() {
 }
 
 #[test]
-fn what_the_scenario_names_and_what_is_handed_over_belong_together() {
+fn the_scenario_and_the_policies_passed_must_match() {
     let named = scenario(&connection("main", "scheduler = \"own:mine\""));
     let missing = try_run(&named, &[]).unwrap_err().to_string();
-    assert!(missing.starts_with("connection \"main\": scheduler = \"own:mine\" is a policy"));
+    assert!(missing.starts_with("connection \"main\": scheduler = \"own:mine\" is a user-defined"));
     assert!(missing.contains("--scheduler FILE.py:CLASS"), "{missing}");
     let built_in = scenario(&connection("main", ""));
     let unnamed = try_run(&built_in, &[OwnPolicies::scheduler(|_| Box::new(MinRtt))])

@@ -1,11 +1,11 @@
-//! What each path manager is for, in runs that fail when it is switched off; and that subflows
-//! come back.
+//! The purpose of each path manager, in runs that fail if it is switched off. Also tests that
+//! subflows are re-established.
 
 use anabranch_sim::Outcome;
 
 use crate::common::{column, goodput, run};
 
-/// WLAN and a second path with these keys; changes of the WLAN.
+/// WLAN with these changes, and a second path with these keys.
 fn scenario(second: &str, changes: &str, connection: &str) -> String {
     format!(
         "name = \"paths\"\nduration = \"60s\"\nwarm_up = \"5s\"\n\
@@ -27,14 +27,14 @@ fn from_30_s() -> String {
     change("30s", "down", false)
 }
 
-/// Mbit/s that arrived on a path in this interval of seconds.
+/// Mbit/s that arrived on a path in this interval, given in seconds.
 fn arrived(outcome: &Outcome, path: u64, from: f64, to: f64) -> f64 {
     let of = |name| column(outcome, "subflow_samples", name);
     let rows =
         of("time_ns").into_iter().zip(of("path")).zip(of("subflow")).zip(of("bytes_received"));
     let rows = rows.map(|(((at, path), slot), bytes)| (at as f64 / 1e9, path, slot, bytes));
     let on_path: Vec<_> = rows.filter(|row| row.1 == path).collect();
-    // Each slot counts for itself.
+    // Subflow slots are summed separately.
     let mut bytes = 0;
     for slot in 0..32 {
         let within = on_path.iter().filter(|row| row.2 == slot && (from..=to).contains(&row.0));
@@ -44,7 +44,7 @@ fn arrived(outcome: &Outcome, path: u64, from: f64, to: f64) -> f64 {
     bytes as f64 * 8e-6 / (to - from)
 }
 
-/// Mbit/s delivered to the application in this interval of seconds.
+/// Mbit/s delivered to the application in this interval, given in seconds.
 fn delivered(outcome: &Outcome, from: f64, to: f64) -> f64 {
     let blocks = column(outcome, "blocks", "delivered_ns");
     let within = blocks.iter().filter(|at| (from..to).contains(&(**at as f64 / 1e9)));
@@ -59,14 +59,14 @@ mod drepas {
     use super::*;
 
     #[test]
-    fn a_very_slow_path_carries_probes_only_and_the_quick_one_all_it_can() {
+    fn a_very_slow_path_carries_only_probes_and_the_fast_one_everything_else() {
         let outcome = |keys: &str| run(&scenario(GPRS, "", keys), 1);
         let alone = goodput(&outcome("path_manager = \"initial_only\""));
         let mesh = goodput(&outcome("path_manager = \"full_mesh\""));
         let scored = outcome("path_manager = \"drepas\"");
         assert!(mesh < 0.5 * alone, "full mesh {mesh:.0} bit/s, alone {alone:.0}");
         assert!(goodput(&scored) > 0.98 * alone, "{:.0} bit/s", goodput(&scored));
-        // Ten probes of 1 KiB a second, once the queue of 6 s is empty.
+        // Ten probes of 1 KiB per second, after the queue of 6 s has drained.
         let probes = arrived(&scored, 1, 20.0, 60.0);
         assert!((0.03..=0.09).contains(&probes), "{probes:.3} Mbit/s of probes");
         let probes = column(&scored, "connections", "path_probes")[0];
@@ -75,28 +75,29 @@ mod drepas {
 
     #[test]
     fn scheduling_stops_within_two_periods() {
-        // Two scores, the first after 1 s, the second after twice the RTT of then; then the queue
-        // of 6 s empties.
+        // Two scores: the first after 1 s, the second after twice the RTT at that time. Then the
+        // queue of 6 s drains.
         let outcome = run(&scenario(GPRS, "", "path_manager = \"drepas\""), 1);
         let of = |name| column(&outcome, "subflow_samples", name);
         let second = of("time_ns").into_iter().zip(of("path")).zip(of("bytes_in_flight"));
         let late = second.filter(|((at, path), _)| *path == 1 && *at > 15_000_000_000);
         let most = late.map(|(_, bytes)| bytes).max().expect("samples");
-        // Never more than a burst of probes from then on.
+        // From then on, at most a burst of probes is in flight.
         assert!(most <= 10 * 1024, "{most} bytes in flight");
     }
 
     #[test]
-    fn the_standby_takes_over_when_the_quick_path_dies() {
+    fn the_standby_path_takes_over_when_the_fast_path_dies() {
         let outcome = run(&scenario(GPRS, &from_30_s(), "path_manager = \"drepas\""), 1);
-        // Three timeouts of the standby, whose RTT without queue is 0.4 s: 3 · (0.4 + 0.2) s.
+        // Three timeouts of the standby path, whose RTT without queueing is 0.4 s: 3 · (0.4 + 0.2)
+        // s.
         let after = delivered(&outcome, 32.0, 60.0);
         assert!((0.15..=0.2).contains(&after), "{after:.3} Mbit/s");
-        assert!(delivered(&outcome, 30.0, 32.0) > 0.0, "nothing for two seconds");
+        assert!(delivered(&outcome, 30.0, 32.0) > 0.0, "no data for two seconds");
     }
 
     #[test]
-    fn a_path_that_is_worth_it_is_left_alone() {
+    fn a_useful_path_is_not_affected() {
         let umts = "rate = \"2Mbit/s\"\ndelay = \"75ms\"\nlimit = \"2s\"";
         let bytes = |manager: &str| {
             let keys = format!("path_manager = \"{manager}\"");
@@ -110,22 +111,22 @@ mod backup {
     use super::*;
 
     #[test]
-    fn it_carries_nothing_until_the_regular_path_dies_and_everything_then() {
+    fn it_carries_nothing_until_the_regular_path_dies_and_everything_afterwards() {
         let outcome = run(&scenario(LTE, &from_30_s(), "path_manager = \"backup\""), 1);
         assert!(arrived(&outcome, 1, 0.0, 30.0) == 0.0, "data on the backup");
         assert!(arrived(&outcome, 0, 5.0, 30.0) > 7.4);
         let after = delivered(&outcome, 33.0, 60.0);
         assert!(after > 7.0, "{after:.2} Mbit/s on the backup");
         let mesh = run(&scenario(LTE, &from_30_s(), ""), 1);
-        assert!(arrived(&mesh, 1, 5.0, 30.0) > 5.0, "a full mesh uses it");
+        assert!(arrived(&mesh, 1, 5.0, 30.0) > 5.0, "a full mesh uses the second path");
     }
 
     #[test]
-    fn the_regular_path_has_the_data_again_once_it_is_back() {
+    fn the_regular_path_carries_the_data_again_after_it_recovers() {
         let changes = change("20s", "down", false) + &change("30s", "up", false);
         let outcome = run(&scenario(LTE, &changes, "path_manager = \"backup\""), 1);
         assert!(arrived(&outcome, 1, 23.0, 30.0) > 6.0);
-        // The regular subflow tries again at twice the time since it was last heard.
+        // The regular subflow retries after at most twice the duration of the outage.
         assert!(arrived(&outcome, 0, 42.0, 60.0) > 7.0);
         assert!(arrived(&outcome, 1, 42.0, 60.0) == 0.0);
     }
@@ -143,18 +144,18 @@ mod single_path {
     use super::*;
 
     #[test]
-    fn it_moves_with_the_interface_and_back_and_loses_nothing() {
+    fn it_moves_with_the_interface_and_back_without_losing_data() {
         let noticed = change("20s", "down", true) + &change("25s", "up", true);
         let outcome = run(&scenario(LTE, &noticed, "path_manager = \"single_path\""), 1);
         assert_eq!((subflows_on(&outcome, 0), subflows_on(&outcome, 1)), (1, 1));
         // A handshake of 60 ms and slow start.
         assert!(delivered(&outcome, 20.0, 21.0) > 1.0);
-        assert!(arrived(&outcome, 1, 22.0, 60.0) > 7.0, "it stays where it works");
+        assert!(arrived(&outcome, 1, 22.0, 60.0) > 7.0, "it stays on a working path");
         assert_eq!(column(&outcome, "connections", "corrupt_bytes")[0], 0);
     }
 
     #[test]
-    fn a_sender_moves_when_its_path_falls_silent() {
+    fn a_sender_moves_when_its_path_goes_silent() {
         let keys = "path_manager = \"single_path\"\ndirection = \"upload\"";
         let outcome = run(&scenario(LTE, &from_30_s(), keys), 1);
         assert!(delivered(&outcome, 33.0, 60.0) > 7.0);
@@ -166,7 +167,7 @@ mod ndiffports {
     use super::*;
 
     #[test]
-    fn as_many_uncoupled_subflows_have_as_many_shares_of_a_bottleneck() {
+    fn n_uncoupled_subflows_take_n_shares_of_a_bottleneck() {
         let share = |manager: &str| {
             let connection = |keys: &str| {
                 format!(
@@ -195,20 +196,24 @@ mod re_creation {
     use super::*;
 
     #[test]
-    fn an_interface_that_comes_back_carries_data_within_a_second() {
+    fn an_interface_that_comes_up_again_carries_data_within_a_second() {
         let changes = change("10s", "down", true) + &change("25s", "up", true);
         let outcome = run(&scenario(LTE, &changes, ""), 1);
         assert!(arrived(&outcome, 0, 10.0, 25.0) < 0.1);
         assert_eq!(subflows_on(&outcome, 0), 2);
         assert!(arrived(&outcome, 0, 26.0, 60.0) > 7.0);
         let alone = run(&scenario(LTE, &changes, "path_manager = \"initial_only\""), 1);
-        assert_eq!(column(&alone, "connections", "failed")[0], 0, "nothing told it to give up");
+        assert_eq!(
+            column(&alone, "connections", "failed")[0],
+            0,
+            "nothing tells the engine to give up"
+        );
     }
 
     #[test]
-    fn a_path_that_was_silent_carries_data_within_as_long_again() {
-        // RFC 6298 §5.5: the pause between retransmissions doubles, so the next one comes no
-        // later than the silence lasted.
+    fn a_silent_path_carries_data_again_within_the_duration_of_the_silence() {
+        // RFC 6298 §5.5: the retransmission timeout doubles, so the next retransmission comes at
+        // most as long after the end of the silence as the silence lasted.
         for silence in [2.0, 5.0, 10.0, 20.0] {
             let up = format!("{:?}s", 10.0 + silence);
             let changes = change("10s", "down", false) + &change(&up, "up", false);
@@ -220,7 +225,7 @@ mod re_creation {
     }
 
     #[test]
-    fn a_path_that_flaps_for_long_costs_no_byte() {
+    fn a_path_that_flaps_for_long_loses_no_data() {
         let changes: String = (0..25)
             .map(|n| {
                 let (down, up) = (2 * n + 2, 2 * n + 3);
@@ -238,17 +243,17 @@ mod re_creation {
     }
 }
 
-/// A subflow whose interface goes away had brought much beyond a hole, and selective
-/// acknowledgements had said so: all of that comes again over the other path, at once.
+/// A subflow's interface goes down while much of its data was SACKed but not acknowledged. The
+/// engine reinjects all of that data on the other path at once.
 #[test]
-fn what_a_lost_subflow_brought_beyond_a_hole_comes_again_at_once() {
-    crate::common::depends_on_the_platform("where a hole is at that time");
+fn sacked_data_of_a_lost_subflow_is_reinjected_at_once() {
+    crate::common::depends_on_the_platform("when a segment is missing");
     let path = |name: &str, change: &str| {
         format!(
             "[[path]]\nname = \"{name}\"\nrate = \"100Mbit/s\"\ndelay = \"2.5ms\"\nlimit = \"5ms\"\n{change}"
         )
     };
-    // At this time the first path's queue has just overflowed.
+    // The queue of the first path has just overflowed at this time.
     let down = "change = [{ at = \"3.845s\", state = \"down\", noticed = true }]\n";
     let toml = format!(
         "name = \"hole\"\nduration = \"7s\"\nsample_interval = \"5ms\"\n{}{}[[connection]]\n\
@@ -261,8 +266,8 @@ fn what_a_lost_subflow_brought_beyond_a_hole_comes_again_at_once() {
     let bytes = column(&outcome, "connection_samples", "bytes_delivered");
     let waiting = column(&outcome, "connection_samples", "out_of_order_bytes");
     let at = |ns: u64| times.iter().position(|time| *time == ns).expect("a sample");
-    assert!(waiting[at(3_850_000_000)] > 100_000, "the test needs a hole at that time");
+    assert!(waiting[at(3_850_000_000)] > 100_000, "the test needs out-of-order data at that time");
     let delivered = bytes[at(4_845_000_000)] - bytes[at(3_845_000_000)];
-    // 95.5 Mbit/s of payload over the path that is left, less one round trip or two.
+    // 95.5 Mbit/s of payload over the remaining path, less one or two round trips.
     assert!(delivered > 11_500_000, "{delivered} bytes in a second");
 }

@@ -1,4 +1,4 @@
-//! What each policy is for, in runs that fail when it is switched off.
+//! The purpose of each policy, in runs that fail if it is switched off.
 
 use anabranch_sim::Outcome;
 
@@ -22,7 +22,7 @@ fn connection(outcome: &Outcome, name: &str) -> u64 {
     column(outcome, "connections", name)[0]
 }
 
-/// Delays in milliseconds of the blocks accepted in this interval, in seconds.
+/// Delays in milliseconds of the blocks accepted in this interval, given in seconds.
 fn delays(outcome: &Outcome, from: f64, to: f64) -> Vec<f64> {
     let accepted = column(outcome, "blocks", "accepted_ns");
     let delivered = column(outcome, "blocks", "delivered_ns");
@@ -39,9 +39,9 @@ mod round_robin {
     use super::*;
 
     #[test]
-    fn the_subflows_carry_the_same_and_min_rtt_prefers_the_fast_one() {
-        // A send buffer of ten segments fits into either initial window, so that the windows do
-        // not decide.
+    fn the_subflows_carry_equal_shares_and_min_rtt_prefers_the_fast_one() {
+        // A send buffer of ten segments fits into either initial window, so the windows have no
+        // effect on the shares.
         let paths = path("near", "50Mbit/s", "5ms", "200packets")
             + &path("far", "50Mbit/s", "50ms", "200packets");
         let shares = |scheduler: &str| {
@@ -60,7 +60,8 @@ mod round_robin {
 
     #[test]
     fn without_cwnd_limited_the_slow_path_sets_the_pace() {
-        // Strictly in turn, 8 + 2 Mbit/s give twice 2 Mbit/s; following the acknowledgements, all.
+        // In strict turns, 8 + 2 Mbit/s give only twice 2 Mbit/s. Clocked by acknowledgements, they
+        // give all.
         let paths = path("fast", "8Mbit/s", "5ms", "200packets")
             + &path("slow", "2Mbit/s", "50ms", "200packets");
         let goodput = |scheduler: &str| {
@@ -81,7 +82,7 @@ mod redundant {
     const FAST: (&str, &str) = ("fast", "10ms");
     const SLOW: (&str, &str) = ("slow", "20ms");
 
-    /// Two paths, of which `dead` swallows everything from the fifth second on.
+    /// Two paths, of which `dead` drops all packets from the fifth second on.
     fn outcome(dead: &str, connection: &str) -> Outcome {
         let paths: String = [FAST, SLOW]
             .iter()
@@ -101,16 +102,16 @@ mod redundant {
     }
 
     #[test]
-    fn a_black_hole_on_the_slow_path_is_not_noticed() {
+    fn a_black_hole_on_the_slow_path_has_no_effect() {
         let redundant = delays(&outcome("slow", "scheduler = \"redundant\""), 4.0, 19.0);
         let (redundant, alone) = (largest(&redundant), largest(&alone("fast")));
         assert!(redundant <= 1.01 * alone, "{redundant:.1} ms, alone {alone:.1} ms");
     }
 
     #[test]
-    fn a_black_hole_on_the_fast_path_costs_what_the_slow_one_has_in_its_pipe_and_no_timeout() {
-        // When the fast path dies, the slow one is as far behind as its pipe is long: one send
-        // buffer, 40 ms at 8 Mbit/s. From then on it delivers as if it were alone.
+    fn a_black_hole_on_the_fast_path_costs_the_slow_paths_backlog_and_no_timeout() {
+        // When the fast path dies, the slow one lags by the data in its pipe: one send buffer, or
+        // 40 ms at 8 Mbit/s. From then on, it delivers as if it were alone.
         let (slow, outcome) =
             (largest(&alone("slow")), outcome("fast", "scheduler = \"redundant\""));
         let (at, after) = (delays(&outcome, 4.0, 5.1), delays(&outcome, 5.1, 19.0));
@@ -120,17 +121,17 @@ mod redundant {
     }
 
     #[test]
-    fn without_it_the_black_hole_costs_a_timeout() {
+    fn without_it_a_black_hole_costs_a_timeout() {
         let at = delays(&outcome("fast", "scheduler = \"min_rtt\""), 4.0, 19.0);
         assert!(largest(&at) > 200.0, "{:.1} ms", largest(&at));
     }
 
     #[test]
-    fn everything_is_sent_on_both_paths_and_delivered_once() {
+    fn all_data_is_sent_on_both_paths_and_delivered_once() {
         let outcome = outcome("", "scheduler = \"redundant\"");
         let delivered = connection(&outcome, "bytes_delivered") as f64;
         let received = column(&outcome, "subflows", "bytes_received");
-        // The slow path skips what the fast one has had acknowledged, but is never idle.
+        // The slow path skips data that was acknowledged on the fast one, but it is never idle.
         assert!(received.iter().all(|bytes| *bytes as f64 > 0.9 * delivered), "{received:?}");
         assert_eq!(connection(&outcome, "corrupt_bytes"), 0);
     }
@@ -139,8 +140,8 @@ mod redundant {
 mod blest {
     use super::*;
 
-    /// Reinjections during a bulk transfer over the 3G and WLAN of Ferlin et al., IFIP Networking
-    /// 2016, with both remedies. The delays are taken as one-way.
+    /// Reinjections during a bulk transfer over 3G and WLAN as in Ferlin et al., IFIP Networking
+    /// 2016, with both remedies. The paper's delays are assumed to be one-way.
     fn reinjections(scheduler: &str, seed: u64) -> u64 {
         let paths = path("wlan", "25Mbit/s", "25ms", "100packets")
             + "loss = \"1%\"\n"
@@ -158,7 +159,7 @@ mod blest {
 
     #[test]
     #[ignore = "slow: make test-slow"]
-    fn it_reinjects_at_most_half_of_what_min_rtt_does() {
+    fn it_reinjects_at_most_half_as_much_as_min_rtt() {
         let total = |scheduler| (1..=20).map(|seed| reinjections(scheduler, seed)).sum::<u64>();
         let (min_rtt, blest) = (total("min_rtt"), total("blest"));
         assert!(min_rtt >= 20 * 50, "min_rtt reinjects {min_rtt} segments in 20 runs");
@@ -170,9 +171,9 @@ mod ecf {
     use super::*;
 
     #[test]
-    fn waiting_for_the_fast_path_ends_transfers_sooner() {
-        // Lim et al., CoNEXT 2017, have 1 and 10 Mbit/s; the delays are ours, and no queue
-        // overflows on the slow path.
+    fn waiting_for_the_fast_path_completes_transfers_sooner() {
+        // Lim et al., CoNEXT 2017, use 1 and 10 Mbit/s. The delays are ours, and the queue of the
+        // slow path never overflows.
         let paths = path("fast", "10Mbit/s", "20ms", "100packets")
             + &path("slow", "1Mbit/s", "50ms", "infinite");
         let end = |scheduler: &str, blocks: u32| {
@@ -192,8 +193,9 @@ mod ecf {
     }
 }
 
-/// A WLAN and a 3G path with an endless queue, which a loss in the first round trips has sent into
-/// congestion avoidance with 16 segments, below its 25 segments of bandwidth-delay product.
+/// A WLAN path, and a 3G path with an unlimited queue. A loss in the first round trips puts the 3G
+/// subflow into congestion avoidance at 16 segments, below its bandwidth-delay product of 25
+/// segments.
 mod bufferbloat {
     use super::*;
 
@@ -209,13 +211,14 @@ mod bufferbloat {
              congestion_control = \"new_reno\"\n{remedy}"
         );
         let outcome = run(&scenario("60s", &paths, &connection, "kind = \"bulk\""), 1);
-        // Later it follows the window, three quarters of it, while a remedy limits what is sent.
+        // Later, ssthresh follows the window (three quarters of it) while a remedy limits the
+        // sending rate.
         let threshold = on_3g(&outcome, "ssthresh", 2.0)[0];
         assert!(threshold < 25.0 * 1448.0, "in slow start");
         outcome
     }
 
-    /// A column of the samples of the 3G path from this second on.
+    /// A column of the samples of the 3G path, from this second on.
     fn on_3g(outcome: &Outcome, name: &str, from: f64) -> Vec<f64> {
         let of = |name| column(outcome, "subflow_samples", name);
         let rows = of("time_ns").into_iter().zip(of("path")).zip(of(name));
@@ -223,7 +226,7 @@ mod bufferbloat {
         late.map(|(_, value)| value as f64).collect()
     }
 
-    /// sRTT of the 3G path from the 30th second on, as multiples of its minimum.
+    /// SRTT of the 3G path from the 30th second on, as multiples of its minimum.
     fn bloat(outcome: &Outcome) -> Vec<f64> {
         let all = on_3g(outcome, "srtt_ns", 0.0).into_iter().filter(|srtt| *srtt > 0.0);
         let least = all.fold(f64::MAX, f64::min);
@@ -236,12 +239,12 @@ mod bufferbloat {
     }
 
     #[test]
-    fn without_a_cure_the_queue_grows_for_as_long_as_it_may() {
+    fn without_a_remedy_the_queue_grows_without_limit() {
         assert!(bloat(&outcome("")).iter().all(|bloat| *bloat > 3.5));
     }
 
     #[test]
-    fn mpt_bm_holds_the_rtt_at_lambda_times_its_minimum_and_leaves_the_fast_path_alone() {
+    fn mpt_bm_keeps_the_rtt_at_lambda_times_its_minimum_and_does_not_affect_the_fast_path() {
         let wlan = |outcome: &Outcome| column(outcome, "subflows", "bytes_sent")[0];
         let without = outcome("");
         for lambda in [1.5, 3.0] {
@@ -253,8 +256,8 @@ mod bufferbloat {
 
     #[test]
     fn the_capped_window_stops_growing_at_about_twice_the_rtt() {
-        // What was in flight at twice the smallest RTT is held, to within what a window grows
-        // while the smoothed RTT catches up.
+        // The cap is the data in flight at twice the minimum RTT. The window may still grow until
+        // the smoothed RTT catches up.
         assert_within(&bloat(&outcome("remedies = { cwnd_cap = 2.0 }")), 1.9, 2.3);
     }
 }
@@ -263,9 +266,9 @@ mod buffer_autotuning {
     use super::*;
 
     #[test]
-    fn with_capped_windows_half_the_memory_gives_all_of_the_goodput() {
+    fn with_capped_windows_half_the_memory_gives_the_full_goodput() {
         crate::common::depends_on_the_platform("the sizes of the buffers");
-        // WiFi and 3G as in NSDI 2012; configured are 4 MiB and 6 MiB.
+        // WiFi and 3G as in NSDI 2012. The configured maxima are 4 MiB and 6 MiB.
         let paths = path("wifi", "8Mbit/s", "10ms", "54packets")
             + &path("3g", "2Mbit/s", "75ms", "334packets");
         let outcome =
@@ -281,9 +284,9 @@ mod buffer_autotuning {
     }
 
     #[test]
-    fn buffers_start_small_and_grow_to_what_two_clean_paths_need() {
-        // 2 · 20 Mbit/s · RTT, which is 40 ms plus at most 40 ms of queue: 200 to 400 kB; more
-        // while slow start overshoots.
+    fn buffers_start_small_and_grow_to_the_needs_of_two_clean_paths() {
+        // 2 · 20 Mbit/s · RTT. The RTT is 40 ms plus at most 40 ms of queueing, which gives 200 to
+        // 400 kB. The overshoot of slow start adds to that.
         let paths = path("a", "10Mbit/s", "20ms", "50kB") + &path("b", "10Mbit/s", "20ms", "50kB");
         let autotuned =
             scenario("30s", &paths, "remedies = { buffer_autotuning = true }", "kind = \"bulk\"");
@@ -300,8 +303,8 @@ mod congestion_control_by_path {
     use super::*;
 
     #[test]
-    fn each_subflow_has_its_own() {
-        // On long paths with few losses CUBIC has the larger windows: RFC 9438 §5.
+    fn each_subflow_can_have_its_own() {
+        // RFC 9438 §5: on long paths with few losses, CUBIC has the larger windows.
         let paths: String = ["a", "b"]
             .map(|name| path(name, "100Mbit/s", "50ms", "900packets") + "loss = \"0.02%\"\n")
             .concat();
@@ -319,12 +322,12 @@ mod congestion_control_by_path {
             ratio("{ a = \"new_reno\", b = \"cubic\" }"),
         );
         println!("a over b: {first:.2} with CUBIC on a, {second:.2} with CUBIC on b");
-        // The losses of a path are the same in both runs.
+        // Each path has the same losses in both runs.
         assert!(first > 1.5 * second, "{first:.2} {second:.2}");
     }
 }
 
-/// Everything with everything, over two paths that lose, reorder and go away.
+/// All combinations of policies, over two paths that lose packets, reorder them and go down.
 mod crossed {
     use super::*;
 
@@ -363,7 +366,7 @@ mod crossed {
         format!("remedies = {{ {} }}", lines.join(", "))
     }
 
-    /// The flapping path comes first or second; the client notices, or not.
+    /// The flapping path comes first or second. The client notices the outages or not.
     fn hostile(flapping_first: bool, noticed: bool) -> String {
         let path = |name: &str, rate: &str, delay: &str| {
             path(name, rate, delay, "30packets")
@@ -384,7 +387,7 @@ mod crossed {
         if flapping_first { flapping + &steady } else { steady + &flapping }
     }
 
-    /// All combinations with a path manager, with their keys in TOML.
+    /// All combinations with this path manager, as TOML keys.
     fn combinations(path_manager: &str) -> Vec<String> {
         let mut all = Vec::new();
         for scheduler in SCHEDULERS {
@@ -402,8 +405,8 @@ mod crossed {
         all
     }
 
-    /// Runs all combinations with these seeds; returns how many there were and in how many the
-    /// second path carried data.
+    /// Run all combinations with these seeds. Returns the number of runs, and in how many of them
+    /// the second path carried data.
     fn run_all(path_manager: &str, flapping_first: bool, seeds: u64) -> (usize, usize) {
         // A client that only receives moves when it notices that its interface is down.
         let noticed = path_manager == "\"single_path\"";
@@ -462,7 +465,7 @@ mod crossed {
     }
 
     #[test]
-    fn every_combination_delivers_every_byte_moving_from_path_to_path() {
+    fn every_combination_delivers_every_byte_moving_between_paths() {
         let (runs, moved) = run_all("\"single_path\"", true, 2);
         assert!(10 * moved >= 9 * runs, "{moved} of {runs} runs moved");
     }
@@ -483,10 +486,10 @@ mod crossed {
     }
 }
 
-/// Linux doubles both buffers and counts overhead in what is received (docs/calibration.md); and
-/// its scheduler waits for a burst on the slow path, during which the fast one idles.
+/// Linux doubles both buffers and counts overhead in the receive buffer (docs/calibration.md). Its
+/// scheduler waits for a burst on the slow path, while the fast one is idle.
 #[test]
-fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_the_fast_path() {
+fn with_linux_buffer_accounting_a_small_window_costs_half_of_the_fast_path() {
     let paths =
         path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
     let goodput = |asked: &str| {
@@ -503,16 +506,16 @@ fn with_buffers_as_linux_counts_them_a_small_window_costs_its_scheduler_half_of_
     let (small, buffers) = goodput("100kB");
     assert_eq!(buffers, [200_000, 123_438]);
     let (large, _) = goodput("400kB");
-    // Linux has 3.8 to 4.6, and 8.3 to 9.6.
+    // Linux achieves 3.8 to 4.6 and 8.3 to 9.6 Mbit/s.
     assert!(small < 5.0 && large > 8.0, "{small} and {large} Mbit/s");
 }
 
 #[test]
-fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_linux() {
+fn with_linux_buffer_accounting_block_delays_over_two_paths_match_linux() {
     let paths =
         path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
-    // Asked for, and the median of six runs between hosts of Linux 6.18, of each its median delay
-    // in ms. They had 337 to 369, 461 to 511 and 653 to 743 (docs/calibration.md).
+    // The configured buffer, and the median over six runs of the median delay in ms between Linux
+    // 6.18 hosts. The runs had 337 to 369, 461 to 511 and 653 to 743 ms (docs/calibration.md).
     for (asked, seen) in [("100kB", 352.0), ("200kB", 475.0), ("400kB", 689.0)] {
         let connection = format!(
             "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\ndirection = \"download\"\n\
@@ -529,8 +532,8 @@ fn with_buffers_as_linux_counts_them_a_block_over_two_paths_waits_as_long_as_in_
 }
 
 #[test]
-fn with_buffers_as_linux_counts_them_a_block_waits_as_long_as_in_linux() {
-    // Asked for, and the median delays over WiFi and 3G between hosts of Linux 6.18, in ms.
+fn with_linux_buffer_accounting_block_delays_over_one_path_match_linux() {
+    // The configured buffer, and the median delays in ms over WiFi and 3G between Linux 6.18 hosts.
     for (asked, wifi, cellular) in
         [("100kB", 203.0, 685.0), ("200kB", 408.0, 1409.0), ("400kB", 819.0, 2763.0)]
     {

@@ -2,8 +2,8 @@
 
 use crate::common::{column, run};
 
-/// A core link of 10 Mbit/s and 20 ms one way with this queue and loss, three equal access paths
-/// over it, and two connections: one over two of them, one over the third.
+/// A core link of 10 Mbit/s and 20 ms one way with this queue and loss, and three equal access
+/// paths via the core. One connection uses two of the access paths, another one the third.
 fn scenario(core: &str, first: &str, second: &str, seed: u64) -> String {
     let access = |name: &str| {
         format!(
@@ -11,7 +11,7 @@ fn scenario(core: &str, first: &str, second: &str, seed: u64) -> String {
              limit = \"infinite\"\n"
         )
     };
-    // Random starts, so that the seeds differ where the links draw nothing.
+    // Start times depend on the seed, so the seeds differ even if the links draw no random numbers.
     let start = seed * 7919 % 1_000;
     format!(
         "name = \"shared\"\nduration = \"170s\"\nwarm_up = \"20s\"\nsample_interval = \"10s\"\n\
@@ -25,7 +25,7 @@ fn scenario(core: &str, first: &str, second: &str, seed: u64) -> String {
     )
 }
 
-/// Mean share of the first connection over the seeds.
+/// Share of the first connection, averaged over the seeds.
 fn share(core: &str, first: &str, seeds: u64) -> f64 {
     let second = "congestion_control = \"new_reno\"";
     let shares = (1..=seeds).map(|seed| {
@@ -40,8 +40,8 @@ fn share(core: &str, first: &str, seeds: u64) -> f64 {
 
 #[test]
 #[ignore = "slow: make test-slow"]
-fn lia_takes_one_flows_share_of_a_link_with_random_loss_and_uncoupled_subflows_take_more() {
-    // RFC 6356 §2, goal 2; the loss rate, not the queue, sets the windows here.
+fn lia_takes_one_flows_share_of_a_lossy_link_and_uncoupled_subflows_take_more() {
+    // RFC 6356 §2, goal 2. The loss rate determines the windows here, not the queue.
     let core = "limit = \"400packets\"\nloss = \"0.5%\"";
     let coupled = share(core, "congestion_control = \"lia\"", 6);
     let uncoupled = share(core, "congestion_control = \"new_reno\"", 6);
@@ -52,7 +52,7 @@ fn lia_takes_one_flows_share_of_a_link_with_random_loss_and_uncoupled_subflows_t
 
 #[test]
 #[ignore = "slow: make test-slow"]
-fn olia_and_balia_take_one_flows_share_of_a_link_with_random_loss() {
+fn olia_and_balia_take_one_flows_share_of_a_lossy_link() {
     let core = "limit = \"400packets\"\nloss = \"0.5%\"";
     for name in ["olia", "balia"] {
         let coupled = share(core, &format!("congestion_control = \"{name}\""), 6);
@@ -64,7 +64,7 @@ fn olia_and_balia_take_one_flows_share_of_a_link_with_random_loss() {
 #[test]
 #[ignore = "slow: make test-slow"]
 fn lia_takes_less_of_a_drop_tail_link_than_uncoupled_subflows() {
-    // One bandwidth-delay product of queue: 10 Mbit/s × 42 ms = 52 500 bytes.
+    // The queue holds one bandwidth-delay product: 10 Mbit/s × 42 ms = 52 500 bytes.
     let core = "limit = \"35packets\"";
     let coupled = share(core, "congestion_control = \"lia\"", 10);
     let uncoupled = share(core, "congestion_control = \"new_reno\"", 10);
@@ -73,8 +73,8 @@ fn lia_takes_less_of_a_drop_tail_link_than_uncoupled_subflows() {
     assert!(coupled <= uncoupled - 0.05, "{coupled:.3} {uncoupled:.3}");
 }
 
-/// Of two NewReno flows over one link, of which the second has a round trip longer by 2 ms: what
-/// the second has, and by how much more queueing delay the first sees, in milliseconds.
+/// Two NewReno flows over one link. The RTT of the second flow is 2 ms longer. Returns the share of
+/// the second flow, and the additional queueing delay of the first flow in milliseconds.
 fn two_ms_longer(queue: &str) -> (f64, f64) {
     let access = |name: &str, delay: &str| {
         format!(
@@ -107,12 +107,12 @@ fn two_ms_longer(queue: &str) -> (f64, f64) {
     (bytes[1] as f64 / bytes.iter().sum::<u64>() as f64, mean_srtt(0) - (mean_srtt(1) - 2.0))
 }
 
-/// Floyd and Jacobson, 1992, on traffic phases. The packets of an ACK-clocked flow stay together
-/// in trains. One whose round trip is a little shorter comes back on top of the other's tail and
-/// finds a longer queue, by up to the difference: it has the losses. A queue that drops at random
-/// shows nothing of it.
+/// Floyd and Jacobson, 1992, on traffic phase effects. The packets of an ACK-clocked flow stay
+/// together in trains. The train of a flow with a slightly shorter RTT arrives right after the
+/// other flow's train, and finds a queue that is longer by up to the difference. It suffers the
+/// losses. A queue that drops at random does not show this effect.
 #[test]
-fn at_a_drop_tail_queue_the_flow_with_a_slightly_shorter_round_trip_has_the_losses() {
+fn a_slightly_shorter_rtt_loses_at_a_drop_tail_queue() {
     let (share, deeper) = two_ms_longer("limit = \"35packets\"");
     println!("drop-tail: {share:.3}, {deeper:.2} ms");
     assert!(share >= 0.55 && deeper >= 1.5, "{share:.3}, {deeper:.2} ms");
@@ -122,9 +122,10 @@ fn at_a_drop_tail_queue_the_flow_with_a_slightly_shorter_round_trip_has_the_loss
     assert!((0.46..=0.52).contains(&share), "{share:.3}");
 }
 
-/// Scenario C of Khalili et al., CoNEXT 2012: three users with an access link of their own and a
-/// way over a shared one, and three with the shared one only, which has 2 Mbit/s for each of
-/// them. Returns the mean goodput in Mbit/s of the former and of the latter.
+/// Scenario C of Khalili et al., CoNEXT 2012. Three multipath users each have an access link of
+/// their own and a path over a shared link. Three TCP users have only the shared link, which offers
+/// 2 Mbit/s per TCP user. Returns the mean goodput in Mbit/s of the multipath users and of the TCP
+/// users.
 fn scenario_c(control: &str, seed: u64) -> (f64, f64) {
     let link = |name: &str, keys: &str| format!("[[path]]\nname = \"{name}\"\n{keys}\n");
     let queue = |min: u32, max: u32| {
@@ -171,11 +172,11 @@ fn mean_of_scenario_c(control: &str) -> (f64, f64) {
 
 #[test]
 #[ignore = "slow: make test-slow"]
-fn olia_leaves_more_to_tcp_than_lia_and_its_users_lose_nothing_by_it() {
+fn olia_leaves_more_to_tcp_than_lia_at_no_cost_to_its_users() {
     let (lia, olia) = (mean_of_scenario_c("lia"), mean_of_scenario_c("olia"));
     println!("LIA {lia:.3?}, OLIA {olia:.3?} Mbit/s");
     assert!(olia.1 >= 1.03 * lia.1, "TCP users: OLIA {:.3}, LIA {:.3} Mbit/s", olia.1, lia.1);
-    // Alone on its own link a user would have 2 Mbit/s, less the headers.
+    // Alone on its own link, a user would get 2 Mbit/s less the headers.
     assert!(olia.0 >= 0.97 * 1.93, "multipath users: {:.3} Mbit/s", olia.0);
 }
 
@@ -191,8 +192,8 @@ fn balia_leaves_tcp_less_than_olia_and_more_than_uncoupled_subflows() {
 mod detection {
     use super::*;
 
-    /// Share of the multipath connection in all goodput, over two links with a TCP flow each, or
-    /// one link with one; the mean of seeds.
+    /// Share of the multipath connection in the total goodput, averaged over seeds. It competes
+    /// with one TCP flow on each of two links, or with one TCP flow on a single link.
     fn share(separate: bool, keys: &str) -> f64 {
         outcomes(separate, keys).iter().map(goodput_share).sum::<f64>() / SEEDS as f64
     }
@@ -202,7 +203,7 @@ mod detection {
         bytes[0] as f64 / bytes.iter().sum::<u64>() as f64
     }
 
-    /// In which part of the samples after the first minute both subflows are said to share one.
+    /// Fraction of the samples after the first minute that report a shared bottleneck.
     fn said_to_share(separate: bool) -> f64 {
         let (mut shared, mut all) = (0, 0);
         for outcome in outcomes(separate, "shared_bottleneck_detection = {}") {
@@ -265,8 +266,8 @@ mod detection {
 
     #[test]
     #[ignore = "slow: make test-slow"]
-    fn verdicts_are_right_for_separate_links_and_for_a_shared_one_most_of_the_time() {
-        // Few long flows over a short drop-tail queue are the hard case: RFC 8382 has many.
+    fn verdicts_are_right_for_separate_links_and_mostly_right_for_a_shared_one() {
+        // A few long flows over a short drop-tail queue are the hard case. RFC 8382 has many flows.
         let (separate, shared) = (said_to_share(true), said_to_share(false));
         println!("said to share: {separate:.3} over separate links, {shared:.3} over one");
         assert!(separate <= 0.05, "{separate:.3}");
@@ -275,7 +276,7 @@ mod detection {
 
     #[test]
     #[ignore = "slow: make test-slow"]
-    fn subflows_over_separate_bottlenecks_are_uncoupled_and_have_a_flows_share_of_each() {
+    fn subflows_over_separate_bottlenecks_are_uncoupled_and_get_one_flows_share_of_each() {
         let (on, off) = (share(true, "shared_bottleneck_detection = {}"), share(true, ""));
         println!("separate: {on:.3} with detection, {off:.3} without");
         assert!((0.44..=0.54).contains(&on) && on >= off + 0.05, "{on:.3}, without {off:.3}");
@@ -283,7 +284,7 @@ mod detection {
 
     #[test]
     #[ignore = "slow: make test-slow"]
-    fn subflows_over_one_bottleneck_stay_coupled_for_most_of_the_time() {
+    fn subflows_over_a_shared_bottleneck_mostly_stay_coupled() {
         let (on, off) = (share(false, "shared_bottleneck_detection = {}"), share(false, ""));
         let uncoupled = share(false, "congestion_control = \"new_reno\"");
         println!("shared: {on:.3} with detection, {off:.3} without, uncoupled {uncoupled:.3}");

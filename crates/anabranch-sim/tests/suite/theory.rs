@@ -1,4 +1,4 @@
-//! Runs against what theory says of them.
+//! Compares runs with theoretical predictions.
 
 use crate::common::{column, goodput, mean_block_delay, run, wifi_3g};
 
@@ -13,8 +13,8 @@ fn one_path(rate: &str, delay: &str, limit: &str, connection: &str) -> String {
 
 #[test]
 fn a_tcp_flow_uses_at_least_95_percent_of_a_clean_link() {
-    // The queue holds one bandwidth-delay product, so that halving the window leaves it busy.
-    // 1448 of 1500 bytes of a packet are payload.
+    // The queue holds one bandwidth-delay product, so the link stays busy when the window is
+    // halved. 1448 of the 1500 bytes of a packet are payload.
     let links = [
         ("8Mbit/s", "10ms", "20kB", 8e6),
         ("100Mbit/s", "10ms", "250kB", 100e6),
@@ -26,8 +26,8 @@ fn a_tcp_flow_uses_at_least_95_percent_of_a_clean_link() {
             let outcome = run(&one_path(rate, delay, limit, &connection), 1);
             let utilisation = goodput(&outcome) * 1500.0 / 1448.0 / bits;
             assert!(utilisation >= 0.95, "{control} on {rate}, {delay}: {utilisation:.3}");
-            // Over the whole run, so that data held at the end of the warm-up is not counted
-            // for the time after it.
+            // The whole run counts here. Otherwise, out-of-order data at the end of the warm-up
+            // would count for the time after it.
             let total = column(&outcome, "connections", "bytes_delivered")[0] as f64 * 8.0 / 60.0;
             assert!(total * 1500.0 / 1448.0 <= bits, "{control} on {rate}, {delay}: {total}");
         }
@@ -36,7 +36,7 @@ fn a_tcp_flow_uses_at_least_95_percent_of_a_clean_link() {
 
 #[test]
 fn wvegas_fills_a_clean_link_and_keeps_ten_segments_in_its_queue() {
-    // Cao et al., ICNP 2012: alone, a subflow's share of the backlog is all of it, 10 segments.
+    // Cao et al., ICNP 2012: a single subflow is entitled to the whole backlog of 10 segments.
     let outcome =
         run(&one_path("100Mbit/s", "10ms", "250kB", "congestion_control = \"wvegas\""), 1);
     let utilisation = goodput(&outcome) * 1500.0 / 1448.0 / 100e6;
@@ -49,10 +49,11 @@ fn wvegas_fills_a_clean_link_and_keeps_ten_segments_in_its_queue() {
 }
 
 #[test]
-fn block_delay_is_send_buffer_over_goodput_less_the_way_back() {
+fn block_delay_is_send_buffer_over_goodput_less_the_reverse_delay() {
     crate::common::depends_on_the_platform("the sizes of the buffers");
-    // Little's law: where the send buffer is the limit, a byte waits from its acceptance until
-    // the buffer's worth before it is acknowledged, less the acknowledgement's way back.
+    // Little's law: if the send buffer is the limit, a byte waits from its acceptance until its
+    // acknowledgement for the time that the buffer's contents take. Delivery is earlier by the
+    // delay of the acknowledgement.
     for (path, reverse) in [("wifi", 0.010), ("3g", 0.075)] {
         let connection = format!(
             "protocol = \"tcp\"\ncongestion_control = \"new_reno\"\npaths = [\"{path}\"]\n\
@@ -94,9 +95,9 @@ fn two_clean_paths_with_ample_buffers_give_nearly_twice_one() {
 }
 
 #[test]
-fn with_a_200_kib_window_adding_the_slow_path_halves_the_goodput_and_m1_m2_cure_it() {
+fn with_a_200_kib_window_the_slow_path_halves_the_goodput_unless_m1_and_m2_are_on() {
     crate::common::depends_on_the_platform("the sizes of the buffers");
-    // Raiciu et al., NSDI 2012: the phenomenon and the cure, each switched on and off.
+    // Raiciu et al., NSDI 2012: the problem and its remedies.
     let buffers = "send_buffer = \"200KiB\"\nreceive_buffer = \"200KiB\"\n";
     let blocks = "kind = \"blocks\"";
     let tcp = format!(
@@ -113,7 +114,7 @@ fn with_a_200_kib_window_adding_the_slow_path_halves_the_goodput_and_m1_m2_cure_
 }
 
 #[test]
-fn slow_start_is_ended_by_hystart_before_the_queue_overflows() {
+fn hystart_ends_slow_start_before_the_queue_overflows() {
     crate::common::depends_on_the_platform("when acknowledgements are delayed");
     let overflow = |hystart: bool| {
         let connection = format!(
@@ -125,8 +126,9 @@ fn slow_start_is_ended_by_hystart_before_the_queue_overflows() {
     assert!(overflow(true) * 4 < overflow(false), "{} {}", overflow(true), overflow(false));
 }
 
-/// Where packets keep their order every loss is genuine: each is repaired once, and no reduction
-/// is undone, also when a recovery begins while the last hole of the one before is being filled.
+/// If packets keep their order, every loss is genuine. Each loss is repaired once, and no reduction
+/// is undone. This holds even if a recovery starts while the last lost segment of the previous
+/// recovery is being retransmitted.
 #[test]
 fn genuine_losses_are_never_undone() {
     for seed in 1..=5 {

@@ -16,7 +16,7 @@ fn over(capacity: &str) -> String {
 }
 
 #[test]
-fn a_trace_of_constant_opportunities_gives_the_goodput_of_the_same_rate() {
+fn a_constant_trace_gives_the_goodput_of_the_same_rate() {
     let traced = goodput(&run(&over("trace = { milliseconds = \"1\" }"), 1));
     let constant = goodput(&run(&over("rate = \"12.032Mbit/s\""), 1));
     println!("trace {traced:.0} bit/s, rate {constant:.0} bit/s");
@@ -31,7 +31,7 @@ fn delivered_by_link(outcome: &Outcome) -> u64 {
 
 #[test]
 fn a_trace_with_gaps_carries_its_mean_rate() {
-    // Five opportunities in the first 20 of 100 ms, five more at its end: 1.2032 Mbit/s.
+    // Every 100 ms, five opportunities in the first 20 ms and five at the end: 1.2032 Mbit/s.
     let outcome = run(&over("trace = { milliseconds = \"2 4 8 16 20 100*5\" }"), 1);
     let capacity = 1.2032e6 / 8.0 * 30.0;
     let share = delivered_by_link(&outcome) as f64 / capacity;
@@ -44,7 +44,7 @@ fn a_trace_file_and_its_normalised_form_give_the_same_run() {
     let file = format!("{folder}/cellular_trace.toml");
     let text = std::fs::read_to_string(&file).expect("an example");
     let scenario = Scenario::from_toml(&text, &file).expect("a valid example");
-    let outcome = anabranch_sim::run(&scenario, 1, Options::default()).expect("it runs");
+    let outcome = anabranch_sim::run(&scenario, 1, Options::default()).expect("the run completes");
     let cellular = column(&outcome, "links", "bytes_delivered")[2];
     assert!(cellular > 10_000_000, "{cellular} bytes over the trace");
     let again = run_with(&scenario.to_toml(), 1, Options::default());

@@ -4,7 +4,7 @@ use anabranch_sim::{Options, Outcome};
 
 use crate::common::{self, column, run, run_with, wifi_3g};
 
-/// One TCP connection over 8 Mbit/s and 10 ms each way, with room for everything.
+/// One TCP connection over 8 Mbit/s and 10 ms each way, with an unlimited queue.
 fn single(workload: &str) -> String {
     format!(
         "name = \"single\"\nduration = \"60s\"\n\
@@ -19,7 +19,7 @@ fn delays_ms(outcome: &Outcome) -> Vec<f64> {
     accepted.iter().zip(delivered).map(|(from, to)| (to - from) as f64 / 1e6).collect()
 }
 
-/// Every byte came as it was sent, in both directions, and the connection closed.
+/// Check that all bytes arrived unchanged in both directions, and that the connection closed.
 fn assert_complete(outcome: &Outcome) {
     assert_eq!(column(outcome, "connections", "corrupt_bytes"), [0]);
     assert_eq!(column(outcome, "connections", "failed"), [0]);
@@ -29,9 +29,9 @@ fn assert_complete(outcome: &Outcome) {
 }
 
 #[test]
-fn a_burst_takes_its_bytes_at_the_rate_and_the_way() {
-    // 14 480 bytes are ten full segments of 1500 bytes on the wire: the initial window, sent at
-    // once. 15 000 bytes at 8 Mbit/s are 15 ms, and the way takes 10 ms.
+fn a_burst_takes_its_transmission_time_and_the_delay() {
+    // 14 480 bytes are ten full segments of 1500 bytes on the wire. They fit into the initial
+    // window and are sent at once. 15 000 bytes at 8 Mbit/s take 15 ms, and the delay is 10 ms.
     let workload = "kind = \"on_off\"\nburst_size = \"14480B\"\ninterval = \"500ms\"\ncount = 20";
     let outcome = run(&single(workload), 1);
     assert_complete(&outcome);
@@ -43,9 +43,9 @@ fn a_burst_takes_its_bytes_at_the_rate_and_the_way() {
 }
 
 #[test]
-fn a_round_takes_the_request_there_and_the_response_back() {
-    // A request of 100 bytes in 152 takes 0.152 ms and 10 ms; the response of 2 × 1448 bytes in
-    // 2 × 1500 another 3 ms and 10 ms.
+fn a_round_takes_the_request_and_the_response() {
+    // The request of 100 bytes is 152 bytes on the wire, and takes 0.152 ms and 10 ms. The response
+    // of 2 × 1448 bytes is 2 × 1500 bytes on the wire, and takes another 3 ms and 10 ms.
     let workload = "kind = \"request_response\"\nrequest_size = \"100B\"\nresponses = 2\n\
                     response_size = \"1448B\"\nthink_time = \"100ms\"\ncount = 30";
     let outcome = run(&single(workload), 1);
@@ -66,14 +66,14 @@ const MAPS: &str = "kind = \"request_response\"\n\
                     think_time = { kind = \"exponential\", mean = \"500ms\" }\ncount = 40";
 
 #[test]
-fn drawn_requests_and_responses_are_delivered_whole_over_two_paths() {
+fn random_requests_and_responses_are_delivered_completely_over_two_paths() {
     for direction in ["download", "upload"] {
         let connection = format!("direction = \"{direction}\"");
         let scenario = wifi_3g(&connection, MAPS);
         let outcome = run(&scenario, 1);
         assert_complete(&outcome);
         let bytes = column(&outcome, "blocks", "bytes");
-        // 8 to 20 tiles of about 10 to 25 kB, 14 × 16.4 kB on average.
+        // 8 to 20 tiles of about 10 to 25 kB each, 14 × 16.4 kB on average.
         assert!(bytes.iter().all(|bytes| (80_000..500_000).contains(bytes)), "{bytes:?}");
         let mean = bytes.iter().sum::<u64>() as f64 / 40.0;
         assert!((200_000.0..260_000.0).contains(&mean), "{mean}");
@@ -85,7 +85,7 @@ fn drawn_requests_and_responses_are_delivered_whole_over_two_paths() {
 }
 
 #[test]
-fn drawn_bursts_through_small_buffers_are_delivered_whole() {
+fn random_bursts_through_small_buffers_are_delivered_completely() {
     let workload = "kind = \"on_off\"\n\
                     burst_size = { kind = \"pareto\", mean = \"100kB\", shape = 1.5 }\n\
                     interval = { kind = \"exponential\", mean = \"300ms\" }\ncount = 100";
@@ -93,7 +93,7 @@ fn drawn_bursts_through_small_buffers_are_delivered_whole() {
     let outcome = run(&wifi_3g(buffers, workload), 3);
     assert_complete(&outcome);
     let bytes = column(&outcome, "blocks", "bytes");
-    // The smallest is a third of the mean.
+    // The minimum is a third of the mean.
     assert!(bytes.iter().all(|bytes| *bytes >= 33_333), "{bytes:?}");
     assert!(bytes.iter().any(|bytes| *bytes > 200_000), "{bytes:?}");
 }
@@ -115,7 +115,7 @@ fn a_page_of_objects_over_several_connections() {
 }
 
 #[test]
-fn a_connection_that_joins_shifts_no_draws_of_another() {
+fn an_additional_connection_does_not_change_the_draws_of_another() {
     let workload = "[connection.workload]\nkind = \"on_off\"\ncount = 5\ninterval = \"1s\"\n\
                     burst_size = { kind = \"exponential\", mean = \"20kB\" }";
     let one = format!("[[connection]]\nname = \"a\"\n{workload}\n");

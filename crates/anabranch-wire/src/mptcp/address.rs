@@ -5,20 +5,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Subtype, open, opening};
 use crate::{Lengths, ParseError};
 
-/// ADD_ADDR: an address of the sender's, or the echo of one. RFC 8684 §3.4.1.
+/// ADD_ADDR: announces an address of the sender, or echoes an announcement. RFC 8684 §3.4.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddAddr {
-    /// Identifier of the address within the connection.
+    /// Address identifier, unique within the connection.
     pub address_id: u8,
-    /// The address announced.
+    /// The announced address.
     pub address: IpAddr,
-    /// Port, when it is not the one of the subflow the option came on.
+    /// Port, if it differs from the port of the subflow that carried the option.
     pub port: Option<u16>,
-    /// Rightmost 64 bits of the HMAC; absent in an echo (the E flag).
+    /// Rightmost 64 bits of the HMAC. Absent if the option is an echo (E flag).
     pub truncated_hmac: Option<u64>,
 }
 
-/// REMOVE_ADDR: addresses no longer available. RFC 8684 §3.4.2.
+/// REMOVE_ADDR: addresses that are no longer available. RFC 8684 §3.4.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoveAddr {
     len: u8,
@@ -26,10 +26,10 @@ pub struct RemoveAddr {
 }
 
 impl RemoveAddr {
-    /// Most identifiers that fit into 40 bytes of options.
+    /// Maximum number of identifiers in 40 bytes of options.
     pub const MAX_IDS: usize = 37;
 
-    /// From 1 to 37 address identifiers; `None` for any other number.
+    /// An option with 1 to 37 address identifiers; `None` for any other number.
     pub fn new(address_ids: &[u8]) -> Option<Self> {
         if address_ids.is_empty() || address_ids.len() > Self::MAX_IDS {
             return None;
@@ -39,18 +39,18 @@ impl RemoveAddr {
         Some(RemoveAddr { len: address_ids.len() as u8, ids })
     }
 
-    /// The identifiers.
+    /// The address identifiers.
     pub fn address_ids(&self) -> &[u8] {
         &self.ids[..usize::from(self.len)]
     }
 }
 
 impl AddAddr {
-    /// Parse one whole option, kind and length included. Address family and port follow from
-    /// the length, given whether the E flag says that there is no HMAC.
+    /// Parse one whole option, including kind and length. The E flag says whether there is an HMAC.
+    /// The length then determines address family and port.
     ///
     /// # Errors
-    /// If kind, subtype or length are not those of ADD_ADDR.
+    /// If kind, subtype or length is not valid for ADD_ADDR.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let echo = bytes.get(2).is_some_and(|byte| byte & ECHO != 0);
         let expected = if echo { ECHO_LENGTHS } else { ADD_ADDR_LENGTHS };
@@ -68,7 +68,7 @@ impl AddAddr {
         Ok(AddAddr { address_id, address, port, truncated_hmac })
     }
 
-    /// Bytes of the option, kind and length included.
+    /// Length of the option in bytes, including kind and length.
     pub const fn bytes_len(&self) -> usize {
         let address = match self.address {
             IpAddr::V4(_) => 4,
@@ -79,7 +79,7 @@ impl AddAddr {
         FIXED + address + port + hmac
     }
 
-    /// Append the option, kind and length included.
+    /// Append the option, including kind and length.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let flags = if self.truncated_hmac.is_none() { ECHO } else { 0 };
         out.extend(opening(Subtype::AddAddr, self.bytes_len(), flags));
@@ -94,10 +94,10 @@ impl AddAddr {
 }
 
 impl RemoveAddr {
-    /// Parse one whole option, kind and length included.
+    /// Parse one whole option, including kind and length.
     ///
     /// # Errors
-    /// If kind or subtype are not those of REMOVE_ADDR, or there is no identifier, or more than
+    /// If kind or subtype is not valid for REMOVE_ADDR, or if there are no identifiers or more than
     /// fit into a TCP header.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let (_, reader) = open(bytes, Subtype::RemoveAddr, REMOVE_ADDR_LENGTHS)?;
@@ -108,19 +108,19 @@ impl RemoveAddr {
         })
     }
 
-    /// Bytes of the option, kind and length included.
+    /// Length of the option in bytes, including kind and length.
     pub const fn bytes_len(&self) -> usize {
         3 + self.len as usize
     }
 
-    /// Append the option, kind and length included.
+    /// Append the option, including kind and length.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.extend(opening(Subtype::RemoveAddr, self.bytes_len(), 0));
         out.extend(self.address_ids());
     }
 }
 
-/// E, in the byte of the subtype. RFC 8684 §3.4.1, figure 12.
+/// The E flag, in the byte of the subtype. RFC 8684 §3.4.1, figure 12.
 const ECHO: u8 = 0x01;
 
 /// Bytes before the address: kind, length, subtype and flags, address identifier.
@@ -129,10 +129,10 @@ const FIXED: usize = 4;
 /// Bytes of the truncated HMAC.
 const HMAC: usize = 8;
 
-/// With E = 0: IPv4 without and with a port, IPv6 without and with a port.
+/// Lengths with E = 0: IPv4 without and with a port, IPv6 without and with a port.
 const ADD_ADDR_LENGTHS: Lengths = Lengths(&[16, 18, 28, 30]);
 
-/// With E = 1: the same without the HMAC.
+/// Lengths with E = 1: the same forms without the HMAC.
 const ECHO_LENGTHS: Lengths = Lengths(&[8, 10, 20, 22]);
 
 /// RFC 8684 §3.4.2, figure 13: 3 bytes and at least one identifier.

@@ -1,16 +1,16 @@
-//! MP_CAPABLE (subtype 0): opening a connection. RFC 8684 §3.1.
+//! MP_CAPABLE (subtype 0): opens a connection. RFC 8684 §3.1.
 
 use super::{Subtype, open, opening};
 use crate::{Lengths, ParseError};
 
-/// MP_CAPABLE in one of its four forms, told apart by what it carries.
+/// MP_CAPABLE. `keys` determines which of its forms it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MpCapable {
-    /// Protocol version, 4 bits; 1 in RFC 8684.
+    /// Protocol version, 4 bits. RFC 8684 defines version 1.
     pub version: u8,
     /// Negotiated properties.
     pub flags: CapableFlags,
-    /// Keys and first mapping, by the step of the handshake.
+    /// Keys and first mapping, depending on the step of the handshake.
     pub keys: CapableKeys,
 }
 
@@ -19,18 +19,18 @@ pub struct MpCapable {
 pub struct CapableFlags {
     /// A: DSS checksums are required.
     pub checksum_required: bool,
-    /// B: extensibility; a receiver that does not understand it must ignore the option.
+    /// B: extensibility. A receiver that does not understand this bit must ignore the option.
     pub extensibility: bool,
     /// C: the peer must not open subflows to the source address of this segment.
     pub deny_join_to_source: bool,
-    /// Bits D to G, unassigned, as they were received (mask 0x1e).
+    /// Bits D to G, which are unassigned, as received (mask 0x1e).
     pub unassigned: u8,
-    /// H: HMAC-SHA256, the one algorithm defined.
+    /// H: HMAC-SHA256, the only defined algorithm.
     pub hmac_sha256: bool,
 }
 
 impl CapableFlags {
-    /// HMAC-SHA256 and nothing else: what a host without wishes sends.
+    /// HMAC-SHA256 and no other flag.
     pub const PLAIN: Self = Self {
         checksum_required: false,
         extensibility: false,
@@ -40,7 +40,7 @@ impl CapableFlags {
     };
 }
 
-/// What MP_CAPABLE carries at each step. RFC 8684 §3.1, figure 4.
+/// Contents of MP_CAPABLE at each step of the handshake. RFC 8684 §3.1, figure 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapableKeys {
     /// SYN (length 4): no key.
@@ -54,8 +54,8 @@ pub enum CapableKeys {
         /// Key of its peer.
         receiver: u64,
     },
-    /// First data segment (length 22, or 24 with a checksum): both keys and an implicit mapping
-    /// of `data_len` bytes from DSN IDSN + 1 at subflow sequence 1.
+    /// First data segment (length 22, or 24 with a checksum): both keys and an implicit mapping of
+    /// `data_len` bytes. The mapping starts at DSN IDSN + 1 and subflow sequence number 1.
     WithData {
         /// Key of the host that sends this option.
         sender: u64,
@@ -63,18 +63,18 @@ pub enum CapableKeys {
         receiver: u64,
         /// Data-level length in bytes.
         data_len: u16,
-        /// DSS checksum when checksums are in use.
+        /// DSS checksum, if checksums are in use.
         checksum: Option<u16>,
     },
 }
 
 impl MpCapable {
-    /// Parse one whole option, kind and length included. The length alone tells the forms
-    /// apart: whether it is the one for the segment's flags, and whether the version is one
-    /// that can be spoken, is for the caller to check.
+    /// Parse one whole option, including kind and length. The length alone determines the form. The
+    /// caller must check that the form fits the flags of the segment, and that the version is
+    /// supported.
     ///
     /// # Errors
-    /// If kind, subtype or length are not those of MP_CAPABLE.
+    /// If kind, subtype or length is not valid for MP_CAPABLE.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let (version, mut reader) = open(bytes, Subtype::Capable, LENGTHS)?;
         let flags = CapableFlags::from_byte(reader.u8()?);
@@ -92,7 +92,7 @@ impl MpCapable {
         Ok(MpCapable { version, flags, keys })
     }
 
-    /// Bytes of the option, kind and length included.
+    /// Length of the option in bytes, including kind and length.
     pub const fn bytes_len(&self) -> usize {
         match self.keys {
             CapableKeys::None => SYN,
@@ -103,7 +103,7 @@ impl MpCapable {
         }
     }
 
-    /// Append the option, kind and length included.
+    /// Append the option, including kind and length.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.extend(opening(Subtype::Capable, self.bytes_len(), self.version));
         out.push(self.flags.to_byte());
@@ -150,7 +150,7 @@ impl CapableFlags {
     }
 }
 
-/// Bytes of the SYN's form; the others add the fields of RFC 8684 §3.1, figure 4 in order.
+/// Length in bytes of the form in a SYN. Each later form adds a field of RFC 8684 §3.1, figure 4.
 const SYN: usize = 4;
 const SYN_ACK: usize = SYN + 8;
 const ACK: usize = SYN_ACK + 8;

@@ -4,7 +4,7 @@ use super::{Subtype, check_length, open, opening};
 use crate::reader::Reader;
 use crate::{DataSeq, Lengths, ParseError, SeqNumber};
 
-/// A number that is sent in 8 bytes, or as its low 4 bytes.
+/// A 64-bit number that is sent as 8 bytes or as its low 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WideOrNarrow {
     /// All 64 bits.
@@ -13,14 +13,14 @@ pub enum WideOrNarrow {
     Narrow(u32),
 }
 
-/// Data Sequence Signal: a DATA_ACK, a mapping, or both, and the DATA_FIN flag.
+/// Data Sequence Signal: a DATA_ACK, a mapping or both, and the DATA_FIN flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dss {
-    /// DATA_ACK: the next data sequence number expected.
+    /// DATA_ACK: the next data sequence number that the sender expects.
     pub data_ack: Option<WideOrNarrow>,
-    /// Which data this segment's payload (or a later one's) is.
+    /// Maps the payload of this segment or of a later one to data sequence numbers.
     pub mapping: Option<Mapping>,
-    /// F: the mapping's last byte is the DATA_FIN. RFC 8684 §3.3.3.
+    /// F: the last byte of the mapping is the DATA_FIN. RFC 8684 §3.3.3.
     pub data_fin: bool,
 }
 
@@ -29,17 +29,17 @@ pub struct Dss {
 pub struct Mapping {
     /// Data sequence number of the first byte.
     pub data_seq: WideOrNarrow,
-    /// Subflow sequence number of the first byte, relative to the subflow's ISN (the first
-    /// byte after the SYN is 1); 0 for a DATA_FIN without payload.
+    /// Subflow sequence number of the first byte, relative to the subflow's ISN: the first byte
+    /// after the SYN is 1. A DATA_FIN without payload has 0.
     pub subflow_seq: SeqNumber,
-    /// Bytes mapped, the DATA_FIN's included; 0 is the infinite mapping of a fallback.
+    /// Bytes mapped, including the DATA_FIN. 0 is the infinite mapping of a fallback.
     pub len: u16,
-    /// Checksum over payload and pseudo-header, when negotiated.
+    /// Checksum over payload and pseudo-header, if negotiated.
     pub checksum: Option<u16>,
 }
 
 impl WideOrNarrow {
-    /// The full number, given a nearby one.
+    /// The full number, given a number close to it.
     pub fn resolve(self, near: DataSeq) -> DataSeq {
         match self {
             WideOrNarrow::Wide(number) => number,
@@ -71,12 +71,12 @@ impl WideOrNarrow {
 }
 
 impl Dss {
-    /// Parse one whole option, kind and length included. Whether there is a checksum follows
-    /// from the length; whether there should be one is for the caller to check.
+    /// Parse one whole option, including kind and length. The length determines whether there is a
+    /// checksum. The caller must check whether there should be one.
     ///
     /// # Errors
-    /// If kind or subtype are not those of DSS, or the length is not the one that the flags ask
-    /// for (two bytes more with a checksum).
+    /// If kind or subtype is not valid for DSS, or if the length does not match the flags. A
+    /// checksum adds two bytes to the length that the flags imply.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let (_, mut reader) = open(bytes, Subtype::Dss, LENGTHS)?;
         let flags = reader.u8()?;
@@ -90,7 +90,7 @@ impl Dss {
         Ok(Dss { data_ack, mapping, data_fin: flags & DATA_FIN != 0 })
     }
 
-    /// Bytes of the option, kind and length included.
+    /// Length of the option in bytes, including kind and length.
     #[inline]
     pub const fn bytes_len(&self) -> usize {
         let data_ack = match self.data_ack {
@@ -104,7 +104,7 @@ impl Dss {
         FIXED + data_ack + mapping
     }
 
-    /// Append the option, kind and length included.
+    /// Append the option, including kind and length.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.extend(opening(Subtype::Dss, self.bytes_len(), 0));
         out.push(self.flags());
@@ -132,7 +132,7 @@ impl Dss {
 }
 
 impl Mapping {
-    /// Bytes that the mapping takes within a DSS option.
+    /// Length in bytes of the mapping within a DSS option.
     pub const fn bytes_len(&self) -> usize {
         let checksum = if self.checksum.is_some() { CHECKSUM } else { 0 };
         self.data_seq.bytes_len() + SUBFLOW_SEQ_AND_LEN + checksum
@@ -155,9 +155,9 @@ impl Mapping {
     }
 }
 
-/// The lengths that DSS with these flags may have.
+/// The lengths that a DSS option with these flags may have.
 const fn lengths(flags: u8) -> Lengths {
-    // RFC 8684 §3.3: "a" and "m" mean nothing unless "A" and "M" are set.
+    // RFC 8684 §3.3: "a" and "m" have no meaning unless "A" and "M" are set.
     let data_ack = match (flags & DATA_ACK != 0, flags & DATA_ACK_WIDE != 0) {
         (false, _) => 0,
         (true, false) => 4,
@@ -175,7 +175,7 @@ const fn lengths(flags: u8) -> Lengths {
     })
 }
 
-/// Every length that DSS has with some flags.
+/// All lengths that DSS can have with any flags.
 const LENGTHS: Lengths = Lengths(&[4, 8, 12, 14, 16, 18, 20, 22, 24, 26, 28]);
 
 /// Bytes before the DATA_ACK: kind, length, subtype and flags. RFC 8684 §3.3, figure 9.
@@ -185,11 +185,11 @@ const CHECKSUM: usize = 2;
 
 /// A: DATA_ACK present. RFC 8684 §3.3.
 const DATA_ACK: u8 = 0x01;
-/// a: DATA_ACK is 8 bytes.
+/// a: the DATA_ACK has 8 bytes.
 const DATA_ACK_WIDE: u8 = 0x02;
 /// M: mapping present.
 const MAPPING: u8 = 0x04;
-/// m: data sequence number is 8 bytes.
+/// m: the data sequence number has 8 bytes.
 const DATA_SEQ_WIDE: u8 = 0x08;
 /// F: DATA_FIN.
 const DATA_FIN: u8 = 0x10;

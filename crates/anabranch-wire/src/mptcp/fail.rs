@@ -1,4 +1,4 @@
-//! MP_FAIL (subtype 6): a checksum failed, or a fallback. RFC 8684 §3.7.
+//! MP_FAIL (subtype 6): reports a failed checksum, or a fallback. RFC 8684 §3.7.
 
 use super::{Subtype, open, opening};
 use crate::{DataSeq, Lengths, ParseError};
@@ -11,22 +11,22 @@ pub struct MpFail {
 }
 
 impl MpFail {
-    /// Parse one whole option, kind and length included.
+    /// Parse one whole option, including kind and length.
     ///
     /// # Errors
-    /// If kind, subtype or length are not those of MP_FAIL.
+    /// If kind, subtype or length is not valid for MP_FAIL.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let (_, mut reader) = open(bytes, Subtype::Fail, LENGTHS)?;
         let _reserved = reader.u8()?;
         Ok(MpFail { data_seq: DataSeq(reader.u64()?) })
     }
 
-    /// Bytes of the option, kind and length included.
+    /// Length of the option in bytes, including kind and length.
     pub const fn bytes_len(&self) -> usize {
         12
     }
 
-    /// Append the option, kind and length included.
+    /// Append the option, including kind and length.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.extend(opening(Subtype::Fail, self.bytes_len(), 0));
         out.push(0);
@@ -34,5 +34,5 @@ impl MpFail {
     }
 }
 
-/// The one length of MP_FAIL. RFC 8684 §3.7, figure 16.
+/// The only valid length of MP_FAIL. RFC 8684 §3.7, figure 16.
 const LENGTHS: Lengths = Lengths(&[12]);

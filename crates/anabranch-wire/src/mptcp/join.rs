@@ -1,4 +1,4 @@
-//! MP_JOIN (subtype 1): adding a subflow. RFC 8684 §3.2.
+//! MP_JOIN (subtype 1): adds a subflow. RFC 8684 §3.2.
 
 use super::{Subtype, open, opening};
 use crate::{Lengths, ParseError};
@@ -12,7 +12,7 @@ pub enum MpJoin {
         backup: bool,
         /// Identifier of the source address.
         address_id: u8,
-        /// The receiver's token: names the connection to join.
+        /// The receiver's token, which identifies the connection to join.
         token: u32,
         /// The sender's random number.
         nonce: u32,
@@ -36,11 +36,11 @@ pub enum MpJoin {
 }
 
 impl MpJoin {
-    /// Parse one whole option, kind and length included. The length alone tells the three forms
-    /// apart: whether it is the one for the segment's flags is for the caller to check.
+    /// Parse one whole option, including kind and length. The length alone determines the form. The
+    /// caller must check that the form fits the flags of the segment.
     ///
     /// # Errors
-    /// If kind, subtype or length are not those of MP_JOIN.
+    /// If kind, subtype or length is not valid for MP_JOIN.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let (flags, mut reader) = open(bytes, Subtype::Join, LENGTHS)?;
         let (backup, address_id) = (flags & BACKUP != 0, reader.u8()?);
@@ -57,7 +57,7 @@ impl MpJoin {
         })
     }
 
-    /// Bytes of the option, kind and length included.
+    /// Length of the option in bytes, including kind and length.
     pub const fn bytes_len(&self) -> usize {
         match self {
             MpJoin::Syn { .. } => SYN,
@@ -66,7 +66,7 @@ impl MpJoin {
         }
     }
 
-    /// Append the option, kind and length included.
+    /// Append the option, including kind and length.
     pub fn emit(&self, out: &mut Vec<u8>) {
         match *self {
             MpJoin::Syn { backup, address_id, token, nonce } => {
@@ -92,14 +92,14 @@ impl MpJoin {
     }
 }
 
-/// Bytes of the SYN's form. RFC 8684 §3.2, figure 5.
+/// Length in bytes of the form in a SYN. RFC 8684 §3.2, figure 5.
 const SYN: usize = 12;
-/// Bytes of the SYN/ACK's form. RFC 8684 §3.2, figure 6.
+/// Length in bytes of the form in a SYN/ACK. RFC 8684 §3.2, figure 6.
 const SYN_ACK: usize = 16;
-/// Bytes of the third ACK's form. RFC 8684 §3.2, figure 7.
+/// Length in bytes of the form in the third ACK. RFC 8684 §3.2, figure 7.
 const ACK: usize = 24;
 
 const LENGTHS: Lengths = Lengths(&[SYN, SYN_ACK, ACK]);
 
-/// B, in the byte of the subtype.
+/// The B flag, in the byte of the subtype.
 const BACKUP: u8 = 0x01;

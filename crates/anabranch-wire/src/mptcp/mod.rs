@@ -31,8 +31,8 @@ pub const KIND: u8 = 30;
 /// The protocol version that this crate speaks. RFC 8684 §3.1.
 pub const VERSION: u8 = 1;
 
-/// The options other than DSS, which are rare: a segment that carries any of them owns one
-/// `Control` on the heap, so that ordinary data segments stay small.
+/// The options other than DSS. They are rare, so a segment that carries any of them owns one
+/// `Control` on the heap. This keeps ordinary data segments small.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// MP_CAPABLE, RFC 8684 §3.1.
@@ -60,7 +60,7 @@ impl fmt::Display for Subtype {
 }
 
 impl Control {
-    /// Bytes of all its options, without padding.
+    /// Length in bytes of all options, without padding.
     pub fn bytes_len(&self) -> usize {
         self.capable.map_or(0, |option| option.bytes_len())
             + self.join.map_or(0, |option| option.bytes_len())
@@ -72,7 +72,7 @@ impl Control {
             + self.reset.map_or(0, |option| option.bytes_len())
     }
 
-    /// Append its options, in the order of the fields, without padding.
+    /// Append all options in the order of the fields, without padding.
     pub fn emit(&self, out: &mut Vec<u8>) {
         self.capable.inspect(|option| option.emit(out));
         self.join.inspect(|option| option.emit(out));
@@ -85,8 +85,8 @@ impl Control {
     }
 }
 
-/// Check that `bytes` are one whole option of this subtype, of a length that it has; give the
-/// low half of the byte with the subtype, and what follows that byte.
+/// Check that `bytes` is one whole option of this subtype, with one of the expected lengths.
+/// Returns the low half of the subtype byte, and a reader for the bytes after it.
 fn open<'a>(
     bytes: &'a [u8],
     subtype: Subtype,
@@ -114,7 +114,7 @@ fn check_length(bytes: &[u8], subtype: Subtype, expected: Lengths) -> Result<(),
     Err(ParseError::MptcpLength { subtype, found: bytes.len(), expected })
 }
 
-/// The first three bytes of an option; `low_half` shares the third with the subtype.
+/// The first three bytes of an option. The third byte combines the subtype and `low_half`.
 const fn opening(subtype: Subtype, bytes_len: usize, low_half: u8) -> [u8; 3] {
     [KIND, bytes_len as u8, (subtype as u8) << 4 | low_half & 0x0f]
 }

@@ -1,4 +1,4 @@
-//! MP_TCPRST (subtype 8): why a subflow is reset. RFC 8684 §3.6.
+//! MP_TCPRST (subtype 8): states why a subflow is reset. RFC 8684 §3.6.
 
 use super::{Subtype, open, opening};
 use crate::{Lengths, ParseError};
@@ -6,11 +6,11 @@ use crate::{Lengths, ParseError};
 /// MP_TCPRST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MpTcprst {
-    /// Flags U, V, W, unassigned, as they were received (mask 0x0e).
+    /// Flags U, V and W, which are unassigned, as received (mask 0x0e).
     pub unassigned: u8,
-    /// T: the condition is transient; the peer may try again.
+    /// T: the condition is transient, so the peer may try again.
     pub transient: bool,
-    /// Why.
+    /// Reason code.
     pub reason: ResetReason,
 }
 
@@ -36,10 +36,10 @@ impl ResetReason {
 }
 
 impl MpTcprst {
-    /// Parse one whole option, kind and length included.
+    /// Parse one whole option, including kind and length.
     ///
     /// # Errors
-    /// If kind, subtype or length are not those of MP_TCPRST.
+    /// If kind, subtype or length is not valid for MP_TCPRST.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let (flags, mut reader) = open(bytes, Subtype::Tcprst, LENGTHS)?;
         Ok(MpTcprst {
@@ -49,12 +49,12 @@ impl MpTcprst {
         })
     }
 
-    /// Bytes of the option, kind and length included.
+    /// Length of the option in bytes, including kind and length.
     pub const fn bytes_len(&self) -> usize {
         4
     }
 
-    /// Append the option, kind and length included.
+    /// Append the option, including kind and length.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let flags = self.unassigned & UNASSIGNED | u8::from(self.transient);
         out.extend(opening(Subtype::Tcprst, self.bytes_len(), flags));
@@ -62,10 +62,10 @@ impl MpTcprst {
     }
 }
 
-/// The one length of MP_TCPRST. RFC 8684 §3.6, figure 15.
+/// The only valid length of MP_TCPRST. RFC 8684 §3.6, figure 15.
 const LENGTHS: Lengths = Lengths(&[4]);
 
-/// U, V and W, in the byte of the subtype.
+/// The U, V and W flags, in the byte of the subtype.
 const UNASSIGNED: u8 = 0x0e;
-/// T, in the byte of the subtype.
+/// The T flag, in the byte of the subtype.
 const TRANSIENT: u8 = 0x01;

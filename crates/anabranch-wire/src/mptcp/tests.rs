@@ -1,11 +1,11 @@
-//! Bytes assembled by hand from the figures of RFC 8684, both ways.
+//! Options assembled by hand from the figures of RFC 8684, parsed and emitted.
 
 use super::*;
 use std::net::IpAddr;
 
 use crate::{DataSeq, SeqNumber};
 
-/// `$value` and `$bytes` must turn into each other; emission must leave what is there alone.
+/// Parsing `$bytes` must give `$value`, and emitting `$value` must append `$bytes` to the buffer.
 macro_rules! assert_both_ways {
     ($option:ty, $value:expr, $bytes:expr) => {{
         let (value, bytes): ($option, &[u8]) = ($value, &$bytes);
@@ -55,7 +55,7 @@ fn mp_capable_has_five_forms() {
 }
 
 #[test]
-fn mp_capable_flags_stand_in_their_places() {
+fn mp_capable_flags_are_at_their_bits() {
     // RFC 8684 §3.1: A is the leftmost bit, H the rightmost.
     let none = CapableFlags { hmac_sha256: false, ..H_ONLY };
     let flags = [
@@ -73,7 +73,7 @@ fn mp_capable_flags_stand_in_their_places() {
 
 #[test]
 fn mp_capable_of_another_version_is_parsed_by_its_length() {
-    // RFC 8684 §3.1: version 0 sends a key in the SYN, and a peer must see the version to answer.
+    // RFC 8684 §3.1: version 0 sends a key in the SYN. A peer must read the version to reply.
     let bytes = [&[30, 12, 0x00, 0x81], &KEY_A[..]].concat();
     let option = MpCapable::parse(&bytes).unwrap();
     assert_eq!((option.version, option.keys), (0, CapableKeys::Sender(SENDER)));
@@ -145,8 +145,8 @@ fn dss_width_flags_mean_nothing_alone() {
 }
 
 #[test]
-fn dss_of_a_length_that_its_flags_do_not_have_is_refused() {
-    // RFC 8684 §3.3: a 4-byte DATA_ACK and an 8-byte DSN make 22 bytes, 24 with a checksum.
+fn dss_whose_length_contradicts_its_flags_is_an_error() {
+    // RFC 8684 §3.3: a 4-byte DATA_ACK and an 8-byte DSN give 22 bytes, or 24 with a checksum.
     for length in (0..=40).filter(|length| ![22, 24].contains(length)) {
         let mut bytes = vec![0; length];
         bytes.iter_mut().zip([30, length as u8, 0x20, 0x0d]).for_each(|(byte, is)| *byte = is);
@@ -184,8 +184,8 @@ fn add_addr_has_eight_forms() {
 }
 
 #[test]
-fn add_addr_with_hmac_is_no_echo() {
-    // RFC 8684 §3.4.1: the HMAC is there if and only if E is 0.
+fn add_addr_has_an_hmac_unless_it_is_an_echo() {
+    // RFC 8684 §3.4.1: the HMAC is present if and only if E is 0.
     let mut bytes = [0; 16];
     bytes[..3].copy_from_slice(&[30, 16, 0x31]);
     assert!(AddAddr::parse(&bytes).is_err());
@@ -237,7 +237,7 @@ fn mp_reset_carries_flags_and_reason() {
 
 #[test]
 fn reserved_bits_are_ignored() {
-    // RFC 8684 §3.2, §3.3, §3.4.1, §3.5, §3.7: reserved bits are not looked at.
+    // RFC 8684 §3.2, §3.3, §3.4.1, §3.5, §3.7: receivers ignore reserved bits.
     assert_eq!(MpPrio::parse(&[30, 3, 0x5f]), Ok(MpPrio { backup: true }));
     assert_eq!(Dss::parse(&[30, 4, 0x2f, 0xe0]), Ok(Dss::default()));
     let bytes = [&[30, 12, 0x6f, 0xff], &KEY_A[..]].concat();
@@ -270,7 +270,7 @@ fn every_option_refuses_every_other_length() {
 }
 
 #[test]
-fn the_reason_for_a_refusal_is_told() {
+fn errors_state_the_reason() {
     let expected = Subtype::Prio;
     assert_eq!(MpPrio::parse(&[30, 3, 0x60]), Err(ParseError::MptcpSubtype { found: 6, expected }));
     assert_eq!(
@@ -291,7 +291,7 @@ fn the_reason_for_a_refusal_is_told() {
     );
 }
 
-/// An option of this subtype and length, all else zero.
+/// An option of this subtype and length whose other bytes are zero.
 fn zeros(subtype: Subtype, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     bytes[..3].copy_from_slice(&opening(subtype, length, 0));

@@ -1,4 +1,4 @@
-//! UDP datagrams: known bytes, a second opinion, and what is refused.
+//! UDP datagrams: known bytes, comparison with etherparse, and parse errors.
 
 use std::net::IpAddr;
 
@@ -40,15 +40,15 @@ fn a_datagram_by_hand() {
 }
 
 #[test]
-fn a_checksum_of_zero_is_sent_as_its_other_form() {
-    // The payload word that makes the sum of `a_datagram_by_hand` with length 10 (twice one less)
-    // all ones: 141e + 128e = 26ac, and ffff − 26ac = d953.
+fn a_checksum_of_zero_is_sent_as_ffff() {
+    // The payload word makes the sum all ones. The sum of `a_datagram_by_hand` with length 10 (one
+    // less in both length fields) is 141e + 128e = 26ac, and ffff − 26ac = d953.
     let bytes = emitted(&datagram(Bytes::from_static(&[0xd9, 0x53])));
     assert_eq!(bytes[26..28], [0xff, 0xff]);
 }
 
 #[test]
-fn what_is_not_a_datagram_is_refused_with_the_reason() {
+fn malformed_datagrams_are_errors_with_a_reason() {
     let bytes = emitted(&datagram(Bytes::from_static(b"hi!")));
     let with_length = |length: u8| {
         let mut bytes = bytes.clone();
@@ -65,7 +65,7 @@ fn what_is_not_a_datagram_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_packet_of_another_protocol_is_refused() {
+fn a_packet_of_another_protocol_is_an_error() {
     let mut bytes = Vec::new();
     PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9)
         .icmpv4_echo_request(1, 1)

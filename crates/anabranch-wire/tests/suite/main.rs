@@ -1,4 +1,4 @@
-//! Segments and bytes, both ways. One binary for all.
+//! Parsing and emitting packets. One binary for all tests.
 
 mod arbitrary;
 mod datagram;

@@ -1,4 +1,4 @@
-//! What is emitted parses back to the same value; what is parsed emits again; nothing panics.
+//! Emitted values parse to the same value, parsed bytes can be emitted, and nothing panics.
 
 use anabranch_wire::{Segment, TcpOptions};
 use proptest::collection::vec;
@@ -13,7 +13,7 @@ fn emitted(segment: &Segment) -> Vec<u8> {
     out
 }
 
-/// Parse bytes that may be anything. What does parse must survive another round.
+/// Parse arbitrary bytes. If they parse, emitting and parsing again must give the same value.
 fn parse_and_repeat(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Ok(segment) = Segment::parse(bytes) {
         prop_assert_eq!(Segment::parse(&emitted(&segment)), Ok(segment));
@@ -21,14 +21,14 @@ fn parse_and_repeat(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Options of plausible kinds and subtypes, of any length up to what fits, right or wrong.
+/// Options of plausible kinds and subtypes, with valid and invalid lengths.
 fn plausible_options() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop_oneof![4 => Just(30u8), 1 => 2..9u8, 1 => any::<u8>()];
     let option = (kind, 0..31u8, any::<u8>(), vec(any::<u8>(), 30), 0..40u8).prop_map(
         |(kind, data, low_half, mut bytes, lie)| {
             bytes[0] = low_half & 0x1f | bytes[0] & 0xe0;
             bytes.truncate(usize::from(data));
-            // One length in forty contradicts the bytes there are.
+            // One length in forty contradicts the number of bytes available.
             let length = if lie == 0 { data } else { data + 2 };
             [&[kind, length], &bytes[..]].concat()
         },
@@ -47,7 +47,7 @@ proptest! {
         segment.emit(&mut out).unwrap();
         prop_assert_eq!(&out[..7], &[0xa5; 7]);
         prop_assert_eq!(out.len() - 7, segment.wire_len());
-        // Bytes behind the packet, as padding of a short frame leaves them, change nothing.
+        // Trailing bytes, such as the padding of a short Ethernet frame, have no effect.
         out.extend([0xa5; 3]);
         prop_assert_eq!(Segment::parse(&out[7..]), Ok(segment));
     }
@@ -77,7 +77,7 @@ proptest! {
         cut in any::<bool>(),
     ) {
         let mut bytes = emitted(&segment);
-        // The payload is long and of no interest: mutate the headers.
+        // Only the headers are mutated; the payload is long and not interesting.
         let headers = bytes.len() - segment.payload.len();
         for (index, byte) in mutations {
             bytes[index.index(headers)] = byte;
@@ -107,7 +107,7 @@ proptest! {
     fn plausible_options_never_panic_and_repeat(bytes in plausible_options()) {
         if let Ok(options) = TcpOptions::parse(&bytes) {
             let mut out = Vec::new();
-            options.emit(&mut out).expect("never longer than what was parsed");
+            options.emit(&mut out).expect("never longer than the parsed bytes");
             prop_assert_eq!(TcpOptions::parse(&out), Ok(options));
         }
     }

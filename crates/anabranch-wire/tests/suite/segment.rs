@@ -1,4 +1,4 @@
-//! Whole packets: known bytes, what cannot be emitted, and a second opinion on every field.
+//! Whole packets: known bytes, emit errors, and a comparison of every field with etherparse.
 
 use std::net::IpAddr;
 
@@ -45,7 +45,7 @@ fn emitted(segment: &Segment) -> Vec<u8> {
     out
 }
 
-/// The TCP header and payload of [`segment`], with the checksum given.
+/// The TCP header and payload of [`segment`], with the given checksum.
 fn tcp(checksum: [u8; 2]) -> Vec<u8> {
     let mut bytes = vec![0x12, 0x34, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 0xfa, 0xf0];
     bytes.extend(checksum);
@@ -91,7 +91,7 @@ fn a_corrupted_segment_is_emitted_with_a_wrong_checksum() {
 }
 
 #[test]
-fn a_checksum_that_is_left_open_is_the_sum_of_the_pseudo_header() {
+fn an_unfinished_checksum_is_the_sum_of_the_pseudo_header() {
     for segment in [v4(), v6()] {
         let more = [segment.payload.clone(), Payload::from(b"x".to_vec())];
         let mut whole = segment.clone();
@@ -99,8 +99,8 @@ fn a_checksum_that_is_left_open_is_the_sum_of_the_pseudo_header() {
             [segment.payload.to_vec(), more[0].to_vec(), more[1].to_vec()].concat().into();
         let mut open = Vec::new();
         let tcp_at = segment.emit_unsummed(&more, &mut open).expect("short enough");
-        // Virtio 1.2 §5.1.6.2: who takes the packet writes the checksum of the TCP header and all
-        // that follows, as it stands, over what is there.
+        // Virtio 1.2 §5.1.6.2: the device computes the checksum from the TCP header onwards,
+        // including the current value of the checksum field, and stores it in that field.
         let mut closed = open.clone();
         let mut checksum = Checksum::new();
         checksum.add(&open[tcp_at..]);
@@ -149,8 +149,8 @@ fn options_that_do_not_fit_cannot_be_emitted() {
 }
 
 #[test]
-fn a_tcp_header_that_does_not_fit_is_refused_with_the_reason() {
-    // RFC 9293 §3.1: a data offset of at least 5 words, within the segment.
+fn a_tcp_header_that_does_not_fit_is_an_error_with_a_reason() {
+    // RFC 9293 §3.1: the data offset is at least 5 words and lies within the segment.
     let mut bytes = emitted(&v4());
     bytes[32] = 0x40;
     assert_eq!(Segment::parse(&bytes), Err(ParseError::TcpDataOffset { found: 16 }));
@@ -164,7 +164,7 @@ fn a_tcp_header_that_does_not_fit_is_refused_with_the_reason() {
 }
 
 #[test]
-fn payload_of_the_pattern_goes_on_the_wire() {
+fn pattern_payload_is_written_to_the_wire() {
     let end = Piece::Shared(Bytes::from_static(b"end"));
     let payload = Payload::new(Piece::pattern(pattern::PERIOD - 5, 10), end);
     let segment = Segment { payload, ..v4() };
@@ -173,7 +173,7 @@ fn payload_of_the_pattern_goes_on_the_wire() {
     assert_eq!(Segment::parse(&bytes), Ok(segment));
 }
 
-/// Compare every field of the TCP header, and the checksum, with what etherparse reads.
+/// Compare every field of the TCP header and the checksum with the values etherparse reads.
 fn assert_tcp_agrees(segment: &Segment, tcp: &TcpSlice<'_>) {
     let header = &segment.header;
     assert_eq!(tcp.source_port(), segment.source.port);

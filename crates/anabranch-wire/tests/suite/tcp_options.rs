@@ -1,12 +1,11 @@
-//! The option list of a TCP header: known bytes both ways, order, padding, what is kept raw.
+//! The options of a TCP header: known bytes both ways, order, padding, and options kept raw.
 
 use anabranch_wire::mptcp::{Dss, Mapping, MpPrio, WideOrNarrow};
 use anabranch_wire::{
     DataSeq, EmitError, ParseError, SackBlock, SackBlocks, SeqNumber, TcpOptions, Timestamps,
 };
 
-/// `options` must emit as `bytes`, behind what is there already, and `bytes` parse as
-/// `options`.
+/// Emitting `options` must append `bytes` to the buffer, and parsing `bytes` must give `options`.
 fn assert_both_ways(options: &TcpOptions, bytes: &[u8]) {
     assert_eq!(emitted(options), bytes);
     assert_eq!(options.bytes_len(), bytes.len());
@@ -66,7 +65,7 @@ fn sack_blocks_follow_the_timestamps() {
 
 #[test]
 fn timestamps_and_the_longest_dss_fill_the_header() {
-    // RFC 8684 §3.3: 28 bytes at most, and 10 of timestamps: padded to 40.
+    // RFC 8684 §3.3: a DSS option of 28 bytes and 10 bytes of timestamps, padded to 40.
     let mapping = Mapping {
         data_seq: WideOrNarrow::Wide(DataSeq(1)),
         subflow_seq: SeqNumber(2),
@@ -87,7 +86,7 @@ fn timestamps_and_the_longest_dss_fill_the_header() {
 }
 
 #[test]
-fn more_than_40_bytes_are_an_error_and_leave_the_buffer_alone() {
+fn more_than_40_bytes_are_an_error_and_leave_the_buffer_unchanged() {
     let options = TcpOptions {
         timestamps: TIMESTAMPS,
         sack: sack(&[(1, 2), (3, 4), (5, 6), (7, 8)]),
@@ -99,14 +98,14 @@ fn more_than_40_bytes_are_an_error_and_leave_the_buffer_alone() {
 }
 
 #[test]
-fn nothing_behind_the_end_of_list_is_parsed() {
+fn options_after_the_end_of_list_are_ignored() {
     // RFC 9293 §3.2
     let options = TcpOptions::parse(&[1, 4, 2, 1, 0, 3, 3, 7]).unwrap();
     assert_eq!(options, TcpOptions { sack_permitted: true, ..TcpOptions::default() });
 }
 
 #[test]
-fn unknown_kinds_and_subtypes_survive_raw() {
+fn unknown_kinds_and_subtypes_are_kept_raw() {
     // RFC 8684 §7.2: subtype 0xf is for private use, 9 is unassigned.
     let bytes = [34, 3, 0xaa, 30, 4, 0xf0, 1, 30, 3, 0x90, 253, 2];
     let options = TcpOptions::parse(&bytes).unwrap();
@@ -115,9 +114,9 @@ fn unknown_kinds_and_subtypes_survive_raw() {
 }
 
 #[test]
-fn options_of_a_wrong_length_survive_raw() {
-    // RFC 9293 §3.1: what is not understood is ignored without error; its length tells where
-    // the next option begins.
+fn options_with_invalid_lengths_are_kept_raw() {
+    // RFC 9293 §3.1: a receiver ignores an unknown option without error, and uses its length to
+    // find the next option.
     let bytes =
         [2, 3, 5, 3, 4, 7, 0, 4, 3, 0, 5, 2, 8, 2, 30, 4, 0x50, 1, 30, 2, 30, 4, 0x20, 0x01];
     let options = TcpOptions::parse(&bytes).unwrap();
@@ -127,7 +126,7 @@ fn options_of_a_wrong_length_survive_raw() {
 }
 
 #[test]
-fn second_copies_survive_raw_behind_the_first() {
+fn repeated_options_are_kept_raw() {
     let bytes =
         [3, 3, 1, 3, 3, 2, 4, 2, 4, 2, 30, 3, 0x51, 30, 3, 0x50, 30, 4, 0x20, 0, 30, 4, 0x20, 0x10];
     let options = TcpOptions::parse(&bytes).unwrap();
@@ -140,14 +139,14 @@ fn second_copies_survive_raw_behind_the_first() {
 }
 
 #[test]
-fn a_malformed_copy_does_not_take_the_place_of_a_good_one() {
+fn a_malformed_copy_does_not_displace_a_valid_one() {
     let options = TcpOptions::parse(&[2, 3, 9, 2, 4, 0x05, 0xb4]).unwrap();
     assert_eq!(options.mss, Some(1460));
     assert_eq!(options.unknown.as_deref(), Some(&[2, 3, 9][..]));
 }
 
 #[test]
-fn options_that_cannot_be_told_apart_are_an_error() {
+fn options_that_cannot_be_separated_are_an_error() {
     let short = |found| ParseError::OptionTooShort { kind: 8, found };
     assert_eq!(TcpOptions::parse(&[8, 0, 1, 1]), Err(short(0)));
     assert_eq!(TcpOptions::parse(&[8, 1, 1, 1]), Err(short(1)));

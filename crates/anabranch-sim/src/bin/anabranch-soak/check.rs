@@ -1,4 +1,4 @@
-//! Run one seed and say what is wrong, if anything is.
+//! Runs one seed and checks the outcome.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,27 +7,28 @@ use anabranch_sim::{Column, Options, Outcome, RunError};
 
 use crate::draw::{self, Drawn};
 
-/// Far more events than any run should need: time stands still, or hosts storm at each other.
+/// Far more events than any run needs. A run exceeds it if time stands still, or if the hosts send
+/// each other segments endlessly.
 const MOST_EVENTS: u64 = 20_000_000;
 
-/// How the connections of a run ended.
+/// How the connections of the runs ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) segments: u64,
-    /// The sum of the runs' digests.
+    /// Sum of the digests of all runs.
     pub(crate) digest: u64,
-    /// Everything arrived and both directions were closed, over Multipath TCP and over TCP.
+    /// All data arrived and both directions were closed, over Multipath TCP or over TCP.
     pub(crate) completed_mptcp: u64,
     pub(crate) completed_tcp: u64,
     /// The connection ended with an error.
     pub(crate) failed: u64,
-    /// A changed mapping whose checksum happened to fit: once in 65 536, of 16 bits.
+    /// The checksum of a modified mapping matched by chance: 1 in 65 536 for a 16-bit checksum.
     pub(crate) collisions: u64,
-    /// The connection did not open: by chance, all seven SYNs met an outage or a loss.
+    /// The connection did not open, because outages or losses hit all seven SYNs by chance.
     pub(crate) unopened: u64,
 }
 
-/// Bytes of the longest mapping.
+/// Length of the longest mapping in bytes.
 const LONGEST_MAPPING: u64 = 9_000;
 
 impl Tally {
@@ -42,20 +43,20 @@ impl Tally {
     }
 }
 
-/// Run `seed`.
+/// Run `seed` and check its outcome.
 ///
 /// # Errors
 /// What is wrong, in one line.
 pub(crate) fn check(seed: u64) -> Result<Tally, String> {
     let drawn = draw::scenario(seed);
     let scenario = Scenario::from_toml(&drawn.toml, "soak.toml")
-        .map_err(|error| format!("the scenario is refused: {error}"))?;
+        .map_err(|error| format!("the scenario is invalid: {error}"))?;
     let outcome = run(&scenario, seed, false)?;
-    // Now and then: the same again, through bytes, gives the same.
+    // For some seeds, check that a run with the round-trip check gives the same digest.
     if seed.is_multiple_of(16) {
         let again = run(&scenario, seed, true)?;
         if again.digest != outcome.digest {
-            return Err("a second run through bytes has another digest".into());
+            return Err("a run with the round-trip check has another digest".into());
         }
     }
     judge(&drawn, &outcome)
@@ -71,7 +72,7 @@ fn run(scenario: &Scenario, seed: u64, round_trip: bool) -> Result<Outcome, Stri
     match catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(scenario, seed, options))) {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(RunError::Stopped)) => Err(format!("more than {MOST_EVENTS} events")),
-        Ok(Err(error)) => Err(format!("the run fails: {error}")),
+        Ok(Err(error)) => Err(format!("the run failed: {error}")),
         Err(panic) => {
             let message = panic.downcast_ref::<String>().cloned();
             let message = message.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).into()));
@@ -80,8 +81,8 @@ fn run(scenario: &Scenario, seed: u64, round_trip: bool) -> Result<Outcome, Stri
     }
 }
 
-/// The stream arrives exactly, or the connection ends with an error for which the scenario has a
-/// cause.
+/// Check that each stream arrived exactly, or that its connection ended with an error that the
+/// scenario explains.
 fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     let mut tally =
         Tally { segments: outcome.segments, digest: outcome.digest, ..Tally::default() };
@@ -90,7 +91,7 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         let (completed, failed) = (value("completed") == 1, value("failed") == 1);
         let (delivered, corrupt) = (value("bytes_delivered"), value("corrupt_bytes"));
         let mptcp = value("is_mptcp") == 1 && value("fallback") == 0;
-        // Without Multipath TCP's checksums nobody can know what a box makes of the stream.
+        // Without DSS checksums, a middlebox can change the stream unnoticed.
         let protected = !drawn.rewrites || drawn.checksums[index] && mptcp;
         let collision = drawn.rewrites && protected && (1..=LONGEST_MAPPING).contains(&corrupt);
         let unopened =
@@ -104,17 +105,17 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
         } else if protected && completed && delivered < *size {
             Some(format!("closed after {delivered} bytes of {size}"))
         } else if is_stuck(completed || failed, delivered, outcome, index)
-            // A host whose peer has vanished waits for the end of its stream, unless it asks. Under
-            // Multipath TCP a peer vanishes only where something may end the connection.
+            // A receiver whose peer has vanished waits forever unless keep-alive is on. Under
+            // Multipath TCP, a peer vanishes only if something may end the connection.
             && (drawn.keep_alive[index] || delivered < *size || mptcp && !drawn.may_fail[index])
             && (mptcp || !drawn.rewrites)
-            // So does one whose third ACK never arrived, if it has nothing to send.
+            // The same holds if the third ACK never arrived and the host has nothing to send.
             && (drawn.keep_alive[index] || sender_is_open(outcome, index))
         {
             Some(format!("stuck after {delivered} bytes of {size}"))
         } else if failed && !drawn.may_fail[index] && !unopened {
             Some(format!(
-                "an error after {delivered} bytes of {size}, and nothing that explains it"
+                "an error after {delivered} bytes of {size} that the scenario does not explain"
             ))
         } else {
             None
@@ -129,17 +130,17 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// Has the connection neither ended nor delivered anything in the second half of the run?
+/// Is the connection still open without having delivered data in the second half of the run?
 fn is_stuck(ended: bool, delivered: u64, outcome: &Outcome, index: usize) -> bool {
     !ended && delivered == delivered_half_way(outcome, index)
 }
 
-/// Did the host that is to send ever have an open connection?
+/// Did the connection of the sending host ever open?
 fn sender_is_open(outcome: &Outcome, index: usize) -> bool {
     column(outcome, "subflows", "connection").contains(&(index as u64))
 }
 
-/// Bytes that the connection had delivered in the middle of the run.
+/// Bytes delivered by the connection in the first half of the run.
 fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
     let of = |name| column(outcome, "connection_samples", name);
     let mut rows = of("connection").into_iter().zip(of("time_ns")).zip(of("bytes_delivered"));
@@ -152,7 +153,7 @@ fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
 fn column(outcome: &Outcome, table: &str, name: &str) -> Vec<u64> {
     let table = outcome.tables.iter().find(|found| found.name == table);
     let columns = &table.expect("each run has this table").columns;
-    match &columns.iter().find(|(column, _)| *column == name).expect("a column of it").1 {
+    match &columns.iter().find(|(column, _)| *column == name).expect("a column of the table").1 {
         Column::U8(values) => values.iter().copied().map(u64::from).collect(),
         Column::U32(values) => values.iter().copied().map(u64::from).collect(),
         Column::U64(values) => values.clone(),

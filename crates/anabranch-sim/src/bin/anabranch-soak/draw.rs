@@ -1,8 +1,8 @@
-//! A scenario from a seed: topology, policies, middleboxes, faults and workload.
+//! Draws a scenario from a seed: topology, policies, middleboxes, faults and workload.
 //!
-//! Everything that disturbs is over by [`CALM_AT`], or by [`OPEN_AT`] where a window stays shut;
-//! what a middlebox does to each segment may go on. So a connection that can get through at all has
-//! got through by the end.
+//! All temporary disturbances end by [`CALM_AT`], or by [`OPEN_AT`] if a window stays closed. Only
+//! middleboxes that act on each segment may continue. A connection that can complete at all
+//! therefore completes before the end of the run.
 
 use std::fmt::Write;
 
@@ -10,15 +10,15 @@ use anabranch_net::rng::{Draws, stream_seed};
 use anabranch_proto::policy::{Entry, Kind};
 use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};
 
-/// Virtual seconds after which no path changes any more.
+/// Virtual seconds after which no path changes.
 pub(crate) const CALM_AT: u64 = 20;
-/// Virtual seconds after which no window stays shut: longer than 15 timeouts in a row, which take
-/// 924 s where the first is 200 ms.
+/// Virtual seconds after which no window stays closed. It exceeds the duration of 15 consecutive
+/// timeouts: 924 s if the first timeout is 200 ms.
 pub(crate) const OPEN_AT: u64 = 1300;
-/// Virtual seconds of a run: enough for what only shows by 15 timeouts in a row, twice.
+/// Virtual seconds of a run: long enough for two series of 15 consecutive timeouts.
 pub(crate) const DURATION: u64 = 3000;
 
-/// Numbers drawn one after the other.
+/// A sequence of random numbers.
 pub(crate) struct Dice {
     draws: Draws,
     drawn: u64,
@@ -34,7 +34,7 @@ impl Dice {
         self.draws.bits(self.drawn) % n
     }
 
-    /// True one time in `n`.
+    /// True with probability 1/`n`.
     fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
@@ -47,30 +47,30 @@ impl Dice {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// The name of one of these policies.
+    /// The name of one of these entries.
     fn named<M>(&mut self, from: &[Entry<M>]) -> &'static str {
         from[self.below(from.len() as u64) as usize].name
     }
 
-    /// From `least` to `most`, each power of ten as likely.
+    /// A number from `least` to `most`, uniform in its logarithm.
     fn spread(&mut self, least: f64, most: f64) -> u64 {
         self.drawn += 1;
         (least * libm::pow(most / least, self.draws.uniform(self.drawn))) as u64
     }
 }
 
-/// What the check has to know about a scenario, beside what the run says.
+/// Facts about a scenario that the check needs in addition to the outcome.
 pub(crate) struct Drawn {
     pub(crate) toml: String,
-    /// Some box changes the stream.
+    /// A middlebox changes the stream.
     pub(crate) rewrites: bool,
-    /// The connections, in order: do their hosts ask whether the other is still there?
+    /// For each connection: do its hosts use keep-alive?
     pub(crate) keep_alive: Vec<bool>,
-    /// Do they ask for checksums?
+    /// For each connection: do its hosts request DSS checksums?
     pub(crate) checksums: Vec<bool>,
-    /// May they end with an error?
+    /// For each connection: may it end with an error?
     pub(crate) may_fail: Vec<bool>,
-    /// Bytes that each connection is to transfer.
+    /// For each connection: how many bytes it transfers.
     pub(crate) sizes: Vec<u64>,
 }
 
@@ -105,15 +105,15 @@ pub(crate) fn scenario(seed: u64) -> Drawn {
     drawn
 }
 
-/// What the middleboxes of a scenario do that matters elsewhere.
+/// Effects of the middleboxes that matter for the rest of the scenario.
 #[derive(Default)]
 struct Boxes {
-    /// One of them changes the stream.
+    /// A middlebox changes the stream.
     rewrite: bool,
-    /// One of them forgets connections, so that a host may vanish for its peer.
+    /// A middlebox forgets connections, so a host may lose its peer.
     forget: bool,
-    /// Something may end a connection with an error: a box that takes away options, changes data or
-    /// acknowledges it, or an interface that goes down.
+    /// Something may end a connection with an error: a middlebox that strips options, changes data
+    /// or acknowledges data, or an interface that goes down.
     harm: bool,
 }
 
@@ -155,7 +155,7 @@ fn path(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64, ipv6:
     changes(dice, toml, boxes);
 }
 
-/// Outages and other changes, all over by [`CALM_AT`].
+/// Outages and other changes, which all end by [`CALM_AT`].
 fn changes(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
     let calm = CALM_AT * 1000;
     let mut at = dice.between(10, 3_000);
@@ -260,7 +260,7 @@ fn shrink_window(dice: &mut Dice, toml: &mut String) {
     let shut = dice.one_in(8);
     let (every, lasts) = (dice.spread(10.0, 3_000.0), dice.spread(2.0, 3_000.0));
     let (lasts, until) = match shut {
-        // Half of it is the least that is drawn.
+        // The first small window starts at half of the mean interval or later.
         true => (2_000 * OPEN_AT, 1_000 * OPEN_AT),
         false => (lasts, dice.between(100, 1_000 * CALM_AT)),
     };
@@ -279,7 +279,7 @@ fn bare_segments(dice: &mut Dice, toml: &mut String) {
     one_side(dice, toml);
 }
 
-/// One time in three a box acts upon one direction.
+/// With probability 1/3, limit the middlebox to one direction.
 fn one_side(dice: &mut Dice, toml: &mut String) {
     if dice.one_in(3) {
         let side = dice.pick(&["forward", "reverse"]);
@@ -287,7 +287,7 @@ fn one_side(dice: &mut Dice, toml: &mut String) {
     }
 }
 
-/// A platform, with one of its choices for each parameter that is a choice.
+/// A platform, with a random choice for each parameter that has a list of choices.
 fn host(dice: &mut Dice) -> String {
     let platform = &platform::ALL[dice.below(platform::ALL.len() as u64) as usize];
     let mut host = format!("{{ kind = \"{}\"", platform.name);
@@ -325,26 +325,26 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     if no_joins {
         toml.push_str("allow_join_initial_addr_port = false\n");
     }
-    // A host that only receives does not find out that its peer has gone for good unless it asks:
-    // RFC 9293 §3.8.4.
+    // A host that only receives does not notice that its peer has vanished, unless keep-alive is
+    // on: RFC 9293 §3.8.4.
     let keep_alive = boxes.forget || no_joins || dice.one_in(3);
     if keep_alive {
         toml.push_str("keep_alive = \"60s\"\n");
     }
     let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
-    // Hosts without SACK, without timestamps, and without both.
+    // Some hosts without SACK, some without timestamps, and some without both.
     let _ = writeln!(toml, "sack = {}\ntimestamps = {}", !dice.one_in(4), !dice.one_in(4));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
     drawn.keep_alive.push(keep_alive);
     drawn.checksums.push(checksum && !tcp);
-    // A policy that leaves a silent path has nowhere to go where joins are denied, and one that
-    // opens no further subflow never has.
+    // A path manager that leaves a silent path cannot move if joins are denied, and one that opens
+    // no further subflow never can.
     let stuck = path_manager == "initial_only" || (no_joins && path_manager == "single_path");
     drawn.may_fail.push(boxes.harm || stuck);
     drawn.sizes.push(size);
 }
 
-/// The policies of a connection; the name of its path manager.
+/// Draws the policies of a connection. Returns the name of its path manager.
 fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) -> &'static str {
     let scheduler = dice.named(scheduler::ALL);
     let congestion_control = dice.named(congestion::ALL);

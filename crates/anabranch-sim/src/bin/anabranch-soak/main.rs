@@ -1,4 +1,4 @@
-//! Random scenarios until stopped: each from a seed, each judged.
+//! Runs random scenarios, one per seed, until it is stopped, and checks each outcome.
 //!
 //! `anabranch-soak [--from SEED] [--seeds COUNT] [--minutes MINUTES] [--show SEED]`
 
@@ -15,14 +15,14 @@ use check::Tally;
 const USAGE: &str = "usage: anabranch-soak [--from SEED] [--seeds COUNT] [--minutes MINUTES]
        anabranch-soak --show SEED
 
-Runs a random scenario for each seed, from SEED (by default 1) on: COUNT of them, or for MINUTES, or
-until it is interrupted. The exit status is 1 if the stream of a connection did not arrive exactly,
-or did not end, or ended with an error for which the scenario has no cause, or something panicked;
-each such seed is printed with the command that runs it again. The last line is a digest of all that
-the right ones sent.
+Runs random scenarios, one per seed: COUNT of them, or for MINUTES, or until interrupted. The first
+seed is SEED (default 1). A seed fails if a connection's stream did not arrive exactly, if a
+connection got stuck, if it ended with an error that the scenario does not explain, or if the run
+panicked. For each failed seed, the program prints the command that repeats it. The exit status is 1
+if any seed failed. The last line is a digest of all packets of the successful runs.
 --show prints the scenario of a seed, for `anabranch run`.";
 
-/// Time between two lines of progress.
+/// Interval between progress lines.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 struct Plan {
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the arguments ask for; `None` if it has been done.
+/// The plan that the arguments describe; `None` if they asked only for output that was printed.
 fn plan(arguments: &[String]) -> Result<Option<Plan>, String> {
     let mut plan = Plan { from: 1, count: u64::MAX, minutes: None };
     let mut arguments = arguments.iter();
@@ -57,14 +57,17 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, String> {
             "--from" => plan.from = value.parse().map_err(wrong)?,
             "--seeds" => plan.count = value.parse().map_err(wrong)?,
             "--minutes" => {
-                plan.minutes =
-                    Some(value.parse().map_err(|_| format!("--minutes {value:?}: not a number"))?);
+                plan.minutes = Some(
+                    value
+                        .parse()
+                        .map_err(|_| format!("--minutes takes a number, not {value:?}"))?,
+                );
             }
             "--show" => {
                 print!("{}", draw::scenario(value.parse().map_err(wrong)?).toml);
                 return Ok(None);
             }
-            _ => return Err(format!("there is no {name}")),
+            _ => return Err(format!("unknown option {name}")),
         }
     }
     Ok(Some(plan))
@@ -76,7 +79,7 @@ fn soak(plan: &Plan) -> ExitCode {
     let next = AtomicU64::new(plan.from);
     let end = plan.from.saturating_add(plan.count);
     let total = Mutex::new((Tally::default(), 0u64, 0u64, begun));
-    // Panics are reported with their seed.
+    // Panics are reported together with their seed, so the default report is suppressed.
     std::panic::set_hook(Box::new(|_| {}));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -97,7 +100,7 @@ fn soak(plan: &Plan) -> ExitCode {
                         Err(problem) => {
                             total.2 += 1;
                             println!("seed {seed}: {problem}");
-                            println!("    again: make soak SOAK='--from {seed} --seeds 1'");
+                            println!("    repeat: make soak SOAK='--from {seed} --seeds 1'");
                         }
                     }
                     if total.3.elapsed() > REPORT_EVERY {
@@ -113,11 +116,11 @@ fn soak(plan: &Plan) -> ExitCode {
     println!("digest {:016x}", tally.digest);
     let too_many = tally.collisions > 2 + seeds / 50_000;
     if too_many {
-        println!("changed data got past the checksums {} times: too often", tally.collisions);
+        println!("modified data passed the checksums {} times: too often", tally.collisions);
     }
     let unlucky = tally.unopened > 2 + seeds / 200_000;
     if unlucky {
-        println!("{} connections did not open: too many to be chance", tally.unopened);
+        println!("{} connections did not open: too many for chance", tally.unopened);
     }
     ExitCode::from(u8::from(wrong > 0 || too_many || unlucky))
 }
@@ -125,9 +128,9 @@ fn soak(plan: &Plan) -> ExitCode {
 fn report(tally: &Tally, seeds: u64, wrong: u64, elapsed: Duration) {
     let seconds = elapsed.as_secs_f64();
     println!(
-        "{seeds} seeds in {seconds:.0} s, {:.0} a second, {:.1} million segments; connections: {} \
-         completed over Multipath TCP, {} over TCP, {} ended with an error, {} with changed data \
-         whose checksum fits; {wrong} seeds wrong",
+        "{seeds} seeds in {seconds:.0} s, {:.0} per second, {:.1} million segments; connections: {} \
+         completed over Multipath TCP, {} over TCP, {} ended with an error, {} had modified data \
+         that matched its checksum; {wrong} seeds failed",
         seeds as f64 / seconds,
         tally.segments as f64 / 1e6,
         tally.completed_mptcp,

@@ -1,4 +1,4 @@
-//! Strategies for segments that can be emitted, whatever they mean.
+//! Strategies for segments that can be emitted, with arbitrary contents.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -60,7 +60,7 @@ pub(crate) fn options() -> impl Strategy<Value = TcpOptions> {
     })
 }
 
-/// Drop one option after the other, beginning with a random one, until the rest fits.
+/// Drop options one by one, starting with a random one, until the remaining options fit.
 fn cut_to_fit(mut options: TcpOptions, victim: usize) -> TcpOptions {
     let cuts: [fn(&mut TcpOptions); 7] = [
         |options| options.sack = SackBlocks::default(),
