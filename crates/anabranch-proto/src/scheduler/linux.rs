@@ -188,7 +188,9 @@ mod tests {
         let subflows = [one];
         scheduler.schedule(&context(&subflows, NEW));
         scheduler.on_sent(one.id, 2 * FRAGMENT);
-        let pace = |scheduler: &mut Linux| scheduler.pace(&one).expect("the round-trip time is known").bytes_per_second;
+        let pace = |scheduler: &mut Linux| {
+            scheduler.pace(&one).expect("the round-trip time is known").bytes_per_second
+        };
         assert_eq!(pace(&mut scheduler), 1.2 * 20_000.0 / 0.1);
         // A window twice as large, and 10,000 bytes sent in five socket buffers.
         let twice = [SubflowView { bytes_in_flight: 10_000, paced_window: 48_000, ..one }];
