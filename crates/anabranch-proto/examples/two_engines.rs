@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut received = 0;
     while received < 1_000_000 {
-        // Whatever the hosts send arrives 10 ms later. A real network would decide for each segment.
+        // All segments arrive 10 ms later. A real network would decide for each segment.
         let to_server: Vec<_> = from_fn(|| client.poll_transmit(now)).collect();
         let to_client: Vec<_> = from_fn(|| server.poll_transmit(now)).collect();
         now += Duration::from_millis(10);
@@ -46,5 +46,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[test]
 fn it_runs() {
-    main().expect("the addresses are right");
+    main().expect("the example runs");
 }

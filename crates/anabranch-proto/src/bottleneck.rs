@@ -1,8 +1,8 @@
-//! Which subflows share a bottleneck: detection by the statistics of one-way delays. RFC 8382.
+//! Detection of shared bottlenecks by statistics of one-way delays. RFC 8382.
 //!
-//! The RFC has a receiver measure and report; here the sender of the data measures, by the
-//! difference of the two timestamps in an acknowledgement (RFC 7323), whose unknown constant
-//! part plays no role. Delays are in milliseconds, the resolution of the timestamps.
+//! In the RFC, the receiver of the data measures and reports. Here the sender measures the
+//! difference of the two timestamps in an acknowledgement (RFC 7323). Its constant part is unknown
+//! but does not matter. Delays are in milliseconds, the resolution of the timestamps.
 
 use std::collections::VecDeque;
 
@@ -12,41 +12,42 @@ use crate::view::{Bottleneck, SubflowId};
 
 /// T: base interval over which delays are summarised. RFC 8382 §2.2.
 const BASE_INTERVAL: Duration = Duration::from_millis(350);
-/// N: base intervals over which oscillation and losses are estimated, and of history before there
-/// is a verdict.
+/// N: base intervals over which oscillation and losses are estimated. A verdict requires this much
+/// history.
 const LONG: usize = 50;
 /// M: base intervals over which mean, skewness and variability are estimated.
 const SHORT: usize = 30;
 /// c_s: skewness below which a flow passes through a bottleneck.
 const SKEWED: f64 = 0.1;
-/// c_h: the same for a flow that did before.
+/// c_h: the same limit for a flow that passed through a bottleneck before.
 const STILL_SKEWED: f64 = 0.3;
-/// p_v: part of the variability by which a mean must leave the long-term one to be a crossing.
+/// p_v: a crossing requires that a mean differs from the long-term mean by this fraction of the
+/// variability.
 const SIGNIFICANT: f64 = 0.7;
-/// p_f, p_mad, p_s, p_d: within these, flows are alike in oscillation, variability (relative to
-/// the larger), skewness, and loss (relative to the larger).
+/// p_f, p_mad, p_s, p_d: two flows are alike if they differ by less than this in oscillation,
+/// variability (relative to the larger), skewness, and loss (relative to the larger).
 const SAME_FREQUENCY: f64 = 0.1;
 const SAME_VARIABILITY: f64 = 0.1;
 const SAME_SKEW: f64 = 0.15;
 const SAME_LOSS: f64 = 0.1;
 
-/// Finds the groups of a connection's subflows that share bottlenecks.
+/// Finds the groups of subflows that share bottlenecks.
 #[derive(Debug)]
 pub(crate) struct Detector {
-    /// p_l: loss above which a flow passes through a bottleneck whatever its delays.
+    /// p_l: loss rate above which a flow passes through a bottleneck, whatever its delays.
     loss_threshold: f64,
     interval_end: Option<Instant>,
     flows: Vec<Flow>,
 }
 
-/// What is known of one subflow.
+/// The measurements of one subflow.
 #[derive(Debug)]
 struct Flow {
     id: SubflowId,
     current: Interval,
-    /// The last intervals with samples, the newest last.
+    /// The last intervals that have samples, newest last.
     past: VecDeque<Interval>,
-    /// Mean of the intervals' means over the last M.
+    /// Mean of the last M intervals' means.
     mean_delay: Option<f64>,
     totals: Totals,
     congested: bool,
@@ -57,15 +58,15 @@ struct Flow {
 struct Interval {
     delays: f64,
     samples: f64,
-    /// Samples below the mean delay less those above.
+    /// Number of samples below the mean delay, minus the number above it.
     skew: f64,
-    /// Sum of the distances from the last interval's mean.
+    /// Sum of the samples' distances from the last interval's mean.
     deviation: f64,
     sent: f64,
     lost: f64,
 }
 
-/// Segments sent and lost so far on a subflow.
+/// Segments that a subflow has sent and lost so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) sent: u64,
@@ -92,7 +93,7 @@ impl Detector {
         Detector { loss_threshold, interval_end: None, flows: Vec::new() }
     }
 
-    /// A data segment of this subflow took `delay` milliseconds, plus an unknown constant.
+    /// A data segment of the subflow took `delay` milliseconds plus an unknown constant.
     pub(crate) fn on_delay(&mut self, now: Instant, id: SubflowId, delay: i32) {
         self.interval_end.get_or_insert(now + BASE_INTERVAL);
         match self.flows.iter_mut().find(|flow| flow.id == id) {
@@ -105,7 +106,7 @@ impl Detector {
         }
     }
 
-    /// The subflow is gone.
+    /// The subflow no longer exists.
     pub(crate) fn forget(&mut self, id: SubflowId) {
         self.flows.retain(|flow| flow.id != id);
     }
@@ -115,8 +116,8 @@ impl Detector {
         self.interval_end.is_some_and(|end| end <= now)
     }
 
-    /// A base interval has ended; `totals` tells what a subflow has sent and lost so far. Returns
-    /// the verdict on each subflow.
+    /// End a base interval. `totals` returns the segments that a subflow has sent and lost so far.
+    /// Returns the verdict on each subflow.
     pub(crate) fn close_interval(
         &mut self,
         now: Instant,
@@ -193,7 +194,7 @@ impl Flow {
         self.past.iter().rev().take(SHORT)
     }
 
-    /// RFC 8382 §3.2; `None` until there is enough history.
+    /// The estimates of RFC 8382 §3.2; `None` until there is enough history.
     fn estimates(&self) -> Option<Estimates> {
         let mean_delay = self.mean_delay.filter(|_| self.past.len() == LONG)?;
         let samples: f64 = self.short().map(|interval| interval.samples).sum();
@@ -211,8 +212,8 @@ impl Flow {
     }
 }
 
-/// How often `means` go from beyond `margin` on one side of `centre` to beyond it on the other.
-/// RFC 8382 §3.2.3.
+/// Number of times that `means` cross from more than `margin` on one side of `centre` to more than
+/// `margin` on the other. RFC 8382 §3.2.3.
 fn crossings(means: impl Iterator<Item = f64>, centre: f64, margin: f64) -> usize {
     let sides = means.filter_map(|mean| ((mean - centre).abs() > margin).then_some(mean > centre));
     let mut last = None;
@@ -229,13 +230,13 @@ fn is_congested(estimates: &Estimates, before: bool, loss_threshold: f64) -> boo
 
 type Member = (SubflowId, Estimates);
 
-/// Divide the flows that pass through bottlenecks by what they have in common. RFC 8382 §3.3.1.
+/// Group the flows that pass through bottlenecks by similar estimates. RFC 8382 §3.3.1.
 fn group(flows: Vec<Member>, loss_threshold: f64) -> Vec<Vec<Member>> {
     let relative = |part: f64| move |larger: f64, smaller: f64| larger - smaller < part * larger;
     let absolute = |most: f64| move |larger: f64, smaller: f64| larger - smaller < most;
     let groups = split(flows, |e| e.frequency, absolute(SAME_FREQUENCY));
     let groups = groups.into_iter().flat_map(|group| {
-        // Where neither varies, they are alike.
+        // Two flows without variability are alike.
         split(group, |e| e.variability, |a, b| a == b || relative(SAME_VARIABILITY)(a, b))
     });
     let last = |group: Vec<Member>| {
@@ -248,7 +249,7 @@ fn group(flows: Vec<Member>, loss_threshold: f64) -> Vec<Vec<Member>> {
     groups.flat_map(last).collect()
 }
 
-/// Order by `key`, the largest first, and divide where neighbours are not alike.
+/// Sort by `key` in descending order, and split where neighbours are not alike.
 fn split(
     mut flows: Vec<Member>,
     key: impl Fn(&Estimates) -> f64,
@@ -296,7 +297,7 @@ mod tests {
         for other in [faster, wilder, crooked] {
             assert_eq!(groups(&[QUIET, other, QUIET]), [vec![0, 2], vec![1]]);
         }
-        // With much loss, loss decides and skewness does not.
+        // At high loss rates, the loss decides instead of the skewness.
         let lossy = Estimates { loss: 0.10, ..QUIET };
         let lossier = Estimates { loss: 0.12, ..QUIET };
         let crooked = Estimates { skew: -0.2, ..lossy };
@@ -326,7 +327,7 @@ mod tests {
         assert_eq!(crossings(means.into_iter(), 10.0, 5.0), 0);
     }
 
-    /// Feed two flows with these delays in each of `LONG` intervals, and return the verdicts.
+    /// The verdicts on two flows with the given delays in each of `LONG` intervals.
     fn verdicts(delays: impl Fn(usize, usize) -> [i32; 2]) -> Vec<Bottleneck> {
         let mut detector = Detector::new(0.05);
         let mut now = Instant::ZERO;

@@ -12,7 +12,7 @@ use crate::platform::Platform;
 use crate::remedy::Remedy;
 use crate::scheduler::{MinRtt, Scheduler};
 
-/// Parameters of TCP, per subflow. Each field has a setter of the same name.
+/// TCP parameters of a subflow. Each field has a setter of the same name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TcpConfig {
@@ -24,26 +24,26 @@ pub struct TcpConfig {
     pub timestamps: bool,
     /// Offer selective acknowledgements. RFC 2018.
     pub sack: bool,
-    /// Use explicit congestion notification where the peer does too: packets are marked instead of
-    /// dropped by queues that can. RFC 3168.
+    /// Use explicit congestion notification if the peer does so as well. Queues that support it
+    /// then mark packets instead of dropping them. RFC 3168.
     pub ecn: bool,
-    /// Hold back a short segment while data is unacknowledged, as [`Platform::nagle`] says which.
-    /// RFC 9293 §3.7.4.
+    /// Delay a short segment while earlier data is unacknowledged. [`Platform::nagle`] selects the
+    /// variant. RFC 9293 §3.7.4.
     pub nagle: bool,
-    /// SYN retransmissions before the attempt is given up.
+    /// SYN retransmissions before the engine gives up the attempt.
     pub syn_retries: u32,
-    /// SYN retransmissions with MP_CAPABLE before it is left out. RFC 8684 §3.1: the option may
-    /// be what a middlebox drops the SYN for.
+    /// SYN retransmissions with MP_CAPABLE before the engine omits it: a middlebox may drop the SYN
+    /// because of the option. RFC 8684 §3.1.
     pub syn_retries_before_fallback: u32,
-    /// Consecutive retransmission timeouts before a subflow is given up.
+    /// Consecutive retransmission timeouts before the engine gives up a subflow.
     pub retries: u32,
-    /// Time without acknowledgement of outstanding data before a subflow is given up; `None`
-    /// leaves it to `retries`. RFC 9293 §3.8.3.
+    /// Time without acknowledgement of outstanding data before the engine gives up a subflow;
+    /// `None` means that only `retries` limits it. RFC 9293 §3.8.3.
     pub user_timeout: Option<Duration>,
-    /// Idle time after which keep-alive probes are sent, one each time, until `retries` of them
-    /// stay without an answer and the subflow is given up; `None` for never. RFC 9293 §3.8.4.
+    /// Idle time before each keep-alive probe; `None` sends no probes. The engine gives up a
+    /// subflow when `retries` probes in a row remain unanswered. RFC 9293 §3.8.4.
     pub keep_alive: Option<Duration>,
-    /// How long a closed subflow lingers in TIME-WAIT. RFC 9293 §3.6.1.
+    /// How long a closed subflow stays in TIME-WAIT. RFC 9293 §3.6.1.
     pub time_wait: Duration,
     /// Reduce the window after an idle period. RFC 5681 §4.1.
     pub idle_restart: bool,
@@ -58,14 +58,14 @@ pub enum Protocol {
     Tcp,
 }
 
-/// Makes the congestion controller of a new subflow.
+/// Creates the congestion control of a new subflow.
 pub type CongestionControlFactory =
     Arc<dyn Fn(&congestion::Start) -> Box<dyn CongestionControl> + Send + Sync>;
-/// Makes the scheduler of a new connection.
+/// Creates the scheduler of a new connection.
 pub type SchedulerFactory = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
-/// Makes the remedies of a new connection, in the order they are asked.
+/// Creates the remedies of a new connection, in the order in which the engine asks them.
 pub type RemedyFactory = Arc<dyn Fn() -> Vec<Box<dyn Remedy>> + Send + Sync>;
-/// Makes the path manager of a new connection.
+/// Creates the path manager of a new connection.
 pub type PathManagerFactory = Arc<dyn Fn() -> Box<dyn PathManager> + Send + Sync>;
 
 /// Parameters of a connection. Each field has a setter of the same name.
@@ -84,44 +84,45 @@ pub type PathManagerFactory = Arc<dyn Fn() -> Box<dyn PathManager> + Send + Sync
 pub struct ConnectionConfig {
     /// Multipath TCP or plain TCP.
     pub protocol: Protocol,
-    /// What its host does where hosts differ.
+    /// Platform that the host imitates where hosts differ.
     pub platform: Platform,
-    /// TCP parameters of its subflows.
+    /// TCP parameters of the subflows.
     pub tcp: TcpConfig,
-    /// Send buffer in bytes, as [`Platform::buffers`] counts them: written by the application and
-    /// not yet acknowledged at data level.
+    /// Send buffer in bytes, counted as in [`Platform::buffers`]. It holds data that the
+    /// application has written and the peer has not acknowledged at the data level.
     pub send_buffer: u64,
-    /// Receive buffer in bytes, as [`Platform::buffers`] counts them: the most that the peer may
-    /// send beyond what the application has read, at data level, shared by all subflows.
+    /// Receive buffer in bytes, counted as in [`Platform::buffers`]. It limits how far the peer may
+    /// send beyond the data that the application has read. All subflows share it.
     pub receive_buffer: u64,
-    /// Require checksums of mappings: both hosts then use them. They reveal a middlebox that
-    /// changes the payload, and cost time and two bytes in each segment. RFC 8684 §3.1.
+    /// Require DSS checksums; both hosts then use them. Checksums reveal middleboxes that change
+    /// the payload. They cost computing time and two bytes in each segment. RFC 8684 §3.1.
     pub dss_checksum: bool,
-    /// Go back to TCP on the only subflow also when its payload loses the mappings after some was
-    /// DATA_ACKed, in place of a reset. For peers that notice such a loss by acknowledgements
-    /// without DATA_ACK, as this engine does: others (Linux) send again at data level, which passes
-    /// for new bytes then. RFC 8684 §3.7 asks for the reset.
+    /// Fall back to TCP instead of resetting a sole subflow whose payload loses its mappings after
+    /// data was DATA_ACKed. RFC 8684 §3.7 requires the reset. Use this only with peers that detect
+    /// the loss by acknowledgements without DATA_ACK, as this engine does. Other peers (Linux)
+    /// resend data at the data level, and the resent bytes would then pass for new ones.
     pub late_fallback: bool,
-    /// Let the peer open further subflows to the address and port of the first; not if these are a
-    /// load balancer's. RFC 8684 §3.1, the "C" flag.
+    /// Let the peer open further subflows to the address and port of the first subflow. Turn this
+    /// off if they belong to a load balancer. RFC 8684 §3.1, the "C" flag.
     pub allow_join_initial_addr_port: bool,
-    /// Addresses that the connection may use; `None` for all of the endpoint's. The address that
-    /// it is opened from has identifier 0. Others get theirs in the order of this list, and those
-    /// that the endpoint gets later in the order in which they come.
+    /// Addresses that the connection may use; `None` means all addresses of the endpoint.
+    /// Identifier 0 is the address from which the connection is opened. The other addresses are
+    /// numbered in the order of this list, then those added to the endpoint later in the order of
+    /// their addition.
     pub local_addresses: Option<Vec<IpAddr>>,
-    /// Most subflows at a time.
+    /// Maximum number of simultaneous subflows.
     pub max_subflows: usize,
     /// Congestion control of each subflow.
     pub congestion_control: CongestionControlFactory,
-    /// Find out which subflows share bottlenecks (RFC 8382), so that only those are coupled: the
-    /// rate of losses, 0 to 1, above which a subflow passes through one whatever its delays
-    /// (p_l). `None` for not.
+    /// Detect which subflows share bottlenecks (RFC 8382), and couple only those. The value is the
+    /// loss rate, 0 to 1, above which a subflow counts as congested whatever its delays (p_l).
+    /// `None` turns detection off.
     pub shared_bottleneck_detection: Option<f64>,
-    /// Which subflow carries the next data.
+    /// Scheduler: which subflow carries the next data.
     pub scheduler: SchedulerFactory,
     /// Receive-window remedies.
     pub remedies: RemedyFactory,
-    /// Which subflows exist.
+    /// Path manager: which subflows exist.
     pub path_manager: PathManagerFactory,
     /// Record [`crate::TraceEvent`]s for [`crate::Endpoint::poll_trace`].
     pub trace: bool,
@@ -174,7 +175,7 @@ setters!(ConnectionConfig {
 });
 
 impl ConnectionConfig {
-    /// Set what makes the congestion control of each subflow.
+    /// Set the function that creates the congestion control of each subflow.
     #[must_use]
     pub fn congestion_control(
         mut self,
@@ -184,7 +185,7 @@ impl ConnectionConfig {
         self
     }
 
-    /// Set what makes the scheduler of each connection.
+    /// Set the function that creates the scheduler of each connection.
     #[must_use]
     pub fn scheduler(
         mut self,
@@ -194,7 +195,8 @@ impl ConnectionConfig {
         self
     }
 
-    /// Set what makes the remedies of each connection, in the order in which they are asked.
+    /// Set the function that creates the remedies of each connection, in the order in which the
+    /// engine asks them.
     #[must_use]
     pub fn remedies(
         mut self,
@@ -204,7 +206,7 @@ impl ConnectionConfig {
         self
     }
 
-    /// Set what makes the path manager of each connection.
+    /// Set the function that creates the path manager of each connection.
     #[must_use]
     pub fn path_manager(
         mut self,

@@ -1,33 +1,33 @@
 //! Event counters of a host: what each means, and what the kernel calls it.
 
-/// Makes the structs of counters from the table of all: meaning, field, name in results.
+/// Generates the structs of counters from one table of meaning, field and name in results.
 macro_rules! counters {
     (
         connection { $($(#[doc = $meaning:literal])+ $field:ident = $name:literal,)+ }
         others { $($(#[doc = $others:literal])+ $other:ident = $other_name:literal,)+ }
     ) => {
-        /// How often things happened on a host.
+        /// How often each event occurred on a host.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $meaning])+ pub $field: u64,)+
             $($(#[doc = $others])+ pub $other: u64,)+
         }
 
-        /// How often they happened to a connection.
+        /// How often each event occurred on a connection.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct ConnectionCounters {
             $($(#[doc = $meaning])+ pub(crate) $field: u64,)+
         }
 
         impl Counters {
-            /// All names with their meanings. A name is that of the kernel's MIB, as `nstat` prints
-            /// it, where Linux counts the same thing; others are in snake case.
+            /// All names with their meanings. Where Linux counts the same event, the name is that
+            /// of the kernel's MIB as `nstat` prints it. Other names are in snake case.
             pub const NAMES: &[(&str, &str)] = &[
                 $(($name, concat!($($meaning),+)),)+
                 $(($other_name, concat!($($others),+)),)+
             ];
 
-            /// The counts by name, in the order of [`Counters::NAMES`].
+            /// The counts with their names, in the order of [`Counters::NAMES`].
             pub fn named(&self) -> [(&'static str, u64); Self::NAMES.len()] {
                 [$(($name, self.$field),)+ $(($other_name, self.$other),)+]
             }
@@ -37,7 +37,7 @@ macro_rules! counters {
                 $(self.$other += other.$other;)+
             }
 
-            /// Add what a connection has counted.
+            /// Add the counts of a connection.
             pub(crate) fn add_connection(&mut self, connection: &ConnectionCounters) {
                 $(self.$field += connection.$field;)+
             }
@@ -46,7 +46,7 @@ macro_rules! counters {
 }
 
 counters! {
-    // What a connection counts itself.
+    // Events that a connection counts itself.
     connection {
         /// SYNs with MP_CAPABLE received.
         mp_capable_syn_rx = "MPTcpExtMPCapableSYNRX",
@@ -135,7 +135,7 @@ counters! {
         /// Scheduler decisions that were impossible, or would have stalled the connection.
         bad_decisions = "bad_decisions",
     }
-    // What its subflows count, or the host.
+    // Events counted by subflows or by the host.
     others {
         /// Connections opened with MP_CAPABLE.
         mp_capable_syn_tx = "MPTcpExtMPCapableSYNTX",
@@ -181,7 +181,7 @@ counters! {
 }
 
 impl Counters {
-    /// Add what a subflow has counted.
+    /// Add the counts of a subflow.
     pub(crate) fn add_subflow(&mut self, totals: &Totals, with_sack: bool) {
         let syns = u64::from(totals.syn_retransmissions);
         self.retransmitted += totals.segments_retransmitted + syns;
@@ -214,7 +214,7 @@ mod tests {
         });
         let table: String = rows.collect();
         let page = include_str!("../../../docs/counters.md");
-        assert!(page.contains(&table), "docs/counters.md has another table than:\n{table}");
+        assert!(page.contains(&table), "the table in docs/counters.md must be:\n{table}");
     }
 
     #[test]
@@ -226,8 +226,8 @@ mod tests {
     }
 }
 
-/// Totals of one subflow. What happens once for a timeout, or ten times a second, has 32 bits: they
-/// last for years.
+/// Totals of one subflow. Events that occur at most once per timeout, or ten times a second, are
+/// counted in 32 bits, which suffice for years.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) segments_sent: u64,
@@ -244,7 +244,7 @@ pub(crate) struct Totals {
     pub(crate) idle_restarts: u32,
     pub(crate) challenge_acks: u32,
     pub(crate) keep_alive_probes: u32,
-    /// Expiries of the retransmission timer, in the handshake too.
+    /// Expiries of the retransmission timer, including those during the handshake.
     pub(crate) expiries: u32,
     pub(crate) syn_retransmissions: u32,
     pub(crate) ce_received: u64,

@@ -5,24 +5,24 @@ use thiserror::Error;
 /// Why a connection could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
-    /// The local address is not one of the endpoint's.
+    /// The local address does not belong to the endpoint.
     #[error("the local address is not an address of this endpoint")]
     UnknownLocalAddress,
     /// The same pair of addresses and ports is in use.
     #[error("the address and port pair is in use")]
     InUse,
-    /// The two addresses are not of one family.
-    #[error("the two addresses are not of the same family")]
+    /// The two addresses belong to different families.
+    #[error("the two addresses belong to different families")]
     MixedFamilies,
 }
 
-/// Why data could not be accepted.
+/// Why the connection did not accept data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
     /// The connection has ended, or never existed.
     #[error("the connection has ended")]
     NotConnected,
-    /// The application has closed its direction already.
+    /// The application has already closed its sending direction.
     #[error("the sending direction is closed")]
     Closed,
 }
@@ -39,10 +39,10 @@ pub enum ConnectionError {
     /// The peer reset the connection, or its last subflow.
     #[error("reset by the peer")]
     Reset,
-    /// The application aborted it.
+    /// The application aborted the connection.
     #[error("aborted by the application")]
     Aborted,
-    /// The last subflow failed and none could replace it.
+    /// The last subflow failed and no other could replace it.
     #[error("no subflow left")]
     NoSubflow,
 }

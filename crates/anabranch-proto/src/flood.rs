@@ -1,33 +1,35 @@
-//! Handshakes that are answered without keeping state, when there are too many: SYN cookies.
-//! RFC 4987 §3.6, RFC 8684 §3.1.
+//! SYN cookies: the host answers handshakes without keeping state when too many are open. RFC 4987
+//! §3.6, RFC 8684 §3.1.
 //!
-//! The initial sequence number of the SYN/ACK is a cookie: a counter of 64 seconds, the peer's
-//! segment size and a hash of everything. What else the SYN offered is in the lowest bits of the
-//! timestamp, which the peer echoes. Its key of Multipath TCP comes back with the third ACK, and
-//! this host's follows from the cookie. A join cannot be rebuilt from its third ACK, which carries
-//! no token: those wait in a table of fixed size, where a new one takes the place of an old one.
+//! The initial sequence number of the SYN/ACK is a cookie. It contains a counter that advances
+//! every 64 seconds, the peer's segment size, and a hash over the addresses and numbers. The other
+//! options of the SYN are encoded in the lowest bits of the timestamp, which the peer echoes. The
+//! third ACK repeats the peer's key of Multipath TCP, and this host's key follows from the cookie.
+//! The third ACK of a join has no token, so it is not sufficient to restore the join. Such joins
+//! wait in a table of fixed size, where a new join replaces an old one.
 
 use anabranch_wire::mptcp::{CapableKeys, Control, MpCapable, MpJoin};
 use anabranch_wire::{Flags, Instant, Payload, Segment, SeqNumber, SocketAddress, TcpOptions};
 
 use crate::keys::Secrets;
 
-/// Most connections of a host that may be half open with state (ours; Linux's default backlog).
+/// Maximum number of half-open connections with state on a host (ours; Linux's default backlog).
 pub(crate) const MOST_HALF_OPEN: usize = 4096;
-/// Most joins of one connection that may be half open with state (ours).
+/// Maximum number of half-open joins with state of one connection (ours).
 pub(crate) const MOST_HALF_OPEN_JOINS: usize = 4;
-/// Joins that may wait without state of their own, as in Linux.
+/// Size of the table of joins that were answered without state, as in Linux.
 const JOIN_SLOTS: u64 = 1024;
-/// Seconds for which a cookie is good: this long at least, twice as long at most.
+/// Minimum lifetime of a cookie in seconds; the maximum is twice as long.
 pub(crate) const COOKIE_SECONDS: u64 = 64;
 
-/// Segment sizes that a cookie can tell apart; the largest that does not exceed the peer's counts.
+/// Segment sizes that a cookie can represent. It holds the largest one that does not exceed the
+/// peer's.
 const SEGMENT_SIZES: [u16; 8] = [88, 536, 1220, 1360, 1400, 1440, 1460, 8960];
-/// Bits of the timestamp that hold what the SYN offered.
+/// Bits of the timestamp that encode the options of the SYN.
 const STAMP_BITS: u32 = 0x3f;
 const STAMP_ECN: u32 = 0x20;
 const STAMP_SACK: u32 = 0x10;
-/// No window scaling offered. RFC 7323 §2.3: the largest shift is 14.
+/// The SYN offered no window scaling. RFC 7323 §2.3: the largest shift is 14.
 const STAMP_UNSCALED: u32 = 0x0f;
 
 /// The numbers of a subflow that was answered without state.
@@ -37,7 +39,7 @@ pub(crate) struct Numbers {
     pub(crate) timestamp_offset: u32,
 }
 
-/// What decides this host's numbers and its key towards one peer.
+/// The inputs of this host's numbers and key for one peer.
 pub(crate) struct Cookies<'a> {
     pub(crate) secrets: &'a Secrets,
     pub(crate) local: SocketAddress,
@@ -45,7 +47,7 @@ pub(crate) struct Cookies<'a> {
 }
 
 impl<'a> Cookies<'a> {
-    /// Those for the sender of `segment`.
+    /// The inputs for the sender of `segment`.
     pub(crate) fn towards(secrets: &'a Secrets, segment: &Segment) -> Self {
         Cookies { secrets, local: segment.destination, remote: segment.source }
     }
@@ -58,7 +60,8 @@ impl<'a> Cookies<'a> {
         self.draw("cookie timestamp", &[]) as u32
     }
 
-    /// Period in the highest five bits, segment size in the next three, then 24 bits of the hash.
+    /// The period in the highest five bits, the segment size in the next three, then 24 bits of the
+    /// hash.
     fn cookie(&self, period: u64, size: usize, peer: SeqNumber) -> SeqNumber {
         let period = (period & 0x1f) as u32;
         let hash = self.draw("cookie", &[period, size as u32, peer.0]) as u32 >> 8;
@@ -75,14 +78,14 @@ impl<'a> Cookies<'a> {
         }
     }
 
-    /// The key of Multipath TCP that goes with a cookie. RFC 8684 §3.1: a host without state
-    /// makes it in a way that it can verify.
+    /// The key of Multipath TCP that belongs to a cookie. RFC 8684 §3.1: a host without state
+    /// generates it in a way that it can verify.
     pub(crate) fn key(&self, numbers: Numbers) -> u64 {
         self.draw("cookie key", &[numbers.iss.0])
     }
 
-    /// The SYN that `ack` completes the handshake of, as far as it can be known, if this host has
-    /// answered one within the last two periods.
+    /// Restore the SYN whose handshake `ack` completes, as far as possible. `None` if this host has
+    /// not answered such a SYN within the last two periods.
     pub(crate) fn recall(&self, now: Instant, ack: &Segment) -> Option<(Segment, Numbers)> {
         let (peer, iss) = (ack.header.seq + u32::MAX, ack.header.ack + u32::MAX);
         let size = (iss.0 >> 24 & 7) as usize;
@@ -110,14 +113,15 @@ impl<'a> Cookies<'a> {
     }
 }
 
-/// MP_CAPABLE as it was on the SYN, from that on the third ACK or the first data.
+/// MP_CAPABLE of the SYN, restored from the one in the third ACK or the first data.
 fn offered(control: &Control) -> Option<Box<Control>> {
     let capable = control.capable?;
     let capable = MpCapable { keys: CapableKeys::None, ..capable };
     Some(Box::new(Control { capable: Some(capable), ..Control::default() }))
 }
 
-/// Have the timestamp of `answer` say what `syn` offered. It is set back a little for that.
+/// Encode the options of `syn` in the timestamp of `answer`. This may decrease the timestamp a
+/// little.
 pub(crate) fn remember_in_timestamp(answer: &mut Segment, syn: &Segment) {
     let Some(timestamps) = &mut answer.options.timestamps else {
         answer.header.flags = Flags::SYN | Flags::ACK;
@@ -144,12 +148,12 @@ pub(crate) struct WaitingJoin {
     seq: SeqNumber,
     /// The SYN's option.
     pub(crate) join: MpJoin,
-    /// This host's nonce. RFC 8684 §3.2: a new one for each join, or who overheard one could say
-    /// the same again; so it cannot follow from a cookie.
+    /// This host's nonce. RFC 8684 §3.2: each join needs a new one, otherwise an eavesdropper could
+    /// replay an earlier exchange. It therefore cannot follow from a cookie.
     pub(crate) nonce: u32,
 }
 
-/// Joins that were answered without state: a fixed number, found by a hash that nobody can guess.
+/// Joins that were answered without state: a table of fixed size, indexed by an unpredictable hash.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingJoins {
     slots: Vec<Option<WaitingJoin>>,
@@ -161,8 +165,7 @@ impl WaitingJoins {
         (hash % JOIN_SLOTS) as usize
     }
 
-    /// Remember what the SYN of a join said and this host's nonce, instead of another join if need
-    /// be.
+    /// Remember the SYN of a join and this host's nonce. The new join may replace another one.
     pub(crate) fn put(&mut self, secrets: &Secrets, syn: &Segment, join: MpJoin, nonce: u32) {
         self.slots.resize(JOIN_SLOTS as usize, None);
         let (local, remote, seq) = (syn.destination, syn.source, syn.header.seq);
@@ -170,14 +173,14 @@ impl WaitingJoins {
             Some(WaitingJoin { local, remote, seq, join, nonce });
     }
 
-    /// What is known of `syn`, if nothing took its place.
+    /// The join of `syn`, if no other join has replaced it.
     pub(crate) fn get(&self, secrets: &Secrets, syn: &Segment) -> Option<WaitingJoin> {
         self.slots.get(Self::slot(secrets, syn)).copied().flatten().filter(|held| {
             (held.local, held.remote, held.seq) == (syn.destination, syn.source, syn.header.seq)
         })
     }
 
-    /// The same for the last time.
+    /// Remove and return the join of `syn`.
     pub(crate) fn take(&mut self, secrets: &Secrets, syn: &Segment) -> Option<WaitingJoin> {
         let held = self.get(secrets, syn)?;
         self.slots[Self::slot(secrets, syn)] = None;

@@ -7,11 +7,11 @@ use anabranch_wire::{DataSeq, SeqNumber, SocketAddress};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// The source of an endpoint's keys, nonces and initial sequence numbers: everything follows
-/// from one secret, so that a run can be repeated, and nothing can be guessed without it.
+/// The source of an endpoint's keys, nonces and initial sequence numbers. All of them follow from
+/// one secret: runs are repeatable, and nobody can guess them without the secret.
 #[derive(Clone)]
 pub(crate) struct Secrets {
-    /// All connections of an endpoint share it.
+    /// The secret, which all connections of an endpoint share.
     secret: Arc<[u8; 32]>,
     stream: u64,
     drawn: u64,
@@ -22,12 +22,13 @@ impl Secrets {
         Secrets { secret: Arc::new(secret), stream: 0, drawn: 0 }
     }
 
-    /// The source for one connection: its draws do not depend on those of others.
+    /// The source for one connection. Its random numbers do not depend on those of other
+    /// connections.
     pub(crate) fn for_connection(&self, number: u64) -> Self {
         Secrets { secret: Arc::clone(&self.secret), stream: 1 + number, drawn: 0 }
     }
 
-    /// The next random 64 bits of the stream `label`.
+    /// The next 64 random bits of the stream `label`.
     pub(crate) fn draw(&mut self, label: &str) -> u64 {
         self.drawn += 1;
         let mut hash = Sha256::new();
@@ -48,7 +49,7 @@ impl Secrets {
         SeqNumber(self.of_addresses("isn", local, remote, &[]) as u32)
     }
 
-    /// 64 bits that follow from the addresses and `numbers`, and that nobody else can work out.
+    /// 64 bits that follow from the addresses and `numbers`, unpredictable without the secret.
     pub(crate) fn of_addresses(
         &self,
         label: &str,
@@ -92,8 +93,8 @@ pub(crate) fn initial_data_seq(key: u64) -> DataSeq {
 
 #[cfg(test)]
 thread_local! {
-    /// What tests have all initial data sequence numbers be: no key is known that gives one close
-    /// to 2^64.
+    /// Initial data sequence number for tests. No key is known whose hash gives a number close to
+    /// 2^64.
     pub(crate) static CHOSEN: std::cell::Cell<Option<DataSeq>> = const { std::cell::Cell::new(None) };
 }
 
@@ -106,9 +107,9 @@ pub(crate) fn join_hmac(local: u64, remote: u64, local_nonce: u32, remote_nonce:
     mac.finalize().into_bytes().into()
 }
 
-/// What proves that the host with `local` key announces an address: the rightmost 64 bits of
-/// HMAC-SHA256 with key `local ‖ remote` over identifier, address and port (0 if none is told).
-/// RFC 8684 §3.4.1.
+/// Proof that the host with `local` key announces an address: the rightmost 64 bits of HMAC-SHA256
+/// with key `local ‖ remote` over identifier, address and port (0 if no port is announced). RFC
+/// 8684 §3.4.1.
 pub(crate) fn address_hmac(local: u64, remote: u64, id: u8, address: IpAddr, port: u16) -> u64 {
     let mut mac = keyed(local, remote);
     mac.update(&[id]);
@@ -139,7 +140,7 @@ pub(crate) fn truncated_160(hmac: &[u8; 32]) -> [u8; 20] {
     hmac[..20].try_into().expect("an HMAC has 32 bytes")
 }
 
-/// Compare without revealing by the time taken where the difference lies.
+/// Compare in a time that does not depend on the position of the first difference.
 pub(crate) fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
 }

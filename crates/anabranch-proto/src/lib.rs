@@ -47,8 +47,8 @@
 //! [`remedy`]s for a full receive window, and [`path_manager`]s. Policies see copies of the
 //! subflows' state ([`view`]) and return decisions.
 //!
-//! Inside the crate, imports go down only: [`view`] and the round-trip time estimator ← policies ←
-//! `subflow` (TCP) ← `connection` (the data level) ← `endpoint`.
+//! Imports inside the crate go in one direction: [`view`] and the round-trip time estimator ←
+//! policies ← `subflow` (TCP) ← `connection` (the data level) ← `endpoint`.
 
 mod bottleneck;
 pub mod config;

@@ -1,25 +1,25 @@
-//! Putting a stream back in order: a merge of sorted lanes.
+//! Reassembly of a stream by merging sorted lanes.
 //!
-//! What arrives out of order arrives, almost always, in a few sorted runs: behind one hole at
-//! subflow level, one run per subflow at data level. Each such run is a lane, a ring buffer whose
-//! back only grows; an arrival that fits no lane goes to a tree. So the usual arrival costs O(1)
-//! and no allocation, a hostile one O(log n). Overlaps are resolved when data is taken out: the
-//! first copy that reaches the point where the stream continues wins.
+//! Out-of-order data almost always arrives in a few sorted runs: behind one hole at the subflow
+//! level, or one run per subflow at the data level. Each run is a lane, a ring buffer that grows
+//! only at its back. Data that fits no lane goes to a tree. The usual arrival therefore costs O(1)
+//! without allocation, and a hostile one O(log n). Overlaps are resolved when data is taken out:
+//! the first copy that continues the stream wins.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_wire::Payload;
 use bytes::Bytes;
 
-/// How many pieces of data may be held in a window of `bytes`: a piece takes about 100 bytes of
-/// memory beside its payload, and a peer that sends one byte at a time is not to fill it with that
-/// (CVE-2018-5390 and its like). What is beyond is dropped, and comes again.
+/// Maximum number of pieces in a window of `bytes`. A piece takes about 100 bytes of memory besides
+/// its payload. Without a limit, a peer that sends single bytes could exhaust the memory
+/// (CVE-2018-5390 and similar). Data above the limit is dropped, and the peer retransmits it.
 pub(crate) fn most_pieces(bytes: u64) -> usize {
     1024 + (bytes / SMALLEST_PIECE) as usize
 }
 
-/// The later half of the pieces, which follow each other, becomes one: for data that must not be dropped,
-/// in however many pieces it came.
+/// Merge the later half of the pieces, which are consecutive, into one. Used for data that the host
+/// must not drop, however many pieces it arrived in.
 pub(crate) fn join_later_half(pieces: &mut VecDeque<Payload>) {
     let mut bytes = Vec::new();
     for payload in pieces.drain(pieces.len() / 2..) {
@@ -28,7 +28,7 @@ pub(crate) fn join_later_half(pieces: &mut VecDeque<Payload>) {
     pieces.push_back(Payload::from(Bytes::from(bytes)));
 }
 
-/// Bytes of a window that a piece counts for at least (ours).
+/// Minimum number of window bytes for which a piece counts (ours).
 const SMALLEST_PIECE: u64 = 64;
 
 /// Out-of-order data of one stream, by 64-bit stream offset.
@@ -37,7 +37,7 @@ pub(crate) struct Reassembly {
     lanes: Vec<VecDeque<Chunk>>,
     stray: BTreeMap<u64, Payload>,
     bytes: u64,
-    /// Chunks in lanes.
+    /// Number of chunks in lanes.
     chunks: usize,
     strays_so_far: u64,
 }
@@ -55,7 +55,7 @@ impl Chunk {
 }
 
 impl Reassembly {
-    /// Keep `payload` for stream offset `start`. `lane` names the sorted run it probably
+    /// Store `payload` at stream offset `start`. `lane` names the sorted run that it probably
     /// continues.
     pub(crate) fn insert(&mut self, lane: usize, start: u64, payload: Payload) {
         if payload.is_empty() {
@@ -75,13 +75,13 @@ impl Reassembly {
         }
     }
 
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(crate) fn release_memory(&mut self) {
         self.lanes.iter_mut().for_each(VecDeque::shrink_to_fit);
     }
 
-    /// Take the data that continues the stream at `next`, if it is here: never empty, and cut so
-    /// that it begins exactly there. RFC 8684 §3.3.1.
+    /// Take the data that continues the stream at `next`, if it is available. It is never empty,
+    /// and begins exactly at `next`. RFC 8684 §3.3.1.
     pub(crate) fn pop(&mut self, next: u64) -> Option<Payload> {
         if self.bytes == 0 {
             return None;
@@ -108,30 +108,30 @@ impl Reassembly {
         None
     }
 
-    /// Let go of everything.
+    /// Discard all data.
     pub(crate) fn clear(&mut self) {
         self.lanes.clear();
         self.stray.clear();
         self.bytes = 0;
     }
 
-    /// Bytes held, copies of the same bytes counted as often as they are held.
+    /// Number of bytes stored; bytes stored several times count several times.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Pieces in which they are held.
+    /// Number of pieces stored.
     pub(crate) fn pieces(&self) -> usize {
         self.chunks + self.stray.len()
     }
 
-    /// Arrivals so far that fitted no lane.
+    /// Number of arrivals so far that fitted no lane.
     pub(crate) fn strays_so_far(&self) -> u64 {
         self.strays_so_far
     }
 
-    /// Stray pieces may not overlap each other, so that repeating the same bytes cannot make
-    /// the tree grow beyond the window.
+    /// Stray pieces never overlap each other. Repeating the same bytes therefore cannot make the
+    /// tree grow beyond the window.
     fn insert_stray(&mut self, mut start: u64, mut payload: Payload) {
         let mut end = start + payload.len() as u64;
         if let Some((&before, held)) = self.stray.range(..=start).next_back() {

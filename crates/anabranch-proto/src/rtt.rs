@@ -7,7 +7,7 @@ use crate::platform::RtoRule;
 /// RFC 6298 §5.7
 const INITIAL_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 
-/// Smoothed round-trip time, its variation, and the timeout that follows from them.
+/// Smoothed round-trip time, its variation, and the resulting timeout.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     rule: RtoRule,
@@ -20,7 +20,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// No sample yet.
+    /// An estimator without samples.
     pub fn new(rule: RtoRule) -> Self {
         RttEstimator {
             rule,
@@ -33,8 +33,9 @@ impl RttEstimator {
         }
     }
 
-    /// Take a sample: `rtt` enters the smoothed estimate, `shortest` (from the segment that was
-    /// sent last among those just acknowledged, so free of delayed acknowledgement) the minimum.
+    /// Add a sample. `rtt` updates the smoothed estimate, and `shortest` the minimum. `shortest`
+    /// belongs to the newly acknowledged segment that was sent last, so delayed acknowledgements do
+    /// not affect it.
     pub fn update(&mut self, rtt: Duration, shortest: Duration) {
         self.min_rtt = self.min_rtt.min(shortest);
         self.latest = shortest;
@@ -54,8 +55,9 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The timer expired in the handshake, which gave no sample: a careful first timeout. RFC 6298
-    /// §5.7 has it in any case; where timestamps gave a sample after all, that counts, as in Linux.
+    /// The timer expired in the handshake, which gave no sample: begin with a conservative timeout.
+    /// RFC 6298 §5.7 requires this in any case. If timestamps did give a sample, it takes
+    /// precedence, as in Linux.
     pub fn begin_without_sample(&mut self) {
         self.rule.initial = self.rule.initial.max(INITIAL_AFTER_LOST_SYN);
     }
@@ -85,7 +87,7 @@ impl RttEstimator {
         self.latest
     }
 
-    /// The retransmission timeout as if nothing had been lost.
+    /// The retransmission timeout without back-off.
     pub fn rto_without_backoff(&self) -> Duration {
         match self.srtt {
             None => self.rule.initial,
@@ -96,7 +98,7 @@ impl RttEstimator {
         }
     }
 
-    /// The retransmission timeout, back-off included.
+    /// The retransmission timeout, including back-off.
     pub fn rto(&self) -> Duration {
         let base = self.rto_without_backoff();
         // RFC 6298 §5: back off by doubling, up to a maximum.
@@ -108,7 +110,7 @@ impl RttEstimator {
         self.backoff += 1;
     }
 
-    /// An acknowledgement arrived for new data: the back-off ends.
+    /// New data was acknowledged: the back-off ends.
     pub fn reset_backoff(&mut self) {
         self.backoff = 0;
     }

@@ -1,15 +1,15 @@
-//! Deadlines of what is to happen later, one for each name.
+//! Tables of named deadlines.
 
 use std::marker::PhantomData;
 
 use anabranch_wire::Instant;
 
-/// A name for a deadline; of an enumeration, without gaps.
+/// The name of a deadline: an enumeration without gaps.
 pub(crate) trait Timer: Copy + 'static {
-    /// All of them, in the order in which those with the same deadline fire.
+    /// All names, in the order in which timers with the same deadline fire.
     const IN_ORDER: &'static [Self];
 
-    /// Its place in a table.
+    /// Index of the deadline in a table.
     fn index(self) -> usize;
 }
 
@@ -30,7 +30,7 @@ impl<T: Timer, const N: usize> TimerTable<T, N> {
         self.deadlines[timer.index()] = at;
     }
 
-    /// The same, unless it fires before.
+    /// Set the timer, unless it already fires before `at`.
     pub(crate) fn set_if_earlier(&mut self, timer: T, at: Instant) {
         let deadline = &mut self.deadlines[timer.index()];
         *deadline = at.min(*deadline);
@@ -58,7 +58,7 @@ impl<T: Timer, const N: usize> TimerTable<T, N> {
         self.deadlines.iter().copied().min().unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// Stop and return a timer whose deadline is not after `now`.
+    /// Stop and return a timer whose deadline is not later than `now`.
     pub(crate) fn pop_expired(&mut self, now: Instant) -> Option<T> {
         let expired = |timer: &&T| self.deadlines[timer.index()] <= now;
         let timer = *T::IN_ORDER.iter().find(expired)?;

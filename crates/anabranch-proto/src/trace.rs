@@ -1,4 +1,4 @@
-//! What the engine did and why, for whoever listens. Off by default, free when off.
+//! A record of the engine's decisions. It is off by default, and then costs nothing.
 
 use anabranch_wire::{DataSeq, Instant};
 
@@ -7,9 +7,9 @@ use crate::view::SubflowId;
 /// One decision or change of state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceEvent {
-    /// When.
+    /// When it happened.
     pub at: Instant,
-    /// What.
+    /// What happened.
     pub kind: TraceKind,
 }
 
@@ -25,48 +25,48 @@ pub enum TraceKind {
         /// Bytes.
         len: u32,
     },
-    /// Data that was sent before goes out on another subflow.
+    /// Data was reinjected: another subflow sends it again.
     Reinjected {
-        /// The subflow that now carries it too.
+        /// The subflow that now carries the data as well.
         subflow: SubflowId,
         /// First data sequence number.
         data_seq: DataSeq,
         /// Bytes.
         len: u32,
-        /// A remedy asked for it (opportunistic retransmission), not a timeout.
+        /// A remedy requested it (opportunistic retransmission), not a timeout.
         opportunistic: bool,
     },
-    /// New data that the scheduler wants on several subflows goes out on one more.
+    /// The scheduler wants new data on several subflows, and a further subflow sends a copy.
     Copied {
-        /// The subflow that now carries it too.
+        /// The subflow that now carries the data as well.
         subflow: SubflowId,
         /// First data sequence number.
         data_seq: DataSeq,
         /// Bytes.
         len: u32,
     },
-    /// The path manager tries a subflow with a copy of data that another carries.
+    /// The path manager probes a subflow with a copy of data that another subflow carries.
     Probed {
-        /// The subflow that is tried.
+        /// The probed subflow.
         subflow: SubflowId,
         /// First data sequence number.
         data_seq: DataSeq,
         /// Bytes.
         len: u32,
     },
-    /// A remedy had the congestion window of a subflow reduced.
+    /// The congestion window of a subflow was reduced at the request of a remedy.
     Penalised {
         /// The subflow.
         subflow: SubflowId,
         /// Its congestion window afterwards, in bytes.
         cwnd: u64,
     },
-    /// A subflow had room, but the shared receive window did not.
+    /// A subflow had room, but the shared receive window was full.
     WindowLimited {
         /// The subflow that could have sent.
         subflow: SubflowId,
     },
-    /// A scheduler named a subflow that does not exist or cannot send, or would have waited for
-    /// ever.
+    /// The scheduler chose a subflow that does not exist or cannot send, or its decision would have
+    /// stalled the connection.
     BadDecision,
 }

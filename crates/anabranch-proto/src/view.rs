@@ -1,38 +1,38 @@
-//! What a policy sees of a connection: copies, never the engine itself.
+//! Copies of a connection's state for policies, which never see the engine itself.
 
 use anabranch_wire::Duration;
 
-/// Names a subflow of a connection. Slots are reused, generations are not, so a stale name is
-/// recognised.
+/// Identifies a subflow of a connection. Slots are reused but generations are not, so the engine
+/// recognises a stale identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubflowId {
     /// Index into the array of views, below [`SubflowSet::CAPACITY`].
     pub slot: u8,
-    /// How many subflows used the slot before.
+    /// Number of earlier subflows in the same slot.
     pub generation: u32,
 }
 
-/// A set of subflows, as a bit mask over slots.
+/// A set of subflows: a bit mask over slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubflowSet(u32);
 
-/// The state of one subflow, copied for policies. The connection keeps one array of views,
-/// indexed by slot; an unused slot has [`Usability::Closed`].
+/// The state of one subflow, copied for policies. The connection keeps one array of views, indexed
+/// by slot. An unused slot has [`Usability::Closed`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SubflowView {
-    /// Who this is.
+    /// Identifier of the subflow.
     pub id: SubflowId,
     /// Identifier of the local address. RFC 8684 §3.2.
     pub local_address_id: u8,
     /// Identifier of the remote address.
     pub remote_address_id: u8,
-    /// May it carry data?
+    /// Whether the subflow may carry data.
     pub usability: Usability,
-    /// Either end marked it as backup. RFC 8684 §3.3.8.
+    /// Did either host mark the subflow as a backup? RFC 8684 §3.3.8.
     pub backup: bool,
-    /// Where loss recovery stands.
+    /// State of loss recovery.
     pub phase: Phase,
-    /// Largest payload of one data segment, in bytes, options accounted for.
+    /// Largest payload of one data segment in bytes, after subtracting the options.
     pub mss: u32,
     /// Congestion window in bytes.
     pub cwnd: u64,
@@ -40,9 +40,10 @@ pub struct SubflowView {
     pub ssthresh: u64,
     /// Bytes sent and neither acknowledged nor deemed lost.
     pub bytes_in_flight: u64,
-    /// Bytes that congestion control lets the subflow send now.
+    /// Bytes that congestion control allows the subflow to send now.
     pub room: u64,
-    /// Bytes that its platform paces out in a round-trip time, as of the last acknowledgement.
+    /// Bytes that the platform's pacing would send in one round-trip time, as of the last
+    /// acknowledgement.
     pub paced_window: u64,
     /// Smoothed round-trip time; `None` before the first sample. RFC 6298.
     pub srtt: Option<Duration>,
@@ -52,25 +53,26 @@ pub struct SubflowView {
     pub min_rtt: Duration,
     /// Smallest *smoothed* round-trip time; [`Duration::MAX`] before the first sample.
     pub min_srtt: Duration,
-    /// Smoothed round-trip time as a receiver of data sees it: from an acknowledgement sent until
-    /// data comes back that echoes its timestamp. RFC 7323 §4.1, used the other way round.
+    /// Smoothed round-trip time as measured by the receiver of data: from sending an
+    /// acknowledgement to the arrival of data that echoes its timestamp. This reverses the
+    /// measurement of RFC 7323 §4.1.
     pub receive_rtt: Option<Duration>,
-    /// Bytes acknowledged since the last loss, or between the last two if that is more: how
-    /// well the path has done lately. Khalili et al., CoNEXT 2012.
+    /// Bytes acknowledged since the last loss, or between the last two losses if that is more. It
+    /// measures how well the path has performed recently. Khalili et al., CoNEXT 2012.
     pub loss_interval: u64,
-    /// Whom it shares a bottleneck with, if that is being found out. RFC 8382.
+    /// Bottleneck that the subflow passes through, if detection is on. RFC 8382.
     pub bottleneck: Bottleneck,
 }
 
-/// May a subflow carry data?
+/// Whether a subflow may carry data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usability {
     /// Established at both ends.
     Usable,
-    /// Its retransmission timer expired and nothing was acknowledged since: no new data until it
-    /// answers again.
+    /// Its retransmission timer expired, and the peer has acknowledged nothing since. It carries no
+    /// new data until the peer acknowledges something.
     PotentiallyFailed,
-    /// The handshake is still going on.
+    /// The handshake is in progress.
     Opening,
     /// Closing, or an unused slot.
     Closed,
@@ -79,27 +81,27 @@ pub enum Usability {
 /// The bottleneck that a subflow passes through. RFC 8382.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bottleneck {
-    /// Nobody has looked, or not for long enough.
+    /// Detection is off, or has not observed the subflow for long enough.
     #[default]
     Unknown,
-    /// None: its delays show no queue.
+    /// No bottleneck: the delays of the subflow show no queue.
     None,
-    /// One that all subflows with this number pass through; it is the lowest of their slots.
+    /// A bottleneck shared by all subflows with this number, which is the lowest of their slots.
     Shared(u8),
 }
 
 impl Bottleneck {
-    /// May a subflow that passes through this one share it with one that passes through `other`?
+    /// May a subflow behind this bottleneck share it with a subflow behind `other`?
     pub fn may_be(self, other: Bottleneck) -> bool {
         let unknown = self == Bottleneck::Unknown || other == Bottleneck::Unknown;
         unknown || (self == other && self != Bottleneck::None)
     }
 }
 
-/// Where a subflow's loss recovery stands.
+/// State of a subflow's loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing deemed lost.
+    /// No segment is deemed lost.
     Open,
     /// Fast recovery. RFC 6675, RFC 8985.
     Recovery,
@@ -108,12 +110,12 @@ pub enum Phase {
 }
 
 impl SubflowSet {
-    /// Most subflows a connection can have.
+    /// Maximum number of subflows of a connection.
     pub const CAPACITY: usize = 32;
-    /// No subflow.
+    /// The empty set.
     pub const EMPTY: SubflowSet = SubflowSet(0);
 
-    /// The set of the subflow in `slot` alone.
+    /// The set that contains only the subflow in `slot`.
     pub fn of(slot: u8) -> Self {
         SubflowSet(1 << slot)
     }
@@ -128,7 +130,7 @@ impl SubflowSet {
         self.0 |= 1 << slot;
     }
 
-    /// Take out the subflow in `slot`.
+    /// Remove the subflow in `slot`.
     pub fn remove(&mut self, slot: u8) {
         self.0 &= !(1 << slot);
     }
@@ -138,7 +140,7 @@ impl SubflowSet {
         self.0 |= other.0;
     }
 
-    /// The members that `other` has too.
+    /// The members that both sets contain.
     #[must_use]
     pub fn and(self, other: SubflowSet) -> Self {
         SubflowSet(self.0 & other.0)
@@ -156,24 +158,24 @@ impl SubflowSet {
         })
     }
 
-    /// Have the two sets a member in common?
+    /// Do the two sets have a common member?
     pub fn intersects(self, other: SubflowSet) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Has the set no member?
+    /// Is the set empty?
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
 impl SubflowView {
-    /// May it carry data, and does congestion control let it send a full segment now?
+    /// May it carry data, and does congestion control allow it to send a full segment now?
     pub fn can_send(&self) -> bool {
         self.usability == Usability::Usable && self.room >= u64::from(self.mss)
     }
 
-    /// Smoothed round-trip time, or "unknown, longer than any".
+    /// Smoothed round-trip time, or [`Duration::MAX`] before the first sample.
     pub fn srtt_or_max(&self) -> Duration {
         self.srtt.unwrap_or(Duration::MAX)
     }

@@ -9,26 +9,26 @@ use super::{Make, Making};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
-/// BALIA for one subflow: between OLIA's friendliness and LIA's responsiveness.
+/// BALIA for one subflow: a compromise between OLIA's friendliness and LIA's responsiveness.
 ///
-/// With x_r = w_r / rtt_r and a_r = max_k x_k / x_r: in congestion avoidance, for each window
-/// acknowledged, w_r grows by `x_r / (rtt_r · (Σ x_k)²) · (1 + a_r)/2 · (4 + a_r)/5`; a loss
-/// takes `w_r / 2 · min(a_r, 1.5)`. Slow start is that of standard TCP.
+/// With x_r = w_r / rtt_r and a_r = max_k x_k / x_r: in congestion avoidance, w_r grows by `x_r /
+/// (rtt_r · (Σ x_k)²) · (1 + a_r)/2 · (4 + a_r)/5` for each window acknowledged. A loss reduces it
+/// by `w_r / 2 · min(a_r, 1.5)`. Slow start is that of standard TCP.
 #[derive(Clone, Debug)]
 pub struct Balia {
     window: Window,
     hystart: Option<HyStart>,
 }
 
-/// Most that a loss takes, in halves of the window.
+/// Largest reduction after a loss, in halves of the window.
 const MAX_DECREASE: f64 = 1.5;
 
-/// a: the rate of the fastest subflow over that of `own`, at least 1.
+/// a: the rate of the fastest subflow divided by that of `own`, at least 1.
 pub(super) fn rate_ratio(own: &Coupled, subflows: impl Iterator<Item = Coupled>) -> f64 {
     subflows.map(|subflow| subflow.rate()).fold(own.rate(), f64::max) / own.rate()
 }
 
-/// Bytes by which an acknowledgement of `acked` bytes grows the window of `own`.
+/// Number of bytes by which an acknowledgement of `acked` bytes grows the window of `own`.
 pub(super) fn increase(
     acked: u64,
     mss: u32,
@@ -40,15 +40,15 @@ pub(super) fn increase(
     acked as f64 * f64::from(mss) * gain
 }
 
-/// What a loss leaves of the window, given a.
+/// Factor by which a loss reduces the window, given a.
 pub(super) fn decrease(a: f64) -> f64 {
     1.0 - a.min(MAX_DECREASE) / 2.0
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this congestion control.
 pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     name: "balia",
-    summary: "Balanced linked adaptation: between friendliness and responsiveness; coupled.",
+    summary: "Balanced linked adaptation: balances LIA's responsiveness and OLIA's friendliness; coupled.",
     source: "Peng et al., IEEE/ACM ToN 2016",
     parameters: &[],
     make: Making {
@@ -62,12 +62,12 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
 };
 
 impl Balia {
-    /// In slow start, with the initial window.
+    /// BALIA in slow start, with the initial window.
     pub fn new(start: &Start) -> Self {
         Balia { window: Window::new(start), hystart: None }
     }
 
-    /// The same with HyStart++ ending slow start. RFC 9406.
+    /// BALIA in slow start, which HyStart++ ends. RFC 9406.
     pub fn with_hystart(start: &Start) -> Self {
         Balia { window: Window::new(start), hystart: Some(HyStart::default()) }
     }
@@ -92,7 +92,8 @@ impl CongestionControl for Balia {
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent, me: usize, peers: &[SubflowView]) {
-        // Before its first round-trip time a subflow has no rate: it halves, like standard TCP.
+        // Before its first round-trip time sample, a subflow has no rate and halves as in standard
+        // TCP.
         let a = peers
             .get(me)
             .and_then(Coupled::of)
@@ -155,8 +156,9 @@ mod tests {
 
     #[test]
     fn the_increase_is_that_of_the_implementation_for_linux() {
-        // There, one segment for every 10·w·(Σx)² / ((x + max x)·(4x + max x)) acknowledged. The
-        // same thing: (1 + a)/2 · (4 + a)/5 · x² = (x + max)(4x + max)/10, and x/rtt = x²/w.
+        // In Linux, the window grows by one segment for every 10·w·(Σx)² / ((x + max x)·(4x + max
+        // x)) segments acknowledged. This is the same: (1 + a)/2 · (4 + a)/5 · x² = (x + max)(4x +
+        // max)/10, and x/rtt = x²/w.
         let paths = [path(12.0, 0.07), path(31.0, 0.05), path(3.0, 0.2)];
         let total: f64 = paths.iter().map(Coupled::rate).sum();
         let max = paths.iter().map(Coupled::rate).fold(0.0, f64::max);
@@ -170,11 +172,12 @@ mod tests {
 
     #[test]
     fn a_loss_takes_half_from_the_fastest_and_three_quarters_at_most_from_the_others() {
-        // min(a, 1.5)/2: 1 → 1/2 is left, 1.2 → 0.4, 2 and more → 1/4.
+        // 1 − min(a, 1.5)/2 of the window remains: 1/2 for a = 1, 0.4 for 1.2, 1/4 for 1.5 and
+        // more.
         assert_eq!(decrease(1.0), 0.5);
         assert!((decrease(1.2) - 0.4).abs() < 1e-12);
         assert_eq!((decrease(2.0), decrease(100.0)), (0.25, 0.25));
-        // A subflow at a tenth of the rate of the other keeps a quarter of 20 segments.
+        // A subflow with a tenth of the other's rate keeps a quarter of 20 segments.
         let mut slow = Balia::new(&start(20_000));
         let peers: [SubflowView; 2] = [view(0, 200), view(1, 20)];
         let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };

@@ -1,21 +1,21 @@
-//! What the coupled algorithms share: the subflows of a connection as their formulas see them.
+//! Input of the coupled algorithms: the subflows of a connection as their formulas need them.
 
 use super::AckSample;
 use crate::view::{Bottleneck, SubflowView, Usability};
 
-/// A subflow as a coupled increase sees it.
+/// A subflow as the formula of a coupled increase needs it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Coupled {
     /// Congestion window in bytes.
     pub(super) cwnd: f64,
     /// Smoothed round-trip time in seconds.
     pub(super) rtt: f64,
-    /// Bytes acknowledged since the last loss, or between the last two if that is more.
+    /// Bytes acknowledged since the last loss, or between the last two losses if that is more.
     pub(super) loss_interval: f64,
 }
 
 impl Coupled {
-    /// The subflow itself at an acknowledgement, which knows more than its view.
+    /// The subflow that received the acknowledgement. Its own state is newer than its view.
     pub(super) fn own(cwnd: u64, sample: &AckSample, me: usize, peers: &[SubflowView]) -> Self {
         let loss_interval = peers.get(me).map_or(0, |view| view.loss_interval);
         Coupled {
@@ -25,7 +25,7 @@ impl Coupled {
         }
     }
 
-    /// A subflow from its view. It counts once it carries data and has a round-trip time.
+    /// A subflow from its view; `None` until it can carry data and has a round-trip time.
     pub(super) fn of(view: &SubflowView) -> Option<Self> {
         let live = matches!(view.usability, Usability::Usable | Usability::PotentiallyFailed);
         let rtt = view.srtt.filter(|rtt| live && !rtt.is_zero())?;
@@ -42,9 +42,9 @@ impl Coupled {
     }
 }
 
-/// `own`, then the other subflows that count: all, or where it is known which subflows share
-/// bottlenecks (RFC 8382), those that share this one's. While a subflow is in fast recovery its
-/// window is already the threshold, as the formulas want it.
+/// `own`, followed by the other subflows that count. If the engine knows which subflows share
+/// bottlenecks (RFC 8382), only the subflows that share this one's count; otherwise all do. During
+/// fast recovery, the window of a subflow already equals its threshold, as the formulas require.
 pub(super) fn subflows(
     own: Coupled,
     me: usize,
@@ -56,9 +56,9 @@ pub(super) fn subflows(
     std::iter::once(own).chain(others.filter_map(|(_, view)| Coupled::of(view)))
 }
 
-/// (w / rtt²) / (Σ w_k / rtt_k)²: the growth, in windows per window acknowledged, that OLIA and
-/// BALIA have in common. With windows in bytes the unit is 1/byte: times the segment size and
-/// the bytes acknowledged it gives bytes.
+/// (w / rtt²) / (Σ w_k / rtt_k)²: the growth common to OLIA and BALIA, in windows per window
+/// acknowledged. With windows in bytes, the unit is 1/byte. Multiplied by the segment size and the
+/// bytes acknowledged, it gives bytes.
 pub(super) fn fair_gain(own: &Coupled, subflows: impl Iterator<Item = Coupled>) -> f64 {
     let total: f64 = subflows.map(|subflow| subflow.rate()).sum();
     own.rate() / own.rtt / (total * total)

@@ -12,36 +12,37 @@ use crate::view::SubflowView;
 
 /// RFC 9438 §4.6: multiplicative decrease factor.
 const BETA: f64 = 0.7;
-/// Acknowledged segments for each that the window of a search grows by: 5 % in a round trip.
+/// The window of a searching sender grows by one segment for this many acknowledged ones: by 5 %
+/// per round trip.
 const SEARCH: f64 = 20.0;
 /// RFC 9438 §5: aggressiveness, segments per second cubed.
 const C: f64 = 0.4;
 
-/// CUBIC for one subflow. Windows inside the formulas are in segments, times in seconds.
+/// CUBIC for one subflow. The formulas have windows in segments and times in seconds.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     window: Window,
     hystart: Option<HyStart>,
-    /// It is as Linux has it: the Reno-friendly estimate keeps its slope past the last window (RFC
-    /// 8312), and what [`AsLinux`] says.
+    /// State of Linux's variant. In that variant, the Reno-friendly estimate keeps its slope beyond
+    /// the last maximum (RFC 8312), and [`AsLinux`] adds the other differences.
     linux: Option<AsLinux>,
     w_max: f64,
     epoch: Option<Epoch>,
 }
 
-/// What Linux does otherwise than RFC 9438 (`bictcp_update`) and RFC 9406.
+/// Linux's differences from RFC 9438 (`bictcp_update`) and RFC 9406.
 #[derive(Clone, Copy, Debug)]
 struct AsLinux {
-    /// No loss has shown yet what the path carries, and the window grows by 5 % in each round trip
-    /// at least, where the cubic function begins too slowly.
+    /// No loss has shown the capacity of the path yet. The window then grows by at least 5 % in
+    /// each round trip, because the cubic function begins too slowly.
     searches: bool,
-    /// The target is so far ahead, whatever the queue adds.
+    /// Smallest round-trip time. The target is this far ahead, without queueing delay.
     min_rtt: Duration,
     hystart: Option<FirstHyStart>,
 }
 
 impl AsLinux {
-    /// Nothing is known of the path.
+    /// The initial state, when nothing is known about the path.
     fn new(hystart: bool) -> Self {
         let hystart = hystart.then(FirstHyStart::new);
         AsLinux { searches: true, min_rtt: Duration::MAX, hystart }
@@ -74,10 +75,10 @@ pub(super) fn alpha_cubic() -> f64 {
     3.0 * (1.0 - BETA) / (1.0 + BETA)
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this congestion control.
 pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     name: "cubic",
-    summary: "Growth by a cubic function of the time since the last loss; uncoupled.",
+    summary: "The window grows by a cubic function of the time since the last loss; uncoupled.",
     source: "RFC 9438",
     parameters: &[],
     make: Making {
@@ -90,10 +91,10 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     },
 };
 
-/// The same as Linux has it.
+/// Name, description and constructor of Linux's variant.
 pub(super) const LINUX_ENTRY: super::CongestionControlEntry = Entry {
     name: "cubic_linux",
-    summary: "CUBIC with the slope of RFC 8312 beside Reno, the first HyStart, and 5 % a round trip until a loss.",
+    summary: "CUBIC as in Linux: Reno-friendly slope of RFC 8312, the first HyStart, and growth by 5 % per round trip before the first loss.",
     source: "Linux 6.18; Ha and Rhee, Computer Networks 2011",
     parameters: &[],
     make: Making {
@@ -108,12 +109,12 @@ pub(super) const LINUX_ENTRY: super::CongestionControlEntry = Entry {
 };
 
 impl Cubic {
-    /// In slow start, with the initial window and HyStart++.
+    /// CUBIC in slow start, with the initial window and HyStart++.
     pub fn new(start: &Start) -> Self {
         Cubic { hystart: Some(HyStart::default()), ..Cubic::without_hystart(start) }
     }
 
-    /// The same with standard slow start.
+    /// CUBIC with standard slow start.
     pub fn without_hystart(start: &Start) -> Self {
         Cubic { window: Window::new(start), hystart: None, linux: None, w_max: 0.0, epoch: None }
     }
@@ -127,7 +128,7 @@ impl Cubic {
         let cwnd = self.segments();
         let acked = acked as f64 / f64::from(self.window.mss());
         if self.epoch.is_none() {
-            // RFC 9438 §4.8: leaving slow start without loss, K is 0 and W_max is cwnd.
+            // RFC 9438 §4.8: after leaving slow start without loss, K is 0 and W_max is cwnd.
             self.w_max = self.w_max.max(cwnd);
             self.epoch = Some(Epoch {
                 start: sample.now,
@@ -140,7 +141,7 @@ impl Cubic {
         let w_max = self.w_max;
         let epoch = self.epoch.as_mut().expect("just set");
         epoch.last_ack = sample.now;
-        // RFC 9438 §4.3: Reno-friendly region, with Reno's own slope once past the start window.
+        // RFC 9438 §4.3: Reno-friendly region, with Reno's own slope beyond the maximum.
         let past = epoch.w_est >= w_max && w_max > epoch.cwnd_start;
         let slope = if past && self.linux.is_none() { 1.0 } else { alpha_cubic() };
         epoch.w_est += slope * acked / cwnd;
@@ -151,7 +152,8 @@ impl Cubic {
             self.window.rise_to(estimate as u64);
             return;
         }
-        // RFC 9438 §4.2: the target is one round-trip ahead, at most half as much again.
+        // RFC 9438 §4.2: the target lies one round-trip time ahead, and is at most 1.5 times the
+        // window.
         let ahead = self.linux.map_or(sample.srtt, |linux| linux.min_rtt.min(sample.srtt));
         let target = w_cubic(t + ahead.as_secs_f64(), epoch.k, w_max).clamp(cwnd, 1.5 * cwnd);
         let floor = if searches { 1.0 / SEARCH } else { 0.0 };
@@ -159,7 +161,7 @@ impl Cubic {
         self.window.grow(growth * acked * f64::from(self.window.mss()));
     }
 
-    /// RFC 9438 §4.7: fast convergence, when losses come at ever smaller windows.
+    /// RFC 9438 §4.7: fast convergence, when successive losses occur at smaller windows.
     fn remember_maximum(&mut self) {
         let cwnd = self.segments();
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
@@ -187,8 +189,8 @@ impl CongestionControl for Cubic {
             }
         }
         if !sample.cwnd_limited {
-            // Time spent limited by the application or the receiver must not let the cubic
-            // function run ahead: it would burst when the limit goes away.
+            // The cubic function must not advance while the application or the receiver limits the
+            // sender. Otherwise the sender would burst when the limit ends.
             if let Some(epoch) = &mut self.epoch {
                 let since = sample.now.saturating_since(epoch.last_ack);
                 epoch.start += since;
@@ -217,14 +219,14 @@ impl CongestionControl for Cubic {
                     self.remember_maximum();
                 }
                 if let Some(linux) = &mut self.linux {
-                    // bictcp_reset: what was known of the path is forgotten.
+                    // bictcp_reset: forget everything known about the path.
                     (self.w_max, *linux) = (0.0, AsLinux::new(linux.hystart.is_some()));
                 }
                 self.epoch = None;
                 self.window.collapse(flight_size, BETA, first);
             }
             CongestionEvent::Idle { .. } => {
-                // RFC 9438 §4.2: idle time does not count towards growth; a new epoch begins.
+                // RFC 9438 §4.2: idle time does not count towards growth, so a new epoch begins.
                 self.epoch = None;
                 self.window.on_common_event(event);
             }
@@ -270,7 +272,7 @@ mod tests {
         assert!((alpha_cubic() - 9.0 / 17.0).abs() < 1e-12);
     }
 
-    /// So many segments are acknowledged, twenty in each round trip of 10 ms.
+    /// Acknowledge this many segments, twenty in each round trip of 10 ms.
     fn acknowledge(cubic: &mut Cubic, segments: u64) {
         let srtt = Duration::from_millis(10);
         for ack in 0..segments {
@@ -290,7 +292,7 @@ mod tests {
 
     #[test]
     fn until_a_loss_linux_grows_by_a_twentieth_of_what_is_acknowledged() {
-        // 100 segments, and 400 acknowledged: 20 more.
+        // With 100 segments, 400 acknowledged segments add 20.
         let grown = |linux: bool, events: &[CongestionEvent]| {
             let linux = linux.then(|| AsLinux::new(false));
             let mut cubic = Cubic { linux, ..Cubic::without_hystart(&start(100_000)) };
@@ -303,7 +305,7 @@ mod tests {
             cubic.cwnd() - before
         };
         let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 100_000 };
-        // A timeout makes Linux forget what it knew.
+        // A timeout makes Linux forget the path.
         let timeout =
             CongestionEvent::Timeout { now: Instant::ZERO, flight_size: 70_000, first: true };
         assert_eq!((grown(true, &[]), grown(true, &[loss, timeout])), (20_000, 20_000));
@@ -322,7 +324,7 @@ mod tests {
                 rtt: Some(rtt),
                 srtt: rtt,
                 bytes_in_flight: 0,
-                // The first is a round of its own.
+                // The first acknowledgement is a round of its own.
                 snd_una: 1_001 + ack as u64 * 1_000,
                 snd_nxt: if ack == 0 { 1_001 } else { 100_000 },
                 cwnd_limited: false,
@@ -335,7 +337,8 @@ mod tests {
 
     #[test]
     fn past_the_last_window_it_grows_as_reno_does_or_as_linux_has_it() {
-        // RFC 9438 §4.3, at windows where the cubic function is far below: 10 ms, 20 segments.
+        // RFC 9438 §4.3, at windows where the cubic function is far below the estimate: 10 ms, 20
+        // segments.
         let grown = |linux: bool| {
             let linux = linux.then(|| AsLinux::new(false));
             let mut cubic = Cubic { linux, ..Cubic::without_hystart(&start(20_000)) };
@@ -344,8 +347,9 @@ mod tests {
             acknowledge(&mut cubic, 1_000);
             cubic.cwnd()
         };
-        // dw/dn = slope / w from 14 segments, over 1000 acknowledgements: sqrt(14² + 2 × slope ×
-        // n), with slope 9/17 up to 20 segments (n = 193) and 1 after that, or 9/17 all the way.
+        // dw/dn = slope / w from 14 segments, over 1000 acknowledgements: w = sqrt(14² + 2 × slope
+        // × n). The slope is 9/17 up to 20 segments (n = 193) and 1 after that, or 9/17 throughout
+        // in Linux.
         assert!((44_000..=45_000).contains(&grown(false)), "{}", grown(false));
         assert!((34_000..=36_000).contains(&grown(true)), "{}", grown(true));
     }

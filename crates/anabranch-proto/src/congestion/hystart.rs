@@ -1,14 +1,14 @@
-//! Leaving slow start when the delay rises, before packets are lost: HyStart++ of RFC 9406, and the
-//! first HyStart, which Linux has.
+//! Leave slow start when the delay rises, before packets are lost: HyStart++ of RFC 9406, and the
+//! first HyStart, which Linux uses.
 
 use anabranch_wire::{Duration, Instant};
 
 use super::{AckSample, Window};
 
-/// RFC 9406 §4.3: bounds of the delay increase that counts.
+/// RFC 9406 §4.3: bounds of the delay increase that ends slow start.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
-/// RFC 9406 §4.3: the threshold is this fraction of the last round's minimum.
+/// RFC 9406 §4.3: the threshold is the last round's minimum divided by this.
 const MIN_RTT_DIVISOR: u64 = 8;
 /// RFC 9406 §4.3: samples before a round's minimum counts.
 const N_RTT_SAMPLE: u32 = 8;
@@ -25,7 +25,7 @@ pub struct HyStart {
     current_round_min: Duration,
     samples: u32,
     conservative: Option<Conservative>,
-    /// The window that the last acknowledgement left.
+    /// Window after the last acknowledgement.
     cwnd: u64,
 }
 
@@ -49,8 +49,8 @@ impl Default for HyStart {
 }
 
 impl HyStart {
-    /// Slow start with HyStart++ where it is on; returns the bytes left for congestion
-    /// avoidance. Only a window that limits the sender grows.
+    /// Slow start with HyStart++, if it is on. Returns the bytes left for congestion avoidance. The
+    /// window grows only if it limits the sender.
     pub(super) fn slow_start(
         hystart: &mut Option<HyStart>,
         window: &mut Window,
@@ -67,8 +67,8 @@ impl HyStart {
             return window.slow_start(sample.acked);
         };
         if window.cwnd() < hystart.cwnd {
-            // Another slow start, after an idle time, a timeout or a penalty: what the last one
-            // measured, with its own queue, says nothing about this one.
+            // Another slow start, after an idle time, a timeout or a penalty. The measurements of
+            // the last one included its own queue and do not apply here.
             *hystart = HyStart::default();
         }
         let divisor = if hystart.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 };
@@ -80,7 +80,7 @@ impl HyStart {
         left
     }
 
-    /// Follow the rounds; true when slow start must end.
+    /// Update the rounds; returns true when slow start must end.
     fn on_ack(&mut self, sample: &AckSample) -> bool {
         if sample.snd_una >= self.round_end && self.next_round(sample.snd_nxt) {
             return true;
@@ -95,7 +95,7 @@ impl HyStart {
         }
         match self.conservative {
             None if self.last_round_min != Duration::MAX => {
-                // RFC 9406 §4.2: a rise by a clamped eighth of the last round's minimum.
+                // RFC 9406 §4.2: a rise by an eighth of the last round's minimum, within bounds.
                 let threshold =
                     (self.last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
                 if self.current_round_min >= self.last_round_min + threshold {
@@ -103,7 +103,7 @@ impl HyStart {
                         Some(Conservative { baseline: self.current_round_min, rounds: 0 });
                 }
             }
-            // RFC 9406 §4.2: the rise was spurious, slow start resumes.
+            // RFC 9406 §4.2: the rise was spurious, so slow start resumes.
             Some(css) if self.current_round_min < css.baseline => self.conservative = None,
             _ => {}
         }
@@ -125,16 +125,16 @@ impl HyStart {
     }
 }
 
-/// Linux 6.18: the first HyStart looks at windows of so many segments or more,
+/// Linux 6.18: smallest window, in segments, at which the first HyStart is active.
 const LEAST_SEGMENTS: u64 = 16;
-/// takes acknowledgements no further apart for a train of packets,
+/// Largest gap between acknowledgements of the same packet train.
 const TRAIN_GAP: Duration = Duration::from_millis(2);
-/// and allows a train this much more than the path's round-trip time.
+/// Time that a train may take in addition to the path's round-trip time.
 const TRAIN_SLACK: Duration = Duration::from_millis(1);
 
-/// The first HyStart (Ha and Rhee, Computer Networks 2011) as Linux 6.18 has it (`hystart_update`):
-/// slow start ends for good when the delay has risen above the least ever, or when acknowledgements
-/// come close together for half of that.
+/// The first HyStart (Ha and Rhee, Computer Networks 2011) as in Linux 6.18 (`hystart_update`). It
+/// ends slow start for good when the delay has risen above the minimum, or when a train of closely
+/// spaced acknowledgements lasts half the minimum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FirstHyStart {
     round_end: u64,
@@ -157,13 +157,14 @@ impl FirstHyStart {
         }
     }
 
-    /// Look at an acknowledgement before the window grows, whether that limits the sender or not.
+    /// Examine an acknowledgement before the window grows, whether the window limits the sender or
+    /// not.
     pub(super) fn on_ack(&mut self, window: &mut Window, sample: &AckSample, min_rtt: Duration) {
         let Some(rtt) = sample.rtt else { return };
         if self.found || !window.in_slow_start() {
             return;
         }
-        // A round is over when more than its data is acknowledged.
+        // A round ends when data beyond its end is acknowledged.
         if sample.snd_una > self.round_end {
             (self.round_start, self.last_ack) = (sample.now, sample.now);
             (self.round_end, self.samples) = (sample.snd_nxt, 0);
@@ -219,7 +220,8 @@ mod tests {
 
     #[test]
     fn slow_start_ends_five_rounds_after_the_delay_rose() {
-        // RFC 9406 §4.2: 40 ms, then 60 ms: more than 40/8 = 5 ms above the last round's minimum.
+        // RFC 9406 §4.2: 40 ms, then 60 ms, which is more than 40/8 = 5 ms above the last round's
+        // minimum.
         let mut window = Window::new(&start(10_000));
         let mut hystart = Some(HyStart::default());
         round(&mut window, &mut hystart, 1, 40);
@@ -233,8 +235,8 @@ mod tests {
         assert!(!window.in_slow_start());
     }
 
-    /// Acknowledgements of 1000 bytes each, so far apart, of which the window grows; `nxt` says
-    /// what had been sent.
+    /// Acknowledgements of 1000 bytes each at the given intervals, by which the window grows; `nxt`
+    /// is the end of the data sent so far.
     struct First {
         window: Window,
         hystart: FirstHyStart,
@@ -269,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_first_hystart_ends_slow_start_in_the_round_in_which_the_delay_is_higher() {
-        // 40 ms at least: an eighth of it is 5 ms. The ninth sample of a round decides.
+        // The minimum is 40 ms, and an eighth of it 5 ms. The ninth sample of a round decides.
         for (rtt_ms, ends) in [(45, false), (46, true)] {
             let mut first = First::new(16_000);
             for ack in 0..9 {
@@ -280,7 +282,7 @@ mod tests {
             let ssthresh = if ends { 24_000 } else { u64::MAX };
             assert_eq!(first.window.ssthresh(), ssthresh);
         }
-        // Below 16 segments it does not look.
+        // Windows below 16 segments are not examined.
         let mut small = First::new(2_000);
         (0..13).for_each(|_| small.acknowledge(1_000, 3, 90, 100_000));
         assert!(small.window.in_slow_start());
@@ -288,8 +290,8 @@ mod tests {
 
     #[test]
     fn a_round_of_the_first_hystart_is_over_when_more_than_its_data_is_acknowledged() {
-        // As in a capture of Linux 6.18: one segment is acknowledged, then two at a time; rounds
-        // end behind 10, 28 and 64 segments.
+        // As in a capture of Linux 6.18: the peer acknowledges one segment, then two at a time.
+        // Rounds end behind 10, 28 and 64 segments.
         let mut first = First::new(10_000);
         let mut ends = Vec::new();
         for ack in 0..40 {
@@ -303,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_first_hystart_ends_slow_start_after_a_train_of_half_the_least_delay_for_good() {
-        // (40 ms + 1 ms) / 2: at the 22nd acknowledgement.
+        // A train may last (40 ms + 1 ms) / 2, which the 22nd acknowledgement exceeds.
         for (gap_ms, ends) in [(1, true), (3, false)] {
             let mut first = First::new(20_000);
             (0..21).for_each(|_| first.acknowledge(1_000, gap_ms, 40, 100_000));
@@ -316,7 +318,7 @@ mod tests {
                     .window
                     .on_common_event(&CongestionEvent::Idle { idle: second * 60, rto: second });
                 (0..10).for_each(|_| first.acknowledge(1_000, 3, 90, 200_000));
-                assert!(first.window.in_slow_start(), "after an idle time nothing is looked for");
+                assert!(first.window.in_slow_start(), "after an idle time HyStart is inactive");
             }
         }
     }

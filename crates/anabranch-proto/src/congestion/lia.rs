@@ -28,17 +28,17 @@ pub(super) fn alpha(subflows: impl Iterator<Item = Coupled>) -> f64 {
     total * best / (rate * rate)
 }
 
-/// Bytes by which an acknowledgement of `acked` bytes grows the window of a subflow.
-/// RFC 6356 §3: min(alpha · acked · mss / cwnd_total, acked · mss / cwnd_i).
+/// Number of bytes by which an acknowledgement of `acked` bytes grows the window of a subflow. RFC
+/// 6356 §3: min(alpha · acked · mss / cwnd_total, acked · mss / cwnd_i).
 pub(super) fn increase(acked: u64, mss: u32, cwnd: u64, cwnd_total: f64, alpha: f64) -> f64 {
     let coupled = alpha * acked as f64 * f64::from(mss) / cwnd_total;
     coupled.min(new_reno::increase(acked, mss, cwnd))
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this congestion control.
 pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     name: "lia",
-    summary: "Linked increases: no more than one TCP flow on a shared bottleneck; coupled.",
+    summary: "Linked increases: as aggressive as one TCP flow on a shared bottleneck; coupled.",
     source: "RFC 6356; Wischik et al., NSDI 2011",
     parameters: &[],
     make: Making {
@@ -52,12 +52,12 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
 };
 
 impl Lia {
-    /// In slow start, with the initial window.
+    /// LIA in slow start, with the initial window.
     pub fn new(start: &Start) -> Self {
         Lia { window: Window::new(start), hystart: None }
     }
 
-    /// The same with HyStart++ ending slow start. RFC 9406.
+    /// LIA in slow start, which HyStart++ ends. RFC 9406.
     pub fn with_hystart(start: &Start) -> Self {
         Lia { window: Window::new(start), hystart: Some(HyStart::default()) }
     }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn no_subflow_grows_faster_than_new_reno_would() {
-        // RFC 6356 §3: the min() protects a subflow with a small window beside a fast one.
+        // RFC 6356 §3: the min() limits a subflow with a small window beside a fast subflow.
         let paths = [path(2_000.0, 0.3), path(90_000.0, 0.01)];
         let alpha = alpha(paths.into_iter());
         for path in paths {

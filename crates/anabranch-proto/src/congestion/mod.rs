@@ -1,7 +1,7 @@
 //! Congestion control: one object per subflow, which owns the congestion window.
 //!
-//! The arithmetic of each algorithm is in small functions without state; the objects apply it.
-//! Windows are counted in bytes, and grow in whole segments.
+//! The arithmetic of each algorithm is in small stateless functions, which the objects apply.
+//! Windows are counted in bytes, and grow by whole segments.
 
 mod balia;
 mod coupled;
@@ -33,7 +33,7 @@ use anabranch_wire::{Duration, Instant};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
-/// A congestion control that can be chosen by name.
+/// A congestion control that users choose by name.
 pub type CongestionControlEntry = Entry<Making>;
 
 /// All congestion controls.
@@ -47,34 +47,35 @@ pub const ALL: &[CongestionControlEntry] = &[
     wvegas::ENTRY,
 ];
 
-/// How a congestion control is made.
+/// The constructor of a congestion control, and facts about it that other crates need.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Does it look at the other subflows?
+    /// Does it consider the other subflows?
     pub coupled: bool,
-    /// What Linux calls the one like it; `None` if Linux has none.
+    /// Linux's name for the same algorithm; `None` if Linux has none.
     pub in_kernel: Option<&'static str>,
-    /// Does HyStart++ end its slow start unless somebody says otherwise?
+    /// Does HyStart++ end its slow start by default?
     pub hystart: bool,
-    /// Makes one.
+    /// Creates the congestion control.
     pub make: Make,
 }
 
-/// Makes a congestion control for a subflow.
+/// Creates a congestion control for a subflow.
 #[derive(Clone, Copy, Debug)]
 pub enum Make {
-    /// One that ends slow start by a rule of its own.
+    /// A congestion control that ends slow start by its own rule.
     Plain(fn(&Start) -> Box<dyn CongestionControl>),
-    /// One whose slow start HyStart++ (RFC 9406) can end, if the second argument says so.
+    /// A congestion control whose slow start can be ended by HyStart++ (RFC 9406), if the second
+    /// argument is true.
     WithHyStart(fn(&Start, bool) -> Box<dyn CongestionControl>),
 }
 
-/// What a new subflow starts with.
+/// Initial values for a new subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// Address of this end of the subflow.
+    /// Local address of the subflow.
     pub local: IpAddr,
-    /// Address of the other end.
+    /// Remote address of the subflow.
     pub remote: IpAddr,
     /// Sender maximum segment size in bytes.
     pub mss: u32,
@@ -82,60 +83,60 @@ pub struct Start {
     pub initial_window: u64,
 }
 
-/// New data was acknowledged on the subflow.
+/// An acknowledgement of new data on the subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
     /// When the acknowledgement arrived.
     pub now: Instant,
-    /// Bytes newly acknowledged cumulatively.
+    /// Bytes newly acknowledged by the cumulative acknowledgement.
     pub acked: u64,
-    /// A round-trip time, if one could be taken.
+    /// Round-trip time sample, if there is one.
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time.
     pub srtt: Duration,
     /// Bytes in flight after the acknowledgement.
     pub bytes_in_flight: u64,
-    /// First subflow byte not acknowledged (64-bit, from the start of the subflow).
+    /// First unacknowledged byte of the subflow (64-bit, from the start of the subflow).
     pub snd_una: u64,
-    /// Next subflow byte to send, likewise.
+    /// Next byte to send, in the same numbering.
     pub snd_nxt: u64,
     /// Did the window, rather than the application or the receiver, limit the sender?
     pub cwnd_limited: bool,
 }
 
-/// Something that moves the window other than an acknowledgement.
+/// An event other than an acknowledgement that changes the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionEvent {
-    /// The SYN, or its answer, was lost: the subflow begins with one segment. RFC 5681 §3.1.
+    /// The SYN or SYN/ACK was lost: the subflow begins with one segment. RFC 5681 §3.1.
     SynLost,
-    /// Loss was detected by acknowledgements: fast recovery begins. RFC 5681 §3.2.
+    /// Acknowledgements indicate loss: fast recovery begins. RFC 5681 §3.2.
     Recovery {
-        /// When.
+        /// Time of the event.
         now: Instant,
-        /// Bytes to reduce from: sent and not cumulatively acknowledged (RFC 5681's FlightSize),
-        /// or the congestion window ([`crate::platform::Platform::reduction`]).
+        /// Bytes from which to reduce: those sent and not cumulatively acknowledged (RFC 5681's
+        /// FlightSize), or the congestion window ([`crate::platform::Platform::reduction`]).
         flight_size: u64,
     },
-    /// Packets were marked on their way, none was lost: the window is reduced as for a loss.
-    /// RFC 3168 §6.1.2.
+    /// Packets were marked but not lost: reduce the window as after a loss. RFC 3168 §6.1.2.
     Marked {
-        /// When.
+        /// Time of the event.
         now: Instant,
-        /// Bytes to reduce from, as in a recovery.
+        /// Bytes from which to reduce, as in [`CongestionEvent::Recovery`].
         flight_size: u64,
     },
     /// The retransmission timer expired. RFC 5681 §3.1.
     Timeout {
-        /// When.
+        /// Time of the event.
         now: Instant,
-        /// Bytes to reduce from, as before the timeout.
+        /// Bytes from which to reduce, before the timeout.
         flight_size: u64,
-        /// The first of a series for the same data: only that one lowers the threshold.
+        /// Is this the first of consecutive timeouts for the same data? Only the first lowers the
+        /// threshold.
         first: bool,
     },
-    /// The last reduction was not needed: nothing had been lost. RFC 4015.
+    /// The last reduction was spurious: nothing had been lost. RFC 4015.
     Undo,
-    /// Nothing was sent for `idle`, longer than the retransmission timeout `rto`.
+    /// The subflow sent nothing for `idle`, which is longer than the retransmission timeout `rto`.
     /// RFC 5681 §4.1.
     Idle {
         /// Time since the last transmission.
@@ -143,13 +144,13 @@ pub enum CongestionEvent {
         /// Retransmission timeout.
         rto: Duration,
     },
-    /// The application, or the receiver, has used no more than `used` bytes of the window for a
-    /// retransmission timeout. RFC 2861 §3.2.
+    /// For a retransmission timeout, the application or the receiver has limited the subflow to
+    /// `used` bytes of the window. RFC 2861 §3.2.
     Underused {
-        /// Bytes outstanding at the most.
+        /// Largest number of bytes outstanding.
         used: u64,
     },
-    /// The segment size changed.
+    /// The maximum segment size changed.
     MssChanged {
         /// New sender maximum segment size in bytes.
         mss: u32,
@@ -157,7 +158,7 @@ pub enum CongestionEvent {
 }
 
 impl CongestionEvent {
-    /// Is it a sign that the network is congested?
+    /// Does the event indicate congestion in the network?
     pub fn is_congestion(&self) -> bool {
         matches!(self, Self::Recovery { .. } | Self::Marked { .. } | Self::Timeout { .. })
     }
@@ -166,9 +167,9 @@ impl CongestionEvent {
 /// A remedy asks for a smaller window. Raiciu et al., NSDI 2012; Paasch et al., CoNEXT 2013.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternalReduction {
-    /// Halve cwnd and set ssthresh to the result, in slow start too (NSDI 2012).
+    /// Halve cwnd and set ssthresh to the result, also in slow start (NSDI 2012).
     HalveBoth,
-    /// Halve cwnd; halve ssthresh too unless the subflow is in slow start (CoNEXT 2013).
+    /// Halve cwnd. Halve ssthresh as well, unless the subflow is in slow start (CoNEXT 2013).
     HalveKeepSlowStart,
 }
 
@@ -178,10 +179,11 @@ pub trait CongestionControl: Debug + Send {
     fn cwnd(&self) -> u64;
     /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
     fn ssthresh(&self) -> u64;
-    /// New data was acknowledged outside of recovery. `peers` are the views of all subflows of
-    /// the connection and `me` the index of this one, whose view is older than `sample`.
+    /// New data was acknowledged outside of recovery. `peers` are the views of all subflows of the
+    /// connection. `me` is the index of this subflow, whose view is older than `sample`.
     fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]);
-    /// Loss, timeout, undo, idleness; `me` and `peers` as for [`CongestionControl::on_ack`].
+    /// Loss, marks, timeout, undo, idle time, or a new segment size; `me` and `peers` as in
+    /// [`CongestionControl::on_ack`].
     fn on_congestion_event(&mut self, event: &CongestionEvent, me: usize, peers: &[SubflowView]);
     /// A remedy asks for a smaller window.
     fn on_external_reduction(&mut self, reduction: ExternalReduction);

@@ -7,23 +7,23 @@ use super::{Make, Making};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
-/// NewReno for one subflow, knowing nothing of the others.
+/// NewReno for one subflow, independent of the others.
 #[derive(Clone, Debug)]
 pub struct NewReno {
     window: Window,
     hystart: Option<HyStart>,
 }
 
-/// What a loss leaves of the window. RFC 5681 §3.1.
+/// Factor by which a loss reduces the window. RFC 5681 §3.1.
 pub(super) const DECREASE: f64 = 0.5;
 
-/// Bytes by which an acknowledgement of `acked` bytes grows a window of `cwnd` bytes in
+/// Number of bytes by which an acknowledgement of `acked` bytes grows a window of `cwnd` bytes in
 /// congestion avoidance: one segment per window. RFC 5681 §3.1.
 pub(super) fn increase(acked: u64, mss: u32, cwnd: u64) -> f64 {
     acked as f64 * f64::from(mss) / cwnd as f64
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this congestion control.
 pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     name: "new_reno",
     summary: "Additive increase, multiplicative decrease; uncoupled.",
@@ -40,12 +40,12 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
 };
 
 impl NewReno {
-    /// In slow start, with the initial window.
+    /// NewReno in slow start, with the initial window.
     pub fn new(start: &Start) -> Self {
         NewReno { window: Window::new(start), hystart: None }
     }
 
-    /// The same with HyStart++ ending slow start. RFC 9406.
+    /// NewReno in slow start, which HyStart++ ends. RFC 9406.
     pub fn with_hystart(start: &Start) -> Self {
         NewReno { window: Window::new(start), hystart: Some(HyStart::default()) }
     }

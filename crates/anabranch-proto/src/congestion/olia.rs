@@ -12,35 +12,35 @@ use crate::view::SubflowView;
 /// OLIA for one subflow.
 ///
 /// In congestion avoidance, for each window acknowledged on subflow r, the window w_r grows by
-/// `(w_r / rtt_r²) / (Σ w_p / rtt_p)² + alpha_r / w_r`. The first term is Pareto-optimal, the
-/// second moves traffic from the subflows with the largest windows to those that have done best
-/// lately; it may be negative. Slow start and decrease are those of standard TCP.
+/// `(w_r / rtt_r²) / (Σ w_p / rtt_p)² + alpha_r / w_r`. The first term is Pareto-optimal. The
+/// second term moves traffic from the subflows with the largest windows to those that have
+/// performed best recently; it may be negative. Slow start and decrease are those of standard TCP.
 #[derive(Clone, Debug)]
 pub struct Olia {
     window: Window,
     hystart: Option<HyStart>,
 }
 
-/// Which of the sets of the paper a subflow belongs to.
+/// The sets of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Best, and not among the largest windows: B \ M.
+    /// Best, but not among the largest windows: B \ M.
     Collected,
     /// Among the largest windows: M.
     Largest,
-    /// Neither.
+    /// In neither set.
     Other,
 }
 
-/// What has to be known of all subflows to place one.
+/// Properties of all subflows that decide to which set each one belongs.
 #[derive(Clone, Copy, Debug)]
 struct Sets {
     largest_cwnd: f64,
     best_quality: f64,
 }
 
-/// How well a path has done lately, l / rtt². (The paper's text has l² / rtt; this is what its
-/// authors' implementation for Linux does.)
+/// Recent performance of a path, l / rtt². (The paper's text has l² / rtt. This is the formula of
+/// its authors' implementation for Linux.)
 fn quality(subflow: &Coupled) -> f64 {
     subflow.loss_interval / (subflow.rtt * subflow.rtt)
 }
@@ -85,7 +85,7 @@ pub(super) fn alpha(own: &Coupled, subflows: impl Iterator<Item = Coupled> + Clo
     }
 }
 
-/// Bytes by which an acknowledgement of `acked` bytes changes the window of `own`.
+/// Number of bytes by which an acknowledgement of `acked` bytes changes the window of `own`.
 pub(super) fn increase(
     acked: u64,
     mss: u32,
@@ -96,7 +96,7 @@ pub(super) fn increase(
     acked as f64 * f64::from(mss) * gain
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this congestion control.
 pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     name: "olia",
     summary: "Opportunistic linked increases: Pareto-optimal load balancing; coupled.",
@@ -113,12 +113,12 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
 };
 
 impl Olia {
-    /// In slow start, with the initial window.
+    /// OLIA in slow start, with the initial window.
     pub fn new(start: &Start) -> Self {
         Olia { window: Window::new(start), hystart: None }
     }
 
-    /// The same with HyStart++ ending slow start. RFC 9406.
+    /// OLIA in slow start, which HyStart++ ends. RFC 9406.
     pub fn with_hystart(start: &Start) -> Self {
         Olia { window: Window::new(start), hystart: Some(HyStart::default()) }
     }
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn n_identical_paths_gain_one_nth_squared_of_a_segment_per_round_trip_each() {
-        // By hand: (w/rtt²) / (n·w/rtt)² = 1/(n²·w), times one window acknowledged. All are best
-        // and all are largest, so B \ M is empty and alpha 0.
+        // By hand: (w/rtt²) / (n·w/rtt)² = 1/(n²·w), times one window acknowledged. All subflows
+        // are in both sets, so B \ M is empty and alpha is 0.
         for n in 1..=8_u32 {
             let paths = same(n as usize, 20_000.0, 0.05);
             let own = paths.clone().next().expect("n > 0");
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn two_unequal_paths_by_hand() {
-        // w = 10, 20 segments of 1 byte; rtt = 0.1, 0.2 s; Σw/rtt = 200. Path 0 is the best
-        // (1/0.01 against 1/0.04) and not the largest: alpha = 1/2, −1/2.
-        // Path 0: (10/0.01)/200² + 0.5/10 = 0.025 + 0.05 = 0.075 per byte acknowledged.
-        // Path 1: (20/0.04)/200² − 0.5/20 = 0.0125 − 0.025 = −0.0125.
+        // w = 10, 20 segments of 1 byte; rtt = 0.1, 0.2 s; Σw/rtt = 200. Path 0 is the best (1/0.01
+        // against 1/0.04) but not the largest, so alpha = 1/2, −1/2.
+        // * Path 0: (10/0.01)/200² + 0.5/10 = 0.025 + 0.05 = 0.075 per byte acknowledged.
+        // * Path 1: (20/0.04)/200² − 0.5/20 = 0.0125 − 0.025 = −0.0125.
         let paths = [path(10.0, 0.1, 1.0), path(20.0, 0.2, 1.0)];
         let gains = paths.map(|own| increase(1, 1, &own, paths.into_iter()));
         assert!((gains[0] - 0.075).abs() < 1e-12, "{gains:?}");

@@ -1,5 +1,5 @@
-//! The window that all loss-based algorithms share: slow start, growth in whole segments,
-//! halving, undo. RFC 5681, RFC 3465, RFC 4015.
+//! The window that all loss-based algorithms share: slow start, growth by whole segments, halving,
+//! undo. RFC 5681, RFC 3465, RFC 4015.
 
 use super::{CongestionEvent, ExternalReduction, Start};
 
@@ -10,14 +10,14 @@ pub struct Window {
     initial: u64,
     cwnd: u64,
     ssthresh: u64,
-    /// Growth not yet worth a whole segment, in bytes.
+    /// Growth in bytes that does not amount to a whole segment yet.
     credit: f64,
     before_reduction: Option<(u64, u64)>,
 }
 
 /// RFC 5681 §3.1: ssthresh is at least two segments.
 const MIN_SSTHRESH_SEGMENTS: u64 = 2;
-/// What [`Window::shrink_to`] leaves: two segments draw an acknowledgement without delay.
+/// Minimum for [`Window::shrink_to`]: two segments elicit an acknowledgement without delay.
 const MIN_CWND_SEGMENTS: u64 = 2;
 
 impl Window {
@@ -58,28 +58,29 @@ impl Window {
         self.ssthresh = self.cwnd;
     }
 
-    /// Shrink to `bytes`, in whole segments and at least two. The threshold stays.
+    /// Shrink to `bytes`, in whole segments and at least two. The threshold does not change.
     pub fn shrink_to(&mut self, bytes: u64) {
         let floor = MIN_CWND_SEGMENTS * u64::from(self.mss);
         self.cwnd = self.cwnd.min(self.segments(bytes).max(floor));
         self.credit = 0.0;
     }
 
-    /// A later slow start is to reach three quarters of the present window at least. RFC 2861 §3.1.
+    /// Ensure that a later slow start reaches at least three quarters of the current window. RFC
+    /// 2861 §3.1.
     pub fn remember_window(&mut self) {
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
     }
 
-    /// Slow start: grow by what was acknowledged, up to the threshold; returns the bytes that
-    /// are left for congestion avoidance. RFC 5681 §3.1, counted in bytes as RFC 3465 allows.
+    /// Slow start: grow by the acknowledged bytes, up to the threshold. Returns the bytes left for
+    /// congestion avoidance. RFC 5681 §3.1, counted in bytes as RFC 3465 allows.
     pub fn slow_start(&mut self, acked: u64) -> u64 {
         let grown = acked.min(self.ssthresh.saturating_sub(self.cwnd));
         self.cwnd += grown;
         acked - grown
     }
 
-    /// Grow by `bytes` (a fraction of a segment, usually): the window moves when a whole
-    /// segment has come together, and `bytes` may be negative.
+    /// Grow by `bytes`, usually a fraction of a segment; `bytes` may be negative. The window
+    /// changes when the fractions add up to a whole segment.
     pub fn grow(&mut self, bytes: f64) {
         let mss = f64::from(self.mss);
         self.credit += bytes;
@@ -93,12 +94,12 @@ impl Window {
         }
     }
 
-    /// Grow, in whole segments, as far as `bytes` reach.
+    /// Grow to `bytes`, rounded down to whole segments.
     pub fn rise_to(&mut self, bytes: u64) {
         self.cwnd = self.cwnd.max(self.segments(bytes));
     }
 
-    /// Multiplicative decrease: threshold `factor` × `basis` bytes.
+    /// Multiplicative decrease: set the threshold to `factor` × `basis` bytes.
     pub fn reduce(&mut self, basis: u64, factor: f64) {
         self.before_reduction = Some((self.cwnd, self.ssthresh));
         self.ssthresh = self.reduced(basis, factor);
@@ -106,8 +107,8 @@ impl Window {
         self.credit = 0.0;
     }
 
-    /// The same for marks. Nothing was lost, so there is nothing to undo; and a window that is
-    /// small already does not grow to the least threshold.
+    /// Multiplicative decrease because of marks. Nothing was lost, so there is nothing to undo. A
+    /// window smaller than the minimum threshold does not grow to it.
     pub fn reduce_for_marks(&mut self, basis: u64, factor: f64) {
         let cwnd = self.cwnd;
         self.reduce(basis, factor);
@@ -115,8 +116,8 @@ impl Window {
         self.before_reduction = None;
     }
 
-    /// A timeout: one segment, and for the first of a series a threshold of `factor` × `basis`
-    /// bytes. RFC 5681 §3.1.
+    /// A timeout: shrink to one segment. The first of consecutive timeouts sets the threshold to
+    /// `factor` × `basis` bytes. RFC 5681 §3.1.
     pub fn collapse(&mut self, basis: u64, factor: f64, first: bool) {
         if first {
             self.before_reduction = Some((self.cwnd, self.ssthresh));
@@ -126,8 +127,8 @@ impl Window {
         self.credit = 0.0;
     }
 
-    /// All events, for algorithms that keep nothing beside the window: a loss leaves `factor` of
-    /// what was outstanding. RFC 5681 §3.1.
+    /// Handle any event, for algorithms that have no state besides the window. A loss leaves
+    /// `factor` of the outstanding data. RFC 5681 §3.1.
     pub fn on_event(&mut self, event: &CongestionEvent, factor: f64) {
         match *event {
             CongestionEvent::Recovery { flight_size, .. } => self.reduce(flight_size, factor),
@@ -143,7 +144,7 @@ impl Window {
         }
     }
 
-    /// Events that all loss-based algorithms treat alike; says whether this was one.
+    /// Handle an event that all loss-based algorithms treat alike. Returns false for other events.
     pub fn on_common_event(&mut self, event: &CongestionEvent) -> bool {
         match *event {
             CongestionEvent::SynLost => self.cwnd = u64::from(self.mss),
@@ -154,8 +155,9 @@ impl Window {
                 }
             }
             CongestionEvent::Idle { idle, rto } => {
-                // RFC 5681 §4.1 restarts from the initial window; like Linux, and RFC 2861 §3.2,
-                // halve once for each timeout that passed, down to it.
+                // RFC 5681 §4.1 restarts from the initial window. Like Linux, and RFC 2861 §3.2,
+                // halve the window once for each timeout that passed, but not below the initial
+                // window.
                 let restart = self.initial.min(self.cwnd);
                 let periods = idle.as_nanos() / rto.as_nanos().max(1);
                 self.remember_window();
@@ -180,7 +182,7 @@ impl Window {
         true
     }
 
-    /// What a remedy asks for.
+    /// Reduce the window as a remedy requests.
     pub fn on_external_reduction(&mut self, reduction: ExternalReduction) {
         let (prior, mss) = (self.cwnd, u64::from(self.mss));
         self.cwnd = self.segments(prior / 2).max(mss);
@@ -250,7 +252,8 @@ mod tests {
 
     #[test]
     fn a_reduction_for_marks_is_not_undone_and_never_raises_the_window() {
-        // RFC 3168 §6.1.2: half of 20 segments; one segment stays one, with the least threshold.
+        // RFC 3168 §6.1.2: half of 20 segments. One segment remains one, with the minimum
+        // threshold.
         let mut window = window(20);
         window.reduce_for_marks(20_000, 0.5);
         window.on_common_event(&CongestionEvent::Undo);

@@ -13,61 +13,60 @@ use crate::view::SubflowView;
 
 /// wVegas for one subflow.
 ///
-/// Once per round trip the backlog that the subflow keeps in the network,
-/// `diff = cwnd · (rtt − base) / rtt` segments with `rtt` the round's mean and `base` the
-/// smallest ever, is compared with the subflow's share `alpha` of what the connection may keep
-/// there: below, the window grows by a segment, above, it shrinks by one. The share follows the
-/// subflow's rate. When the queueing delay is twice the least seen, the window backs off to let
-/// the queue drain.
+/// Once per round trip, wVegas estimates the backlog of the subflow in the network: `diff = cwnd ·
+/// (rtt − base) / rtt` segments, with `rtt` the round's mean and `base` the smallest RTT ever. It
+/// compares the backlog with `alpha`, the subflow's share of the backlog allowed to the connection.
+/// Below its share, the window grows by a segment; above, it shrinks by one. The share follows the
+/// subflow's rate. When the queueing delay is twice the smallest seen, the window backs off to
+/// drain the queue.
 ///
-/// Slow start refills the window after that, in bursts that queue. The sources judge them like
-/// any other round, so that the drain repeats for ever where nothing else disturbs the path; here
-/// rounds that acknowledge what slow start sent are not judged (ours). Bursts of other origin
-/// still look like queues: where the window is far below the path's capacity, the drain may hold
-/// it there.
+/// Slow start then refills the window in bursts, which queue. The sources judge these rounds like
+/// any others, so on an otherwise undisturbed path the drain repeats for ever. Here, rounds that
+/// acknowledge data sent in slow start are not judged (ours). Bursts of other origin still look
+/// like queues. If the window is far below the capacity of the path, the drain may keep it there.
 #[derive(Clone, Debug)]
 pub struct WVegas {
     window: Window,
     /// Smallest round-trip time; [`Duration::MAX`] before the first sample.
     base_rtt: Duration,
-    /// Least queueing delay since the last back-off, in seconds.
+    /// Smallest queueing delay since the last back-off, in seconds.
     least_queueing: Option<f64>,
-    /// Segments that this subflow may keep in the network.
+    /// Number of segments that this subflow may keep in the network.
     alpha: f64,
     round: Round,
-    /// Subflow byte from which on nothing was sent in slow start.
+    /// Subflow byte after which nothing was sent in slow start.
     settled: u64,
 }
 
 /// One round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// First subflow byte whose acknowledgement belongs to it.
+    /// First subflow byte whose acknowledgement belongs to the round.
     start: u64,
-    /// Subflow byte whose acknowledgement ends it.
+    /// Subflow byte whose acknowledgement ends the round.
     end: u64,
     rtt_sum: Duration,
     samples: u64,
 }
 
-/// Segments that all subflows together keep in the network. The implementation for Linux.
+/// Number of segments that all subflows together keep in the network. The implementation for Linux.
 const TOTAL_ALPHA: f64 = 10.0;
-/// Least share of a subflow, in segments, and what it starts with. The implementation for Linux.
+/// Initial and smallest share of a subflow, in segments. The implementation for Linux.
 const MIN_ALPHA: f64 = 2.0;
 /// Backlog in segments that ends slow start. The implementation for Linux.
 const GAMMA: f64 = 1.0;
-/// Fewer samples in a round say too little: the window then grows as Reno's. The
+/// Minimum number of samples in a round. With fewer, the window grows as in Reno. The
 /// implementation for Linux.
 const MIN_SAMPLES: u64 = 3;
-/// The queue is drained when its delay is this many times the least seen. Cao et al. §IV.
+/// Drain the queue when its delay is this many times the smallest seen. Cao et al. §IV.
 const DRAIN_RATIO: f64 = 2.0;
 
-/// Segments that a window of `cwnd` segments keeps in the network, round-trip times in seconds.
+/// Backlog of a window of `cwnd` segments; round-trip times in seconds.
 pub(super) fn backlog(cwnd: f64, rtt: f64, base: f64) -> f64 {
     cwnd * (rtt - base) / rtt
 }
 
-/// A subflow's share of the backlog: by its part of the rate, and two segments at least.
+/// A subflow's share of the backlog: proportional to its rate, and at least two segments.
 pub(super) fn share(own: &Coupled, subflows: impl Iterator<Item = Coupled>) -> f64 {
     let total: f64 = subflows.map(|subflow| subflow.rate()).sum();
     (TOTAL_ALPHA * own.rate() / total).max(MIN_ALPHA)
@@ -84,12 +83,12 @@ pub(super) fn step(diff: f64, alpha: f64) -> f64 {
     }
 }
 
-/// What draining the queue leaves of the window.
+/// Factor by which draining the queue reduces the window.
 pub(super) fn drained(rtt: f64, base: f64) -> f64 {
     base / (2.0 * rtt)
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this congestion control.
 pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     name: "wvegas",
     summary: "Weighted Vegas: shifts load by queueing delay instead of loss; coupled.",
@@ -104,7 +103,7 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
 };
 
 impl WVegas {
-    /// In slow start, with the initial window.
+    /// wVegas in slow start, with the initial window.
     pub fn new(start: &Start) -> Self {
         WVegas {
             window: Window::new(start),
@@ -120,8 +119,8 @@ impl WVegas {
         self.window.cwnd() as f64 / f64::from(self.window.mss())
     }
 
-    /// A round of slow start is over: the backlog ends it. Down to what the path holds without a
-    /// queue, and a segment.
+    /// At the end of a round, leave slow start if there is a backlog. The window shrinks to what
+    /// the path holds without a queue, plus one segment.
     fn leave_slow_start(&mut self, rtt: f64, samples: u64) {
         let base = self.base_rtt.as_secs_f64();
         if samples >= MIN_SAMPLES && backlog(self.segments(), rtt, base) > GAMMA {
@@ -131,7 +130,7 @@ impl WVegas {
         }
     }
 
-    /// A round of congestion avoidance is over: `rtt` is its mean in seconds.
+    /// A round of congestion avoidance has ended; `rtt` is its mean in seconds.
     fn on_round(&mut self, rtt: f64, sample: &AckSample, me: usize, peers: &[SubflowView]) {
         let base = self.base_rtt.as_secs_f64();
         let diff = backlog(self.segments(), rtt, base);
@@ -153,8 +152,8 @@ impl WVegas {
         }
     }
 
-    /// Slow start then refills the window up to the threshold, and ends earlier if there is a
-    /// queue again.
+    /// Drain the queue if its delay has grown. Slow start then refills the window up to the
+    /// threshold, and ends earlier if a queue forms again.
     fn drain(&mut self, rtt: f64, base: f64) {
         let queueing = rtt - base;
         let least = self.least_queueing.map_or(queueing, |least| least.min(queueing));
@@ -217,7 +216,7 @@ impl CongestionControl for WVegas {
     fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
         self.window.on_event(event, new_reno::DECREASE);
         if event.is_congestion() {
-            // What was measured until now says nothing about the smaller window.
+            // Earlier measurements do not apply to the smaller window.
             let Round { start, end, .. } = self.round;
             self.round = Round { start, end, ..Round::default() };
             self.least_queueing = None;
@@ -236,7 +235,7 @@ mod tests {
     use crate::congestion::tests::start;
     use anabranch_wire::Instant;
 
-    /// In congestion avoidance with a window of `segments` of 1000 bytes.
+    /// A subflow in congestion avoidance with a window of `segments` segments of 1000 bytes.
     fn avoiding(segments: u64) -> WVegas {
         let mut wvegas = WVegas::new(&start(2 * segments * 1000));
         let flight_size = 2 * segments * 1000;
@@ -261,7 +260,7 @@ mod tests {
         wvegas.on_ack(&sample, 0, &[]);
     }
 
-    /// Round trips of ten acknowledgements each, after the one that begins the first.
+    /// Round trips of ten acknowledgements each, after the acknowledgement that begins the first.
     fn rounds(wvegas: &mut WVegas, rtts_ms: &[u64]) {
         let start = wvegas.round.end / 1_000;
         if start == 0 {
@@ -282,7 +281,7 @@ mod tests {
         assert!((backlog(20.0, 0.125, 0.1) - 4.0).abs() < 1e-12);
         // 100 ms of 125 ms: half of 0.8.
         assert!((drained(0.125, 0.1) - 0.4).abs() < 1e-12);
-        // Rates 300 and 100: 7.5 of 10 segments, and 2.5; a tenth of the rate still has 2.
+        // Rates 300 and 100: 7.5 and 2.5 of 10 segments. A tenth of the rate still gets 2.
         let path = |cwnd| Coupled { cwnd, rtt: 0.1, loss_interval: 0.0 };
         let paths = [path(30.0), path(10.0)];
         assert!((share(&paths[0], paths.into_iter()) - 7.5).abs() < 1e-12);
@@ -302,8 +301,9 @@ mod tests {
 
     #[test]
     fn alone_a_subflow_keeps_ten_segments_in_the_network() {
-        // With all of the rate its share is 10 segments. Windows of 100 and 101 segments, base
-        // 100 ms: 110 ms → 100·10/110 = 9.1 < 10, grow; 112 ms → 101·12/112 = 10.8 > 10, shrink.
+        // With all of the rate, its share is 10 segments. Windows of 100 and 101 segments, base 100
+        // ms: at 110 ms, 100·10/110 = 9.1 < 10, so the window grows. At 112 ms, 101·12/112 = 10.8 >
+        // 10, so it shrinks.
         let mut wvegas = avoiding(99);
         rounds(&mut wvegas, &[100]);
         wvegas.least_queueing = Some(0.008);
@@ -315,8 +315,9 @@ mod tests {
 
     #[test]
     fn twice_the_least_queueing_delay_drains_the_queue() {
-        // Base 100 ms, least queueing 5 ms, now 25 ms ≥ 2·5: 0.4 = 100/(2·125) is left of 100
-        // segments, which were 101 before this round found 101·25/125 = 20 > 10 of them queued.
+        // Base 100 ms, smallest queueing delay 5 ms, now 25 ms ≥ 2·5: a factor of 0.4 = 100/(2·125)
+        // applies to 100 segments. The window was 101 segments before this round found 101·25/125 =
+        // 20 > 10 of them queued.
         let mut wvegas = avoiding(100);
         rounds(&mut wvegas, &[100]);
         assert_eq!(wvegas.cwnd(), 101_000);
@@ -327,8 +328,9 @@ mod tests {
 
     #[test]
     fn slow_start_ends_when_a_segment_queues() {
-        // 10 segments acknowledged a round: 10 + 1 to begin with, then 10 a round. After the third
-        // 41 · 25/125 = 8.2 segments queue, and the path holds 41 · 100/125 = 32.8 without.
+        // 10 segments acknowledged per round: 10 + 1 at first, then 10 per round. After the third
+        // round, 41 · 25/125 = 8.2 segments queue, and the path holds 41 · 100/125 = 32.8 without a
+        // queue.
         let mut wvegas = WVegas::new(&start(10_000));
         rounds(&mut wvegas, &[100, 100]);
         assert!(wvegas.window.in_slow_start());

@@ -1,5 +1,5 @@
-//! Data that goes out although it was mapped before: what a subflow failed to deliver, copies that
-//! the scheduler or the path manager wants, and what was assigned to a subflow ahead of its window.
+//! Data that is sent although it was mapped before: reinjections, copies that the scheduler or the
+//! path manager requests, and data assigned to a subflow ahead of its window.
 
 use anabranch_wire::{Instant, Payload, Segment};
 
@@ -9,24 +9,24 @@ use crate::subflow::{Cargo, DataLevel};
 use crate::trace::TraceKind;
 use crate::view::{SubflowSet, Usability};
 
-/// Why data goes out that was mapped before.
+/// Why mapped data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
-    /// The subflow that carried it does not answer.
+    /// The subflow that carried the data does not answer.
     Reinjection,
-    /// A remedy wants it.
+    /// A remedy requests it.
     Opportunistic,
-    /// The scheduler wants it on several.
+    /// The scheduler wants the data on several subflows.
     Copy,
-    /// The path manager wants to know how the subflow does.
+    /// The path manager probes the subflow.
     Probe,
-    /// The scheduler has assigned it to the subflow, which had no room: it goes out for the first
-    /// time.
+    /// The scheduler has assigned the data to the subflow, which had no room. This is the first
+    /// transmission.
     Assigned,
 }
 
 impl Connection {
-    /// Data that a subflow failed to deliver in time goes out on another.
+    /// Reinject data that a subflow failed to deliver in time.
     pub(super) fn poll_reinjection(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         let mapped = self.send.queue.next_reinjection()?;
         if !self.fallback.may_repeat() {
@@ -38,14 +38,14 @@ impl Connection {
         let usable = self.lanes.usable();
         let mut already_on = mapped.carried_by();
         if (0..SubflowSet::CAPACITY as u8).all(|s| !usable.contains(s) || already_on.contains(s)) {
-            // Everybody has carried it: anybody may again.
+            // All usable subflows have carried the data, so any of them may send it again.
             already_on = SubflowSet::EMPTY;
         }
         let choice = self.schedule(now, Pending::Reinjection { already_on })?;
         self.carry_again(now, level, mapped.start, choice.slot, Again::Reinjection)
     }
 
-    /// The data at `start`, which another subflow has carried, goes out on the one in `slot`.
+    /// Send the data at `start`, which another subflow has carried, on the subflow in `slot`.
     pub(super) fn carry_again(
         &mut self,
         now: Instant,
@@ -70,7 +70,7 @@ impl Connection {
     ) -> Segment {
         let len = payload.len() as u32;
         let data_seq = self.session.data_seq(start);
-        // RFC 8684 §3.3.3: whoever carries a copy of the last data carries the DATA_FIN too.
+        // RFC 8684 §3.3.3: a copy of the last data carries the DATA_FIN as well.
         let last = start + u64::from(len) == self.send.queue.end();
         if why == Again::Assigned && last && self.send.queue.is_finished() {
             self.send.queue.fin_sent();
@@ -114,8 +114,8 @@ impl Connection {
         segment
     }
 
-    /// What a decision to assign or to duplicate left for later, before new data: each subflow
-    /// carries the stream in order.
+    /// Send assigned data and copies, which earlier decisions left for later. They precede new
+    /// data, so that each subflow carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         for slot in self.send.queue.owing().slots() {
             let view = self.lanes.view(slot);
@@ -127,7 +127,7 @@ impl Connection {
             {
                 let assigned = self.send.queue.is_assigned(start);
                 let waiting = self.send.queue.assigned().get(usize::from(slot)).copied();
-                // What fills the window may be less than a segment.
+                // The data that fills the window may be less than a segment.
                 if room < waiting.filter(|_| assigned).map_or(mss, |bytes| bytes.min(mss)) {
                     continue;
                 }
@@ -138,7 +138,7 @@ impl Connection {
         None
     }
 
-    /// Does what is assigned to the subflow in `slot`, from `start` on, wait for more?
+    /// Must the data assigned to the subflow in `slot` from `start` on wait for more?
     fn is_tail_held(&self, slot: u8, start: u64) -> bool {
         let assigned = self.send.queue.assigned().get(usize::from(slot));
         self.send.queue.is_assigned(start)

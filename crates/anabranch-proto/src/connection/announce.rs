@@ -1,4 +1,5 @@
-//! Telling the peer this host's addresses, and hearing of its own. RFC 8684 §3.4.1.
+//! Announcing this host's addresses to the peer, and processing the peer's announcements. RFC 8684
+//! §3.4.1.
 
 use std::net::IpAddr;
 
@@ -10,22 +11,22 @@ use crate::keys::address_hmac;
 use crate::path_manager::{LocalAddress, PathEvent, RemoteAddress};
 use crate::view::Usability;
 
-/// Addresses that are being told, and those heard of.
+/// Addresses that this host announces, and addresses that the peer has announced.
 #[derive(Debug, Default)]
 pub(super) struct Announcements {
-    /// This host's, until the peer has echoed them.
+    /// This host's addresses, until the peer has echoed them.
     own: Vec<Announcement>,
-    /// The peer's.
+    /// The peer's addresses.
     heard: Vec<RemoteAddress>,
-    /// What is to be echoed, the oldest first.
+    /// Echoes to send, oldest first.
     echoes: Vec<Echo>,
 }
 
-/// An address that the peer is to be told again.
+/// An echo of an address that the peer has announced.
 #[derive(Clone, Copy, Debug)]
 struct Echo {
     option: AddAddr,
-    /// The subflow that the address came on.
+    /// The subflow on which the announcement arrived.
     slot: u8,
 }
 
@@ -36,16 +37,16 @@ struct Announcement {
     told: u32,
 }
 
-/// An address that is not echoed is told again after this pause, which doubles (ours; RFC 8684
-/// §3.4.1 leaves it open).
+/// Pause before the host repeats an announcement that the peer has not echoed; it doubles each time
+/// (ours; RFC 8684 §3.4.1 leaves it open).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// How often an address is told at most (ours).
+/// Maximum number of announcements of the same address (ours).
 const MOST_TOLD: u32 = 4;
-/// How many of the peer's addresses are remembered at most (ours): more are ignored.
+/// Maximum number of the peer's addresses that the host remembers (ours). It ignores further ones.
 const MOST_HEARD: usize = 8;
 
 impl Announcements {
-    /// When an address is to be told next; [`Instant::FAR_FUTURE`] if none is.
+    /// Time of the next announcement; [`Instant::FAR_FUTURE`] if there is none.
     pub(super) fn next(&self) -> Instant {
         self.own.iter().map(|each| each.due).min().unwrap_or(Instant::FAR_FUTURE)
     }
@@ -54,13 +55,13 @@ impl Announcements {
         !self.echoes.is_empty() || self.next() <= now
     }
 
-    /// Tell the peer an address of this host.
+    /// Announce an address of this host to the peer.
     pub(super) fn announce(&mut self, local: LocalAddress) {
         self.withdraw(local.id);
         self.own.push(Announcement { local, due: Instant::ZERO, told: 0 });
     }
 
-    /// Stop telling an address that is gone. RFC 8684 §3.4.2.
+    /// Stop announcing an address that is gone. RFC 8684 §3.4.2.
     pub(super) fn withdraw(&mut self, local_address_id: u8) {
         self.own.retain(|each| each.local.id != local_address_id);
     }
@@ -70,14 +71,14 @@ impl Announcements {
         self.own.retain(|each| each.local != told);
     }
 
-    /// The address of this host that is due, if one is.
+    /// The address of this host whose announcement is due, if there is one.
     fn due(&mut self, now: Instant) -> Option<&mut Announcement> {
         self.own.retain(|each| each.told < MOST_TOLD);
         self.own.iter_mut().find(|each| each.due <= now)
     }
 
-    /// May the peer tell this address of its own? Not if its identifier stands for another already,
-    /// or if there are many.
+    /// May the peer announce this address? Not if its identifier already belongs to another
+    /// address, or if the peer has announced too many.
     fn admits(&self, told: RemoteAddress) -> bool {
         match self.heard.iter().find(|heard| heard.id == told.id) {
             Some(known) => known.end == told.end,
@@ -85,7 +86,8 @@ impl Announcements {
         }
     }
 
-    /// The peer has told an address of its own: echo it. True if the address is new.
+    /// The peer has announced an address, which the host must echo. Returns true if the address is
+    /// new.
     fn hear(&mut self, told: RemoteAddress, echo: Echo) -> bool {
         if !self.echoes.iter().any(|waiting| waiting.option == echo.option) {
             self.echoes.push(echo);
@@ -97,12 +99,12 @@ impl Announcements {
         is_new
     }
 
-    /// The peer's addresses, beside the one that the connection was opened to.
+    /// The peer's addresses, other than the one to which the connection was opened.
     pub(super) fn heard(&self) -> &[RemoteAddress] {
         &self.heard
     }
 
-    /// The peer takes an address back. True if it was known.
+    /// The peer has withdrawn an address. Returns true if it was known.
     fn forget(&mut self, id: u8) -> bool {
         let known = self.heard.iter().position(|heard| heard.id == id);
         known.map(|index| self.heard.remove(index)).is_some()
@@ -110,7 +112,7 @@ impl Announcements {
 }
 
 impl Connection {
-    /// Hand what is due to the subflows, each of which sends one at a time.
+    /// Hand due announcements to the subflows, each of which sends one at a time.
     pub(super) fn signal_addresses(&mut self, now: Instant) {
         if !self.paths.announcements.are_due(now) {
             return;
@@ -120,7 +122,7 @@ impl Connection {
             return;
         }
         if let Some(Echo { slot, option }) = self.paths.announcements.echoes.first().copied() {
-            // RFC 8684 §3.4.1: the echo goes back over the subflow that the address came on.
+            // RFC 8684 §3.4.1: the echo uses the subflow on which the announcement arrived.
             let subflow = &mut self.lanes[usize::from(slot)].subflow;
             if !subflow.is_established() || subflow.signal_address(option) {
                 self.paths.announcements.echoes.remove(0);
@@ -131,7 +133,7 @@ impl Connection {
         let (Some(announcement), Some(keys)) = (due, self.session.keys()) else { return };
         let usable = self.lanes.views().iter().position(|view| view.usability == Usability::Usable);
         if usable.is_some_and(|slot| self.lanes[slot].subflow.has_signals_to_send()) {
-            // They go first, at once.
+            // The subflow sends its waiting signals first, at once.
             return;
         }
         let LocalAddress { id, address } = announcement.local;
@@ -143,7 +145,7 @@ impl Connection {
         }
     }
 
-    /// The peer tells an address of its own, or echoes one of this host's.
+    /// The peer announces an address, or echoes one of this host's.
     pub(super) fn take_address(&mut self, now: Instant, slot: u8, option: &AddAddr) {
         let AddAddr { address_id, address, port, truncated_hmac } = *option;
         let Some(hmac) = truncated_hmac else {
@@ -155,18 +157,19 @@ impl Connection {
         let Some(keys) = self.session.keys() else { return };
         let expected =
             address_hmac(keys.remote, keys.local, address_id, address, port.unwrap_or(0));
-        // RFC 8684 §3.4.1: without a port it is that of the subflow on which the address is told.
+        // RFC 8684 §3.4.1: without a port, the port is that of the subflow that carries the
+        // announcement.
         let own_port = self.lanes[usize::from(slot)].subflow.remote.port;
         let remote = SocketAddress::new(address, port.unwrap_or(own_port));
         let told = RemoteAddress { id: address_id, end: remote };
-        // RFC 8684 §3.4.1: with a wrong HMAC it is ignored. So are addresses that nobody can be
-        // connected to.
+        // RFC 8684 §3.4.1: ignore an address with a wrong HMAC. Also ignore addresses to which
+        // nobody can connect.
         let admitted = self.paths.announcements.admits(told) && self.is_elsewhere(address);
         if hmac != expected || !admitted {
             self.counters.add_addr_drop += 1;
             return;
         }
-        // Who knows both keys has completed the handshake. RFC 8684 §3.1.
+        // A peer that knows both keys has completed the handshake. RFC 8684 §3.1.
         let lane = &mut self.lanes[usize::from(slot)];
         (lane.subflow.confirmed, lane.heard) = (true, true);
         let echo = Echo { slot, option: AddAddr { truncated_hmac: None, ..*option } };
@@ -177,8 +180,8 @@ impl Connection {
         }
     }
 
-    /// Can the peer be at `address`? Not if this host is: a peer could have it connect to services
-    /// that are meant for itself alone.
+    /// May the peer be at `address`? Not if the address is this host's own: a peer could otherwise
+    /// make the host connect to its own local services.
     fn is_elsewhere(&self, address: IpAddr) -> bool {
         let loopback = |address: IpAddr| address.to_canonical().is_loopback();
         let own = self.paths.addresses().iter().any(|own| own.address == address);
@@ -187,7 +190,7 @@ impl Connection {
         is_unicast(address) && reachable && !own
     }
 
-    /// The peer takes addresses back. RFC 8684 §3.4.2.
+    /// The peer withdraws addresses. RFC 8684 §3.4.2.
     pub(super) fn forget_addresses(&mut self, now: Instant, address_ids: &[u8]) {
         for &remote_address_id in address_ids {
             if self.paths.announcements.forget(remote_address_id) {

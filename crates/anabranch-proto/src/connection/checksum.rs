@@ -1,18 +1,19 @@
-//! Checksums of mappings, and what is done when one is wrong. RFC 8684 §3.3.1, §3.7.
+//! Checksums of mappings, and the reaction to a wrong one. RFC 8684 §3.3.1, §3.7.
 //!
-//! With checksums a mapping's bytes reach the data level when all of them are there and the
-//! checksum is right, not before. When it is wrong, a middlebox has changed the payload, perhaps
-//! its length, so that nothing on the subflow from the start of that mapping on can be placed: not
-//! the mapping's bytes, nor those behind it, which the subflow has acknowledged or will. They stay
-//! where they are, and DATA_ACK stays before them.
+//! With checksums, the bytes of a mapping reach the data level only when all of them have arrived
+//! and the checksum is correct. A wrong checksum means that a middlebox has changed the payload,
+//! and perhaps its length. Nothing on the subflow from the start of that mapping on can then be
+//! placed in the stream, although the subflow acknowledges it. These bytes wait on the subflow, and
+//! DATA_ACK stays before them.
 //!
-//! * There are other subflows: this one is reset with MP_FAIL, its bytes are forgotten with it,
-//!   and the peer sends them again elsewhere, since they are not DATA_ACKed.
-//! * It is the only one: MP_FAIL goes back on an acknowledgement, and the bytes wait. The peer, if
-//!   what it has in flight is contiguous, answers with MP_FAIL and an infinite mapping that acts
-//!   back to the last byte that was DATA_ACKed. Now the bytes that waited are the stream, as they
-//!   arrived: what the middlebox made of them is what TCP would have delivered. If the peer cannot,
-//!   it resets the subflow. If no answer comes to any of the repeated MP_FAILs, this host does.
+//! * If there are other subflows, the host resets this one with MP_FAIL and discards its bytes. The
+//!   peer reinjects them on another subflow, because they are not DATA_ACKed.
+//! * If it is the only subflow, the host sends MP_FAIL on an acknowledgement, and the bytes wait.
+//!   If the peer's data in flight is contiguous, it answers with MP_FAIL and an infinite mapping
+//!   from the last DATA_ACKed byte on. The waiting bytes are then the stream as it arrived: plain
+//!   TCP would have delivered the same modified bytes. If the data is not contiguous, the peer
+//!   resets the subflow. If the peer does not answer any of the repeated MP_FAILs, this host resets
+//!   the subflow.
 
 use anabranch_wire::mptcp::{MpFail, ResetReason};
 use anabranch_wire::{Checksum, Instant, SeqNumber};
@@ -23,21 +24,21 @@ use super::mapping::Verdict;
 use super::recv_queue::Taken;
 use super::timer::Timer;
 
-/// A mapping failed its checksum on the only subflow; its bytes wait for the peer's answer.
+/// A mapping failed its checksum on the only subflow. Its bytes wait for the peer's answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failing {
     pub(super) slot: u8,
     fail: MpFail,
-    /// How often the peer was told.
+    /// Number of MP_FAILs sent.
     told: u32,
 }
 
-/// How often MP_FAIL is sent, at pauses that double from the retransmission timeout (ours: options
-/// on acknowledgements may be lost. Other hosts send it once and wait for two minutes).
+/// Maximum number of MP_FAILs, at intervals that double from the retransmission timeout (ours:
+/// options on acknowledgements may be lost. Other hosts send it once and wait for two minutes).
 const MOST_TOLD: u32 = 6;
 
 impl Connection {
-    /// Hand what is mapped, and right, to the data level.
+    /// Hand mapped data with a correct checksum to the data level.
     pub(super) fn hand_over(&mut self, now: Instant, slot: u8) {
         loop {
             while let Some((data, payload)) = self.lanes[usize::from(slot)].mappings.poll() {
@@ -66,7 +67,7 @@ impl Connection {
         if self.recv.queue.set_fin(data_fin) {
             self.outbox.tell_readable();
         }
-        // Whatever else happens, the peer must learn that its DATA_FIN arrived.
+        // In any case, the peer must learn that its DATA_FIN arrived.
         self.lanes[usize::from(slot)].subflow.demand_ack();
     }
 
@@ -89,7 +90,7 @@ impl Connection {
         lane.subflow.reset_failing(fail, because(ResetReason::MIDDLEBOX_INTERFERENCE));
     }
 
-    /// Tell the peer, for the first time or again, unless that was in vain often enough.
+    /// Send MP_FAIL to the peer, or give up after the last repetition.
     pub(super) fn tell_failure(&mut self, now: Instant) {
         let Some(failing) = self.fallback.failing() else { return };
         let subflow = &mut self.lanes[usize::from(failing.slot)].subflow;
@@ -103,15 +104,15 @@ impl Connection {
         }
     }
 
-    /// The subflow that waits for an answer to MP_FAIL is not, or no more, to be the only one.
+    /// The subflow that waits for an answer to MP_FAIL is not the only one any more.
     pub(super) fn abandon_failing(&mut self) {
         if let Some(Failing { slot, fail, .. }) = self.fallback.end_failing() {
             self.break_failing(slot, fail);
         }
     }
 
-    /// RFC 8684 §3.3: a host that leaves out the checksums that were agreed on, or has them
-    /// although they were not, does not do what was negotiated, and the subflow is reset.
+    /// RFC 8684 §3.3: a host violates the negotiation if it omits agreed checksums, or uses
+    /// checksums without agreement. The subflow is then reset.
     pub(super) fn is_as_agreed(&mut self, slot: u8, checksum: Option<u16>) -> bool {
         let agreed = checksum.is_some() == self.session.checksums();
         if !agreed {
@@ -120,7 +121,7 @@ impl Connection {
         agreed
     }
 
-    /// A DATA_FIN without payload: its checksum covers the pseudo-header alone. RFC 8684 §3.3.3.
+    /// The checksum of a DATA_FIN without payload covers only the pseudo-header. RFC 8684 §3.3.3.
     pub(super) fn is_right_without_payload(&self, data: u64, checksum: Option<u16>) -> bool {
         let data_seq = self.session.peer_idsn() + data;
         let sum = Checksum::of_dss_pseudo_header(data_seq, SeqNumber(0), 1);

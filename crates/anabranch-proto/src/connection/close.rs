@@ -1,4 +1,4 @@
-//! How connections and subflows end. RFC 8684 §3.3.3.
+//! The end of connections and subflows. RFC 8684 §3.3.3.
 
 use anabranch_wire::mptcp::MpFastclose;
 use anabranch_wire::{DataSeq, Duration, Instant};
@@ -26,12 +26,12 @@ impl Connection {
         }
     }
 
-    /// The application gives up: every subflow is reset, and the peer told that this is the end of
-    /// the connection. RFC 8684 §3.5, the form with RST.
+    /// The application aborts the connection. Reset every subflow, and tell the peer that the
+    /// connection has ended. RFC 8684 §3.5, the form with RST.
     pub(crate) fn abort(&mut self) {
         let key = self.session.keys().map(|keys| keys.remote);
         for lane in self.lanes.iter_mut().filter(|lane| !lane.reaped) {
-            // Whoever has not proved to be the peer is not told its key.
+            // The host reveals the peer's key only to a peer that has proved to know it.
             match key.filter(|_| lane.subflow.confirmed) {
                 Some(receiver_key) => lane.subflow.fastclose(MpFastclose { receiver_key }),
                 None => lane.subflow.reset(None),
@@ -41,8 +41,8 @@ impl Connection {
         self.recv.queue.discard();
     }
 
-    /// The peer ends the connection, in the form with ACK or with RST, if it knows this host's key.
-    /// RFC 8684 §3.5.
+    /// The peer ends the connection with MP_FASTCLOSE, in the form with ACK or with RST. It must
+    /// know this host's key. RFC 8684 §3.5.
     pub(super) fn take_fastclose(&mut self, fastclose: MpFastclose) {
         if fastclose.receiver_key == self.session.key() && self.session.is_mptcp() {
             self.counters.mp_fastclose_rx += 1;
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// All data is out: have the end of the stream sent too.
+    /// All data was sent: send the end of the stream as well.
     pub(super) fn plan_fin(&mut self) {
         if !self.session.is_open() || !self.send.queue.fin_is_next() {
             return;
@@ -61,7 +61,8 @@ impl Connection {
                 self.data_fin.send();
             }
             false => {
-                // RFC 9293 §3.10.4: behind the data, in the peer's window like that.
+                // RFC 9293 §3.10.4: the FIN follows the data, and like the data must be inside the
+                // peer's window.
                 let slot = self.fallback.slot();
                 let has_window = self.lanes[usize::from(slot)].subflow.has_window();
                 if self.send.queue.una() == self.send.queue.end() || has_window {
@@ -71,14 +72,14 @@ impl Connection {
         }
     }
 
-    /// The DATA_FIN to send on the subflow in `slot`, if that is the one to carry it.
+    /// The DATA_FIN to send on the subflow in `slot`, if this subflow should carry it.
     pub(super) fn bare_fin_for(&mut self, now: Instant, slot: usize) -> Option<DataSeq> {
         if !self.data_fin.is_due() || self.owes_keys() {
             return None;
         }
         let of = |usability| move |view: &&SubflowView| view.usability == usability;
-        // Those that do not answer are tried where there is nobody else, or a new one among many
-        // would have to wait for its turn.
+        // Use subflows that do not answer only if there are no others. Otherwise a new one among
+        // many would wait for its turn.
         let usable = match self.lanes.views().iter().any(|view| view.usability == Usability::Usable)
         {
             true => of(Usability::Usable),
@@ -87,8 +88,8 @@ impl Connection {
         let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
         let own = key(self.lanes.views().get(slot).filter(usable)?);
         let all = || self.lanes.views().iter().filter(usable);
-        // The best first, and then in turn: no other sign comes from a dead path on which this host
-        // has nothing else to send.
+        // The best subflow first, then in turn: a dead path shows no other sign if this host has
+        // nothing else to send.
         let turn = self.overdue.timeouts() as usize % all().count();
         let on = self.data_fin.is_due_on().filter(|on| all().any(|view| view.id.slot == *on));
         let own_turn = match on {
@@ -103,14 +104,13 @@ impl Connection {
         Some(self.session.data_seq(self.send.queue.end()))
     }
 
-    /// RFC 8684 §3.1: the initiator's keys go first; they ride on the third ACK or on data.
+    /// RFC 8684 §3.1: the initiator's keys come first, on the third ACK or on data.
     fn owes_keys(&self) -> bool {
         let totals = &self.lanes[0].subflow.totals;
         self.keys_to_repeat().is_some() && totals.acks_sent == 0 && totals.segments_sent == 0
     }
 
-    /// What the subflow in `slot` sent and the peer has not acknowledged on it goes out on
-    /// others.
+    /// Reinject the data of the subflow in `slot` that the peer has not acknowledged on it.
     pub(super) fn reinject_outstanding(&mut self, slot: u8) {
         if !self.session.is_mptcp() {
             return;
@@ -121,14 +121,15 @@ impl Connection {
             let from = data_seq.distance_from(start) as u64;
             self.send.queue.reinject(from, from + len, usable);
         }
-        // What waits for a host's only subflow stays there, in order.
+        // Data that waits for the only subflow of a host stays there, in order.
         if self.fallback.may_repeat() {
             self.send.queue.reassign(slot);
         }
     }
 
-    /// The subflow in `slot` is, or may be, gone, and with it what it brought beyond a hole:
-    /// RFC 8684 §3.3.6 has the sender keep all data until it is acknowledged at data level.
+    /// The subflow in `slot` has ended or may have ended. Its data beyond a hole may be lost,
+    /// although it was SACKed. RFC 8684 §3.3.6 requires the sender to keep all data until it is
+    /// acknowledged at the data level.
     pub(super) fn reinject_unacknowledged(&mut self, slot: u8) {
         if !self.session.is_mptcp() {
             return;
@@ -141,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// A subflow is there that can carry what those that do not answer could not deliver.
+    /// A subflow is available again that can carry data of subflows that do not answer.
     pub(super) fn reinject_from_failed(&mut self) {
         for slot in 0..self.lanes.len() {
             if self.lanes.views()[slot].usability == Usability::PotentiallyFailed {
@@ -150,7 +151,7 @@ impl Connection {
         }
     }
 
-    /// Both DATA_FINs are acknowledged: RFC 8684 §3.3.3 has the subflows closed.
+    /// RFC 8684 §3.3.3: once both DATA_FINs are acknowledged, close the subflows.
     fn close_subflows_when_done(&mut self) {
         if self.session.is_mptcp() && self.is_done() {
             for slot in 0..self.lanes.len() {
@@ -161,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// Deal with subflows that have ended, and with the connection if that was the last.
+    /// Process the subflows that have ended, and the end of the connection after its last subflow.
     #[inline]
     pub(super) fn reap(&mut self, now: Instant) {
         let ended =
@@ -188,7 +189,8 @@ impl Connection {
         self.outbox.register(Registration { slot, local, remote, exists: false });
         self.reinject_unacknowledged(slot);
         if self.lanes[usize::from(slot)].distrusted && self.session.is_mptcp() {
-            // RFC 8684 §3.7: what was not DATA_ACKed goes out again, subflow ACKs or not.
+            // RFC 8684 §3.7: reinject data that was not DATA_ACKed, even if the subflow
+            // acknowledged it.
             self.send.queue.reinject_carried(slot, self.lanes.usable());
         }
         if self.fallback.failing().is_some_and(|failing| failing.slot == slot) {
@@ -196,7 +198,7 @@ impl Connection {
         }
         self.send.queue.forget_carrier(slot);
         if self.data_fin.lose(slot) && self.send.queue.fin_outstanding() {
-            // RFC 8684 §3.3.6: what went with the subflow goes out again.
+            // RFC 8684 §3.3.6: resend a DATA_FIN that was lost with the subflow.
             self.data_fin.send();
         }
         if self.is_known() {
@@ -211,7 +213,7 @@ impl Connection {
         }
     }
 
-    /// Is another subflow to be tried where the one in `slot` was?
+    /// Should the path manager try another subflow in place of the one in `slot`?
     fn retry(&self, slot: u8) -> Retry {
         let lane = &self.lanes[usize::from(slot)];
         let good = lane.subflow.has_carried_data() && !lane.distrusted;
@@ -232,7 +234,7 @@ impl Connection {
         let finished = end == Some(SubflowEnd::Finished);
         let waits = self.session.is_mptcp() && self.session.is_open() && !finished;
         if waits && (self.session.is_listener() || self.expects_subflows()) {
-            // From the last time that there was a subflow which worked.
+            // The timeout starts when the last working subflow ended.
             self.timers.set_if_earlier(Timer::Orphan, now + ORPHAN_TIMEOUT);
             return;
         }
@@ -260,7 +262,8 @@ impl Connection {
         if !self.session.is_open() || !self.is_done() {
             return;
         }
-        // At data level everything is said; with plain TCP the FINs must be acknowledged too.
+        // With Multipath TCP, both hosts know the end of the stream. Plain TCP also needs the FINs
+        // acknowledged.
         let closing = |lane: &super::lanes::Lane| {
             matches!(lane.subflow.state(), State::TimeWait | State::Closed)
         };
@@ -281,8 +284,9 @@ impl Connection {
         self.end(Some(error));
     }
 
-    /// No subflow is left, or none gets an answer. The peer acknowledges the last DATA_FIN once and
-    /// is gone: if that is all that is missing, everything has arrived at both ends.
+    /// No subflow is left, or none receives an answer. The peer acknowledges the last DATA_FIN only
+    /// once before it disappears. If only that acknowledgement is missing, all data has arrived at
+    /// both ends.
     pub(super) fn give_up(&mut self, error: ConnectionError) {
         let mptcp = self.session.is_mptcp();
         let arrived = mptcp
@@ -292,8 +296,8 @@ impl Connection {
         self.end(Some(error).filter(|_| !(arrived && told)));
     }
 
-    /// Does the application know of this connection? RFC 9293 §3.10.7.4: a listener's need not hear
-    /// of an attempt that never became a connection.
+    /// Does the application know this connection? RFC 9293 §3.10.7.4: a listening application need
+    /// not learn of an attempt that never became a connection.
     fn is_known(&self) -> bool {
         self.session.is_initiator() || !self.session.is_opening()
     }

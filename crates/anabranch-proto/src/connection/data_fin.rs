@@ -1,30 +1,31 @@
-//! What the peer is told of the end of this host's stream. RFC 8684 §3.3.3.
+//! The end of this host's stream, as announced to the peer. RFC 8684 §3.3.3.
 
-/// The DATA_FIN, as far as it goes out, and whether the peer shows that it heard it.
+/// The state of sending the DATA_FIN, and whether the peer seems to receive it.
 #[derive(Debug, Default)]
 pub(super) struct DataFin {
     state: State,
-    /// An acceptable segment has come since the data-level timer last expired.
+    /// An acceptable segment has arrived since the data-level timer last expired.
     peer_spoke: bool,
-    /// DATA_FINs in a row after which the peer spoke, and did not acknowledge them.
+    /// Consecutive DATA_FINs that the peer did not acknowledge although it sent segments.
     unheard: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing is to be sent.
+    /// No DATA_FIN is to be sent.
     Quiet(Told),
-    /// One without payload is to be sent: on that subflow, whosever turn it is, if it says one.
+    /// A DATA_FIN without payload is to be sent; on the subflow `on` if it is given, otherwise on
+    /// any.
     Due { on: Option<u8>, told: Told },
 }
 
-/// What has gone out.
+/// The DATA_FINs sent so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Never,
-    /// One with data, or on a subflow that is gone.
+    /// With data, or on a subflow that has ended.
     Somewhere,
-    /// The last one without payload, on the subflow in that slot.
+    /// The last one without payload was sent on the subflow in this slot.
     On(u8),
 }
 
@@ -41,19 +42,19 @@ impl DataFin {
         }
     }
 
-    /// One without payload is to be sent.
+    /// Request a DATA_FIN without payload.
     pub(super) fn send(&mut self) {
         if let State::Quiet(told) = self.state {
             self.state = State::Due { on: None, told };
         }
     }
 
-    /// The same, on the subflow in `slot`, which has just come.
+    /// Request a DATA_FIN on the subflow in `slot`, which has just been established.
     pub(super) fn send_on(&mut self, slot: u8) {
         self.state = State::Due { on: Some(slot), told: self.told() };
     }
 
-    /// None is to be sent any more.
+    /// Cancel a requested DATA_FIN.
     pub(super) fn cancel(&mut self) {
         self.state = State::Quiet(self.told());
     }
@@ -63,7 +64,7 @@ impl DataFin {
         matches!(self.state, State::Due { .. })
     }
 
-    /// The subflow that is to carry the one that is due, if it matters.
+    /// The subflow that must send the requested DATA_FIN, if it matters.
     pub(super) fn is_due_on(&self) -> Option<u8> {
         match self.state {
             State::Due { on, .. } => on,
@@ -71,7 +72,7 @@ impl DataFin {
         }
     }
 
-    /// The last data has gone out with it.
+    /// The DATA_FIN was sent with the last data.
     pub(super) fn went_with_data(&mut self) {
         let heard = |told| if told == Told::Never { Told::Somewhere } else { told };
         match &mut self.state {
@@ -79,17 +80,17 @@ impl DataFin {
         }
     }
 
-    /// It has gone out without payload on the subflow in `slot`.
+    /// The DATA_FIN was sent without payload on the subflow in `slot`.
     pub(super) fn went_alone(&mut self, slot: u8) {
         self.state = State::Quiet(Told::On(slot));
     }
 
-    /// Has one gone out?
+    /// Was a DATA_FIN sent?
     pub(super) fn was_told(&self) -> bool {
         self.told() != Told::Never
     }
 
-    /// The subflow that carried one without payload last, if it is still there.
+    /// The subflow that last carried a DATA_FIN without payload, if it still exists.
     pub(super) fn was_on(&self) -> Option<u8> {
         match self.told() {
             Told::On(slot) => Some(slot),
@@ -97,7 +98,7 @@ impl DataFin {
         }
     }
 
-    /// The subflow in `slot` is gone. Did it carry the last one without payload?
+    /// The subflow in `slot` has ended. Did it carry the last DATA_FIN without payload?
     pub(super) fn lose(&mut self, slot: u8) -> bool {
         let lost = self.was_on() == Some(slot);
         if lost {
@@ -108,21 +109,22 @@ impl DataFin {
         lost
     }
 
-    /// An acceptable segment came.
+    /// An acceptable segment arrived.
     #[inline]
     pub(super) fn on_segment(&mut self) {
         self.peer_spoke = true;
     }
 
-    /// The data-level timer expired. `waits`: the DATA_FIN is all that the peer has not
-    /// acknowledged. Returns how many DATA_FINs in a row it left so, although it spoke.
+    /// The data-level timer expired. `waits` is true if only the DATA_FIN is unacknowledged.
+    /// Returns the number of consecutive DATA_FINs that the peer did not acknowledge although it
+    /// sent segments.
     pub(super) fn count_unheard(&mut self, waits: bool) -> u8 {
         let spoke = std::mem::take(&mut self.peer_spoke);
         self.unheard = if waits && spoke { self.unheard.saturating_add(1) } else { 0 };
         self.unheard
     }
 
-    /// Begin to count anew.
+    /// Restart the count.
     pub(super) fn forget_unheard(&mut self) {
         self.unheard = 0;
     }

@@ -1,25 +1,25 @@
-//! Back to plain TCP, or one subflow given up, when a path does not let Multipath TCP through.
-//! RFC 8684 §3.7.
+//! Fallback to plain TCP, or reset of one subflow, when a path interferes with Multipath TCP. RFC
+//! 8684 §3.7.
 //!
-//! What a path can do, and what is done about it:
+//! The kinds of interference, and the reactions:
 //!
-//! * It drops options from the start: a subflow on which data, or an acknowledgement of data, comes
-//!   without options before any data sequence signal was heard. The first subflow becomes the TCP
-//!   connection, a joined one is reset.
-//! * It begins to drop them later: acknowledgements come without DATA_ACK until the data-level
-//!   timer expires. A sender that never had a second subflow, and whose stream has run straight on
-//!   the one it has, falls back, and says so. Payload for which no mapping comes, though, has the
-//!   subflow reset: nobody knows whether the peer has noticed, and without mappings what it sends
-//!   again would pass for new.
-//! * It changes the payload: see `checksum.rs`.
+//! * **The path drops options from the start.** Data, or an acknowledgement of data, arrives
+//!   without options before any data sequence signal. The first subflow becomes the TCP connection.
+//!   A joined subflow is reset.
+//! * **The path starts to drop options later.** Acknowledgements arrive without DATA_ACK until the
+//!   data-level timer expires. If the sender never had a second subflow, and its stream is
+//!   contiguous on the first, it falls back and announces this. If payload arrives without a
+//!   mapping, the host resets the subflow instead. It cannot know whether the peer has noticed, and
+//!   without mappings it would take resent data for new data.
+//! * **The path changes the payload.** See `checksum.rs`.
 //!
-//! A host reverts both directions at once, if what it has sent and the peer has not
-//! DATA_ACKed lies on that subflow in order and without repetitions, and if it knows which byte of
-//! the stream it will get next. It announces that by an infinite mapping, on every segment until
-//! the peer has acknowledged one of them. Of the bytes on their way then, those that it has sent
-//! are where the infinite mapping says; those that the peer has sent are where they would be
-//! without options. Mappings that still arrive must agree with that, or the connection ends: a
-//! stream with an error is better than a stream with errors.
+//! A host reverts both directions at once. This requires two conditions: its data that is not
+//! DATA_ACKed lies on that subflow in order and without repetitions, and it knows which byte of the
+//! stream arrives next. The host announces the fallback by an infinite mapping on every segment
+//! until the peer has acknowledged one of them. For bytes in flight at that time, the infinite
+//! mapping places those that the host has sent. Those that the peer has sent belong where they
+//! would be without options. Mappings that still arrive must agree with this, otherwise the
+//! connection ends: an aborted stream is better than a corrupted one.
 
 use anabranch_wire::mptcp::{Dss, Mapping, MpFail, ResetReason, WideOrNarrow};
 use anabranch_wire::{DataSeq, Duration, Instant, SeqNumber};
@@ -30,45 +30,45 @@ use super::handshake::because;
 use super::timer::Timer;
 use crate::subflow::Purpose;
 
-/// How far a connection is on the way back to TCP.
+/// Progress of a connection's fallback to TCP.
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
     /// The peer may have sent on a further subflow.
     joined: bool,
-    /// This host may have sent on a further subflow, or data twice on the only one. No sooner than
-    /// the peer has reason to expect it, which is `joined` at the other end.
+    /// This host may have sent on a further subflow, or sent data twice on the only one. It does
+    /// not do so before the peer can expect it; at the peer this is `joined`.
     repeats: bool,
     /// A checksum failed on the only subflow, and the peer was told.
     failing: Option<Box<Failing>>,
-    /// Slot of the subflow that is the TCP connection.
+    /// Slot of the subflow that became the TCP connection.
     slot: u8,
-    /// Distance from its offsets to those of the stream, for what this host sends.
+    /// Difference between the stream's offsets and the subflow's, for data that this host sends.
     sent_shift: i64,
-    /// The same for what the peer sends.
+    /// The place of data that the peer sends.
     received: Option<Box<PlainStart>>,
 }
 
-/// Where the peer's bytes belong after the fallback of a connection that spoke Multipath TCP.
+/// Place of the peer's bytes after the fallback of a Multipath TCP connection.
 #[derive(Clone, Copy, Debug)]
 struct PlainStart {
-    /// Distance from its subflow offsets to those of the stream.
+    /// Difference between the stream's offsets and the peer's subflow offsets.
     shift: u64,
-    /// The data sequence number from which those of the stream count.
+    /// The data sequence number at which the stream's offsets begin.
     idsn: DataSeq,
 }
 
 impl Fallback {
-    /// From here on the peer may have data on a further subflow.
+    /// From now on the peer may have data on a further subflow.
     pub(super) fn peer_may_spread(&mut self) {
         self.joined = true;
     }
 
-    /// From here on both hosts may.
+    /// From now on both hosts may have data on a further subflow.
     pub(super) fn both_may_spread(&mut self) {
         (self.joined, self.repeats) = (true, true);
     }
 
-    /// From here on this host sends data twice on its only subflow.
+    /// From now on this host sends data twice on its only subflow.
     pub(super) fn repeat(&mut self) {
         self.repeats = true;
     }
@@ -94,36 +94,38 @@ impl Fallback {
         self.failing.take().map(|failing| *failing)
     }
 
-    /// Slot of the subflow that is the TCP connection.
+    /// Slot of the subflow that became the TCP connection.
     #[inline]
     pub(super) fn slot(&self) -> u8 {
         self.slot
     }
 
-    /// Distance from its offsets to those of the stream, for what this host sends.
+    /// Difference between the stream's offsets and the subflow's, for data that this host sends.
     #[inline]
     pub(super) fn sent_shift(&self) -> i64 {
         self.sent_shift
     }
 }
 
-/// The last run of data on a subflow at one distance from the subflow's bytes.
+/// The most recent run of data on a subflow with a constant difference between data and subflow
+/// offsets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     shift: u64,
-    /// Data offsets: of its first byte, and of the one after its last.
+    /// Data offsets of the first byte, and of the byte after the last.
     from: u64,
     end: u64,
 }
 
-/// How long payload waits for its mapping at most (ours: RFC 8684 §3.3.1 has "a short while" and a
-/// window's worth of data, but the sender may have no more to send). Not longer than the shortest
-/// retransmission timeout in use, after which the peer may send the data again.
+/// Maximum time that payload waits for its mapping (ours). RFC 8684 §3.3.1 allows "a short while"
+/// and a window's worth of data, but the sender may have no more to send. The time is at most the
+/// shortest retransmission timeout in use, after which the peer may resend the data.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// The same where it ends with a reset: time for a lost piece of a split segment to come again.
+/// Maximum time if it ends with a reset: enough to retransmit a lost piece of a split segment.
 const LATE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// This many DATA_FINs in a row that the peer ignores show that none gets through (ours).
+/// After this many consecutive DATA_FINs that the peer ignores, the host assumes that none gets
+/// through (ours).
 const UNHEARD_DATA_FINS: u8 = 4;
 
 impl Default for Run {
@@ -133,7 +135,8 @@ impl Default for Run {
 }
 
 impl Run {
-    /// `len` bytes of data from `data` on went out at subflow offset `subflow`, after all before.
+    /// `len` bytes of data from `data` on were sent at subflow offset `subflow`, after all earlier
+    /// data.
     pub(super) fn extend(&mut self, subflow: u64, data: u64, len: u64) {
         let shift = data.wrapping_sub(subflow);
         if shift != self.shift {
@@ -144,15 +147,15 @@ impl Run {
 }
 
 impl Connection {
-    /// An acceptable segment without any Multipath TCP option. RFC 8684 §3.3.2: one that
-    /// acknowledges no data is no sign of lost options, since the DATA_ACK has not moved.
+    /// An acceptable segment without any Multipath TCP option arrived. RFC 8684 §3.3.2: a segment
+    /// that acknowledges no data is no sign of lost options, because the DATA_ACK has not changed.
     pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
         let lane = &mut self.lanes[usize::from(slot)];
-        // A FIN has a number, and is no data.
+        // A FIN occupies a sequence number but is not data.
         let acknowledges_data = ack > 1 && lane.subflow.has_sent_data();
         let unheard = !lane.heard && self.session.is_open();
         if unheard && lane.has_bare_data() {
-            // RFC 8684 §3.7: options got through with the SYNs, and do not with data.
+            // RFC 8684 §3.7: options pass on SYNs, but not on data.
             self.on_mapping_missing(slot);
             self.counters.mp_capable_data_fallback += u64::from(self.session.is_tcp());
         } else if unheard && acknowledges_data {
@@ -163,33 +166,33 @@ impl Connection {
         }
     }
 
-    /// What came without options is delivered: was that all?
+    /// Data that arrived without options was delivered. Has the stream ended?
     pub(super) fn check_bare_end(&mut self, slot: u8) {
         if self.is_at_bare_end(slot) {
             self.on_options_lost(slot);
         }
     }
 
-    /// Has the peer ended the connection's only subflow by a bare FIN, and not the stream? A host
-    /// of Multipath TCP ends the stream first, by a DATA_FIN (RFC 8684 §3.3.3): it did not get
-    /// through, or the peer is back at TCP.
+    /// Has the peer closed the only subflow with a FIN without options, before the end of the
+    /// stream? A Multipath TCP host ends the stream with a DATA_FIN first (RFC 8684 §3.3.3). Either
+    /// the path dropped the DATA_FIN, or the peer has fallen back to TCP.
     fn is_at_bare_end(&self, slot: u8) -> bool {
         let lane = &self.lanes[usize::from(slot)];
         let ended = lane.bare_fin && lane.subflow.peer_finished();
         ended && !self.recv.queue.is_complete() && self.session.is_open() && self.is_alone(slot)
     }
 
-    /// Payload waits on the subflow in `slot`, or did. On the only subflow it does not if some came
-    /// without options, perhaps before what it follows: the peer, which is not told of it, might
-    /// send the same data again.
+    /// Check payload that waits for mappings on the subflow in `slot`. On the only subflow, payload
+    /// does not wait if some of it arrived without options, perhaps out of order. The peer does not
+    /// know that its mappings are missing, and might resend the data.
     pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
         let (alone, late) = (self.is_alone(slot), self.is_late(slot));
         let patience = self.patience(slot);
         let lane = &mut self.lanes[usize::from(slot)];
         let bare = lane.has_bare_data();
         if lane.mappings.has_failed() {
-            // The answer to MP_FAIL was lost, or stripped, and the peer is back at TCP: nothing but
-            // data without options has come for a while.
+            // The answer to MP_FAIL was lost or removed, and the peer has fallen back to TCP. For a
+            // while, only data without options has arrived.
             let silent = now.saturating_since(lane.heard_at) > PATIENCE;
             if bare
                 && silent
@@ -208,7 +211,7 @@ impl Connection {
         }
     }
 
-    /// Payload may have waited long enough for its mapping.
+    /// Payload may have waited too long for its mapping.
     pub(super) fn on_unmapped_timeout(&mut self, now: Instant) {
         for slot in 0..self.lanes.len() as u8 {
             let patience = self.patience(slot);
@@ -224,9 +227,9 @@ impl Connection {
         }
     }
 
-    /// The data-level timer expired. The peer has spoken after each of several DATA_FINs, and has
-    /// acknowledged none of them, but all data: the path drops options in one direction or both.
-    /// RFC 8684 §3.7.
+    /// The data-level timer expired. The peer has sent segments after each of several DATA_FINs. It
+    /// has acknowledged all data but no DATA_FIN, so the path drops options in one direction or
+    /// both. RFC 8684 §3.7.
     pub(super) fn give_up_on_data_fin(&mut self) {
         let waits =
             self.send.queue.fin_outstanding() && self.send.queue.una() == self.send.queue.end();
@@ -239,9 +242,10 @@ impl Connection {
         }
     }
 
-    /// The peer has not acknowledged data for long at data level. If it acknowledged the oldest of
-    /// it on a subflow, without options, those are lost there. Others may go without rightly: RFC
-    /// 8684 §3.3.2 lets a peer leave out a DATA_ACK that says nothing new.
+    /// For a long time, the peer has not acknowledged data at the data level. If it acknowledged
+    /// the oldest unacknowledged data on a subflow without options, the options are lost there.
+    /// Other acknowledgements without options are no sign: RFC 8684 §3.3.2 allows a peer to omit a
+    /// DATA_ACK that has not changed.
     pub(super) fn give_up_unheard(&mut self) {
         let Some(oldest) = self.send.queue.head() else { return };
         let data_seq = self.session.data_seq(oldest.start);
@@ -258,12 +262,12 @@ impl Connection {
         }
     }
 
-    /// No mapping comes for payload of the subflow in `slot`.
+    /// Payload of the subflow in `slot` has no mapping.
     fn on_mapping_missing(&mut self, slot: u8) {
         let lane = &mut self.lanes[usize::from(slot)];
         if self.recv.queue.is_complete() && lane.heard {
-            // RFC 8684 §3.3.3: nothing follows the DATA_FIN. A box has merged segments that repeat
-            // data, and a reset would only take away the subflow that this host has to close on.
+            // RFC 8684 §3.3.3: no data follows the DATA_FIN. A middlebox has merged segments that
+            // repeat data. A reset would only remove the subflow on which this host must close.
             lane.mappings.discard();
             lane.unmapped_since = None;
             return;
@@ -274,16 +278,16 @@ impl Connection {
         let fail = self.first_unread();
         self.on_options_lost(slot);
         if self.session.is_tcp() {
-            // A peer may take an announced address for proof that the path is fit, and then heeds
-            // nothing else.
+            // Also send MP_FAIL. A peer may take an announced address as proof that the path is
+            // usable, and then ignore everything else.
             self.lanes[usize::from(slot)].subflow.signal_fail(fail);
         }
     }
 
-    /// Is it too late to go back to TCP of one's own accord? RFC 8684 §3.7: a peer whose data was
-    /// DATA_ACKed need not notice that mappings vanish. It may send the same data again, which
-    /// would pass for more of the stream. The data of MP_CAPABLE does not count: a path on which no
-    /// data sequence signal has come yet did not let them through from the start.
+    /// Is it too late for this host to start the fallback? RFC 8684 §3.7: a peer whose data was
+    /// DATA_ACKed may not notice that mappings vanish. It may then resend the same data, which this
+    /// host would take for new data. The data that arrived with MP_CAPABLE does not count: if no
+    /// data sequence signal has arrived yet, the path dropped them from the start.
     fn is_late(&self, slot: u8) -> bool {
         let mapped = self.recv.queue.next_data() > 1 && self.lanes[usize::from(slot)].heard;
         mapped && !self.config.late_fallback
@@ -293,14 +297,14 @@ impl Connection {
         if self.is_late(slot) { LATE_PATIENCE } else { PATIENCE }
     }
 
-    /// MP_FAIL from the first byte on that the peer has not been DATA_ACKed.
+    /// MP_FAIL from the first byte on that this host has not DATA_ACKed.
     fn first_unread(&self) -> MpFail {
         MpFail { data_seq: self.session.peer_idsn() + self.recv.queue.next_data() }
     }
 
-    /// The path of the subflow in `slot` does not let options through, or no more.
+    /// The path of the subflow in `slot` drops options.
     fn on_options_lost(&mut self, slot: u8) {
-        // RFC 8684 §3.7: fallback is for the first subflow, before any is added.
+        // RFC 8684 §3.7: only the first subflow can fall back, before another is added.
         let alone = self.is_alone(slot) && self.lanes[usize::from(slot)].mappings.is_straight();
         match self.way_back(slot).filter(|_| alone) {
             Some(shift) => {
@@ -311,7 +315,7 @@ impl Connection {
         }
     }
 
-    /// Is it the connection's first subflow, and has there been no other?
+    /// Is it the connection's first subflow, and has there never been another?
     fn is_alone(&self, slot: u8) -> bool {
         let subflow = &self.lanes[usize::from(slot)].subflow;
         subflow.purpose == Purpose::Initial && !self.fallback.joined
@@ -325,8 +329,8 @@ impl Connection {
         })
     }
 
-    /// The way back to TCP, if there is one: the distance from the offsets of the subflow in `slot`
-    /// to those of the stream, for what this host sends.
+    /// The difference between the stream's offsets and those of the subflow in `slot`, for data
+    /// that this host sends. `None` if a fallback to TCP is impossible.
     pub(super) fn way_back(&mut self, slot: u8) -> Option<i64> {
         let next = self.recv.queue.next_data();
         let open = self.session.is_open();
@@ -335,7 +339,8 @@ impl Connection {
         self.sent_in_place(slot).filter(|_| usable)
     }
 
-    /// RFC 8684 §3.7: all that was sent and is not DATA_ACKed must be contiguous on the subflow.
+    /// RFC 8684 §3.7: all data that was sent and is not DATA_ACKed must be contiguous on the
+    /// subflow.
     fn sent_in_place(&self, slot: u8) -> Option<i64> {
         let (una, end) =
             (self.unacknowledged_from(), self.send.queue.carried_to().min(self.send.queue.end()));
@@ -347,13 +352,13 @@ impl Connection {
         (una == end).then(|| end as i64 - next as i64)
     }
 
-    /// The first data offset that is not acknowledged, the DATA_FIN aside.
+    /// The first unacknowledged data offset, not counting the DATA_FIN.
     fn unacknowledged_from(&self) -> u64 {
         self.send.queue.una().min(self.send.queue.end())
     }
 
-    /// RFC 8684 §3.7: from here on the subflow in `slot` is a TCP connection, and the stream what
-    /// it brings, the bytes included that wait on it. The others are reset.
+    /// RFC 8684 §3.7: from now on the subflow in `slot` is a TCP connection, and its bytes are the
+    /// stream, including those that wait on it. The other subflows are reset.
     pub(super) fn revert(&mut self, slot: u8, sent_shift: i64, announce: bool) {
         let infinite = announce.then(|| self.infinite_mapping(sent_shift));
         self.counters.infinite_map_tx += u64::from(announce);
@@ -386,7 +391,8 @@ impl Connection {
         }
         lane.subflow.forget_signals();
         lane.subflow.demand_ack();
-        // What TCP has acknowledged meanwhile is acknowledged now, and nobody will say so again.
+        // Apply what TCP has acknowledged in the meantime, because the peer does not acknowledge it
+        // again.
         let una = (lane.subflow.una() as i64 + sent_shift).max(1) as u64;
         if self.send.queue.acknowledge(una.min(self.send.queue.end())) {
             self.outbox.tell_writable();
@@ -398,26 +404,26 @@ impl Connection {
         self.lanes.refresh(slot);
     }
 
-    /// RFC 8684 §3.7: it begins with the oldest data that is not DATA_ACKed.
+    /// RFC 8684 §3.7: the infinite mapping begins with the oldest data that is not DATA_ACKed.
     fn infinite_mapping(&self, sent_shift: i64) -> Mapping {
         let from = self.unacknowledged_from();
         Mapping {
             data_seq: WideOrNarrow::Narrow(self.session.data_seq(from).low32()),
             subflow_seq: SeqNumber((from as i64 - sent_shift) as u32),
             len: 0,
-            // RFC 8684 §3.3.1: there is nothing that it could cover.
+            // RFC 8684 §3.3.1: there is nothing that the checksum could cover.
             checksum: self.session.checksums().then_some(0),
         }
     }
 
-    /// The peer goes back to TCP: its bytes from subflow offset `subflow` on are data from `data`
+    /// The peer falls back to TCP. From subflow offset `subflow` on, its bytes are data from `data`
     /// on, without end.
     pub(super) fn take_infinite_mapping(&mut self, slot: u8, subflow: u64, data: u64) {
         self.counters.infinite_map_rx += 1;
         let head = self.lanes[usize::from(slot)].mappings.head();
         let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.queue.next_data();
-        // The peer takes every byte of its only subflow for the stream's: copies among them would
-        // be taken for what comes next.
+        // The peer takes every byte of its only subflow as part of the stream, so it would take
+        // copies for new data.
         let copies = self.fallback.repeats && !self.fallback.joined;
         match self.way_back(slot).filter(|_| placed && !copies) {
             Some(shift) => self.revert(slot, shift, false),
@@ -428,13 +434,13 @@ impl Connection {
         }
     }
 
-    /// The peer says that a mapping failed its checksum. RFC 8684 §3.7: it is answered with
-    /// MP_FAIL and an infinite mapping if all data in flight is contiguous, with a reset if not.
+    /// The peer reports that a mapping failed its checksum. RFC 8684 §3.7: if all data in flight is
+    /// contiguous, the host answers with MP_FAIL and an infinite mapping, otherwise with a reset.
     pub(super) fn take_fail(&mut self, slot: u8, fail: MpFail) {
         let near = self.session.data_seq(self.send.queue.una());
         let distance = fail.data_seq.distance_from(near);
         if distance < 0 || distance as u64 > self.send.queue.nxt() - self.send.queue.una() {
-            // What it DATA_ACKed had arrived, and what was not sent cannot have failed.
+            // Data that the peer DATA_ACKed has arrived, and unsent data cannot have failed.
             return;
         }
         let answers = self.fallback.failing.is_some();
@@ -451,7 +457,7 @@ impl Connection {
         }
     }
 
-    /// Reset the subflow in `slot`, whatever it has carried going out on others.
+    /// Reset the subflow in `slot`. Other subflows reinject its data.
     pub(super) fn break_subflow(&mut self, slot: u8, reason: ResetReason) {
         let mut lane = self.lanes.edit(slot);
         lane.distrusted = true;
@@ -460,12 +466,13 @@ impl Connection {
         }
     }
 
-    /// What may still arrive of Multipath TCP on the subflow that is the TCP connection now.
+    /// Process Multipath TCP options that still arrive on the subflow that became the TCP
+    /// connection.
     pub(super) fn take_remains(&mut self, slot: u8, dss: Option<&Dss>, fails: bool) {
         self.counters.mp_fail_rx += u64::from(fails);
         let subflow = &mut self.lanes[usize::from(slot)].subflow;
         if fails && subflow.announces_infinite() {
-            // The answer was lost: the infinite mapping goes out again.
+            // The answer was lost, so send the infinite mapping again.
             subflow.demand_ack();
         }
         let mapping = dss.and_then(|dss| dss.mapping);

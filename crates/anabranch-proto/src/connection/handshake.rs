@@ -1,5 +1,5 @@
-//! MP_CAPABLE and MP_JOIN: how a connection and its further subflows come to be.
-//! RFC 8684 §3.1, §3.2.
+//! MP_CAPABLE and MP_JOIN: establishment of a connection and its further subflows. RFC 8684 §3.1,
+//! §3.2.
 
 use anabranch_wire::mptcp::{
     CapableFlags, CapableKeys, Control, MpCapable, MpJoin, MpTcprst, ResetReason, VERSION,
@@ -20,9 +20,9 @@ fn option(set: impl FnOnce(&mut Control)) -> Option<Box<Control>> {
     Some(control)
 }
 
-/// Is this an MP_CAPABLE that this host can speak? RFC 8684 §3.1: the version must match, a
-/// hash algorithm in common is needed, and the extensibility bit must not be set. Any other option
-/// counts as absent.
+/// The MP_CAPABLE of the segment, if this host supports it. RFC 8684 §3.1: the version must match,
+/// the hosts must have a hash algorithm in common, and the extensibility bit must not be set. Any
+/// other option counts as absent.
 fn acceptable(segment: &Segment) -> Option<MpCapable> {
     let capable = segment.options.control.as_ref()?.capable?;
     let flags = capable.flags;
@@ -31,7 +31,7 @@ fn acceptable(segment: &Segment) -> Option<MpCapable> {
 }
 
 impl Connection {
-    /// Open the connection: its first subflow sends a SYN.
+    /// Open the connection: the first subflow sends a SYN.
     pub(crate) fn connect(&mut self, now: Instant, local: SocketAddress, remote: SocketAddress) {
         let place = Place {
             now,
@@ -98,7 +98,7 @@ impl Connection {
         });
     }
 
-    /// The SYN/ACK arrived: what did the peer agree to?
+    /// The SYN/ACK arrived: process the peer's answer.
     pub(super) fn on_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         match self.lanes[usize::from(slot)].subflow.purpose {
             Purpose::Initial => self.on_capable_syn_ack(now, slot, segment),
@@ -110,7 +110,8 @@ impl Connection {
     fn on_capable_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         self.lanes[usize::from(slot)].subflow.handshake_options = None;
         if self.session.is_negotiating() {
-            // RFC 8684 §3.1: the listener chooses one of the hash algorithms offered, which is one.
+            // RFC 8684 §3.1: the listener chooses one of the offered hash algorithms, of which
+            // there is only one.
             let answer = acceptable(segment).filter(|capable| capable.flags.unassigned == 0);
             match answer.map(|capable| (capable.keys, capable.flags)) {
                 Some((CapableKeys::Sender(key), flags)) => {
@@ -127,7 +128,7 @@ impl Connection {
         self.open(now, slot, Event::Connected);
     }
 
-    /// The handshake's last step arrived, which makes the connection open at the listener.
+    /// The last step of the handshake arrived, so the connection is open at the listener.
     pub(super) fn on_third_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         let lane = &mut self.lanes[usize::from(slot)];
         let passive = self.session.is_listener() || lane.subflow.purpose == Purpose::Join;
@@ -153,9 +154,9 @@ impl Connection {
         self.open(now, slot, event);
     }
 
-    /// The initiator's key and flags, if the segment repeats both keys, this host's is right, and
-    /// so is what was agreed about checksums: RFC 8684 §3.1 has the initiator repeat that, so if
-    /// it differs a middlebox has touched the flags, and the two hosts do not agree.
+    /// The initiator's key and flags, if the segment repeats both keys, this host's key is correct,
+    /// and the checksum flag agrees. RFC 8684 §3.1 requires the initiator to repeat that flag. If
+    /// it differs, a middlebox has changed the flags, and the two hosts do not agree.
     fn peer_keys(&self, segment: &Segment) -> Option<(u64, CapableFlags)> {
         let MpCapable { keys, flags, .. } = acceptable(segment)?;
         match keys {
@@ -169,13 +170,13 @@ impl Connection {
         }
     }
 
-    /// Both hosts speak Multipath TCP, and `remote` is the peer's key.
+    /// Both hosts use Multipath TCP, and `remote` is the peer's key.
     fn agree(&mut self, slot: u8, remote: u64, flags: CapableFlags) {
         let subflow = &self.lanes[usize::from(slot)].subflow;
         self.session.agree(remote, flags, subflow.local, subflow.remote);
     }
 
-    /// RFC 8684 §3.7: go on as plain TCP.
+    /// RFC 8684 §3.7: continue as plain TCP.
     pub(super) fn fall_back(&mut self) {
         self.session.fall_back();
         self.outbox.tell(Event::FellBack);
@@ -185,7 +186,7 @@ impl Connection {
         self.session.open();
         self.settle_options(slot);
         self.outbox.tell(event);
-        // An application that wrote before the connection was open may have been waiting.
+        // An application may have been waiting that wrote before the connection was open.
         self.outbox.tell_writable();
         if self.session.is_listener() {
             self.start_path_manager(now);
@@ -205,14 +206,14 @@ impl Connection {
         self.lanes.refresh(slot);
     }
 
-    /// What data segments of Multipath TCP carry from now on.
+    /// The options that data segments of Multipath TCP carry from now on.
     pub(super) fn mapping_carried(&self) -> Carries {
         let (checksum, wide, wide_ack) =
             (self.session.checksums(), self.send.is_wide(), self.recv.wide_acks());
         Carries::Mapping { checksum, wide, wide_ack }
     }
 
-    /// Numbers have another size from now on.
+    /// The size of data sequence numbers changes.
     pub(super) fn settle_all_options(&mut self) {
         for slot in 0..self.lanes.len() as u8 {
             if self.lanes[usize::from(slot)].subflow.is_established() {
@@ -241,7 +242,7 @@ impl Connection {
             lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         }
-        // From the third ACK on the peer may have data on both.
+        // From the third ACK on, the peer may have data on both subflows.
         self.fallback.peer_may_spread();
         let hmac = agreed.proof(lane.nonces);
         lane.subflow.handshake_options = option(|control| {
@@ -269,7 +270,7 @@ impl Connection {
         self.on_subflow_ready(now, slot);
     }
 
-    /// A joined subflow can carry data, at both ends.
+    /// A joined subflow can carry data at both ends.
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
         self.lanes.edit(slot).subflow.handshake_options = None;
         self.timers.stop(Timer::Orphan);
@@ -279,13 +280,13 @@ impl Connection {
         self.outbox.tell(Event::SubflowEstablished(id));
         self.reinject_from_failed();
         if self.send.queue.fin_outstanding() && self.overdue.timeouts() > 0 {
-            // Nobody has heard the DATA_FIN so far.
+            // No DATA_FIN has reached the peer so far.
             self.data_fin.send_on(slot);
         }
         self.tell_path_manager(now, &PathEvent::SubflowEstablished(id));
     }
 
-    /// MP_CAPABLE with both keys, while the peer may not have this host's. RFC 8684 §3.1.
+    /// MP_CAPABLE with both keys, while the peer may not have this host's key. RFC 8684 §3.1.
     pub(super) fn keys_to_repeat(&self) -> Option<MpCapable> {
         let Keys { local, remote } = self.session.keys()?;
         let initial = self.lanes.first().filter(|lane| {
@@ -297,14 +298,14 @@ impl Connection {
         initial.map(|_| self.session.capable(keys))
     }
 
-    /// This host's token, by which joins name the connection.
+    /// This host's token, by which joins identify the connection.
     pub(crate) fn token(&self) -> u32 {
         self.session.token()
     }
 }
 
-/// RFC 8684 §3.6: what a host does not allow or cannot make sense of will stay so; another route,
-/// more room or less traffic may help the rest.
+/// The option that gives a reason for a reset. RFC 8684 §3.6: prohibited or incomprehensible
+/// actions stay so. For other reasons, a different route, more resources or less traffic may help.
 pub(crate) fn because(reason: ResetReason) -> MpTcprst {
     let for_good = [ResetReason::PROHIBITED, ResetReason::MPTCP_SPECIFIC].contains(&reason);
     MpTcprst { unassigned: 0, transient: !for_good, reason }

@@ -1,4 +1,4 @@
-//! Joins that the peer asks for, with and without state. RFC 8684 §3.2.
+//! Joins from the peer, with and without state. RFC 8684 §3.2.
 
 use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{Instant, Segment};
@@ -10,25 +10,25 @@ use crate::keys;
 use crate::subflow::{Purpose, State, Subflow, SubflowEnd};
 use crate::view::SubflowId;
 
-/// What a connection says to the SYN of a join.
+/// A connection's answer to the SYN of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JoinAnswer {
-    /// A subflow is opening.
+    /// The subflow is opening.
     Accepted,
     /// There is room for a subflow, but too many are half open: answer without state.
     Flooded,
-    /// The connection takes no further subflow, for this reason.
+    /// The connection accepts no further subflow, for this reason.
     Refused(ResetReason),
 }
 
-/// This host's part in a join that is answered without state.
+/// This host's numbers for a join that is answered without state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     pub(crate) numbers: Numbers,
     pub(crate) nonce: u32,
 }
 
-/// What the SYN of a join says, and this host's part of the answer.
+/// The content of a join's SYN, and this host's part of the answer.
 struct Joining {
     place: Place,
     backup: bool,
@@ -37,10 +37,10 @@ struct Joining {
 }
 
 impl Connection {
-    /// Answer a SYN that joins this connection; the endpoint has found it by the token.
+    /// Answer a SYN that joins this connection, which the endpoint has found by the token.
     pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment, join: MpJoin) -> JoinAnswer {
         let half_open = self.half_open_joins().count();
-        // RFC 8684 §3.1: the peer was told by the "C" flag.
+        // RFC 8684 §3.1: the "C" flag told the peer.
         if self.session.is_closed_here(syn.destination) {
             return JoinAnswer::Refused(ResetReason::PROHIBITED);
         }
@@ -61,7 +61,7 @@ impl Connection {
         JoinAnswer::Accepted
     }
 
-    /// The SYN/ACK for a join of which nothing is remembered here.
+    /// The SYN/ACK for a join, without keeping state.
     pub(crate) fn answer_join_without_state(
         &mut self,
         now: Instant,
@@ -81,8 +81,8 @@ impl Connection {
         Some(answer)
     }
 
-    /// The third ACK came of a join that was answered without state: the slot of its subflow, which
-    /// takes the place of one that is half open if there is no other room.
+    /// The third ACK of a join arrived that was answered without state. Returns the slot of its
+    /// subflow. If there is no other room, the subflow replaces a half-open one.
     pub(crate) fn resume_join(
         &mut self,
         now: Instant,
@@ -99,7 +99,7 @@ impl Connection {
         Some(self.add_joining(now, syn, joining, Some(answered.numbers)))
     }
 
-    /// Lanes that the peer is opening, the oldest slot first.
+    /// Lanes of subflows that the peer is opening, oldest slot first.
     fn half_open_joins(&self) -> impl Iterator<Item = usize> + '_ {
         self.lanes.iter().enumerate().filter_map(|(slot, lane)| {
             let half_open = lane.subflow.state() == State::SynReceived
@@ -109,7 +109,7 @@ impl Connection {
         })
     }
 
-    /// RFC 8684 §3.4.1.
+    /// The addresses and identifiers of a join. RFC 8684 §3.4.1.
     fn joining(&self, now: Instant, syn: &Segment, join: MpJoin, nonce: u32) -> Option<Joining> {
         let MpJoin::Syn { backup, address_id, nonce: remote_nonce, .. } = join else { return None };
         let keys = self.session.keys()?;
@@ -126,7 +126,7 @@ impl Connection {
         let nonces = Nonces { local: nonce, remote: remote_nonce };
         let hmac = keys.proof(nonces);
         let answer = MpJoin::SynAck {
-            // What this host wants of the other, which is its own affair.
+            // This flag is this host's own request to the peer, which need not match the peer's.
             backup: false,
             address_id: local_id,
             truncated_hmac: keys::truncated_64(&hmac),
@@ -156,8 +156,8 @@ impl Connection {
         slot
     }
 
-    /// The SYN/ACK for a SYN that opens a connection, of which nothing is remembered here: the
-    /// caller drops this connection.
+    /// The SYN/ACK for a SYN that opens a connection, without keeping state: the caller drops this
+    /// connection.
     pub(crate) fn answer_without_state(
         mut self,
         now: Instant,
@@ -179,7 +179,7 @@ impl Connection {
         self.resume(now, 0, numbers);
     }
 
-    /// The SYN/ACK of the subflow in `slot` went out before this host kept any state of it.
+    /// This host sent the SYN/ACK of the subflow in `slot` before it kept any state of the subflow.
     pub(super) fn resume(&mut self, now: Instant, slot: u8, numbers: Numbers) {
         let level = self.data_level();
         let subflow = &mut self.lanes[usize::from(slot)].subflow;

@@ -1,4 +1,4 @@
-//! The subflows of a connection, and how they look to policies.
+//! The subflows of a connection, and their views for policies.
 
 use std::ops::{Deref, DerefMut};
 
@@ -14,21 +14,21 @@ use crate::remedy::{BufferContext, BufferSide, Remedy};
 use crate::subflow::Subflow;
 use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
 
-/// A subflow and what the data level keeps for it.
+/// A subflow and its state at the data level.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) subflow: Subflow,
     pub(super) mappings: MappingTable,
-    /// Those of a join in progress.
+    /// Nonces of a join in progress.
     pub(super) nonces: Nonces,
-    /// The end of the subflow has been dealt with.
+    /// The end of the subflow has been processed.
     pub(super) reaped: bool,
     pub(super) reinjected_bytes: u64,
-    /// A data sequence signal has come on it.
+    /// A data sequence signal has arrived on the subflow.
     pub(super) heard: bool,
-    /// Since the last one, data was acknowledged without any Multipath TCP option.
+    /// Since the last data sequence signal, data was acknowledged without any Multipath TCP option.
     pub(super) bare_acks: bool,
-    /// When a data sequence signal last came.
+    /// Time of the last data sequence signal.
     pub(super) heard_at: Instant,
     /// Subflow offset of the end of the last payload without any Multipath TCP option.
     pub(super) bare_end: u64,
@@ -36,13 +36,13 @@ pub(super) struct Lane {
     pub(super) short_end: u64,
     /// The peer's FIN came without any Multipath TCP option.
     pub(super) bare_fin: bool,
-    /// Since when payload waits for a mapping.
+    /// Time since which payload waits for a mapping.
     pub(super) unmapped_since: Option<Instant>,
-    /// What was sent lately.
+    /// The most recent run of contiguous data sent on the subflow.
     pub(super) run: fallback::Run,
-    /// The path changes what it carries: what was acknowledged on the subflow may not have arrived.
+    /// The path modifies its payload, so data acknowledged on the subflow may not have arrived.
     pub(super) distrusted: bool,
-    /// What the peer said of another attempt when it reset the subflow. RFC 8684 §3.6.
+    /// The peer's indication about another attempt when it reset the subflow. RFC 8684 §3.6.
     pub(super) retry: Option<Retry>,
 }
 
@@ -67,29 +67,29 @@ impl Lane {
         }
     }
 
-    /// Has payload arrived, without any Multipath TCP option, that no mapping covers? Pieces of a
-    /// segment that was split may come without its options.
+    /// Has payload arrived without any Multipath TCP option that no mapping covers? Pieces of a
+    /// split segment may arrive without its options.
     pub(super) fn has_bare_data(&self) -> bool {
         let reach = self.mappings.reach();
         self.bare_end > reach && self.subflow.receive_next() > reach
     }
 }
 
-/// Subflows by slot, and a view of each. The views follow what is done through [`Lanes::edit`];
-/// what does not show in a view may be changed without.
+/// The subflows by slot, and a view of each. Changes through [`Lanes::edit`] update the view.
+/// Changes that do not affect a view need no `edit`.
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
-    /// In parallel.
+    /// Views of the subflows, by slot.
     views: Vec<SubflowView>,
-    /// They may limit what a subflow has under way, and with it the room that its view shows.
+    /// Remedies may limit a subflow's data in flight, and thereby the room in its view.
     remedies: Vec<Box<dyn Remedy>>,
-    /// Finds out which subflows share bottlenecks.
+    /// Detects which subflows share bottlenecks.
     detector: Option<Detector>,
-    /// What subflows that have ended counted.
+    /// Counters of subflows that have ended.
     ended: Option<Box<Counters>>,
 }
 
-/// A lane that is being changed: when this is dropped, its view is brought up to date.
+/// A lane that is being changed. Dropping it updates the lane's view.
 pub(super) struct Edit<'a> {
     lanes: &'a mut Lanes,
     slot: u8,
@@ -135,8 +135,9 @@ impl DerefMut for Lanes {
 }
 
 impl Lanes {
-    /// No subflows yet. The remedies limit what later ones have under way.
-    /// `loss_threshold`: if shared bottlenecks are to be found, losses above this rate show one.
+    /// No subflows yet. The remedies limit the data in flight of later subflows. `loss_threshold`
+    /// is the loss rate above which a subflow counts as congested; `None` turns the detection of
+    /// shared bottlenecks off.
     pub(super) fn new(remedies: Vec<Box<dyn Remedy>>, loss_threshold: Option<f64>) -> Self {
         Lanes {
             lanes: Vec::new(),
@@ -151,7 +152,7 @@ impl Lanes {
         self.lanes.iter().position(|lane| lane.reaped).unwrap_or(self.lanes.len())
     }
 
-    /// The subflow in `slot` has ended, and that is being dealt with.
+    /// The subflow in `slot` has ended, and its end is being processed.
     pub(super) fn reap(&mut self, slot: u8) -> &Lane {
         let lane = &mut self.lanes[usize::from(slot)];
         lane.reaped = true;
@@ -163,7 +164,8 @@ impl Lanes {
         &self.lanes[usize::from(slot)]
     }
 
-    /// RFC 8382: the subflow in `slot` has measured a one-way delay, if it has.
+    /// RFC 8382: pass the one-way delay that the subflow in `slot` has measured to the detector, if
+    /// there is one.
     #[inline]
     pub(super) fn detect_bottlenecks(&mut self, now: Instant, slot: u8) {
         let Some(detector) = &mut self.detector else { return };
@@ -187,7 +189,7 @@ impl Lanes {
         }
     }
 
-    /// Add what all subflows have counted, those included that are gone.
+    /// Add the counters of all subflows, including those that have ended.
     pub(super) fn add_to(&self, sum: &mut Counters) {
         if let Some(ended) = &self.ended {
             sum.add(ended);
@@ -196,7 +198,7 @@ impl Lanes {
         live.for_each(|lane| lane.subflow.add_to(sum));
     }
 
-    /// What the next subflow is called.
+    /// Identifier of the next subflow.
     pub(super) fn next_id(&self) -> SubflowId {
         let slot = self.free_slot();
         let before = self.lanes.get(slot).map(|lane| lane.subflow.id.generation);
@@ -204,7 +206,7 @@ impl Lanes {
         SubflowId { slot: slot as u8, generation }
     }
 
-    /// Add a subflow, called so; its slot.
+    /// Add a subflow that has this identifier, and return its slot.
     pub(super) fn add(&mut self, subflow: Subflow) -> u8 {
         let slot = subflow.id.slot;
         let (view, lane) = (subflow.view(), Lane::new(subflow));
@@ -233,26 +235,25 @@ impl Lanes {
         &self.views[usize::from(slot)]
     }
 
-    /// The subflow in `slot` is changed in a way that may show in its view.
+    /// Access the subflow in `slot` for changes that may affect its view.
     #[inline]
     pub(super) fn edit(&mut self, slot: u8) -> Edit<'_> {
         Edit { lanes: self, slot }
     }
 
-    /// The same, if it is still there.
+    /// As [`Lanes::edit`], if the subflow still exists.
     pub(super) fn edit_by_id(&mut self, id: SubflowId) -> Option<Edit<'_>> {
         let lane = self.lanes.get(usize::from(id.slot))?;
         (lane.subflow.id == id && !lane.reaped).then(|| self.edit(id.slot))
     }
 
-    /// The subflow in `slot` and all views, for what it tells its congestion control.
+    /// The subflow in `slot` and all views, which its congestion control needs.
     #[inline]
     pub(super) fn with_views(&mut self, slot: u8) -> (&mut Lane, &[SubflowView]) {
         (&mut self.lanes[usize::from(slot)], &self.views)
     }
 
-    /// Bring the view of the subflow in `slot` up to date, which was changed without
-    /// [`Lanes::edit`].
+    /// Update the view of the subflow in `slot` after changes without [`Lanes::edit`].
     #[inline]
     pub(super) fn refresh(&mut self, slot: u8) {
         let view = &mut self.views[usize::from(slot)];
@@ -260,7 +261,7 @@ impl Lanes {
         limit_room(&mut self.remedies, view);
     }
 
-    /// The same after the subflow has sent new data.
+    /// Update the view of the subflow in `slot` after it has sent new data.
     #[inline]
     pub(super) fn refresh_after_sending(&mut self, now: Instant, slot: u8) {
         let view = &mut self.views[usize::from(slot)];
@@ -268,7 +269,7 @@ impl Lanes {
         limit_room(&mut self.remedies, view);
     }
 
-    /// Those that may carry data.
+    /// The subflows that may carry data.
     #[inline]
     pub(super) fn usable(&self) -> SubflowSet {
         let mut set = SubflowSet::EMPTY;
@@ -278,25 +279,25 @@ impl Lanes {
         set
     }
 
-    /// Size of a full segment on the subflows, for decisions about windows.
+    /// Size of a full segment on the subflows, for window decisions.
     #[inline]
     pub(super) fn largest_mss(&self) -> u64 {
         let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
         usable.map(|view| u64::from(view.mss)).max().unwrap_or(1)
     }
 
-    /// The largest window that the peer has announced on any of them.
+    /// The largest window that the peer has announced on any subflow.
     pub(super) fn largest_window(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.subflow.largest_window()).max().unwrap_or(0)
     }
 
-    /// How many remedies there are.
+    /// Number of remedies.
     #[inline]
     pub(super) fn remedies(&self) -> usize {
         self.remedies.len()
     }
 
-    /// Ask one of the remedies.
+    /// Ask one remedy.
     pub(super) fn ask<R>(
         &mut self,
         remedy: usize,
@@ -305,7 +306,7 @@ impl Lanes {
         ask(&mut *self.remedies[remedy], &self.views)
     }
 
-    /// The largest buffer that any remedy asks for; `None` if none has an opinion.
+    /// The largest buffer that any remedy requests; `None` if none requests one.
     pub(super) fn buffer_target(
         &mut self,
         now: Instant,
@@ -316,12 +317,12 @@ impl Lanes {
         self.remedies.iter_mut().filter_map(|remedy| remedy.buffer_target(&context)).max()
     }
 
-    /// Bytes that the buffer of a new connection has at the most.
+    /// Maximum size of a new connection's buffer in bytes.
     pub(super) fn initial_buffer(&mut self, side: BufferSide) -> u64 {
         self.buffer_target(Instant::ZERO, side, 0).unwrap_or(u64::MAX)
     }
 
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(super) fn release_memory(&mut self) {
         self.lanes.shrink_to_fit();
         self.views.shrink_to_fit();
@@ -332,7 +333,7 @@ impl Lanes {
     }
 }
 
-/// What the remedies let a subflow send.
+/// Limit a subflow's room as the remedies request.
 fn limit_room(remedies: &mut [Box<dyn Remedy>], view: &mut SubflowView) {
     for remedy in remedies {
         if let Some(limit) = remedy.send_limit(view) {

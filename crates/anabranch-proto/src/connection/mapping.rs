@@ -1,4 +1,4 @@
-//! From a subflow's bytes to data sequence numbers. RFC 8684 §3.3.1.
+//! Translation of subflow bytes to data sequence numbers. RFC 8684 §3.3.1.
 
 use std::collections::VecDeque;
 
@@ -6,37 +6,37 @@ use anabranch_wire::{Checksum, DataSeq, Payload, SeqNumber};
 
 use crate::reassembly::{join_later_half, most_pieces};
 
-/// The mappings that arrived on one subflow, and payload that waits for one.
+/// The mappings that have arrived on one subflow, and payload that waits for them.
 #[derive(Debug)]
 pub(crate) struct MappingTable {
-    /// Sorted by subflow offset, without overlap.
+    /// Sorted by subflow offset, without overlaps.
     mappings: VecDeque<Received>,
-    /// In-order payload that waits: for its mapping, or for the rest of a mapping with checksum.
+    /// In-order payload that waits for its mapping, or for the rest of a mapping with checksum.
     waiting: VecDeque<Payload>,
     waiting_bytes: u64,
-    /// Subflow offset of the first byte that waits, or of the next that will come.
+    /// Subflow offset of the first waiting byte, or of the next byte to arrive.
     head: u64,
-    /// Distance from subflow offsets to data offsets of what was handed out last.
+    /// Difference between data and subflow offsets of the payload handed out last.
     shift: Option<u64>,
-    /// Have all mappings so far had the same distance?
+    /// Is the difference the same in all mappings so far?
     straight: bool,
-    /// Bytes of the longest mapping so far.
+    /// Length of the longest mapping so far, in bytes.
     longest: u64,
     /// Subflow offset up to which mappings have been declared.
     reach: u64,
-    /// Subflow offset up to which checksums were found right.
+    /// Subflow offset up to which checksums were correct.
     verified: u64,
-    /// A checksum was wrong: nothing from `head` on can be trusted. RFC 8684 §3.7.
+    /// A checksum was wrong: nothing from `head` on is trustworthy. RFC 8684 §3.7.
     failed: bool,
 }
 
-/// Most holes between earlier mappings that one mapping may fill.
+/// Maximum number of gaps between earlier mappings that one mapping may fill.
 const MAX_GAPS: usize = 8;
 
-/// Payload without a mapping is kept at least up to this many bytes: a large segment.
+/// Size of a large segment: at least this much payload waits for its mapping.
 const LEAST_PATIENCE: u64 = 1_500;
 
-/// A mapping, without the DATA_FIN.
+/// A mapping, without its DATA_FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) subflow: u64,
@@ -46,12 +46,12 @@ pub(crate) struct Received {
     pub(crate) checksum: Option<u16>,
 }
 
-/// What became of the checksum of a mapping.
+/// The result of verifying a mapping's checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is right; the data offset of the DATA_FIN, if the mapping has it.
+    /// The checksum is correct. If the mapping has a DATA_FIN, this is its data offset.
     Right(Option<u64>),
-    /// It is wrong; the data offset at which the mapping starts.
+    /// The checksum is wrong. The mapping starts at this data offset.
     Wrong(u64),
 }
 
@@ -83,9 +83,9 @@ impl Default for MappingTable {
 }
 
 impl MappingTable {
-    /// Bytes `subflow..subflow + len` of the subflow are data from `data` on. False if that
-    /// contradicts an earlier mapping, which then stands. RFC 8684 §3.3.1: a mapping does not
-    /// change once it was declared.
+    /// Bytes `subflow..subflow + len` of the subflow are data from `data` on. Returns false if this
+    /// contradicts an earlier mapping, which remains valid. RFC 8684 §3.3.1: a mapping must not
+    /// change after its declaration.
     pub(crate) fn add(&mut self, new: Received) -> bool {
         let Received { subflow, data, len, .. } = new;
         if len == 0 {
@@ -126,14 +126,14 @@ impl MappingTable {
         at >= new.end()
     }
 
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(super) fn release_memory(&mut self) {
         self.mappings.shrink_to_fit();
         self.waiting.shrink_to_fit();
     }
 
-    /// A mapping with a checksum counts as a whole, as it was declared. What is inside of an
-    /// earlier one says nothing new.
+    /// Add a mapping with a checksum, which counts only as a whole. A mapping inside an earlier one
+    /// adds nothing.
     fn add_whole(&mut self, new: Received) -> bool {
         if new.end() <= self.head {
             return true;
@@ -158,12 +158,12 @@ impl MappingTable {
         self.reach
     }
 
-    /// Are there as many mappings as a subflow may need that is `bytes` ahead?
+    /// Are there as many mappings as a subflow may need for `bytes` of data ahead?
     pub(crate) fn is_full(&self, bytes: u64) -> bool {
         self.mappings.len() >= most_pieces(bytes)
     }
 
-    /// Does more wait than `bytes`?
+    /// Do more than `bytes` wait?
     pub(crate) fn holds_more_than(&self, bytes: u64) -> bool {
         self.waiting_bytes > bytes
     }
@@ -173,7 +173,7 @@ impl MappingTable {
         self.waiting_bytes
     }
 
-    /// Subflow offset of the first byte that waits, or of the next that will come.
+    /// Subflow offset of the first waiting byte, or of the next byte to arrive.
     pub(crate) fn head(&self) -> u64 {
         self.head
     }
@@ -183,20 +183,20 @@ impl MappingTable {
         self.waiting_bytes += payload.len() as u64;
         self.waiting.push_back(payload);
         if self.waiting.len() > most_pieces(self.waiting_bytes) {
-            // TCP has acknowledged it: nobody would send it again.
+            // TCP has acknowledged the payload, so the peer does not retransmit it.
             join_later_half(&mut self.waiting);
         }
     }
 
-    /// The mapping of the first byte that waits, or of the next that will come.
+    /// The mapping of the first waiting byte, or of the next byte to arrive.
     fn mapping_of_head(&mut self) -> Option<Received> {
         let head = self.head;
         while self.mappings.pop_front_if(|held| held.end() <= head).is_some() {}
         self.mappings.front().filter(|held| held.subflow <= head).copied()
     }
 
-    /// Look at the checksum of the next mapping, if all of its payload is here. Nothing is handed
-    /// out before. RFC 8684 §3.3.1.
+    /// Verify the checksum of the next mapping, if all of its payload has arrived. Nothing is
+    /// handed out before that. RFC 8684 §3.3.1.
     pub(crate) fn verify(&mut self, idsn: DataSeq) -> Option<Verdict> {
         if self.failed || self.waiting.is_empty() || self.verified > self.head {
             return None;
@@ -226,7 +226,7 @@ impl MappingTable {
         Some(Verdict::Wrong(held.data))
     }
 
-    /// The next payload with its data offset, cut at the borders of mappings.
+    /// The next payload with its data offset, split at the borders of mappings.
     pub(crate) fn poll(&mut self) -> Option<(u64, Payload)> {
         let len = self.waiting.front()?.len() as u64;
         let held = self.mapping_of_head()?;
@@ -246,7 +246,7 @@ impl MappingTable {
         Some((data, payload.slice(0, mapped as usize)))
     }
 
-    /// The next payload whatever its mapping: the subflow is plain TCP.
+    /// The next payload regardless of mappings: the subflow is plain TCP.
     pub(crate) fn poll_plain(&mut self) -> Option<Payload> {
         let payload = self.waiting.pop_front()?;
         self.waiting_bytes -= payload.len() as u64;
@@ -254,38 +254,37 @@ impl MappingTable {
         Some(payload)
     }
 
-    /// Throw away the payload that waits.
+    /// Discard the waiting payload.
     pub(crate) fn discard(&mut self) {
         while self.poll_plain().is_some() {}
     }
 
-    /// Does payload wait although no mapping for it has come?
+    /// Does payload wait whose mapping has not arrived?
     pub(crate) fn lacks_mapping(&mut self) -> bool {
         !self.waiting.is_empty() && !self.failed && self.mapping_of_head().is_none()
     }
 
-    /// Payload waits: is it certain that no mapping for it will come? RFC 8684 §3.3.1 lets a
-    /// mapping come after its bytes, and a segment that was split may have it on the last part
-    /// only. But then nothing after it can be mapped first, and no more bytes wait than a mapping
-    /// has.
+    /// Is it certain that no mapping for the waiting payload will arrive? RFC 8684 §3.3.1 allows a
+    /// mapping to arrive after its bytes, and a split segment may have it only on its last part. In
+    /// that case, no later byte can be mapped first, and no more bytes wait than a mapping has.
     pub(crate) fn is_beyond_hope(&self) -> bool {
         let arrived = self.head + self.waiting_bytes;
         self.mappings.front().is_some_and(|later| later.subflow < arrived)
             || self.waiting_bytes > self.longest
     }
 
-    /// Did a checksum fail?
+    /// Was a checksum wrong?
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Have all mappings so far been at the same distance from the subflow's bytes, so that the
-    /// stream runs on the subflow without repetitions?
+    /// Is the difference between data and subflow offsets the same in all mappings so far? The
+    /// stream then lies on the subflow without repetitions.
     pub(crate) fn is_straight(&self) -> bool {
         self.straight
     }
 
-    /// Is the byte at `head` data offset `next`, as far as this end can know?
+    /// Is the byte at `head` data offset `next`, as far as this host can know?
     pub(crate) fn continues(&mut self, next: u64) -> bool {
         let shift = self.mapping_of_head().map(|held| held.shift()).or(self.shift);
         shift.is_none_or(|shift| self.head.wrapping_add(shift) == next)
@@ -323,9 +322,9 @@ mod tests {
         table.push(pattern(901, 700));
         assert_eq!(table.verify(DataSeq(0)), Some(Verdict::Right(None)));
         assert_eq!(table.poll().map(|(_, payload)| payload.len()), Some(400));
-        assert_eq!(table.verify(DataSeq(0)), None, "it was found right as a whole");
+        assert_eq!(table.verify(DataSeq(0)), None, "the whole mapping was verified before");
         let lens: Vec<_> = std::iter::from_fn(|| table.poll()).map(|(_, p)| p.len()).collect();
-        assert_eq!(lens, [601], "what follows waits for its own mapping");
+        assert_eq!(lens, [601], "the following payload waits for its own mapping");
         assert!(table.lacks_mapping());
         assert!(table.add(sealed(1002, 9001, 99)));
         assert_eq!(table.verify(DataSeq(0)), Some(Verdict::Wrong(9001)));
@@ -357,7 +356,7 @@ mod tests {
         let mut table = MappingTable::default();
         assert!(table.add(sealed(1001, 1001, 1000)));
         assert!(table.add(sealed(1001, 1001, 1000)));
-        assert!(table.add(sealed(1501, 1501, 500)), "a part of what is known");
+        assert!(table.add(sealed(1501, 1501, 500)), "inside an earlier mapping");
         assert!(!table.add(sealed(1501, 1501, 501)));
         assert!(!table.add(sealed(501, 501, 501)));
         assert!(table.add(sealed(1, 1, 1000)));
@@ -369,7 +368,7 @@ mod tests {
         assert!(table.add(sealed(1501, 1501, 500)), "a late duplicate");
         table.push(pattern(2001, 100));
         assert!(table.lacks_mapping());
-        assert!(!table.add(sealed(1501, 1501, 700)), "a part has been handed out");
+        assert!(!table.add(sealed(1501, 1501, 700)), "a part of it has been handed out");
     }
 
     #[test]
@@ -433,10 +432,13 @@ mod tests {
 
     #[test]
     fn where_the_stream_goes_on_is_where_mappings_say_or_said_last() {
-        // RFC 8684 §3.7: on the way back to TCP the bytes that wait have to be the next of the
+        // RFC 8684 §3.7: during the fallback to TCP, the waiting bytes must be the next of the
         // stream.
         let mut table = MappingTable::default();
-        assert!(table.continues(1) && table.continues(77), "nobody knows yet");
+        assert!(
+            table.continues(1) && table.continues(77),
+            "without a mapping any offset is possible"
+        );
         table.add(mapping(1, 1001, 500));
         assert!(table.continues(1001) && !table.continues(1));
         table.push(pattern(1001, 500));

@@ -80,14 +80,14 @@ pub(crate) struct Connection {
     counters: ConnectionCounters,
 }
 
-/// What a new connection needs.
+/// The parts of a new connection.
 pub(crate) struct NewConnection<'a> {
     pub(crate) config: Arc<ConnectionConfig>,
     pub(crate) role: Role,
     pub(crate) key: u64,
     pub(crate) secrets: Secrets,
     pub(crate) addresses: Vec<LocalAddress>,
-    /// Addresses of the host whose interfaces are down.
+    /// The host's addresses whose interfaces are down.
     pub(crate) addresses_down: &'a [IpAddr],
 }
 
@@ -119,8 +119,8 @@ impl Connection {
         }
     }
 
-    /// Write data. Returns the bytes accepted; fewer than offered means that the send buffer is
-    /// full, and [`Event::Writable`] will follow.
+    /// Write data. Returns the number of bytes accepted. If it is smaller than the number offered,
+    /// the send buffer is full, and [`Event::Writable`] will follow.
     pub(crate) fn send(&mut self, piece: Piece) -> Result<usize, SendError> {
         if self.session.has_ended() {
             return Err(SendError::NotConnected);
@@ -134,12 +134,12 @@ impl Connection {
         Ok(accepted)
     }
 
-    /// Bytes that [`Connection::send`] would accept at least.
+    /// Minimum number of bytes that [`Connection::send`] would accept.
     pub(crate) fn send_room(&self) -> u64 {
         self.send.queue.room()
     }
 
-    /// Read the next data in order.
+    /// Read the next in-order data.
     pub(crate) fn recv(&mut self) -> Option<Payload> {
         let payload = self.recv.queue.read()?;
         if !self.recv.queue.has_data() {
@@ -150,7 +150,7 @@ impl Connection {
         Some(payload)
     }
 
-    /// Has the peer closed its direction, and was everything read?
+    /// Has the peer closed its sending direction, and has the application read everything?
     pub(crate) fn is_at_end(&self) -> bool {
         !self.recv.queue.has_data() && self.peer_has_finished()
     }
@@ -166,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// The local port that the connection was opened on.
+    /// The local port of the connection's first subflow.
     pub(crate) fn local_port(&self) -> Option<u16> {
         self.lanes.first().map(|lane| lane.subflow.local.port)
     }
@@ -187,18 +187,18 @@ impl Connection {
         self.outbox.poll_registration()
     }
 
-    /// Is the handshake of the first subflow still under way?
+    /// Is the handshake of the first subflow in progress?
     pub(crate) fn is_opening(&self) -> bool {
         self.session.is_opening()
     }
 
-    /// Is there nothing left to do, so that the endpoint may forget the connection?
+    /// Is nothing left to do, so that the endpoint may forget the connection?
     pub(crate) fn is_gone(&self) -> bool {
         let ended = self.session.has_ended() && self.lanes.iter().all(|lane| lane.reaped);
         ended && !self.recv.queue.has_data()
     }
 
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(crate) fn release_memory(&mut self) {
         self.send.queue.release_memory();
         self.recv.queue.release_memory();
@@ -261,7 +261,7 @@ impl Connection {
         self.reap(now);
     }
 
-    /// The subflow stopped answering: what only it carried goes out on others.
+    /// The subflow stopped answering: reinject the data that only this subflow carried.
     fn on_subflow_timeout(&mut self, now: Instant, slot: u8) {
         if self.lanes.len() > 1 {
             self.reinject_outstanding(slot);
@@ -272,7 +272,7 @@ impl Connection {
     }
 }
 
-/// Where a new subflow runs.
+/// Addresses of a new subflow.
 #[derive(Clone, Copy)]
 struct Place {
     now: Instant,
@@ -283,7 +283,7 @@ struct Place {
     remote_address_id: u8,
 }
 
-/// The smallest shift with which the window field can express `buffer` bytes. RFC 7323 §2.3.
+/// The smallest shift with which the window field can represent `buffer` bytes. RFC 7323 §2.3.
 fn window_scale(buffer: u64) -> u8 {
     (0..14).find(|scale| buffer <= u64::from(u16::MAX) << scale).unwrap_or(14)
 }

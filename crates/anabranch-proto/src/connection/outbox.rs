@@ -1,4 +1,4 @@
-//! What a connection reports: events to the application, registrations to the endpoint, traces.
+//! Output of a connection: events for the application, registrations for the endpoint, traces.
 
 use std::collections::VecDeque;
 
@@ -16,13 +16,13 @@ pub(crate) struct Registration {
     pub(crate) exists: bool,
 }
 
-/// What waits to be polled.
+/// Output that waits to be polled.
 pub(super) struct Outbox {
     events: VecDeque<Event>,
     /// One event of each kind is enough until the application polls it.
     readable: bool,
     writable: bool,
-    /// Subflows that the endpoint has to add to its table or to remove.
+    /// Subflows that the endpoint must add to or remove from its table.
     registrations: VecDeque<Registration>,
     /// `None` unless the connection is traced.
     trace: Option<VecDeque<TraceEvent>>,
@@ -39,12 +39,12 @@ impl Outbox {
         }
     }
 
-    /// Tell the application.
+    /// Report an event to the application.
     pub(super) fn tell(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
-    /// The application can read more, or has come to the end.
+    /// The application can read more, or has reached the end of the stream.
     #[inline]
     pub(super) fn tell_readable(&mut self) {
         self.readable = true;
@@ -56,7 +56,7 @@ impl Outbox {
         self.writable = true;
     }
 
-    /// Tell the endpoint.
+    /// Report a change of subflows to the endpoint.
     pub(super) fn register(&mut self, registration: Registration) {
         self.registrations.push_back(registration);
     }
@@ -92,7 +92,7 @@ impl Outbox {
         self.trace.as_mut()?.pop_front()
     }
 
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(super) fn release_memory(&mut self) {
         self.events.shrink_to_fit();
         self.registrations.shrink_to_fit();

@@ -1,5 +1,5 @@
-//! What the path manager wants, and what is known of addresses: asked by the connection, which
-//! carries out what concerns its subflows. RFC 8684 §3.4.
+//! The path manager and the known addresses. The connection asks this part, and carries out the
+//! actions that affect its subflows. RFC 8684 §3.4.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use super::probes::Probes;
 use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress};
 use crate::view::{SubflowId, SubflowSet, SubflowView};
 
-/// A subflow to be opened.
+/// A subflow that the endpoint must open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
     pub(crate) local: LocalAddress,
@@ -21,7 +21,7 @@ pub(crate) struct Opening {
     pub(crate) backup: bool,
 }
 
-/// What the path manager wants done to a subflow.
+/// An action on a subflow that the path manager requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Duty {
     Close { subflow: SubflowId, reset: bool },
@@ -29,34 +29,35 @@ pub(super) enum Duty {
     Probe { subflow: SubflowId, count: u32, bytes: u32 },
 }
 
-/// The path manager, and what it waits for.
+/// The path manager and its pending requests.
 pub(super) struct PathDriver {
     manager: Box<dyn PathManager>,
-    /// Where the connection was opened to, once further subflows may be opened.
+    /// Address to which the connection was opened, once further subflows are allowed.
     opened_to: Option<SocketAddress>,
-    /// When the path manager wants to be woken, and when it may be again at the earliest.
+    /// The deadline of the path manager, and the earliest time of the next one.
     due: Instant,
     rests_until: Instant,
-    /// Subflows that it wants opened.
+    /// Subflows that the path manager wants to open.
     opens: VecDeque<Opening>,
-    /// Addresses of which the peer is to be told that they are gone.
+    /// Identifiers of removed addresses that the peer must be told.
     removals: Vec<u8>,
     pub(super) announcements: Announcements,
-    /// Copies that the path manager has asked for, to measure paths.
+    /// Copies with which the path manager probes paths.
     pub(super) probes: Probes,
     /// This host's addresses, with their identifiers.
     addresses: Vec<LocalAddress>,
-    /// Identifiers of those whose interfaces are down.
+    /// Identifiers of addresses whose interfaces are down.
     down: Vec<u8>,
 }
 
-/// Between two timeouts of a path manager: without it a bad one could make time stand still.
+/// Minimum time between two timeouts of a path manager. Without it, a faulty one could make time
+/// stand still.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
-/// Actions that are taken from a path manager at a time, for the same reason.
+/// Maximum number of actions taken from a path manager at a time, for the same reason.
 const MOST_ACTIONS: usize = 256;
 
 impl PathDriver {
-    /// For a host with these `addresses`; the interfaces of those in `down` are down.
+    /// A driver for a host with these `addresses`. The interfaces of those in `down` are down.
     pub(super) fn new(
         manager: Box<dyn PathManager>,
         addresses: Vec<LocalAddress>,
@@ -77,7 +78,7 @@ impl PathDriver {
         }
     }
 
-    /// Further subflows may be opened from now on, beside the one to `remote`.
+    /// From now on, the path manager may open subflows besides the one to `remote`.
     pub(super) fn start(
         &mut self,
         now: Instant,
@@ -99,24 +100,24 @@ impl PathDriver {
         self.opened_to.is_some()
     }
 
-    /// Tell the path manager.
+    /// Pass an event to the path manager.
     pub(super) fn tell(&mut self, now: Instant, event: &PathEvent<'_>, views: &[SubflowView]) {
         self.manager.handle_event(now, event, views);
     }
 
-    /// When the path manager wants to be woken.
+    /// The deadline of the path manager.
     #[inline]
     pub(super) fn due(&self) -> Option<Instant> {
         (self.due != Instant::FAR_FUTURE).then_some(self.due)
     }
 
-    /// The path manager's time has come.
+    /// The deadline of the path manager has passed.
     pub(super) fn wake(&mut self, now: Instant, views: &[SubflowView]) {
         self.rests_until = now + SHORTEST_REST;
         self.manager.handle_timeout(now, views);
     }
 
-    /// What the path manager wants done to subflows; what else it wants is noted.
+    /// Take the path manager's actions on subflows. Its other requests are stored.
     pub(super) fn take_duties(&mut self) -> Vec<Duty> {
         let mut duties = Vec::new();
         for _ in 0..MOST_ACTIONS {
@@ -151,18 +152,18 @@ impl PathDriver {
         duties
     }
 
-    /// Are there subflows for the endpoint to open?
+    /// Does the path manager want the endpoint to open subflows?
     #[inline]
     pub(super) fn has_openings(&self) -> bool {
         !self.opens.is_empty()
     }
 
-    /// The subflows that the endpoint is to open.
+    /// The subflows that the endpoint must open.
     pub(super) fn take_openings(&mut self) -> VecDeque<Opening> {
         std::mem::take(&mut self.opens)
     }
 
-    /// Is it one of this host's addresses, with its identifier?
+    /// Does the address belong to this host, with the same identifier?
     pub(super) fn has(&self, local: LocalAddress) -> bool {
         self.addresses.contains(&local)
     }
@@ -171,24 +172,24 @@ impl PathDriver {
         &self.addresses
     }
 
-    /// The identifier of this host's address; 0 for one that it does not know.
+    /// The identifier of this host's address; 0 for an unknown address.
     pub(super) fn id_of(&self, address: IpAddr) -> u8 {
         self.addresses.iter().find(|own| own.address == address).map_or(0, |own| own.id)
     }
 
-    /// May an interface that is down come up again?
+    /// Is an interface down that may come up again?
     pub(super) fn awaits_an_interface(&self) -> bool {
         !self.down.is_empty()
     }
 
-    /// The peer's addresses, the one that the connection was opened to first.
+    /// The peer's addresses, beginning with the one to which the connection was opened.
     pub(super) fn remote_addresses(&self) -> Vec<RemoteAddress> {
         let first = self.opened_to.map(|end| RemoteAddress { id: 0, end });
         first.into_iter().chain(self.announcements.heard().iter().copied()).collect()
     }
 
-    /// This host has a further address, with an identifier that no other has had; `None` if there is
-    /// none left, or if it had the address before.
+    /// Add an address of this host, with an identifier that no earlier address had. Returns `None`
+    /// if all identifiers are used, or if the host already has the address.
     pub(super) fn add(&mut self, address: IpAddr) -> Option<LocalAddress> {
         if self.addresses.iter().any(|own| own.address == address) {
             return None;
@@ -199,8 +200,8 @@ impl PathDriver {
         Some(local)
     }
 
-    /// The interface with `address` went down, or came back up; what the path manager is to be told
-    /// of that, if the connection has the address.
+    /// The interface with `address` went down or came up. Returns the event for the path manager,
+    /// if the connection has the address.
     pub(super) fn change(&mut self, address: IpAddr, usable: bool) -> Option<PathEvent<'static>> {
         let own = self.addresses.iter().find(|own| own.address == address)?;
         let local_address_id = own.id;
@@ -213,30 +214,30 @@ impl PathDriver {
         Some(PathEvent::AddressChanged { local_address_id, usable })
     }
 
-    /// Is the peer to be told of addresses that they are gone?
+    /// Must the peer be told about removed addresses?
     #[inline]
     pub(super) fn has_removals(&self) -> bool {
         !self.removals.is_empty()
     }
 
-    /// Identifiers of addresses of which the peer is to be told that they are gone.
+    /// Identifiers of removed addresses that the peer must be told.
     pub(super) fn removals(&self) -> Option<RemoveAddr> {
         RemoveAddr::new(&self.removals)
     }
 
-    /// The peer has been told.
+    /// The peer has been told about the removed addresses.
     pub(super) fn removals_are_told(&mut self) {
         self.removals.clear();
     }
 
-    /// It is plain TCP: no other subflow comes, and nothing is told of addresses.
+    /// The connection is plain TCP: no further subflows, announcements or removals.
     pub(super) fn become_plain(&mut self) {
         self.opens.clear();
         self.removals.clear();
         self.probes.clear();
     }
 
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(super) fn release_memory(&mut self) {
         self.opens.shrink_to_fit();
     }

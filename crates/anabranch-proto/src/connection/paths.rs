@@ -1,17 +1,18 @@
-//! Carrying out what the path manager wants. RFC 8684 §3.3.8, §3.4.
+//! Executes the path manager's actions. RFC 8684 §3.3.8, §3.4.
 //!
-//! The connection bounds what a path manager asks for, so that a faulty one can neither lose data
-//! nor stall the connection. How paths come and go:
+//! The connection bounds the requests of a path manager, so a faulty one can neither lose data nor
+//! stall the connection. How paths appear and disappear:
 //!
-//! * **A path falls silent.** The retransmission timer expires. The subflow gets no new data until
-//!   it answers, its data goes out on other subflows, and it retries at intervals that double.
-//! * **An interface goes down.** The driver says so (`Endpoint::handle_address_change`). The host
-//!   resets the subflows of that address and sends REMOVE_ADDR on another subflow. The peer probes
-//!   the path, and closes it only if nothing answers (RFC 8684 §3.4.2).
-//! * **A subflow ends.** Its path manager opens it again after 1 s, and doubles that to 60 s for each
-//!   subflow that carried no data; at once if the interface is back; not before if the peer refused
-//!   for good ([`Retry`]). Data that the peer SACKed but did not acknowledge on it is reinjected.
-//! * **No subflow is left.** The connection waits 60 s for one.
+//! * **A path falls silent.** The retransmission timer expires. The subflow carries no new data
+//!   until the peer answers, other subflows reinject its data, and it retransmits with back-off.
+//! * **An interface goes down.** The driver reports it (`Endpoint::handle_address_change`). The
+//!   host resets the subflows of that address and sends REMOVE_ADDR on another subflow. The peer
+//!   probes the path, and closes it only if nothing answers (RFC 8684 §3.4.2).
+//! * **A subflow ends.** Its path manager reopens it after 1 s, and doubles the pause up to 60 s
+//!   for each subflow that carried no data. It reopens at once if the interface comes up, and only
+//!   then if the peer refused for good ([`Retry`]). Data that the peer SACKed but did not
+//!   acknowledge on the subflow is reinjected.
+//! * **No subflow is left.** The connection waits 60 s for a new one.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -29,8 +30,8 @@ use crate::subflow::DataLevel;
 use crate::view::SubflowId;
 
 impl Connection {
-    /// RFC 8684 §3.2: further subflows only once the handshake is known to be complete.
-    /// RFC 8684 §3.1.
+    /// RFC 8684 §3.2: further subflows require that the handshake is known to be complete. RFC 8684
+    /// §3.1.
     pub(super) fn start_path_manager(&mut self, now: Instant) {
         if self.paths.is_started() || !self.session.is_mptcp() {
             return;
@@ -40,7 +41,7 @@ impl Connection {
         self.carry_out_duties();
     }
 
-    /// Are subflows managed: has that begun, and is there still use for them?
+    /// Has the path manager started, and does the connection still want subflows?
     pub(super) fn manages_paths(&self) -> bool {
         self.paths.is_started() && self.wants_subflows()
     }
@@ -52,18 +53,18 @@ impl Connection {
         }
     }
 
-    /// When the path manager wants to be woken, or [`Instant::FAR_FUTURE`].
+    /// The deadline of the path manager, or [`Instant::FAR_FUTURE`].
     pub(super) fn path_manager_timeout(&self) -> Instant {
         self.paths.due().filter(|_| self.manages_paths()).unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// Is there anything in view that would bring a subflow?
+    /// Is there a reason to expect a new subflow?
     pub(super) fn expects_subflows(&self) -> bool {
         let awaited = self.manages_paths() && self.paths.due().is_some();
         awaited || self.paths.has_openings() || self.paths.awaits_an_interface()
     }
 
-    /// Let the path manager act if its time has come.
+    /// Call the path manager if its deadline has passed.
     pub(crate) fn wake_path_manager(&mut self, now: Instant) {
         if self.path_manager_timeout() <= now {
             self.paths.wake(now, self.lanes.views());
@@ -71,7 +72,7 @@ impl Connection {
         }
     }
 
-    /// The subflows that the endpoint is to open.
+    /// The subflows that the endpoint must open.
     pub(crate) fn take_openings(&mut self) -> VecDeque<Opening> {
         self.paths.take_openings()
     }
@@ -88,11 +89,11 @@ impl Connection {
         self.tell_path_manager(now, &event);
     }
 
-    /// Can the subflow be opened: has it an address of this host, of the peer's family, and is
-    /// there room for it?
+    /// Can the subflow be opened? It needs an address of this host, of the peer's family, and the
+    /// connection must have room for it.
     pub(crate) fn can_open(&self, opening: &Opening) -> bool {
         let family = opening.local.address.is_ipv4() == opening.remote.address.is_ipv4();
-        // RFC 8684 §3.1: not where the peer has set the "C" flag.
+        // RFC 8684 §3.1: not if the peer has set the "C" flag for this address.
         let welcome = !self.session.is_closed_there(opening.remote);
         family && welcome && self.paths.has(opening.local) && self.may_open()
     }
@@ -101,18 +102,18 @@ impl Connection {
         self.may_open_beside(0)
     }
 
-    /// The same if `uncounted` of the subflows did not exist.
+    /// Is there room for another subflow if `uncounted` of the existing ones do not count?
     pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
         let live = self.lanes.iter().filter(|lane| !lane.reaped).count() - uncounted;
         self.wants_subflows() && live < self.config.max_subflows
     }
 
-    /// Is further subflows' time not over?
+    /// May the connection still have further subflows?
     pub(super) fn wants_subflows(&self) -> bool {
         self.session.is_mptcp() && self.session.is_open()
     }
 
-    /// The host has a further address, or has one back.
+    /// The host has a new address, or regained one.
     pub(crate) fn add_address(&mut self, now: Instant, address: IpAddr) {
         let usable = self.config.local_addresses.as_ref();
         if usable.is_none_or(|usable| usable.contains(&address))
@@ -125,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// The interface with `address` went down, or came back up.
+    /// The interface with `address` went down or came up.
     pub(crate) fn handle_address_change(&mut self, now: Instant, address: IpAddr, usable: bool) {
         if let Some(changed) = self.paths.change(address, usable) {
             self.tell_path_manager(now, &changed);
@@ -169,8 +170,8 @@ impl Connection {
         }
     }
 
-    /// Tell the peer which addresses are gone, on every subflow that can carry it: the option is
-    /// not acknowledged. RFC 8684 §3.4.2.
+    /// Send the removed addresses to the peer on every subflow that can carry the option, because
+    /// the peer does not acknowledge it. RFC 8684 §3.4.2.
     pub(super) fn signal_removals(&mut self) {
         let Some(removed) = self.paths.removals() else { return };
         let mut told = false;
@@ -187,15 +188,15 @@ impl Connection {
         }
     }
 
-    /// The peer says that it has lost these addresses: the subflows from them are not to be
-    /// scheduled on until they show that they live.
+    /// The peer reports that it has lost these addresses. The scheduler must not use their subflows
+    /// until they show signs of life.
     pub(super) fn doubt_subflows(&mut self, now: Instant, told_on: u8, address_ids: &[u8]) {
         for slot in 0..self.lanes.len() as u8 {
             let lane = &self.lanes[usize::from(slot)];
             let lost = address_ids.contains(&lane.subflow.remote_address_id);
             if lost && slot != told_on && !lane.reaped {
                 self.lanes.edit(slot).subflow.doubt(now);
-                // Whoever lost the interface drops what came beyond a hole, too.
+                // A peer that lost its interface drops out-of-order data as well.
                 self.reinject_unacknowledged(slot);
                 self.send.queue.reassign(slot);
             }

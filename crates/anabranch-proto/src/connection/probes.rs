@@ -1,33 +1,33 @@
-//! Copies of data under way, by which the path manager measures a path.
+//! Copies of data in flight, with which the path manager probes a path.
 
 use std::ops::Range;
 
 use crate::view::{SubflowId, SubflowView};
 
-/// Copies that subflows are to carry.
+/// Copies that subflows must send.
 #[derive(Debug, Default)]
 pub(super) struct Probes(Vec<Burst>);
 
-/// Copies that one subflow is to carry.
+/// Copies that one subflow must send.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     subflow: SubflowId,
     /// Data offsets: the next byte to copy, and the end.
     next: u64,
     end: u64,
-    /// Bytes in a segment.
+    /// Bytes per segment.
     bytes: u32,
 }
 
-/// What a path manager asks for.
+/// Copies that a path manager requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copies {
     pub(super) count: u32,
-    /// Bytes in each.
+    /// Bytes per copy.
     pub(super) bytes: u32,
 }
 
-/// A copy to be sent.
+/// A copy to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     pub(super) slot: u8,
@@ -36,8 +36,8 @@ pub(super) struct Probe {
 }
 
 impl Probes {
-    /// A subflow is to carry copies: of the newest data that is under way, in order, so that those
-    /// that arrive first are of some use.
+    /// Make a subflow send copies of the newest data in flight, in order, so that those that arrive
+    /// first are useful.
     pub(super) fn start(&mut self, subflow: SubflowId, wanted: Copies, under_way: Range<u64>) {
         let Copies { count, bytes } = wanted;
         let wanted = u64::from(count) * u64::from(bytes);
@@ -52,7 +52,7 @@ impl Probes {
         self.0.is_empty()
     }
 
-    /// The next copy for which a subflow has room; what is acknowledged up to `una` needs none.
+    /// The next copy for which a subflow has room. Data acknowledged up to `una` needs no copy.
     pub(super) fn poll(&mut self, una: u64, views: &[SubflowView]) -> Option<Probe> {
         self.0.retain_mut(|burst| {
             burst.next = burst.next.max(una);
@@ -67,7 +67,7 @@ impl Probes {
         Some(Probe { slot: burst.subflow.slot, start, len: len as u32 })
     }
 
-    /// None are wanted any more.
+    /// Cancel all copies.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

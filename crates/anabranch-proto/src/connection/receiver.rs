@@ -1,22 +1,23 @@
-//! The receiving side of the data level: what has come, and how this host acknowledges it.
+//! The receiving side of the data level: the data that has arrived, and how this host acknowledges
+//! it.
 
 use super::recv_queue::RecvQueue;
 
 pub(super) struct Receiver {
     pub(super) queue: RecvQueue,
-    /// What the windows announced on new subflows are shifted by. RFC 7323 §2.3.
+    /// Shift of the windows announced on new subflows. RFC 7323 §2.3.
     scale: u8,
-    /// The peer sends data sequence numbers of 8 bytes.
+    /// The peer sends 8-byte data sequence numbers.
     wide_acks: bool,
     early: Option<EarlyAcknowledgement>,
 }
 
-/// An acknowledgement that goes out before the application has read all data.
+/// An acknowledgement sent before the application has read all data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyAcknowledgement {
-    /// Slot of the subflow that carries it.
+    /// Slot of the subflow that sends it.
     pub(super) slot: u8,
-    /// The edge of the window that it announces.
+    /// Edge of the window that it announces.
     pub(super) edge: u64,
 }
 
@@ -30,20 +31,21 @@ impl Receiver {
         self.scale
     }
 
-    /// Has a DATA_ACK 8 bytes?
+    /// Does this host send 8-byte DATA_ACKs?
     #[inline]
     pub(super) fn wide_acks(&self) -> bool {
         self.wide_acks
     }
 
-    /// RFC 8684 §3.3.2: data with a number of 8 bytes is acknowledged with 8. True if that is new.
+    /// RFC 8684 §3.3.2: this host acknowledges 8-byte data sequence numbers with 8 bytes. Returns
+    /// true if this is new.
     #[inline]
     pub(super) fn widen_acks(&mut self) -> bool {
         !std::mem::replace(&mut self.wide_acks, true)
     }
 
-    /// What came on the subflow in `slot` may be acknowledged when the application has read for the
-    /// first time, which takes several reads if it filled a large hole.
+    /// After the application's first read, this host may already acknowledge the data that arrived
+    /// on the subflow in `slot`. Data that filled a large hole takes several reads.
     #[inline]
     pub(super) fn plan_early_acknowledgement(&mut self, slot: u8) {
         if let Some(edge) = self.queue.early_edge() {

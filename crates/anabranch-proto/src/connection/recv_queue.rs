@@ -1,4 +1,5 @@
-//! The receiving side of the data level: one stream, one window, whatever subflow data came on.
+//! The receiving side of the data level: one stream and one window, on whatever subflow data
+//! arrives.
 
 use std::collections::VecDeque;
 
@@ -20,16 +21,16 @@ pub(crate) struct RecvQueue {
     fin: Option<u64>,
 }
 
-/// What the arrival of data changed.
+/// The effect of data that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// The application can read more.
     Delivered,
-    /// It waits for something earlier.
+    /// The data waits for earlier data.
     Waiting,
-    /// It had been received before.
+    /// The data had been received before.
     Duplicate,
-    /// Beyond what was promised.
+    /// The data lies outside the window.
     OutsideWindow,
 }
 
@@ -45,12 +46,12 @@ impl RecvQueue {
         }
     }
 
-    /// What is offered to the peer.
+    /// The window offered to the peer.
     pub(crate) fn window(&self) -> &ReceiveWindow {
         &self.window
     }
 
-    /// The same, to be changed.
+    /// The window offered to the peer, for changes.
     pub(crate) fn window_mut(&mut self) -> &mut ReceiveWindow {
         &mut self.window
     }
@@ -59,7 +60,7 @@ impl RecvQueue {
         Held { read: self.read, nxt: self.nxt, out_of_order: self.out_of_order.bytes() }
     }
 
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(super) fn release_memory(&mut self) {
         self.ready.shrink_to_fit();
         self.out_of_order.release_memory();
@@ -75,22 +76,23 @@ impl RecvQueue {
         self.read - 1
     }
 
-    /// Bytes from DATA_ACK that are accepted.
+    /// Number of bytes that are accepted from DATA_ACK on.
     pub(crate) fn accepted_window(&self) -> u64 {
         self.window.accepted(self.held())
     }
 
-    /// Arrivals so far that had to be put in their place by a search.
+    /// Number of arrivals so far that required a search for their place.
     pub(crate) fn strays_so_far(&self) -> u64 {
         self.out_of_order.strays_so_far()
     }
 
-    /// Bytes held until something earlier arrives.
+    /// Bytes that wait for earlier data.
     pub(crate) fn out_of_order_bytes(&self) -> u64 {
         self.out_of_order.bytes()
     }
 
-    /// Take data that came, in the order of the subflow, on the subflow in `slot`. RFC 8684 §3.8.
+    /// Accept data that arrived on the subflow in `slot`, in the order of the subflow. RFC 8684
+    /// §3.8.
     pub(crate) fn take(&mut self, slot: u8, start: u64, payload: Payload) -> Taken {
         let end = start + payload.len() as u64;
         if end <= self.nxt {
@@ -123,18 +125,18 @@ impl RecvQueue {
         self.nxt += payload.len() as u64;
         self.ready.push_back(payload);
         if self.ready.len() > most_pieces(self.window.capacity()) {
-            // What arrived in order is the application's.
+            // Data that arrived in order belongs to the application.
             join_later_half(&mut self.ready);
         }
     }
 
-    /// The next offset of data expected.
+    /// The next data offset expected.
     pub(crate) fn next_data(&self) -> u64 {
         self.nxt - u64::from(self.is_complete())
     }
 
-    /// The stream goes on as the one subflow's: what was held beyond a hole comes again there. A
-    /// DATA_FIN that was not reached counts no more: the subflow's FIN will end the stream.
+    /// The stream continues as that of the sole subflow, where data held beyond a hole arrives
+    /// again. A DATA_FIN that was not reached no longer counts: the subflow's FIN ends the stream.
     /// RFC 8684 §3.7.
     pub(crate) fn become_plain(&mut self) {
         self.out_of_order.clear();
@@ -143,8 +145,8 @@ impl RecvQueue {
         }
     }
 
-    /// Plain TCP: the next bytes of the stream. The subflow has acknowledged them, so that they
-    /// are taken whatever was promised.
+    /// Plain TCP: append the next bytes of the stream. The subflow has acknowledged them, so they
+    /// are accepted whatever the window.
     pub(crate) fn append(&mut self, payload: Payload) {
         if !self.is_complete() {
             self.deliver(payload);
@@ -152,7 +154,8 @@ impl RecvQueue {
         }
     }
 
-    /// The peer's DATA_FIN occupies `offset`. True if it completes the stream. RFC 8684 §3.3.3.
+    /// The peer's DATA_FIN occupies `offset`. Returns true if it completes the stream. RFC 8684
+    /// §3.3.3.
     pub(crate) fn set_fin(&mut self, offset: u64) -> bool {
         if self.fin.is_none() && offset >= self.nxt && offset <= self.window.limit() {
             self.fin = Some(offset);
@@ -168,25 +171,25 @@ impl RecvQueue {
         complete
     }
 
-    /// Has everything arrived, the DATA_FIN included?
+    /// Has everything arrived, including the DATA_FIN?
     pub(crate) fn is_complete(&self) -> bool {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
 
-    /// The next data in order.
+    /// The next in-order data.
     pub(crate) fn read(&mut self) -> Option<Payload> {
         let payload = self.ready.pop_front()?;
         self.read += payload.len() as u64;
         Some(payload)
     }
 
-    /// Nobody will read what is there.
+    /// Discard the data, because no application will read it.
     pub(crate) fn discard(&mut self) {
         self.ready.clear();
         self.out_of_order.clear();
     }
 
-    /// Is there something to read?
+    /// Can the application read data?
     pub(crate) fn has_data(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -196,18 +199,18 @@ impl RecvQueue {
         self.window.announce(self.held(), mss)
     }
 
-    /// The edge to announce with what came last, if that is to be before the application has read
-    /// all of it.
+    /// The edge to announce with the latest data, if that should happen before the application has
+    /// read all of it.
     pub(crate) fn early_edge(&self) -> Option<u64> {
         self.window.early_edge(self.held())
     }
 
-    /// The window to announce now, up to that edge.
+    /// The window to announce now, up to the given edge.
     pub(crate) fn announce_up_to(&mut self, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
         self.window.announce_up_to(self.held(), edge, mss)
     }
 
-    /// Is the peer to be told on every subflow that the window has opened?
+    /// Should the host tell the peer on every subflow that the window has opened?
     pub(crate) fn update_is_due(&self, mss: impl FnOnce() -> u64) -> bool {
         self.window.update_is_due(self.held(), mss)
     }
@@ -262,8 +265,8 @@ mod tests {
         // RFC 8684 §3.8
         let mut queue = queue_of(1_000, 0);
         assert_eq!(queue.take(0, 501, pattern(501, 600)), Taken::OutsideWindow);
-        // A window field in units of 8 bytes may have said 7 more: 1001 + 7 is the first that
-        // cannot be.
+        // A window field in units of 8 bytes may have announced 7 more bytes: 1001 + 7 is the last
+        // possible offset.
         for (data_fin, taken) in [(1009, false), (1008, true)] {
             let mut queue = queue_of(1_000, 3);
             queue.set_fin(data_fin);
@@ -296,7 +299,7 @@ mod tests {
             queue.append(pattern(501, 600));
             assert_eq!(queue.is_complete(), reached);
             assert_eq!(queue.next_data(), if reached { 1001 } else { 1101 });
-            assert_eq!(queue.out_of_order_bytes(), 0, "that comes again");
+            assert_eq!(queue.out_of_order_bytes(), 0, "the subflow carries that data again");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Asking the scheduler, and not trusting its answer.
+//! The engine asks the scheduler and validates its decisions.
 
 use anabranch_wire::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::trace::TraceKind;
 use crate::view::{SubflowId, SubflowSet, Usability};
 
-/// The scheduler, and what has come of asking it and the remedies.
+/// The scheduler and its decisions, and the state of asking the remedies.
 pub(super) struct Scheduling {
     scheduler: Box<dyn Scheduler>,
-    /// The subflows that it last wanted copies of new data on.
+    /// The subflows on which it last wanted copies of new data.
     copies: SubflowSet,
-    /// Remedies have been asked since anything changed.
+    /// The remedies were asked since the last change.
     remedies_asked: bool,
-    /// How often a subflow had room and nothing that it was allowed to send.
+    /// How often a subflow had room but nothing that it may send.
     blocked: u64,
-    /// While a subflow could send and the shared window is full.
+    /// Runs while a subflow could send but the shared window is full.
     window_limited: Stopwatch,
 }
 
@@ -33,7 +33,7 @@ impl Scheduling {
         }
     }
 
-    /// Something changed, so the remedies may be asked again.
+    /// Something changed, so the engine may ask the remedies again.
     #[inline]
     pub(super) fn on_change(&mut self) {
         self.remedies_asked = false;
@@ -45,7 +45,7 @@ impl Scheduling {
         self.scheduler.on_sent(subflow, bytes);
     }
 
-    /// The subflows that the scheduler last wanted copies of new data on.
+    /// The subflows on which the scheduler last wanted copies of new data.
     #[inline]
     pub(super) fn copies(&self) -> SubflowSet {
         self.copies
@@ -61,63 +61,64 @@ impl Scheduling {
         self.remedies_asked
     }
 
-    /// Remedies are asked now. `blocked`: a subflow has room and nothing that it may send.
+    /// The engine asks the remedies now. `blocked` is true if a subflow has room but nothing that
+    /// it may send.
     pub(super) fn ask_remedies(&mut self, blocked: bool) {
         self.remedies_asked = true;
         self.blocked += u64::from(blocked);
     }
 
-    /// The shared window alone keeps a subflow from sending.
+    /// Only the shared window keeps a subflow from sending.
     #[inline]
     pub(super) fn start_window_limited(&mut self, now: Instant) {
         self.window_limited.start(now);
     }
 
-    /// The shared window does not limit any subflow.
+    /// The shared window limits no subflow.
     #[inline]
     pub(super) fn stop_window_limited(&mut self, now: Instant) {
         self.window_limited.stop(now);
     }
 
-    /// Time up to `now` during which the shared window alone kept a subflow from sending.
+    /// Total time until `now` during which only the shared window kept a subflow from sending.
     pub(super) fn window_limited(&self, now: Instant) -> Duration {
         self.window_limited.total(now)
     }
 }
 
-/// A decision that can be carried out.
+/// A valid decision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
-    /// Slot of the subflow to send on: usable, with room.
+    /// Slot of the subflow that sends; it is usable and, unless `held` is set, has room.
     pub(super) slot: u8,
-    /// The subflows that are to carry copies when they have room; may include `slot`.
+    /// The subflows that send copies as soon as they have room; may include `slot`.
     pub(super) copies: SubflowSet,
-    /// The subflow has no room: it keeps the data until it has.
+    /// The subflow has no room, and keeps the data until it has.
     pub(super) held: bool,
-    /// What is left of the peer's window goes out too, if it is less than a segment.
+    /// Also send the rest of the peer's window if it is less than a segment.
     pub(super) to_edge: bool,
 }
 
 impl Choice {
-    /// Send on the subflow in `slot`, and on no other.
+    /// Send only on the subflow in `slot`.
     pub(super) fn only(slot: u8) -> Self {
         Choice { slot, copies: SubflowSet::EMPTY, held: false, to_edge: false }
     }
 }
 
-/// What comes of a decision.
+/// The result of validating a decision.
 enum Verdict {
     Sends(Choice),
     Waits,
     Bad,
 }
 
-/// A scheduler is not asked again sooner than this: time would stand still.
+/// Shortest time before the engine asks a scheduler again. Without it, time could stand still.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 impl Connection {
-    /// Ask the scheduler, and check its answer: a bad one sends nothing, loses nothing, and
-    /// cannot bring the connection to a halt.
+    /// Ask the scheduler and validate its decision. A bad decision sends nothing, loses nothing,
+    /// and cannot stall the connection.
     pub(super) fn schedule(&mut self, now: Instant, pending: Pending) -> Option<Choice> {
         let context = ScheduleContext {
             now,
@@ -177,7 +178,7 @@ impl Connection {
         if view.can_send() && !waiting {
             return Verdict::Sends(choice);
         }
-        // The first data goes with the keys, and plain TCP's in order.
+        // The first data carries the keys, and plain TCP requires the data in order.
         let again = matches!(pending, Pending::Reinjection { .. });
         if again || !self.session.is_mptcp() || self.send.queue.nxt() == 1 {
             return Verdict::Waits;
@@ -185,8 +186,8 @@ impl Connection {
         Verdict::Sends(Choice { held: true, ..choice })
     }
 
-    /// Nothing is to be sent. If nothing is in flight either, on any usable subflow, nothing will
-    /// arrive that could change the scheduler's mind: data that can be sent then is, on the
+    /// Nothing is to be sent. If no data is in flight on any usable subflow, nothing will arrive
+    /// that could change the scheduler's decision. The engine then sends available data on the
     /// subflow with the lowest round-trip time.
     fn unless_hanging(&mut self, now: Instant, pending: Pending) -> Option<Choice> {
         let idle = |view: &crate::view::SubflowView| {

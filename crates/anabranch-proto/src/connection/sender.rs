@@ -1,12 +1,12 @@
-//! The sending side of the data level: what the application wrote, and what the peer's window and
-//! Nagle's rule let go out.
+//! The sending side of the data level: the data that the application wrote, and the limits by the
+//! peer's window and Nagle's algorithm.
 
 use anabranch_wire::{Duration, Instant, Piece};
 
 use super::send_queue::SendQueue;
 use crate::platform::ShortSegments;
 
-/// Half of the data sequence numbers of 4 bytes.
+/// Half of the 4-byte data sequence number space.
 const HALF_OF_NUMBERS: u64 = 1 << 31;
 /// RFC 9293 §3.4.2: the maximum segment lifetime.
 const SEGMENT_LIFETIME: Duration = Duration::from_secs(120);
@@ -15,13 +15,13 @@ pub(super) struct Sender {
     pub(super) queue: SendQueue,
     /// Data offset up to which the peer lets this host send.
     edge: u64,
-    /// The wait for a window worth using is over. RFC 9293 §3.8.6.2.1.
+    /// The pause before using a small window has ended. RFC 9293 §3.8.6.2.1.
     small_window_due: bool,
-    /// Data offset after the last short segment, for Nagle's rule.
+    /// Data offset after the last short segment, for Nagle's algorithm.
     short_end: u64,
     /// The application's last write found no room.
     writer_waits: bool,
-    /// Data sequence numbers of 4 bytes may wrap too soon: those of 8 are sent.
+    /// 4-byte data sequence numbers may wrap too soon, so this host sends 8-byte ones.
     wide: bool,
     /// Data offset from which the engine checks the wrap time again.
     check_wrap_from: u64,
@@ -43,7 +43,7 @@ impl Sender {
         }
     }
 
-    /// Accept as much of `piece` as there is room for; returns how many bytes.
+    /// Accept as much of `piece` as there is room for. Returns the number of bytes accepted.
     pub(super) fn write(&mut self, piece: Piece) -> usize {
         let offered = piece.len();
         let accepted = self.queue.write(piece);
@@ -57,7 +57,7 @@ impl Sender {
         self.writer_waits
     }
 
-    /// True once when an application that waits for room can write again.
+    /// Returns true once when an application that waits for room can write again.
     #[inline]
     pub(super) fn take_writer_wakeup(&mut self) -> bool {
         let wakes = self.writer_waits && self.queue.room() > 0;
@@ -65,19 +65,19 @@ impl Sender {
         wakes
     }
 
-    /// Bytes that the peer's window admits.
+    /// Number of bytes that the peer's window admits.
     #[inline]
     pub(super) fn window_room(&self) -> u64 {
         self.edge.saturating_sub(self.queue.nxt())
     }
 
-    /// Bytes that may be outstanding: the peer's window, or the buffer if that is smaller.
+    /// Limit of the outstanding data: the peer's window, or the send buffer if that is smaller.
     #[inline]
     pub(super) fn window(&self) -> u64 {
         self.edge.saturating_sub(self.queue.una()).min(self.queue.buffer().capacity())
     }
 
-    /// A segment's bytes, or what is left of the peer's window.
+    /// `len` bytes, or the rest of the peer's window if that is smaller.
     #[inline]
     pub(super) fn up_to_edge(&self, len: u64) -> u64 {
         match self.window_room() {
@@ -87,7 +87,8 @@ impl Sender {
     }
 
     /// The peer offers `window` bytes from `acknowledged` on. RFC 8684 §3.3.5: only a larger edge
-    /// counts, since segments of different subflows overtake each other. True if it is one.
+    /// counts, because segments of different subflows overtake each other. Returns true if the edge
+    /// moves.
     #[inline]
     pub(super) fn widen(&mut self, acknowledged: u64, window: u64) -> bool {
         let before = self.edge;
@@ -95,26 +96,27 @@ impl Sender {
         self.edge > before
     }
 
-    /// Plain TCP, where the subflow decides which windows count: the peer's ends at `edge`.
+    /// In plain TCP, the subflow decides which windows are valid; the peer's window ends at `edge`.
     #[inline]
     pub(super) fn set_edge(&mut self, edge: u64) {
         self.edge = edge;
     }
 
-    /// Has the peer offered no window yet?
+    /// Has the peer not offered a window yet?
     #[inline]
     pub(super) fn has_no_window(&self) -> bool {
         self.edge == 1
     }
 
-    /// RFC 9293 §3.8.6.2.1: nothing is under way that could open the window further. Is its `room`
-    /// to be used? At once if that is half of the largest window, and otherwise after a pause.
+    /// RFC 9293 §3.8.6.2.1: no data is in flight that could open the window further. Should the
+    /// sender use its `room`? It does so at once if that is half of the largest window, otherwise
+    /// after a pause.
     pub(super) fn take_small_window(&mut self, room: u64, largest: u64) -> bool {
         let due = std::mem::take(&mut self.small_window_due);
         room > 0 && (due || 2 * room >= largest)
     }
 
-    /// A small window has had its time to grow.
+    /// The pause during which a small window could have grown has ended.
     pub(super) fn use_small_window(&mut self) {
         self.small_window_due = true;
     }
@@ -124,13 +126,13 @@ impl Sender {
         self.small_window_due = false;
     }
 
-    /// What was mapped or assigned last made a short segment.
+    /// The data mapped or assigned last ended with a short segment.
     #[inline]
     pub(super) fn went_short(&mut self) {
         self.short_end = self.queue.nxt();
     }
 
-    /// For Nagle's rule, RFC 9293 §3.7.4: what was sent, and which of it short.
+    /// State for Nagle's algorithm, RFC 9293 §3.7.4: the data sent, and the last short segment.
     #[inline]
     pub(super) fn short_segments(&self) -> ShortSegments {
         ShortSegments {
@@ -140,15 +142,15 @@ impl Sender {
         }
     }
 
-    /// Are numbers of 8 bytes sent?
+    /// Does this host send 8-byte data sequence numbers?
     #[inline]
     pub(super) fn is_wide(&self) -> bool {
         self.wide
     }
 
-    /// RFC 8684 §3.3.1: numbers of 4 bytes will not do if they could wrap within a segment's
-    /// lifetime. Whoever sends less than half of them in that time is far from it. Returns
-    /// true if this host sends numbers of 8 bytes from now on.
+    /// RFC 8684 §3.3.1: 4-byte numbers are insufficient if they could wrap within a segment's
+    /// lifetime. A sender that uses less than half of them in that time is safe. Returns true if
+    /// this host changes to 8-byte numbers now.
     #[inline]
     pub(super) fn check_number_width(&mut self, now: Instant) -> bool {
         self.queue.nxt() >= self.check_wrap_from && self.check_wrap(now)
@@ -164,7 +166,7 @@ impl Sender {
         news
     }
 
-    /// The stream goes on as the one subflow's. RFC 8684 §3.7.
+    /// The stream continues as that of the sole subflow. RFC 8684 §3.7.
     pub(super) fn become_plain(&mut self) {
         self.queue.become_plain();
         self.short_end = self.short_end.min(self.queue.nxt());

@@ -1,4 +1,4 @@
-//! What both hosts have agreed on: which protocol they speak, and with which keys. RFC 8684 §3.1.
+//! The agreement between the hosts: the protocol they use, and their keys. RFC 8684 §3.1.
 
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, VERSION};
 use anabranch_wire::{DataSeq, SocketAddress};
@@ -6,17 +6,17 @@ use anabranch_wire::{DataSeq, SocketAddress};
 use crate::config::{ConnectionConfig, Protocol};
 use crate::keys;
 
-/// Who sent the first SYN.
+/// Which host sent the first SYN?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Initiator,
     Listener,
 }
 
-/// Which protocol the connection speaks.
+/// The protocol of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Not known yet: the handshake decides.
+    /// Undecided until the handshake is complete.
     Negotiating,
     /// Multipath TCP.
     Mptcp(Peer),
@@ -45,7 +45,7 @@ pub(super) struct Keys {
     pub(super) remote: u64,
 }
 
-/// What both hosts have drawn for a join. RFC 8684 §3.2.
+/// Random numbers that the hosts have chosen for a join. RFC 8684 §3.2.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Nonces {
     pub(super) local: u32,
@@ -53,18 +53,18 @@ pub(super) struct Nonces {
 }
 
 impl Keys {
-    /// What proves to the peer that this host knows both keys. RFC 8684 §3.2.
+    /// HMAC that proves to the peer that this host knows both keys. RFC 8684 §3.2.
     pub(super) fn proof(self, nonces: Nonces) -> [u8; 32] {
         keys::join_hmac(self.local, self.remote, nonces.local, nonces.remote)
     }
 
-    /// The proof that this host expects from the peer.
+    /// HMAC that this host expects from the peer.
     pub(super) fn proof_of_peer(self, nonces: Nonces) -> [u8; 32] {
         keys::join_hmac(self.remote, self.local, nonces.remote, nonces.local)
     }
 }
 
-/// The agreement, as far as there is one, and whether it is still in force.
+/// The agreed protocol and keys, and whether the connection is open.
 pub(super) struct Session {
     role: Role,
     mode: Mode,
@@ -73,17 +73,17 @@ pub(super) struct Session {
     idsn: DataSeq,
     /// Mappings have checksums. RFC 8684 §3.1.
     checksums: bool,
-    /// May the peer open further subflows to where the first one ends here? RFC 8684 §3.1, the "C"
-    /// flag.
+    /// May the peer open further subflows to the local address and port of the first subflow? RFC
+    /// 8684 §3.1, the "C" flag.
     allows_joins_at_first: bool,
-    /// Where this host takes no further subflows, if that is so.
+    /// Address and port at which this host accepts no further subflows.
     closed_here: Option<SocketAddress>,
-    /// Where the peer takes none.
+    /// Address and port at which the peer accepts none.
     closed_there: Option<SocketAddress>,
 }
 
 impl Session {
-    /// Nothing is agreed on yet. This host's key is `key`.
+    /// A session without agreement yet. This host's key is `key`.
     pub(super) fn new(role: Role, key: u64, config: &ConnectionConfig) -> Self {
         Session {
             role,
@@ -126,13 +126,13 @@ impl Session {
         self.role == Role::Listener
     }
 
-    /// Is the handshake of the first subflow still under way?
+    /// Is the handshake of the first subflow in progress?
     #[inline]
     pub(super) fn is_opening(&self) -> bool {
         self.status == Status::Opening
     }
 
-    /// Is the handshake of the first subflow over, and the connection not?
+    /// Is the handshake of the first subflow complete, and the connection not over?
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.status == Status::Open
@@ -143,17 +143,17 @@ impl Session {
         self.status == Status::Ended
     }
 
-    /// The handshake of the first subflow is over.
+    /// The handshake of the first subflow is complete.
     pub(super) fn open(&mut self) {
         self.status = Status::Open;
     }
 
-    /// The connection is over, in order or with an error.
+    /// The connection is over, either in order or with an error.
     pub(super) fn end(&mut self) {
         self.status = Status::Ended;
     }
 
-    /// The keys, if both hosts speak Multipath TCP.
+    /// The keys; `None` without Multipath TCP.
     #[inline]
     pub(super) fn keys(&self) -> Option<Keys> {
         match self.mode {
@@ -167,7 +167,7 @@ impl Session {
         self.key
     }
 
-    /// This host's token, by which joins name the connection.
+    /// This host's token, by which joins identify the connection.
     pub(super) fn token(&self) -> u32 {
         keys::token(self.key)
     }
@@ -178,7 +178,7 @@ impl Session {
         self.idsn + offset
     }
 
-    /// The data sequence number from which the peer's offsets count; 0 while none is agreed on.
+    /// The data sequence number at which the peer's offsets begin; 0 before the agreement.
     #[inline]
     pub(super) fn peer_idsn(&self) -> DataSeq {
         match self.mode {
@@ -198,7 +198,8 @@ impl Session {
         self.checksums |= flags.checksum_required;
     }
 
-    /// MP_CAPABLE with the properties that this host offers, or that were agreed on. RFC 8684 §3.1.
+    /// MP_CAPABLE with the properties that this host offers, or that both have agreed on. RFC 8684
+    /// §3.1.
     pub(super) fn capable(&self, keys: CapableKeys) -> MpCapable {
         let flags = CapableFlags {
             checksum_required: self.checksums,
@@ -208,7 +209,7 @@ impl Session {
         MpCapable { version: VERSION, flags, keys }
     }
 
-    /// Both hosts speak Multipath TCP; `remote` is the peer's key, and `flags` are its wishes. The
+    /// Both hosts use Multipath TCP. `remote` is the peer's key, and `flags` are its requests. The
     /// first subflow runs from `here` to `there`.
     pub(super) fn agree(
         &mut self,
@@ -222,17 +223,17 @@ impl Session {
         self.closed_there = flags.deny_join_to_source.then_some(there);
     }
 
-    /// From here on it is plain TCP. RFC 8684 §3.7.
+    /// The connection is plain TCP from now on. RFC 8684 §3.7.
     pub(super) fn fall_back(&mut self) {
         self.mode = Mode::Tcp;
     }
 
-    /// Does this host take no further subflows at `end`?
+    /// Does this host accept no further subflows at `end`?
     pub(super) fn is_closed_here(&self, end: SocketAddress) -> bool {
         self.closed_here == Some(end)
     }
 
-    /// Does the peer take no further subflows at `end`?
+    /// Does the peer accept no further subflows at `end`?
     pub(super) fn is_closed_there(&self, end: SocketAddress) -> bool {
         self.closed_there == Some(end)
     }

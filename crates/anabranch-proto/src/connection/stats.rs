@@ -7,86 +7,86 @@ use crate::config::Protocol;
 use crate::counters::Counters;
 use crate::view::SubflowView;
 
-/// Why a host that would have spoken Multipath TCP speaks TCP, as far as it knows; in the order of
-/// a connection's life. RFC 8684 §3.7.
+/// Why a host that wanted Multipath TCP uses TCP, as far as it knows. In the order of a
+/// connection's life. RFC 8684 §3.7.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Fallback {
-    /// It speaks Multipath TCP, or was not to.
+    /// It uses Multipath TCP, or was configured for TCP.
     #[default]
     None,
-    /// The SYN had no MP_CAPABLE that it can speak.
+    /// The SYN had no MP_CAPABLE that the host supports.
     Syn,
     /// The SYN/ACK had none.
     SynAck,
-    /// Neither the third ACK nor the first data had one.
+    /// The third ACK and the first data had none.
     ThirdAck,
-    /// Options went missing from data or acknowledgements.
+    /// The path dropped options from data or acknowledgements.
     OptionsLost,
     /// The checksum of a mapping was wrong.
     Checksum,
-    /// The other host said so, by an infinite mapping.
+    /// The peer announced the fallback by an infinite mapping.
     Peer,
 }
 
 /// Totals of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionStats {
-    /// Does it speak Multipath TCP?
+    /// Does the connection use Multipath TCP?
     pub is_mptcp: bool,
-    /// Why not.
+    /// Reason for the fallback to TCP.
     pub fallback: Fallback,
     /// Bytes that the application wrote and the connection accepted.
     pub bytes_written: u64,
-    /// Bytes that the peer acknowledged at data level.
+    /// Bytes that the peer acknowledged at the data level.
     pub bytes_acknowledged: u64,
-    /// Bytes that arrived in order at data level.
+    /// Bytes that arrived in order at the data level.
     pub bytes_delivered: u64,
-    /// Bytes held at data level until something earlier arrives.
+    /// Bytes that wait for earlier data at the data level.
     pub out_of_order_bytes: u64,
-    /// Segments that had to wait at data level.
+    /// Segments that had to wait for earlier data at the data level.
     pub out_of_order_segments: u64,
-    /// Those of them that did not follow what their subflow brought before, and had to be put in
-    /// their place by a search.
+    /// Segments of these that did not follow earlier data of their subflow, and required a search
+    /// for their place.
     pub stray_segments: u64,
     /// Bytes that the shared receive window still admits.
     pub window_room: u64,
-    /// Bytes written and never sent.
+    /// Bytes written but never sent.
     pub unsent_bytes: u64,
     /// Time during which a subflow could have sent but the shared window was full.
     pub window_limited: Duration,
-    /// Segments sent again on another subflow.
+    /// Segments reinjected on another subflow.
     pub reinjections: u64,
-    /// Copies of segments that the scheduler wanted on several subflows.
+    /// Segments copied because the scheduler wanted them on several subflows.
     pub copies: u64,
-    /// Copies of segments that the path manager had sent to try a subflow.
+    /// Segments copied because the path manager probed a subflow.
     pub path_probes: u64,
-    /// Scheduler decisions that could not be carried out, or would have halted the connection.
+    /// Scheduler decisions that were impossible, or would have stalled the connection.
     pub bad_decisions: u64,
-    /// Present size of the send buffer in bytes.
+    /// Current size of the send buffer in bytes.
     pub send_buffer: u64,
-    /// Present size of the receive buffer in bytes.
+    /// Current size of the receive buffer in bytes.
     pub receive_buffer: u64,
 }
 
 /// Totals of one subflow.
 #[derive(Clone, Copy, Debug)]
 pub struct SubflowStats {
-    /// Its present state.
+    /// Current state of the subflow.
     pub view: SubflowView,
-    /// Address and port of this end.
+    /// Local address and port.
     pub local: SocketAddress,
-    /// Address and port of the other end.
+    /// Remote address and port.
     pub remote: SocketAddress,
     /// Data segments sent for the first time.
     pub segments_sent: u64,
-    /// Their payload bytes.
+    /// Payload bytes of these segments.
     pub bytes_sent: u64,
-    /// Segments sent again on this subflow.
+    /// Segments retransmitted on this subflow.
     pub segments_retransmitted: u64,
-    /// Their bytes.
+    /// Payload bytes of the retransmissions.
     pub bytes_retransmitted: u64,
-    /// Payload bytes that this subflow carried although another had before.
+    /// Payload bytes that another subflow had carried before.
     pub bytes_reinjected: u64,
     /// Segments received.
     pub segments_received: u64,
@@ -98,24 +98,24 @@ pub struct SubflowStats {
     pub timeouts: u64,
     /// Fast recoveries.
     pub recoveries: u64,
-    /// Reductions found needless and undone.
+    /// Spurious reductions that were undone.
     pub undone: u64,
     /// Tail loss probes.
     pub probes: u64,
-    /// How often an idle time made the congestion window smaller. RFC 5681 §4.1.
+    /// Reductions of the congestion window after an idle time. RFC 5681 §4.1.
     pub idle_restarts: u64,
     /// Bytes held on this subflow beyond a hole.
     pub out_of_order_bytes: u64,
-    /// Segments received that were marked on their way (CE). RFC 3168.
+    /// Segments received with a congestion mark (CE). RFC 3168.
     pub ce_received: u64,
-    /// Acknowledgements received that echo marks (ECE), if ECN is in use.
+    /// Acknowledgements received that echo congestion marks (ECE), if ECN is in use.
     pub ece_received: u64,
-    /// How often marks made the congestion window smaller.
+    /// Reductions of the congestion window because of congestion marks.
     pub ecn_reductions: u64,
 }
 
 impl Connection {
-    /// Totals up to `now`.
+    /// Totals until `now`.
     pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
         ConnectionStats {
             is_mptcp: self.session.is_mptcp(),
@@ -138,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// Add up how often things happened to the connection and all its subflows.
+    /// Add the counters of the connection and all its subflows.
     pub(crate) fn add_to(&self, sum: &mut Counters) {
         sum.add_connection(&self.counters);
         self.lanes.add_to(sum);

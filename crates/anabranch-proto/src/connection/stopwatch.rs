@@ -1,8 +1,8 @@
-//! Time that adds up.
+//! Accumulated time.
 
 use anabranch_wire::{Duration, Instant};
 
-/// Adds up the time during which something is the case.
+/// Accumulates the time during which a condition holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stopwatch {
     since: Option<Instant>,

@@ -1,22 +1,21 @@
 //! The timers of the data level.
 
-/// Each variant says when it fires.
+/// Each variant documents when it fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// When to send the oldest unacknowledged data again, on whatever subflow. RFC 8684 §3.3.6.
+    /// When to reinject the oldest unacknowledged data on any subflow. RFC 8684 §3.3.6.
     Retransmission,
-    /// When to ask a peer with a closed window whether it has opened, or to use a small one.
-    /// RFC 9293 §3.8.6.1.
+    /// When to probe a closed window of the peer, or to use a small one. RFC 9293 §3.8.6.1.
     Persist,
-    /// When payload may have waited for its mapping for too long.
+    /// When payload may have waited too long for its mapping.
     Unmapped,
-    /// When MP_FAIL goes out again.
+    /// When to repeat MP_FAIL.
     Fail,
-    /// When the connection ends if the peer acknowledges no more data.
+    /// When to end the connection if the peer acknowledges no more data.
     GiveUp,
-    /// When a connection without subflows is given up.
+    /// When to give up a connection without subflows.
     Orphan,
-    /// When a scheduler that waits wants to be asked again.
+    /// When to ask a scheduler again that has decided to wait.
     Scheduler,
 }
 

@@ -23,7 +23,7 @@ use crate::keys::{self, Secrets};
 use crate::path_manager::LocalAddress;
 use crate::trace::TraceEvent;
 
-/// Names a connection of an [`Endpoint`]; never reused.
+/// Identifies a connection of an [`Endpoint`]; identifiers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
     index: u32,
@@ -34,26 +34,27 @@ pub struct ConnectionId {
 ///
 /// After any call that takes `&mut self`, call [`Endpoint::poll_transmit`] and
 /// [`Endpoint::poll_event`] until both return `None`, then read [`Endpoint::poll_timeout`].
-/// Calling any of them too often is harmless.
+/// Additional calls are harmless.
 pub struct Endpoint {
     addresses: Vec<IpAddr>,
-    /// Those whose interfaces are down.
+    /// Addresses whose interfaces are down.
     addresses_down: Vec<IpAddr>,
     secrets: Secrets,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Which connection and subflow owns a pair of addresses: local, remote.
+    /// Connection and subflow of each pair of addresses: local, remote.
     table: BTreeMap<(SocketAddress, SocketAddress), SubflowIndex>,
     tokens: BTreeMap<u32, u32>,
     listeners: BTreeMap<u16, Arc<ConnectionConfig>>,
     /// Connections that may have something to send.
     dirty: VecDeque<u32>,
-    /// When to look at a connection; entries that do not match the slot's are stale.
+    /// Times at which connections need attention; entries that differ from the slot's time are
+    /// stale.
     wake_ups: BinaryHeap<Reverse<(Instant, u32)>>,
     replies: VecDeque<Segment>,
-    /// Connections in whose handshake the peer's next step is due.
+    /// Number of connections whose handshake awaits the peer's next step.
     half_open: usize,
-    /// Until when third ACKs may come for SYNs that were answered without state.
+    /// Time until which third ACKs may arrive for SYNs that were answered without state.
     cookies_until: Instant,
     waiting_joins: WaitingJoins,
     events: VecDeque<(ConnectionId, Event)>,
@@ -61,16 +62,16 @@ pub struct Endpoint {
     opened: u64,
 }
 
-/// Where the endpoint finds a segment's subflow.
+/// Location of the subflow to which a segment belongs.
 #[derive(Clone, Copy, Debug)]
 struct SubflowIndex {
-    /// Index of its connection.
+    /// Index of the connection.
     connection: u32,
-    /// Its slot in the connection.
+    /// Slot of the subflow in the connection.
     slot: u8,
 }
 
-/// What tells a connection from all others.
+/// The key and the source of random numbers of a connection.
 struct Identity {
     key: u64,
     secrets: Secrets,
@@ -80,7 +81,7 @@ struct Slot {
     generation: u32,
     connection: Option<Box<Connection>>,
     dirty: bool,
-    /// Counted in [`Endpoint::half_open`].
+    /// Included in [`Endpoint::half_open`].
     half_open: bool,
     wake_up: Instant,
 }
@@ -88,13 +89,13 @@ struct Slot {
 /// First port of the dynamic range. RFC 6056 §3.2.
 const FIRST_EPHEMERAL_PORT: u16 = 49_152;
 
-/// Wake-ups kept per connection before the stale ones are cleared away.
+/// Number of wake-ups per connection above which stale ones are removed.
 const STALE_PER_SLOT: usize = 8;
 
 impl Endpoint {
     /// A host with `addresses`. All its keys, nonces and initial sequence numbers follow from
-    /// `secret`: a real-time driver draws it from the system, a simulation derives it from its
-    /// seed.
+    /// `secret`. A real-time driver gets the secret from the system's random source; a simulation
+    /// derives it from its seed.
     pub fn new(addresses: Vec<IpAddr>, secret: [u8; 32]) -> Self {
         Endpoint {
             addresses,
@@ -117,25 +118,24 @@ impl Endpoint {
         }
     }
 
-    /// Accept connections to `port`, on any address.
+    /// Accept connections to `port` on any address.
     pub fn listen(&mut self, port: u16, config: ConnectionConfig) {
         self.listeners.insert(port, Arc::new(config));
     }
 
-    /// Refuse new connections to `port`. Connections that it accepted stay.
+    /// Refuse new connections to `port`. Connections that were already accepted remain.
     pub fn stop_listening(&mut self, port: u16) {
         self.listeners.remove(&port);
     }
 
-    /// Give the host a further address, or give one back that was removed.
+    /// Add an address to the host, or restore one that was removed.
     ///
     /// Open connections can use it, unless
-    /// [`local_addresses`](ConnectionConfig#structfield.local_addresses) leaves it out. Their path
-    /// managers learn of a new address by
-    /// [`AddressAdded`](crate::path_manager::PathEvent::AddressAdded), and of one that the
-    /// connection had before by
-    /// [`AddressChanged`](crate::path_manager::PathEvent::AddressChanged). `NDiffPorts` and
-    /// `InitialOnly` ignore new addresses.
+    /// [`local_addresses`](ConnectionConfig#structfield.local_addresses) excludes it. Their path
+    /// managers are notified: of a new address by
+    /// [`AddressAdded`](crate::path_manager::PathEvent::AddressAdded), and of an address that the
+    /// connection had before by [`AddressChanged`](crate::path_manager::PathEvent::AddressChanged).
+    /// `NDiffPorts` and `InitialOnly` ignore new addresses.
     pub fn add_address(&mut self, now: Instant, address: IpAddr) {
         if self.addresses.contains(&address) {
             return;
@@ -150,9 +150,9 @@ impl Endpoint {
         }
     }
 
-    /// Take an address from the host. Its connections learn of it as by
-    /// [`handle_address_change`](Endpoint::handle_address_change), and nothing is accepted or
-    /// opened at the address any more.
+    /// Remove an address from the host. Its connections are notified as by
+    /// [`handle_address_change`](Endpoint::handle_address_change). The host no longer accepts or
+    /// opens connections and subflows at the address.
     pub fn remove_address(&mut self, now: Instant, address: IpAddr) {
         if self.addresses.contains(&address) {
             self.handle_address_change(now, address, false);
@@ -161,11 +161,11 @@ impl Endpoint {
         }
     }
 
-    /// Open a connection from address `local` (any port) to `remote`.
+    /// Open a connection from address `local`, with a random port, to `remote`.
     ///
     /// # Errors
-    /// [`ConnectError`] if `local` is not an address of this host, or of another family than
-    /// `remote`.
+    /// [`ConnectError`] if `local` is not an address of this host, or belongs to another family
+    /// than `remote`.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -189,7 +189,7 @@ impl Endpoint {
         Ok(self.id(index))
     }
 
-    /// Take a segment that arrived.
+    /// Process a segment that has arrived.
     pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
         self.counters.segments_in += 1;
         if !segment.checksum_ok {
@@ -202,7 +202,7 @@ impl Endpoint {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
                 if connection.is_about_another(slot, &segment) {
-                    // The acknowledgement may be that of a SYN/ACK which left no state.
+                    // The segment may acknowledge a SYN/ACK that was sent without keeping state.
                     let stateless = now < self.cookies_until
                         && self.listeners.contains_key(&segment.destination.port);
                     if !stateless {
@@ -217,8 +217,8 @@ impl Endpoint {
         }
     }
 
-    /// The interface with `address` went down, or came back up: the path managers of all
-    /// connections are told. What is sent from the address meanwhile is the driver's affair.
+    /// The interface with `address` went down or came up. The path managers of all connections are
+    /// notified. The driver decides what happens to segments sent from the address in the meantime.
     pub fn handle_address_change(&mut self, now: Instant, address: IpAddr, usable: bool) {
         self.addresses_down.retain(|other| *other != address);
         if !usable {
@@ -232,7 +232,7 @@ impl Endpoint {
         }
     }
 
-    /// The deadline given by [`Endpoint::poll_timeout`] has come.
+    /// The deadline of [`Endpoint::poll_timeout`] has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(&Reverse((at, index))) = self.wake_ups.peek() {
             if at > now {
@@ -273,7 +273,7 @@ impl Endpoint {
             }
             let connection = self.slots[index as usize].connection.as_ref();
             if !had_openings && connection.is_some_and(|c| c.has_openings()) {
-                // A subflow ended just now, and another is to take its place.
+                // A subflow has just ended, and the path manager wants another in its place.
                 continue;
             }
             self.dirty.pop_front();
@@ -287,7 +287,7 @@ impl Endpoint {
         self.wake_ups.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// What happened.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         self.events.pop_front()
     }
@@ -297,8 +297,8 @@ impl Endpoint {
         self.connection_mut(id)?.poll_trace()
     }
 
-    /// Write data. Returns the bytes accepted; if fewer than offered, the send buffer is full
-    /// and [`Event::Writable`] follows when it has room.
+    /// Write data. Returns the number of bytes accepted. If it is smaller than the number offered,
+    /// the send buffer is full, and [`Event::Writable`] follows when it has room again.
     ///
     /// # Errors
     /// [`SendError`] if the connection has ended or its sending direction is closed.
@@ -306,8 +306,8 @@ impl Endpoint {
         self.write(id, Piece::Shared(data.into()))
     }
 
-    /// Write `len` bytes of the test pattern as it stands at stream offset `offset`, see
-    /// [`anabranch_wire::pattern`]. They take no memory, and whoever reads them can check them.
+    /// Write `len` bytes of the test pattern from stream offset `offset`; see
+    /// [`anabranch_wire::pattern`]. The pattern takes no memory, and its reader can verify it.
     ///
     /// # Errors
     /// As [`Endpoint::send`].
@@ -327,30 +327,30 @@ impl Endpoint {
         Ok(accepted)
     }
 
-    /// Bytes that [`Endpoint::send`] would accept now; it may accept more where buffers are
+    /// Number of bytes that [`Endpoint::send`] would accept now. It may accept more if buffers are
     /// charged with memory ([`crate::platform::Buffers::Socket`]).
     pub fn send_room(&self, id: ConnectionId) -> u64 {
         self.connection(id).map_or(0, Connection::send_room)
     }
 
-    /// Read the next data in order, if there is any.
+    /// Read the next in-order data, if there is any.
     pub fn recv(&mut self, id: ConnectionId) -> Option<Payload> {
         let payload = self.connection_mut(id)?.recv()?;
         self.touched(id.index);
         Some(payload)
     }
 
-    /// Has the peer closed its direction, and was everything read?
+    /// Has the peer closed its sending direction, and has the application read everything?
     pub fn is_at_end(&self, id: ConnectionId) -> bool {
         self.connection(id).is_none_or(Connection::is_at_end)
     }
 
-    /// The local port that the connection was opened on.
+    /// The local port of the connection's first subflow.
     pub fn local_port(&self, id: ConnectionId) -> Option<u16> {
         self.connection(id)?.local_port()
     }
 
-    /// Close the sending direction after everything written.
+    /// Close the sending direction after all written data.
     pub fn close(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connection_mut(id) {
             connection.close();
@@ -366,7 +366,7 @@ impl Endpoint {
         }
     }
 
-    /// Totals of a connection up to `now`; `None` once it is forgotten.
+    /// Totals of a connection until `now`; `None` once the host has forgotten it.
     pub fn connection_stats(&self, now: Instant, id: ConnectionId) -> Option<ConnectionStats> {
         Some(self.connection(id)?.stats(now))
     }
@@ -376,15 +376,15 @@ impl Endpoint {
         self.connection(id).into_iter().flat_map(Connection::subflow_stats)
     }
 
-    /// Connections that are not forgotten yet.
+    /// The connections that the host has not forgotten yet.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> + '_ {
         (0..self.slots.len() as u32)
             .filter(|index| self.slots[*index as usize].connection.is_some())
             .map(|index| self.id(index))
     }
 
-    /// Give back memory that queues have needed and need no more. For a host with many idle
-    /// connections, from time to time: the cost is proportional to their number.
+    /// Release memory that queues no longer need. Call it from time to time on a host with many
+    /// idle connections; its cost is proportional to their number.
     pub fn release_memory(&mut self) {
         let live = self.slots.iter_mut().filter_map(|slot| slot.connection.as_mut());
         live.for_each(|connection| connection.release_memory());
@@ -392,7 +392,7 @@ impl Endpoint {
         self.events.shrink_to_fit();
     }
 
-    /// How often things happened on this host.
+    /// How often each event occurred on this host.
     pub fn counters(&self) -> Counters {
         let live = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
         let mut sum = self.counters;
@@ -435,7 +435,7 @@ impl Endpoint {
         }
     }
 
-    /// The connection has nothing more to say for now.
+    /// The connection has nothing more to send for now.
     fn settle(&mut self, index: u32) {
         self.touched(index);
         let slot = &mut self.slots[index as usize];
@@ -459,7 +459,7 @@ impl Endpoint {
             slot.wake_up = deadline;
             self.wake_ups.push(Reverse((deadline, index)));
         }
-        // Stale entries go when their time comes, which may be hours off.
+        // Stale entries are removed at their time, which may be hours away.
         if self.wake_ups.len() > STALE_PER_SLOT * (self.slots.len() + 16) {
             self.wake_ups.clear();
             let awaited = |(slot, index): (&Slot, u32)| {
@@ -481,7 +481,7 @@ impl Endpoint {
         }
     }
 
-    /// Open the subflows that the path manager wants; false if it wants none.
+    /// Open the subflows that the path manager requests; returns false if there are none.
     fn open_subflows(&mut self, now: Instant, index: u32) -> bool {
         let Some(connection) = &mut self.slots[index as usize].connection else { return false };
         connection.wake_path_manager(now);
@@ -506,7 +506,7 @@ impl Endpoint {
         any
     }
 
-    /// A random port that is not in use towards `remote`. RFC 6056 §3.3.1.
+    /// A random port that is not in use with `remote`. RFC 6056 §3.3.1.
     fn free_port(&mut self, local: IpAddr, remote: SocketAddress) -> Option<u16> {
         let range = u16::MAX - FIRST_EPHEMERAL_PORT + 1;
         let first = self.secrets.draw("port") % u64::from(range);
@@ -515,7 +515,7 @@ impl Endpoint {
             .find(|port| !self.table.contains_key(&(SocketAddress::new(local, *port), remote)))
     }
 
-    /// Make a connection whose first subflow uses `local`.
+    /// Create a connection whose first subflow uses `local`.
     fn add(&mut self, config: Arc<ConnectionConfig>, role: Role, local: IpAddr) -> u32 {
         let mut secrets = self.secrets.for_connection(self.opened + 1);
         // RFC 8684 §3.1: the token of a new key must not be in use.
@@ -561,7 +561,7 @@ impl Endpoint {
         index
     }
 
-    /// This host's addresses, `first` with identifier 0. RFC 8684 §3.2, §3.4.1.
+    /// This host's addresses, with identifier 0 for `first`. RFC 8684 §3.2, §3.4.1.
     fn addresses_from(&self, first: IpAddr, config: &ConnectionConfig) -> Vec<LocalAddress> {
         let usable = config.local_addresses.as_ref().unwrap_or(&self.addresses);
         let others =
@@ -591,10 +591,10 @@ mod tests {
         assert_eq!(host.tokens.get(&first), Some(&12_345));
         let others: Vec<u32> =
             host.tokens.keys().copied().filter(|other| *other != first).collect();
-        assert_eq!(others.len(), 1, "the connection has another token");
+        assert_eq!(others.len(), 1, "the colliding key must not be used");
     }
 
-    /// Everything that `from` has to send arrives at `to`, but for one segment in `lose`.
+    /// Pass all segments from `from` to `to`, except for one segment in `lose`.
     fn pass_on(now: Instant, from: &mut Endpoint, to: &mut Endpoint, lose: u64, count: &mut u64) {
         while let Some(segment) = from.poll_transmit(now) {
             *count += 1;

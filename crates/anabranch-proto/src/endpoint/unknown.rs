@@ -1,4 +1,4 @@
-//! Segments that belong to no known subflow: SYNs for listeners, joins, and strays.
+//! Segments that belong to no known subflow: SYNs for listeners, joins, and stray segments.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::flood::{COOKIE_SECONDS, Cookies, MOST_HALF_OPEN, Numbers};
 use crate::keys;
 
 impl Endpoint {
-    /// A segment for no known subflow: a SYN for a listener, a join, or a stray.
+    /// Handle a segment that belongs to no known subflow: a SYN for a listener, a join, or a stray.
     pub(super) fn handle_unknown(&mut self, now: Instant, segment: &Segment) {
         let flags = segment.header.flags;
         if flags.contains(Flags::RST) || !self.addresses.contains(&segment.destination.address) {
@@ -33,12 +33,12 @@ impl Endpoint {
             && (self.handle_answer(now, segment)
                 || self.listeners.contains_key(&segment.destination.port))
         {
-            // It opened a connection, or may be what follows a third ACK that was lost.
+            // The segment opened a connection, or may follow a third ACK that was lost.
             return;
         } else if !flags.contains(Flags::ACK)
             && self.listeners.contains_key(&segment.destination.port)
         {
-            // RFC 9293 §3.10.7.2: in LISTEN, what has neither RST, ACK nor SYN is dropped.
+            // RFC 9293 §3.10.7.2: in LISTEN, a segment without RST, ACK and SYN is dropped.
             return;
         }
         self.refuse(segment, None);
@@ -59,7 +59,7 @@ impl Endpoint {
         let connection = self.make(config, Role::Listener, local, identity);
         let Some(mut answer) = connection.answer_without_state(now, syn, numbers) else { return };
         if self.tokens.contains_key(&keys::token(key)) {
-            // RFC 8684 §3.1: no other key can be made, so it has to be TCP.
+            // RFC 8684 §3.1: the cookie allows no other key, so the connection falls back to TCP.
             answer.options.control = None;
         }
         self.reply_without_state(now, answer);
@@ -77,7 +77,8 @@ impl Endpoint {
         self.replies.push_back(answer);
     }
 
-    /// Does the segment complete a handshake that was answered without state?
+    /// Handle a segment that completes a handshake answered without state; returns false if it does
+    /// not.
     fn handle_answer(&mut self, now: Instant, segment: &Segment) -> bool {
         if !segment.header.flags.contains(Flags::ACK) {
             return false;
@@ -109,7 +110,7 @@ impl Endpoint {
             (self.insert(connection), 0)
         };
         let connection = self.slots[index as usize].connection.as_mut();
-        let connection = connection.expect("it has just been looked at");
+        let connection = connection.expect("just found");
         connection.handle_segment(now, slot, &mut segment.clone());
         self.touched(index);
         true
@@ -128,7 +129,8 @@ impl Endpoint {
             JoinAnswer::Refused(reason) => self.refuse(syn, Some(reason)),
             JoinAnswer::Flooded => {
                 let numbers = Cookies::towards(&self.secrets, syn).numbers(now, syn);
-                // The first answer to a SYN that is repeated may be on its way.
+                // A retransmitted SYN gets the same nonce, because the first answer may still be in
+                // flight.
                 let held = self.waiting_joins.get(&self.secrets, syn).filter(|h| h.join == join);
                 let nonce =
                     held.map_or_else(|| self.secrets.draw("nonce") as u32, |held| held.nonce);
@@ -142,7 +144,7 @@ impl Endpoint {
         }
     }
 
-    /// RFC 9293 §3.10.7.1: a segment for no connection is answered with RST.
+    /// RFC 9293 §3.10.7.1: answer a segment that belongs to no connection with RST.
     pub(super) fn refuse(&mut self, segment: &Segment, reason: Option<ResetReason>) {
         let header = &segment.header;
         let (seq, ack, flags) = if header.flags.contains(Flags::ACK) {

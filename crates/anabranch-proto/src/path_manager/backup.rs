@@ -8,12 +8,12 @@ use super::{InKernel, LocalAddress, Making, PathAction, PathEvent, PathManager, 
 use crate::policy::{Entry, Kind, Parameter, PathRef, Value};
 use crate::view::SubflowView;
 
-/// Opens a subflow from each address, all but one as backups: both hosts send on them only when
+/// Opens a subflow from each address, all but one as backups. Both hosts send on a backup only if
 /// no regular subflow is usable. RFC 8684 §3.3.8.
 ///
-/// MP_CAPABLE has no backup bit: a connection that was opened from another address than the
-/// regular one carries its data there until the regular subflow is established, and turns the
-/// first subflow into a backup then, by MP_PRIO.
+/// MP_CAPABLE has no backup bit. A connection that was opened from an address other than the
+/// regular one sends from there until the regular subflow is established. The manager then turns
+/// the first subflow into a backup with MP_PRIO.
 #[derive(Clone, Debug)]
 pub struct Backup {
     regular: usize,
@@ -23,10 +23,10 @@ pub struct Backup {
     initiator: bool,
 }
 
-/// How it is chosen by name.
+/// Name, description, parameters and constructor of this path manager.
 pub(super) const ENTRY: super::PathManagerEntry = Entry {
     name: "backup",
-    summary: "A subflow over every path, all but one as backups.",
+    summary: "Opens a subflow over every path, all but one as backups.",
     source: "Paasch et al., CellNet 2012 (backup mode)",
     parameters: &[Parameter {
         name: "regular",
@@ -40,8 +40,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
         heeds_announcements: false,
         in_kernel: Some(|values, path| {
             let regular = values.path("regular");
-            // Linux sends MP_PRIO on the first subflow where the endpoint of its address is a
-            // backup.
+            // Linux sends MP_PRIO on the first subflow if the endpoint of its address is a backup.
             match path == regular {
                 true => (path > 0).then_some(InKernel::Regular),
                 false => Some(InKernel::Backup),
@@ -52,7 +51,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
 };
 
 impl Backup {
-    /// The address at index `regular` of the connection's carries the data.
+    /// Uses the connection's address at index `regular` for the regular subflow.
     pub fn new(regular: usize) -> Self {
         Backup {
             regular,
@@ -63,9 +62,9 @@ impl Backup {
         }
     }
 
-    /// Have a subflow from `local`.
+    /// Request a subflow from `local`.
     fn want(&mut self, local: LocalAddress, remote: SocketAddress) {
-        // Identifiers count the connection's addresses.
+        // Identifiers follow the order of the connection's addresses.
         let regular = usize::from(local.id) == self.regular;
         if regular {
             self.regular_address_id = Some(local.id);
@@ -73,7 +72,7 @@ impl Backup {
         self.upkeep.want(local, remote, 1, !regular);
     }
 
-    /// The regular subflow is there: the one the connection was opened on becomes a backup.
+    /// The regular subflow is established: turn the connection's first subflow into a backup.
     fn demote_first(&mut self, subflows: &[SubflowView]) {
         let first = subflows.iter().find(|view| view.local_address_id == 0);
         if let Some(first) = first

@@ -1,6 +1,6 @@
-//! DRePaS, dynamic relative path scoring: a path that is much slower than the best carries nothing
-//! but probes. Ferlin, Dreibholz, Alay, "Multi-path transport over heterogeneous wireless networks:
-//! does it really pay off?", Globecom 2014.
+//! DRePaS, dynamic relative path scoring: a path much slower than the best carries only probes.
+//! Ferlin, Dreibholz, Alay, "Multi-path transport over heterogeneous wireless networks: does it
+//! really pay off?", Globecom 2014.
 
 use anabranch_wire::{Duration, Instant};
 
@@ -11,54 +11,55 @@ use crate::view::{SubflowId, SubflowView, Usability};
 /// Parameters of [`DRePaS`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DRePaSConfig {
-    /// Throughput relative to the best subflow's from which on a subflow is worth using, 0 to 1.
+    /// Smallest throughput, relative to the best subflow, at which a subflow is used: 0 to 1.
     pub threshold: f64,
-    /// Shortest time between two scores; twice the longest smoothed RTT if that is more.
+    /// Shortest time between two scores; twice the longest smoothed RTT, if that is more.
     pub period: Duration,
-    /// Scores in a row, at least 1, that change what a subflow is used for.
+    /// Consecutive scores that change the state of a subflow, at least 1.
     pub hysteresis: u32,
 }
 
 /// Scores the subflows on which this host sends, and opens them as [`FullMesh`] does.
 ///
-/// Every period the throughput of each subflow is estimated as what it has in flight over its
-/// smoothed RTT. (What is in flight is the most of ten samples in the period, ours: a quick subflow
-/// that waits for a slow one has nothing in flight for most of the time.) Those below `threshold` ×
-/// the best one's become standbys: established, used only when no other subflow is usable, and
-/// probed once a period with copies of data that others carry, the bytes of which count as in
-/// flight. Those that come up to the threshold again carry data again.
+/// Once per period, DRePaS estimates the throughput of each subflow as its data in flight divided
+/// by its smoothed RTT. The data in flight is the largest of ten samples in the period (ours),
+/// because a fast subflow that waits for a slow one has nothing in flight most of the time.
+/// Subflows below `threshold` × the best throughput become standbys. A standby stays established
+/// but is used only if no other subflow is usable. Once per period it is probed with copies of data
+/// that other subflows carry, and these bytes count as in flight. A standby that reaches the
+/// threshold again carries data again.
 #[derive(Clone, Debug)]
 pub struct DRePaS {
     config: DRePaSConfig,
     mesh: FullMesh,
     next_sample: Option<Instant>,
-    /// Time between samples, and how many are still to be taken before the next score.
+    /// Time between samples, and the number of samples before the next score.
     interval: Duration,
     samples_left: u32,
     scores: Vec<Score>,
     actions: std::collections::VecDeque<PathAction>,
 }
 
-/// What is known of a subflow.
+/// The state of a subflow.
 #[derive(Clone, Copy, Debug)]
 struct Score {
     id: SubflowId,
     standby: bool,
-    /// Scores in a row that spoke for the other state.
+    /// Consecutive scores for the other state.
     against: u32,
-    /// Most bytes in flight since the last score.
+    /// Largest number of bytes in flight since the last score.
     in_flight: u64,
 }
 
-/// How it is chosen by name.
+/// Name, description, parameters and constructor of this path manager.
 pub(super) const ENTRY: super::PathManagerEntry = Entry {
     name: "drepas",
-    summary: "Paths much slower than the best carry nothing but probes.",
+    summary: "Sends only probes over paths much slower than the best.",
     source: "Ferlin et al., Globecom 2014",
     parameters: &[
         Parameter {
             name: "threshold",
-            meaning: "throughput relative to the best subflow from which on a subflow is used",
+            meaning: "smallest throughput, relative to the best subflow, at which a subflow is used",
             kind: Kind::Number { least: 0.0, most: 1.0 },
             default: Value::Number(0.1),
             origin: "ours",
@@ -66,7 +67,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
         },
         Parameter {
             name: "period",
-            meaning: "shortest time between two scores; twice the longest round-trip time if that is more",
+            meaning: "shortest time between two scores; twice the longest round-trip time, if that is more",
             kind: Kind::Time { zero: false },
             default: Value::Time(Duration::from_secs(1)),
             origin: "ours",
@@ -74,7 +75,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
         },
         Parameter {
             name: "hysteresis",
-            meaning: "scores in a row that change what a subflow is used for",
+            meaning: "consecutive scores that change the state of a subflow",
             kind: Kind::Count { least: 1, most: u32::MAX },
             default: Value::Count(2),
             origin: "ours",
@@ -97,11 +98,11 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
 /// A burst of probes: ten packets of 1 KiB, as in the paper.
 const PROBE_SEGMENTS: u32 = 10;
 const PROBE_BYTES: u32 = 1024;
-/// Looks at what is in flight for each score (ours).
+/// Samples of the data in flight per score (ours).
 const SAMPLES: u32 = 10;
 
 impl DRePaS {
-    /// A manager with these parameters.
+    /// A path manager with these parameters.
     pub fn new(config: DRePaSConfig) -> Self {
         DRePaS {
             config,
@@ -163,7 +164,7 @@ impl DRePaS {
         self.actions.push_back(action);
     }
 
-    /// At least one usable subflow carries data: the quickest to answer, if all are standbys.
+    /// Keep at least one usable subflow in use: if all are standbys, the one with the smallest RTT.
     fn keep_one(&mut self, subflows: &[SubflowView]) {
         let usable = |score: &Score| {
             subflows.iter().find(|v| v.id == score.id && v.usability == Usability::Usable)
@@ -192,8 +193,8 @@ impl DRePaS {
     }
 }
 
-/// What a subflow carries, in bytes per second; a standby carries its last probes. Without a
-/// round-trip time nothing is known.
+/// Throughput of a subflow in bytes per second; a standby carries at least its last probes. `None`
+/// before the first round-trip time sample.
 fn throughput(view: &SubflowView, score: &Score) -> Option<f64> {
     let srtt = view.srtt.filter(|srtt| *srtt > Duration::ZERO)?;
     let probes = if score.standby { u64::from(PROBE_SEGMENTS * PROBE_BYTES) } else { 0 };
@@ -246,14 +247,14 @@ mod tests {
         manager
     }
 
-    /// WLAN with 8 Mbit/s, and a second path with this rate and round-trip time.
+    /// WLAN with 8 Mbit/s, and a second path with the given rate and round-trip time.
     fn views(kbit_per_s: u64, srtt_ms: u64) -> [SubflowView; 2] {
         let wlan = SubflowView { bytes_in_flight: 20_000, ..view(0, 20) };
         let in_flight = kbit_per_s * srtt_ms / 8;
         [wlan, SubflowView { bytes_in_flight: in_flight, ..view(1, srtt_ms) }]
     }
 
-    /// One period, in which the subflows look like this at one sample, and idle at the others.
+    /// One period in which `views` holds at one sample, and the subflows are idle at the others.
     fn tick(manager: &mut DRePaS, views: &[SubflowView]) -> Vec<PathAction> {
         let idle: Vec<_> =
             views.iter().map(|view| SubflowView { bytes_in_flight: 0, ..*view }).collect();

@@ -1,5 +1,5 @@
-//! Full mesh: a subflow for each pair of a local and a remote address. The default of the Linux
-//! implementation behind the papers ("fullmesh"). RFC 8684 §3.9.1.
+//! Full mesh: a subflow for each pair of a local and a remote address. This is the default of the
+//! Linux implementation that most papers use ("fullmesh"). RFC 8684 §3.9.1.
 
 use anabranch_wire::Instant;
 
@@ -10,9 +10,9 @@ use super::{
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
-/// Opens all pairs from the initiator's side, and opens a pair again when its subflow ended,
-/// after a pause that doubles with each failure in a row, from 1 s to 60 s. The listener announces
-/// its further addresses, so that the initiator has pairs with them, too.
+/// The initiator opens a subflow for each pair. When a subflow ends, it reopens the pair after a
+/// pause, which doubles with each consecutive failure from 1 s to 60 s. The listener announces its
+/// further addresses, so that the initiator can open subflows to them as well.
 #[derive(Clone, Debug, Default)]
 pub struct FullMesh {
     upkeep: Upkeep,
@@ -20,10 +20,10 @@ pub struct FullMesh {
     initiator: bool,
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this path manager.
 pub(super) const ENTRY: super::PathManagerEntry = Entry {
     name: "full_mesh",
-    summary: "A subflow over every path.",
+    summary: "Opens a subflow over every path.",
     source: "the fullmesh of Multipath TCP for Linux",
     parameters: &[],
     make: Making {
@@ -34,7 +34,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
 };
 
 impl FullMesh {
-    /// Announce those of this host's addresses that are not down.
+    /// Announce this host's addresses that are not down.
     fn announce(&mut self, which: impl Fn(&LocalAddress) -> bool) {
         for local in self.local.iter().filter(|own| which(own)) {
             if !self.upkeep.is_down(local.id) {
@@ -139,12 +139,12 @@ mod tests {
             mesh.handle_timeout(now, &[]);
             assert_eq!(opened(&actions(&mut mesh)), [(1, false)]);
         }
-        // One that opens and closes again at once is a failure as well.
+        // A subflow that opens and closes again at once also counts as a failure.
         let open = PathEvent::SubflowEstablished(id(1));
         mesh.handle_event(now, &open, &[view(0, 1), view(1, 1)]);
         mesh.handle_event(now, &closed(1), &[]);
         assert_eq!(mesh.poll_timeout(), Some(now + Duration::from_secs(60)));
-        // One that carried data, or lasted, is not.
+        // A subflow that carried data, or that lasted, does not.
         for (lasting, retry) in [(0, Retry::Soon), (60, Retry::Later)] {
             now = mesh.poll_timeout().expect("a retry is planned");
             mesh.handle_timeout(now, &[]);

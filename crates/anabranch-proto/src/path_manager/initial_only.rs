@@ -1,4 +1,4 @@
-//! No further subflows: the connection keeps the one it was opened on.
+//! No further subflows: the connection keeps the one on which it was opened.
 
 use anabranch_wire::Instant;
 
@@ -10,10 +10,10 @@ use crate::view::SubflowView;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InitialOnly;
 
-/// How it is chosen by name.
+/// Name, description and constructor of this path manager.
 pub(super) const ENTRY: super::PathManagerEntry = Entry {
     name: "initial_only",
-    summary: "No subflow besides the first.",
+    summary: "Opens no subflow besides the first.",
     source: "ours",
     parameters: &[],
     make: Making {

@@ -1,5 +1,5 @@
-//! Path managers: which subflows exist, and which are backups. RFC 8684 §3.4 leaves the policy to
-//! the host.
+//! Path managers decide which subflows exist, and which of them are backups. RFC 8684 §3.4 leaves
+//! the policy to the host.
 
 mod backup;
 mod drepas;
@@ -26,28 +26,28 @@ use anabranch_wire::{Instant, SocketAddress};
 use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowView};
 
-/// A path manager that can be chosen by name.
+/// A path manager that users choose by name.
 pub type PathManagerEntry = Entry<Making>;
 
-/// How a path manager is made, and what others have to know of it.
+/// The constructor of a path manager, and facts about it that other crates need.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Are subflows opened to the addresses that the peer announces? Then paths of both address
-    /// families can be used.
+    /// Does it open subflows to the addresses that the peer announces? A connection can then use
+    /// paths of both address families.
     pub heeds_announcements: bool,
-    /// How Linux' path manager does the same: the endpoint that the client has for the address of
-    /// each of the connection's paths, by the path's index. `None` if it cannot.
+    /// How Linux' path manager does the same: the endpoint that the client needs for the address of
+    /// each path, by the path's index in the connection. `None` if Linux cannot do the same.
     pub in_kernel: Option<fn(&Values, usize) -> Option<InKernel>>,
-    /// Makes one.
+    /// Creates the path manager.
     pub make: fn(&Values) -> Box<dyn PathManager>,
 }
 
-/// An endpoint of Linux' path manager, from which it opens a subflow.
+/// An endpoint of Linux' path manager, from which Linux opens a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InKernel {
-    /// An ordinary one.
+    /// An ordinary endpoint.
     Regular,
-    /// One whose subflow is a backup.
+    /// An endpoint whose subflow is a backup.
     Backup,
 }
 
@@ -64,22 +64,22 @@ pub const ALL: &[PathManagerEntry] = &[
 /// An address of this host, with its identifier within the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalAddress {
-    /// Identifier; 0 is the address the connection was opened from. RFC 8684 §3.2.
+    /// Identifier; 0 is the address from which the connection was opened. RFC 8684 §3.2.
     pub id: u8,
     /// The address.
     pub address: IpAddr,
 }
 
-/// An address of the peer's, with its identifier within the connection.
+/// An address of the peer, with its identifier within the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteAddress {
-    /// Identifier; 0 is the address the connection was opened to. RFC 8684 §3.2.
+    /// Identifier; 0 is the address to which the connection was opened. RFC 8684 §3.2.
     pub id: u8,
-    /// The address, and the port that takes joins.
+    /// The address, and the port that accepts joins.
     pub end: SocketAddress,
 }
 
-/// What a path manager is told.
+/// An event that the engine reports to a path manager.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PathEvent<'a> {
     /// The connection can carry further subflows.
@@ -95,126 +95,125 @@ pub enum PathEvent<'a> {
     SubflowEstablished(SubflowId),
     /// The retransmission timer of a subflow expired.
     SubflowTimeout {
-        /// Which.
+        /// The subflow.
         id: SubflowId,
-        /// How often since anything was acknowledged, from 1.
+        /// Consecutive expiries since the last acknowledgement of new data, from 1.
         in_a_row: u32,
     },
     /// A subflow has ended, or could not be opened.
     SubflowClosed {
-        /// Which; `None` if it never came to exist.
+        /// The subflow; `None` if it was never created.
         id: Option<SubflowId>,
-        /// Identifier of its local address.
+        /// Identifier of the local address.
         local_address_id: u8,
-        /// Its remote end.
+        /// Remote address and port.
         remote: SocketAddress,
-        /// Is another to be tried between the same addresses?
+        /// Should the path manager open another subflow between the same addresses?
         retry: Retry,
     },
     /// The peer has announced an address. RFC 8684 §3.4.1.
     AddressAnnounced {
-        /// The address, and the port that takes joins.
+        /// The address, and the port that accepts joins.
         remote: SocketAddress,
-        /// Its identifier.
+        /// Identifier of the address.
         remote_address_id: u8,
     },
-    /// The peer takes an address back that it had announced. RFC 8684 §3.4.2.
+    /// The peer has withdrawn an address that it had announced. RFC 8684 §3.4.2.
     AddressWithdrawn {
-        /// Its identifier.
+        /// Identifier of the address.
         remote_address_id: u8,
     },
     /// This host has a further address.
     AddressAdded {
-        /// The address, with an identifier that no other has had.
+        /// The address, with an identifier that no earlier address had.
         local: LocalAddress,
-        /// The peer's addresses, the one that the connection was opened to first.
+        /// The peer's addresses, beginning with the address to which the connection was opened.
         remote: &'a [RemoteAddress],
     },
-    /// The interface with a local address went down, or came back up. Told before
-    /// [`PathEvent::Established`] of those that are down then.
+    /// The interface of a local address went down or came up. Interfaces that are already down are
+    /// reported before [`PathEvent::Established`].
     AddressChanged {
         /// Identifier of the address.
         local_address_id: u8,
-        /// Can it be used?
+        /// Is the address usable now?
         usable: bool,
     },
 }
 
-/// Whether a subflow that has ended is worth another attempt between the same addresses.
+/// Whether to try again between the same addresses after a subflow has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It carried data, or the peer reset it to start again.
+    /// The subflow carried data, or the peer reset it in order to start again.
     Soon,
-    /// It failed: it carried no data, or the peer says that something stands in the way for now.
+    /// The subflow failed: it carried no data, or the peer reports a temporary obstacle.
     Later,
-    /// The peer says that something stands in the way for good. RFC 8684 §3.6: it should not be
-    /// opened again.
+    /// The peer reports a permanent obstacle. RFC 8684 §3.6: the host should not open the subflow
+    /// again.
     Never,
 }
 
-/// What a path manager wants.
+/// An action that a path manager requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathAction {
-    /// Open a subflow. What becomes of it is told by [`PathEvent::SubflowEstablished`] or
-    /// [`PathEvent::SubflowClosed`].
+    /// Open a subflow. [`PathEvent::SubflowEstablished`] or [`PathEvent::SubflowClosed`] reports
+    /// the result.
     Open {
         /// Local address.
         local: LocalAddress,
-        /// Remote end.
+        /// Remote address and port.
         remote: SocketAddress,
         /// Identifier of the remote address.
         remote_address_id: u8,
-        /// Ask for it to be a backup. RFC 8684 §3.3.8.
+        /// Open it as a backup. RFC 8684 §3.3.8.
         backup: bool,
     },
     /// Close a subflow.
     Close {
-        /// Which.
+        /// The subflow.
         subflow: SubflowId,
-        /// Reset it, because the path is of no use any more, rather than finish in order.
+        /// Reset it instead of closing it in order, because the path has become useless.
         reset: bool,
     },
     /// Make a subflow a backup, or a regular one.
     SetPriority {
-        /// Which.
+        /// The subflow.
         subflow: SubflowId,
-        /// Is it to carry data only when no regular subflow is usable?
+        /// Should it carry data only if no regular subflow is usable?
         backup: bool,
-        /// Have the peer do likewise, by MP_PRIO (RFC 8684 §3.3.8); otherwise only what this
-        /// host sends is concerned.
+        /// Tell the peer to do the same with MP_PRIO (RFC 8684 §3.3.8). Otherwise the change
+        /// affects only the data that this host sends.
         signalled: bool,
     },
-    /// Tell the peer an address of this host, until it says that it heard. RFC 8684 §3.4.1.
+    /// Announce an address of this host, and repeat this until the peer echoes it. RFC 8684 §3.4.1.
     Announce {
         /// The address.
         local: LocalAddress,
     },
-    /// Tell the peer that an address can be used no more, on whatever subflow remains.
-    /// RFC 8684 §3.4.2.
+    /// Tell the peer on a remaining subflow that an address is no longer usable. RFC 8684 §3.4.2.
     Remove {
         /// Identifier of the address.
         local_address_id: u8,
     },
-    /// Send copies of the newest data under way on a subflow, whatever the scheduler does, as
-    /// its congestion window has room. Nothing depends on them; meant for a subflow that carries
-    /// no data of its own, whose copies these would be too.
+    /// Send copies of the newest data in flight on a subflow as its congestion window permits,
+    /// independently of the scheduler. Their loss costs nothing. Probes are meant for a subflow
+    /// that carries no data of its own; otherwise they could be copies of its own data.
     Probe {
-        /// Which.
+        /// The subflow.
         subflow: SubflowId,
-        /// Segments; fewer if less data is under way.
+        /// Number of segments; fewer if less data is in flight.
         count: u32,
-        /// Payload bytes of each.
+        /// Payload bytes of each segment.
         bytes: u32,
     },
 }
 
-/// Decides which subflows exist. After each call the engine polls actions until `None`.
+/// Decides which subflows exist. After each call, the engine polls actions until `None`.
 pub trait PathManager: Debug + Send {
     /// Something changed.
     fn handle_event(&mut self, now: Instant, event: &PathEvent<'_>, subflows: &[SubflowView]);
     /// The deadline of [`PathManager::poll_timeout`] has passed.
     fn handle_timeout(&mut self, now: Instant, subflows: &[SubflowView]);
-    /// The next thing to do.
+    /// The next action.
     fn poll_action(&mut self) -> Option<PathAction>;
     /// When to call [`PathManager::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant>;
@@ -250,8 +249,8 @@ mod tests {
         PathEvent::AddressChanged { local_address_id, usable }
     }
 
-    /// The manager is told of a further address of this host's, while the peer has announced another
-    /// of its own.
+    /// The actions after a further address of this host was reported, while the peer has announced
+    /// another address of its own.
     pub(super) fn added(manager: &mut dyn PathManager, local: LocalAddress) -> Vec<PathAction> {
         let other = SocketAddress::new(Ipv4Addr::new(10, 9, 0, 2).into(), 80);
         let remote = [remote(), other].into_iter().zip(0..);
@@ -261,7 +260,7 @@ mod tests {
         actions(manager)
     }
 
-    /// What the manager wants after it was told that the connection is there.
+    /// The actions after the connection was established.
     pub(super) fn established(
         manager: &mut dyn PathManager,
         initiator: bool,
@@ -276,7 +275,7 @@ mod tests {
         std::iter::from_fn(|| manager.poll_action()).collect()
     }
 
-    /// Local addresses of the subflows to be opened, and whether as backups.
+    /// Local addresses of the subflows to open, and whether each is a backup.
     pub(super) fn opened(actions: &[PathAction]) -> Vec<(u8, bool)> {
         let opened = actions.iter().filter_map(|action| match action {
             PathAction::Open { local, backup, .. } => Some((local.id, *backup)),

@@ -1,5 +1,5 @@
-//! Several subflows between the same two addresses, told apart by their source ports: for networks
-//! that spread flows over paths by hashing ports. Raiciu et al., SIGCOMM 2011; Linux' "ndiffports".
+//! Several subflows between the same two addresses with different source ports, for networks that
+//! spread flows over paths by hashing ports. Raiciu et al., SIGCOMM 2011; Linux' "ndiffports".
 
 use anabranch_wire::Instant;
 
@@ -7,22 +7,22 @@ use super::{Making, PathAction, PathEvent, PathManager, Upkeep};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowSet, SubflowView};
 
-/// Has the initiator keep `subflows` subflows from the address that the connection was opened
-/// from; replaced as by [`super::FullMesh`].
+/// The initiator keeps `subflows` subflows from the address from which the connection was opened.
+/// It replaces subflows that end as [`super::FullMesh`] does.
 #[derive(Clone, Debug)]
 pub struct NDiffPorts {
     subflows: u32,
     upkeep: Upkeep,
 }
 
-/// How it is chosen by name.
+/// Name, description, parameters and constructor of this path manager.
 pub(super) const ENTRY: super::PathManagerEntry = Entry {
     name: "ndiffports",
-    summary: "Several subflows over the first path, told apart by their ports.",
+    summary: "Opens several subflows over the first path, with different ports.",
     source: "Raiciu et al., SIGCOMM 2011; the ndiffports of Multipath TCP for Linux",
     parameters: &[Parameter {
         name: "subflows",
-        meaning: "how many, the first included",
+        meaning: "number of subflows, including the first",
         kind: Kind::Count { least: 1, most: SubflowSet::CAPACITY as u32 },
         default: Value::Count(2),
         origin: "Multipath TCP for Linux",
@@ -36,7 +36,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
 };
 
 impl NDiffPorts {
-    /// `subflows` in all, the first included.
+    /// Keeps `subflows` subflows, including the first.
     pub fn new(subflows: u32) -> Self {
         NDiffPorts { subflows, upkeep: Upkeep::default() }
     }

@@ -10,13 +10,13 @@ use super::{LocalAddress, Making, PathAction, PathEvent, PathManager, Retry};
 use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView, Usability};
 
-/// Keeps one subflow. When its interface goes down, or its retransmission timer expires for the
-/// second time in a row (ours), it is reset, and once it is gone the next usable address opens
-/// another; one that does not open within three seconds (ours) makes way for the next. A
-/// connection that works stays where it is, though an earlier address may be back.
+/// Keeps one subflow. The manager resets it when its interface goes down, or when its
+/// retransmission timer expires for the second consecutive time (ours). It then opens a subflow
+/// from the next usable address. If that takes more than three seconds (ours), it tries the address
+/// after that. A working connection stays where it is, even if an earlier address is usable again.
 ///
-/// A host that only receives cannot tell a silent path from an idle peer, so it moves when its
-/// interface goes down or the peer resets the subflow.
+/// A host that only receives cannot distinguish a silent path from an idle peer. It therefore moves
+/// only when its interface goes down or the peer resets the subflow.
 #[derive(Clone, Debug, Default)]
 pub struct SinglePath {
     addresses: Vec<(LocalAddress, bool)>,
@@ -26,7 +26,7 @@ pub struct SinglePath {
     /// Index of the address in use or being tried.
     current: usize,
     state: State,
-    /// Addresses tried since a subflow last carried data, and rounds of all in vain.
+    /// Addresses tried in this round, and failed rounds, since a subflow last carried data.
     attempts: usize,
     rounds: u32,
     actions: VecDeque<PathAction>,
@@ -34,21 +34,21 @@ pub struct SinglePath {
 
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
-    /// There is a subflow.
+    /// A subflow exists.
     #[default]
     Settled,
-    /// One is being opened, until then at most.
+    /// A subflow is being opened; the attempt ends at this time.
     Trying(Instant),
-    /// All addresses were tried in vain; the next round begins then.
+    /// All addresses failed; the next round begins at this time.
     Pausing(Instant),
-    /// No address can be used.
+    /// No address is usable.
     Waiting,
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this path manager.
 pub(super) const ENTRY: super::PathManagerEntry = Entry {
     name: "single_path",
-    summary: "One subflow at a time, moved to another path when it fails.",
+    summary: "Opens one subflow at a time, and moves it to another path when it fails.",
     source: "Paasch et al., CellNet 2012 (single-path mode)",
     parameters: &[],
     make: Making {
@@ -58,12 +58,12 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
     },
 };
 
-/// Expiries of the retransmission timer after which a subflow has failed (ours): one may be due
-/// to a queue that filled quickly.
+/// Consecutive expiries of the retransmission timer after which a subflow counts as failed (ours).
+/// A single expiry may be due to a queue that filled quickly.
 const FAILED_AFTER: u32 = 2;
-/// How long a subflow may take to open (ours): a SYN and its first repetition, RFC 6298 §2.
+/// How long a subflow may take to open (ours): a SYN and its first retransmission, RFC 6298 §2.
 const OPENING: Duration = Duration::from_secs(3);
-/// Pause once every address was tried in vain, which doubles with each round (ours).
+/// Pause after all addresses have failed; it doubles with each round (ours).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -72,7 +72,7 @@ impl SinglePath {
         self.actions.push_back(PathAction::Close { subflow, reset: true });
     }
 
-    /// Open a subflow from the next usable address; after a round in vain, later.
+    /// Open a subflow from the next usable address, or pause if all addresses have failed.
     fn advance(&mut self, now: Instant) {
         let count = self.addresses.len();
         let steps = (1..=count).map(|step| (self.current + step) % count);
@@ -125,14 +125,14 @@ impl SinglePath {
         }
     }
 
-    /// The subflow that is being opened has taken too long.
+    /// Opening the subflow has taken too long.
     fn give_up_opening(&mut self, now: Instant, subflows: &[SubflowView]) {
         let opening = subflows.iter().filter(|view| view.usability == Usability::Opening);
         let opening: Vec<SubflowId> = opening.map(|view| view.id).collect();
         if opening.is_empty() {
             return self.advance(now);
         }
-        // What becomes of it is told, and the next address tried then.
+        // The reset is reported as an event, which makes the manager try the next address.
         self.state = State::Trying(now + OPENING);
         opening.into_iter().for_each(|subflow| self.leave(subflow));
     }
@@ -159,7 +159,7 @@ impl PathManager for SinglePath {
                 match retry {
                     Retry::Soon => (self.attempts, self.rounds) = (0, 0),
                     Retry::Later => {}
-                    // RFC 8684 §3.6: not before its interface comes up anew.
+                    // RFC 8684 §3.6: not before the interface comes up again.
                     Retry::Never => self.set_usable(local_address_id, false),
                 }
                 if matches!(self.state, State::Settled | State::Trying(_)) {
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn an_added_address_is_used_at_once_if_none_could_be() {
         let mut manager = manager();
-        assert!(added(&mut manager, local(2)).is_empty(), "the connection works where it is");
+        assert!(added(&mut manager, local(2)).is_empty(), "a working connection stays where it is");
         let mut manager = SinglePath::default();
         established(&mut manager, true, &[local(0)]);
         manager.handle_event(Instant::ZERO, &address(0, false), &[view(0, 20)]);
@@ -263,7 +263,7 @@ mod tests {
                 manager.handle_event(now, &closed(0), &[]);
             }
             assert!(actions(&mut manager).is_empty());
-            let at = manager.poll_timeout().expect("it will try again");
+            let at = manager.poll_timeout().expect("a retry is planned");
             assert_eq!(at, now + Duration::from_secs(pause));
             now = at;
             manager.handle_timeout(now, &[]);
@@ -282,14 +282,14 @@ mod tests {
             manager.handle_event(now, &PathEvent::SubflowEstablished(id(slot)), &[]);
             manager.handle_event(now, &closed(slot), &[]);
         }
-        assert!(actions(&mut manager).is_empty(), "there is a pause");
-        let at = manager.poll_timeout().expect("of a second");
+        assert!(actions(&mut manager).is_empty(), "the manager pauses");
+        let at = manager.poll_timeout().expect("a retry is planned");
         manager.handle_timeout(at, &[]);
         assert_eq!(opened(&actions(&mut manager)), [(1, false)]);
         manager.handle_event(at, &PathEvent::SubflowEstablished(id(1)), &[]);
         manager.handle_event(at, &closed_for(1, Retry::Soon), &[]);
         assert_eq!(opened(&actions(&mut manager)), [(0, false)]);
-        // RFC 8684 §3.6: what was refused for good is left out from then on.
+        // RFC 8684 §3.6: an address that was refused for good is skipped from then on.
         manager.handle_event(at, &closed_for(0, Retry::Never), &[]);
         assert_eq!(opened(&actions(&mut manager)), [(1, false)]);
         manager.handle_event(at, &closed_for(1, Retry::Never), &[]);
@@ -302,7 +302,7 @@ mod tests {
         manager.handle_event(Instant::ZERO, &closed(0), &[]);
         assert_eq!(opened(&actions(&mut manager)), [(1, false)]);
         let opening = SubflowView { usability: Usability::Opening, ..view(1, 20) };
-        let at = manager.poll_timeout().expect("an end of the attempt");
+        let at = manager.poll_timeout().expect("the attempt has a deadline");
         assert_eq!(at, Instant::ZERO + OPENING);
         manager.handle_timeout(at, &[opening]);
         assert_eq!(actions(&mut manager), [PathAction::Close { subflow: id(1), reset: true }]);

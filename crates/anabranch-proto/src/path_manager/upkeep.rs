@@ -1,4 +1,4 @@
-//! Keeping a set of subflows alive: what several path managers have in common.
+//! Upkeep of a set of subflows, shared by several path managers.
 
 use std::collections::VecDeque;
 
@@ -7,9 +7,9 @@ use anabranch_wire::{Duration, Instant, SocketAddress};
 use super::{LocalAddress, PathAction, PathEvent, RemoteAddress, Retry};
 use crate::view::{SubflowView, Usability};
 
-/// Subflows that are wanted, by pairs of addresses. A subflow that ends is opened again, after a
-/// pause that doubles with each failure in a row; at once when its interface comes back up. Not
-/// until then, if the peer has reset it for good.
+/// The wanted subflows, by pairs of addresses. A subflow that ends is reopened after a pause, which
+/// doubles with each consecutive failure, or at once when its interface comes up again. If the peer
+/// has reset it for good, it is reopened only when its interface comes up again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Upkeep {
     pairs: Vec<Pair>,
@@ -24,20 +24,20 @@ struct Pair {
     remote: SocketAddress,
     remote_id: u8,
     backup: bool,
-    /// How many subflows are wanted, and how many exist or are being opened.
+    /// Number of wanted subflows, and number of subflows that exist or are being opened.
     wanted: u32,
     existing: u32,
     address_usable: bool,
     failures: u32,
-    /// When a subflow of it was last established.
+    /// When a subflow of this pair was last established.
     worked_at: Option<Instant>,
-    /// The peer has reset one for good. RFC 8684 §3.6.
+    /// The peer has reset a subflow of this pair for good. RFC 8684 §3.6.
     refused: bool,
     retry_at: Option<Instant>,
 }
 
 impl Pair {
-    /// One subflow is wanted, and none exists.
+    /// A pair with one wanted subflow and no existing one.
     fn new(local: LocalAddress, remote: RemoteAddress) -> Self {
         Pair {
             local,
@@ -61,8 +61,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl Upkeep {
-    /// Have `wanted` subflows between `local` and the address that the connection was opened to,
-    /// of which it has one if `local` is the address that it was opened from. RFC 8684 §3.2:
+    /// Want `wanted` subflows between `local` and the address to which the connection was opened.
+    /// If the connection was opened from `local`, one of them exists already. RFC 8684 §3.2:
     /// identifier 0.
     pub(super) fn want(
         &mut self,
@@ -76,8 +76,8 @@ impl Upkeep {
         self.want_pair(Pair { wanted, existing, backup, ..Pair::new(local, remote) });
     }
 
-    /// Have a subflow between `local` and an address that the peer has announced, with its
-    /// identifier, unless one is left from an earlier announcement.
+    /// Want a subflow between `local` and an address that the peer has announced with this
+    /// identifier, unless a subflow from an earlier announcement remains.
     pub(super) fn want_announced(
         &mut self,
         local: LocalAddress,
@@ -101,7 +101,7 @@ impl Upkeep {
         self.open_missing(self.pairs.len() - 1);
     }
 
-    /// Take note of what happened to a subflow or an address.
+    /// Update the pairs after an event of a subflow or an address.
     pub(super) fn handle_event(
         &mut self,
         now: Instant,
@@ -125,7 +125,7 @@ impl Upkeep {
                 if let Some(pair) = pair {
                     return pair.on_closed(now, retry);
                 }
-                // Perhaps its identifier stands for another address by now, which had to wait.
+                // The identifier may now belong to another address, whose subflow had to wait.
                 let view = subflows.iter().find(|view| Some(view.id) == id);
                 let heir = |pair: &Pair| pair.remote_id != 0 && view.is_some_and(|v| pair.is_of(v));
                 if let Some(index) = self.pairs.iter().position(heir) {
@@ -212,12 +212,12 @@ impl Pair {
         self.existing = self.existing.saturating_sub(1);
         // RFC 8684 §3.6
         self.refused |= retry == Retry::Never;
-        // One that was not needed for long has not failed for that.
+        // A subflow that was open for long without carrying data has not failed.
         let lasted = self.worked_at.is_some_and(|at| now.saturating_since(at) >= LONGEST_PAUSE);
         if retry == Retry::Soon || lasted {
             self.failures = 0;
         }
-        // RFC 8684 §3.4.1: an announced address that could not be reached is not tried again.
+        // RFC 8684 §3.4.1: the host does not retry an announced address that it could not reach.
         let worth_it = (self.remote_id == 0 || self.worked_at.is_some()) && !self.refused;
         if worth_it && self.address_usable && self.retry_at.is_none() {
             let pause = FIRST_PAUSE * (1 << self.failures.min(16));
@@ -227,12 +227,12 @@ impl Pair {
     }
 }
 
-/// Are both ends of the same family?
+/// Do both addresses belong to the same family?
 pub(super) fn is_of_family(local: &LocalAddress, remote: SocketAddress) -> bool {
     local.address.is_ipv4() == remote.address.is_ipv4()
 }
 
-/// The addresses of the same family as the peer's.
+/// The addresses that belong to the same family as the peer's.
 pub(super) fn of_family(
     local: &[LocalAddress],
     remote: SocketAddress,

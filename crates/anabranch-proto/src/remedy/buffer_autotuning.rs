@@ -1,5 +1,5 @@
-//! Buffer autotuning (M3): send and receive buffers as large as they have to be, and not larger.
-//! Raiciu et al., NSDI 2012 §4.2; Barré, Paasch, Bonaventure, 2011.
+//! Buffer autotuning (M3): send and receive buffers as large as the paths need. Raiciu et al., NSDI
+//! 2012 §4.2; Barré, Paasch, Bonaventure, 2011.
 
 use anabranch_wire::{Duration, Instant};
 
@@ -7,35 +7,35 @@ use super::{BufferContext, BufferSide, Remedy};
 use crate::policy::Entry;
 use crate::view::{SubflowView, Usability};
 
-/// Buffers that start small and grow to `2 · Σ x_i · RTT_max`: x_i is the rate of a subflow,
-/// RTT_max the longest smoothed RTT of any, queues included.
+/// Buffers start small and grow to `2 · Σ x_i · RTT_max`. x_i is the rate of a subflow. RTT_max is
+/// the longest smoothed RTT of all subflows, including queueing delay.
 ///
-/// Σ x_i · RTT_max is measured as the bytes that made progress at data level during the last
-/// RTT_max: that the peer acknowledged, or that the application read. Buffers never shrink, and
-/// never grow beyond what is configured. The receiver takes its RTTs from timestamps that come
-/// back with data (Fisk and Feng, 2001).
+/// Σ x_i · RTT_max is measured as the progress at the data level during the last RTT_max: the bytes
+/// that the peer acknowledged, or that the application read. Buffers never shrink and never exceed
+/// the configured size. The receiver measures RTTs by timestamps that the peer echoes with data
+/// (Fisk and Feng, 2001).
 #[derive(Clone, Debug)]
 pub struct BufferAutotuning {
     send: Measurement,
     receive: Measurement,
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this remedy.
 pub(super) const ENTRY: super::RemedyEntry = Entry {
     name: "buffer_autotuning",
-    summary: "M3: buffers start small and grow to what the paths need.",
+    summary: "M3: grows buffers to the size that the paths need.",
     source: "Raiciu et al., NSDI 2012, §4.2; Barré et al., 2011",
     parameters: &[],
     make: |_| Box::new(BufferAutotuning::default()),
 };
 
-/// What a buffer starts with, in bytes. Ours: more than four initial windows (RFC 6928).
+/// Initial size of a buffer in bytes. Ours: more than four initial windows (RFC 6928).
 const INITIAL: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug)]
 struct Measurement {
     target: u64,
-    /// When the present round began, and how many bytes had made progress until then.
+    /// Start of the current round, and the bytes that had made progress until then.
     began: Option<(Instant, u64)>,
 }
 
@@ -102,18 +102,19 @@ mod tests {
     ) -> u64 {
         let now = Instant::ZERO + Duration::from_millis(now_ms);
         let context = BufferContext { now, side, progress, subflows };
-        remedy.buffer_target(&context).expect("a target")
+        remedy.buffer_target(&context).expect("autotuning is on")
     }
 
     #[test]
     fn twice_the_bytes_of_the_longest_round_trip() {
-        // 20 and 150 ms: 100 kB in 150 ms make 200 kB. Less than a round trip says nothing.
+        // RTTs of 20 and 150 ms: 100 kB in 150 ms give 200 kB. Less than a round trip gives no
+        // result.
         let subflows = [view(0, 20), view(1, 150)];
         let mut remedy = BufferAutotuning::default();
         let mut send = |now, progress| ask(&mut remedy, BufferSide::Send, now, progress, &subflows);
         assert_eq!([send(0, 0), send(149, 99_000)], [INITIAL; 2]);
         assert_eq!(send(150, 100_000), 200_000);
-        // 200 kB in two round trips are 100 kB in one; a slower round changes nothing.
+        // 200 kB in two round trips are 100 kB in one. A slower round changes nothing.
         assert_eq!([send(450, 300_000), send(600, 300_001)], [200_000; 2]);
         assert_eq!(send(750, 600_001), 600_000);
     }

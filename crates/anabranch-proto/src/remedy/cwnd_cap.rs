@@ -1,53 +1,54 @@
-//! Window capping (M4): a subflow that has filled a queue gets no more in flight. Raiciu et al.,
-//! NSDI 2012 §4.2.
+//! Window capping (M4): a subflow that has filled a queue may not put more in flight. Raiciu et
+//! al., NSDI 2012 §4.2.
 
 use super::Remedy;
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowSet, SubflowView};
 
-/// Caps what a subflow has in flight once its RTT is some multiple of the smallest.
+/// Caps the data in flight of a subflow once its RTT exceeds a multiple of the smallest RTT.
 ///
-/// The paper stops the growth of the window when the smoothed RTT is about twice the smallest
-/// one: the path's queue then holds as much as the path. How exactly is not known to us. Ours:
-/// what is in flight when the smoothed RTT passes `cap_factor` × its minimum is held as the
-/// limit until it falls below again; a reduction of the congestion window lowers the limit too.
+/// The paper stops the growth of the window when the smoothed RTT is about twice the smallest one:
+/// the queue then holds as much as the path. We do not know the exact rule. Ours: when the smoothed
+/// RTT passes `cap_factor` × its minimum, the data in flight at that moment becomes the limit. The
+/// limit ends when the RTT falls below that value again. A reduction of the congestion window
+/// lowers the limit as well.
 ///
-/// The window itself is not touched. It stops growing by itself, since a subflow that is kept
-/// from filling its window is not limited by it (see [`super::MptBm`] for slow start). Other than
-/// MPT-BM this never takes back what slow start had put into the queue before the RTT showed it.
+/// M4 does not change the window itself. The window stops growing because it no longer limits the
+/// capped subflow (see [`super::MptBm`] for slow start). Unlike MPT-BM, M4 does not remove data
+/// that slow start had put into the queue before the RTT showed it.
 #[derive(Clone, Debug)]
 pub struct CwndCap {
     cap_factor: f64,
-    /// By slot.
+    /// Limit of each slot.
     held: [Option<Held>; SubflowSet::CAPACITY],
 }
 
-/// A limit that holds.
+/// A limit in force.
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    /// Of the subflow that it is for.
+    /// Generation of the limited subflow.
     generation: u32,
     limit: u64,
 }
 
-/// How it is chosen by name.
+/// Name, description, parameters and constructor of this remedy.
 pub(super) const ENTRY: super::RemedyEntry = Entry {
     name: "cwnd_cap",
-    summary: "M4: a subflow that has filled a queue gets no more in flight.",
+    summary: "M4: stops a subflow from putting more in flight once it has filled a queue.",
     source: "Raiciu et al., NSDI 2012, §4.2",
     parameters: &[Parameter {
         name: "cap_factor",
         meaning: "multiple of the smallest smoothed round-trip time that counts as a filled queue",
         kind: Kind::Number { least: 1.0, most: 1000.0 },
         default: Value::Number(2.0),
-        origin: "the paper, about",
+        origin: "the paper, approximately",
         only_with: None,
     }],
     make: |values| Box::new(CwndCap::new(values.number("cap_factor"))),
 };
 
 impl CwndCap {
-    /// Hold what is in flight at `cap_factor` × the smallest smoothed RTT; the paper's is about 2.
+    /// Caps the data in flight at `cap_factor` × the smallest smoothed RTT; the paper uses about 2.
     pub fn new(cap_factor: f64) -> Self {
         CwndCap { cap_factor, held: [None; SubflowSet::CAPACITY] }
     }
@@ -78,7 +79,7 @@ mod tests {
     use crate::view::{SubflowId, tests::view};
     use anabranch_wire::Duration;
 
-    /// A subflow with a smallest RTT of 50 ms.
+    /// A subflow whose smallest RTT is 50 ms.
     fn at(srtt_ms: u64, segments_in_flight: u64) -> SubflowView {
         let min_srtt = Duration::from_millis(50);
         SubflowView { min_srtt, bytes_in_flight: segments_in_flight * 1000, ..view(1, srtt_ms) }

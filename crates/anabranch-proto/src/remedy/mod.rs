@@ -1,7 +1,7 @@
 //! Remedies against a receive window that fills behind a slow path.
 //!
-//! Each is a switch of its own. A remedy never writes a congestion window: it names subflows to
-//! penalise and the congestion controllers decide what that means for them.
+//! Each remedy is switched on separately. A remedy never writes a congestion window. It names the
+//! subflows to penalise, and their congestion controls decide how to reduce the window.
 
 mod buffer_autotuning;
 mod cwnd_cap;
@@ -23,11 +23,11 @@ use crate::congestion::ExternalReduction;
 use crate::policy::{Entry, Values};
 use crate::view::{SubflowSet, SubflowView};
 
-/// A remedy that can be switched on by name.
+/// A remedy that users switch on by name.
 pub type RemedyEntry = Entry<fn(&Values) -> Box<dyn Remedy>>;
 
-/// All remedies, in the order in which they are asked: a subflow is penalised before its data
-/// goes out on another.
+/// All remedies, in the order in which the engine asks them: a subflow is penalised before another
+/// subflow reinjects its data.
 pub const ALL: &[RemedyEntry] = &[
     penalisation::ENTRY,
     opportunistic_retransmission::ENTRY,
@@ -36,81 +36,84 @@ pub const ALL: &[RemedyEntry] = &[
     mpt_bm::ENTRY,
 ];
 
-/// The situation: a subflow could send, and may not.
+/// The situation in which the engine asks a remedy: a subflow has room but may not send.
 #[derive(Clone, Copy, Debug)]
 pub struct RemedyContext<'a> {
-    /// Now.
+    /// The current time.
     pub now: Instant,
-    /// The connection's subflows; includes closed slots.
+    /// The connection's subflows, including closed slots.
     pub subflows: &'a [SubflowView],
     /// Slot of the subflow that has room in its congestion window.
     pub blocked: u8,
-    /// Which subflows have carried the oldest data that is not acknowledged at data level, the
-    /// segment that everybody waits for.
+    /// The subflows that have carried the oldest data unacknowledged at the data level, which
+    /// blocks the window.
     pub head_carried_by: SubflowSet,
     /// Is the send buffer full?
     pub send_buffer_full: bool,
 }
 
-/// What a remedy asks for.
+/// The actions that a remedy requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemedyActions {
-    /// Send the oldest unacknowledged data on the blocked subflow too.
+    /// Reinject the oldest unacknowledged data on the blocked subflow.
     pub reinject: bool,
-    /// Reduce the congestion windows of these, in this way.
+    /// Reduce the congestion windows of these subflows in this way.
     pub penalise: Option<(SubflowSet, ExternalReduction)>,
 }
 
 /// A buffer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSide {
-    /// What was written and is not acknowledged at data level.
+    /// Data that was written and is not acknowledged at the data level.
     Send,
-    /// What may arrive beyond what was read.
+    /// Data that may arrive beyond what the application has read.
     Receive,
 }
 
-/// A buffer's size is in question.
+/// The state on which a remedy bases the size of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferContext<'a> {
-    /// Now.
+    /// The current time.
     pub now: Instant,
-    /// Which buffer.
+    /// The buffer in question.
     pub side: BufferSide,
-    /// Bytes that left it so far: acknowledged at data level, or read by the application.
+    /// Bytes that have left the buffer so far: acknowledged at the data level, or read by the
+    /// application.
     pub progress: u64,
-    /// The connection's subflows; includes closed slots.
+    /// The connection's subflows, including closed slots.
     pub subflows: &'a [SubflowView],
 }
 
-/// A cure that can be switched on.
+/// A cure for a full window or send buffer, which users can switch on.
 pub trait Remedy: Debug + Send {
-    /// New data waits, a subflow has room, the shared receive window has none.
+    /// New data waits and a subflow has room, but the shared receive window is full.
     fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
         RemedyActions::default()
     }
 
-    /// Everything was sent, a subflow has room, and the application waits for send buffer.
+    /// A subflow has room and all written data was sent, but the application waits for room in the
+    /// send buffer.
     fn on_send_buffer_full(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
         RemedyActions::default()
     }
 
-    /// Most bytes that the subflow may have in flight when new data or a reinjection is
-    /// scheduled; `None` for as many as congestion control allows. Asked whenever its view
-    /// changes. The congestion window is not touched, and what the subflow retransmits is not
+    /// Maximum number of bytes in flight at which the subflow may send new data or reinjections;
+    /// `None` leaves the limit to congestion control. The engine asks whenever the subflow's view
+    /// changes. The congestion window stays the same, and the subflow's own retransmissions are not
     /// limited.
     fn send_limit(&mut self, _view: &SubflowView) -> Option<u64> {
         None
     }
 
-    /// How large, in bytes, a buffer should be; `None` for the configured size, which it never
-    /// exceeds. Asked when the connection begins, and with each segment; a buffer never shrinks.
+    /// Size in bytes that a buffer should have; `None` for the configured size, which is also the
+    /// maximum. The engine asks when the connection begins and with each segment. A buffer never
+    /// shrinks.
     fn buffer_target(&mut self, _context: &BufferContext<'_>) -> Option<u64> {
         None
     }
 }
 
-/// Two segments: below, a limit would stop the acknowledgements that could lift it (ours).
+/// Two segments. A smaller limit would stop the acknowledgements that could raise it (ours).
 fn least_limit(view: &SubflowView) -> u64 {
     2 * u64::from(view.mss)
 }

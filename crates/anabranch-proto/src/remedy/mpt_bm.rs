@@ -1,5 +1,5 @@
-//! MPT-BM, bufferbloat mitigation: what a subflow may have in flight shrinks as its RTT grows.
-//! Ferlin, Dreibholz, Alay, IWQoS 2014.
+//! MPT-BM, bufferbloat mitigation: the data that a subflow may have in flight shrinks as its RTT
+//! grows. Ferlin, Dreibholz, Alay, IWQoS 2014.
 
 use anabranch_wire::Duration;
 
@@ -9,29 +9,30 @@ use crate::view::SubflowView;
 
 /// Bufferbloat mitigation.
 ///
-/// `limit = lambda · min sRTT / sRTT · cwnd`, on subflows whose smallest sRTT is `theta` or more
-/// (the paper has a threshold, but its value is not known to us). Not before the first sample, and
-/// never below two segments (ours: the subflow must go on measuring). sRTT is smoothed by 1/8
-/// per sample, as RFC 6298 has it, and there is about a sample per acknowledgement.
+/// `limit = lambda · min sRTT / sRTT · cwnd`, on subflows whose smallest sRTT is at least `theta`
+/// (the paper has a threshold, but we do not know its value). There is no limit before the first
+/// sample, and it is never below two segments (ours: the subflow must keep measuring). sRTT is
+/// smoothed by 1/8 per sample as in RFC 6298, with about one sample per acknowledgement.
 ///
-/// **Fixed point.** The limit binds when sRTT exceeds lambda · min sRTT. The congestion window is
-/// not touched, but what is kept from filling its window is not limited by it, and windows grow
-/// only while they are the limit. In congestion avoidance that means: full to within a segment.
-/// So the window stops where `limit = cwnd − mss`, and sRTT settles at
-/// `lambda · min sRTT · cwnd / (cwnd − mss)`. No other gate is needed, and a capped subflow never
-/// counts as limited by its window there. In slow start the platform `linux` lets a window grow
-/// that is more than half used: coming from there it stops at twice the limit,
-/// so sRTT at `2 · lambda · min sRTT`, and above by as much as the smoothing lags behind.
+/// **Fixed point.** The limit takes effect when sRTT exceeds lambda · min sRTT. MPT-BM does not
+/// change the congestion window. Windows grow only while they limit the sender, and a capped
+/// subflow cannot fill its window. In congestion avoidance, a window limits the sender if it is
+/// full to within a segment. The window therefore stops growing where `limit = cwnd − mss`, and
+/// sRTT settles at `lambda · min sRTT · cwnd / (cwnd − mss)`. No other gate is needed.
+///
+/// In slow start, the platform `linux` lets a window grow that is more than half used. There the
+/// window stops at twice the limit, so sRTT settles at `2 · lambda · min sRTT`, plus the lag of the
+/// smoothing.
 #[derive(Clone, Copy, Debug)]
 pub struct MptBm {
     lambda: f64,
     theta: Duration,
 }
 
-/// How it is chosen by name.
+/// Name, description, parameters and constructor of this remedy.
 pub(super) const ENTRY: super::RemedyEntry = Entry {
     name: "mpt_bm",
-    summary: "Bufferbloat mitigation: what a subflow may have in flight shrinks as its round-trip time grows.",
+    summary: "Bufferbloat mitigation: reduces the data in flight as the round-trip time grows.",
     source: "Ferlin et al., IWQoS 2014",
     parameters: &[
         Parameter {
@@ -44,7 +45,7 @@ pub(super) const ENTRY: super::RemedyEntry = Entry {
         },
         Parameter {
             name: "theta",
-            meaning: "subflows whose smallest smoothed round-trip time is below are left alone",
+            meaning: "subflows whose smallest smoothed round-trip time is below this are not limited",
             kind: Kind::Time { zero: true },
             default: Value::Time(Duration::from_millis(50)),
             origin: "ours",
@@ -54,14 +55,14 @@ pub(super) const ENTRY: super::RemedyEntry = Entry {
     make: |values| Box::new(MptBm::new(values.number("lambda"), values.time("theta"))),
 };
 
-/// Bytes that may be in flight, for round-trip times in seconds and a window in bytes.
+/// Maximum number of bytes in flight, for round-trip times in seconds and a window in bytes.
 pub(super) fn limit(lambda: f64, min_srtt: f64, srtt: f64, cwnd: u64) -> u64 {
     (lambda * min_srtt / srtt * cwnd as f64) as u64
 }
 
 impl MptBm {
-    /// Let RTTs grow to `lambda` × their minimum (the paper: 1.5 and 3) where that is at least
-    /// `theta`.
+    /// Lets RTTs grow to `lambda` × their minimum (the paper uses 1.5 and 3) if that minimum is at
+    /// least `theta`.
     pub fn new(lambda: f64, theta: Duration) -> Self {
         MptBm { lambda, theta }
     }
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
     use crate::view::tests::view;
 
-    /// A window of 20 segments, the smallest RTT 100 ms.
+    /// A window of 20 segments, with a smallest RTT of 100 ms.
     fn at(srtt_ms: u64) -> SubflowView {
         SubflowView { min_srtt: Duration::from_millis(100), ..view(0, srtt_ms) }
     }

@@ -1,24 +1,24 @@
-//! Opportunistic retransmission (M1): the fast subflow, blocked by the shared window, sends again
-//! what the slow one has not delivered. Raiciu et al., NSDI 2012 §4.2.
+//! Opportunistic retransmission (M1): if the shared window blocks the fast subflow, it reinjects
+//! the data that the slow subflow has not delivered. Raiciu et al., NSDI 2012 §4.2.
 
 use super::{Remedy, RemedyActions, RemedyContext};
 use crate::policy::Entry;
 use crate::view::{SubflowView, Usability};
 
-/// Opportunistic retransmission as the Linux implementation of the paper's authors did it.
+/// Opportunistic retransmission as in the Linux implementation of the paper's authors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpportunisticRetransmission;
 
-/// Retransmit only past a subflow that is more than this many times slower, unless its window is
-/// tiny. In all versions of the implementation; not stated by the paper.
+/// Reinject only if the RTT of the carrier is more than this many times longer, unless its window
+/// is tiny. All versions of the implementation do so; the paper does not state it.
 const RTT_RATIO: u64 = 4;
 /// A window of at most this many segments counts as tiny.
 const TINY_WINDOW_SEGMENTS: u64 = 4;
 
-/// How it is chosen by name.
+/// Name, description and constructor of this remedy.
 pub(super) const ENTRY: super::RemedyEntry = Entry {
     name: "opportunistic_retransmission",
-    summary: "M1: sends the data that holds up the receive window again on a subflow that has room.",
+    summary: "M1: reinjects the data that blocks the receive window on a subflow that has room.",
     source: "Raiciu et al., NSDI 2012, §4.2; mptcp_sched.c of Multipath TCP for Linux",
     parameters: &[],
     make: |_| Box::new(OpportunisticRetransmission),
@@ -38,8 +38,8 @@ impl OpportunisticRetransmission {
     }
 }
 
-/// The first carrier with a tiny window, or not much slower than `fast`, decides; otherwise yes
-/// if there is a carrier at all.
+/// The first carrier that has a tiny window, or that is not much slower than `fast`, decides.
+/// Otherwise the verdict is yes if there is any carrier.
 fn verdict<'a>(
     fast: &SubflowView,
     carriers: &mut impl Iterator<Item = &'a SubflowView>,

@@ -1,5 +1,5 @@
-//! Penalisation (M2): the slow subflow that holds up the window has its congestion window halved.
-//! Raiciu et al., NSDI 2012 §4.2; corrected by Paasch et al., CoNEXT 2013.
+//! Penalisation (M2): halve the congestion window of the slow subflow that blocks the shared
+//! window. Raiciu et al., NSDI 2012 §4.2; corrected by Paasch et al., CoNEXT 2013.
 
 use anabranch_wire::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use crate::congestion::ExternalReduction;
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{Phase, SubflowSet, SubflowView, Usability};
 
-/// Which of the two published rules.
+/// The two published rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PenalisationForm {
-    /// Slower means a lower cwnd / RTT; at most once per round-trip of the slow subflow; ssthresh
-    /// is set in slow start too.
+    /// "Slower" means a lower cwnd / RTT. Penalise at most once per round trip of the slow subflow.
+    /// Set ssthresh in slow start as well.
     Nsdi12,
-    /// Slower means a higher RTT; at most once per round-trip of the fast subflow; slow start
-    /// keeps its threshold.
+    /// "Slower" means a higher RTT. Penalise at most once per round trip of the fast subflow. Keep
+    /// ssthresh in slow start.
     Conext13,
 }
 
@@ -26,14 +26,14 @@ pub struct Penalisation {
     last: [Option<Instant>; SubflowSet::CAPACITY],
 }
 
-/// How it is chosen by name.
+/// Name, description, parameters and constructor of this remedy.
 pub(super) const ENTRY: super::RemedyEntry = Entry {
     name: "penalisation",
-    summary: "M2: halves the congestion window of the subflow that holds up the receive window.",
+    summary: "M2: halves the congestion window of the subflow that blocks the receive window.",
     source: "Raiciu et al., NSDI 2012, §4.2; Paasch et al., CoNEXT 2013",
     parameters: &[Parameter {
         name: "form",
-        meaning: "as published first, or as corrected later",
+        meaning: "as first published, or as later corrected",
         kind: Kind::Choice(&["nsdi12", "conext13"]),
         default: Value::Choice("conext13"),
         origin: "the later one",
@@ -48,7 +48,7 @@ pub(super) const ENTRY: super::RemedyEntry = Entry {
 };
 
 impl Penalisation {
-    /// Nobody penalised yet.
+    /// Penalisation by the rule of `form`. No subflow is penalised yet.
     pub fn new(form: PenalisationForm) -> Self {
         Penalisation { form, last: [None; SubflowSet::CAPACITY] }
     }
@@ -155,7 +155,7 @@ mod tests {
         assert!(ask(&mut remedy, &subflows, 100));
         assert!(!ask(&mut remedy, &subflows, 249));
         assert!(ask(&mut remedy, &subflows, 250));
-        // A higher delay with a window to match is not slow by this rule.
+        // A longer delay with a proportionally larger window is not slow by this rule.
         let wide = SubflowView { cwnd: 200_000, ..view(1, 150) };
         assert!(!ask(&mut Penalisation::new(PenalisationForm::Nsdi12), &[view(0, 20), wide], 0));
     }

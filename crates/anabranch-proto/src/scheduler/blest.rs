@@ -1,5 +1,5 @@
-//! BLEST, blocking estimation: leave the slow subflow alone when using it would block the fast
-//! one. Ferlin, Alay, Mehani, Boreli, IFIP Networking 2016.
+//! BLEST, blocking estimation: do not use the slow subflow if it would block the fast one. Ferlin,
+//! Alay, Mehani, Boreli, IFIP Networking 2016.
 
 use anabranch_wire::{Duration, Instant};
 
@@ -10,51 +10,52 @@ use crate::view::{SubflowSet, SubflowView};
 /// Blocking estimation.
 ///
 /// F is the fastest subflow, S the one that lowest-RTT would use because F is full. A segment on S
-/// occupies the shared window until it is acknowledged. If the window left beside it is less than
-/// what F could send meanwhile, the segment would block F: BLEST waits for F instead.
+/// occupies the shared window until it is acknowledged. BLEST estimates how much F could send in
+/// that time. If the rest of the window is smaller, the segment would block F, and BLEST waits for
+/// F instead.
 ///
-/// Both sources look at the receive window; a full send buffer blocks F just as well, so the
-/// smaller of the two counts here (ours).
+/// Both sources consider only the receive window. A full send buffer blocks F as well, so here the
+/// smaller of the two counts (ours).
 #[derive(Clone, Debug)]
 pub struct Blest {
     rule: BlestRule,
-    /// What the estimate is multiplied by: the paper's delta, Linux's lambda.
+    /// Factor of the estimate: the paper's delta, Linux's lambda.
     factor: f64,
-    /// When it was adapted, and how often F had been blocked until then.
+    /// Time of the factor's last change, and how often F had been blocked until then.
     adapted: Instant,
     blocked: u64,
-    /// Largest smoothed round-trip times, by slot, with the generation they belong to.
+    /// Largest smoothed round-trip time of each slot, with the generation of its subflow.
     slowest: [(u32, Duration); SubflowSet::CAPACITY],
 }
 
-/// How the estimate is made and corrected.
+/// How BLEST computes and corrects its estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BlestRule {
-    /// The paper's: `X = mss_F · (cwnd_F + (q − 1)/2) · q` with `q = rtt_S / rtt_F`; wait if
-    /// `delta · X > window − mss_S · (inflight_S + 1)`. delta starts at 1; once per rtt_F it
-    /// rises by `step` if F was blocked and falls by `step` if not. The paper tries steps from
-    /// 0.001 to 0.02 and states no bounds; ours is that delta does not become negative.
+    /// The paper's rule. `X = mss_F · (cwnd_F + (q − 1)/2) · q` with `q = rtt_S / rtt_F`. Wait if
+    /// `delta · X > window − mss_S · (inflight_S + 1)`. delta starts at 1. Once per rtt_F it rises
+    /// by `step` if F was blocked, and falls by `step` otherwise. The paper tries steps from 0.001
+    /// to 0.02 and states no bounds. Here delta does not become negative (ours).
     Paper {
         /// Step of delta.
         step: f64,
     },
-    /// That of the authors' implementation for Linux (`mptcp_blest.c`): S's segment lingers for
-    /// a time between S's least and largest RTT, by how full S is; F grows during it as in slow
-    /// start, if it is in its first one, or as in congestion avoidance; lambda starts at 1.2,
-    /// rises by 0.04 if F was blocked during S's least RTT, else falls by 0.01, between 1.0 and
-    /// 1.3.
+    /// The rule of the authors' implementation for Linux (`mptcp_blest.c`). S's segment occupies
+    /// the window for a time between S's smallest and largest RTT, depending on how full S is.
+    /// During this time F grows as in slow start if it is in its first slow start, otherwise as in
+    /// congestion avoidance. lambda starts at 1.2. Once per smallest RTT of S, it rises by 0.04 if
+    /// F was blocked, and falls by 0.01 otherwise. It stays between 1.0 and 1.3.
     Linux,
 }
 
-/// How it is chosen by name.
+/// Name, description, parameters and constructor of this scheduler.
 pub(super) const ENTRY: super::SchedulerEntry = Entry {
     name: "blest",
-    summary: "Leaves the slow subflow alone when using it would block the fast one.",
+    summary: "Does not use the slow subflow if it would block the fast one.",
     source: "Ferlin et al., IFIP Networking 2016; mptcp_blest.c of Multipath TCP for Linux",
     parameters: &[
         Parameter {
             name: "rule",
-            meaning: "how it estimates: as the authors' implementation for Linux, or as the paper",
+            meaning: "which estimate is used: that of the authors' implementation for Linux, or the paper's",
             kind: Kind::Choice(&["linux", "paper"]),
             default: Value::Choice("linux"),
             origin: "ours",
@@ -62,7 +63,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
         },
         Parameter {
             name: "step",
-            meaning: "step of the correction delta",
+            meaning: "step of the factor",
             kind: Kind::Number { least: 0.0, most: 1.0 },
             default: Value::Number(0.01),
             origin: "the middle of what the paper tries",
@@ -80,18 +81,18 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     },
 };
 
-/// Ferlin et al. §III: delta to begin with.
+/// Ferlin et al. §III: initial delta.
 const DELTA: f64 = 1.0;
-/// `mptcp_blest.c`: lambda to begin with, its bounds and its steps.
+/// `mptcp_blest.c`: initial lambda, its bounds and its steps.
 const LAMBDA: f64 = 1.2;
 const LAMBDA_RANGE: (f64, f64) = (1.0, 1.3);
 const LAMBDA_RISE: f64 = 0.04;
 const LAMBDA_FALL: f64 = 0.01;
-/// `mptcp_blest.c`: most round trips of slow start looked ahead.
+/// `mptcp_blest.c`: maximum number of slow-start rounds considered.
 const MOST_ROUNDS: f64 = 16.0;
 
-/// The paper's X in bytes: what F sends during a round trip of S, growing by a segment per
-/// round trip of its own. `q` is rtt_S / rtt_F, `cwnd` in bytes.
+/// The paper's X in bytes: the data that F sends during one round trip of S, while its window grows
+/// by a segment per round trip. `q` is rtt_S / rtt_F, and `cwnd` is in bytes.
 pub(super) fn sent_meanwhile(mss: f64, cwnd: f64, q: f64) -> f64 {
     (cwnd + mss * (q - 1.0) / 2.0) * q
 }
@@ -104,13 +105,13 @@ pub(super) fn sent_in_rounds(fast: &SubflowView, rounds: f64) -> f64 {
         let doublings = rounds.min(MOST_ROUNDS) as u32;
         return fast.cwnd as f64 * f64::from((1_u32 << doublings) - 1);
     }
-    // As if slow start ended at once.
+    // Treat slow start as if it ended at once.
     let cwnd = (fast.cwnd as f64).max(fast.ssthresh as f64 + mss);
     (cwnd + mss * libm::floor((rounds - 1.0) / 2.0)) * rounds
 }
 
-/// How long a segment put on S now stays, in seconds: between S's least and largest RTT, by how
-/// full it is, and not less than its RTT.
+/// Time that a segment sent on S now occupies the window, in seconds: between S's smallest and
+/// largest RTT depending on how full S is, and at least its current RTT.
 pub(super) fn linger(slow: &SubflowView, least: f64, largest: f64, rtt: f64) -> f64 {
     let in_flight = slow.bytes_in_flight as f64 + f64::from(slow.mss);
     let fullness = (in_flight / slow.cwnd as f64).min(1.0);
@@ -118,7 +119,7 @@ pub(super) fn linger(slow: &SubflowView, least: f64, largest: f64, rtt: f64) -> 
 }
 
 impl Blest {
-    /// With this rule.
+    /// BLEST with this rule.
     pub fn new(rule: BlestRule) -> Self {
         Blest {
             rule,
@@ -147,7 +148,7 @@ impl Blest {
         self.slowest[usize::from(view.id.slot)].1.as_secs_f64()
     }
 
-    /// Correct the factor by whether F was blocked since the last time.
+    /// Correct the factor, depending on whether F was blocked since the last correction.
     fn adapt(&mut self, context: &ScheduleContext<'_>, fast: &SubflowView, slow: &SubflowView) {
         let period = match self.rule {
             BlestRule::Paper { .. } => fast.srtt_or_max(),
@@ -169,7 +170,7 @@ impl Blest {
         };
     }
 
-    /// Bytes that F would send while a segment put on S now is under way.
+    /// Bytes that F would send while a segment sent on S now is in flight.
     fn estimate(&self, fast: &SubflowView, slow: &SubflowView) -> Option<f64> {
         let (rtt_fast, rtt_slow) = (fast.srtt?.as_secs_f64(), slow.srtt?.as_secs_f64());
         let bytes = match self.rule {
@@ -224,7 +225,7 @@ mod tests {
 
     const PAPER: BlestRule = BlestRule::Paper { step: 0.01 };
 
-    /// F: full, 20 segments of 1000 bytes; S: 19 of 20 in flight.
+    /// F is full, with 20 segments of 1000 bytes. S has 19 of 20 segments in flight.
     fn pair(fast_ms: u64, slow_ms: u64) -> [SubflowView; 2] {
         [SubflowView { room: 0, ..view(0, fast_ms) }, view(1, slow_ms)]
     }
@@ -236,8 +237,8 @@ mod tests {
 
     #[test]
     fn the_papers_rule_by_hand() {
-        // q = 100/20 = 5: X = 1000·(20 + (5 − 1)/2)·5 = 110 000. Window − 1000·(19 + 1): with
-        // 130 000 there are 110 000 left, just enough.
+        // q = 100/20 = 5, so X = 1000·(20 + (5 − 1)/2)·5 = 110 000. The rest of the window is the
+        // window − 1000·(19 + 1). With a window of 130 000, the rest is 110 000, just enough.
         assert!((sent_meanwhile(1000.0, 20_000.0, 5.0) - 110_000.0).abs() < 1e-6);
         let subflows = pair(20, 100);
         assert!(!waits(&mut Blest::new(PAPER), &subflows, 130_000));
@@ -259,8 +260,9 @@ mod tests {
 
     #[test]
     fn linuxs_rule_by_hand() {
-        // In congestion avoidance: S is full (19 + 1 of 20), so a segment stays for 100 ms, which
-        // is 5 + 1 rounds of F: (20 + 5/2 rounded down)·6 = 132 segments, times 1.2: 158.4.
+        // In congestion avoidance, S is full (19 + 1 of 20), so a segment occupies the window for
+        // 100 ms. That is 5 + 1 rounds of F: (20 + 5/2 rounded down)·6 = 132 segments, times 1.2 =
+        // 158.4.
         let subflows = pair(20, 100);
         assert_eq!(sent_in_rounds(&subflows[0], 6.0), 132_000.0);
         assert!(!waits(&mut Blest::new(BlestRule::Linux), &subflows, 178_401));
@@ -273,7 +275,7 @@ mod tests {
 
     #[test]
     fn an_empty_slow_subflow_holds_a_segment_for_little_more_than_its_least_rtt() {
-        // 1 of 20 segments: 50 + (150 − 50)/20 = 55 ms, unless its RTT is above that.
+        // 1 of 20 segments: 50 + (150 − 50)/20 = 55 ms, or S's current RTT if that is larger.
         let slow = SubflowView { bytes_in_flight: 0, ..view(1, 50) };
         assert!((linger(&slow, 0.05, 0.15, 0.05) - 0.055).abs() < 1e-12);
         assert!((linger(&slow, 0.05, 0.15, 0.08) - 0.08).abs() < 1e-12);

@@ -1,5 +1,5 @@
-//! ECF, earliest completion first: is it quicker to wait for the fast subflow than to use the
-//! slow one now? Lim, Nahum, Towsley, Gibbens, CoNEXT 2017.
+//! ECF, earliest completion first: is it quicker to wait for the fast subflow than to use the slow
+//! one now? Lim, Nahum, Towsley, Gibbens, CoNEXT 2017.
 
 use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
@@ -7,16 +7,18 @@ use crate::view::SubflowView;
 
 /// Earliest completion first.
 ///
-/// With f the fastest subflow, s the one that lowest-RTT would use because f is full, k the bytes
-/// that were never sent (at least a window of f), and d the larger RTT variation: wait for f if
+/// Let f be the fastest subflow, and s the subflow that lowest-RTT would use because f is full. Let
+/// k be the number of unsent bytes (at least a window of f), and d the larger RTT variation. ECF
+/// waits for f if
 ///
-/// * `(1 + k / cwnd_f) · rtt_f < (1 + waiting · beta) · (rtt_s + d)`: f finishes all of it before
+/// * `(1 + k / cwnd_f) · rtt_f < (1 + waiting · beta) · (rtt_s + d)`: f delivers everything before
 ///   s delivers anything, and
-/// * `max(k, cwnd_s) / cwnd_s · rtt_s ≥ 2 · rtt_f + d`: s would not finish it sooner.
+/// * `max(k, cwnd_s) / cwnd_s · rtt_s ≥ 2 · rtt_f + d`: s would not deliver it sooner.
 ///
-/// `waiting`, 1 while waiting and 0 else, makes it stay with a decision. The first rule is as
-/// the paper prints it; the floors of k and that failing the second leaves `waiting` alone are
-/// the implementation's for Linux (`mptcp_ecf.c`), which takes twice the variation for d.
+/// `waiting` is 1 while ECF waits and 0 otherwise; this hysteresis keeps ECF from alternating. The
+/// first rule is as printed in the paper. Two details come from the Linux implementation
+/// (`mptcp_ecf.c`): the lower bounds of k, and that failing the second rule leaves `waiting`
+/// unchanged. That implementation uses twice the variation as d.
 #[derive(Clone, Copy, Debug)]
 pub struct Ecf {
     beta: f64,
@@ -26,14 +28,14 @@ pub struct Ecf {
 /// Lim et al. §4: hysteresis.
 const BETA: f64 = 0.25;
 
-/// How it is chosen by name.
+/// Name, description, parameters and constructor of this scheduler.
 pub(super) const ENTRY: super::SchedulerEntry = Entry {
     name: "ecf",
-    summary: "Leaves the slow subflow alone when waiting for the fast one is quicker.",
+    summary: "Does not use the slow subflow if waiting for the fast one is quicker.",
     source: "Lim et al., CoNEXT 2017; mptcp_ecf.c of Multipath TCP for Linux",
     parameters: &[Parameter {
         name: "beta",
-        meaning: "hysteresis: goes on waiting within this part of the slow round-trip time",
+        meaning: "hysteresis: keep waiting within this fraction of the slow round-trip time",
         kind: Kind::Number { least: 0.0, most: 10.0 },
         default: Value::Number(BETA),
         origin: "the paper, §4",
@@ -42,7 +44,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     make: Making { as_linux: false, make: |values| Box::new(Ecf::new(values.number("beta"))) },
 };
 
-/// What the rules look at, windows and `unsent` in bytes, times in seconds.
+/// The inputs of the rules: windows and `unsent` in bytes, times in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Situation {
     unsent: f64,
@@ -65,8 +67,8 @@ impl Situation {
         })
     }
 
-    /// Does the fast subflow finish before the slow one delivers anything? `margin` is
-    /// waiting · beta.
+    /// Does the fast subflow finish before the slow one delivers anything? `margin` is waiting ·
+    /// beta.
     fn fast_finishes_first(&self, margin: f64) -> bool {
         let rounds = 1.0 + self.unsent.max(self.cwnd_fast) / self.cwnd_fast;
         rounds * self.rtt_fast < (1.0 + margin) * (self.rtt_slow + self.variation)
@@ -80,12 +82,12 @@ impl Situation {
 }
 
 impl Ecf {
-    /// With hysteresis `beta`, not waiting.
+    /// ECF with hysteresis `beta`, initially not waiting.
     pub fn new(beta: f64) -> Self {
         Ecf { beta, waiting: false }
     }
 
-    /// Is it better to wait?
+    /// Is it better to wait for the fast subflow?
     fn waits(&mut self, situation: &Situation) -> bool {
         let margin = if self.waiting { self.beta } else { 0.0 };
         if !situation.fast_finishes_first(margin) {
@@ -128,7 +130,7 @@ mod tests {
     use crate::view::{SubflowId, tests::view};
     use anabranch_wire::Duration;
 
-    /// f: full, 20 segments of 1000 bytes at 20 ms; s: room, 20 segments.
+    /// f is full, with 20 segments of 1000 bytes and 20 ms. s has room and 20 segments.
     fn pair(slow_ms: u64) -> [SubflowView; 2] {
         [SubflowView { room: 0, ..view(0, 20) }, view(1, slow_ms)]
     }
@@ -142,8 +144,8 @@ mod tests {
 
     #[test]
     fn a_little_data_waits_for_the_fast_subflow_and_much_does_not() {
-        // rtt_s = 100 ms. 60 segments: (1 + 60/20)·20 = 80 < 100, and 60/20·100 ≥ 40: wait.
-        // 80 segments: (1 + 4)·20 = 100, not less: send on the slow one.
+        // rtt_s = 100 ms. 60 segments: (1 + 60/20)·20 = 80 < 100 and 60/20·100 ≥ 40, so ECF waits.
+        // 80 segments: (1 + 4)·20 = 100 is not less than 100, so ECF sends on the slow subflow.
         let subflows = pair(100);
         assert_eq!(ask(&mut Ecf::default(), &subflows, 60_000), None);
         assert_eq!(ask(&mut Ecf::default(), &subflows, 80_000), Some(subflows[1].id));
@@ -151,7 +153,8 @@ mod tests {
 
     #[test]
     fn who_waits_goes_on_waiting_within_a_quarter() {
-        // Waiting: 100 < 1.25·100, so 80 segments wait too; 110: (1 + 5.5)·20 = 130 do not.
+        // While waiting, the limit is 1.25·100. 80 segments (100) still wait. 110 segments do not:
+        // (1 + 5.5)·20 = 130.
         let subflows = pair(100);
         let mut ecf = Ecf::default();
         assert_eq!(ask(&mut ecf, &subflows, 60_000), None);
@@ -162,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_slow_subflow_that_is_hardly_slower_is_used() {
-        // rtt_s = 39 ms. One window of f: (1 + 1)·20 = 40, not less than 39.
-        // With 41 ms it is less, and 20/20·41 ≥ 40: wait. With d = 2 ms, 41 < 42: send.
+        // rtt_s = 39 ms. One window of f: (1 + 1)·20 = 40 is not less than 39, so ECF sends. With
+        // 41 ms it is less, and 20/20·41 ≥ 40, so ECF waits. With d = 2 ms, 41 < 42, so it sends.
         assert!(ask(&mut Ecf::default(), &pair(39), 1_000).is_some());
         assert!(ask(&mut Ecf::default(), &pair(41), 1_000).is_none());
         let [fast, slow] = pair(41);
@@ -176,7 +179,8 @@ mod tests {
         let subflows = [view(0, 20), view(1, 500)];
         assert_eq!(ask(&mut Ecf::default(), &subflows, 1_000), Some(subflows[0].id));
         let decision = Ecf::default().schedule(&context(&pair(500), AGAIN));
-        // Neither has carried it and the fast one is full: lowest-RTT takes the slow one.
+        // No subflow has carried the data and the fast one is full, so lowest-RTT uses the slow
+        // one.
         assert_eq!(decision, Decision::Send(subflows[1].id));
     }
 }

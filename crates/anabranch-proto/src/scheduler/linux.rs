@@ -6,59 +6,59 @@ use crate::platform::socket_buffer;
 use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView};
 
-/// Linux' scheduler ("default").
+/// The scheduler of Linux ("default").
 ///
-/// Data goes to the subflow on which it would linger for the shortest time: what is queued there,
-/// sent or not, over the rate at which the subflow would be paced. 64 KiB to 96 KiB at a time go to
-/// the same one, and are its own from then on, whether its congestion window admits them or not. So
-/// data waits behind a slow path's window as well as in its network, and a small receive window
-/// fills up with it.
+/// Data goes to the subflow on which it would linger for the shortest time. The linger time is the
+/// subflow's queued data, sent or not, divided by its pacing rate. Each burst of 64 KiB to 96 KiB
+/// is assigned to one subflow, even if the congestion window does not admit it. Data therefore
+/// waits behind the window of a slow path as well as in its network, and fills a small receive
+/// window.
 ///
-/// Data that is sent again goes by the same rule, but to a subflow with room, or waits; Linux waits
+/// Reinjections follow the same rule but require a subflow with room, or wait for one. Linux waits
 /// until a subflow is idle.
 #[derive(Clone, Debug, Default)]
 pub struct Linux {
-    /// Where the present burst goes, if it is to go on.
+    /// Subflow of the current burst, if the burst continues.
     burst: Option<SubflowId>,
-    /// Where it ends, or the last one has, in bytes of new data.
+    /// End of the current or last burst, in bytes of new data.
     end: u64,
-    /// Bytes of new data so far.
+    /// Bytes of new data sent so far.
     carried: u64,
-    /// By slot.
+    /// Average pacing rate of each slot.
     paces: Vec<Option<Pace>>,
 }
 
-/// A subflow's pacing rate, averaged over what was assigned to it.
+/// Pacing rate of a subflow, averaged over the data assigned to it.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     id: SubflowId,
     bytes_per_second: f64,
 }
 
-/// How it is chosen by name.
+/// Name, description and constructor of this scheduler.
 pub(super) const ENTRY: super::SchedulerEntry = Entry {
     name: "linux",
-    summary: "The subflow whose queue drains first, in bursts of 64 KiB and more, ahead of its window.",
+    summary: "Uses the subflow whose queue drains first, in bursts of 64 KiB and more, ahead of its window.",
     source: "the default of Linux 6.18",
     parameters: &[],
     make: Making { as_linux: true, make: |_| Box::new(Linux::default()) },
 };
 
-/// Bytes that go to one subflow at a time: Linux takes off the headers from 64 KiB.
+/// Bytes of a burst: Linux subtracts the headers from 64 KiB.
 const BURST: u64 = (1 << 16) - 20 - 40 - 40 - 8;
-/// A burst goes on to the end of the page fragment that the application's data lies in: 32 KiB less
-/// the description of it (`struct mptcp_data_frag`).
+/// A burst continues to the end of the page fragment that holds the application's data. A fragment
+/// has 32 KiB less its descriptor (`struct mptcp_data_frag`).
 const FRAGMENT: u64 = (1 << 15) - 40;
 
-/// The rate at which Linux would pace a subflow, in bytes per second, whether it paces or not; not
-/// known before the first round-trip time.
+/// The rate in bytes per second at which Linux would pace a subflow, even if the subflow is not
+/// paced. `None` before the first round-trip time sample.
 fn pacing_rate(view: &SubflowView) -> Option<f64> {
     let srtt = view.srtt?.as_secs_f64();
     (srtt > 0.0).then(|| view.paced_window as f64 / srtt)
 }
 
 impl Linux {
-    /// The average pacing rate of a subflow, begun with the present one.
+    /// The average pacing rate of a subflow; it starts with the current rate.
     fn pace(&mut self, view: &SubflowView) -> Option<&mut Pace> {
         let index = usize::from(view.id.slot);
         if self.paces.len() <= index {
@@ -71,14 +71,14 @@ impl Linux {
         pace.as_mut()
     }
 
-    /// Seconds until what is queued on the subflow has left.
+    /// Seconds until the queued data of the subflow has left.
     fn linger(&mut self, context: &ScheduleContext<'_>, view: &SubflowView) -> f64 {
         let queued = queued(context, view) as f64;
-        // Whose pace is not known comes last.
+        // A subflow without a known pacing rate comes last.
         self.pace(view).map_or(f64::INFINITY, |pace| queued / pace.bytes_per_second)
     }
 
-    /// The subflow with the shortest linger time, of those.
+    /// The subflow of `views` with the shortest linger time.
     fn soonest<'a>(
         &mut self,
         context: &ScheduleContext<'_>,
@@ -88,10 +88,11 @@ impl Linux {
         lingers.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, view)| view)
     }
 
-    /// A burst begins, as far as data and window go: whoever comes next is chosen anew. The pace
-    /// follows what it is now, by as much as is added to the queue.
+    /// Begin a burst, limited by the data and the window. The call after its end picks a subflow
+    /// afresh. The average pacing rate moves towards the current rate, in proportion to the data
+    /// added to the queue.
     fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView, bytes: u64) {
-        // The last segment of a burst may have passed its end.
+        // The last segment of a burst may have gone beyond its end.
         let passed = self.carried.saturating_sub(self.end);
         let start = self.carried - if passed < u64::from(view.mss) { passed } else { 0 };
         let end = (start + BURST.min(context.window_room)).next_multiple_of(FRAGMENT);
@@ -108,7 +109,7 @@ impl Linux {
     }
 }
 
-/// The memory of what the subflow has to send and of what it has sent (`sk_wmem_queued`).
+/// Memory of the subflow's unsent and unacknowledged data (`sk_wmem_queued`).
 fn queued(context: &ScheduleContext<'_>, view: &SubflowView) -> u64 {
     use socket_buffer::{MOST, OVERHEAD, SEGMENTS};
     let (sent, waits) = (view.bytes_in_flight, context.assigned(view.id.slot));
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn data_goes_where_it_would_linger_for_the_shortest_time() {
-        // 20,000 bytes of window each: 1.2 MB/s and 0.16 MB/s of pace.
+        // Windows of 20,000 bytes on both subflows give pacing rates of 1.2 MB/s and 0.16 MB/s.
         let (fast, slow) = (view(0, 20), view(1, 150));
         let subflows = [
             SubflowView { bytes_in_flight: 20_000, ..fast },
@@ -158,13 +159,13 @@ mod tests {
         ];
         let mut scheduler = Linux::default();
         let mut context = context(&subflows, NEW);
-        // 24 ms behind the fast one's 20,000 bytes and their memory, 11 ms behind the slow one's
-        // 1,000.
+        // The linger time is 24 ms behind the 20,000 bytes of the fast subflow and their memory,
+        // and 11 ms behind the 1,000 bytes of the slow one.
         assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
-        // The burst goes on whatever else there is, to the end of a fragment,
+        // The burst continues in any case until the end of a fragment,
         scheduler.on_sent(slow.id, 2 * FRAGMENT - 1);
         assert_eq!(scheduler.schedule(&context), Decision::Assign(slow.id));
-        // and what was assigned lingers too.
+        // and assigned data lingers as well.
         scheduler.on_sent(slow.id, 1000);
         let assigned = [0, 4_000];
         context.assigned = &assigned;
@@ -187,9 +188,11 @@ mod tests {
         let subflows = [one];
         scheduler.schedule(&context(&subflows, NEW));
         scheduler.on_sent(one.id, 2 * FRAGMENT);
-        let pace = |scheduler: &mut Linux| scheduler.pace(&one).expect("a pace").bytes_per_second;
+        let pace = |scheduler: &mut Linux| {
+            scheduler.pace(&one).expect("the round-trip time is known").bytes_per_second
+        };
         assert_eq!(pace(&mut scheduler), 1.2 * 20_000.0 / 0.1);
-        // A window of twice as much, and 10,000 bytes sent in five socket buffers.
+        // A window twice as large, and 10,000 bytes sent in five socket buffers.
         let twice = [SubflowView { bytes_in_flight: 10_000, paced_window: 48_000, ..one }];
         scheduler.schedule(&context(&twice, NEW));
         let (before, added) = (10_000.0 + 5.0 * 832.0, BURST as f64);
@@ -202,7 +205,7 @@ mod tests {
         let subflows = [SubflowView { bytes_in_flight: 4_500, ..view(0, 100) }];
         let assigned = [70_000];
         let context = ScheduleContext { assigned: &assigned, ..context(&subflows, NEW) };
-        // Two segments in each that was sent, up to 64 KiB in each that waits.
+        // Each sent buffer holds two segments, each waiting buffer up to 64 KiB.
         assert_eq!(queued(&context, &subflows[0]), 74_500 + (3 + 2) * 832);
     }
 
@@ -218,14 +221,15 @@ mod tests {
             scheduler.schedule(&context);
             scheduler.end
         };
-        // Two fragments are more than 64 KiB less headers. A segment may have passed their end.
+        // Two fragments exceed 64 KiB less headers. A segment may have gone beyond their end.
         assert_eq!(begin_at(0, 1 << 20, 1 << 20), 2 * FRAGMENT);
         assert_eq!(begin_at(2 * FRAGMENT + 900, 1 << 20, 1 << 20), 4 * FRAGMENT);
         assert_eq!(begin_at(4 * FRAGMENT + 5000, 1 << 20, 1 << 20), 7 * FRAGMENT);
         assert_eq!(begin_at(7 * FRAGMENT, 50_000, 1 << 20), 7 * FRAGMENT + 50_000);
         assert_eq!(begin_at(9 * FRAGMENT - 50, 10_000, 1 << 20), 9 * FRAGMENT - 50 + 10_000);
         assert_eq!(begin_at(20 * FRAGMENT, 1 << 20, 9_000), 20 * FRAGMENT + 9_000);
-        // A segment has passed an end within a fragment, and the fragment's; there is little room.
+        // A segment went beyond the end of a burst within a fragment, then beyond the end of the
+        // fragment with little room.
         assert_eq!(begin_at(0, FRAGMENT - 700, 1 << 20), FRAGMENT - 700);
         assert_eq!(begin_at(FRAGMENT + 200, 100, 1 << 20), FRAGMENT + 200);
     }

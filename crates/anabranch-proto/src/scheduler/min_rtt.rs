@@ -1,5 +1,5 @@
-//! The default scheduler: the usable subflow with the lowest smoothed round-trip time.
-//! Raiciu et al., NSDI 2012; Paasch et al., CSWS 2014 ("LowRTT").
+//! The default scheduler: the usable subflow with the lowest smoothed round-trip time. Raiciu et
+//! al., NSDI 2012; Paasch et al., CSWS 2014 ("LowRTT").
 
 use super::{Decision, Making, ScheduleContext, Scheduler};
 use crate::policy::Entry;
@@ -7,16 +7,15 @@ use crate::view::{SubflowView, Usability};
 
 /// Lowest round-trip time first.
 ///
-/// Regular subflows come first, backups only when no regular one is usable. Data that is sent
-/// again goes to a subflow that has not carried it; when such a subflow exists but is full, the
-/// scheduler waits for it.
+/// Backups carry data only if no regular subflow is usable. A reinjection uses a subflow that has
+/// not carried the data before. If such a subflow exists but is full, the scheduler waits for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinRtt;
 
-/// How it is chosen by name.
+/// Name, description and constructor of this scheduler.
 pub(super) const ENTRY: super::SchedulerEntry = Entry {
     name: "min_rtt",
-    summary: "The usable subflow with the lowest smoothed round-trip time.",
+    summary: "Uses the subflow with the lowest smoothed round-trip time that has room.",
     source: "Raiciu et al., NSDI 2012; the default of Multipath TCP for Linux",
     parameters: &[],
     make: Making { as_linux: true, make: |_| Box::new(MinRtt) },
@@ -24,7 +23,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
 
 impl Scheduler for MinRtt {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-        // `context.eligible()` in a single pass: this is the default, and asked for every segment.
+        // `context.eligible()` in a single pass: the default scheduler is asked for every segment.
         for backup in [false, true] {
             let mut best: Option<&SubflowView> = None;
             let mut full = false;

@@ -1,5 +1,5 @@
-//! Schedulers: which subflow carries the next data, or whether to wait. RFC 8684 §3.3.8 leaves
-//! this to the sender.
+//! Schedulers choose the subflow that carries the next data, or decide to wait. RFC 8684 §3.3.8
+//! leaves this choice to the sender.
 
 mod blest;
 mod ecf;
@@ -22,15 +22,15 @@ use anabranch_wire::Instant;
 use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
 
-/// A scheduler that can be chosen by name.
+/// A scheduler that users choose by name.
 pub type SchedulerEntry = Entry<Making>;
 
-/// How a scheduler is made, and what others have to know of it.
+/// The constructor of a scheduler, and facts about it that other crates need.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Does Linux itself schedule like this, as far as a scenario's user need care?
+    /// Does Linux itself schedule like this, as far as users of scenarios need to know?
     pub as_linux: bool,
-    /// Makes one.
+    /// Creates the scheduler.
     pub make: fn(&Values) -> Box<dyn Scheduler>,
 }
 
@@ -38,75 +38,80 @@ pub struct Making {
 pub const ALL: &[SchedulerEntry] =
     &[min_rtt::ENTRY, round_robin::ENTRY, redundant::ENTRY, blest::ENTRY, ecf::ENTRY, linux::ENTRY];
 
-/// What is to be sent.
+/// The data that waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
-    /// Data that was never sent: `bytes` of it wait.
+    /// New data.
     NewData {
-        /// Bytes never sent.
+        /// Bytes that were never sent.
         bytes: u64,
     },
-    /// Data that was sent, and must go out again on another subflow.
+    /// Data that was sent before and must be reinjected on another subflow.
     Reinjection {
-        /// The subflows that have carried it.
+        /// The subflows that have carried the data.
         already_on: SubflowSet,
     },
 }
 
-/// All that a scheduler may look at.
+/// The information that a scheduler may use.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleContext<'a> {
-    /// Now.
+    /// The current time.
     pub now: Instant,
-    /// What is to be sent.
+    /// The data that waits to be sent.
     pub pending: Pending,
-    /// The connection's subflows; includes closed slots.
+    /// The connection's subflows, including closed slots.
     pub subflows: &'a [SubflowView],
     /// Bytes that the shared receive window still admits.
     pub window_room: u64,
-    /// Bytes that may be outstanding at data level: the shared receive window, counted from the
-    /// first byte that is not acknowledged, or the send buffer if that is smaller.
+    /// Limit of the data outstanding at the data level: the shared receive window, counted from the
+    /// first unacknowledged byte, or the send buffer if that is smaller.
     pub window: u64,
-    /// Bytes assigned to each subflow, by slot, that it has not sent yet; may be shorter than
+    /// Bytes assigned to each subflow but not yet sent, by slot. The slice may be shorter than
     /// `subflows`.
     pub assigned: &'a [u64],
-    /// How often so far a subflow had room, and the shared window or a full send buffer left it
-    /// nothing to send: the occasions on which remedies are asked.
+    /// How often a subflow had room while the shared window or a full send buffer left it nothing
+    /// to send. On these occasions the engine asks the remedies.
     pub blocked: u64,
 }
 
-/// What a scheduler wants.
+/// A scheduler's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send the next segment on this subflow.
     Send(SubflowId),
-    /// Send it on all of these: at once on one that has room, and copies on the others when
-    /// they have room, unless it was acknowledged meanwhile. Of members that cannot carry data
-    /// the copies wait; for data that is sent again, one member suffices.
+    /// Send the next segment on all of these subflows: at once on one that has room, and as copies
+    /// on the others as soon as they have room. The engine drops copies of data that was
+    /// acknowledged in the meantime. Copies for members that cannot carry data wait. A reinjection
+    /// uses only one member.
     Duplicate(SubflowSet),
-    /// The next segment's data is this subflow's, which sends it when it has room; the scheduler is
-    /// asked at once about what follows. What waits so counts against the shared window, which is
-    /// used to its last byte: of short segments there one is under way on a subflow at a time.
-    /// Otherwise it is the same as [`Decision::Send`] for a subflow that has room and for which
-    /// nothing waits; and there is nothing to be said in advance about data that is sent again, the
-    /// very first data, or in plain TCP: those wait for room.
-    Assign(SubflowId),
-    /// Send nothing now. Asked again at `until` (a millisecond from now at the earliest), and
-    /// before that whenever a segment arrives or the application writes.
+    /// Assign the next segment's data to this subflow, which sends it as soon as it has room. The
+    /// engine immediately asks the scheduler about the following data.
     ///
-    /// Whoever waits while nothing is in flight on any usable subflow could wait for ever: the
-    /// engine then goes by the lowest round-trip time, and counts a bad decision.
+    /// Assigned data counts against the shared window and fills it to the last byte. At that edge,
+    /// a subflow has at most one short segment in flight. If the subflow has room and nothing is
+    /// assigned to it yet, this decision equals [`Decision::Send`]. It is not available for
+    /// reinjections, the first data of a connection, and plain TCP: that data waits until the
+    /// subflow has room.
+    Assign(SubflowId),
+    /// Send nothing now. The engine asks again at `until` (at least a millisecond from now), and
+    /// earlier whenever a segment arrives or the application writes.
+    ///
+    /// Waiting while nothing is in flight on any usable subflow could stall the connection for
+    /// ever. The engine then sends on the subflow with the lowest round-trip time and counts a bad
+    /// decision.
     Wait {
-        /// When to ask again at the latest.
+        /// Latest time at which the engine asks again.
         until: Option<Instant>,
     },
 }
 
-/// Chooses subflows.
+/// Chooses the subflow that carries the next data.
 pub trait Scheduler: Debug + Send {
-    /// Choose for the next segment. Called again for each segment.
+    /// Choose the subflow for the next segment. The engine calls this for each segment.
     ///
-    /// What is chosen is not always sent: the shared window or Nagle's algorithm may forbid it.
+    /// The engine does not always send on the chosen subflow: the shared window or Nagle's
+    /// algorithm may forbid it.
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision;
 
     /// `bytes` of new data were mapped to `subflow`.
@@ -114,16 +119,16 @@ pub trait Scheduler: Debug + Send {
 }
 
 impl ScheduleContext<'_> {
-    /// The subflows that may carry data now: the regular ones, or the backups if no regular one
-    /// is usable. RFC 8684 §3.3.8.
+    /// The subflows that may carry data now: the regular subflows, or the backups if no regular
+    /// subflow is usable. RFC 8684 §3.3.8.
     pub fn candidates(&self) -> impl Iterator<Item = &SubflowView> {
         let usable = |view: &&SubflowView| view.usability == Usability::Usable;
         let backup = !self.subflows.iter().filter(usable).any(|view| !view.backup);
         self.subflows.iter().filter(usable).filter(move |view| view.backup == backup)
     }
 
-    /// The subflows that may carry what is pending now: usable ones that have not carried it yet.
-    /// The regular ones, or the backups if there is no such regular one.
+    /// The subflows that may carry the pending data: usable subflows that have not carried it yet.
+    /// These are the regular ones, or the backups if there are no such regular ones.
     pub fn eligible(&self) -> impl Iterator<Item = &SubflowView> {
         let open = |view: &&SubflowView| {
             view.usability == Usability::Usable && !self.has_carried(view.id.slot)
@@ -132,12 +137,12 @@ impl ScheduleContext<'_> {
         self.subflows.iter().filter(open).filter(move |view| view.backup == backup)
     }
 
-    /// Bytes that wait for room on the subflow in `slot`.
+    /// Bytes assigned to the subflow in `slot` that wait for room.
     pub fn assigned(&self, slot: u8) -> u64 {
         self.assigned.get(usize::from(slot)).copied().unwrap_or(0)
     }
 
-    /// Is what is pending data that the subflow in `slot` has carried?
+    /// Is the pending data a reinjection that the subflow in `slot` has carried before?
     pub fn has_carried(&self, slot: u8) -> bool {
         match self.pending {
             Pending::NewData { .. } => false,
@@ -145,7 +150,7 @@ impl ScheduleContext<'_> {
         }
     }
 
-    /// The fastest of the candidates, whether it has room or not.
+    /// The candidate with the lowest round-trip time, whether it has room or not.
     pub fn fastest(&self) -> Option<&SubflowView> {
         self.candidates().min_by_key(|view| view.srtt_or_max())
     }

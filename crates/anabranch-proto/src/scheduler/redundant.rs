@@ -1,23 +1,23 @@
-//! Redundant: everything on every subflow, for the lowest delay that any of them gives. The
-//! `redundant` scheduler of Multipath TCP for Linux.
+//! Redundant: everything on every subflow, for the lowest delay that any of them offers. This is
+//! the `redundant` scheduler of Multipath TCP for Linux.
 
 use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::Entry;
 use crate::view::SubflowSet;
 
-/// Sends all new data on all subflows; backups take part only when no regular one is usable.
+/// Sends all new data on all subflows. Backups take part only if no regular subflow is usable.
 ///
-/// Each subflow carries the stream in order as far as its congestion window lets it, and skips
-/// what the peer has acknowledged meanwhile (the engine sees to it, see
-/// [`Decision::Duplicate`]). The first version for Linux dropped the copies for a subflow
-/// without room; here, as in the later one, they wait.
+/// Each subflow carries the stream in order as far as its congestion window allows. The engine
+/// skips data that the peer has acknowledged in the meantime (see [`Decision::Duplicate`]). The
+/// first version for Linux dropped the copies for a subflow without room. Here the copies wait, as
+/// in the later version.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Redundant;
 
-/// How it is chosen by name.
+/// Name, description and constructor of this scheduler.
 pub(super) const ENTRY: super::SchedulerEntry = Entry {
     name: "redundant",
-    summary: "Everything on every subflow.",
+    summary: "Sends everything on every subflow.",
     source: "mptcp_redundant.c of Multipath TCP for Linux",
     parameters: &[],
     make: Making { as_linux: false, make: |_| Box::new(Redundant) },
@@ -54,7 +54,7 @@ mod tests {
         let backup = SubflowView { backup: true, ..view(2, 20) };
         let full = SubflowView { room: 0, ..view(3, 20) };
         let Decision::Duplicate(set) = schedule(&[view(0, 500), failed, backup, full]) else {
-            panic!("a set")
+            panic!("the scheduler must choose a set")
         };
         assert!(set.slots().eq([0, 3]));
     }

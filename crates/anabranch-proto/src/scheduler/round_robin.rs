@@ -1,5 +1,5 @@
-//! Round robin: the subflows take turns. Paasch et al., CSWS 2014 ("RR"), as implemented for
-//! Linux (`mptcp_rr.c`).
+//! Round robin: the subflows take turns. Paasch et al., CSWS 2014 ("RR"), as implemented for Linux
+//! (`mptcp_rr.c`).
 
 use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
@@ -10,12 +10,12 @@ use crate::view::SubflowId;
 pub struct RoundRobin {
     num_segments: u32,
     cwnd_limited: bool,
-    /// Slot of the subflow that sent last, and how many segments in a row.
+    /// Slot of the subflow that sent last, and the number of consecutive segments it sent.
     turn: u8,
     sent: u32,
 }
 
-/// How it is chosen by name.
+/// Name, description, parameters and constructor of this scheduler.
 pub(super) const ENTRY: super::SchedulerEntry = Entry {
     name: "round_robin",
     summary: "The subflows take turns.",
@@ -23,7 +23,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     parameters: &[
         Parameter {
             name: "num_segments",
-            meaning: "segments in a row on one subflow",
+            meaning: "consecutive segments on one subflow",
             kind: Kind::Count { least: 1, most: u32::MAX },
             default: Value::Count(1),
             origin: "mptcp_rr.c",
@@ -31,7 +31,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
         },
         Parameter {
             name: "cwnd_limited",
-            meaning: "pass over subflows with a full congestion window, rather than wait for them",
+            meaning: "skip subflows with a full congestion window instead of waiting for them",
             kind: Kind::Flag,
             default: Value::Flag(true),
             origin: "mptcp_rr.c",
@@ -47,9 +47,9 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
 };
 
 impl RoundRobin {
-    /// `num_segments` (at least one) in a row. With `cwnd_limited`, a subflow whose congestion
-    /// window is full is passed over, so that bulk data follows the acknowledgements; without,
-    /// everybody waits for it.
+    /// Sends `num_segments` (at least one) consecutive segments on each subflow. With
+    /// `cwnd_limited`, the scheduler skips subflows whose congestion window is full, so bulk data
+    /// follows the acknowledgements. Without it, all subflows wait for the full one.
     pub fn new(num_segments: u32, cwnd_limited: bool) -> Self {
         RoundRobin { num_segments: num_segments.max(1), cwnd_limited, turn: 0, sent: 0 }
     }
@@ -61,7 +61,8 @@ impl RoundRobin {
 }
 
 impl Default for RoundRobin {
-    /// The implementation for Linux: one segment, full windows passed over.
+    /// The default of the Linux implementation: one segment, and subflows with a full window are
+    /// skipped.
     fn default() -> Self {
         RoundRobin::new(1, true)
     }
@@ -74,7 +75,7 @@ impl Scheduler for RoundRobin {
         }
         let due = self.due();
         let (before, after): (u8, u8) = (0, 1);
-        // In the order of slots, from the one that is due.
+        // In the order of slots, starting with the slot whose turn it is.
         let in_turn = [after, before].into_iter().flat_map(|part| {
             context.candidates().filter(move |view| u8::from(view.id.slot >= due) == part)
         });
@@ -104,7 +105,7 @@ mod tests {
     use crate::scheduler::tests::{NEW, context};
     use crate::view::{SubflowView, tests::view};
 
-    /// The slots on which the next `count` segments go.
+    /// The slots that carry the next `count` segments.
     fn order(scheduler: &mut RoundRobin, subflows: &[SubflowView], count: usize) -> Vec<u8> {
         let mut next = || match scheduler.schedule(&context(subflows, NEW)) {
             Decision::Send(id) => {

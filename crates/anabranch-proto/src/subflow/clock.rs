@@ -1,27 +1,27 @@
-//! Timestamps: this host's clock in milliseconds, and what is known of the peer's. RFC 7323.
+//! Timestamps: this host's clock in milliseconds, and the peer's timestamps. RFC 7323.
 
 use anabranch_wire::{Duration, Instant, Timestamps};
 
-/// RFC 7323 §5.5: a timestamp that is older than this says nothing any more.
+/// RFC 7323 §5.5: a timestamp older than this is meaningless.
 const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
-/// Echoes of this host's timestamps that are older than this are no measurement, in milliseconds.
+/// Echoes of older timestamps than this, in milliseconds, give no sample.
 const LONGEST_ECHO_MS: u32 = 1 << 20;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    /// Added to the time in milliseconds.
+    /// Offset of the clock from the time in milliseconds.
     offset: u32,
     /// TS.Recent.
     recent: Option<Recent>,
     /// Last.ACK.sent.
     last_ack_sent: u64,
-    /// The last echo that came with data.
+    /// The last echo that arrived with data.
     last_echo: Option<u32>,
-    /// The round-trip time from such echoes, smoothed.
+    /// Smoothed round-trip time from these echoes.
     receive_rtt: Option<Duration>,
 }
 
-/// The peer's last timestamp, and when it was taken.
+/// The peer's last timestamp, and its time of arrival.
 #[derive(Clone, Copy, Debug)]
 struct Recent {
     value: u32,
@@ -33,24 +33,24 @@ impl Clock {
         Clock { offset, recent: None, last_ack_sent: 0, last_echo: None, receive_rtt: None }
     }
 
-    /// A cookie decides the offset. What the peer has said stays.
+    /// Use the offset that follows from a cookie. The peer's timestamps stay.
     pub(super) fn set_offset(&mut self, offset: u32) {
         self.offset = offset;
     }
 
-    /// What the clock shows.
+    /// The current value of the clock.
     #[inline]
     pub(super) fn value(&self, now: Instant) -> u32 {
         (now.as_millis() as u32).wrapping_add(self.offset)
     }
 
-    /// What a segment says that goes out.
+    /// The timestamps of a segment to send.
     #[inline]
     pub(super) fn stamp(&self, now: Instant) -> Timestamps {
         Timestamps { value: self.value(now), echo: self.recent.map_or(0, |recent| recent.value) }
     }
 
-    /// RFC 7323 §5.3: does the segment repeat what came long ago (PAWS)?
+    /// RFC 7323 §5.3: is the segment an old duplicate (PAWS)?
     #[inline]
     pub(super) fn is_old(&self, now: Instant, timestamps: Timestamps) -> bool {
         self.recent.is_some_and(|recent| {
@@ -59,12 +59,12 @@ impl Clock {
         })
     }
 
-    /// The peer's SYN came.
+    /// The peer's SYN arrived.
     pub(super) fn begin(&mut self, now: Instant, timestamps: Timestamps) {
         self.recent = Some(Recent { value: timestamps.value, at: now });
     }
 
-    /// A segment came that begins at receive offset `start`. RFC 7323 §4.3.
+    /// A segment arrived that begins at receive offset `start`. RFC 7323 §4.3.
     #[inline]
     pub(super) fn take(&mut self, now: Instant, start: i64, timestamps: Timestamps) {
         if start <= self.last_ack_sent as i64 {
@@ -72,22 +72,22 @@ impl Clock {
         }
     }
 
-    /// An acknowledgement up to receive offset `ack` goes out.
+    /// An acknowledgement up to receive offset `ack` was sent.
     #[inline]
     pub(super) fn acknowledged(&mut self, ack: u64) {
         self.last_ack_sent = ack;
     }
 
-    /// Time since this host sent the timestamp that the peer echoes: at least a millisecond, and
-    /// `None` if the echo is too old to be a measurement.
+    /// Time since this host sent the echoed timestamp, at least a millisecond. `None` if the echo
+    /// is too old to give a sample.
     #[inline]
     pub(super) fn since_echo(&self, now: Instant, timestamps: Timestamps) -> Option<Duration> {
         let elapsed = self.value(now).wrapping_sub(timestamps.echo);
         (elapsed < LONGEST_ECHO_MS).then(|| Duration::from_millis(u64::from(elapsed.max(1))))
     }
 
-    /// The round-trip time as the receiver of data sees it, from timestamps that come back: one
-    /// sample for each that is new. `full`: the sender will hardly have paused before the segment.
+    /// Round-trip time as measured by the receiver of data, by echoed timestamps: one sample for
+    /// each new echo. `full` is true if the sender has probably not paused before the segment.
     #[inline]
     pub(super) fn take_receive_rtt(&mut self, now: Instant, timestamps: Timestamps, full: bool) {
         let news = self.last_echo.replace(timestamps.echo) != Some(timestamps.echo);

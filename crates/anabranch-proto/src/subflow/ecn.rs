@@ -1,13 +1,13 @@
 //! Explicit congestion notification: routers mark packets instead of dropping them, the receiver
-//! echoes the marks, and the sender slows down once for each window. RFC 3168 §6.1.
+//! echoes the marks, and the sender reduces its window once per window of data. RFC 3168 §6.1.
 
 use anabranch_wire::{Flags, TcpHeader};
 
-/// SYNs that offer ECN before it is left out (ours): there are middleboxes that drop them for it.
-/// RFC 3168 §6.1.1.1 allows one or more.
+/// Number of SYNs that offer ECN (ours): some middleboxes drop SYNs because of it. RFC 3168
+/// §6.1.1.1 allows one or more.
 const OFFERING_SYNS: u32 = 2;
 
-/// What one host's SYNs and SYN/ACKs have said.
+/// The answers to ECN in one host's SYNs and SYN/ACKs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
     yes: bool,
@@ -32,15 +32,15 @@ pub(super) struct Ecn {
     echoing: bool,
     /// The next new data carries CWR.
     reduced: bool,
-    /// SND.NXT when the window was last reduced, and when it last was for marks.
+    /// SND.NXT at the last reduction of the window, and at the last reduction because of marks.
     point: u64,
     marks_point: u64,
-    /// Nothing new is sent until the retransmission timer expires.
+    /// The subflow sends nothing new until the retransmission timer expires.
     holding: bool,
 }
 
 impl Ecn {
-    /// Flags of the `number`th SYN of a host that wants ECN if `wanted`.
+    /// Flags of the `number`th SYN of a host; it offers ECN if `wanted`.
     pub(super) fn offer(&mut self, wanted: bool, number: u32) -> Flags {
         let yes = wanted && number <= OFFERING_SYNS;
         self.ours.say(yes);
@@ -48,7 +48,7 @@ impl Ecn {
         if yes { Flags::ECE | Flags::CWR } else { Flags::default() }
     }
 
-    /// Flags of a SYN/ACK. RFC 3168 §6.1.1: only if every SYN has offered it.
+    /// Flags of a SYN/ACK. RFC 3168 §6.1.1: ECN requires that every SYN has offered it.
     pub(super) fn answer(&mut self, wanted: bool) -> Flags {
         let yes = wanted && self.theirs.yes && !self.theirs.no;
         self.ours.say(yes);
@@ -56,15 +56,15 @@ impl Ecn {
         if yes { Flags::ECE } else { Flags::default() }
     }
 
-    /// The peer's SYN or SYN/ACK. RFC 3168 §6.1.1: a SYN/ACK that has both flags reflects those of
-    /// the SYN, and means nothing.
+    /// Process the peer's SYN or SYN/ACK. RFC 3168 §6.1.1: a SYN/ACK with both flags reflects those
+    /// of the SYN, and is no answer.
     pub(super) fn take_syn(&mut self, flags: Flags) {
         let is_answer = flags.contains(Flags::ACK);
         self.theirs.say(flags.contains(Flags::ECE) && flags.contains(Flags::CWR) != is_answer);
         self.settle();
     }
 
-    /// RFC 3168 §6.1.1: both hosts have said yes, and neither ever no.
+    /// RFC 3168 §6.1.1: ECN is agreed if both hosts have accepted it and neither has ever refused.
     fn settle(&mut self) {
         self.agreed = self.ours.yes && !self.ours.no && self.theirs.yes && !self.theirs.no;
     }
@@ -74,12 +74,12 @@ impl Ecn {
         self.agreed
     }
 
-    /// Data arrived with these flags, and with a mark if `marked`; true if that is news for the
-    /// sender. RFC 3168 §6.1.3.
+    /// Data arrived with these flags, and with a mark if `marked`. Returns true if the sender
+    /// should learn of this at once. RFC 3168 §6.1.3.
     ///
-    /// Whoever has said yes echoes marks. RFC 3168 §6.1.1 does not ask for it when the peer's
-    /// answer was no, but the answer may have lost its flag on the way, and the peer would send too
-    /// fast.
+    /// A host that has accepted ECN echoes marks. RFC 3168 §6.1.1 does not require this if the
+    /// peer's answer was negative. But the answer may have lost its flag on the path, and the peer
+    /// would send too fast.
     pub(super) fn take_mark(&mut self, flags: Flags, marked: bool) -> bool {
         if flags.contains(Flags::CWR) {
             self.echoing = false;
@@ -89,33 +89,33 @@ impl Ecn {
         news
     }
 
-    /// Put the echo on a segment. RFC 3168 §6.1.3: on every acknowledgement until CWR comes.
+    /// Echo marks on a segment. RFC 3168 §6.1.3: on every acknowledgement until CWR arrives.
     pub(super) fn echo(&self, header: &mut TcpHeader) {
         if self.echoing && !header.flags.contains(Flags::RST) {
             header.flags |= Flags::ECE;
         }
     }
 
-    /// Is an echo that comes with the acknowledgement of `una` news? RFC 3168 §6.1.2: not if what
-    /// it acknowledges was sent before the last reduction.
+    /// Is an echo with the acknowledgement of `una` new? RFC 3168 §6.1.2: it is not if the
+    /// acknowledged data was sent before the last reduction.
     pub(super) fn is_news(&self, una: u64) -> bool {
         una > self.point
     }
 
-    /// Was the window reduced for marks since the data at `una` was sent? RFC 3168 §6.1.2: marks
-    /// and losses of one window reduce it once. (Losses among themselves are recovery's affair,
-    /// which may find out that there were none.)
+    /// Was the window reduced because of marks since the data at `una` was sent? RFC 3168 §6.1.2:
+    /// the marks and losses of one window reduce it once. (Several losses are handled by recovery,
+    /// which may find that there were none.)
     pub(super) fn was_reduced_since(&self, una: u64) -> bool {
         una < self.marks_point
     }
 
-    /// The window is reduced for marks when SND.NXT is `nxt`.
+    /// The window is reduced because of marks; SND.NXT is `nxt`.
     pub(super) fn on_marks(&mut self, nxt: u64) {
         self.on_reduction(nxt);
         self.marks_point = nxt;
     }
 
-    /// The window is reduced, for whatever reason, when SND.NXT is `nxt`.
+    /// The window is reduced for any reason; SND.NXT is `nxt`.
     pub(super) fn on_reduction(&mut self, nxt: u64) {
         if self.is_agreed() {
             self.reduced = true;
@@ -123,13 +123,14 @@ impl Ecn {
         }
     }
 
-    /// Does new data that goes out now say that the window was reduced? RFC 3168 §6.1.2: the first
-    /// one alone.
+    /// Must the next new data announce that the window was reduced? RFC 3168 §6.1.2: only the first
+    /// new data does.
     pub(super) fn take_reduced(&mut self) -> bool {
         std::mem::take(&mut self.reduced)
     }
 
-    /// RFC 3168 §6.1.2: a window of one segment cannot be halved, so it waits for the timer.
+    /// RFC 3168 §6.1.2: a window of one segment cannot be halved, so the sender waits for the
+    /// timer.
     pub(super) fn hold(&mut self) {
         self.holding = true;
     }

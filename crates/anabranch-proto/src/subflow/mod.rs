@@ -1,8 +1,8 @@
 //! One subflow: a TCP connection that carries mappings of the data level as opaque cargo.
 //!
-//! Sequence numbers are 64-bit offsets here, from 0 for the SYN, so that they order; they become
-//! 32-bit numbers on the wire. The data level decides what to send and reads what arrives; a
-//! subflow never looks into it.
+//! Inside a subflow, sequence numbers are 64-bit offsets from 0 for the SYN, so they can be
+//! compared. They become 32-bit numbers on the wire. The data level decides what to send and
+//! interprets the data that arrives; a subflow never looks into it.
 
 mod clock;
 mod ecn;
@@ -43,29 +43,29 @@ use scoreboard::Scoreboard;
 use send_window::SendWindow;
 use timer::TimerTable;
 
-/// What the data level attaches to a segment, kept with it through retransmissions.
+/// Information that the data level attaches to a segment; retransmissions keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cargo {
     /// Data sequence number of the first byte.
     pub(crate) data_seq: DataSeq,
-    /// The payload is followed by the DATA_FIN.
+    /// The DATA_FIN follows the payload.
     pub(crate) data_fin: bool,
-    /// The connection's first data, which repeats the keys. RFC 8684 §3.1.
+    /// The cargo is the connection's first data, which repeats the keys. RFC 8684 §3.1.
     pub(crate) with_keys: bool,
-    /// Bytes of the mapping, as it was declared, that stood before the payload and have arrived.
+    /// Bytes of the declared mapping that preceded the payload and have arrived.
     pub(crate) head: u16,
-    /// Checksum of the whole mapping, once it was declared with one. RFC 8684 §3.3.1.
+    /// Checksum of the whole mapping, if it was declared with one. RFC 8684 §3.3.1.
     pub(crate) checksum: Option<u16>,
 }
 
 impl Cargo {
-    /// `len` bytes of data from `data_seq` on, never sent on this subflow before.
+    /// Cargo for data from `data_seq` on, which this subflow has never sent before.
     pub(crate) fn new(data_seq: DataSeq) -> Self {
         Cargo { data_seq, data_fin: false, with_keys: false, head: 0, checksum: None }
     }
 }
 
-/// RFC 9293 §3.3.2, without LISTEN, which belongs to the endpoint.
+/// The states of RFC 9293 §3.3.2, except for LISTEN, which belongs to the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     SynSent,
@@ -80,39 +80,38 @@ pub(crate) enum State {
     Closed,
 }
 
-/// Why a subflow is closed.
+/// Reason for the end of a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubflowEnd {
     /// Both directions were closed in order.
     Finished,
-    /// A SYN was answered with RST.
+    /// The peer answered a SYN with RST.
     Refused,
-    /// The peer reset it.
+    /// The peer reset the subflow.
     Reset,
     /// The peer did not answer.
     TimedOut,
-    /// This host reset it.
+    /// This host reset the subflow.
     Aborted,
 }
 
-/// How a subflow came to be.
+/// Origin of a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// It opened the connection.
     Initial,
-    /// It joined an existing one. RFC 8684 §3.2.
+    /// It joined an existing connection. RFC 8684 §3.2.
     Join,
 }
 
-/// Who wants the subflow to carry data only when no regular one is usable. RFC 8684 §3.3.8.
+/// Requests to use the subflow only if no regular subflow is usable. RFC 8684 §3.3.8.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Priority {
-    /// This host told the peer so, with MP_JOIN or MP_PRIO. It does itself what it asks of the
-    /// peer.
+    /// This host requested it of the peer with MP_JOIN or MP_PRIO, and does the same itself.
     pub(crate) signalled: bool,
-    /// The peer asked for it.
+    /// The peer requested it.
     pub(crate) by_peer: bool,
-    /// This host's path manager wants it, and nobody else knows.
+    /// Only this host's path manager requested it, without telling the peer.
     pub(crate) standby: bool,
 }
 
@@ -122,7 +121,7 @@ impl Priority {
     }
 }
 
-/// What the peer's SYN said. Defaults hold until then.
+/// Options of the peer's SYN; the defaults apply until it arrives.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     mss: u16,
@@ -142,13 +141,13 @@ pub(crate) struct Subflow {
     pub(crate) local_address_id: u8,
     pub(crate) remote_address_id: u8,
     pub(crate) priority: Priority,
-    /// Verdict of the connection's detector.
+    /// Verdict of the connection's bottleneck detector.
     pub(crate) bottleneck: Bottleneck,
-    /// One-way delay in milliseconds, plus an unknown constant, of the segment acknowledged last.
+    /// One-way delay of the segment acknowledged last, in milliseconds plus an unknown constant.
     pub(crate) one_way_delay: Option<i32>,
     /// The peer is known to have completed the handshake.
     pub(crate) confirmed: bool,
-    /// Multipath TCP options of the handshake: on the SYN, and then on ACKs until confirmed.
+    /// Multipath TCP options of the handshake: on the SYN, then on ACKs until the peer confirms.
     pub(crate) handshake_options: Option<Box<Control>>,
     pub(crate) totals: Totals,
     config: Arc<ConnectionConfig>,
@@ -174,46 +173,46 @@ pub(crate) struct Subflow {
     mss: u32,
     /// SYNs or SYN/ACKs sent.
     syn_transmissions: u32,
-    /// When the last of them was, if that is known.
+    /// Time of the last SYN or SYN/ACK, if known.
     syn_sent: Option<Instant>,
-    /// The peer's SYN, if text or a FIN came with it that has not been taken.
+    /// The peer's SYN, if it carried payload or a FIN that has not been processed.
     text_of_syn: Option<Box<Segment>>,
-    /// A SYN, SYN/ACK is to be sent now.
+    /// A SYN or SYN/ACK must be sent now.
     syn_due: bool,
     /// Retransmission timeouts since the last progress.
     timeouts_in_a_row: u32,
     /// Keep-alive probes since the peer last answered.
     keep_alive_probes: u32,
-    /// A zero-length segment that asks for an acknowledgement is to be sent.
+    /// A zero-length segment that elicits an acknowledgement must be sent.
     probe_due: bool,
-    /// Options to be sent on an acknowledgement of their own.
+    /// Options to send on an acknowledgement of their own.
     signals: Option<Box<Control>>,
-    /// The infinite mapping with which Multipath TCP ends, until a byte from this offset on is
+    /// The infinite mapping that ends Multipath TCP. It is sent until a byte from this offset on is
     /// acknowledged. RFC 8684 §3.7.
     infinite: Option<Box<(Mapping, u64)>>,
-    /// When MP_PRIO was last sent.
+    /// Time of the last MP_PRIO.
     priority_sent: Instant,
-    /// The peer says that the path is gone, and nothing has come over it since.
+    /// The peer reports that the path is gone, and nothing has arrived over it since.
     doubted: bool,
-    /// A tail loss probe is to be sent. RFC 8985 §7.3.
+    /// A tail loss probe must be sent. RFC 8985 §7.3.
     tail_probe_due: bool,
-    /// The application's FIN is to be sent after all data.
+    /// The application's FIN must be sent after all data.
     fin_wanted: bool,
-    /// The peer has nothing to send either: its FIN will not be waited for without end.
+    /// The peer has nothing to send either, so the wait for its FIN is limited.
     peer_is_done: bool,
     fin_sent: bool,
     reset_due: Option<Option<Box<Control>>>,
     last_data_sent: Instant,
-    /// As of the last acknowledgement; see [`SubflowView::paced_window`].
+    /// Value at the last acknowledgement; see [`SubflowView::paced_window`].
     paced_window: u64,
     send_window: SendWindow,
-    /// An acceptable segment has come since the retransmission timer last expired.
+    /// An acceptable segment has arrived since the retransmission timer last expired.
     answered: bool,
-    /// When challenge ACKs were last counted, and how many since. RFC 5961 §7.
+    /// Start of the current interval for counting challenge ACKs, and their number. RFC 5961 §7.
     challenges: (Instant, u32),
 }
 
-/// What a new subflow needs.
+/// The parameters of a new subflow.
 pub(crate) struct Open<'a> {
     pub(crate) id: SubflowId,
     pub(crate) purpose: Purpose,
@@ -227,16 +226,16 @@ pub(crate) struct Open<'a> {
     pub(crate) config: &'a Arc<ConnectionConfig>,
 }
 
-/// RFC 8985 §7.2: the longest that a peer is assumed to delay an acknowledgement.
+/// RFC 8985 §7.2: longest assumed delay of the peer's acknowledgements.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
-/// Smallest segment size that is accepted from a peer: smaller ones are a way to exhaust the
-/// sender (CVE-2019-11479). RFC 9293 §3.7.1 has a default of 536 bytes.
+/// Smallest segment size that is accepted from a peer. Smaller ones could exhaust the sender
+/// (CVE-2019-11479). RFC 9293 §3.7.1 has a default of 536 bytes.
 const MIN_MSS: u16 = 88;
-/// RFC 5961 §7: challenge ACKs per second and subflow.
+/// RFC 5961 §7: maximum number of challenge ACKs per second and subflow.
 const CHALLENGES_PER_SECOND: u32 = 10;
 
 impl Subflow {
-    /// A subflow that will send a SYN.
+    /// A subflow that sends a SYN.
     pub(crate) fn connect(open: Open<'_>) -> Self {
         Subflow::new(open, State::SynSent)
     }
@@ -248,13 +247,13 @@ impl Subflow {
         subflow
     }
 
-    /// The numbers are those that a cookie decides.
+    /// Use the numbers that follow from a cookie.
     pub(crate) fn use_numbers(&mut self, numbers: Numbers) {
         self.iss = numbers.iss;
         self.clock.set_offset(numbers.timestamp_offset);
     }
 
-    /// When the SYN/ACK went out is not known.
+    /// Take no round-trip time sample of the handshake, because the time of the SYN/ACK is unknown.
     pub(crate) fn take_no_sample_of_handshake(&mut self) {
         self.syn_sent = None;
     }
@@ -324,13 +323,13 @@ impl Subflow {
         }
     }
 
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(crate) fn release_memory(&mut self) {
         self.board.release_memory();
         self.receiver.release_memory();
     }
 
-    /// How the subflow looks to a policy.
+    /// The subflow's view for policies.
     pub(crate) fn view(&self) -> SubflowView {
         let cwnd = self.congestion_control.cwnd();
         SubflowView {
@@ -356,7 +355,7 @@ impl Subflow {
         }
     }
 
-    /// The subflow has sent new data: bring `view` up to date, in which nothing else has changed.
+    /// Update `view` after the subflow has sent new data; everything else is unchanged.
     pub(crate) fn after_sending(&mut self, now: Instant, view: &mut SubflowView) {
         view.cwnd = self.congestion_control.cwnd();
         view.ssthresh = self.congestion_control.ssthresh();
@@ -390,21 +389,21 @@ impl Subflow {
         }
     }
 
-    /// Bytes of new data that the subflow may send now.
+    /// Number of bytes of new data that the subflow may send now.
     fn room_for_new_data(&self) -> u64 {
-        // RFC 8684 §3.3.5: the subflow's own window counts too, which a middlebox may have made
-        // smaller. With nothing under way a segment is sent regardless: it asks for a new one.
+        // RFC 8684 §3.3.5: the subflow's own window counts as well, which a middlebox may have
+        // reduced. If nothing is in flight, a segment is sent regardless, to elicit a new window.
         let left = self.send_window.edge().saturating_sub(self.nxt);
         let least = if self.board.is_empty() { u64::from(self.mss()) } else { 0 };
         self.room().min(left.max(least))
     }
 
-    /// Bytes that are on their way, as far as is known.
+    /// Number of bytes in flight, as far as is known.
     fn bytes_in_flight(&self) -> u64 {
         self.board.bytes_in_flight().saturating_sub(self.recovery.arrived_unreported())
     }
 
-    /// Bytes that congestion control lets the subflow send now.
+    /// Number of bytes that congestion control allows the subflow to send now.
     fn room(&self) -> u64 {
         match self.recovery.phase() {
             _ if self.ecn.is_holding() => 0,
@@ -415,12 +414,12 @@ impl Subflow {
         }
     }
 
-    /// Is there room for a byte more in the peer's window?
+    /// Does the peer's window admit another byte?
     pub(crate) fn has_window(&self) -> bool {
         self.nxt < self.send_window.edge()
     }
 
-    /// Where the peer's window ends, as an offset.
+    /// Offset of the end of the peer's window.
     pub(crate) fn window_edge(&self) -> u64 {
         self.send_window.edge()
     }
@@ -435,7 +434,7 @@ impl Subflow {
         self.mss
     }
 
-    /// The same without any option.
+    /// Payload bytes of a full data segment without options.
     fn mss_without_options(&self) -> u32 {
         (u32::from(self.config.tcp.mtu) - self.header_bytes()).min(u32::from(self.peer.mss))
     }
@@ -444,12 +443,12 @@ impl Subflow {
         if self.local.address.is_ipv4() { 40 } else { 60 }
     }
 
-    /// Is the handshake under way?
+    /// Is the handshake in progress?
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self.state, State::SynSent | State::SynReceived)
     }
 
-    /// Is the handshake done and neither direction closed by a reset?
+    /// Is the handshake complete, and the subflow not closed?
     pub(crate) fn is_established(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
@@ -477,7 +476,7 @@ impl Subflow {
         self.receiver.nxt()
     }
 
-    /// Bytes by which the receive window has yet to open.
+    /// Number of bytes by which the receive window has yet to open.
     pub(crate) fn window_to_open(&self) -> u64 {
         self.config.platform.opening(self.receiver.quick_bytes_left())
     }
@@ -488,32 +487,32 @@ impl Subflow {
         (start + segment.payload.len() as i64).max(0) as u64
     }
 
-    /// Did data arrive on it, or was any of its data acknowledged?
+    /// Has data arrived on the subflow, or was any of its data acknowledged?
     pub(crate) fn has_carried_data(&self) -> bool {
         self.totals.bytes_received > 0 || (self.totals.bytes_sent > 0 && self.una > 1)
     }
 
-    /// Has data gone out on it?
+    /// Has the subflow sent data?
     pub(crate) fn has_sent_data(&self) -> bool {
         self.totals.bytes_sent > 0
     }
 
-    /// Has the peer's FIN arrived, with everything before it?
+    /// Has the peer's FIN arrived, and everything before it?
     pub(crate) fn peer_finished(&self) -> bool {
         self.receiver.finished()
     }
 
-    /// What it has counted, into the counters of its connection.
+    /// Add the subflow's totals to the counters of its connection.
     pub(crate) fn add_to(&self, counters: &mut Counters) {
         counters.add_subflow(&self.totals, self.peer.sack);
     }
 
-    /// The window that counts on a host that keeps the larger one, in bytes.
+    /// The valid window in bytes on a host that keeps the larger window.
     pub(crate) fn kept_window(&self) -> u64 {
         self.send_window.kept()
     }
 
-    /// The window of a segment in bytes. RFC 7323 §2.2: that of a SYN is never scaled.
+    /// The window of a segment in bytes. RFC 7323 §2.2: the window of a SYN is never scaled.
     #[inline]
     pub(crate) fn announced_window(&self, segment: &Segment) -> u64 {
         let scaled = !segment.header.flags.contains(Flags::SYN);
@@ -538,27 +537,29 @@ impl Subflow {
         self.receiver.poll_ready()
     }
 
-    /// Must an acknowledgement go out at once?
+    /// Must the subflow send an acknowledgement at once?
     pub(crate) fn owes_acknowledgement(&self) -> bool {
         self.receiver.ack_is_due()
     }
 
-    /// Have an acknowledgement sent at once.
+    /// Make the subflow send an acknowledgement at once.
     pub(crate) fn demand_ack(&mut self) {
         self.receiver.demand_ack();
     }
 
-    /// The application has read everything.
+    /// The application has read all data.
     pub(crate) fn on_drained(&mut self) {
         self.receiver.on_drained();
     }
 
-    /// Have a zero-length segment sent that the peer must acknowledge. RFC 9293 §3.8.6.1.
+    /// Make the subflow send a zero-length segment that the peer must acknowledge. RFC 9293
+    /// §3.8.6.1.
     pub(crate) fn demand_probe(&mut self) {
         self.probe_due = true;
     }
 
-    /// The peer says that the path is gone. RFC 8684 §3.4.2: believed only if nothing answers.
+    /// The peer reports that the path is gone. RFC 8684 §3.4.2: this is believed only if nothing
+    /// answers.
     pub(crate) fn doubt(&mut self, now: Instant) {
         if self.is_established() && !self.doubted {
             self.doubted = true;
@@ -567,7 +568,7 @@ impl Subflow {
         }
     }
 
-    /// Expiries of the retransmission timer since anything was acknowledged.
+    /// Number of expiries of the retransmission timer since the last acknowledgement of new data.
     pub(crate) fn timeouts_in_a_row(&self) -> u32 {
         self.timeouts_in_a_row
     }
@@ -577,28 +578,29 @@ impl Subflow {
         self.tail_probe_due
     }
 
-    /// Data sequence numbers and bytes of the segments that have not arrived.
+    /// Data sequence numbers and lengths of the segments that have not arrived.
     pub(crate) fn outstanding_data(&self) -> impl Iterator<Item = (DataSeq, u64)> + '_ {
         self.board.outstanding_cargo().map(|(cargo, len)| (cargo.data_seq, len))
     }
 
-    /// The same with those that have arrived beyond a hole, which are lost with the subflow.
+    /// Data sequence numbers and lengths of all unacknowledged segments, including those that have
+    /// arrived beyond a hole, which are lost with the subflow.
     pub(crate) fn unacknowledged_data(&self) -> impl Iterator<Item = (DataSeq, u64)> + '_ {
         self.board.all_cargo().map(|(cargo, len)| (cargo.data_seq, len))
     }
 
-    /// Did data go out that the peer has not acknowledged?
+    /// Has the subflow sent data that the peer has not acknowledged?
     pub(crate) fn has_outstanding(&self) -> bool {
         !self.board.is_empty()
     }
 
-    /// Is it to be reset, or was it?
+    /// Is the subflow closed, or about to be reset?
     pub(crate) fn is_doomed(&self) -> bool {
         self.reset_due.is_some() || self.state == State::Closed
     }
 
-    /// Close the sending direction after all data. `peer_is_done` if the peer will send nothing
-    /// more than its FIN.
+    /// Close the sending direction after all data. `peer_is_done` is true if the peer will send
+    /// nothing but its FIN.
     pub(crate) fn finish(&mut self, peer_is_done: bool) {
         self.fin_wanted = true;
         self.peer_is_done |= peer_is_done;
@@ -607,24 +609,24 @@ impl Subflow {
         }
     }
 
-    /// Reset: the peer is told, with a reason if there is one.
+    /// Reset the subflow, and send the peer the reason if there is one.
     pub(crate) fn reset(&mut self, reason: Option<MpTcprst>) {
         let saying = |reason| Box::new(Control { reset: Some(reason), ..Control::default() });
         self.reset_saying(reason.map(saying));
     }
 
-    /// Reset the subflow, because the whole connection ends. RFC 8684 §3.5.
+    /// Reset the subflow because the whole connection ends. RFC 8684 §3.5.
     pub(crate) fn fastclose(&mut self, fastclose: MpFastclose) {
         let control = Control { fastclose: Some(fastclose), ..Control::default() };
         self.reset_saying(Some(Box::new(control)));
     }
 
-    /// Be done with the subflow; the peer is not told.
+    /// Close the subflow without telling the peer.
     pub(crate) fn abandon(&mut self, end: SubflowEnd) {
         self.close(end);
     }
 
-    /// Reset the subflow, because what arrives on it is not what the peer sent. RFC 8684 §3.7.
+    /// Reset the subflow because a middlebox changed its data. RFC 8684 §3.7.
     pub(crate) fn reset_failing(&mut self, fail: MpFail, reason: MpTcprst) {
         let control = Control { fail: Some(fail), reset: Some(reason), ..Control::default() };
         self.reset_saying(Some(Box::new(control)));
@@ -645,17 +647,17 @@ impl Subflow {
         self.syn_due = false;
     }
 
-    /// Tell the congestion controller.
+    /// Pass an event to the congestion control.
     fn notify(&mut self, event: &CongestionEvent, views: &[SubflowView]) {
         self.congestion_control.on_congestion_event(event, usize::from(self.id.slot), views);
     }
 
-    /// A remedy asks for a smaller window.
+    /// A remedy requests a smaller window.
     pub(crate) fn penalise(&mut self, reduction: ExternalReduction) {
         self.congestion_control.on_external_reduction(reduction);
     }
 
-    /// It is settled what data segments carry in their options.
+    /// The options of data segments are known now.
     pub(crate) fn set_carries(&mut self, carries: Carries, views: &[SubflowView]) {
         let options = output::data_option_bytes(self.peer.timestamps, carries);
         let mss = self.mss_without_options() - options;
@@ -663,12 +665,12 @@ impl Subflow {
         self.notify(&CongestionEvent::MssChanged { mss }, views);
     }
 
-    /// When [`Subflow::handle_timeout`] is due.
+    /// Time at which [`Subflow::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
-    /// Deal with timers whose deadline has come. Returns true if the retransmission timer
+    /// Process the timers whose deadline has passed. Returns true if the retransmission timer
     /// expired with data outstanding.
     pub(crate) fn handle_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
         let mut timed_out = false;
@@ -700,7 +702,7 @@ impl Subflow {
         match self.state {
             State::SynSent | State::SynReceived => {
                 self.totals.expiries += 1;
-                // Answers to SYNs that are repeated do not count.
+                // Answers to retransmitted SYNs do not count.
                 if self.totals.expiries > self.config.tcp.syn_retries {
                     self.give_up();
                 } else {
@@ -729,14 +731,13 @@ impl Subflow {
         }
     }
 
-    /// Has the peer taken back the room for the oldest segment outstanding? RFC 9293 §3.8.6:
-    /// retransmissions are probes then, and data that stays unacknowledged must not end the
-    /// connection.
+    /// Has the peer withdrawn the window for the oldest outstanding segment? RFC 9293 §3.8.6:
+    /// retransmissions then act as probes, and unacknowledged data must not end the connection.
     fn is_refused(&self) -> bool {
         self.board.front_end().is_some_and(|end| self.send_window.refuses(end))
     }
 
-    /// RFC 8684 §3.2: the third ACK of a join is sent again until the peer acknowledges it.
+    /// RFC 8684 §3.2: retransmit the third ACK of a join until the peer acknowledges it.
     fn repeat_third_ack(&mut self, now: Instant) {
         if self.confirmed || self.purpose != Purpose::Join {
             return;
@@ -775,7 +776,7 @@ impl Subflow {
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(idle) = self.config.tcp.keep_alive else { return };
         self.timers.set(Timer::KeepAlive, now + idle);
-        // RFC 9293 §3.8.4: what is outstanding finds out by itself whether the peer is there.
+        // RFC 9293 §3.8.4: outstanding data shows by itself whether the peer is alive.
         if !self.board.is_empty() {
             return;
         }

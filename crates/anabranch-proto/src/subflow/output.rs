@@ -12,15 +12,15 @@ use super::{Cargo, Purpose, State, Subflow, Timer};
 use crate::congestion::CongestionEvent;
 use crate::view::{Phase, SubflowView};
 
-/// What the data level has every segment say.
+/// State of the data level that all segments carry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataLevel {
-    /// Receive window in bytes, from the acknowledgement on: the DATA_ACK when there is one,
-    /// the subflow's otherwise.
+    /// Receive window in bytes. It begins at the DATA_ACK if there is one, otherwise at the
+    /// subflow's acknowledgement.
     pub(crate) window: u64,
-    /// DATA_ACK, when Multipath TCP is in use: in 8 bytes for a peer that sends numbers of 8.
+    /// DATA_ACK with Multipath TCP; 8 bytes long if the peer sends 8-byte data sequence numbers.
     pub(crate) data_ack: Option<WideOrNarrow>,
-    /// A DATA_FIN that has no payload to ride on: its data sequence number.
+    /// Data sequence number of a DATA_FIN without payload.
     pub(crate) bare_data_fin: Option<DataSeq>,
     /// MP_CAPABLE with both keys, while the peer may not have them.
     pub(crate) keys: Option<MpCapable>,
@@ -28,12 +28,12 @@ pub(crate) struct DataLevel {
     pub(crate) checksums: bool,
     /// Data sequence numbers have 8 bytes. RFC 8684 §3.3.1.
     pub(crate) wide: bool,
-    /// It is plain TCP, and the application waits for room in the send buffer.
+    /// The connection is plain TCP, and the application waits for room in the send buffer.
     pub(crate) writer_waits: bool,
 }
 
 impl DataLevel {
-    /// A data sequence number as mappings have it now.
+    /// A data sequence number in the current size.
     fn number(&self, data_seq: DataSeq) -> WideOrNarrow {
         if self.wide {
             WideOrNarrow::Wide(data_seq)
@@ -44,8 +44,8 @@ impl DataLevel {
 }
 
 impl Subflow {
-    /// The next segment that must go out whatever the scheduler does: a SYN, a reset, lost data,
-    /// a probe.
+    /// The next segment that does not depend on the scheduler: a SYN, a reset, a retransmission, a
+    /// probe.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         let rare = self.syn_due || self.probe_due || self.reset_due.is_some();
@@ -75,14 +75,14 @@ impl Subflow {
         None
     }
 
-    /// May there be anything to send after the scheduler had its turn?
+    /// May there be anything to send after the scheduler was asked?
     #[inline]
     pub(crate) fn has_more_to_say(&self) -> bool {
         let unsent_fin = self.fin_wanted && !self.fin_sent;
         self.receiver.ack_is_due() || self.tail_probe_due || unsent_fin || self.signals.is_some()
     }
 
-    /// After the scheduler had its turn: a FIN, or an acknowledgement that nothing carried.
+    /// After the scheduler was asked: a FIN, or an acknowledgement that no data segment carried.
     #[inline]
     pub(crate) fn poll_acknowledge(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         let fin = self.fin_wanted && !self.fin_sent && self.is_established();
@@ -106,9 +106,9 @@ impl Subflow {
         segment
     }
 
-    /// Signals go out. If there is no room for them beside a DATA_ACK, that comes first: without
-    /// one the first acknowledgement of data, its options stripped, would mean a fallback
-    /// (RFC 8684 §3.7).
+    /// Attach signals. If they do not fit beside a DATA_ACK that is due, the DATA_ACK precedes
+    /// them. Otherwise the first acknowledgement of data would have no DATA_ACK. If its options
+    /// were removed, this would mean a fallback (RFC 8684 §3.7).
     fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) {
         options.control = self.signals.take();
         if options.bytes_len() > MAX_OPTION_BYTES {
@@ -119,7 +119,8 @@ impl Subflow {
             options.dss = None;
         }
         if options.bytes_len() > MAX_OPTION_BYTES {
-            // RFC 8684 §3.4.1: ADD_ADDR fills the options. What has joined it since goes first.
+            // RFC 8684 §3.4.1: ADD_ADDR fills the options. Signals that were added later precede
+            // it.
             let control = options.control.as_mut();
             let add_addr = control.and_then(|control| control.add_addr.take());
             self.signals = Some(Box::new(Control { add_addr, ..Control::default() }));
@@ -129,7 +130,7 @@ impl Subflow {
         }
     }
 
-    /// Send `payload`, never sent on this subflow before.
+    /// Send `payload`, which this subflow has never sent before.
     pub(crate) fn send_data(
         &mut self,
         now: Instant,
@@ -160,8 +161,9 @@ impl Subflow {
         segment
     }
 
-    /// RFC 3168 §6.1.2: new data may be marked instead of dropped, and the first after a reduction
-    /// says so. RFC 3168 §6.1.6: what goes beyond the window, up to `end`, is a probe, and may not.
+    /// RFC 3168 §6.1.2: routers may mark new data instead of dropping it, and the first new data
+    /// after a reduction has CWR. RFC 3168 §6.1.6: data beyond the window, up to `end`, is a probe
+    /// and must not be markable.
     fn make_markable(&mut self, segment: &mut Segment, end: u64) {
         if end <= self.send_window.edge() {
             segment.ecn = ECT_0;
@@ -171,8 +173,8 @@ impl Subflow {
         }
     }
 
-    /// A tail loss probe for which the data level has nothing new: the last segment again.
-    /// RFC 8985 §7.3.
+    /// Send a tail loss probe if the data level has no new data: retransmit the last segment. RFC
+    /// 8985 §7.3.
     pub(crate) fn send_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         self.tail_probe_due = false;
         let last = self.board.last().filter(|number| self.has_room_for(*number))?;
@@ -183,7 +185,7 @@ impl Subflow {
         Some(segment)
     }
 
-    /// The tail loss probe was new data, sent just now.
+    /// The tail loss probe was new data, which has just been sent.
     pub(crate) fn tail_probe_was_new(&mut self, now: Instant) {
         self.tail_probe_due = false;
         self.recovery.on_probe_sent(self.nxt, false);
@@ -192,7 +194,7 @@ impl Subflow {
         self.timers.set(Timer::Retransmission, now + self.rtt.rto());
     }
 
-    /// Payload bytes of a full data segment that carries this in its options.
+    /// Payload bytes of a full data segment with these options.
     pub(crate) fn segment_bytes(&self, carries: Carries) -> u64 {
         match carries {
             Carries::Keys { .. } => {
@@ -210,19 +212,19 @@ impl Subflow {
         }
         match self.recovery.phase() {
             Phase::Recovery => self.recovery.quota() > 0,
-            // RFC 5681 §3.1: whatever the window, one segment may always be out.
+            // RFC 5681 §3.1: one segment may always be in flight, whatever the window.
             Phase::Open | Phase::Loss => self.bytes_in_flight() == 0 || self.room() >= len,
         }
     }
 
-    /// RFC 9293 §3.8.6: what lies beyond a window that has shrunk is not sent again, but for the
+    /// RFC 9293 §3.8.6: data beyond a window that has shrunk is not retransmitted, except for the
     /// oldest segment, which probes the window.
     fn has_room_for(&self, number: u64) -> bool {
         let start = self.board.get(number).map_or(0, |sent| sent.start);
         start <= self.una || start < self.send_window.edge()
     }
 
-    /// RFC 8684 §3.3.6. RFC 3168 §6.1.5: never with ECT or CWR.
+    /// Retransmit a segment. RFC 8684 §3.3.6. RFC 3168 §6.1.5: never with ECT or CWR.
     fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> Segment {
         let timestamp = self.clock.value(now);
         self.recovery.on_retransmission(timestamp);
@@ -270,8 +272,7 @@ impl Subflow {
         self.timers.set(Timer::TailLossProbe, timeout.min(now + wait));
     }
 
-    /// RFC 5681 §4.1, RFC 2861: a congestion window that was not used is no longer known to be
-    /// right.
+    /// RFC 5681 §4.1, RFC 2861: a congestion window that was not used is no longer reliable.
     fn validate_window(&mut self, now: Instant, writer_waits: bool, views: &[SubflowView]) {
         if !self.config.tcp.idle_restart {
             return;
@@ -290,7 +291,7 @@ impl Subflow {
         }
     }
 
-    /// A segment with the present acknowledgement goes out.
+    /// A segment with the current acknowledgement was sent.
     fn sent(&mut self) {
         self.receiver.ack_sent();
         self.timers.stop(Timer::DelayedAck);
@@ -330,8 +331,8 @@ impl Subflow {
         segment
     }
 
-    /// A middlebox may drop SYNs for their Multipath TCP option: the last attempts to open a
-    /// connection go without. RFC 8684 §3.9.3, §6.
+    /// A middlebox may drop SYNs because of their Multipath TCP option, so the last attempts to
+    /// open a connection omit it. RFC 8684 §3.9.3, §6.
     fn offers_multipath(&self) -> bool {
         self.purpose == Purpose::Join
             || self.state == State::SynReceived
@@ -364,7 +365,8 @@ impl Subflow {
         level: &DataLevel,
         reason: Option<Box<Control>>,
     ) -> Segment {
-        // The DATA_ACK goes along: what the subflow has delivered need not come again.
+        // Include the DATA_ACK, so that the peer does not resend data that the subflow has
+        // delivered.
         let data_ack = level.data_ack.filter(|_| self.confirmed && self.is_established());
         let mut segment = self.build(now, level, self.nxt, Flags::RST | Flags::ACK, None);
         segment.options.control = reason;
@@ -373,8 +375,8 @@ impl Subflow {
         segment
     }
 
-    /// A segment without payload, its options planned: handshake first, then timestamps, then
-    /// the data sequence signal. Selective acknowledgements take what is left.
+    /// A segment without payload and its options, in this order of priority: handshake, timestamps,
+    /// data sequence signal, selective acknowledgements.
     fn build(
         &self,
         now: Instant,
@@ -400,8 +402,8 @@ impl Subflow {
             segment.options.dss = Some(Dss {
                 data_ack: Some(data_ack),
                 mapping: bare_data_fin.map(|data_seq| Mapping {
-                    // RFC 8684 §3.3.3: without payload, subflow sequence 0 and length 1; the
-                    // checksum covers the pseudo-header.
+                    // RFC 8684 §3.3.3: without payload, the subflow sequence is 0 and the length 1;
+                    // the checksum covers the pseudo-header.
                     data_seq: level.number(data_seq),
                     subflow_seq: SeqNumber(0),
                     len: 1,
@@ -415,7 +417,7 @@ impl Subflow {
         segment
     }
 
-    /// Put the payload and its mapping into a segment.
+    /// Attach the payload and its mapping to a segment.
     fn attach(
         &self,
         segment: &mut Segment,
@@ -425,7 +427,7 @@ impl Subflow {
         start: u64,
     ) {
         segment.payload = payload.clone();
-        // RFC 8684 §3.7: after the infinite mapping there is no other.
+        // RFC 8684 §3.7: no other mapping follows the infinite mapping.
         if let Some(cargo) = cargo.filter(|_| level.data_ack.is_some()) {
             self.attach_mapping(segment, level, payload, cargo, start);
         }
@@ -453,7 +455,8 @@ impl Subflow {
             segment.options.control_mut().capable = Some(capable);
             return;
         }
-        // A mapping and the keys of the third ACK do not fit together; the mapping wins.
+        // A mapping and the keys of the third ACK do not fit together; the mapping takes
+        // precedence.
         segment.options.control = None;
         let dss = segment.options.dss.get_or_insert_default();
         dss.data_ack = level.data_ack;
@@ -470,7 +473,7 @@ impl Subflow {
         }
     }
 
-    /// A segment that was first sent when numbers took less room goes without DATA_ACK.
+    /// Omit the DATA_ACK of a segment that was first sent when data sequence numbers were smaller.
     fn fit_wide_numbers(&self, segment: &mut Segment) {
         let bytes = segment.payload.len() + segment.options.bytes_len();
         if bytes > self.bytes_in_packet()
@@ -480,12 +483,12 @@ impl Subflow {
         }
     }
 
-    /// What a packet can hold beside its fixed headers.
+    /// Number of bytes in a packet besides its fixed headers.
     fn bytes_in_packet(&self) -> usize {
         (u32::from(self.config.tcp.mtu) - self.header_bytes()) as usize
     }
 
-    /// As many selective acknowledgements as fit, beside `payload` bytes. RFC 2018 §3.
+    /// Attach as many selective acknowledgements as fit beside `payload` bytes. RFC 2018 §3.
     fn add_sacks(&self, options: &mut TcpOptions, payload: usize) {
         if !self.peer.sack || !self.receiver.has_sacks() {
             return;
@@ -514,16 +517,16 @@ impl Subflow {
         }
     }
 
-    /// The window field, rounded up so that the promised edge never moves back.
+    /// The window field, rounded up so that the announced edge never moves back.
     fn window_field(&self, window: u64) -> u16 {
         let scaled = window.div_ceil(1 << self.receive_scale);
         scaled.min(u64::from(u16::MAX)) as u16
     }
 }
 
-/// Padded bytes of the options of a data segment with these parts, but for selective
-/// acknowledgements. RFC 8684 §3.3: the 4-byte form of data sequence numbers unless they could
-/// wrap, and of the DATA_ACK for a peer that sends it.
+/// Size in bytes of the padded options of a data segment with these parts, without selective
+/// acknowledgements. RFC 8684 §3.3: 4-byte data sequence numbers unless they could wrap, and a
+/// 4-byte DATA_ACK if the peer sends 4-byte numbers.
 pub(super) fn data_option_bytes(timestamps: bool, carries: Carries) -> u32 {
     let narrow = WideOrNarrow::Narrow(0);
     let sum = |checksum: bool| checksum.then_some(0);
@@ -550,20 +553,21 @@ pub(super) fn data_option_bytes(timestamps: bool, carries: Carries) -> u32 {
     options.bytes_len() as u32
 }
 
-/// What of the data level a data segment carries in its options.
+/// Options of the data level on a data segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carries {
-    /// Plain TCP: nothing.
+    /// None, in plain TCP.
     Nothing,
-    /// A mapping, with or without checksum, its number and the DATA_ACK of 4 or 8 bytes.
+    /// A mapping with or without checksum; its data sequence number and the DATA_ACK have 4 or 8
+    /// bytes.
     Mapping { checksum: bool, wide: bool, wide_ack: bool },
     /// MP_CAPABLE with both keys, which implies the mapping.
     Keys { checksum: bool },
 }
 
 impl Cargo {
-    /// Bytes of the mapping, given the payload that is left of it. RFC 8684 §3.3.3: the DATA_FIN
-    /// counts as one.
+    /// Length of the mapping whose remaining payload is `payload`. RFC 8684 §3.3.3: the DATA_FIN
+    /// counts as one byte.
     fn mapped(&self, payload: &Payload) -> u16 {
         self.head + (payload.len() + usize::from(self.data_fin)) as u16
     }

@@ -1,6 +1,6 @@
 //! Loss detection and recovery: RACK-TLP (RFC 8985) with selective acknowledgements, duplicate
-//! acknowledgements without (RFC 6582), proportional rate reduction (RFC 6937), and undoing what
-//! turns out to have been needless (RFC 4015, RFC 3708).
+//! acknowledgements without (RFC 6582), proportional rate reduction (RFC 6937), and undoing
+//! spurious reductions (RFC 4015, RFC 3708).
 
 use anabranch_wire::{Duration, Instant};
 
@@ -8,26 +8,27 @@ use super::scoreboard::{Delivered, Scoreboard, Verdict};
 use crate::rtt::RttEstimator;
 use crate::view::Phase;
 
-/// RFC 5681 §3.2, RFC 8985 §6.2: this many segments beyond a hole make it a loss.
+/// RFC 5681 §3.2, RFC 8985 §6.2: number of segments beyond a hole that indicate a loss.
 const DUP_THRESHOLD: u64 = 3;
-/// RFC 8985 §6.2 step 4: the reordering window falls back after this many recoveries.
+/// RFC 8985 §6.2 step 4: number of recoveries after which the reordering window shrinks to its
+/// initial size.
 const REORDERING_PERSISTENCE: u32 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Recovery {
     phase: Phase,
-    /// Recovery ends when everything sent before it began is acknowledged.
+    /// Recovery ends when all data sent before it began is acknowledged.
     point: u64,
     rack: Rack,
     prr: ProportionalRate,
     undo: Option<Undo>,
-    /// Duplicate acknowledgements in a row, for peers without SACK.
+    /// Consecutive duplicate acknowledgements, for peers without SACK.
     duplicate_acks: u32,
-    /// Bytes that have arrived beyond the hole, by these acknowledgements.
+    /// Bytes that have arrived beyond the hole according to these acknowledgements.
     arrived_unreported: u64,
-    /// SND.NXT when a tail loss probe went out, and whether it repeated data. RFC 8985 §7.3.
+    /// SND.NXT when a tail loss probe was sent, and whether it repeated data. RFC 8985 §7.3.
     probe: Option<Probe>,
-    /// SND.UNA at the last two losses, or reductions by marks, the older first.
+    /// SND.UNA at the last two losses or reductions because of marks, the older first.
     losses: [u64; 2],
 }
 
@@ -37,11 +38,11 @@ struct Probe {
     repeated: bool,
 }
 
-/// What an acknowledgement says about a tail loss probe.
+/// Properties of an acknowledgement that answers a tail loss probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeAnswer {
     pub(crate) una: u64,
-    /// It reports that something arrived twice.
+    /// It reports a duplicate arrival.
     pub(crate) duplicate_reported: bool,
     /// It acknowledges nothing new, cumulatively or selectively.
     pub(crate) plain_duplicate: bool,
@@ -50,7 +51,7 @@ pub(crate) struct ProbeAnswer {
 /// RFC 8985 §6.1.
 #[derive(Debug)]
 struct Rack {
-    /// The last transmission known to have arrived, by its place among all.
+    /// The latest transmission known to have arrived, by its position among all transmissions.
     newest: Option<u64>,
     rtt: Duration,
     /// Highest offset delivered.
@@ -58,7 +59,7 @@ struct Rack {
     reordering_seen: bool,
     window_multiplier: u64,
     persistence: u32,
-    /// One widening per round trip.
+    /// The window widens at most once per round trip, so not before this offset is acknowledged.
     widened_until: u64,
 }
 
@@ -71,23 +72,23 @@ struct ProportionalRate {
     quota: u64,
 }
 
-/// What is needed to find a reduction spurious.
+/// State needed to detect a spurious reduction.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
-    /// First byte outstanding when the reduction was made.
+    /// First byte outstanding at the reduction.
     una: u64,
-    /// Our timestamp clock at the first retransmission, of those before the reduction whose fate
-    /// was not known then, or after it; `None` until one was made.
+    /// This host's timestamp clock at the first retransmission that counts: one in flight at the
+    /// reduction, or one made after it. `None` until there is one.
     first_retransmission: Option<u32>,
-    /// Retransmissions that the peer has not reported as duplicates.
+    /// Number of retransmissions that the peer has not reported as duplicates.
     unreported: i64,
 }
 
-/// Retransmissions in flight when a reduction is made.
+/// Retransmissions in flight at a reduction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resent {
     pub(crate) segments: i64,
-    /// Our timestamp clock when the first of them was first sent again.
+    /// This host's timestamp clock when the first of them was first sent.
     pub(crate) oldest: Option<u32>,
 }
 
@@ -114,12 +115,12 @@ impl Recovery {
         }
     }
 
-    /// The network is congested, by losses or by marks, when SND.UNA is `una`.
+    /// Losses or marks indicate congestion when SND.UNA is `una`.
     pub(crate) fn on_congestion(&mut self, una: u64) {
         self.losses = [self.losses[1], una];
     }
 
-    /// Bytes acknowledged since the last loss, or between the last two if that is more.
+    /// Bytes acknowledged since the last loss, or between the last two losses if that is more.
     pub(crate) fn loss_interval(&self, una: u64) -> u64 {
         let [before_last, last] = self.losses;
         una.saturating_sub(last).max(last - before_last)
@@ -129,12 +130,12 @@ impl Recovery {
         self.phase
     }
 
-    /// Does no loss, reduction or probe wait for what acknowledgements will say?
+    /// Does no loss, reduction or probe depend on future acknowledgements?
     pub(crate) fn is_settled(&self) -> bool {
         self.phase == Phase::Open && self.undo.is_none() && self.probe.is_none()
     }
 
-    /// Bytes that may be sent in fast recovery. RFC 6937 §3.
+    /// Number of bytes that may be sent in fast recovery. RFC 6937 §3.
     pub(crate) fn quota(&self) -> u64 {
         self.prr.quota
     }
@@ -146,8 +147,8 @@ impl Recovery {
             self.rack.reordering_seen = true;
         }
         self.rack.forward = self.rack.forward.max(record.end);
-        // RFC 8985 §6.2 step 2: an acknowledgement that comes sooner than any round trip is for
-        // an earlier transmission.
+        // RFC 8985 §6.2 step 2: an acknowledgement that arrives sooner than the minimum round-trip
+        // time belongs to an earlier transmission.
         if record.retransmitted && rtt < min_rtt {
             return;
         }
@@ -157,8 +158,8 @@ impl Recovery {
         }
     }
 
-    /// The peer reports that bytes up to `end` arrived twice. RFC 8985 §6.2 step 4, RFC 3708: what
-    /// was acknowledged before the reduction says nothing about it.
+    /// The peer reports that bytes up to `end` arrived twice. RFC 8985 §6.2 step 4, RFC 3708:
+    /// reports of data acknowledged before the reduction do not count towards its undoing.
     pub(crate) fn on_duplicate_report(&mut self, end: i64, una: u64, nxt: u64) {
         if let Some(undo) = &mut self.undo
             && end > undo.una as i64
@@ -178,7 +179,7 @@ impl Recovery {
         }
     }
 
-    /// RFC 8985 §6.2 step 5. Returns when to look again.
+    /// Detect lost segments by RFC 8985 §6.2 step 5. Returns the time of the next check.
     pub(crate) fn detect(
         &mut self,
         now: Instant,
@@ -198,7 +199,7 @@ impl Recovery {
         })
     }
 
-    /// RFC 8985 §6.2 step 4.
+    /// The reordering window of RFC 8985 §6.2 step 4.
     fn reordering_window(&self, board: &Scoreboard, rtt: &RttEstimator, mss: u64) -> Duration {
         if !self.rack.reordering_seen
             && (self.phase != Phase::Open || board.bytes_sacked() >= DUP_THRESHOLD * mss)
@@ -211,19 +212,19 @@ impl Recovery {
         window.min(rtt.srtt().unwrap_or(window))
     }
 
-    /// Bytes that have arrived beyond the hole at a peer without SACK: a segment for each
+    /// Bytes that have arrived beyond the hole at a peer without SACK: one segment for each
     /// duplicate acknowledgement. RFC 6937 §3.
     pub(crate) fn arrived_unreported(&self) -> u64 {
         self.arrived_unreported
     }
 
-    /// An acknowledgement without SACK that acknowledges nothing new. RFC 5681 §3.2: each tells
-    /// that a segment has left the network, so that another may go out (step 1, RFC 3042; step 4),
-    /// and the third in a row that the oldest is lost (step 2). Returns the bytes that have
-    /// arrived.
+    /// A duplicate acknowledgement without SACK arrived. RFC 5681 §3.2: each one shows that a
+    /// segment has left the network, so another may be sent (step 1, RFC 3042; step 4). The third
+    /// consecutive one shows that the oldest segment is lost (step 2). Returns the number of bytes
+    /// that have arrived.
     pub(crate) fn on_duplicate_ack(&mut self, una: u64, board: &mut Scoreboard, mss: u64) -> u64 {
         // RFC 6582 §3.2 step 1, §4: duplicate ACKs for data sent before the last loss may answer
-        // needless retransmissions.
+        // spurious retransmissions.
         if self.phase == Phase::Loss || (self.phase == Phase::Open && una <= self.point) {
             return 0;
         }
@@ -239,8 +240,8 @@ impl Recovery {
         arrived
     }
 
-    /// `acked` bytes up to `una` were newly acknowledged. Returns how many of them had arrived by
-    /// duplicate acknowledgements. RFC 6937 §3.
+    /// `acked` bytes up to `una` were newly acknowledged. Returns how many of them duplicate
+    /// acknowledgements had already counted as arrived. RFC 6937 §3.
     pub(crate) fn on_advance(&mut self, una: u64, acked: u64, mss: u64) -> u64 {
         self.duplicate_acks = 0;
         if self.phase != Phase::Recovery || una >= self.point {
@@ -263,7 +264,7 @@ impl Recovery {
         }
     }
 
-    /// Loss was found while nothing was known to be lost: begin fast recovery.
+    /// The first loss was detected: begin fast recovery.
     pub(crate) fn enter_recovery(&mut self, una: u64, nxt: u64, flight: u64, resent: Resent) {
         self.phase = Phase::Recovery;
         self.point = nxt;
@@ -283,15 +284,16 @@ impl Recovery {
         self.arrived_unreported = 0;
     }
 
-    /// The acknowledgement of what was resent before is no answer to an original, whenever this
-    /// reduction's own retransmissions go out.
+    /// Remember what is needed to undo the reduction. An acknowledgement of earlier retransmissions
+    /// does not answer an original, even if the reduction's own retransmissions are sent later.
     fn begin_undo(&mut self, una: u64, resent: Resent) {
         self.on_congestion(una);
         let Resent { segments, oldest } = resent;
         self.undo = Some(Undo { una, first_retransmission: oldest, unreported: segments });
     }
 
-    /// Everything outstanding when recovery began is acknowledged: true if it is over.
+    /// Leave recovery if all data outstanding at its start is acknowledged. Returns true in that
+    /// case.
     pub(crate) fn leave_if_done(&mut self, una: u64) -> bool {
         let done = self.phase != Phase::Open && una >= self.point;
         if done {
@@ -304,7 +306,7 @@ impl Recovery {
         done
     }
 
-    /// A segment went out again, when our timestamp clock stood at `timestamp`.
+    /// A segment was retransmitted when this host's timestamp clock was `timestamp`.
     pub(crate) fn on_retransmission(&mut self, timestamp: u32) {
         if let Some(undo) = &mut self.undo {
             undo.first_retransmission.get_or_insert(timestamp);
@@ -312,9 +314,9 @@ impl Recovery {
         }
     }
 
-    /// Does an acknowledgement up to `una` that echoes `echo` prove that the reduction was not
-    /// needed? RFC 3522: it answers a transmission made before the first retransmission.
-    /// RFC 3708: all retransmissions arrived as duplicates.
+    /// Does an acknowledgement up to `una` that echoes `echo` prove that the reduction was
+    /// spurious? RFC 3522: it answers a transmission made before the first retransmission. RFC
+    /// 3708: all retransmissions arrived as duplicates.
     pub(crate) fn is_spurious(&mut self, una: u64, echo: Option<u32>) -> bool {
         let Some(undo) = self.undo else { return false };
         let Some(first) = undo.first_retransmission else { return false };
@@ -332,7 +334,7 @@ impl Recovery {
         spurious
     }
 
-    /// RFC 6937 §3: how much may be sent, after `delivered` bytes arrived.
+    /// RFC 6937 §3: update the number of bytes that may be sent, after `delivered` bytes arrived.
     pub(crate) fn on_progress(&mut self, delivered: u64, in_flight: u64, ssthresh: u64, mss: u64) {
         if self.phase != Phase::Recovery {
             return;
@@ -344,32 +346,32 @@ impl Recovery {
             let share = share.div_ceil(u128::from(prr.flight_at_start));
             u64::try_from(share).unwrap_or(u64::MAX).saturating_sub(prr.sent)
         } else {
-            // Slow-start reduction bound: catch up, by at most one segment per acknowledgement.
+            // Slow-start reduction bound: catch up by at most one segment per acknowledgement.
             let catch_up = prr.delivered.saturating_sub(prr.sent).max(delivered) + mss;
             (ssthresh - in_flight).min(catch_up)
         };
-        // The first retransmission goes out whatever the formula says.
+        // The first retransmission is sent regardless of the formula.
         prr.quota = if prr.sent == 0 { quota.max(mss) } else { quota };
     }
 
-    /// `bytes` went out, new or again.
+    /// `bytes` were sent, as new data or as retransmissions.
     pub(crate) fn on_sent(&mut self, bytes: u64) {
         self.prr.sent += bytes;
         self.prr.quota = self.prr.quota.saturating_sub(bytes);
     }
 
-    /// May a tail loss probe be planned? RFC 8985 §7.2.
+    /// May the subflow schedule a tail loss probe? RFC 8985 §7.2.
     pub(crate) fn may_probe(&self, board: &Scoreboard) -> bool {
         self.phase == Phase::Open && self.probe.is_none() && board.bytes_sacked() == 0
     }
 
-    /// A tail loss probe went out. RFC 8985 §7.3.
+    /// A tail loss probe was sent. RFC 8985 §7.3.
     pub(crate) fn on_probe_sent(&mut self, end: u64, repeated: bool) {
         self.probe = Some(Probe { end, repeated });
     }
 
-    /// RFC 8985 §7.4.2: true if an acknowledgement shows that the probe repaired a loss, to which
-    /// congestion control must respond.
+    /// RFC 8985 §7.4.2: does the acknowledgement show that the probe repaired a loss? Congestion
+    /// control must then respond to the loss.
     pub(crate) fn probe_repaired_loss(&mut self, answer: &ProbeAnswer) -> bool {
         let Some(probe) = self.probe.filter(|probe| answer.una >= probe.end) else {
             return false;
@@ -379,7 +381,7 @@ impl Recovery {
             self.probe = None;
             return false;
         }
-        // At exactly the end, the answer may still be to the original.
+        // An acknowledgement of exactly the end may still answer the original.
         let repaired = answer.una > probe.end;
         if repaired {
             self.probe = None;
@@ -487,13 +489,16 @@ mod tests {
         recovery.on_retransmission(11);
         for end in [1, 1001] {
             recovery.on_duplicate_report(end, 1, 5001);
-            assert!(!recovery.is_spurious(3001, Some(20)), "1 was acknowledged before");
+            assert!(
+                !recovery.is_spurious(3001, Some(20)),
+                "the report of segment 1 does not count"
+            );
         }
         recovery.on_duplicate_report(2001, 1, 5001);
-        assert!(!recovery.is_spurious(1, Some(20)), "nothing was acknowledged since");
+        assert!(!recovery.is_spurious(1, Some(20)), "nothing was acknowledged since the reduction");
         assert!(recovery.is_spurious(3001, Some(20)));
         assert_eq!(recovery.phase(), Phase::Open);
-        assert!(!recovery.is_spurious(3001, Some(20)), "undone once");
+        assert!(!recovery.is_spurious(3001, Some(20)), "the reduction is undone only once");
     }
 
     #[test]
@@ -512,7 +517,7 @@ mod tests {
 
     #[test]
     fn what_is_reported_just_after_recovery_still_undoes_it() {
-        // RFC 3708: the last repeat comes after the original that ended recovery.
+        // RFC 3708: the last retransmission arrives after the original that ended recovery.
         let mut recovery = recovering(1, 5001);
         recovery.on_retransmission(10);
         assert!(!recovery.is_spurious(5001, None));
@@ -557,7 +562,7 @@ mod tests {
 
     #[test]
     fn what_may_be_sent_in_recovery_is_the_share_of_what_arrived_or_fills_up_to_the_threshold() {
-        // RFC 6937 §3: 10 segments, of which 5 are to remain; one was sent and 4 have arrived.
+        // RFC 6937 §3: of 10 segments, 5 should remain. One was sent, and 4 have arrived.
         for (in_flight, quota) in [(5001, 1000), (5000, 0), (4500, 500), (0, 4000)] {
             let mut recovery = recovering(1, 10_001);
             recovery.on_sent(1000);

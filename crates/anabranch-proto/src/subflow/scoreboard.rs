@@ -1,8 +1,9 @@
-//! What was sent on a subflow and not yet acknowledged. RFC 6675's scoreboard, in a ring.
+//! Data that was sent on a subflow and not yet acknowledged: the scoreboard of RFC 6675, in a ring.
 //!
-//! Records stand in the order of the subflow's sequence space and are named by a number that
-//! never changes. Each byte is marked sacked or lost at most once per transmission, and runs of
-//! sacked records are skipped, so the work per acknowledgement does not grow with the window.
+//! Records are in the order of the subflow's sequence space, and are identified by a number that
+//! never changes. Each byte is marked SACKed or lost at most once per transmission, and the walk
+//! skips runs of SACKed records. The work per acknowledgement therefore does not grow with the
+//! window.
 
 use std::collections::VecDeque;
 
@@ -10,28 +11,28 @@ use anabranch_wire::{Instant, Payload};
 
 use super::Cargo;
 
-/// One segment's worth of the sequence space. RFC 8684 §3.3.2.
+/// One segment's part of the sequence space. RFC 8684 §3.3.2.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     /// Subflow offset of the first byte.
     pub(crate) start: u64,
     pub(crate) payload: Payload,
-    /// What the data level attached.
+    /// Cargo that the data level attached.
     pub(crate) cargo: Option<Cargo>,
-    /// Carries the subflow's FIN, after the payload.
+    /// The segment carries the subflow's FIN, after the payload.
     pub(crate) fin: bool,
     /// Time of the last transmission.
     pub(crate) sent_at: Instant,
     /// Time of the second transmission; far in the future if there was none.
     first_resent: Instant,
-    /// The last transmission's place among all of the subflow's.
+    /// Position of the last transmission among all transmissions of the subflow.
     order: u64,
     /// Transmissions after the first.
     pub(crate) retransmissions: u16,
     in_flight: bool,
     lost: bool,
     sacked: bool,
-    /// If sacked: distance to a record that may not be.
+    /// If the record is SACKed: distance to a record that may not be SACKed.
     skip: u32,
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct Delivered {
     pub(crate) len: u64,
     pub(crate) end: u64,
     pub(crate) sent_at: Instant,
-    /// Place of its last transmission among all of the subflow's.
+    /// Position of its last transmission among all transmissions of the subflow.
     pub(crate) order: u64,
     pub(crate) retransmitted: bool,
 }
@@ -53,13 +54,14 @@ pub(crate) struct Scoreboard {
     base: u64,
     in_flight: u64,
     sacked: u64,
-    /// Records to be sent again, by number, in the order they were found lost; may be stale.
+    /// Numbers of records to retransmit, in the order in which they were found lost; may be stale.
     lost: VecDeque<u64>,
-    /// Retransmitted records with the place of the transmission, in that order; may be stale.
+    /// Numbers of retransmitted records with the position of the transmission, in that order; may
+    /// be stale.
     resent: VecDeque<(u64, u64)>,
     /// Transmissions so far.
     transmissions: u64,
-    /// First record that the walk over first transmissions has not passed.
+    /// First record that the walk over first transmissions has not reached.
     first_transmission: u64,
 }
 
@@ -84,14 +86,14 @@ impl Sent {
 }
 
 impl Scoreboard {
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(super) fn release_memory(&mut self) {
         self.records.shrink_to_fit();
         self.lost.shrink_to_fit();
         self.resent.shrink_to_fit();
     }
 
-    /// Bytes sent and neither acknowledged nor deemed lost: RFC 6675's pipe.
+    /// Bytes sent, and neither acknowledged nor deemed lost: the pipe of RFC 6675.
     pub(crate) fn bytes_in_flight(&self) -> u64 {
         self.in_flight
     }
@@ -101,7 +103,7 @@ impl Scoreboard {
         self.records.front().map(Sent::end)
     }
 
-    /// Bytes acknowledged selectively only.
+    /// Bytes acknowledged only selectively.
     pub(crate) fn bytes_sacked(&self) -> u64 {
         self.sacked
     }
@@ -123,7 +125,7 @@ impl Scoreboard {
         self.records.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
-    /// A segment goes out for the first time.
+    /// A segment is sent for the first time.
     pub(crate) fn push(
         &mut self,
         start: u64,
@@ -151,19 +153,19 @@ impl Scoreboard {
         self.records.push_back(record);
     }
 
-    /// What the data level attached to the segments that have not arrived, oldest first.
+    /// The cargo of the segments that have not arrived, oldest first.
     pub(crate) fn outstanding_cargo(&self) -> impl Iterator<Item = (Cargo, u64)> + '_ {
         let missing = self.records.iter().filter(|record| !record.sacked);
         missing.filter_map(|record| Some((record.cargo?, record.len())))
     }
 
-    /// The same and what has arrived beyond a hole.
+    /// The cargo of all unacknowledged segments, including those that arrived beyond a hole.
     pub(crate) fn all_cargo(&self) -> impl Iterator<Item = (Cargo, u64)> + '_ {
         self.records.iter().filter_map(|record| Some((record.cargo?, record.len())))
     }
 
-    /// Everything below `una` is acknowledged. `delivered` is told of each record that was not
-    /// known to have arrived.
+    /// Everything below `una` is acknowledged. Calls `delivered` for each record that was not known
+    /// to have arrived.
     pub(crate) fn acknowledge(&mut self, una: u64, mut delivered: impl FnMut(Delivered)) {
         while let Some(record) = self.records.pop_front_if(|record| record.end() <= una) {
             self.base += 1;
@@ -179,12 +181,12 @@ impl Scoreboard {
         if let Some(front) = self.records.front_mut()
             && front.start < una
         {
-            // A middlebox split the segment and only its head has arrived.
+            // A middlebox split the segment, and only its head has arrived.
             let bytes = una - front.start;
             front.payload = front.payload.slice(bytes as usize, front.payload.len());
             front.start = una;
             if let Some(cargo) = &mut front.cargo {
-                // RFC 8684 §3.3.1: the mapping stays as it was declared, for the whole.
+                // RFC 8684 §3.3.1: the mapping remains as declared, for the whole segment.
                 cargo.data_seq = cargo.data_seq + bytes;
                 cargo.head += bytes as u16;
                 cargo.with_keys = false;
@@ -199,7 +201,7 @@ impl Scoreboard {
         self.first_transmission = self.first_transmission.max(self.base);
     }
 
-    /// Bytes `start..end` are acknowledged selectively; only whole records count.
+    /// Bytes `start..end` are acknowledged selectively. Only whole records count.
     pub(crate) fn sack(&mut self, start: u64, end: u64, mut delivered: impl FnMut(Delivered)) {
         let mut index = self.records.partition_point(|record| record.start < start);
         loop {
@@ -221,8 +223,8 @@ impl Scoreboard {
         }
     }
 
-    /// Index of the first record at or after `index` that is not sacked, shortening the way for
-    /// the next who asks.
+    /// Index of the first record at or after `index` that is not SACKed. Shortens the walk for
+    /// later calls.
     fn skip_sacked(&mut self, index: usize) -> usize {
         let mut end = index;
         while let Some(record) = self.records.get(end)
@@ -240,7 +242,7 @@ impl Scoreboard {
         end
     }
 
-    /// Deem a record lost, if it is in flight.
+    /// Mark a record as lost, if it is in flight.
     pub(crate) fn mark_lost(&mut self, number: u64) {
         let Some(index) = number.checked_sub(self.base) else { return };
         let Some(record) = self.records.get_mut(index as usize) else { return };
@@ -255,7 +257,7 @@ impl Scoreboard {
         self.lost.push_back(number);
     }
 
-    /// Deem everything lost that is not sacked, oldest first: a timeout. RFC 6298 §5.4,
+    /// After a timeout, mark everything as lost that is not SACKed, oldest first. RFC 6298 §5.4,
     /// RFC 6675 §5.1.
     pub(crate) fn mark_all_lost(&mut self) {
         self.lost.clear();
@@ -272,8 +274,8 @@ impl Scoreboard {
         self.first_transmission = self.base + self.records.len() as u64;
     }
 
-    /// The peer broke its promise to keep what it acknowledged selectively, or may have.
-    /// RFC 2018 §8: after a timeout, forget what was sacked.
+    /// The peer may have discarded data that it acknowledged selectively. RFC 2018 §8: after a
+    /// timeout, forget the SACKs.
     pub(crate) fn forget_sacks(&mut self) {
         for record in &mut self.records {
             record.sacked = false;
@@ -281,7 +283,7 @@ impl Scoreboard {
         self.sacked = 0;
     }
 
-    /// The losses that were assumed did not happen: what has not been sent again is in flight.
+    /// The assumed losses did not happen: data that has not been retransmitted is in flight.
     pub(crate) fn undo_losses(&mut self) {
         self.lost.clear();
         for (offset, record) in self.records.iter_mut().enumerate() {
@@ -297,13 +299,13 @@ impl Scoreboard {
         self.first_transmission = self.base;
     }
 
-    /// May there be records to be sent again?
+    /// May there be records to retransmit?
     #[inline]
     pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// The next record to send again.
+    /// The next record to retransmit.
     pub(crate) fn next_lost(&mut self) -> Option<u64> {
         while let Some(&number) = self.lost.front() {
             if self.get(number).is_some_and(|record| record.lost) {
@@ -314,7 +316,7 @@ impl Scoreboard {
         None
     }
 
-    /// A record goes out again: returns it as it is to be sent.
+    /// Retransmit a record. Returns the record to send.
     pub(crate) fn retransmit(&mut self, number: u64, now: Instant) -> &Sent {
         let order = self.transmissions;
         self.transmissions += 1;
@@ -332,9 +334,10 @@ impl Scoreboard {
         record
     }
 
-    /// Deem lost every record in flight for which `is_lost` says so; stops, per transmission
-    /// order, at the first for which it gives a later deadline, and returns the earliest such
-    /// deadline. RFC 8985 §6.2 step 5, walked in the order of transmission.
+    /// Mark every record in flight as lost for which `is_lost` says so. The walk follows the order
+    /// of transmissions, first transmissions and retransmissions separately. Each walk stops at the
+    /// first record with a later deadline. Returns the earliest such deadline. RFC 8985 §6.2 step
+    /// 5.
     pub(crate) fn detect_lost(
         &mut self,
         is_lost: impl Fn(Instant, u64) -> Verdict,
@@ -372,8 +375,8 @@ impl Scoreboard {
         deadline
     }
 
-    /// How many retransmissions may still be under way, and when the first of these records was
-    /// first sent again.
+    /// Number of retransmissions that may be in flight, and when the first of these records was
+    /// first retransmitted.
     pub(crate) fn resent_in_flight(&mut self) -> (i64, Option<Instant>) {
         let mut resent = std::mem::take(&mut self.resent);
         let record = |(number, order): &(u64, u64)| {
@@ -385,20 +388,20 @@ impl Scoreboard {
         (self.resent.len() as i64, oldest)
     }
 
-    /// The oldest record, if it is not deemed lost already.
+    /// The oldest record, unless it is deemed lost.
     pub(crate) fn front_in_flight(&self) -> Option<u64> {
         self.records.front().filter(|record| record.in_flight).map(|_| self.base)
     }
 }
 
-/// What loss detection says of one transmission.
+/// Verdict of loss detection on one transmission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Verdict {
     /// Lost.
     Lost,
-    /// Lost unless acknowledged by then.
+    /// Lost unless acknowledged by this time.
     At(Instant),
-    /// Nothing known: and nothing is known of later transmissions either.
+    /// Unknown, and later transmissions are unknown as well.
     InFlight,
 }
 
@@ -452,7 +455,7 @@ mod tests {
         assert_eq!(board.next_lost(), Some(3));
         assert_eq!(board.bytes_in_flight(), 200);
         board.retransmit(3, at(101));
-        assert_eq!(board.next_lost(), None, "2 has arrived");
+        assert_eq!(board.next_lost(), None, "segment 2 has arrived");
     }
 
     #[test]
@@ -481,7 +484,8 @@ mod tests {
         board.retransmit(1, at(11));
         assert_eq!(board.next_lost(), None);
         board.detect_lost(until(at(11)));
-        // 2 and 3 by their first transmission, 0 by its retransmission; 1 was resent too late.
+        // Segments 2 and 3 by their first transmission, 0 by its retransmission. 1 was resent too
+        // late.
         let mut lost = Vec::new();
         while let Some(number) = board.next_lost() {
             lost.push(number);

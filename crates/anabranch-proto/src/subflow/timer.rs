@@ -1,28 +1,29 @@
 //! The timers of one subflow.
 
-/// Each variant says when it fires.
+/// Each variant documents when it fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// When to send unacknowledged data, a SYN, or a join's third ACK again. RFC 6298.
+    /// When to retransmit unacknowledged data, a SYN, or the third ACK of a join. RFC 6298.
     Retransmission,
     /// When to probe for the loss of the last segments of a flight. RFC 8985 §7.
     TailLossProbe,
     /// When a reordered segment counts as lost. RFC 8985 §6.2.
     Reordering,
-    /// When an acknowledgement can be delayed no longer. RFC 9293 §3.8.6.3.
+    /// When to send a delayed acknowledgement. RFC 9293 §3.8.6.3.
     DelayedAck,
-    /// When to ask an idle peer whether it is still there. RFC 9293 §3.8.4.
+    /// When to probe whether an idle peer is still there. RFC 9293 §3.8.4.
     KeepAlive,
-    /// When to give up on data that nobody acknowledges. RFC 9293 §3.8.3.
+    /// When to give up on unacknowledged data. RFC 9293 §3.8.3.
     UserTimeout,
-    /// When a path that the peer has given up has not answered. RFC 8684 §3.4.2.
+    /// When to give up a path that the peer has reported as gone, and that does not answer. RFC
+    /// 8684 §3.4.2.
     Doubt,
     /// When the port pair may be forgotten. RFC 9293 §3.6.1.
     TimeWait,
 }
 
 impl crate::timers::Timer for Timer {
-    /// A probe comes before the timeout that it puts off. RFC 8985 §7.2.
+    /// A probe precedes the timeout that it defers. RFC 8985 §7.2.
     const IN_ORDER: &'static [Timer] = &[
         Timer::TailLossProbe,
         Timer::Retransmission,

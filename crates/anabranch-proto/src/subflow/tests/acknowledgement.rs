@@ -1,10 +1,10 @@
-//! What acknowledgements say, and what they measure.
+//! Contents of acknowledgements, and the samples that they give.
 
 use super::*;
 
 #[test]
 fn a_round_trip_is_measured_from_what_was_sent_once() {
-    // RFC 6298 §2.3, §3: SRTT ← 7/8 · 100 ms + 1/8 · 60 ms; what was sent again gives no sample.
+    // RFC 6298 §2.3, §3: SRTT ← 7/8 · 100 ms + 1/8 · 60 ms. Retransmitted data gives no sample.
     let mut scene = Scene::open();
     scene.write(1);
     scene.now += ms(60);
@@ -23,8 +23,8 @@ fn a_round_trip_is_measured_from_what_was_sent_once() {
 
 #[test]
 fn an_echo_measures_what_was_sent_again_unless_it_answers_a_duplicate() {
-    // RFC 7323 §4.1, RFC 2883 §4: with a report, the timestamp is that of the other copy. Of an age
-    // that makes no sense, none.
+    // RFC 7323 §4.1, RFC 2883 §4: an acknowledgement that reports a duplicate has the timestamp of
+    // the other copy. An echo of implausible age gives no sample.
     for (age, reports, expected) in
         [(60, false, ms(95)), (60, true, ms(100)), (1 << 20, false, ms(100))]
     {
@@ -99,7 +99,7 @@ fn a_delayed_acknowledgement_waits_from_the_first_segment_on() {
 
 #[test]
 fn the_retransmission_timer_is_restarted_by_what_arrived_and_by_nothing_else() {
-    // RFC 6298 §5.3; here selective acknowledgements count too.
+    // RFC 6298 §5.3; here selective acknowledgements count as well.
     let mut scene = Scene::open();
     assert_eq!(scene.subflow.poll_timeout(), Instant::FAR_FUTURE);
     scene.write(5);

@@ -1,10 +1,11 @@
-//! Which segments count, and what of them.
+//! Which segments are acceptable, and their effect.
 
 use super::*;
 
 #[test]
 fn a_segment_counts_if_some_of_it_lies_in_the_window() {
-    // RFC 9293 §3.10.7.4: the table, and that a closed window still admits acknowledgements.
+    // RFC 9293 §3.10.7.4: the table of acceptable segments. A closed window still admits
+    // acknowledgements.
     let (ack, fin) = (Flags::ACK, Flags::ACK | Flags::FIN);
     for (window, distance, bytes, flags, counts) in [
         (1000, -1, 0, ack, false),
@@ -61,7 +62,7 @@ fn a_reset_outside_of_the_window_is_not_even_challenged() {
 
 #[test]
 fn acknowledgements_count_from_a_window_back_to_all_that_was_sent() {
-    // RFC 5961 §5.2: MAX.SND.WND is 65535 bytes at least here.
+    // RFC 5961 §5.2: MAX.SND.WND is at least 65535 bytes here.
     let mut scene = Scene::open();
     scene.write(70);
     for (ack, counts) in
@@ -75,7 +76,7 @@ fn acknowledgements_count_from_a_window_back_to_all_that_was_sent() {
 
 #[test]
 fn timestamps_that_were_not_agreed_on_mean_nothing() {
-    // RFC 7323 §3.2: the segment is taken as if it had none.
+    // RFC 7323 §3.2: the subflow accepts the segment as if it had no timestamps.
     let mut scene = Scene::open_to(all_options(), |_| {});
     let mut old = scene.segment(0, 1, 100);
     old.options.timestamps = Some(Timestamps { value: u32::MAX, echo: 0 });
@@ -99,7 +100,7 @@ fn an_old_timestamp_keeps_a_segment_out_for_24_days() {
 
 #[test]
 fn selective_acknowledgements_are_not_sent_to_who_does_not_want_them() {
-    // RFC 2018 §2: both hosts have to.
+    // RFC 2018 §2: both hosts must agree.
     for (wanted, offered) in [(true, true), (true, false), (false, true), (false, false)] {
         let options = TcpOptions { sack_permitted: offered, ..all_options() };
         let mut scene = Scene::open_to(options, |config| config.tcp.sack = wanted);
@@ -140,7 +141,7 @@ fn what_arrives_is_counted() {
     let mut fin = scene.segment(0, 1, 500);
     fin.header.flags |= Flags::FIN;
     scene.takes(fin);
-    assert!(!scene.subflow.peer_finished(), "the stream does not end before what follows it");
+    assert!(!scene.subflow.peer_finished(), "data beyond the FIN has already arrived");
 }
 
 #[test]

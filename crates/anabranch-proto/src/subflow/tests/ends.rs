@@ -1,4 +1,4 @@
-//! How a subflow begins and ends.
+//! Beginning and end of a subflow.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn a_subflow_is_given_up_after_as_many_repeats_as_configured() {
 
 #[test]
 fn syns_are_repeated_with_their_multipath_options_but_for_the_last_that_open_a_connection() {
-    // RFC 8684 §3.1, §3.2, §6: a listener's answers and joins keep them.
+    // RFC 8684 §3.1, §3.2, §6: answers of a listener, and joins, keep the options.
     for (purpose, state, with_options) in [
         (Purpose::Initial, State::SynSent, 3),
         (Purpose::Initial, State::SynReceived, 7),
@@ -63,7 +63,7 @@ fn syn(scene: &Scene, timestamps: Option<Timestamps>) -> Segment {
 
 #[test]
 fn a_handshake_whose_begin_is_forgotten_gives_no_sample() {
-    // RFC 6298 §2.2, RFC 4987 §3.6: the SYN/ACK was a cookie, whose echo is no time.
+    // RFC 6298 §2.2, RFC 4987 §3.6: the SYN/ACK was a cookie, whose echo is no timestamp.
     for (forgotten, srtt) in [(false, Some(ms(100))), (true, None)] {
         for stamps in [false, true] {
             let purpose = Purpose::Initial;
@@ -85,8 +85,8 @@ fn a_handshake_whose_begin_is_forgotten_gives_no_sample() {
     }
 }
 
-/// A handshake in which so many SYNs are sent, a second or more apart, and an answer comes 80 ms
-/// after the last; with timestamps it echoes that of the SYN with number `echoed`.
+/// A handshake with this many SYNs, a second or more apart, whose answer arrives 80 ms after the
+/// last. With timestamps, the answer echoes the SYN with number `echoed`.
 fn repeated(
     state: State,
     syns: usize,
@@ -120,7 +120,7 @@ fn repeated(
 
 #[test]
 fn a_handshake_that_was_sent_again_is_measured_if_its_last_syn_is_echoed() {
-    // RFC 6298 §3, §5.7; RFC 7323 §4.1: an older echo may be that of a SYN whose answer was lost.
+    // RFC 6298 §3, §5.7; RFC 7323 §4.1: an older echo may belong to a SYN whose answer was lost.
     for state in [State::SynSent, State::SynReceived] {
         for (syns, echoed, srtt, rto) in [
             (1, None, Some(ms(80)), ms(1000)),
@@ -136,7 +136,7 @@ fn a_handshake_that_was_sent_again_is_measured_if_its_last_syn_is_echoed() {
 
 #[test]
 fn a_subflow_whose_syn_was_lost_begins_with_one_segment() {
-    // RFC 5681 §3.1, in segments of 1000 bytes; some platforms forgive one.
+    // RFC 5681 §3.1, in segments of 1000 bytes. Some platforms ignore one retransmission.
     for state in [State::SynSent, State::SynReceived] {
         for (forgiven, syns, segments) in [(0, 1, 10), (0, 2, 1), (0, 3, 1), (1, 2, 10), (1, 3, 1)]
         {
@@ -156,7 +156,7 @@ fn a_subflow_whose_syn_was_lost_begins_with_one_segment() {
 
 #[test]
 fn a_syn_that_comes_twice_is_no_loss() {
-    // RFC 5681 §3.1: no timer expired, though the SYN/ACK went out twice.
+    // RFC 5681 §3.1: no timer expired, although the SYN/ACK was sent twice.
     let mut scene = Scene::closed(Purpose::Initial, State::SynReceived, |_| {});
     scene.subflow.take_syn(scene.now, &syn(&scene, None));
     assert_eq!(scene.sends().len(), 1);
@@ -179,12 +179,12 @@ fn the_host_that_closes_last_does_not_linger() {
     assert!(scene.replies().is_some_and(|segment| segment.header.flags.contains(Flags::FIN)));
     scene.takes(scene.ack(2, &[]));
     assert_eq!(scene.subflow.end(), Some(SubflowEnd::Finished));
-    assert!(!scene.subflow.has_carried_data(), "a FIN is no data");
+    assert!(!scene.subflow.has_carried_data(), "a FIN is not data");
 }
 
 #[test]
 fn a_fin_is_not_waited_for_without_end_if_nothing_else_can_come() {
-    // RFC 9293 §3.6.1: here for as long as in TIME-WAIT.
+    // RFC 9293 §3.6.1: here the wait lasts as long as TIME-WAIT.
     let mut scene = Scene::open();
     scene.subflow.finish(true);
     assert!(scene.replies().is_some());

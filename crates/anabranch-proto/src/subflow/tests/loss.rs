@@ -1,10 +1,11 @@
-//! Loss, marks, idle times, and what they do to the window.
+//! Loss, marks and idle times, and their effect on the window.
 
 use super::*;
 
 #[test]
 fn a_reduction_is_undone_when_the_repeat_is_reported_as_a_duplicate() {
-    // RFC 3708, RFC 2883 §4: reports are ranges below the acknowledgement, or within the second.
+    // RFC 3708, RFC 2883 §4: reports are ranges below the acknowledgement, or inside the second
+    // range.
     for (report, undone) in [
         (&[(1, 1001)][..], 1),
         (&[(1, 1001), (1, 5001)], 1),
@@ -24,7 +25,8 @@ fn a_reduction_is_undone_when_the_repeat_is_reported_as_a_duplicate() {
 
 #[test]
 fn a_duplicate_beyond_a_hole_is_reported_within_the_second_range() {
-    // RFC 2883 §4.2: two segments were late, and the second copy of the second one came first.
+    // RFC 2883 §4.2: two segments were late, and the second copy of the second segment arrived
+    // first.
     let mut scene = Scene::open();
     scene.write_and_wait(10);
     scene.takes(scene.ack(1, &[(2001, 7001)]));
@@ -45,7 +47,7 @@ fn fast_recovery_sends_no_faster_than_data_arrives() {
 
 #[test]
 fn half_of_what_was_outstanding_is_left_after_a_loss() {
-    // RFC 5681 §3.1: not of a window that was not in use.
+    // RFC 5681 §3.1: half of the outstanding data, not of an unused window.
     let mut scene = Scene::open();
     scene.write_and_wait(10);
     scene.takes(scene.ack(10_001, &[]));
@@ -72,7 +74,7 @@ fn a_timeout_halves_once_and_begins_with_one_segment() {
 
 #[test]
 fn a_loss_that_a_probe_repaired_costs_half_of_the_window() {
-    // RFC 8985 §7.4.2; unless an acknowledgement of nothing new says that both copies arrived.
+    // RFC 8985 §7.4.2: unless a duplicate acknowledgement shows that both copies arrived.
     for (needless, reduced) in [(false, true), (true, false)] {
         let mut scene = Scene::open();
         scene.write_and_wait(3);
@@ -84,7 +86,7 @@ fn a_loss_that_a_probe_repaired_costs_half_of_the_window() {
         if needless {
             scene.takes(scene.ack(3001, &[]));
         }
-        assert_eq!(scene.ssthresh(), u64::MAX, "it may have been the original");
+        assert_eq!(scene.ssthresh(), u64::MAX, "the acknowledgement may answer the original");
         scene.write_and_wait(1);
         scene.takes(scene.ack(4001, &[]));
         assert_eq!(scene.ssthresh() < u64::MAX, reduced);
@@ -93,7 +95,7 @@ fn a_loss_that_a_probe_repaired_costs_half_of_the_window() {
 
 #[test]
 fn the_window_grows_only_while_it_is_in_use() {
-    // RFC 7661 §4.1: all of it; or half in slow start.
+    // RFC 7661 §4.1: the whole window must be in use, or half of it in slow start.
     for (growth, segments, grows) in [
         (Growth::WhileFull, 9, false),
         (Growth::WhileFull, 10, true),
@@ -110,7 +112,7 @@ fn the_window_grows_only_while_it_is_in_use() {
 
 #[test]
 fn the_head_of_a_split_segment_counts_when_the_window_grows() {
-    // RFC 5681 §3.1: by as many bytes as were acknowledged.
+    // RFC 5681 §3.1: the window grows by as many bytes as were acknowledged.
     let mut scene = Scene::open();
     scene.write_and_wait(10);
     for ack in [501, 1001] {
@@ -122,7 +124,8 @@ fn the_head_of_a_split_segment_counts_when_the_window_grows() {
 
 #[test]
 fn beyond_the_threshold_half_of_the_window_is_not_enough_for_it_to_grow() {
-    // RFC 7661 §4.1: five segments, the threshold. Two windows are worth more than a segment.
+    // RFC 7661 §4.1: five segments are the threshold. Two windows give more than one segment of
+    // growth.
     for (segments, cwnd) in [(3, 5000), (5, 6000)] {
         let options = TcpOptions { timestamps: None, ..all_options() };
         let mut scene = Scene::open_to(options, |config| config.platform.growth = Growth::OnceFull);
@@ -158,7 +161,7 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
         scene.write_and_wait(1);
         assert_eq!(scene.cwnd(), left, "{restart} {bytes} {beyond}");
         assert_eq!(scene.subflow.totals.idle_restarts, u32::from(left < before));
-        // What is paced out is twice the window, and follows with the next acknowledgement.
+        // Twice the window is paced out; this value follows with the next acknowledgement.
         assert_eq!(scene.subflow.view().paced_window, 2 * before);
         scene.takes(scene.ack(1 + bytes + MSS, &[]));
         assert_eq!(scene.subflow.view().paced_window, 2 * scene.cwnd());
@@ -185,7 +188,7 @@ fn a_window_of_one_segment_waits_for_the_timer_after_a_mark_and_then_goes_on() {
 
 #[test]
 fn a_loss_after_marked_data_reduces_again_and_one_among_it_does_not() {
-    // RFC 3168 §6.1.2: once for each window.
+    // RFC 3168 §6.1.2: one reduction per window.
     let options = TcpOptions { timestamps: None, ..all_options() };
     for (marked, ssthresh) in [(10_001, 2000), (6001, 5000)] {
         let change = |config: &mut ConnectionConfig| config.tcp.ecn = true;
@@ -210,7 +213,7 @@ fn a_remedy_halves_the_window() {
 
 #[test]
 fn what_was_selectively_acknowledged_goes_out_again_after_a_second_timeout_in_a_row() {
-    // RFC 2018 §8: the peer may have dropped it.
+    // RFC 2018 §8: the peer may have discarded it.
     for (timeouts, again) in [(1, false), (2, true)] {
         let mut scene = Scene::open();
         scene.write_and_wait(3);

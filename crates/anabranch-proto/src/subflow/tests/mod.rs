@@ -1,4 +1,4 @@
-//! One subflow against a peer that is written out, segment by segment.
+//! One subflow against a scripted peer, segment by segment.
 
 mod acknowledgement;
 mod arrival;
@@ -35,7 +35,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What a peer offers that can do all that TCP has.
+/// The options of a peer that supports everything in TCP.
 fn all_options() -> TcpOptions {
     TcpOptions {
         mss: Some(1460),
@@ -46,7 +46,7 @@ fn all_options() -> TcpOptions {
     }
 }
 
-/// A subflow, and the time.
+/// A subflow and the current time.
 struct Scene {
     now: Instant,
     subflow: Subflow,
@@ -54,8 +54,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// It has neither sent nor received anything. Segments of 1000 bytes, no timestamps, and the
-    /// RFCs' parameters, but for what `change` changes.
+    /// A subflow that has neither sent nor received anything. It has segments of 1000 bytes, no
+    /// timestamps and the RFCs' parameters, except for the changes by `change`.
     fn closed(purpose: Purpose, state: State, change: impl FnOnce(&mut ConnectionConfig)) -> Scene {
         let tcp = TcpConfig { mtu: 1040, timestamps: false, ..TcpConfig::default() };
         let congestion_control = Arc::new(|start: &_| Box::new(NewReno::new(start)) as Box<_>);
@@ -79,7 +79,8 @@ impl Scene {
         Scene { now, subflow: Subflow::new(open, state), level: PLAIN }
     }
 
-    /// It sent a SYN, and 100 ms later the answer came, with these flags too and `options`.
+    /// A subflow that sent a SYN, which the peer answered 100 ms later with these flags and
+    /// `options`.
     fn joining(
         purpose: Purpose,
         flags: Flags,
@@ -103,19 +104,20 @@ impl Scene {
         Scene::joining(Purpose::Initial, Flags::default(), options, change)
     }
 
-    /// Open for plain TCP; the peer knows selective acknowledgements.
+    /// A plain TCP subflow that is open; the peer supports SACK.
     fn open() -> Scene {
         Scene::open_to(TcpOptions { timestamps: None, ..all_options() }, |_| {})
     }
 
-    /// Open, with timestamps.
+    /// An open plain TCP subflow with timestamps.
     fn stamping() -> Scene {
         Scene::open_to(all_options(), |config| {
             (config.tcp.mtu, config.tcp.timestamps) = (1052, true)
         })
     }
 
-    /// From the peer: `distance` bytes beyond what it has sent, acknowledging up to offset `ack`.
+    /// A segment from the peer, `distance` bytes beyond its earlier data, acknowledging up to
+    /// offset `ack`.
     fn segment(&self, distance: i64, ack: u64, bytes: u32) -> Segment {
         let next = self.subflow.receiver.nxt() as i64 + distance;
         let header = TcpHeader {
@@ -136,7 +138,7 @@ impl Scene {
         }
     }
 
-    /// An acknowledgement up to offset `ack`, and of these ranges.
+    /// An acknowledgement up to offset `ack`, with these SACK ranges.
     fn ack(&self, ack: u64, ranges: &[(u64, u64)]) -> Segment {
         let mut segment = self.segment(0, ack, 0);
         for (start, end) in ranges {
@@ -146,7 +148,7 @@ impl Scene {
         segment
     }
 
-    /// Full segments, and a round trip passes.
+    /// Send full segments, and let a round trip pass.
     fn write_and_wait(&mut self, segments: u64) {
         self.write(segments);
         self.now += ms(100);
@@ -164,7 +166,7 @@ impl Scene {
         self.takes_within(segment, 50_000)
     }
 
-    /// It sends `segments` full segments of new data.
+    /// The subflow sends `segments` full segments of new data.
     fn write(&mut self, segments: u64) {
         for _ in 0..segments {
             self.write_bytes(MSS as u32, None);
@@ -179,18 +181,18 @@ impl Scene {
         segment
     }
 
-    /// What it sends without being given new data, but for acknowledgements.
+    /// The segments that the subflow sends without new data, other than acknowledgements.
     fn sends(&mut self) -> Vec<Segment> {
         let Scene { now, subflow, level } = self;
         std::iter::from_fn(|| subflow.poll_transmit(*now, level)).collect()
     }
 
-    /// The acknowledgement or FIN that it sends.
+    /// The acknowledgement or FIN that the subflow sends.
     fn replies(&mut self) -> Option<Segment> {
         self.subflow.poll_acknowledge(self.now, &self.level)
     }
 
-    /// Until the next timer, which expires.
+    /// Advance to the next timer, which expires.
     fn waits(&mut self) {
         self.now = self.subflow.poll_timeout();
         assert!(self.now < Instant::FAR_FUTURE);

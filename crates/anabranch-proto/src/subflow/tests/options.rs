@@ -1,4 +1,4 @@
-//! Options of Multipath TCP, and what fits beside them.
+//! Options of Multipath TCP, and the options that fit beside them.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn a_reset_acknowledges_data_once_the_join_is_complete() {
 
 #[test]
 fn a_repeat_whose_numbers_have_become_wide_fits_the_packet() {
-    // RFC 8684 §3.3.1: without DATA_ACK, if there is no other way.
+    // RFC 8684 §3.3.1: without DATA_ACK if there is not enough room.
     let wide = WideOrNarrow::Wide(DataSeq(7));
     for (level, growth) in
         [(DataLevel { wide: true, ..DSS }, 4), (DataLevel { data_ack: Some(wide), ..DSS }, 4)]
@@ -100,7 +100,8 @@ fn a_repeat_whose_numbers_have_become_wide_fits_the_packet() {
 
 #[test]
 fn no_packet_is_larger_than_the_path_takes() {
-    // RFC 9293 §3.7.1: the peer would take more; nor do selective acknowledgements make it so.
+    // RFC 9293 §3.7.1: the peer would accept more. Selective acknowledgements must not exceed the
+    // limit either.
     let mut scene = Scene::open();
     assert_eq!(scene.subflow.mss(), 1000);
     scene.takes(scene.segment(500, 1, 500));
@@ -113,7 +114,7 @@ fn no_packet_is_larger_than_the_path_takes() {
 
 #[test]
 fn what_does_not_fit_beside_an_address_is_told_apart_from_it() {
-    // RFC 8684 §3.4.1: ADD_ADDR with an IPv6 address and timestamps leaves no room.
+    // RFC 8684 §3.4.1: ADD_ADDR with an IPv6 address and timestamps fill the options.
     let mut scene = Scene::stamping();
     scene.subflow.confirmed = true;
     let address = std::net::Ipv6Addr::LOCALHOST.into();
