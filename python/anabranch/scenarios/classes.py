@@ -351,29 +351,29 @@ class Middlebox:
         `"1ms"`.
     every: `shrink_window` only: mean time between two small windows of a host; by default
         `"500ms"`.
-    for_: `shrink_window` only: mean time for which it is small; by default `"200ms"`.
+    for_: `shrink_window` only: mean duration of a small window; by default `"200ms"`.
     from_: Time at which the middlebox appears; by default `"0s"`.
-    idle_timeout: `nat` only: a mapping that was not used for longer is dropped, and the flow
-        gets another port; by default `"7440s"`.
-    options: `strip_options` only: what is removed; `unknown` is everything but maximum segment
-        size, window scale, SACK and timestamps; by default `["mptcp"]`.
-    options_on: `split_segments` only: which pieces carry the options of the whole; all keep its
-        timestamps; by default `"all"`.
-    probability: `bare_segments` only: probability that a segment gets a bare companion; by
-        default `"10%"`.
-    rebind_at: `nat` only: when all mappings are dropped; by default never.
-    refuse: `shrink_window` only: does the host refuse data beyond what it offers meanwhile?
-        Otherwise it takes what comes; by default `false`.
-    segments: `strip_options` only: from which segments; `ack` are all without payload that are
-        none of the others; by default `["syn", "syn_ack", "third_ack", "data", "ack"]`.
-    size: `split_segments` only: most payload of a segment that leaves; by default `"536B"`.
-        `coalesce` only: most payload of a segment that leaves; by default `"2920B"`.
-    syns: `blackhole_options` only: which SYNs, and answers to SYNs, disappear; `mptcp` are those
-        with an option of Multipath TCP; by default `"mptcp"`.
-    to: `shrink_window` only: most bytes that the host offers meanwhile; by default `"0B"`.
+    idle_timeout: `nat` only: maximum idle time of a mapping; after that, the flow gets a new
+        port; by default `"7440s"`.
+    options: `strip_options` only: which options are removed; `unknown` means all except maximum
+        segment size, window scale, SACK and timestamps; by default `["mptcp"]`.
+    options_on: `split_segments` only: which pieces carry the options of the original segment;
+        all carry its timestamps; by default `"all"`.
+    probability: `bare_segments` only: probability that the middlebox adds a bare segment to a
+        segment; by default `"10%"`.
+    rebind_at: `nat` only: when all mappings are dropped; never by default.
+    refuse: `shrink_window` only: does the host reject data beyond its small window? Otherwise it
+        accepts all data; by default `false`.
+    segments: `strip_options` only: from which segments; `ack` means all without payload that are
+        in no other class; by default `["syn", "syn_ack", "third_ack", "data", "ack"]`.
+    size: `split_segments` only: maximum payload of each piece; by default `"536B"`. `coalesce`
+        only: maximum payload of a merged segment; by default `"2920B"`.
+    syns: `blackhole_options` only: which SYNs and SYN/ACKs are dropped; `mptcp` means those with
+        a Multipath TCP option; by default `"mptcp"`.
+    to: `shrink_window` only: size of a small window; by default `"0B"`.
     until: Time at which the middlebox disappears; by default it stays.
-    window: `proactive_ack` only: how much of a flow may be between the box and its receiver;
-        four times as much is held; by default `"64KiB"`.
+    window: `proactive_ack` only: maximum bytes of a flow in flight from the proxy to the
+        receiver; the proxy holds four times as many; by default `"64KiB"`.
     """
 
     kind: Literal[
