@@ -56,8 +56,8 @@ struct Plan {
     local: SocketAddr,
     server: SocketAddr,
     congestion_control: &'static str,
-    send_buffer: u64,
-    receive_buffer: u64,
+    send_buffer: Option<u64>,
+    receive_buffer: Option<u64>,
     nagle: bool,
     keep_alive: Option<Duration>,
 }
@@ -213,8 +213,8 @@ impl Plan {
             },
             server: SocketAddr::new(server, port),
             congestion_control,
-            send_buffer: connection.send_buffer.as_u64(),
-            receive_buffer: connection.receive_buffer.as_u64(),
+            send_buffer: connection.send_buffer.map(|size| size.as_u64()),
+            receive_buffer: connection.receive_buffer.map(|size| size.as_u64()),
             nagle: connection.nagle,
             keep_alive: connection.keep_alive,
         }
@@ -240,14 +240,23 @@ impl Plan {
             let why = used.unwrap_or_else(|error| error.to_string());
             settings.notice(&format!("congestion control {}: {why}", self.congestion_control));
         }
-        for (name, most, bytes) in [
-            (libc::SO_SNDBUF, "wmem_max", self.send_buffer),
-            (libc::SO_RCVBUF, "rmem_max", self.receive_buffer),
+        for (option, key, limit, bytes) in [
+            (libc::SO_SNDBUF, "send_buffer", "wmem_max", self.send_buffer),
+            (libc::SO_RCVBUF, "receive_buffer", "rmem_max", self.receive_buffer),
         ] {
             // A socket cannot request a larger buffer. The kernel then tunes the buffer up to
             // tcp_wmem and tcp_rmem, which are set to this size.
-            if bytes <= largest_buffer(most) {
-                sys::set_option(fd, libc::SOL_SOCKET, name, bytes as i32)?;
+            let most = largest_buffer(limit);
+            match bytes {
+                Some(bytes) if bytes <= most => {
+                    sys::set_option(fd, libc::SOL_SOCKET, option, bytes as i32)?;
+                }
+                Some(bytes) => settings.notice(&format!(
+                    "{key} of {bytes} bytes exceeds net.core.{limit} ({most}): the kernel autotunes \
+                     the buffer up to the stated size"
+                )),
+                None => settings
+                    .notice(&format!("{key} is not stated: the kernel autotunes the buffer")),
             }
         }
         Ok(socket)

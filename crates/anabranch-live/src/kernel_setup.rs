@@ -100,11 +100,11 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     let join_anywhere = if settings.allow_join_initial_addr_port { "1" } else { "0" };
     set_sysctl("mptcp/allow_join_initial_addr_port", join_anywhere)?;
     set_sysctl("mptcp/checksum_enabled", if settings.checksums { "1" } else { "0" })?;
-    for (name, buffer) in
-        [("tcp_rmem", settings.receive_buffer), ("tcp_wmem", settings.send_buffer)]
-    {
-        let most = 2 * buffer.max(64 << 10);
-        set_sysctl(&format!("ipv4/{name}"), &format!("4096 131072 {most}"))?;
+    for (name, initial, most) in [
+        ("tcp_rmem", "131072", settings.most_receive_memory),
+        ("tcp_wmem", "16384", settings.most_send_memory),
+    ] {
+        set_sysctl(&format!("ipv4/{name}"), &format!("4096 {initial} {most}"))?;
     }
     let mut commands = vec!["link set lo up".to_owned()];
     for (number, each) in interfaces.iter().enumerate() {

@@ -5,16 +5,17 @@ use std::net::Ipv4Addr;
 use anabranch_net::middlebox::Site;
 use anabranch_net::units::ByteCount;
 use anabranch_proto::path_manager::{self, InKernel};
+use anabranch_proto::platform::{LARGEST_RECEIVE_BUFFER, LARGEST_SEND_BUFFER};
 use anabranch_sim::scenario::{
     CongestionControl, Connection, Middlebox, Policy, Protocol, Scenario,
 };
 
 /// Settings of the kernel hosts of a scenario.
 pub(crate) struct Settings {
-    /// The largest send buffer of the connections, in bytes.
-    pub(crate) send_buffer: u64,
-    /// The largest receive buffer of the connections, in bytes.
-    pub(crate) receive_buffer: u64,
+    /// Memory of the largest send buffer of the connections, in bytes.
+    pub(crate) most_send_memory: u64,
+    /// Memory of the largest receive buffer of the connections, in bytes.
+    pub(crate) most_receive_memory: u64,
     /// Whether the Multipath TCP connections require checksums.
     pub(crate) checksums: bool,
     /// Whether the connections use explicit congestion notification.
@@ -56,12 +57,17 @@ fn enlarges_segments(middlebox: &Middlebox) -> bool {
 impl Settings {
     /// The settings for the kernel hosts of `scenario`.
     pub(crate) fn new(scenario: &Scenario) -> Self {
-        let largest = |of: fn(&Connection) -> ByteCount| {
-            scenario.connections.iter().map(|each| of(each).as_u64()).max().unwrap_or(0)
+        let largest = |of: fn(&Connection) -> Option<ByteCount>, autotuned: u64| {
+            let memory = |size: ByteCount| 2 * size.as_u64().max(64 << 10);
+            let each = scenario.connections.iter().map(|each| of(each).map_or(autotuned, memory));
+            each.max().unwrap_or(autotuned)
         };
         Settings {
-            send_buffer: largest(|connection| connection.send_buffer),
-            receive_buffer: largest(|connection| connection.receive_buffer),
+            most_send_memory: largest(|connection| connection.send_buffer, LARGEST_SEND_BUFFER),
+            most_receive_memory: largest(
+                |connection| connection.receive_buffer,
+                LARGEST_RECEIVE_BUFFER,
+            ),
             checksums: false,
             ecn: scenario.connections.iter().any(|connection| connection.ecn),
             sack: scenario.connections.iter().any(|connection| connection.sack),

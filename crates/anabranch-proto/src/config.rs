@@ -89,11 +89,19 @@ pub struct ConnectionConfig {
     /// TCP parameters of the subflows.
     pub tcp: TcpConfig,
     /// Send buffer in bytes, counted as in [`Platform::buffers`]. It holds data that the
-    /// application has written and the peer has not acknowledged at the data level.
-    pub send_buffer: u64,
+    /// application has written and the peer has not acknowledged at the data level. The platform
+    /// decides if it is `None`: 4 MiB, or with [`Buffers::Socket`] a size that follows the
+    /// congestion windows.
+    ///
+    /// [`Buffers::Socket`]: crate::platform::Buffers::Socket
+    pub send_buffer: Option<u64>,
     /// Receive buffer in bytes, counted as in [`Platform::buffers`]. It limits how far the peer may
-    /// send beyond the data that the application has read. All subflows share it.
-    pub receive_buffer: u64,
+    /// send beyond the data that the application has read. All subflows share it. The platform
+    /// decides if it is `None`: 6 MiB, or with [`Buffers::Socket`] a size that follows what the
+    /// application reads, up to as much memory.
+    ///
+    /// [`Buffers::Socket`]: crate::platform::Buffers::Socket
+    pub receive_buffer: Option<u64>,
     /// Require DSS checksums; both hosts then use them. Checksums reveal middleboxes that change
     /// the payload. They cost computing time and two bytes in each segment. RFC 8684 §3.1.
     pub dss_checksum: bool,
@@ -163,8 +171,6 @@ setters!(ConnectionConfig {
     protocol: Protocol,
     platform: Platform,
     tcp: TcpConfig,
-    send_buffer: u64,
-    receive_buffer: u64,
     dss_checksum: bool,
     late_fallback: bool,
     allow_join_initial_addr_port: bool,
@@ -175,6 +181,20 @@ setters!(ConnectionConfig {
 });
 
 impl ConnectionConfig {
+    /// Set [`ConnectionConfig::send_buffer`](#structfield.send_buffer).
+    #[must_use]
+    pub fn send_buffer(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.send_buffer = bytes.into();
+        self
+    }
+
+    /// Set [`ConnectionConfig::receive_buffer`](#structfield.receive_buffer).
+    #[must_use]
+    pub fn receive_buffer(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.receive_buffer = bytes.into();
+        self
+    }
+
     /// Set the function that creates the congestion control of each subflow.
     #[must_use]
     pub fn congestion_control(
@@ -243,8 +263,8 @@ impl Default for ConnectionConfig {
             protocol: Protocol::Mptcp,
             platform: Platform::default(),
             tcp: TcpConfig::default(),
-            send_buffer: 4 << 20,
-            receive_buffer: 6 << 20,
+            send_buffer: None,
+            receive_buffer: None,
             dss_checksum: false,
             late_fallback: false,
             allow_join_initial_addr_port: true,

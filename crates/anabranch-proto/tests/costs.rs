@@ -264,7 +264,7 @@ fn single_bytes(protocol: Protocol) {
     let config = || {
         let mut config = ConnectionConfig::default().protocol(protocol);
         config.tcp.nagle = false;
-        config.receive_buffer = 1 << 20;
+        config.receive_buffer = Some(1 << 20);
         config
     };
     let mut pair = Pair::new(1, config(), config());

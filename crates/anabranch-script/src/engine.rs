@@ -142,8 +142,8 @@ impl EngineStack {
 
 fn apply(option: SocketOption, config: &mut ConnectionConfig) {
     match option {
-        SocketOption::ReceiveBuffer(bytes) => config.receive_buffer = bytes.into(),
-        SocketOption::SendBuffer(bytes) => config.send_buffer = bytes.into(),
+        SocketOption::ReceiveBuffer(bytes) => config.receive_buffer = Some(bytes.into()),
+        SocketOption::SendBuffer(bytes) => config.send_buffer = Some(bytes.into()),
         SocketOption::NoDelay(on) => config.tcp.nagle = !on,
         SocketOption::UserTimeout(millis) => {
             config.tcp.user_timeout = Some(Duration::from_millis(millis.into()));

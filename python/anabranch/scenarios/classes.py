@@ -237,14 +237,18 @@ class Connection:
         by default the first of these.
     protocol: Protocol of the connection. Default: `"mptcp"`.
     receive_buffer: Receive buffer of each host in bytes at the data level. `host` decides
-        whether the size counts payload only. Default: `"6MiB"`.
+        whether the size counts payload only. Default: 6 MiB. If `host` counts buffers as Linux'
+        sockets do, and for kernel hosts, the buffer is autotuned by default: it follows what the
+        application reads in a round-trip time, up to 6 MiB of memory.
     remedies: Remedies against a receive window that fills up behind a slow path. Each key is the
         name of a remedy. Its value is `true`, the value of the remedy's first parameter, or a
         table of parameters.
     sack: Whether the hosts use selective acknowledgements (SACK, RFC 2018). On by default.
     scheduler: Scheduler: a name, or a table with a kind and parameters. Default: `"min_rtt"`.
     send_buffer: Send buffer of each host in bytes at the data level. `host` decides whether the
-        size counts payload only. Default: `"4MiB"`.
+        size counts payload only. Default: 4 MiB. If `host` counts buffers as Linux' sockets do,
+        and for kernel hosts, the buffer is autotuned by default: it follows the congestion
+        windows up to 4 MiB for each subflow.
     shared_bottleneck_detection: Detect which subflows share bottlenecks (RFC 8382), and couple
         only their congestion controls. Off by default.
     start: Time at which the connection opens, counted from the start of the run. Default:

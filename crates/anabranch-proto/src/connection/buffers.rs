@@ -8,6 +8,7 @@ use crate::remedy::BufferSide;
 impl Connection {
     /// Let the buffers grow to what the remedies want.
     pub(super) fn tune_buffers(&mut self, now: Instant) {
+        self.autotune(now);
         self.offer_buffer();
         if self.lanes.remedies() == 0 {
             return;
@@ -24,13 +25,52 @@ impl Connection {
         }
     }
 
+    /// Let buffers of no stated size grow.
+    fn autotune(&mut self, now: Instant) {
+        if self.recv.queue.window().is_autotuned() {
+            self.autotune_receive_buffer(now);
+        }
+        if self.send.queue.buffer().is_autotuned() && self.send.writer_waits() {
+            self.autotune_send_buffer();
+        }
+    }
+
+    fn autotune_receive_buffer(&mut self, now: Instant) {
+        let rtts = self.lanes.views().iter().filter_map(|view| view.receive_rtt);
+        let mss = self.lanes.iter().map(|lane| lane.subflow.mss()).max();
+        let (Some(rtt), Some(mss)) = (rtts.max(), mss) else { return };
+        let read = self.recv.queue.bytes_read();
+        let window = self.recv.queue.window_mut();
+        if window.tune(now, read, rtt, mss.into()) {
+            let capacity = window.capacity();
+            for lane in self.lanes.iter_mut() {
+                lane.subflow.open_window_up_to(capacity);
+            }
+        }
+    }
+
+    /// The send buffer grows while the application waits for room. The share of a subflow that fills
+    /// its congestion window does not grow.
+    fn autotune_send_buffer(&mut self) {
+        let platform = &self.config.platform;
+        let live = self.lanes.iter().filter(|lane| !lane.reaped);
+        let shares = live.map(|lane| {
+            let view = lane.subflow.view();
+            let cwnd = if view.bytes_in_flight < view.cwnd { view.cwnd } else { 0 };
+            platform.tuned_send_memory(cwnd, view.mss.into())
+        });
+        let all = shares.sum();
+        self.send.queue.buffer_mut().tune(all);
+        self.wake_writer();
+    }
+
     /// The receive window opens with the data of the subflow that has brought the most. The whole
     /// buffer is offered while every subflow has brought data.
     fn offer_buffer(&mut self) {
         if self.recv.queue.window().is_opening() {
             let brought = self.lanes.iter().filter(|lane| lane.subflow.receive_next() > 1);
-            if let Some(missing) = brought.map(|lane| lane.subflow.window_to_open()).min() {
-                self.recv.queue.window_mut().open_but(missing);
+            if let Some(opened) = brought.map(|lane| lane.subflow.opened_window()).max() {
+                self.recv.queue.window_mut().open_to(opened);
             }
         }
         if self.recv.queue.window().is_smaller_at_first() {

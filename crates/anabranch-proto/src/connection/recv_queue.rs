@@ -223,7 +223,7 @@ mod tests {
     use anabranch_wire::Piece;
 
     fn queue_of(capacity: u64, scale: u8) -> RecvQueue {
-        RecvQueue::new(ReceiveWindow::new(Buffers::Payload, false, capacity).scaled_by(scale))
+        RecvQueue::new(ReceiveWindow::new(Buffers::Payload, false, Some(capacity)).scaled_by(scale))
     }
 
     fn pattern(start: u64, len: u32) -> Payload {

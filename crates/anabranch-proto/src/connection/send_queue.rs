@@ -543,7 +543,7 @@ mod tests {
     use crate::platform::Buffers;
 
     fn queue_of(bytes: u64) -> SendQueue {
-        SendQueue::new(SendBuffer::new(Buffers::Payload, false, bytes))
+        SendQueue::new(SendBuffer::new(Buffers::Payload, false, Some(bytes)))
     }
     use bytes::Bytes;
 

@@ -1,5 +1,7 @@
 //! What the engine tells a platform.
 
+use super::linux;
+
 /// The congestion window of a subflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cwnd {
@@ -38,4 +40,32 @@ pub(crate) struct Held {
     pub(crate) nxt: u64,
     /// Bytes that wait for something earlier.
     pub(crate) out_of_order: u64,
+}
+
+/// How far the receive window is open on a subflow: it opens with the data that arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    /// Bytes that the window may reach beyond what is acknowledged.
+    pub(crate) opened: u32,
+    /// Bytes up to which it opens.
+    pub(crate) limit: u32,
+}
+
+impl Default for Opening {
+    /// A window that is open from the start.
+    fn default() -> Self {
+        Opening { opened: u32::MAX, limit: 0 }
+    }
+}
+
+impl Opening {
+    /// So many bytes arrived. Did the window still open?
+    #[inline]
+    pub(crate) fn take(&mut self, bytes: u32) -> bool {
+        let opens = self.opened < self.limit;
+        if opens {
+            self.opened = self.limit.min(self.opened.saturating_add(linux::opening_by(bytes)));
+        }
+        opens
+    }
 }

@@ -13,7 +13,9 @@ mod rfc;
 mod send_buffer;
 
 pub(crate) use cwnd_usage::CwndUsage;
-pub(crate) use facts::{Cwnd, Extent, Held, ShortSegments};
+pub use linux::{LARGEST_RECEIVE_BUFFER, LARGEST_SEND_BUFFER};
+
+pub(crate) use facts::{Cwnd, Extent, Held, Opening, ShortSegments};
 pub(crate) use linux::socket_buffer;
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_buffer::SendBuffer;
@@ -166,22 +168,18 @@ impl Platform {
         }
     }
 
-    /// Bytes by which the receive window opens with the next `arriving` bytes.
-    pub(crate) fn opening(&self, arriving: u64) -> u64 {
+    /// How far the receive window is open on a new subflow, where `requested` is the size of the
+    /// receive buffer.
+    pub(crate) fn opening(&self, requested: Option<u64>) -> Opening {
         match self.buffers {
-            Buffers::Payload => 0,
-            Buffers::Socket => linux::opening(arriving),
+            Buffers::Payload => Opening::default(),
+            Buffers::Socket => linux::opening(requested),
         }
     }
 
-    /// Bytes at the start of a subflow that are acknowledged segment by segment, unless the
-    /// application answers, before [`AckRule::quick_acks`] begin to count, where `asked` is the
-    /// receive buffer's size.
-    pub(crate) fn quick_ack_bytes(&self, asked: u64) -> u64 {
-        match self.buffers {
-            Buffers::Payload => 0,
-            Buffers::Socket => linux::quick_ack_bytes(asked),
-        }
+    /// Memory of a subflow's autotuned send buffer with this congestion window, in bytes.
+    pub(crate) fn tuned_send_memory(&self, cwnd: u64, mss: u64) -> u64 {
+        linux::tuned_send_memory(cwnd, mss)
     }
 
     /// Bytes that pacing would send in a round-trip time, whether the host paces or not. No RFC

@@ -2,7 +2,10 @@
 //!
 //! Offsets are those of the data level. The promised edge never moves back (RFC 8684 §3.3.5).
 
-use super::{Buffers, Held, linux};
+use anabranch_wire::{Duration, Instant};
+
+use super::linux::{self, ReceiveAutotuning};
+use super::{Buffers, Held};
 
 /// The receive window of a connection.
 #[derive(Debug)]
@@ -12,14 +15,16 @@ pub(crate) struct ReceiveWindow {
     capacity: u64,
     /// What the capacity may grow to.
     most: u64,
-    /// What is offered of the capacity at most while a subflow has brought no data.
-    at_first: u64,
+    /// Is less offered while a subflow has brought no data?
+    smaller_at_first: bool,
     /// All subflows have brought data.
     all_bring_data: bool,
     /// How far the window reaches beyond what is acknowledged, at most: it opens with what arrives.
-    opened: u64,
+    opened: u32,
+    /// Tunes the capacity, unless a size was requested.
+    autotuning: Option<Box<ReceiveAutotuning>>,
     /// The window announced last.
-    announced: u64,
+    announced: u32,
     /// The window's edge as the peer knows it.
     promised: u64,
     /// Bytes by which rounding the window field may have promised more.
@@ -27,21 +32,24 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// The window of a buffer of `asked` bytes, as `buffers` counts them. `is_tcp`: the connection
-    /// is plain TCP.
-    pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
-        let (most, opened) = match buffers {
-            Buffers::Payload => (asked, u64::MAX),
-            Buffers::Socket => (linux::receive_buffer(asked), linux::offered_at_first(asked)),
+    /// The window of a buffer of `requested` bytes, as `buffers` counts them. `is_tcp`: the
+    /// connection is plain TCP.
+    pub(crate) fn new(buffers: Buffers, is_tcp: bool, requested: Option<u64>) -> Self {
+        let (capacity, most) = match (buffers, requested.map(linux::receive_buffer)) {
+            (Buffers::Payload, _) => [requested.unwrap_or(linux::LARGEST_RECEIVE_BUFFER); 2].into(),
+            (Buffers::Socket, Some(granted)) => (granted, granted),
+            (Buffers::Socket, None) => linux::SOCKET_RECEIVE.map(|size| size()).into(),
         };
-        let at_first = if is_tcp { u64::MAX } else { opened };
+        let counts_memory = buffers == Buffers::Socket;
+        let at_first = u32::try_from(linux::offered_at_first(capacity)).unwrap_or(u32::MAX);
         ReceiveWindow {
             buffers,
-            capacity: most,
+            capacity,
             most,
-            at_first,
+            smaller_at_first: counts_memory && !is_tcp,
             all_bring_data: false,
-            opened,
+            opened: if counts_memory { at_first } else { u32::MAX },
+            autotuning: (counts_memory && requested.is_none()).then(Box::default),
             announced: 0,
             promised: 0,
             slack: 0,
@@ -61,8 +69,12 @@ impl ReceiveWindow {
 
     /// All that is offered at first is promised.
     fn promising(self) -> Self {
-        let announced = self.offered().min(self.opened);
-        ReceiveWindow { announced, promised: 1 + announced, ..self }
+        let announced = self.offered().min(self.opened.into());
+        ReceiveWindow {
+            announced: u32::try_from(announced).unwrap_or(u32::MAX),
+            promised: 1 + announced,
+            ..self
+        }
     }
 
     /// Bytes of payload that the buffer may hold at the most.
@@ -82,7 +94,23 @@ impl ReceiveWindow {
 
     /// Is less offered while a subflow has brought no data?
     pub(crate) fn is_smaller_at_first(&self) -> bool {
-        self.at_first != u64::MAX
+        self.smaller_at_first
+    }
+
+    /// Is the buffer tuned?
+    pub(crate) fn is_autotuned(&self) -> bool {
+        self.autotuning.is_some()
+    }
+
+    /// The application has read so many bytes of subflows with this longest round-trip time, as the
+    /// receiver measures it, and this segment size. Did a tuned buffer grow?
+    pub(crate) fn tune(&mut self, now: Instant, read: u64, rtt: Duration, mss: u64) -> bool {
+        let tuning = self.autotuning.as_mut();
+        let before = self.capacity;
+        if let Some(bytes) = tuning.and_then(|tuning| tuning.update(now, read, rtt, mss)) {
+            self.grow_to(bytes);
+        }
+        self.capacity > before
     }
 
     /// Have all subflows brought data? What is promised remains so.
@@ -93,17 +121,20 @@ impl ReceiveWindow {
     /// Does the window still open with what arrives?
     #[inline]
     pub(crate) fn is_opening(&self) -> bool {
-        self.opened < self.most
+        u64::from(self.opened) < self.most
     }
 
-    /// What arrived on a subflow has opened all but `missing` bytes of the window.
-    pub(crate) fn open_but(&mut self, missing: u64) {
-        self.opened = self.opened.max(self.most.saturating_sub(missing));
+    /// What arrived on a subflow has opened so many bytes of the window.
+    pub(crate) fn open_to(&mut self, bytes: u32) {
+        self.opened = self.opened.max(bytes);
     }
 
     /// What is offered of the buffer.
     fn offered(&self) -> u64 {
-        if self.all_bring_data { self.capacity } else { self.capacity.min(self.at_first) }
+        match self.smaller_at_first && !self.all_bring_data {
+            true => linux::offered_at_first(self.capacity),
+            false => self.capacity,
+        }
     }
 
     /// The offset beyond which data is refused: what rounding the window field may have promised
@@ -134,7 +165,7 @@ impl ReceiveWindow {
             Buffers::Socket => linux::charged_beyond_holes(held),
         };
         let free = (held.read + self.offered()).saturating_sub(charged);
-        free.min(held.nxt.saturating_add(self.opened))
+        free.min(held.nxt.saturating_add(self.opened.into()))
     }
 
     /// The least step of the edge.
@@ -164,8 +195,9 @@ impl ReceiveWindow {
         if edge > self.promised && edge >= self.promised + self.worthwhile(mss()) {
             self.promised = edge;
         }
-        self.announced = self.promised_from(held);
-        self.announced
+        let window = self.promised_from(held);
+        self.announced = u32::try_from(window).unwrap_or(u32::MAX);
+        window
     }
 
     /// The edge to announce with what came last, if that is to be before the application has read
@@ -184,7 +216,7 @@ impl ReceiveWindow {
         let edge = self.edge(held);
         let known = match self.buffers {
             Buffers::Payload => self.promised_from(held),
-            Buffers::Socket => linux::known_window(self.announced),
+            Buffers::Socket => linux::known_window(self.announced.into()),
         };
         edge > self.promised
             && edge.saturating_sub(held.nxt) >= 2 * known
@@ -199,14 +231,14 @@ mod tests {
     const READ: u64 = 1 << 16;
 
     fn payload(bytes: u64) -> ReceiveWindow {
-        ReceiveWindow::new(Buffers::Payload, false, bytes)
+        ReceiveWindow::new(Buffers::Payload, false, Some(bytes))
     }
 
     /// The windows of TCP and of Multipath TCP, fully open and announced.
     fn socket(asked: u64) -> [ReceiveWindow; 2] {
         [true, false].map(|is_tcp| {
-            let mut window = ReceiveWindow::new(Buffers::Socket, is_tcp, asked);
-            window.open_but(0);
+            let mut window = ReceiveWindow::new(Buffers::Socket, is_tcp, Some(asked));
+            window.open_to(u32::MAX);
             window.announce(held(1, 1, 0), mss);
             window
         })
@@ -293,13 +325,13 @@ mod tests {
     #[test]
     fn the_window_of_a_socket_opens_with_what_arrives() {
         // 8,000 requested are 9,875 bytes of payload.
-        let mut window = ReceiveWindow::new(Buffers::Socket, true, 8_000);
+        let mut window = ReceiveWindow::new(Buffers::Socket, true, Some(8_000));
         assert_eq!(window.announce(held(1, 1, 0), mss), 8_000);
-        window.open_but(800);
+        window.open_to(9_075);
         assert_eq!(window.announce(held(1, 1, 0), mss), 9_075);
-        window.open_but(1_000);
+        window.open_to(8_875);
         assert!(window.is_opening());
-        window.open_but(0);
+        window.open_to(9_875);
         assert_eq!(window.announce(held(1_001, 1_001, 0), mss), 9_875);
         assert!(!window.is_opening() && !payload(1).is_opening());
     }

@@ -11,30 +11,54 @@ pub(crate) struct SendBuffer {
     /// What the capacity may grow to.
     most: u64,
     charging: Charging,
+    /// The memory that data takes, where it is charged with that.
+    memory: Option<Box<SendMemory>>,
+    /// Linux tunes the capacity, since no size was requested.
+    autotuned: bool,
 }
 
 /// How data is charged, and how far a write may exceed the capacity.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Charging {
     /// With its bytes, up to the capacity.
     Bytes,
     /// With its bytes, by page fragments.
     Fragments,
-    /// With the memory that it takes.
-    Memory(Box<SendMemory>),
 }
 
 impl SendBuffer {
-    /// A buffer of `asked` bytes, as `buffers` counts them. `is_tcp`: the connection is plain TCP.
-    pub(crate) fn new(buffers: Buffers, is_tcp: bool, asked: u64) -> Self {
-        let (most, charging) = match buffers {
-            Buffers::Payload => (asked, Charging::Bytes),
-            Buffers::Socket if is_tcp => {
-                (linux::send_buffer(asked), Charging::Memory(Box::default()))
-            }
-            Buffers::Socket => (linux::send_buffer(asked), Charging::Fragments),
+    /// A buffer of `requested` bytes, as `buffers` counts them. `is_tcp`: the connection is plain
+    /// TCP.
+    pub(crate) fn new(buffers: Buffers, is_tcp: bool, requested: Option<u64>) -> Self {
+        let charging = match buffers {
+            Buffers::Payload => Charging::Bytes,
+            Buffers::Socket => Charging::Fragments,
         };
-        SendBuffer { capacity: most, most, charging }
+        let memory = (buffers == Buffers::Socket && is_tcp).then(Box::default);
+        let autotuned = buffers == Buffers::Socket && requested.is_none();
+        let (capacity, most) = match requested {
+            _ if autotuned => (0, u64::MAX),
+            Some(bytes) if buffers == Buffers::Socket => [linux::send_buffer(bytes); 2].into(),
+            _ => [requested.unwrap_or(linux::LARGEST_SEND_BUFFER); 2].into(),
+        };
+        let mut buffer = SendBuffer { capacity, most, charging, memory, autotuned };
+        buffer.tune(linux::tuned_send_memory(0, 1));
+        buffer
+    }
+
+    /// Is the buffer tuned?
+    pub(crate) fn is_autotuned(&self) -> bool {
+        self.autotuned
+    }
+
+    /// The subflows have so much memory together for data to send.
+    pub(crate) fn tune(&mut self, subflows: u64) {
+        if self.autotuned {
+            self.grow_to(match self.memory {
+                Some(_) => subflows,
+                None => linux::shared_send_memory(subflows),
+            });
+        }
     }
 
     /// The same, with no more than so many bytes until it grows.
@@ -44,28 +68,28 @@ impl SendBuffer {
 
     /// Bytes of payload that may be written at once.
     pub(crate) fn room(&self, extent: Extent) -> u64 {
-        match &self.charging {
-            Charging::Bytes => self.capacity.saturating_sub(extent.end - extent.una),
-            Charging::Fragments => linux::fragments::room(self.capacity, extent),
-            Charging::Memory(memory) => memory.room(self.capacity, extent),
+        match (&self.memory, self.charging) {
+            (Some(memory), _) => memory.room(self.capacity, extent),
+            (None, Charging::Fragments) => linux::fragments::room(self.capacity, extent),
+            (None, Charging::Bytes) => self.capacity.saturating_sub(extent.end - extent.una),
         }
     }
 
     /// So many bytes are written, no more than there is room for.
     pub(crate) fn take(&mut self, bytes: u64, extent: Extent) {
-        if let Charging::Memory(memory) = &mut self.charging {
+        if let Some(memory) = &mut self.memory {
             memory.take(bytes, extent);
         }
     }
 
     /// Does what data takes up depend on [`SendBuffer::measure`]?
     pub(crate) fn is_measured(&self) -> bool {
-        matches!(self.charging, Charging::Memory(_))
+        self.memory.is_some()
     }
 
     /// Segments have `mss` bytes, and the peer's window had at most `window`.
     pub(crate) fn measure(&mut self, mss: u64, window: u64) {
-        if let Charging::Memory(memory) = &mut self.charging {
+        if let Some(memory) = &mut self.memory {
             memory.measure(mss, window);
         }
     }

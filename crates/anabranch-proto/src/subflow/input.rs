@@ -104,7 +104,13 @@ impl Subflow {
         }
         self.judge_handshake(now, &segment.options, arrived.views);
         let window = u64::from(segment.header.window);
-        self.send_window.take(Announced { seq: 0, ack: 1, window, shared: false });
+        self.send_window.take(Announced {
+            seq: 0,
+            ack: 1,
+            acknowledges: true,
+            window,
+            shared: false,
+        });
         self.establish(now);
         self.text_of_syn = text_of_syn(segment);
         self.receive_text_of_syn(now, arrived.window);
@@ -119,7 +125,7 @@ impl Subflow {
         self.receiver = Receiver::new(
             segment.header.seq,
             self.config.platform.acknowledging,
-            self.config.platform.quick_ack_bytes(self.config.receive_buffer),
+            self.config.platform.opening(self.config.receive_buffer),
         );
         self.peer = Peer {
             mss: options.mss.unwrap_or(536).max(MIN_MSS),
@@ -255,7 +261,8 @@ impl Subflow {
             let refused = self.recovery.phase() == Phase::Loss && self.is_refused();
             let seq = (self.receiver.nxt() as i64 + distance).max(0) as u64;
             let window = self.announced_window(segment);
-            self.send_window.take(Announced { seq, ack, window, shared });
+            let acknowledges = ack > self.una;
+            self.send_window.take(Announced { seq, ack, acknowledges, window, shared });
             if refused && !self.is_refused() {
                 self.on_window_opened(now);
             }

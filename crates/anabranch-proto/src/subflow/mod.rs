@@ -32,7 +32,7 @@ use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
 use crate::counters::{Counters, Totals};
 use crate::flood::Numbers;
-use crate::platform::{Cwnd, CwndUsage, Reduction};
+use crate::platform::{Cwnd, CwndUsage, Opening, Reduction};
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use clock::Clock;
@@ -288,7 +288,11 @@ impl Subflow {
             nxt: 0,
             peer: Peer { mss: 536, window_scale: None, sack: false, timestamps: false },
             receive_scale: open.receive_scale,
-            receiver: Receiver::new(SeqNumber(0), config.platform.acknowledging, 0),
+            receiver: Receiver::new(
+                SeqNumber(0),
+                config.platform.acknowledging,
+                Opening::default(),
+            ),
             board: Scoreboard::default(),
             recovery: Recovery::new(),
             rtt: RttEstimator::new(config.platform.timeouts),
@@ -476,9 +480,14 @@ impl Subflow {
         self.receiver.nxt()
     }
 
-    /// Number of bytes by which the receive window has yet to open.
-    pub(crate) fn window_to_open(&self) -> u64 {
-        self.config.platform.opening(self.receiver.quick_bytes_left())
+    /// How far the receive window is open on this subflow, in bytes.
+    pub(crate) fn opened_window(&self) -> u32 {
+        self.receiver.opening().opened
+    }
+
+    /// The receive window may open up to so many bytes.
+    pub(crate) fn open_window_up_to(&mut self, bytes: u64) {
+        self.receiver.open_up_to(bytes);
     }
 
     /// Subflow offset of the end of an arriving segment's payload.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Instant, Payload, SackBlock, SackBlocks, SeqNumber};
 
-use crate::platform::AckRule;
+use crate::platform::{AckRule, Opening};
 use crate::reassembly::{Reassembly, most_pieces};
 
 /// Receive state in 64-bit subflow offsets (0 is the peer's SYN).
@@ -46,7 +46,7 @@ pub(crate) enum Arrival {
 struct AckState {
     rule: AckRule,
     quick_acks_left: u32,
-    quick_bytes_left: u32,
+    opening: Opening,
     bytes_unacknowledged: u32,
     due: AckDue,
     /// Is there a segment among them that is not full-sized?
@@ -71,7 +71,7 @@ impl Receiver {
         self.out_of_order.release_memory();
     }
 
-    pub(crate) fn new(irs: SeqNumber, rule: AckRule, quick_ack_bytes: u64) -> Self {
+    pub(crate) fn new(irs: SeqNumber, rule: AckRule, opening: Opening) -> Self {
         Receiver {
             irs,
             nxt: 1,
@@ -84,7 +84,7 @@ impl Receiver {
             acks: AckState {
                 rule,
                 quick_acks_left: rule.quick_acks,
-                quick_bytes_left: u32::try_from(quick_ack_bytes).unwrap_or(u32::MAX),
+                opening,
                 bytes_unacknowledged: 0,
                 due: AckDue::No,
                 short: false,
@@ -95,9 +95,14 @@ impl Receiver {
         }
     }
 
-    /// Bytes that will be acknowledged segment by segment because the window opens with them.
-    pub(crate) fn quick_bytes_left(&self) -> u64 {
-        self.acks.quick_bytes_left.into()
+    /// How far the window is open on this subflow.
+    pub(crate) fn opening(&self) -> Opening {
+        self.acks.opening
+    }
+
+    /// The window may open up to so many bytes.
+    pub(crate) fn open_up_to(&mut self, bytes: u64) {
+        self.acks.opening.limit = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
     /// RCV.NXT as a 64-bit offset.
@@ -297,9 +302,8 @@ impl AckState {
             true => self.bytes_unacknowledged > full_segment,
             false => self.bytes_unacknowledged >= 2 * full_segment,
         };
-        let window_opens = self.quick_bytes_left > 0;
+        let window_opens = self.opening.take(bytes);
         let quick = if window_opens { !self.answers } else { self.quick_acks_left > 0 };
-        self.quick_bytes_left = self.quick_bytes_left.saturating_sub(bytes);
         if enough || fin || quick {
             if !window_opens {
                 self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
@@ -376,8 +380,13 @@ mod tests {
         Receiver::new(
             SeqNumber(1000),
             AckRule { quick_acks: 0, ..Platform::default().acknowledging },
-            0,
+            Opening::default(),
         )
+    }
+
+    /// A window that opens with the first 2,500 bytes.
+    fn opening() -> Opening {
+        Opening { opened: 5_000, limit: 10_000 }
     }
 
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
@@ -400,7 +409,7 @@ mod tests {
     fn more_than_a_full_segment_is_acknowledged_at_once_where_that_is_the_rule() {
         for (prompt, at_once) in [(true, true), (false, false)] {
             let rule = AckRule { quick_acks: 0, prompt, ..Platform::default().acknowledging };
-            let mut receiver = Receiver::new(SeqNumber(1000), rule, 0);
+            let mut receiver = Receiver::new(SeqNumber(1000), rule, Opening::default());
             receive(&mut receiver, 0, 1000);
             assert!(receiver.ack_is_delayed());
             receive(&mut receiver, 0, 10);
@@ -411,7 +420,7 @@ mod tests {
     #[test]
     fn the_first_bytes_are_acknowledged_segment_by_segment_while_the_window_opens() {
         let rule = AckRule { quick_acks: 2, ..Platform::default().acknowledging };
-        let mut receiver = Receiver::new(SeqNumber(1000), rule, 2_500);
+        let mut receiver = Receiver::new(SeqNumber(1000), rule, opening());
         for at_once in [true, true, true, true, true, false, true, false] {
             receive(&mut receiver, 0, 1000);
             assert_eq!(receiver.ack_is_due(), at_once, "{} bytes", receiver.nxt() - 1);
@@ -423,7 +432,8 @@ mod tests {
 
     #[test]
     fn while_the_window_opens_answers_carry_the_acknowledgements() {
-        let mut receiver = Receiver::new(SeqNumber(1000), Platform::default().acknowledging, 2_500);
+        let mut receiver =
+            Receiver::new(SeqNumber(1000), Platform::default().acknowledging, opening());
         for at_once in [true, false] {
             receive(&mut receiver, 0, 1000);
             assert_eq!(receiver.ack_is_due(), at_once);

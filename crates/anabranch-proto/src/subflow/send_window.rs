@@ -12,9 +12,8 @@ pub(super) struct SendWindow {
     from: u64,
     /// Largest window announced, in bytes.
     largest: u32,
-    /// The window that counts on a host that passes over smaller ones, in bytes, with the
-    /// acknowledgement that brought it.
-    kept: (u64, u64),
+    /// The window that counts on a host that passes over smaller ones, in bytes.
+    kept: u32,
     /// The window announced last belongs to the connection.
     shared: bool,
     /// It was 0.
@@ -28,6 +27,8 @@ pub(super) struct Announced {
     pub(super) seq: u64,
     /// Offset that it acknowledges, which is not below SND.UNA.
     pub(super) ack: u64,
+    /// It acknowledges something new.
+    pub(super) acknowledges: bool,
     /// Bytes from there on.
     pub(super) window: u64,
     /// The window belongs to the connection: all of its subflows announce it.
@@ -41,11 +42,11 @@ impl SendWindow {
     #[inline]
     pub(super) fn take(&mut self, new: Announced) {
         let edge = new.ack + new.window;
-        let (ack, kept) = self.kept;
-        if new.ack > ack || new.seq > self.from || new.window > kept || new.window == 0 {
-            self.kept = (new.ack, new.window);
+        let window = u32::try_from(new.window).unwrap_or(u32::MAX);
+        if new.acknowledges || new.seq > self.from || window > self.kept || window == 0 {
+            self.kept = window;
         }
-        self.largest = self.largest.max(u32::try_from(new.window).unwrap_or(u32::MAX));
+        self.largest = self.largest.max(window);
         if self.from <= new.seq {
             self.from = new.seq;
             self.announced = edge;
@@ -57,7 +58,7 @@ impl SendWindow {
     /// The window that counts on a host that passes over an announcement of less which neither
     /// acknowledges nor brings anything new, in bytes. RFC 9293 §3.10.7.4 takes such announcements.
     pub(super) fn kept(&self) -> u64 {
-        self.kept.1
+        self.kept.into()
     }
 
     /// First offset that may not be sent.
@@ -89,7 +90,7 @@ mod tests {
     fn edges(shared: bool, announced: &[(u64, u64, u64)]) -> Vec<u64> {
         let mut send = SendWindow::default();
         let take = |&(seq, ack, window): &_| {
-            send.take(Announced { seq, ack, window, shared });
+            send.take(Announced { seq, ack, acknowledges: true, window, shared });
             send.edge()
         };
         announced.iter().map(take).collect()
@@ -106,8 +107,11 @@ mod tests {
     #[test]
     fn a_smaller_window_is_passed_over_unless_the_segment_acknowledges_or_brings_something() {
         let mut send = SendWindow::default();
+        let mut una = 0;
         let mut kept = |seq, ack, window| {
-            send.take(Announced { seq, ack, window, shared: true });
+            let acknowledges = ack > una;
+            una = ack;
+            send.take(Announced { seq, ack, acknowledges, window, shared: true });
             send.kept()
         };
         assert_eq!([kept(1, 1, 5000), kept(1, 1, 4000)], [5000, 5000]);

@@ -48,13 +48,27 @@ pub struct Connection {
     #[serde(default)]
     pub host: Host,
     /// Send buffer of each host in bytes at the data level. `host` decides whether the size counts
-    /// payload only.
-    #[serde(default = "default_send_buffer", with = "Positive::<ByteCount>")]
-    pub send_buffer: ByteCount,
+    /// payload only. Default: 4 MiB. If `host` counts buffers as Linux' sockets do, and for kernel
+    /// hosts, the buffer is autotuned by default: it follows the congestion windows up to 4 MiB for
+    /// each subflow.
+    #[serde(
+        default,
+        with = "Positive::<Option<ByteCount>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Positive::<ByteCount>")]
+    pub send_buffer: Option<ByteCount>,
     /// Receive buffer of each host in bytes at the data level. `host` decides whether the size counts
-    /// payload only.
-    #[serde(default = "default_receive_buffer", with = "Positive::<ByteCount>")]
-    pub receive_buffer: ByteCount,
+    /// payload only. Default: 6 MiB. If `host` counts buffers as Linux' sockets do, and for kernel
+    /// hosts, the buffer is autotuned by default: it follows what the application reads in a
+    /// round-trip time, up to 6 MiB of memory.
+    #[serde(
+        default,
+        with = "Positive::<Option<ByteCount>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Positive::<ByteCount>")]
+    pub receive_buffer: Option<ByteCount>,
     /// Congestion control: a name, or a table with an uncoupled congestion control for each path
     /// (default: `lia`, or `cubic` for `tcp`).
     #[serde(default, skip_serializing_if = "Inferred::is_missing")]
@@ -210,12 +224,4 @@ impl Connection {
 /// Implementations of RFC 8382 use 5% or 10%.
 fn default_loss_threshold() -> Probability {
     Probability::from_parts_per_billion(50_000_000)
-}
-
-fn default_send_buffer() -> ByteCount {
-    ByteCount::new(4 << 20)
-}
-
-fn default_receive_buffer() -> ByteCount {
-    ByteCount::new(6 << 20)
 }

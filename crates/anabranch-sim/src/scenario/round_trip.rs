@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{Moment, Trace, middlebox, queue};
 use anabranch_wire::entry::{Kind, Parameter, Value};
+use proptest::option;
 use proptest::prelude::*;
 
 use super::path::Via;
@@ -212,7 +213,7 @@ proptest! {
     fn the_normalised_form_reads_back(
         paths in paths(),
         workload in workloads(),
-        buffers in (sizes(), sizes()),
+        buffers in (option::of(sizes()), option::of(sizes())),
         (start, keep_alive) in (durations(), prop::option::of(lengths())),
     ) {
         let mut scenario = read(FULL);

@@ -1,6 +1,7 @@
 //! Sizes of socket buffers, and the receive window that follows from them.
 
-use crate::platform::Held;
+use super::autotuning::FIRST_RECEIVE;
+use crate::platform::{Held, Opening};
 
 /// Bytes that an application is taken to read at a time.
 const READ: u64 = 1 << 16;
@@ -10,7 +11,9 @@ const PAYLOAD_IN_MEMORY: u64 = 158;
 
 /// Bytes by which the window opens for each byte that arrives in full segments
 /// (`tcp_grow_window`).
-const GROWTH: u64 = 2;
+const GROWTH: u32 = 2;
+/// RFC 7323 §2.3
+const LARGEST_WINDOW: u64 = 1 << 30;
 
 /// The send buffer that is granted: twice what is asked for (`SO_SNDBUF` in socket(7)).
 pub(crate) fn send_buffer(asked: u64) -> u64 {
@@ -27,19 +30,23 @@ pub(crate) fn receive_buffer(asked: u64) -> u64 {
 /// no data. The window is a share of the buffer, the lowest of the subflows' shares of payload in
 /// memory, and without data a half is taken for granted (`msk->scaling_ratio` in
 /// net/mptcp/protocol.c).
-pub(crate) fn offered_at_first(asked: u64) -> u64 {
-    asked
-}
-
-/// Bytes that are acknowledged segment by segment: as long as the receive window opens, from half
-/// of the buffer on.
-pub(crate) fn quick_ack_bytes(asked: u64) -> u64 {
-    receive_buffer(asked).saturating_sub(offered_at_first(asked)) / GROWTH
+///
+/// `capacity` is the payload that the buffer holds.
+pub(crate) fn offered_at_first(capacity: u64) -> u64 {
+    capacity.saturating_mul(128) / PAYLOAD_IN_MEMORY
 }
 
 /// Bytes by which the window opens with so many that arrive.
-pub(crate) fn opening(arriving: u64) -> u64 {
-    GROWTH * arriving
+#[inline]
+pub(crate) fn opening_by(arriving: u32) -> u32 {
+    arriving.saturating_mul(GROWTH)
+}
+
+/// The window of a subflow opens from half of the buffer on. As long as it opens, segments are
+/// acknowledged one by one (`tcp_grow_window`).
+pub(crate) fn opening(requested: Option<u64>) -> Opening {
+    let limit = receive_buffer(requested.unwrap_or(FIRST_RECEIVE)).min(LARGEST_WINDOW);
+    Opening { opened: offered_at_first(limit) as u32, limit: limit as u32 }
 }
 
 /// What is taken off the window. It is what the buffer has free, counted from the DATA_ACK on, so

@@ -1,14 +1,19 @@
 //! What Linux does: 6.18 where nothing else is said.
 
+mod autotuning;
 mod buffers;
 mod cwnd_usage;
 pub(super) mod fragments;
 mod send_memory;
 pub(crate) mod socket_buffer;
 
+pub use autotuning::{LARGEST_RECEIVE_BUFFER, LARGEST_SEND_BUFFER};
+pub(super) use autotuning::{
+    ReceiveAutotuning, SOCKET_RECEIVE, shared_send_memory, tuned_send_memory,
+};
 pub(super) use buffers::{
     KEEPS_LARGER_WINDOW, charged_beyond_holes, early_edge, known_window, offered_at_first, opening,
-    quick_ack_bytes, receive_buffer, send_buffer,
+    opening_by, receive_buffer, send_buffer,
 };
 pub(super) use cwnd_usage::CwndUsage;
 pub(super) use fragments::DATA_RETRANSMISSION;

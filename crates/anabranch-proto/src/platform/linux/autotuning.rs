@@ -1,0 +1,102 @@
+//! Socket buffers that no program has requested a size for: Linux tunes them.
+
+use anabranch_wire::{Duration, Instant};
+
+use super::buffers::receive_buffer;
+
+/// Largest send buffer of a subflow that Linux tunes, in bytes of memory (`tcp_wmem[2]`).
+pub const LARGEST_SEND_BUFFER: u64 = 4 << 20;
+/// Largest receive buffer that Linux tunes, in bytes of memory (`tcp_rmem[2]`; recent kernels have
+/// 32 MiB).
+pub const LARGEST_RECEIVE_BUFFER: u64 = 6 << 20;
+/// A tuned receive buffer begins as if a program had requested so many bytes: half of the memory
+/// (`tcp_rmem[1]`).
+pub(crate) const FIRST_RECEIVE: u64 = 131_072 / 2;
+/// Bytes of payload in a tuned receive buffer, at first and at the most.
+pub(crate) const SOCKET_RECEIVE: [fn() -> u64; 2] =
+    [|| receive_buffer(FIRST_RECEIVE), || receive_buffer(LARGEST_RECEIVE_BUFFER / 2)];
+
+/// Memory of a socket buffer with a full segment, as the send buffer is reckoned
+/// (`tcp_sndbuf_expand`).
+const SEGMENT_MEMORY: u64 = 4096 + 256;
+/// Segments for which there is always room (`TCP_INIT_CWND`).
+const FEWEST_SEGMENTS: u64 = 10;
+/// What a connection of Multipath TCP adds to the send buffers of its subflows (`tcp_wmem[0]`,
+/// `__mptcp_sync_sndbuf`).
+const SHARED_SEND: u64 = 4096;
+
+/// Memory of a subflow's send buffer: two congestion windows, `cwnd` in bytes.
+pub(crate) fn tuned_send_memory(cwnd: u64, mss: u64) -> u64 {
+    let segments = (cwnd / mss.max(1)).max(FEWEST_SEGMENTS);
+    (2 * SEGMENT_MEMORY).saturating_mul(segments).min(LARGEST_SEND_BUFFER)
+}
+
+/// Send buffer of a connection of Multipath TCP whose subflows have so much together.
+pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
+    SHARED_SEND + subflows
+}
+
+/// Tunes a receive buffer: at least twice the bytes that the application reads in a round trip
+/// (`tcp_rcv_space_adjust`, `mptcp_rcv_space_adjust`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReceiveAutotuning {
+    /// The current round: its start, and the bytes that the application had read until then.
+    round: Option<(Instant, u64)>,
+    /// Most bytes read in a round.
+    most_read: u64,
+}
+
+impl ReceiveAutotuning {
+    /// The application has read `read` bytes. `rtt` is the longest round-trip time of the subflows
+    /// as the receiver measures it, `mss` their segment size. Returns the bytes of payload that the
+    /// buffer should hold.
+    pub(crate) fn update(
+        &mut self,
+        now: Instant,
+        read: u64,
+        rtt: Duration,
+        mss: u64,
+    ) -> Option<u64> {
+        let (since, before) = *self.round.get_or_insert((now, read));
+        if now.saturating_since(since) < rtt {
+            return None;
+        }
+        self.round = Some((now, read));
+        let (read, last) = (read - before, self.most_read.max(FEWEST_SEGMENTS * mss));
+        if read <= last {
+            return None;
+        }
+        self.most_read = read;
+        // Room for a sender that doubles its rate, and for as much growth again.
+        let window = 2 * read + 16 * mss;
+        let growth = u128::from(window) * u128::from(read - last) / u128::from(last.max(1));
+        Some(window.saturating_add(u64::try_from(2 * growth).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_buffer_follows_what_the_application_reads_in_a_round_trip() {
+        let mut tuning = ReceiveAutotuning::default();
+        let rtt = Duration::from_millis(100);
+        let mut update = |ms, read| {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            tuning.update(now, read, rtt, 1000)
+        };
+        assert_eq!([update(0, 1000), update(99, 40_000)], [None, None]);
+        // 20,000 bytes, twice the initial window: 56,000 and twice the growth of 100 %.
+        assert_eq!(update(100, 21_000), Some(168_000));
+        assert_eq!(update(200, 41_000), None, "no more than before");
+        assert_eq!(update(300, 71_000), Some(76_000 * 2));
+    }
+
+    #[test]
+    fn the_send_buffer_holds_two_congestion_windows() {
+        assert_eq!(tuned_send_memory(1448, 1448), 87_040);
+        assert_eq!(tuned_send_memory(100 * 1448, 1448), 870_400);
+        assert_eq!(tuned_send_memory(1 << 40, 1448), LARGEST_SEND_BUFFER);
+    }
+}
