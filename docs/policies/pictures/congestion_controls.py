@@ -203,7 +203,7 @@ def lia(axes: Sequence[Axes]) -> Caption:
         panel.set(ylim=(40, 75), title=queue)
     axes[0].set_ylabel("share of the link (%)")
     return Caption(
-        "Beside a TCP flow, two coupled subflows take half of the link, two uncoupled ones two thirds",
+        "Beside a TCP flow, two coupled subflows take half of a link, uncoupled ones two thirds",
         "10 Mbit/s, 42 ms RTT, against one NewReno flow; 150 s; 6 seeds (dots) and mean",
         numbers,
     )
@@ -300,8 +300,8 @@ def balia(axes: Sequence[Axes]) -> Caption:
     axes[0].legend(loc="center right")
     return Caption(
         "BALIA yields within three seconds, and recovers before OLIA",
-        "2 × 10 Mbit/s, 40 ms RTT, queues of 35 packets; at 60 s three NewReno flows of 18 MB each\n"
-        "join one of the links; means of 6 seeds",
+        "2 × 10 Mbit/s, 40 ms RTT, queues of 35 packets; at 60 s three NewReno flows of 18 MB\n"
+        "each join one of the links; means of 6 seeds",
         numbers,
     )
 
@@ -394,7 +394,8 @@ def shared_bottleneck_detection(axes: Sequence[Axes]) -> Caption:
     axes[0].set_ylabel("share of all goodput (%)")
     return Caption(
         "Subflows are uncoupled on separate links, and coupled most of the time on a shared link",
-        "10 Mbit/s links, LIA or NewReno against NewReno; 140 s after 60 s of warm-up; 6 seeds (dots), mean",
+        "10 Mbit/s links, LIA or NewReno against NewReno; 140 s after 60 s of warm-up; "
+        "6 seeds (dots), mean",
         numbers,
     )
 

@@ -246,5 +246,7 @@ def _others(axes: Axes, numbers: dict[str, float]) -> None:
     names_below(axes, list(places))
     axes.tick_params(axis="x", labelsize=7)
     axes.set(
-        ylabel="goodput (Mbit/s)", ylim=(0, 24), title="second path of 2 Mbit/s (rates in Mbit/s; buffers)"
+        ylabel="goodput (Mbit/s)",
+        ylim=(0, 24),
+        title="second path of 2 Mbit/s (rates in Mbit/s; buffers)",
     )

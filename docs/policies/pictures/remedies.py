@@ -229,7 +229,7 @@ def cwnd_cap(axes: Sequence[Axes]) -> Caption:
     """Smoothed round-trip times on 3G."""
     numbers = _bloat(axes, {"no remedy": {}, "M4": {"cwnd_cap": 2.0}})
     return Caption(
-        "The cap keeps the RTT at its first limit: twice the minimum, or the value after slow start",
+        "M4 keeps the RTT at its first limit: twice the minimum, or its value after slow start",
         BLOAT + "; right: queue of 2 s",
         numbers,
     )
@@ -241,7 +241,7 @@ def mpt_bm(axes: Sequence[Axes]) -> Caption:
     kinds = {"no remedy": {}, "λ = 1.5": {"mpt_bm": 1.5}, "λ = 3": {"mpt_bm": 3.0}}
     numbers = _bloat(axes, kinds)
     return Caption(
-        "λ limits the RTT in congestion avoidance; after slow start the RTT stays about twice as high",
+        "λ limits the RTT in congestion avoidance; after slow start it stays about twice as high",
         BLOAT + "; right: queue of 2 s",
         numbers,
     )

@@ -292,7 +292,7 @@ def linux(axes: Sequence[Axes]) -> Caption:
     axes[0].legend(loc="lower right")
     return Caption(
         "With small buffers, a burst on the slow path fills the window",
-        "WiFi 8 Mbit/s, 20 ms RTT; 3G 2 Mbit/s, 150 ms RTT; socket buffers as in Linux;\nblocks of 8 KiB "
-        "as fast as the buffers accept them; 30 s each",
+        "WiFi 8 Mbit/s, 20 ms RTT; 3G 2 Mbit/s, 150 ms RTT; socket buffers as in Linux;\n"
+        "blocks of 8 KiB as fast as the buffers accept them; 30 s each",
         numbers,
     )

@@ -246,7 +246,7 @@ fn the_last_of_two_subflows_becomes_the_tcp_connection_at_any_place_of_the_strea
         }
         pair.upload(100_000, 5_000);
         pair.download(100_000, 5_000);
-        let case = format!("a join under way: {opening}");
+        let case = format!("a join is opening: {opening}");
         assert_eq!(fell_back(&pair), [true; 2], "{case}");
         let mut expected = pattern(450_000);
         expected[350_100] = !expected[350_100];

@@ -191,7 +191,7 @@ fn closings(roles: Roles) -> Vec<Case> {
     vec![
         case("sender closes early", DOWN, ENDLESS, cut(Side::Server), &[Side::Server]),
         case("sending client closes early", UP, ENDLESS, cut(Side::Client), &[Side::Client]),
-        case("both close under way", DOWN, ENDLESS, either, &both),
+        case("both close during the transfer", DOWN, ENDLESS, either, &both),
         case("both close at once", DOWN, PAUSE, silent, &both),
         case("receiver closes first", DOWN, MORE, half_open(Side::Client), &[Side::Client]),
         case("receiving server closes first", UP, MORE, half_open(Side::Server), &[Side::Server]),

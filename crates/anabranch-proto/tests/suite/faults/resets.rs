@@ -47,7 +47,7 @@ pub(crate) fn sent_again(pair: &Pair) -> u64 {
 
 #[test]
 fn data_acknowledged_on_a_subflow_is_reinjected_at_once_if_a_reset_distrusts_it() {
-    depends_on_the_platform("how much is under way");
+    depends_on_the_platform("how much data is in flight");
     // RFC 8684 §3.7: then its acknowledgements are meaningless. Otherwise the sender waits for a
     // DATA_ACK.
     let fail = Some(MpFail { data_seq: anabranch_wire::DataSeq(1) });
@@ -73,7 +73,7 @@ fn data_acknowledged_on_a_subflow_is_reinjected_at_once_if_a_reset_distrusts_it(
 
 #[test]
 fn a_data_ack_on_a_reset_counts() {
-    depends_on_the_platform("how much is under way");
+    depends_on_the_platform("how much data is in flight");
     // RFC 8684 §3.3.2: the subflow ends, but its DATA_ACK is valid.
     let mut pair = under_way();
     let mut reset = reset(&pair, 1, because(ResetReason::UNACCEPTABLE_PERFORMANCE));
