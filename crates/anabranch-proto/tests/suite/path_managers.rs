@@ -344,7 +344,7 @@ impl Listened {
 }
 
 #[test]
-fn a_path_manager_receives_the_connection_and_later_changes_unless_it_is_tcp() {
+fn a_path_manager_receives_events_only_from_multipath_connections() {
     // RFC 8684 §3.7: the events are an address that is down, the connection, and the address that
     // comes up.
     for (is_mptcp, expected) in [(true, [3, 1]), (false, [0, 0])] {

@@ -94,7 +94,7 @@ fn a_subflow_opened_as_backup_can_become_a_regular_one_at_both_ends() {
 }
 
 #[test]
-fn an_mp_prio_that_was_lost_is_sent_again_when_data_keeps_coming() {
+fn a_lost_mp_prio_is_resent_when_data_keeps_arriving() {
     let mut lost = false;
     let is_prio = |s: &Segment| s.options.control.as_ref().is_some_and(|c| c.prio.is_some());
     let mut pair = pair_with(|| Backup::new(1)).with_filter(move |_, segment| {
