@@ -28,12 +28,12 @@ BOTH = Connection(
     receive_buffer="200KiB",
     workload=Blocks(block_size="8KiB"),
 )
-MECHANISMS = {"opportunistic_retransmission": True, "penalisation": "conext13"}
+REMEDIES = {"opportunistic_retransmission": True, "penalisation": "conext13"}
 FORMS = {
     "TCP over WiFi": (replace(BOTH, protocol="tcp", paths=("wifi",)), BLUE),
     "TCP over 3G": (replace(BOTH, protocol="tcp", paths=("3g",)), GREY),
     "Multipath TCP over both": (BOTH, RED),
-    "the same with two cures": (replace(BOTH, remedies=MECHANISMS), GREEN),
+    "both, with two remedies": (replace(BOTH, remedies=REMEDIES), GREEN),
 }
 
 

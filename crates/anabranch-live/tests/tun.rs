@@ -1,5 +1,5 @@
-//! The engine and this kernel at the two ends of a TUN device, for a moment each way: every byte
-//! is compared. A host that does not allow it skips all, and says why.
+//! The engine and this kernel at the two ends of a TUN device, for a short time in each direction.
+//! Every byte is compared. A host that does not support this skips the test and reports the reason.
 
 #[cfg(target_os = "linux")]
 fn main() {
@@ -30,8 +30,8 @@ fn main() {
         for (mptcp, offload) in [(false, false), (false, true), (true, false), (true, true)] {
             let case = Case { role, mptcp, offload };
             let figure = measure(case, Duration::from_millis(100));
-            // Headers of 40 bytes at least leave 1460 of an MTU of 1500. A machine that is busy
-            // with other things sends some megabytes in this time still.
+            // Headers have at least 40 bytes, which leaves 1460 bytes of an MTU of 1500. Even a
+            // busy machine sends some megabytes in this time.
             let ok = figure.as_ref().is_ok_and(|figure| {
                 let mean = figure.bytes / figure.frames.max(1);
                 figure.bytes > 100_000 && (mean > 1460) == offload

@@ -1,8 +1,8 @@
-//! What hostile segments cost: work and memory per segment do not grow with how many there were.
+//! The cost of hostile segments: CPU time and memory per segment do not grow with their number.
 //!
 //! `cargo test --release -p anabranch-proto --test costs -- --nocapture` prints the figures of
-//! docs/reliability.md. The bounds here are wide, since other work may share the machine, and far
-//! below what a cost proportional to the number of holes would take.
+//! docs/reliability.md. The bounds here are loose, because other work may share the machine. They
+//! are still far below a cost that grows with the number of holes.
 
 mod pair;
 
@@ -25,27 +25,28 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const SEGMENTS: u32 = 100_000;
-/// Joins of a flood; a tenth in a build for tests, which takes several times as long for each.
+/// Number of joins in a flood: a tenth of it in test builds, which take several times as long for
+/// each.
 const JOINS: u32 = if cfg!(debug_assertions) { SEGMENTS } else { 10 * SEGMENTS };
-/// Microseconds of CPU that a segment may take on a busy machine, in a build for tests.
+/// CPU time in microseconds that a segment may take on a busy machine, in a test build.
 const MOST_MICROSECONDS: f64 = 60.0;
 
-/// Bytes that all segments together may leave behind: what a window of tiny pieces takes.
+/// Bytes by which all segments together may increase memory: a full window of tiny pieces.
 const MOST_GROWTH: i64 = 32 << 20;
 
-/// Memory is counted for the whole process, so one test at a time.
+/// Memory is counted for the whole process, so the tests run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A multiplicative walk through `0..SEGMENTS` in an order that looks random: `SEGMENTS` is not a
+/// A multiplicative walk through `0..SEGMENTS` in an order that looks random. `SEGMENTS` is not a
 /// multiple of the prime.
 fn scattered(n: u32) -> u32 {
     (u64::from(n) * 48_271 % u64::from(SEGMENTS)) as u32
 }
 
-/// Hand `segments` to `take` one by one, and say what one costs.
+/// Pass `segments` to `take` one by one, and check the cost of a segment.
 fn measure(what: &str, segments: impl Iterator<Item = Segment>, mut take: impl FnMut(Segment)) {
     let region = Region::new(ALLOCATOR);
     let mut count = 0;
@@ -85,7 +86,7 @@ fn established() -> (Pair, Segment) {
     (pair, last)
 }
 
-/// One byte of data, `beyond` bytes after the end of what has been sent.
+/// One byte of data, `beyond` bytes after the end of the data sent so far.
 fn byte_beyond(last: &Segment, beyond: u32) -> Segment {
     let mut segment = last.clone();
     segment.header.seq = last.header.seq + beyond;
@@ -101,7 +102,7 @@ fn tiny_holes_cost_the_receiver_little() {
     for (what, place) in [
         ("holes from the front", (|n| n) as fn(u32) -> u32),
         ("holes from the back", |n| SEGMENTS - n),
-        ("holes everywhere", scattered),
+        ("holes in random order", scattered),
     ] {
         let (mut pair, last) = established();
         let segments = (0..SEGMENTS).map(|n| byte_beyond(&last, 2 + 2 * place(n)));
@@ -127,11 +128,11 @@ fn tiny_mappings_cost_the_receiver_little() {
             Some(Dss { data_ack: known, mapping: Some(mapping), data_fin: false });
         segment
     });
-    give_server(&mut pair, "mappings of one byte, everywhere", segments);
+    give_server(&mut pair, "mappings of one byte, in random order", segments);
 }
 
 #[test]
-fn mappings_outside_of_every_window_cost_nothing_that_lasts() {
+fn mappings_outside_of_every_window_leave_no_memory_behind() {
     let _alone = alone();
     let (mut pair, last) = established();
     let segments = (0..SEGMENTS).map(|n| {
@@ -156,7 +157,7 @@ fn in_flight(pair: &Pair) -> u64 {
 #[test]
 fn scattered_selective_acknowledgements_cost_the_sender_little() {
     let _alone = alone();
-    // CVE-2019-11477 to 11479: the peer wants tiny segments, and reports tiny pieces of them.
+    // CVE-2019-11477 to 11479: the peer requires tiny segments, and SACKs tiny pieces of them.
     let config = || ConnectionConfig::default().send_buffer(16 << 20).receive_buffer(16 << 20);
     let mut pair = Pair::new(1, config(), config()).with_filter(|_, segment| {
         if is_syn(segment) && segment.header.flags.contains(Flags::ACK) {
@@ -185,7 +186,7 @@ fn scattered_selective_acknowledgements_cost_the_sender_little() {
     });
     let what = "scattered selective acknowledgements";
     give(pair.now + ms(15), &mut pair.client, what, segments);
-    assert!(in_flight(&pair) < outstanding / 2, "the reports were believed");
+    assert!(in_flight(&pair) < outstanding / 2, "the sender accepted the SACK blocks");
 }
 
 #[test]
@@ -207,7 +208,7 @@ fn floods_of_joins_and_addresses_cost_little_and_leave_nothing() {
     };
     let unknown = (0..JOINS).map(|n| syn(n, n));
     give_server(&mut pair, "joins with unknown tokens", unknown);
-    // The listener's key is in its SYN/ACK, and the token in its hash: ask for a join to learn it.
+    // The token is a hash of the listener's key, which is in its SYN/ACK. A join reveals the token.
     let mut twin = Pair::new(2, ConnectionConfig::default(), ConnectionConfig::default());
     twin.upload(1000, 1000);
     twin.run_ms(500);
@@ -235,7 +236,7 @@ fn floods_of_joins_and_addresses_cost_little_and_leave_nothing() {
 }
 
 #[test]
-fn addresses_announced_again_and_again_cost_little_and_leave_nothing() {
+fn repeated_address_announcements_cost_little_and_leave_nothing() {
     // RFC 8684 §3.4.1
     let _alone = alone();
     let mut pair = Pair::new(1, ConnectionConfig::default(), ConnectionConfig::default());
@@ -256,10 +257,10 @@ fn addresses_announced_again_and_again_cost_little_and_leave_nothing() {
     });
     give(pair.now, &mut pair.client, "256 announced addresses with the right HMAC", segments);
     let counters = pair.client.counters();
-    assert!(counters.add_addr > counters.add_addr_drop, "some were believed");
+    assert!(counters.add_addr > counters.add_addr_drop, "the client accepted some of them");
 }
 
-/// Two hosts of which one writes single bytes, each in a segment, and the other does not read.
+/// One host writes single bytes, each in its own segment, and the other host does not read.
 fn single_bytes(protocol: Protocol) {
     let config = || {
         let mut config = ConnectionConfig::default().protocol(protocol);
@@ -285,14 +286,14 @@ fn single_bytes(protocol: Protocol) {
     assert!(grown < 4_000_000, "{protocol:?}: memory grew by {grown} bytes");
     let id = pair.accepted.expect("accepted");
     let held = pair.server.connection_stats(pair.now, id).expect("open").bytes_delivered;
-    assert_eq!(held, 40_001, "what the window admits is taken, in fewer pieces");
+    assert_eq!(held, 40_001, "the receiver stores all data inside the window, in fewer pieces");
     pair.resume();
     pair.run_ms(120_000);
     assert_eq!(pair.received[1], 40_001, "{protocol:?}");
 }
 
 #[test]
-fn bytes_that_come_one_by_one_do_not_fill_the_memory_and_none_is_lost() {
+fn segments_of_one_byte_do_not_exhaust_memory_and_no_byte_is_lost() {
     // RFC 8684 §4
     // RFC 8684 §3.3.6
     let _alone = alone();

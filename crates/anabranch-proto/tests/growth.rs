@@ -1,5 +1,5 @@
-//! A connection that is used for long: counted by an allocator of the test's own. Alone in its
-//! process, in which the harness would allocate for other tests.
+//! Memory of a long-lived connection, counted by the test's own allocator. The test has its own
+//! process, because the test harness would allocate memory for other tests.
 
 mod hosts;
 
@@ -15,10 +15,10 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 #[test]
-fn a_connection_that_is_idle_and_busy_in_turn_for_long_does_not_grow() {
+fn memory_of_a_connection_that_alternates_between_idle_and_busy_does_not_grow() {
     let config = || {
         let mut config = ConnectionConfig::default();
-        // Deadlines far off, again and again, behind those that are near.
+        // Distant deadlines are set again and again, behind near ones.
         config.tcp.keep_alive = Some(Duration::from_secs(7_200));
         config
     };

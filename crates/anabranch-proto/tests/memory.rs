@@ -1,4 +1,4 @@
-//! Memory that connections take: counted by an allocator of the test's own.
+//! Memory of connections, counted by the test's own allocator.
 
 mod hosts;
 
@@ -16,7 +16,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Memory is counted for the whole process, so one test at a time.
+/// Memory is counted for the whole process, so the tests run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -27,7 +27,7 @@ fn grown(region: &Region<'_, System>) -> i64 {
     change.bytes_allocated as i64 - change.bytes_deallocated as i64
 }
 
-/// What the process occupies of the machine's memory, with what its allocator keeps for later.
+/// Resident memory of the process, including memory that its allocator keeps for reuse.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -35,8 +35,8 @@ fn resident_bytes() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// Bytes of memory that an established, idle connection takes at the host that accepted it, after
-/// it received `bytes` over so many paths and the host has released what it can.
+/// Bytes of memory of an established, idle connection at the host that accepted it. The host has
+/// received `bytes` over `addresses` paths and has released all memory that it can.
 fn idle_bytes(addresses: u32, bytes: u32) -> usize {
     const CONNECTIONS: usize = 500;
     let locals: Vec<IpAddr> = (0..addresses).map(address).collect();
@@ -50,7 +50,7 @@ fn idle_bytes(addresses: u32, bytes: u32) -> usize {
         let id = client.connect(now, locals[0], to, ConnectionConfig::default()).expect("right");
         exchange(now, &mut client, &mut server);
         client.send_pattern(id, 0, bytes).expect("open");
-        // The first segment arrives last: the others have to be held.
+        // The first segment arrives last, so the receiver has to hold the others.
         let late = client.poll_transmit(now).expect("data");
         exchange(now, &mut client, &mut server);
         server.handle_segment(now, late);
@@ -66,7 +66,7 @@ fn idle_bytes(addresses: u32, bytes: u32) -> usize {
     }
     let id = server.connections().next().expect("accepted");
     assert_eq!(server.subflow_stats(id).count(), addresses as usize);
-    // Both hosts have one each.
+    // Each host has one end of each connection.
     grown(&region) as usize / CONNECTIONS / 2
 }
 
@@ -80,8 +80,8 @@ fn an_idle_connection_takes_at_most_4_kib_and_one_with_two_subflows_8() {
     }
 }
 
-/// A connection to port 80 of `server` that carries 10 kB each way; `None` if its port is in
-/// TIME-WAIT there, which takes a second to clear up.
+/// A connection to port 80 of `server` that carries 10 kB each way. `None` if its port is in
+/// TIME-WAIT at the server, because opening it would take another second.
 fn open(now: Instant, client: &mut Endpoint, server: &mut Endpoint) -> Option<[ConnectionId; 2]> {
     let to = SocketAddress::new(address(99), 80);
     let id = client.connect(now, address(0), to, ConnectionConfig::default()).expect("right");
@@ -100,7 +100,7 @@ fn open(now: Instant, client: &mut Endpoint, server: &mut Endpoint) -> Option<[C
 }
 
 #[test]
-fn connections_that_come_and_go_leave_nothing_however_they_go() {
+fn ended_connections_leave_no_memory_behind_however_they_end() {
     let _alone = alone();
     let mut now = Instant::ZERO;
     let mut server = Endpoint::new(vec![address(99)], [2; 32]);
@@ -133,7 +133,7 @@ fn connections_that_come_and_go_leave_nothing_however_they_go() {
 }
 
 #[test]
-fn a_flood_of_connections_in_time_wait_takes_little_and_passes() {
+fn a_flood_of_connections_in_time_wait_takes_little_memory_for_a_limited_time() {
     let _alone = alone();
     const CONNECTIONS: usize = 2_000;
     let mut now = Instant::ZERO;
@@ -161,7 +161,7 @@ fn a_flood_of_connections_in_time_wait_takes_little_and_passes() {
     assert_eq!(client.connections().count() + server.connections().count(), 0);
 }
 
-/// Ten thousand connections from a host with address `n`, each of which sends a byte.
+/// Open ten thousand connections from a host with address `n`. Each of them sends a byte.
 fn open_many(now: Instant, n: u32, server: &mut Endpoint) -> (Endpoint, Vec<ConnectionId>) {
     let mut client = Endpoint::new(vec![address(n)], [n as u8; 32]);
     let to = SocketAddress::new(address(99), 80);
@@ -187,7 +187,7 @@ fn a_hundred_thousand_idle_connections_are_held_and_served() {
     let region = Region::new(ALLOCATOR);
     let mut last: Option<(Endpoint, Vec<ConnectionId>)> = None;
     for n in 0..10 {
-        // The clients before are gone without a word, as idle ones may be.
+        // The previous clients have vanished without closing, as idle clients may.
         drop(last.take());
         let (mut client, ids) = open_many(now, n, &mut server);
         now += Duration::from_secs(1);
@@ -197,10 +197,10 @@ fn a_hundred_thousand_idle_connections_are_held_and_served() {
         last = Some((client, ids));
         server.release_memory();
     }
-    let (mut client, ids) = last.expect("ten hosts");
+    let (mut client, ids) = last.expect("there are ten hosts");
     assert_eq!(server.connections().count(), CONNECTIONS);
     assert_eq!(server.counters().mp_capable_ack_rx, CONNECTIONS as u64);
-    // Each of the last host's still works, however many there are.
+    // Each connection of the last host still works despite their number.
     #[expect(clippy::disallowed_methods, reason = "a measurement of this process")]
     let begun = std::time::Instant::now();
     for id in &ids {
@@ -228,6 +228,6 @@ fn a_hundred_thousand_idle_connections_are_held_and_served() {
     server.release_memory();
     let left = grown(&region);
     assert_eq!(server.connections().count(), 0);
-    println!("{left} bytes when they are gone");
+    println!("{left} bytes after the end of the connections");
     assert!(left < held / 10, "{left} bytes");
 }

@@ -60,7 +60,7 @@ def new_reno(axes: Sequence[Axes]) -> Caption:
     curve(axes[0], (seconds, cwnd / 1448), BLUE)
     axes[0].set(xlabel="time (s)", ylabel="congestion window (segments)", xlim=(0, 60))
     axes[0].set_ylim(0)
-    axes[0].set_title("10 Mbit/s, 42 packets of path, 35 of queue")
+    axes[0].set_title("10 Mbit/s; path of 42 packets, queue of 35")
     numbers = {}
     for hystart, colour, name in ((False, GREY, "without"), (True, BLUE, "with HyStart++")):
         run = _alone(LONG, "new_reno", hystart=hystart, **AMPLE)
@@ -72,7 +72,7 @@ def new_reno(axes: Sequence[Axes]) -> Caption:
     axes[1].set_title("slow start on 100 Mbit/s, 100 ms RTT")
     axes[1].legend(loc="upper right")
     return Caption(
-        "One segment per round trip, half after a loss; HyStart++ limits the first overflow",
+        "The window grows by a segment per RTT and halves on loss; HyStart++ limits the first loss",
         "one TCP flow; the queues hold one bandwidth-delay product",
         numbers,
     )
@@ -147,11 +147,11 @@ def cubic_linux(axes: Sequence[Axes]) -> Caption:
         panel.minorticks_off()
         panel.set_xticks(values, [f"{value:g}" for value in values])
         panel.set_yticks([2, 5, 10, 20], ["2", "5", "10", "20"])
-    axes[0].set_xlabel("losses (%), 40 ms RTT")
-    axes[1].set_xlabel("round-trip time (ms), 0.5 % lost")
+    axes[0].set_xlabel("loss rate (%), 40 ms RTT")
+    axes[1].set_xlabel("round-trip time (ms), 0.5 % loss")
     axes[0].legend(loc="upper right")
     return Caption(
-        "With random losses cubic_linux is slower than NewReno, except on long paths",
+        "With random loss, cubic_linux is slower than NewReno, except on long paths",
         "100 Mbit/s; one TCP connection; 95 s each",
         numbers,
     )
@@ -203,7 +203,7 @@ def lia(axes: Sequence[Axes]) -> Caption:
         panel.set(ylim=(40, 75), title=queue)
     axes[0].set_ylabel("share of the link (%)")
     return Caption(
-        "Two coupled subflows take one flow's half of a shared link, two uncoupled ones two thirds",
+        "Beside a TCP flow, two coupled subflows take half of a link, uncoupled ones two thirds",
         "10 Mbit/s, 42 ms RTT, against one NewReno flow; 150 s; 6 seeds (dots) and mean",
         numbers,
     )
@@ -258,9 +258,9 @@ def olia(axes: Sequence[Axes]) -> Caption:
     axes[0].set(ylabel="mean goodput of a user (Mbit/s)", ylim=(0, 3.9))
     axes[0].legend(loc="upper right", ncols=2)
     return Caption(
-        "OLIA leaves more to TCP users than LIA",
+        "OLIA leaves more goodput to TCP users than LIA",
         "3 users with a private 2 Mbit/s path and a path over 6 Mbit/s shared with 3 TCP users;\n"
-        "RED; 200 s; means of 4 seeds; dotted: goodput of 2 Mbit/s alone",
+        "RED; 200 s; means of 4 seeds; dotted: goodput of a 2 Mbit/s path alone",
         {f"{name}, multipath": float(pair[0]) for name, pair in zip(names, found, strict=True)}
         | {f"{name}, TCP": float(pair[1]) for name, pair in zip(names, found, strict=True)},
     )
@@ -296,12 +296,12 @@ def balia(axes: Sequence[Axes]) -> Caption:
         numbers[f"s from 3 to 9 Mbit/s, {name}"] = float(back)
     axes[0].set(xlabel="time (s)", ylabel="throughput (Mbit/s)")
     axes[0].set(xlim=(50, 150), ylim=(0, 11))
-    axes[0].set_title("of the subflow whose link three TCP flows come to")
+    axes[0].set_title("subflow on the link that three TCP flows join")
     axes[0].legend(loc="center right")
     return Caption(
         "BALIA yields within three seconds, and recovers before OLIA",
-        "2 × 10 Mbit/s, 40 ms RTT, 35 packets of queue; at 60 s three NewReno flows of 18 MB each\n"
-        "join one of the links; means of 6 seeds",
+        "2 × 10 Mbit/s, 40 ms RTT, queues of 35 packets; at 60 s three NewReno flows of 18 MB\n"
+        "each join one of the links; means of 6 seeds",
         numbers,
     )
 
@@ -365,7 +365,7 @@ def _detection(separate: bool, keys: dict[str, Any], seed: int) -> Scenario:
 SEEDS = range(1, 7)
 DETECTION: dict[str, dict[str, Any]] = {
     "coupled": {},
-    "coupled where\ndetected": {"shared_bottleneck_detection": SharedBottleneckDetection()},
+    "coupled if\ndetected": {"shared_bottleneck_detection": SharedBottleneckDetection()},
     "uncoupled": {"congestion_control": "new_reno"},
 }
 
@@ -375,7 +375,7 @@ def shared_bottleneck_detection(axes: Sequence[Axes]) -> Caption:
     """The share of the multipath connection, and how often the detection is right."""
     numbers: dict[str, float] = {}
     for place, separate in enumerate((True, False)):
-        where = "2 links, a TCP flow on each" if separate else "1 link with a TCP flow"
+        where = "2 links with a TCP flow each" if separate else "1 link with a TCP flow"
         for at, (name, keys) in enumerate(DETECTION.items()):
             runs = [run_one(_detection(separate, keys, seed), seed) for seed in SEEDS]
             shares = np.array([100 * _share(run) for run in runs])
@@ -393,8 +393,9 @@ def shared_bottleneck_detection(axes: Sequence[Axes]) -> Caption:
         axes[place].set(ylim=(20, 80), title=where)
     axes[0].set_ylabel("share of all goodput (%)")
     return Caption(
-        "Uncoupled where links are separate, coupled most of the time where they are one",
-        "10 Mbit/s links, LIA or NewReno against NewReno; 140 s after 60 s; 6 seeds (dots), mean",
+        "Subflows are uncoupled on separate links, and coupled most of the time on a shared link",
+        "10 Mbit/s links, LIA or NewReno against NewReno; 140 s after 60 s of warm-up; "
+        "6 seeds (dots), mean",
         numbers,
     )
 

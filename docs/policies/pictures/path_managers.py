@@ -81,7 +81,7 @@ def full_mesh(axes: Sequence[Axes]) -> Caption:
     numbers = {}
     for panel, noticed in zip(axes, (True, False), strict=True):
         run = _run("full_mesh", _silent(20, 40, noticed))
-        what = "the client notices" if noticed else "nobody notices"
+        what = "the client is notified" if noticed else "no notification"
         _by_path(panel, run, f"WLAN goes down: {what}")
         _shade(panel, 20, 40)
         seconds, rate = throughput(run, 0)
@@ -90,7 +90,7 @@ def full_mesh(axes: Sequence[Axes]) -> Caption:
         numbers[f"goodput, {what}"] = goodput(run)
     axes[0].set_ylabel("throughput (Mbit/s)")
     axes[0].legend(loc="lower right")
-    return Caption("All paths carry data; a path that returns is reopened", LINKS, numbers)
+    return Caption("All paths carry data; a path that recovers is used again", LINKS, numbers)
 
 
 @picture(columns=1)
@@ -109,7 +109,7 @@ def initial_only(axes: Sequence[Axes]) -> Caption:
     axes[0].axvspan(20, 40, color=GREY, alpha=0.12, linewidth=0)
     label(axes[0], 30, 18.5, "WLAN is down", GREY, ha="center")
     axes[0].legend(loc="lower right")
-    return Caption("One subflow is TCP: no second path, nowhere to go", LINKS, numbers)
+    return Caption("A sole subflow works like TCP: it stops while its path is down", LINKS, numbers)
 
 
 PORTS = NetworkPath(
@@ -141,7 +141,7 @@ def ndiffports(axes: Sequence[Axes]) -> Caption:
     label(axes[0], 6.1, 82, "n / (n + 1)", BLACK, va="top")
     axes[0].set(xlabel="subflows", ylabel="share of the link (%)", ylim=(0, 100), xlim=(1, 8))
     return Caption(
-        "Uncoupled subflows take a share each, coupled ones about one in all",
+        "Each uncoupled subflow takes a share, coupled ones about one in all",
         "10 Mbit/s, 40 ms RTT, RED; against one NewReno flow; 180 s; means of 3 seeds",
         numbers,
     )
@@ -164,7 +164,7 @@ def backup(axes: Sequence[Axes]) -> Caption:
     before = samples.filter((samples["path"] == 1) & (samples["time_ns"] <= 20_000_000_000))
     noticed = _run("backup", _silent(20, 30, noticed=True))
     return Caption(
-        "The backup carries nothing until the regular path fails",
+        "The backup carries no data until the regular path fails",
         LINKS,
         {
             "bytes on LTE in the first 20 s": float(before["bytes_received"].to_numpy().max()),
@@ -180,7 +180,7 @@ def single_path(axes: Sequence[Axes]) -> Caption:
     numbers = {}
     for panel, noticed in zip(axes, (True, False), strict=True):
         run = _run("single_path", _silent(20, 25, noticed))
-        _by_path(panel, run, "the interface goes down" if noticed else "only the path falls silent")
+        _by_path(panel, run, "the interface goes down" if noticed else "the path goes silent")
         _shade(panel, 20, 25)
         numbers[f"gap, {'noticed' if noticed else 'silent'}, s"] = _gap_s(run, 20)
     upload = _run("single_path", _silent(20, None), direction="upload")
@@ -188,7 +188,7 @@ def single_path(axes: Sequence[Axes]) -> Caption:
     axes[0].set_ylabel("throughput (Mbit/s)")
     axes[0].legend(loc="lower right")
     return Caption(
-        "A receiver moves when its interface goes down, but does not notice a silent path",
+        "A receiver moves when its interface goes down, but does not detect a silent path",
         LINKS + "; download",
         numbers,
     )
@@ -216,7 +216,7 @@ def drepas(axes: Sequence[Axes]) -> Caption:
     numbers["2G, drepas, 512KiB, Mbit/s on 2G"] = probed * 8e-6 / 60
     _others(axes[1], numbers)
     return Caption(
-        "DRePaS makes a hopeless path harmless, but not one that stalls the window",
+        "DRePaS makes a very slow path harmless, but not a path that stalls the window",
         "WLAN 8 Mbit/s (right: 8 or 20), 20 ms RTT; right: second path of 2 Mbit/s, RTT 150 ms (3G)"
         " or 20 ms (equal)",
         numbers,
@@ -246,5 +246,7 @@ def _others(axes: Axes, numbers: dict[str, float]) -> None:
     names_below(axes, list(places))
     axes.tick_params(axis="x", labelsize=7)
     axes.set(
-        ylabel="goodput (Mbit/s)", ylim=(0, 24), title="with 2 Mbit/s: rates in Mbit/s, buffers"
+        ylabel="goodput (Mbit/s)",
+        ylim=(0, 24),
+        title="second path of 2 Mbit/s (rates in Mbit/s; buffers)",
     )

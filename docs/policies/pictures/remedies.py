@@ -69,7 +69,7 @@ def _sweep(axes: Axes, curves: Mapping[str, tuple[dict[str, Any], str]]) -> dict
         found[name] = _goodput_over_buffer(tuple(remedies.items()))
         axes.plot(x, found[name], color=colour, label=name, marker="o", markersize=3)
     plain_ticks(axes, [50, 100, 200, 400, 1000])
-    axes.set(xlabel="buffers (kB)", ylabel="goodput (Mbit/s)", ylim=(0, 11))
+    axes.set(xlabel="buffer size (kB)", ylabel="goodput (Mbit/s)", ylim=(0, 11))
     axes.legend(loc="lower left")
     return found
 
@@ -98,7 +98,7 @@ def opportunistic_retransmission(axes: Sequence[Axes]) -> Caption:
         "M1, 300 kB, 100 s: segments delivered": row["bytes_delivered"][0] / 1448,
     }
     return Caption(
-        "M1 alone helps little, and from 600 kB on; it needs M2",
+        "M1 alone helps little, and only from 600 kB on; it needs M2",
         SWEEP.replace("; send", "\nsend"),
         _at(found, 100, 200, 400, 600) | copies,
     )
@@ -123,7 +123,7 @@ def penalisation(axes: Sequence[Axes]) -> Caption:
     }
     found = _sweep(axes[1], curves)
     return Caption(
-        "Halving the slow subflow's window keeps it from filling the shared one",
+        "Halving the slow subflow's window prevents it from filling the shared window",
         SWEEP,
         _at(found, 100, 200, 400, 1000),
     )
@@ -147,7 +147,7 @@ def buffer_autotuning(axes: Sequence[Axes]) -> Caption:
     }
     numbers: dict[str, float] = {}
     for side, (where, paths) in enumerate(
-        {"2 × 10 Mbit/s, short queues": CLEAN, "WiFi and 3G, 2 s of queue": [WIFI, THREE_G]}.items()
+        {"2 × 10 Mbit/s, short queues": CLEAN, "WiFi and 3G, queue of 2 s": [WIFI, THREE_G]}.items()
     ):
         runs = run_each(scenario(paths, [bulk(remedies=each)], 60, 5) for each in kinds.values())
         for at, (name, (run,)) in enumerate(zip(kinds, runs, strict=True)):
@@ -171,7 +171,7 @@ def buffer_autotuning(axes: Sequence[Axes]) -> Caption:
         axes[side].set(ylabel="buffer at the end (MB)", ylim=(0, 8), title=where)
     axes[0].legend(loc="upper right")
     return Caption(
-        "Autotuning finds what clean paths need; behind a long queue it needs M4",
+        "Autotuning finds the size that clean paths need; with a long queue it needs M4",
         "bulk, 60 s; maximum: 4 MiB send buffer, 6 MiB receive buffer",
         numbers,
     )
@@ -229,8 +229,7 @@ def cwnd_cap(axes: Sequence[Axes]) -> Caption:
     """Smoothed round-trip times on 3G."""
     numbers = _bloat(axes, {"no remedy": {}, "M4": {"cwnd_cap": 2.0}})
     return Caption(
-        "The cap holds the RTT where it first binds: at twice the minimum, or where slow start "
-        "left it",
+        "M4 keeps the RTT at its first limit: twice the minimum, or its value after slow start",
         BLOAT + "; right: queue of 2 s",
         numbers,
     )
@@ -242,7 +241,7 @@ def mpt_bm(axes: Sequence[Axes]) -> Caption:
     kinds = {"no remedy": {}, "λ = 1.5": {"mpt_bm": 1.5}, "λ = 3": {"mpt_bm": 3.0}}
     numbers = _bloat(axes, kinds)
     return Caption(
-        "λ bounds the RTT in congestion avoidance; after slow start it stays at about twice that",
+        "λ limits the RTT in congestion avoidance; after slow start it stays about twice as high",
         BLOAT + "; right: queue of 2 s",
         numbers,
     )

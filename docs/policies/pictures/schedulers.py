@@ -85,7 +85,7 @@ def round_robin(axes: Sequence[Axes]) -> Caption:
     axes[1].set_title("bulk: congestion windows decide")
     shares = [metrics.path_shares(run.subflows).get(1, 0) for run in left]
     return Caption(
-        "Turns share equally only while windows have room; the slow path limits strict turns",
+        "Turns are equal only while windows have room; the slow path limits strict round robin",
         "left: 2 × 50 Mbit/s; right: 8 Mbit/s, 10 ms RTT and 2 Mbit/s, 100 ms RTT; 30 s each",
         {
             "far's share, min_rtt": shares[0],
@@ -142,9 +142,9 @@ def redundant(axes: Sequence[Axes]) -> Caption:
         worst[name] = float(delay[at > 4].max())
         steady = bulk(scheduler=name, congestion_control="new_reno")
         prices[name] = goodput(run_one(scenario(_two_paths(dead=False), [steady], 60, 5)))
-    axes[0].set(xlabel="accepted at (s)", ylabel="delay of a block (ms)", ylim=(0, None))
+    axes[0].set(xlabel="time of acceptance (s)", ylabel="delay of a block (ms)", ylim=(0, None))
     axes[0].axvline(5, color=GREY, linewidth=0.8, linestyle=":")
-    label(axes[0], 5.03, worst["min_rtt"] * 0.5, "fast path\nswallows all", GREY)
+    label(axes[0], 5.03, worst["min_rtt"] * 0.5, "fast path\ndrops all", GREY)
     axes[0].legend(loc="upper left")
     axes[1].bar(range(2), list(prices.values()), 0.6, color=(GREY, BLUE))
     names_below(axes[1], list(prices))
@@ -152,8 +152,8 @@ def redundant(axes: Sequence[Axes]) -> Caption:
     axes[1].set(ylabel="goodput, both paths up (Mbit/s)")
     axes[1].margins(y=0.15)
     return Caption(
-        f"A black hole delays a block by {worst['redundant']:.0f} ms instead of "
-        f"{worst['min_rtt']:.0f} ms; the price is half the capacity",
+        f"With redundancy, a black hole delays a block by {worst['redundant']:.0f} ms instead of "
+        f"{worst['min_rtt']:.0f} ms, at half the capacity",
         "2 × 8 Mbit/s, 20 and 40 ms RTT, the first is a black hole from 5 s on; 8 KiB blocks, "
         "send buffer 40 kB; right: bulk, 4 MiB",
         {f"worst delay, {name}, ms": value for name, value in worst.items()}
@@ -204,8 +204,8 @@ def blest(axes: Sequence[Axes]) -> Caption:
     words = [name.replace("\n", ", ") for name in chosen]
     medians = [float(np.median(each)) for each in again]
     return Caption(
-        f"BLEST reinjects {medians[1]:.0f} segments instead of {medians[0]:.0f}; "
-        "the paper's own rule saves few",
+        f"BLEST reinjects {medians[1]:.0f} segments, min_rtt {medians[0]:.0f}; "
+        "the rule of the paper avoids few reinjections",
         "64 MiB over WLAN 25 Mbit/s, 1 % loss and 3G 5 Mbit/s (Ferlin et al. 2016); OLIA; 10 seeds"
         " (dots) and median",
         {f"reinjections, {name}": value for name, value in zip(words, medians, strict=True)}
@@ -241,11 +241,11 @@ def ecf(axes: Sequence[Axes]) -> Caption:
         ends[name] /= 1e9
         curve(axes[0], (sizes / 1024, ends[name]), colour, name)
         label(axes[0], 4.03, ends[name][-1], name, colour, va="center")
-    axes[0].set(xlabel="size of the transfer (MiB)", ylabel="time until all is delivered (s)")
+    axes[0].set(xlabel="size of the transfer (MiB)", ylabel="time until delivery (s)")
     axes[0].set(xlim=(0, 4), ylim=(0, None))
     return Caption(
         f"ECF delivers 4 MiB in {ends['ecf'][-1]:.1f} s, min_rtt in {ends['min_rtt'][-1]:.1f} s",
-        "10 Mbit/s, 40 ms RTT and 1 Mbit/s, 100 ms RTT with an endless queue; LIA",
+        "10 Mbit/s, 40 ms RTT and 1 Mbit/s, 100 ms RTT with an infinite queue; LIA",
         {f"s, 4 MiB, {name}": float(values[-1]) for name, values in ends.items()}
         | {f"s, 1 MiB, {name}": float(values[sizes == 1024][0]) for name, values in ends.items()}
         | {
@@ -287,12 +287,12 @@ def linux(axes: Sequence[Axes]) -> Caption:
     axes[0].set(ylabel="goodput (Mbit/s)", ylim=(0, 10.5))
     axes[1].set(ylabel="mean delay of a block (ms)", ylim=(0, None))
     for panel in axes:
-        panel.set_xlabel("buffers asked for (kB)")
+        panel.set_xlabel("requested buffer size (kB)")
         panel.set_xlim(0)
     axes[0].legend(loc="lower right")
     return Caption(
-        "Small buffers: a burst on the slow path fills the window",
-        "WiFi 8 Mbit/s, 20 ms RTT; 3G 2 Mbit/s, 150 ms RTT; buffers as sockets count; blocks of "
-        "8 KiB as fast as the buffers take them; 30 s each",
+        "With small buffers, a burst on the slow path fills the window",
+        "WiFi 8 Mbit/s, 20 ms RTT; 3G 2 Mbit/s, 150 ms RTT; socket buffers as in Linux;\n"
+        "blocks of 8 KiB as fast as the buffers accept them; 30 s each",
         numbers,
     )

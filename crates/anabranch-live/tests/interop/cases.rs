@@ -1,4 +1,4 @@
-//! What is tried: scenarios, and what each host is to count.
+//! The cases: scenarios, and the expected counters of each host.
 
 mod control;
 mod spoilt;
@@ -8,67 +8,66 @@ use anabranch_live::{Action, Intervention, Stack};
 use anabranch_sim::Side;
 use anabranch_wire::{Duration, Instant};
 
-/// One run.
+/// A case: one run.
 pub(crate) struct Case {
-    /// What it is called.
+    /// Name of the case.
     pub(crate) name: String,
     /// The scenario, in TOML.
     pub(crate) scenario: String,
-    /// Client's and server's stack.
+    /// TCP stacks of client and server.
     pub(crate) stacks: [Stack; 2],
-    /// What is to come of it.
+    /// Expected result.
     pub(crate) expected: Expected,
-    /// What is done to the hosts.
+    /// Actions on the hosts during the run.
     pub(crate) interventions: Vec<Intervention>,
-    /// Is it skipped where this kernel or its nftables cannot strip options?
+    /// Is the case skipped if this kernel or its nftables cannot strip options?
     pub(crate) needs_nftables: bool,
-    /// Is a capture kept, and judged?
+    /// Is a capture kept and checked?
     pub(crate) captured: bool,
 }
 
-/// What is to come of a run.
+/// The expected result of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected {
-    /// Do both ends close?
+    /// Do both hosts close the connection?
     pub(crate) completes: bool,
-    /// Is the stream what a box made of it?
+    /// Does a middlebox change bytes of the stream?
     pub(crate) changed: bool,
-    /// Do they speak Multipath TCP?
+    /// Does the connection use Multipath TCP?
     pub(crate) mptcp: bool,
-    /// Which paths carry data?
+    /// The paths that carry data.
     pub(crate) carried: Carried,
-    /// Are packets marked, and does whoever sent them slow down?
+    /// Are packets marked, and does their sender slow down?
     pub(crate) marked: bool,
-    /// Bytes that the application writes, at most: fewer than the workload has, if it is
-    /// closed before.
+    /// Maximum number of bytes that the application writes. Set if the connection is closed before
+    /// the workload ends.
     pub(crate) most_bytes: Option<u64>,
-    /// Whose DATA_FIN comes first?
+    /// The host that sends the first DATA_FIN.
     pub(crate) first_data_fin: Option<Side>,
     /// Do the mappings have checksums?
     pub(crate) checksums: bool,
-    /// Counters of the kernel's that are to move, by name; so often, where a name stands several
-    /// times.
+    /// Kernel counters that must move, by name. A repeated name states how often.
     pub(crate) kernel: &'static [&'static str],
-    /// Counters of errors that may move all the same.
+    /// Error counters that may move.
     pub(crate) tolerated: &'static [&'static str],
-    /// Counters of the engine's that are to move.
+    /// Engine counters that must move.
     pub(crate) engine: &'static [&'static str],
-    /// Counters of both that are to stay at 0.
+    /// Counters of both that must remain 0.
     pub(crate) still: &'static [&'static str],
-    /// What the capture's resets are to say, one at least of each.
+    /// Reasons that resets in the capture must state, at least once each.
     pub(crate) resets: &'static [&'static str],
     /// Does each host count as many options as the other sends?
     pub(crate) exact: bool,
 }
 
-/// Which paths carry the data.
+/// The paths that must carry the data.
 #[derive(Clone, Copy)]
 pub(crate) enum Carried {
-    /// Some of it each.
+    /// Each path carries some of it.
     ByAll,
-    /// No matter which.
+    /// Any path may carry it.
     ByAny,
-    /// More than three quarters of it this one.
+    /// This path carries more than three quarters of it.
     By(usize),
 }
 
@@ -91,8 +90,8 @@ const GOOD: Expected = Expected {
 
 const FAST: &str = "rate = \"20Mbit/s\"\ndelay = \"5ms\"\nlimit = \"100packets\"\n";
 const SLOW: &str = "rate = \"10Mbit/s\"\ndelay = \"15ms\"\nlimit = \"100packets\"\n";
-/// Linux takes and opens no subflows once the application has closed, so it must not have written
-/// everything at once.
+/// Linux accepts and opens no subflows after the application has closed. A small send buffer
+/// prevents the application from writing all data at once.
 const DOWN: &str = "direction = \"download\"\nsend_buffer = \"100kB\"\n";
 const UP: &str = "direction = \"upload\"\nsend_buffer = \"100kB\"\n";
 const BULK: &str = "kind = \"bulk\"\nsize = \"1MB\"\n";
@@ -102,7 +101,7 @@ fn path(name: &str, settings: &str) -> String {
     format!("[[path]]\nname = \"{name}\"\n{settings}\n")
 }
 
-/// Two paths, of which the second has IPv6, so that the server announces its address there.
+/// Two paths. The second one uses IPv6, so the server announces its address there.
 fn mixed_families() -> [String; 2] {
     [FAST.to_owned(), format!("{SLOW}family = \"ipv6\"\n")]
 }
@@ -140,26 +139,26 @@ impl Case {
         }
     }
 
-    /// With something done to a host. Commands are done to hosts of the kernel's.
+    /// Add an action on a host. Commands apply to kernel hosts.
     fn at(mut self, milliseconds: u64, side: Side, what: Action) -> Self {
         let at = Instant::ZERO + Duration::from_millis(milliseconds);
         self.interventions.push(Intervention { at, side, what });
         self
     }
 
-    /// With a shell's command, which concerns the host of the kernel's.
+    /// Add a shell command. It applies to the kernel host.
     fn command(self, milliseconds: u64, command: &str) -> Self {
         let kernel = if self.stacks[0] == Stack::Kernel { Side::Client } else { Side::Server };
         self.at(milliseconds, kernel, Action::Command(command.to_owned()))
     }
 }
 
-/// The side of a stack.
+/// The side that uses `stack`.
 fn side_of(stack: Stack, (_, stacks): Roles) -> Side {
     if stacks[0] == stack { Side::Client } else { Side::Server }
 }
 
-/// Every case in both roles.
+/// All cases in both roles.
 pub(crate) fn all() -> Vec<Case> {
     let exact =
         |(name, scenario, expected): Trial| (name, scenario, Expected { exact: true, ..expected });

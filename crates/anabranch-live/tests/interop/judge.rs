@@ -1,4 +1,4 @@
-//! A case is run, and judged.
+//! Runs a case and checks its result.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,13 +12,13 @@ use anabranch_wire::Duration;
 
 use super::cases::{Carried, Case};
 
-/// Captures of all cases, one pcapng section each.
+/// Captures of all cases, with one pcapng section each.
 #[derive(Default)]
 pub(crate) struct Captures {
     bytes: Vec<u8>,
 }
 
-/// Counters of the kernel's that a clean run leaves at 0.
+/// Kernel counters that must remain 0 in a clean run.
 const ERRORS: &[&str] = &[
     "AddAddrDrop",
     "AddAddrTxDrop",
@@ -64,7 +64,7 @@ const ERRORS: &[&str] = &[
     "SimultConnectFallback",
 ];
 
-/// Counters of one host, and those of the other that count the same where nothing is lost.
+/// Counters of one host, and the other host's counters that must be equal if nothing is lost.
 const PAIRS: &[(&str, &str)] = &[
     ("MPCapableSYNTX", "MPCapableSYNRX"),
     ("MPCapableSYNRX", "MPCapableSYNACKRX"),
@@ -77,13 +77,14 @@ const PAIRS: &[(&str, &str)] = &[
     ("MPPrioTx", "MPPrioRx"),
 ];
 
-/// How long a run goes on after both ends have closed: long enough for the last DATA_ACK.
+/// Time for which a run continues after both hosts have closed: enough for the last DATA_ACK.
 const LINGER: Duration = Duration::from_millis(150);
 
-/// Of a case that fails while the emulator is late nothing is known: it is run so often at most.
+/// Maximum number of attempts. A case is repeated if it failed while the emulator was late, because
+/// the failure may be due to that.
 const ATTEMPTS: usize = 3;
 
-/// What is wrong with a case, and its capture.
+/// Run a case. Returns its problems and its capture.
 pub(crate) fn run(case: &Case) -> (Vec<String>, Vec<u8>) {
     let mut attempts = 0;
     loop {
@@ -97,14 +98,14 @@ pub(crate) fn run(case: &Case) -> (Vec<String>, Vec<u8>) {
         if attempts == ATTEMPTS {
             return (problems, capture);
         }
-        println!("{} ... again: {}", case.name, problems.join("; "));
+        println!("{} ... repeated: {}", case.name, problems.join("; "));
     }
 }
 
-/// What is wrong with one run of a case, its capture, and how late the emulator was if that may be
-/// why: it explains no wrong byte.
+/// Run a case once. Returns its problems, its capture, and the emulator's lateness if this may be
+/// the cause. Lateness never explains a wrong byte.
 fn run_once(case: &Case) -> (Vec<String>, Vec<u8>, Option<Lateness>) {
-    let scenario = Scenario::from_toml(&case.scenario, &case.name).expect("a right scenario");
+    let scenario = Scenario::from_toml(&case.scenario, &case.name).expect("a valid scenario");
     let mut capture = Vec::new();
     let options = Options {
         client: case.stacks[0],
@@ -126,8 +127,8 @@ fn run_once(case: &Case) -> (Vec<String>, Vec<u8>, Option<Lateness>) {
     }
 }
 
-/// What is wrong with a capture: other resets than expected, and what violates RFC 8684, but for
-/// Linux as a sender, which sends a little beyond the window now and then: see docs/analyze.md.
+/// Problems in a capture: unexpected resets, and violations of RFC 8684. A Linux sender may exceed
+/// the window a little, as docs/analyze.md explains.
 fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
     let input = Input::bytes(&case.name, capture);
     let found = analyse(&[input], &mut |_, _| true).expect("a capture of our own");
@@ -150,7 +151,7 @@ fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
         _ => 0,
     };
     if (count_of("checksums_right") > 0) != case.expected.checksums {
-        problems.push(format!("{} checksums were right", count_of("checksums_right")));
+        problems.push(format!("{} checksums were correct", count_of("checksums_right")));
     }
     if let (Some(first), Some(Shown::U8(from))) =
         (case.expected.first_data_fin, table("events").column("direction"))
@@ -186,7 +187,7 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
         let delivered = column(outcome, 0, "bytes_delivered");
         let written = column(outcome, 0, "bytes_written");
         let done = column(outcome, 0, "completed") == [1];
-        check(done, format!("not completed in {end:.1} s: {delivered:?} of {written:?} bytes"));
+        check(done, format!("not complete after {end:.1} s: {delivered:?} of {written:?} bytes"));
         let least_written = written[0] <= expected.most_bytes.unwrap_or(u64::MAX);
         check(least_written && end < 15.0, format!("{written:?} bytes written in {end:.1} s"));
         check(
@@ -196,7 +197,7 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
     } else {
         check(column(outcome, 0, "failed") == [1], format!("not reset in {end:.1} s"));
     }
-    // Data segments go one way on each path; handshakes and acknowledgements are less.
+    // Data segments go one way on each path. Handshakes and acknowledgements have fewer bytes.
     let bytes = column(outcome, 2, "bytes_delivered");
     let carried: Vec<_> = bytes.chunks(2).map(|both| both.iter().sum::<u64>()).collect();
     let is_right = match expected.carried {
@@ -210,7 +211,7 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
         let dropped: u64 = column(outcome, 2, "dropped_by_queue").iter().sum();
         check(marked > dropped, format!("{marked} packets were marked, {dropped} dropped"));
         let resent: u64 = column(outcome, 1, "segments_retransmitted").iter().sum();
-        check(resent <= dropped, format!("{resent} segments were sent again"));
+        check(resent <= dropped, format!("{resent} segments were retransmitted"));
     }
     for (stack, counters) in case.stacks.iter().zip(&outcome.counters) {
         let expected_here = match stack {
@@ -243,16 +244,16 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
     }
     let left = outcome.interventions_left;
     check(left == 0, format!("the run ended before {left} interventions"));
-    check(case.stacks != [Stack::Engine; 2], "the kernel takes no part".into());
+    check(case.stacks != [Stack::Engine; 2], "no host uses the kernel".into());
     problems
 }
 
-/// Are the bytes right, but for those that a box changes?
+/// Are all bytes correct, except for those that a middlebox is to change?
 fn is_exact(case: &Case, outcome: &Outcome) -> bool {
     (column(outcome, 0, "corrupt_bytes") != [0]) == case.expected.changed
 }
 
-/// One of the counters that every host has: of Multipath TCP, without its prefix, or of TCP.
+/// A counter that every host has: a Multipath TCP counter without its prefix, or a TCP counter.
 fn count(counters: &HostCounters, name: &str) -> u64 {
     let prefix = if name.starts_with("Tcp") { "" } else { "MPTcpExt" };
     counters.get(&format!("{prefix}{name}")).copied().unwrap_or(0)
@@ -266,7 +267,7 @@ fn unexpected<'a>(
     errors.map(|name| (*name, count(counters, name))).filter(|(_, count)| *count > 0)
 }
 
-/// A column of one of the outcome's tables.
+/// A column of one of the result's tables.
 fn column(outcome: &Outcome, table: usize, name: &str) -> Vec<u64> {
     let columns = &outcome.tables[table].columns;
     let (_, column) = columns.iter().find(|(each, _)| *each == name).expect("a column's name");
@@ -282,18 +283,19 @@ impl Captures {
         self.bytes.extend(capture);
     }
 
-    /// What tshark finds wrong with the packets. The file stays if `keep` says so, or tshark.
+    /// Check the packets with tshark and return the problems. The file is kept if `keep` is set or
+    /// tshark finds problems.
     pub(crate) fn judge(&self, keep: bool) -> Vec<String> {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("interop.pcapng");
         std::fs::write(&file, &self.bytes).expect("a folder for temporary files");
         let mut tshark = Command::new("tshark");
         tshark.arg("-r").arg(&file).args(["-o", "tcp.check_checksum:TRUE"]);
-        // The payload is no protocol, whatever it looks like.
+        // The payload is no protocol, even if it looks like one.
         tshark.args(["-o", "tcp.desegment_tcp_streams:FALSE"]);
         tshark.args(["-Y", "_ws.malformed or tcp.checksum.status == 0"]);
         match tshark.output() {
             Err(error) => {
-                println!("captures not judged: tshark: {error}");
+                println!("captures not checked: tshark: {error}");
                 Vec::new()
             }
             Ok(found) => {
@@ -306,7 +308,7 @@ impl Captures {
                 if keep || !lines.is_empty() {
                     println!("captures: {}", file.display());
                 } else {
-                    // Hundreds of megabytes that nobody needs now.
+                    // The file may have hundreds of megabytes.
                     let _ = std::fs::remove_file(&file);
                 }
                 lines

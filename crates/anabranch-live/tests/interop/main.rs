@@ -1,12 +1,13 @@
-//! The engine against this kernel, in both roles, over emulated links in real time.
+//! Interoperation of the engine with this kernel, in both roles, over emulated links in real time.
 //!
-//! Judges: every byte that an application reads; the kernel's own counters, of which no one that
-//! counts errors may move; the engine's; and tshark, which must find no malformed packet. A host
-//! that does not allow it skips all, and says why.
+//! The result of a case is checked by four means: every byte that an application reads, the
+//! kernel's counters, the engine's counters, and tshark. No error counter may move, and tshark must
+//! find no malformed packet. A host that does not support live runs skips all cases and reports the
+//! reason.
 //!
-//! Arguments select cases as those of other tests do. Without arguments the cases of [`smoke`] run.
-//! `--include-ignored` runs all cases, `--ignored` all but those of [`smoke`], and words run the
-//! cases whose names contain all of them.
+//! Arguments select cases, as for other tests. Without arguments, the cases of [`smoke`] run.
+//! `--include-ignored` runs all cases, and `--ignored` runs all except those of [`smoke`]. Words
+//! run the cases whose names contain all of them.
 
 #[cfg(target_os = "linux")]
 mod cases;
@@ -63,7 +64,7 @@ fn selected(arguments: &[String]) -> Vec<cases::Case> {
     cases
 }
 
-/// What came of the cases.
+/// Results of the cases.
 #[cfg(target_os = "linux")]
 #[derive(Default)]
 struct Results {
@@ -73,7 +74,7 @@ struct Results {
     captures: judge::Captures,
 }
 
-/// Run cases, two at a time: most of a run is waiting.
+/// Run cases, two at a time. A run mostly waits.
 #[cfg(target_os = "linux")]
 fn run_all(cases: Vec<cases::Case>, no_nftables: Option<&str>) -> Results {
     use std::sync::Mutex;

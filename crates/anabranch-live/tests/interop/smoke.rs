@@ -1,10 +1,10 @@
-//! The few cases that `make test` runs. Each role, each kind of case and each feature of the
-//! protocol is in one of them; `make interop` runs all cases.
+//! The few cases that `make test` runs. They cover each role, each kind of case and each feature of
+//! the protocol. `make interop` runs all cases.
 
 use super::cases::Case;
 
 const NAMES: [&str; 16] = [
-    // Both hosts open and join, both send.
+    // Both hosts open connections, join and send.
     "upload, engine to kernel",
     "download, kernel to engine",
     "requests and responses, kernel to engine",
@@ -12,7 +12,7 @@ const NAMES: [&str; 16] = [
     "download with ECN, engine to kernel",
     "download with losses, engine to kernel",
     "upload, first path breaks off, engine to kernel",
-    // No Multipath TCP from the beginning, from the first data, or no more on one subflow.
+    // TCP from the start, TCP from the first data on, or a subflow that fails.
     "plain TCP, kernel to engine",
     "upload, options stripped, kernel to engine",
     "upload, DSS stripped from data, engine to kernel",
@@ -25,12 +25,12 @@ const NAMES: [&str; 16] = [
     "FASTCLOSE by the client, engine to kernel",
 ];
 
-/// Is this case one of the few?
+/// Is this case one of them?
 pub(crate) fn contains(case: &Case) -> bool {
     NAMES.contains(&case.name.as_str())
 }
 
-/// Each name is that of a case.
+/// Check that each name belongs to a case.
 pub(crate) fn check(cases: &[Case]) {
     for name in NAMES {
         assert!(cases.iter().any(|case| case.name == name), "there is no case {name:?}");

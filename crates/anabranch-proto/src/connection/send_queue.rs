@@ -1,7 +1,8 @@
-//! The sending side of the data level: what the application wrote, what was mapped to subflows,
-//! what must go out again.
+//! The sending side of the data level: data that the application wrote, data mapped to subflows,
+//! and data to resend.
 //!
-//! Offsets are 64-bit, from 0 for the IDSN; the first byte is 1. RFC 8684 §3.3.1.
+//! Offsets are 64-bit numbers. The IDSN has offset 0, and the first byte has offset 1. RFC 8684
+//! §3.3.1.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,25 +14,27 @@ use crate::view::SubflowSet;
 
 #[derive(Debug)]
 pub(crate) struct SendQueue {
-    /// What is not acknowledged, with the offset of each piece.
+    /// Unacknowledged data, with the offset of each piece.
     pieces: VecDeque<(u64, Piece)>,
     buffer: SendBuffer,
     una: u64,
     nxt: u64,
     end: u64,
     finished: bool,
-    /// What was sent and is not acknowledged, in order, by the segments it was first sent in.
+    /// Data that was sent and is not acknowledged, in order, in the segments of its first
+    /// transmission.
     mapped: VecDeque<Mapped>,
-    /// Starts of segments that must go out again, the oldest data first; may be stale.
+    /// Starts of segments that must be resent, with the oldest data first. Entries may be stale.
     reinjections: BinaryHeap<Reverse<u64>>,
-    /// The subflows that may still owe copies, and the offset before which each owes none.
+    /// The subflows that may still owe copies. `cursors` holds the offset before which each owes
+    /// none.
     owing: SubflowSet,
     cursors: Vec<u64>,
-    /// Bytes assigned to each subflow, by slot, that nobody has carried yet.
+    /// Bytes assigned to each subflow, by slot, that no subflow has carried yet.
     assigned: Vec<u64>,
 }
 
-/// A run of data that was sent on at least one subflow, or was assigned to one.
+/// A range of data that was sent on at least one subflow, or assigned to one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapped {
     pub(crate) start: u64,
@@ -40,25 +43,25 @@ pub(crate) struct Mapped {
     queued: bool,
 }
 
-/// Who carries a run of data.
+/// The subflows that carry a range of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carriage {
-    /// Nobody so far: it waits for room on the subflow in this slot.
+    /// No subflow yet: the data waits for room on the subflow in this slot.
     Assigned { to: u8 },
-    /// These have, as far as they are still there, and those are to carry a copy when they have
-    /// room.
+    /// The subflows in `by` have carried the data, unless they are gone. Those in `owed` will carry
+    /// a copy when they have room.
     Carried { by: SubflowSet, owed: SubflowSet },
 }
 
 impl Carriage {
-    /// By nobody who is still there.
+    /// No remaining subflow has carried the data.
     const LOST: Carriage = Carriage::Carried { by: SubflowSet::EMPTY, owed: SubflowSet::EMPTY };
 
     fn is_assigned(self) -> bool {
         matches!(self, Carriage::Assigned { .. })
     }
 
-    /// Is the subflow in `slot` to carry it when it has room?
+    /// Will the subflow in `slot` carry the data when it has room?
     fn awaits(self, slot: u8) -> bool {
         match self {
             Carriage::Assigned { to } => to == slot,
@@ -66,8 +69,8 @@ impl Carriage {
         }
     }
 
-    /// The same when the subflow in `slot` has carried it. Whoever it was assigned to need not
-    /// carry what another has.
+    /// The carriage after the subflow in `slot` has carried the data. This ends an assignment to
+    /// any subflow.
     fn by_also(self, slot: u8) -> Carriage {
         match self {
             Carriage::Assigned { .. } => {
@@ -81,7 +84,7 @@ impl Carriage {
         }
     }
 
-    /// The same when it does not matter that the subflow in `slot` has carried it.
+    /// The carriage as if the subflow in `slot` had not carried the data.
     fn but_for(self, slot: u8) -> Carriage {
         match self {
             Carriage::Carried { mut by, owed } => {
@@ -92,7 +95,7 @@ impl Carriage {
         }
     }
 
-    /// The same when no copies are owed.
+    /// The carriage without owed copies.
     fn without_copies(self) -> Carriage {
         match self {
             Carriage::Carried { by, .. } => Carriage::Carried { by, owed: SubflowSet::EMPTY },
@@ -100,7 +103,7 @@ impl Carriage {
         }
     }
 
-    /// The same without the subflow in `slot`, which is gone and has nothing assigned.
+    /// The carriage after the end of the subflow in `slot`, to which the data is not assigned.
     fn without(self, slot: u8) -> Carriage {
         match self {
             Carriage::Carried { by, mut owed } => {
@@ -113,7 +116,7 @@ impl Carriage {
 }
 
 impl Mapped {
-    /// The subflows that have carried it and are still there.
+    /// The remaining subflows that have carried the data.
     pub(crate) fn carried_by(&self) -> SubflowSet {
         match self.carriage {
             Carriage::Assigned { .. } => SubflowSet::EMPTY,
@@ -127,7 +130,7 @@ impl Mapped {
 }
 
 impl SendQueue {
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(super) fn release_memory(&mut self) {
         self.pieces.shrink_to_fit();
         self.mapped.shrink_to_fit();
@@ -150,17 +153,17 @@ impl SendQueue {
         }
     }
 
-    /// What the application may write ahead.
+    /// The send buffer, which limits the data that the application can write.
     pub(crate) fn buffer(&self) -> &SendBuffer {
         &self.buffer
     }
 
-    /// The same, to be changed.
+    /// The send buffer, for changes.
     pub(crate) fn buffer_mut(&mut self) -> &mut SendBuffer {
         &mut self.buffer
     }
 
-    /// Accept as much of `piece` as there is room for; returns how many bytes.
+    /// Accept as much of `piece` as the buffer has room for. Returns the number of bytes.
     pub(crate) fn write(&mut self, piece: Piece) -> usize {
         let start = self.end;
         let accepted = self.reserve(piece.len() as u64) as usize;
@@ -178,7 +181,7 @@ impl SendQueue {
         accepted
     }
 
-    /// Move the end on by up to `wanted` bytes; returns by how many.
+    /// Advance the end by up to `wanted` bytes. Returns the number of bytes.
     fn reserve(&mut self, wanted: u64) -> u64 {
         let mut bytes = 0;
         loop {
@@ -197,12 +200,12 @@ impl SendQueue {
         Extent { una: self.una, nxt: self.nxt, end: self.end }
     }
 
-    /// Bytes that the application may write at once.
+    /// Number of bytes that the application can write at present.
     pub(crate) fn room(&self) -> u64 {
         if self.finished { 0 } else { self.buffer.room(self.extent()) }
     }
 
-    /// The application will write no more: a DATA_FIN follows the data.
+    /// The application will write no more data: a DATA_FIN follows the data.
     pub(crate) fn finish(&mut self) {
         self.finished = true;
     }
@@ -211,49 +214,49 @@ impl SendQueue {
         self.finished
     }
 
-    /// Bytes never sent.
+    /// Number of bytes never sent.
     pub(crate) fn unsent(&self) -> u64 {
         self.end.saturating_sub(self.nxt)
     }
 
-    /// First offset not acknowledged.
+    /// The first unacknowledged offset.
     pub(crate) fn una(&self) -> u64 {
         self.una
     }
 
-    /// Next offset to send; one beyond `end` once the DATA_FIN is sent.
+    /// The next offset to send. One beyond `end` after the DATA_FIN was sent.
     pub(crate) fn nxt(&self) -> u64 {
         self.nxt
     }
 
-    /// The offset after the last byte written: the DATA_FIN's, once finished.
+    /// The offset after the last byte written. The DATA_FIN has this offset.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Is the DATA_FIN to be sent, all data having been?
+    /// Was all data sent, so that the DATA_FIN is next?
     pub(crate) fn fin_is_next(&self) -> bool {
         let waits = self.mapped.back().is_some_and(|mapped| mapped.carriage.is_assigned());
         self.finished && self.nxt == self.end && !waits
     }
 
-    /// The DATA_FIN goes out.
+    /// The DATA_FIN was sent.
     pub(crate) fn fin_sent(&mut self) {
         self.nxt = self.end + 1;
     }
 
-    /// Is the DATA_FIN out and not acknowledged?
+    /// Was the DATA_FIN sent, and is it unacknowledged?
     pub(crate) fn fin_outstanding(&self) -> bool {
         self.nxt > self.end && self.una <= self.end
     }
 
-    /// Is everything acknowledged, the DATA_FIN included?
+    /// Is everything acknowledged, including the DATA_FIN?
     pub(crate) fn fin_acknowledged(&self) -> bool {
         self.una > self.end
     }
 
-    /// The next `len` bytes go out for the first time, on the subflow in `slot`; those in
-    /// `owed` are to carry copies.
+    /// Send the next `len` bytes for the first time, on the subflow in `slot`. The subflows in
+    /// `owed` will carry copies.
     pub(crate) fn map_next(&mut self, len: u32, slot: u8, mut owed: SubflowSet) -> Payload {
         let start = self.nxt;
         self.nxt += u64::from(len);
@@ -264,8 +267,9 @@ impl SendQueue {
         self.payload(start, len)
     }
 
-    /// The next `len` bytes are to go out on the subflow in `slot` when it has room, or as many of
-    /// them as a segment lacks that was assigned to it just before. Returns how many.
+    /// Assign the next `len` bytes to the subflow in `slot`, which will carry them when it has
+    /// room. If the last segment assigned to it is short, assign only the bytes that fill it.
+    /// Returns the number of bytes.
     pub(crate) fn assign_next(&mut self, len: u32, slot: u8, mss: u32) -> u64 {
         let (start, carriage) = (self.nxt, Carriage::Assigned { to: slot });
         let short = |tail: &&mut Mapped| tail.carriage == carriage && tail.len < mss;
@@ -287,13 +291,13 @@ impl SendQueue {
         u64::from(len)
     }
 
-    /// Bytes assigned to each subflow, by slot, that nobody has carried yet.
+    /// Bytes assigned to each subflow, by slot, that no subflow has carried yet.
     pub(crate) fn assigned(&self) -> &[u64] {
         &self.assigned
     }
 
-    /// The offset up to which everything was sent or is assigned to somebody after whom nothing
-    /// was.
+    /// Offset where the trailing assigned range begins, or the next offset to send if there is
+    /// none.
     pub(crate) fn carried_to(&self) -> u64 {
         let tail = self.mapped.iter().rev().take_while(|mapped| mapped.carriage.is_assigned());
         tail.last().map_or(self.nxt, |first| first.start)
@@ -320,8 +324,8 @@ impl SendQueue {
         self.owing
     }
 
-    /// The start of the oldest data of which the subflow in `slot` is to carry a copy. What was
-    /// acknowledged meanwhile needs none.
+    /// Start of the oldest data that the subflow in `slot` owes a copy of. Acknowledged data needs
+    /// no copy.
     pub(crate) fn next_copy(&mut self, slot: u8) -> Option<u64> {
         let from = self.cursors.get(usize::from(slot)).copied()?;
         let index = self.mapped.partition_point(|mapped| mapped.start < from);
@@ -338,7 +342,7 @@ impl SendQueue {
         }
     }
 
-    /// Everything below `ack` has reached the peer; true if that is news. RFC 8684 §3.3.2.
+    /// Everything below `ack` has reached the peer. Returns true if this is new. RFC 8684 §3.3.2.
     pub(crate) fn acknowledge(&mut self, ack: u64) -> bool {
         if ack <= self.una || ack > self.nxt {
             return false;
@@ -348,7 +352,7 @@ impl SendQueue {
             self.unassign(&gone);
         }
         if let Some(front) = self.mapped.front_mut().filter(|front| front.start < ack) {
-            // A middlebox split the segment and only its head has arrived.
+            // A middlebox has split the segment, and only its head has arrived.
             let bytes = ack - front.start;
             front.len -= bytes as u32;
             front.start = ack;
@@ -364,7 +368,7 @@ impl SendQueue {
                 self.pieces.pop_front();
                 continue;
             }
-            // A run of the pattern may never end: keep only what is needed of it.
+            // A piece of the pattern may be endless, so keep only the needed part.
             if matches!(piece, Piece::Pattern { .. }) {
                 *piece = piece.slice((ack - *start) as usize, len as usize);
                 *start = ack;
@@ -374,12 +378,12 @@ impl SendQueue {
         true
     }
 
-    /// The oldest data that is not acknowledged at data level.
+    /// The oldest data that is not acknowledged at the data level.
     pub(crate) fn head(&self) -> Option<Mapped> {
         self.mapped.front().copied()
     }
 
-    /// The next segment that must go out again.
+    /// The next segment that must be resent.
     pub(crate) fn next_reinjection(&mut self) -> Option<Mapped> {
         while let Some(&Reverse(start)) = self.reinjections.peek() {
             if let Some(mapped) = self.find(start).filter(|mapped| mapped.queued) {
@@ -390,8 +394,8 @@ impl SendQueue {
         None
     }
 
-    /// The data from `start` to `end`, which a subflow failed to deliver, must go out again, but
-    /// for what one of the `usable` subflows has under way too.
+    /// A subflow failed to deliver the data from `start` to `end`. Resend it, except for data that
+    /// one of the `usable` subflows also has in flight.
     pub(crate) fn reinject(&mut self, start: u64, end: u64, usable: SubflowSet) {
         let first = self.mapped.partition_point(|mapped| mapped.end() <= start);
         for mapped in self.mapped.range_mut(first..) {
@@ -405,8 +409,8 @@ impl SendQueue {
         }
     }
 
-    /// What the subflow in `slot` has carried must go out again, but for what one of the `usable`
-    /// subflows has under way too.
+    /// Resend the data that the subflow in `slot` has carried, except for data that one of the
+    /// `usable` subflows also has in flight.
     pub(crate) fn reinject_carried(&mut self, slot: u8, usable: SubflowSet) {
         for mapped in self.mapped.iter_mut().filter(|mapped| mapped.carried_by().contains(slot)) {
             if !mapped.queued && !mapped.carried_by().intersects(usable) {
@@ -416,7 +420,7 @@ impl SendQueue {
         }
     }
 
-    /// Data must go out again that no subflow carries: those that did are gone.
+    /// Resend data whose carriers are all gone.
     pub(crate) fn reinject_uncarried(&mut self) {
         let lost =
             |mapped: &&mut Mapped| mapped.carried_by().is_empty() && !mapped.carriage.is_assigned();
@@ -428,8 +432,8 @@ impl SendQueue {
         }
     }
 
-    /// The stream goes on as the one subflow's, where everything sent is under way: nothing goes
-    /// out again at data level, and the FIN takes the place of the DATA_FIN. RFC 8684 §3.7.
+    /// Continue the stream as that of a sole subflow that has all sent data in flight. Nothing is
+    /// resent at the data level, and the FIN replaces the DATA_FIN. RFC 8684 §3.7.
     pub(crate) fn become_plain(&mut self) {
         self.nxt = self.carried_to().min(self.end);
         while self.mapped.pop_back_if(|mapped| mapped.carriage.is_assigned()).is_some() {}
@@ -443,7 +447,7 @@ impl SendQueue {
         }
     }
 
-    /// The oldest data, in so many segments, must go out again, whoever has carried it.
+    /// Resend the oldest data, up to `segments` segments, whichever subflow has carried it.
     pub(crate) fn reinject_first(&mut self, segments: u32) {
         let count = self.mapped.len().min(segments as usize);
         for mapped in self.mapped.range_mut(..count).rev().filter(|mapped| !mapped.queued) {
@@ -452,7 +456,7 @@ impl SendQueue {
         }
     }
 
-    /// A subflow is gone, and its slot may be used by another.
+    /// A subflow is gone, and another one may use its slot.
     pub(crate) fn forget_carrier(&mut self, slot: u8) {
         self.reassign(slot);
         for mapped in &mut self.mapped {
@@ -461,7 +465,7 @@ impl SendQueue {
         self.owing.remove(slot);
     }
 
-    /// What waits for the subflow in `slot` is to go out on others.
+    /// Send the data assigned to the subflow in `slot` on other subflows.
     pub(crate) fn reassign(&mut self, slot: u8) {
         let Some(bytes) = self.assigned.get_mut(usize::from(slot)) else { return };
         if std::mem::take(bytes) == 0 {
@@ -481,7 +485,7 @@ impl SendQueue {
         }
     }
 
-    /// The data at `start` goes out on the subflow in `slot` too, `limit` bytes at most; returns
+    /// Send the data at `start` on the subflow in `slot` too, with at most `limit` bytes. Returns
     /// the payload.
     pub(crate) fn carry_again(&mut self, start: u64, limit: u32, slot: u8) -> Option<Payload> {
         let index = self.mapped.partition_point(|mapped| mapped.start < start);
@@ -511,8 +515,8 @@ impl SendQueue {
         self.mapped.get(index).filter(|mapped| mapped.start == start)
     }
 
-    /// The bytes `start..start + len`, in at most two pieces; more are copied together, which
-    /// happens only to an application that writes in small pieces.
+    /// The bytes `start..start + len`, in at most two pieces. More pieces are copied together,
+    /// which happens only if the application writes in small pieces.
     pub(crate) fn payload(&self, start: u64, len: u32) -> Payload {
         let index = self.pieces.partition_point(|(at, _)| *at <= start) - 1;
         let (at, piece) = &self.pieces[index];
@@ -587,7 +591,7 @@ mod tests {
         assert_eq!(places, [(writes[0][400..].as_ptr(), 600), (writes[1].as_ptr(), 400)]);
     }
 
-    /// What goes out again now, on the subflow in `slot`.
+    /// Starts of the data that is resent now on the subflow in `slot`.
     fn sent_again(queue: &mut SendQueue, slot: u8) -> Vec<u64> {
         let mut starts = Vec::new();
         while let Some(mapped) = queue.next_reinjection() {
@@ -616,7 +620,7 @@ mod tests {
             queue.reinject_carried(1, SubflowSet::of(2));
         }
         assert_eq!(sent_again(&mut queue, 4), [1, 1001]);
-        // Those that carried it end one by one; what is assigned has not been carried.
+        // The subflows that carried the data end one by one. Assigned data has not been carried.
         for (gone, left) in [(0, [].as_slice()), (1, &[]), (4, &[1, 1001]), (2, &[2001])] {
             queue.forget_carrier(gone);
             for _ in 0..2 {
@@ -640,16 +644,17 @@ mod tests {
             (&[0, 3000][..], 1001, 4001)
         );
         assert!(!queue.fin_is_next(), "a DATA_FIN does not go before its data");
-        // In part, for its mss; then by another, so that the first owes it no more.
+        // One subflow carries a part, as its MSS requires. Then another carries a segment that the
+        // first no longer owes.
         assert_eq!(queue.carry_again(1001, 400, 1).map(|payload| payload.len()), Some(400));
         assert_eq!((queue.assigned(), queue.carried_to()), (&[0, 2600][..], 1401));
         queue.carry_again(1401, 1000, 0);
         assert_eq!(queue.assigned(), [0, 2000]);
         assert_eq!(queue.next_copy(1), Some(2001));
-        // The peer acknowledges what it cannot have.
+        // The peer acknowledges data that it cannot have.
         assert!(queue.acknowledge(2401));
         assert_eq!(queue.assigned(), [0, 1600]);
-        // What is left goes out on others, each segment once.
+        // The rest is sent on other subflows, each segment once.
         queue.reassign(1);
         assert_eq!(queue.assigned(), [0, 0]);
         assert_eq!(queue.next_copy(1), None);

@@ -14,30 +14,30 @@ pub(crate) struct Receiver {
     irs: SeqNumber,
     /// RCV.NXT.
     nxt: u64,
-    /// Offset of the peer's FIN, once seen.
+    /// Offset of the peer's FIN, if it was received.
     fin: Option<u64>,
-    /// Offset after the last byte held.
+    /// Offset after the last byte that was received.
     reach: u64,
     out_of_order: Reassembly,
-    /// Runs beyond `nxt`, most recently changed first. RFC 2018 §4.
+    /// Ranges beyond `nxt`, with the most recently changed first. RFC 2018 §4.
     runs: RecentRuns,
-    /// A range that arrived twice, to be reported once. RFC 2883.
+    /// A range that was received twice, to be reported once. RFC 2883.
     duplicate: Option<(u64, u64)>,
     /// In-order data that the data level has not taken yet.
     ready: VecDeque<(u64, Payload)>,
     acks: AckState,
-    /// Largest payload seen: what the peer's full-sized segments look like.
+    /// Largest payload received, taken as the size of the peer's full-sized segments.
     full_segment: u32,
 }
 
-/// What an arrival was.
+/// How a segment relates to the data received before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It continued the stream (and possibly filled a hole).
+    /// The segment continued the stream, and possibly filled a hole.
     InOrder,
-    /// It lies beyond a hole.
+    /// The segment lies beyond a hole.
     OutOfOrder,
-    /// Nothing of it was new.
+    /// The segment has no new data.
     Duplicate,
 }
 
@@ -49,11 +49,11 @@ struct AckState {
     opening: Opening,
     bytes_unacknowledged: u32,
     due: AckDue,
-    /// Is there a segment among them that is not full-sized?
+    /// Is one of the unacknowledged segments not full-sized?
     short: bool,
-    /// When payload came last.
+    /// Time of the last payload.
     last_data: Instant,
-    /// Does the application answer what it reads before an acknowledgement is due?
+    /// Does the application answer before an acknowledgement is due?
     answers: bool,
 }
 
@@ -65,7 +65,7 @@ enum AckDue {
 }
 
 impl Receiver {
-    /// Give back memory that is not in use.
+    /// Release unused memory.
     pub(super) fn release_memory(&mut self) {
         self.ready.shrink_to_fit();
         self.out_of_order.release_memory();
@@ -115,7 +115,7 @@ impl Receiver {
         self.irs + self.nxt as u32
     }
 
-    /// The offset of `seq`, relative to RCV.NXT, so negative numbers are the past.
+    /// The offset of `seq` relative to RCV.NXT; negative if it lies before RCV.NXT.
     pub(crate) fn distance(&self, seq: SeqNumber) -> i64 {
         i64::from(seq.distance_from(self.ack_number()))
     }
@@ -125,12 +125,12 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
 
-    /// Bytes held beyond a hole.
+    /// Number of bytes held beyond a hole.
     pub(crate) fn out_of_order_bytes(&self) -> u64 {
         self.out_of_order.bytes()
     }
 
-    /// Take the payload of an acceptable segment that starts `distance` bytes after RCV.NXT and
+    /// Process the payload of an acceptable segment that starts `distance` bytes after RCV.NXT and
     /// lies, after trimming, within `window` bytes of it.
     pub(crate) fn receive(
         &mut self,
@@ -146,8 +146,7 @@ impl Receiver {
         if fin && self.fin.is_none() && end >= 0 && self.nxt + end as u64 >= self.reach {
             self.fin = Some(self.nxt + end as u64);
         }
-        // RFC 9293 §3.10.7.4: there is no text after a FIN. Whatever comes has no place in the
-        // stream.
+        // RFC 9293 §3.10.7.4: there is no text after a FIN. Such text has no place in the stream.
         let window = self.fin.map_or(window, |fin| window.min(fin.saturating_sub(self.nxt)));
         let arrival = self.place(distance, payload, window);
         self.take_fin();
@@ -224,12 +223,12 @@ impl Receiver {
         self.ready.pop_front()
     }
 
-    /// An acknowledgement must go out at once.
+    /// An acknowledgement must be sent at once.
     pub(crate) fn demand_ack(&mut self) {
         self.acks.due = AckDue::Now;
     }
 
-    /// Must an acknowledgement go out at once?
+    /// Must an acknowledgement be sent at once?
     pub(crate) fn ack_is_due(&self) -> bool {
         self.acks.due == AckDue::Now
     }
@@ -239,14 +238,14 @@ impl Receiver {
         self.acks.due == AckDue::Later
     }
 
-    /// When a delayed acknowledgement that begins to wait now must go out.
+    /// Deadline of a delayed acknowledgement that starts to wait now.
     pub(crate) fn ack_deadline(&self, now: Instant) -> Instant {
         now + self.acks.rule.delay
     }
 
-    /// The application has read everything: a short segment has probably ended what it waited for,
-    /// and the sender may hold back the next one until it hears of this. One that answers at once
-    /// carries the acknowledgement in its answer.
+    /// The application has read everything. A short segment has probably completed a message, and
+    /// the sender may hold back the next one until this one is acknowledged. If the application
+    /// answers at once, its answer carries the acknowledgement.
     pub(crate) fn on_drained(&mut self) {
         let acks = &mut self.acks;
         if acks.rule.prompt && acks.due == AckDue::Later && acks.short && !acks.answers {
@@ -254,19 +253,19 @@ impl Receiver {
         }
     }
 
-    /// Data goes out.
+    /// Data was sent.
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
         if now.saturating_since(self.acks.last_data) < self.acks.rule.delay {
             self.acks.answers = true;
         }
     }
 
-    /// No answer has come for as long as acknowledgements are delayed.
+    /// The application has not answered within the delay of acknowledgements.
     pub(crate) fn application_is_silent(&mut self) {
         self.acks.answers = false;
     }
 
-    /// A segment with the present acknowledgement went out.
+    /// A segment with the present acknowledgement number was sent.
     pub(crate) fn ack_sent(&mut self) {
         self.acks.due = AckDue::No;
         self.acks.short = false;
@@ -274,7 +273,7 @@ impl Receiver {
         self.duplicate = None;
     }
 
-    /// Up to `room` selective acknowledgements, duplicates first. RFC 2018 §4, RFC 2883 §4.
+    /// Up to `room` SACK blocks, duplicates first. RFC 2018 §4, RFC 2883 §4.
     pub(crate) fn sack_blocks(&self, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let all = self.duplicate.into_iter().chain(self.runs.iter());
@@ -284,7 +283,7 @@ impl Receiver {
         blocks
     }
 
-    /// Is there anything to report selectively?
+    /// Is there a SACK block to send?
     pub(crate) fn has_sacks(&self) -> bool {
         self.duplicate.is_some() || !self.runs.is_empty()
     }
@@ -315,7 +314,7 @@ impl AckState {
     }
 }
 
-/// The few most recently changed runs of data beyond the hole.
+/// The few most recently changed ranges beyond the hole.
 #[derive(Clone, Copy, Debug, Default)]
 struct RecentRuns {
     len: usize,
@@ -337,7 +336,7 @@ impl RecentRuns {
         self.iter().any(|run| run.0 <= start && end <= run.1)
     }
 
-    /// Merge `start..end` with what it touches and put the result first.
+    /// Merge `start..end` with the ranges that it touches, and put the result first.
     fn add(&mut self, start: u64, end: u64) {
         let mut merged = (start, end);
         let mut kept = [(0, 0); Self::MAX];
@@ -490,7 +489,8 @@ mod tests {
 
     #[test]
     fn a_duplicate_beyond_a_hole_is_reported_before_the_range_that_holds_it() {
-        // RFC 2883 §4.2: also where five other ranges have changed since, more than are remembered.
+        // RFC 2883 §4.2: this also holds if five other ranges have changed since, more than are
+        // remembered.
         for (held, duplicate, outer) in [
             (&[1000, 2000][..], (3001, 4001), (2001, 4001)),
             (&[11_000, 1000, 3000, 5000, 7000, 9000], (2001, 3001), (2001, 3001)),

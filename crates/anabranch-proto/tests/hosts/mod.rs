@@ -1,4 +1,4 @@
-//! Two hosts between which segments take no time.
+//! Two hosts that exchange segments without delay.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
@@ -34,7 +34,7 @@ pub fn exchange(now: Instant, a: &mut Endpoint, b: &mut Endpoint) {
     }
 }
 
-/// Let time pass for both hosts, timer by timer.
+/// Advance the time of both hosts, timer by timer.
 pub fn pass(now: &mut Instant, time: Duration, a: &mut Endpoint, b: &mut Endpoint) {
     let end = *now + time;
     loop {

@@ -1,4 +1,4 @@
-//! Announcements of addresses with their proof. RFC 8684 §3.4.1.
+//! ADD_ADDR options with a valid HMAC. RFC 8684 §3.4.1.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use sha2::Sha256;
 
 use super::Pair;
 
-/// The keys of client and server, from the handshake.
+/// The keys of client and server from the handshake.
 pub fn keys(pair: &Pair) -> (u64, u64) {
     let keys =
         pair.log.iter().find_map(|segment| match segment.options.control.as_ref()?.capable?.keys {
@@ -19,7 +19,7 @@ pub fn keys(pair: &Pair) -> (u64, u64) {
     keys.expect("keys were exchanged")
 }
 
-/// An announcement as the server would make it. RFC 8684 §3.4.1.
+/// The ADD_ADDR option with which the server would announce this address. RFC 8684 §3.4.1.
 pub fn announced(pair: &Pair, address_id: u8, address: IpAddr, port: Option<u16>) -> AddAddr {
     let (client, server) = keys(pair);
     let key = [server.to_be_bytes(), client.to_be_bytes()].concat();

@@ -1,9 +1,9 @@
-//! Middleboxes that change what passes through them.
+//! Middleboxes that change segments.
 
 use anabranch_wire::{Payload, Segment, SeqNumber};
 use bytes::Bytes;
 
-/// Inverts one byte of each segment with payload for which it is asked.
+/// Invert the byte of the payload at `at`, modulo the payload's length.
 pub fn invert(segment: &mut Segment, at: usize) {
     let mut bytes = segment.payload.to_vec();
     let at = at % bytes.len().max(1);
@@ -13,16 +13,16 @@ pub fn invert(segment: &mut Segment, at: usize) {
     }
 }
 
-/// An application-level gateway in one direction of one subflow: once, it inserts bytes into the
-/// stream or takes some out, and from then on translates sequence numbers.
+/// An application-level gateway in one direction of one subflow. It inserts or removes bytes of the
+/// stream once, and translates sequence numbers from then on.
 pub struct Gateway {
-    /// Bytes inserted, or taken out where negative.
+    /// Number of bytes inserted; negative if bytes are removed.
     change: i32,
-    /// The sequence number, as the sender counts, before which that is.
+    /// The sender's sequence number before which the change is made.
     at: Option<SeqNumber>,
 }
 
-/// What is inserted.
+/// The inserted byte.
 pub const FILL: u8 = b'#';
 
 impl Gateway {
@@ -30,8 +30,8 @@ impl Gateway {
         Gateway { change, at: None }
     }
 
-    /// A segment in the direction that is changed; the change happens in the first for which
-    /// `begin`, and that has payload enough, in its middle.
+    /// Process a segment in the changed direction. The change is made in the middle of the first
+    /// segment that has `begin` set and enough payload.
     pub fn forward(&mut self, segment: &mut Segment, begin: bool) {
         let len = segment.payload.len();
         if self.at.is_none() && begin && len > 100 {
@@ -50,12 +50,12 @@ impl Gateway {
         }
     }
 
-    /// Where the change was made, as the sender counts.
+    /// The sender's sequence number at the change.
     pub fn place(&self) -> Option<SeqNumber> {
         self.at
     }
 
-    /// A segment in the other direction.
+    /// Process a segment in the opposite direction.
     pub fn backward(&self, segment: &mut Segment) {
         let Some(at) = self.at else { return };
         segment.header.ack = self.translate(at, segment.header.ack);

@@ -1,4 +1,5 @@
-//! Two hosts in lockstep: every segment takes a fixed time, unless a test drops or changes it.
+//! Two hosts in lockstep: every segment takes a fixed time, unless a test drops or changes the
+//! segment.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of the harness")]
 
@@ -17,14 +18,15 @@ use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, SocketAddress};
 
 pub const PORT: u16 = 80;
 
-/// What becomes of a segment under way.
+/// What the network does with a segment.
 pub enum Fate {
     Deliver,
     Drop,
-    /// Arrive this much later than others.
+    /// The segment arrives later by this time.
     Delay(Duration),
     Twice,
-    /// Arrive in two segments, the payload cut here; which of them has the Multipath TCP options?
+    /// The segment arrives as two segments, with its payload cut at `at`. `options_on` states which
+    /// of them keep the Multipath TCP options.
     Split {
         at: usize,
         options_on: [bool; 2],
@@ -41,17 +43,17 @@ pub struct Pair {
     pub server_events: Vec<Event>,
     pub connection: ConnectionId,
     pub accepted: Option<ConnectionId>,
-    /// The applications leave what arrives unread.
+    /// The applications do not read.
     pub paused: bool,
-    /// The data is not the pattern: read it without checking.
+    /// The data is not the pattern, so it is read without a check.
     pub unchecked: bool,
-    /// What was read at client and server, if it is to be kept.
+    /// Data that client and server have read, if it is kept.
     pub kept: Option<[Vec<u8>; 2]>,
-    /// Bytes read in order, checked against the pattern, at client and server.
+    /// Bytes that client and server have read in order and checked against the pattern.
     pub received: [u64; 2],
     /// Bytes that client and server have accepted from their applications.
     pub written: [u64; 2],
-    /// Segments sent so far, and those that were delivered, as text, for assertions and reading.
+    /// All segments sent so far, including dropped ones.
     pub log: Vec<Segment>,
     one_way: Duration,
     slower: BTreeMap<IpAddr, Duration>,
@@ -68,7 +70,7 @@ pub fn server_address() -> IpAddr {
     Ipv4Addr::new(10, 9, 0, 1).into()
 }
 
-/// A switch that a filter reads and a test turns.
+/// A switch: tests set the first handle, and filters read the second.
 pub fn switch() -> (Rc<Cell<bool>>, Rc<Cell<bool>>) {
     let shared = Rc::new(Cell::new(false));
     (Rc::clone(&shared), shared)
@@ -78,20 +80,21 @@ thread_local! {
     static DEPENDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What this test checks holds for the default platform; `on` says what it depends on.
+/// Run this test on the default platform only. `on` states which property of the platform its
+/// expectations depend on.
 pub fn depends_on_the_platform(_on: &str) {
     DEPENDS.set(true);
 }
 
-/// What a test begins with. Its platform is the one that `ANABRANCH_TEST_HOST` names, unless the
-/// test depends on the default one. `make test-platforms` runs the tests on each.
+/// The configuration that a test starts from. `ANABRANCH_TEST_HOST` names its platform, unless the
+/// test depends on the default one. `make test-platforms` runs the tests on each platform.
 pub fn on_any_platform() -> ConnectionConfig {
     let named = std::env::var("ANABRANCH_TEST_HOST").ok().filter(|_| !DEPENDS.get());
     let platform = match named.as_deref() {
         None => Platform::default(),
         Some("linux-socket") => Platform::linux(Buffers::Socket),
         Some("rfc") => Platform::rfc(),
-        Some(other) => panic!("ANABRANCH_TEST_HOST: no platform is called {other}"),
+        Some(other) => panic!("ANABRANCH_TEST_HOST: there is no platform {other}"),
     };
     ConnectionConfig::default().platform(platform)
 }
@@ -105,13 +108,14 @@ pub fn ms(millis: u64) -> Duration {
 }
 
 impl Pair {
-    /// A client with `addresses` addresses opens a connection; nothing has been sent yet.
+    /// A client with `addresses` addresses opens a connection. It has not sent anything yet.
     pub fn new(addresses: u8, client: ConnectionConfig, server: ConnectionConfig) -> Self {
         let local = (0..addresses).map(client_address).collect();
         Pair::of_addresses(local, vec![server_address()], client, server)
     }
 
-    /// The same between hosts with these addresses, the first ones at first.
+    /// Two hosts with these addresses. The client opens the connection from its first address to
+    /// the server's first.
     pub fn of_addresses(
         local: Vec<IpAddr>,
         remote: Vec<IpAddr>,
@@ -123,7 +127,7 @@ impl Pair {
         let mut server_host = Endpoint::new(remote, [2; 32]);
         server_host.listen(PORT, server);
         let connection =
-            client_host.connect(Instant::ZERO, first, to, client).expect("the addresses are right");
+            client_host.connect(Instant::ZERO, first, to, client).expect("the addresses are valid");
         Pair {
             now: Instant::ZERO,
             client: client_host,
@@ -151,13 +155,13 @@ impl Pair {
         self
     }
 
-    /// Segments from or to client address `n` take `extra` longer.
+    /// Segments from or to client address `n` take longer by `extra`.
     pub fn with_slow_path(mut self, n: u8, extra: Duration) -> Self {
         self.slower.insert(client_address(n), extra);
         self
     }
 
-    /// Run until `for_ms` have passed.
+    /// Run for `for_ms` milliseconds.
     pub fn run_ms(&mut self, for_ms: u64) {
         let end = self.now + ms(for_ms);
         self.drain();
@@ -175,8 +179,8 @@ impl Pair {
         self.now = end;
     }
 
-    /// Run for so long, in which the hosts open all subflows: the client asks whether the server is
-    /// there (RFC 9293 §3.8.4), whose answer is the first data sequence signal.
+    /// Run for `for_ms` milliseconds, in which the hosts open all subflows. A keep-alive probe of
+    /// the client (RFC 9293 §3.8.4) makes the server answer with the first data sequence signal.
     pub fn settle(&mut self, for_ms: u64) {
         let end = self.now + ms(for_ms);
         while !self.server_events.contains(&Event::Accepted) {
@@ -189,12 +193,13 @@ impl Pair {
         self.run_ms(end.saturating_since(self.now).as_millis());
     }
 
-    /// Write `bytes` of the pattern at the client, as the buffer has room, while running.
+    /// Run while the client writes `bytes` of the pattern, as fast as its buffer allows, until all
+    /// have arrived or `limit_ms` has passed.
     pub fn upload(&mut self, bytes: u64, limit_ms: u64) {
         self.transfer(0, bytes, limit_ms);
     }
 
-    /// Write `bytes` of the pattern at the server.
+    /// Like `upload`, but the server writes.
     pub fn download(&mut self, bytes: u64, limit_ms: u64) {
         self.transfer(1, bytes, limit_ms);
     }
@@ -221,7 +226,7 @@ impl Pair {
         self.drain();
     }
 
-    /// The applications read again.
+    /// The applications start to read again.
     pub fn resume(&mut self) {
         self.paused = false;
         self.read(0, self.connection);
@@ -285,7 +290,7 @@ impl Pair {
         }
     }
 
-    /// Pull everything out of both hosts.
+    /// Collect events and segments from both hosts until there are no more.
     pub fn drain(&mut self) {
         loop {
             self.take_events();
@@ -367,13 +372,13 @@ fn split(segment: Segment, at: usize, options_on: [bool; 2]) -> [Segment; 2] {
     parts
 }
 
-/// Take all Multipath TCP options off a segment.
+/// Remove all Multipath TCP options from a segment.
 pub fn strip(segment: &mut Segment) {
     segment.options.dss = None;
     segment.options.control = None;
 }
 
-/// Is it from or to client address `n`?
+/// Was the segment sent from or to client address `n`?
 pub fn is_on(segment: &Segment, n: u8) -> bool {
     [segment.source.address, segment.destination.address].contains(&client_address(n))
 }

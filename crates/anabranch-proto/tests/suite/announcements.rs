@@ -1,4 +1,4 @@
-//! Addresses told to the peer. RFC 8684 §3.4.1.
+//! Announced addresses. RFC 8684 §3.4.1.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ fn six(host: u16) -> IpAddr {
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host).into()
 }
 
-/// Both hosts have an IPv4 and an IPv6 address; the connection is opened over IPv4.
+/// Both hosts have an IPv4 and an IPv6 address. The connection is opened over IPv4.
 fn dual_stack() -> Pair {
     let client = vec![client_address(0), six(1)];
     let server = vec![server_address(), six(9)];
@@ -44,7 +44,7 @@ fn the_listener_announces_its_other_family_and_the_initiator_joins_over_it() {
     assert_eq!(pair.received[0], 2_000_000);
     assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (1, 1));
     assert!(pair.segments(over_six) > 100, "{}", pair.segments(over_six));
-    // RFC 9293 §3.7.1: a segment of 1500 bytes has 20 bytes less room with IPv6's header.
+    // RFC 9293 §3.7.1: IPv6's longer header leaves 20 bytes less in a packet of 1500 bytes.
     let longest = |six: bool| {
         let lengths = pair.log.iter().filter(|s| s.source.address.is_ipv6() == six);
         lengths.map(|s| s.payload.len()).max()
@@ -56,7 +56,7 @@ fn the_listener_announces_its_other_family_and_the_initiator_joins_over_it() {
 }
 
 #[test]
-fn an_announcement_is_repeated_until_it_is_echoed_but_not_for_ever() {
+fn an_announcement_is_repeated_until_it_is_echoed_but_not_without_limit() {
     let mut lost = 0;
     let mut pair = dual_stack().with_filter(move |_, segment| {
         lost += u32::from(is_told(segment));
@@ -73,7 +73,7 @@ fn an_announcement_is_repeated_until_it_is_echoed_but_not_for_ever() {
     };
     let mut pair = dual_stack().with_filter(no_echo);
     pair.download(1_000, 1_000);
-    // The pauses double.
+    // The intervals double.
     for (told, for_ms) in [(1, 900), (2, 1_900), (3, 3_900), (4, 60_000)] {
         assert_eq!((pair.segments(is_told), pair.segments(is_echo)), (told, told));
         pair.run_ms(for_ms);
@@ -92,8 +92,8 @@ fn an_announcement_with_a_wrong_hmac_or_of_an_impossible_address_is_ignored() {
     for change in spoil {
         let mut pair = dual_stack().with_filter(move |_, segment| {
             if is_told(segment) {
-                let control = segment.options.control.as_mut().expect("it tells an address");
-                change(control.add_addr.as_mut().expect("it tells an address"));
+                let control = segment.options.control.as_mut().expect("it has ADD_ADDR");
+                change(control.add_addr.as_mut().expect("it has ADD_ADDR"));
             }
             Fate::Deliver
         });
@@ -117,7 +117,7 @@ fn an_announcement_with_a_wrong_hmac_or_of_an_impossible_address_is_ignored() {
 }
 
 #[test]
-fn of_very_many_announced_addresses_a_few_are_remembered() {
+fn a_host_remembers_only_a_few_of_very_many_announced_addresses() {
     let server = std::iter::once(server_address()).chain((1..=200).map(six)).collect();
     let client = vec![client_address(0), six(1_000)];
     let mut pair = Pair::of_addresses(client, server, on_any_platform(), on_any_platform());
@@ -128,7 +128,7 @@ fn of_very_many_announced_addresses_a_few_are_remembered() {
     assert_eq!(client.add_addr - client.add_addr_drop, 8, "{client:?}");
 }
 
-/// Announces its second address or takes it back, every 100 ms, so many times.
+/// Announces and removes its second address in turn, every 100 ms, `most` times in all.
 #[derive(Debug, Default)]
 struct Fickle {
     most: u32,
@@ -171,7 +171,7 @@ impl PathManager for Fickle {
 }
 
 #[test]
-fn an_address_that_comes_and_goes_has_one_subflow_at_a_time() {
+fn an_address_that_is_announced_and_removed_repeatedly_has_one_subflow_at_a_time() {
     // RFC 8684 §3.4.2
     let server = on_any_platform().path_manager(|| Box::new(Fickle::of(41)));
     let mut pair = Pair::of_addresses(
@@ -195,15 +195,15 @@ fn an_announced_address_that_does_not_answer_is_not_tried_again() {
     pair.download(200_000, 5_000);
     pair.run_ms(600_000);
     let syns = pair.segments(|segment| is_syn(segment) && segment.source.address.is_ipv6());
-    // One attempt with its repeats. RFC 9293 §3.8.3: as many as the user timeout allows.
+    // One attempt with its retransmissions. RFC 9293 §3.8.3: the user timeout limits their number.
     assert!((1..=8).contains(&syns), "{syns}");
 }
 
 #[test]
-fn an_announcement_that_is_stripped_does_not_cost_multipath_tcp() {
-    // RFC 8684 §3.7: an acknowledgement of data without options, the first one, means a fallback.
-    // That of the first data has its DATA_ACK, and an announcement with which there is no room
-    // waits.
+fn a_stripped_announcement_does_not_lead_to_fallback() {
+    // RFC 8684 §3.7: a sender falls back if the first acknowledgement of its data has no options.
+    // The acknowledgement of the first data carries its DATA_ACK. An announcement waits if there is
+    // no room for both.
     for upload in [true, false] {
         let mut pair = dual_stack().with_filter(|_, segment| {
             if is_told(segment) {
@@ -239,7 +239,7 @@ fn announcements_are_no_duplicate_acknowledgements() {
 }
 
 #[test]
-fn an_address_that_was_taken_back_is_not_told_again() {
+fn a_removed_address_is_not_announced_again() {
     // RFC 8684 §3.4.2
     let server = on_any_platform().path_manager(|| Box::new(Fickle::of(2)));
     let client = vec![client_address(0), six(1)];
@@ -252,7 +252,7 @@ fn an_address_that_was_taken_back_is_not_told_again() {
 }
 
 #[test]
-fn addresses_that_are_told_together_are_echoed_each_once() {
+fn addresses_that_are_announced_together_are_each_echoed_once() {
     // RFC 8684 §3.4.1
     let mut pair = Pair::of_addresses(
         vec![client_address(0), six(1)],

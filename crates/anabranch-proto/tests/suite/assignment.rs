@@ -1,4 +1,4 @@
-//! Data that a scheduler assigns to a subflow before it has room.
+//! Data that a scheduler assigns to a subflow before the subflow has room.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,7 +13,8 @@ use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, TcpOptions};
 
 use crate::pair::{Fate, Pair, depends_on_the_platform, is_on, ms, on_any_platform, to_server};
 
-/// The first subflow, then the second, `run` bytes each, whether they have room or not.
+/// Assigns `run` bytes to the first subflow, then `run` bytes to the second, and so on, whether
+/// they have room or not.
 #[derive(Clone, Copy, Debug)]
 struct InTurn {
     run: u64,
@@ -24,7 +25,7 @@ impl Scheduler for InTurn {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
         let turn = match context.pending {
             Pending::NewData { bytes } => {
-                assert!(bytes > 0, "nothing is to be assigned");
+                assert!(bytes > 0, "there is nothing to assign");
                 (self.assigned / self.run) as usize
             }
             Pending::Reinjection { .. } => 0,
@@ -53,21 +54,22 @@ fn number(segment: &Segment) -> Option<u32> {
     }
 }
 
-/// What the client has sent, with its data sequence numbers relative to the first of all.
+/// The client's data segments, with data sequence numbers relative to the first one.
 fn numbered(pair: &Pair) -> impl Iterator<Item = (u32, &Segment)> {
     let data = pair.log.iter().filter(|s| to_server(s) && !s.payload.is_empty());
-    // The very first data comes with MP_CAPABLE, which says no number.
+    // The very first data carries MP_CAPABLE, which has no data sequence number.
     let data = data.filter_map(|s| Some((number(s)?, s)));
     let first = data.clone().next().expect("data").0;
     data.map(move |(number, segment)| (number.wrapping_sub(first), segment))
 }
 
-/// Those numbers of what a subflow has carried.
+/// The relative data sequence numbers that a subflow has carried.
 fn carried(pair: &Pair, subflow: u8) -> Vec<u32> {
     numbered(pair).filter(|(_, s)| is_on(s, subflow)).map(|(number, _)| number).collect()
 }
 
-/// No subflow goes beyond its congestion window meanwhile.
+/// Run until the server has received `bytes`. No subflow may exceed its congestion window
+/// meanwhile.
 fn run_until_received(pair: &mut Pair, bytes: u64) {
     while pair.received[1] < bytes {
         pair.run_ms(1);
@@ -82,14 +84,14 @@ fn client(pair: &Pair) -> ConnectionStats {
 }
 
 #[test]
-fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
+fn assigned_data_waits_for_room_while_another_subflow_sends_later_data() {
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
     pair.settle(500);
     pair.write(0, 400_000);
     let sent: u64 = pair.client.subflow_stats(pair.connection).map(|s| s.bytes_sent).sum();
     let stats = client(&pair);
-    assert_eq!(stats.unsent_bytes, 400_000 - sent, "what is assigned has not been sent");
+    assert_eq!(stats.unsent_bytes, 400_000 - sent, "assigned data counts as unsent");
     run_until_received(&mut pair, 400_000);
     let stats = client(&pair);
     assert_eq!((stats.bad_decisions, stats.reinjections, stats.copies), (0, 0, 0));
@@ -98,17 +100,18 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
     for subflow in [0, 1] {
         let numbers = carried(&pair, subflow);
         assert!(numbers.is_sorted(), "each subflow carries the stream in order");
-        // In runs of 50,000 bytes, which end where a segment does.
+        // In runs of 50,000 bytes, which end at a segment boundary.
         let jumps = numbers.windows(2).filter(|pair| pair[1] - pair[0] > 2_000).count();
         assert_eq!(jumps, 3, "{numbers:?}");
     }
-    // The slow subflow's window was not enough for its run; the fast one went on with the next.
+    // The slow subflow's window was too small for its run, and the fast one continued with the next
+    // run.
     let place = |subflow, beyond| {
         let due = |(number, s): (u32, &Segment)| is_on(s, subflow) && number > beyond;
         numbered(&pair).position(due).expect("data")
     };
     assert!(place(0, 100_000) < place(1, 90_000));
-    // And the stream ends as ever.
+    // The end of the stream is signalled as usual.
     let data_fin = |s: &Segment| s.options.dss.is_some_and(|dss| dss.data_fin);
     assert_eq!(pair.segments(data_fin), 0);
     pair.close_both();
@@ -119,7 +122,7 @@ fn what_is_assigned_waits_for_room_while_later_data_goes_out_elsewhere() {
 }
 
 #[test]
-fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
+fn data_assigned_to_a_broken_subflow_is_sent_on_another() {
     let broken = Rc::new(Cell::new(false));
     let seen = Rc::clone(&broken);
     let config = in_turn(50_000);
@@ -137,7 +140,7 @@ fn what_a_subflow_cannot_send_any_more_goes_out_on_another() {
 }
 
 #[test]
-fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
+fn assigned_data_precedes_reinjections_and_both_wait_for_room() {
     depends_on_the_platform("the lengths of the timeouts");
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config);
@@ -149,11 +152,11 @@ fn what_is_assigned_goes_before_what_is_sent_again_and_both_wait_for_room() {
     pair.client.handle_segment(pair.now, reset);
     pair.client.close(pair.connection);
     run_until_received(&mut pair, 100_000);
-    assert!(carried(&pair, 0).is_sorted(), "first its own 50,000 bytes");
+    assert!(carried(&pair, 0).is_sorted(), "the subflow sends its own 50,000 bytes first");
 }
 
 #[test]
-fn the_data_fin_rides_on_the_last_data_that_was_assigned() {
+fn the_last_assigned_data_carries_the_data_fin() {
     // RFC 8684 §3.3.3
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(100));
@@ -168,7 +171,7 @@ fn the_data_fin_rides_on_the_last_data_that_was_assigned() {
 }
 
 #[test]
-fn the_shared_window_bounds_what_is_assigned() {
+fn the_shared_window_limits_assigned_data() {
     // RFC 8684 §3.3.5
     let written = |receive_buffer| {
         let config = in_turn(200_000).receive_buffer(receive_buffer);
@@ -177,7 +180,8 @@ fn the_shared_window_bounds_what_is_assigned() {
         pair.write(0, 300_000);
         pair
     };
-    // To its last byte, as Linux has it, however short the last segment is.
+    // The receive window is filled to its last byte, as in Linux, however short the last segment
+    // is.
     for receive_buffer in 40_000..40_003 {
         assert_eq!(client(&written(receive_buffer)).window_room, 0);
     }
@@ -191,9 +195,9 @@ fn the_shared_window_bounds_what_is_assigned() {
 }
 
 #[test]
-fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
+fn only_one_short_segment_is_assigned_at_a_time_and_it_does_not_wait_for_full_ones() {
     depends_on_the_platform("Nagle's rule");
-    // RFC 9293 §3.7.4, as Linux has it
+    // RFC 9293 §3.7.4, as in Linux
     let config = in_turn(200_000);
     let mut pair = Pair::new(2, config.clone(), config);
     pair.settle(500);
@@ -206,10 +210,10 @@ fn of_short_segments_one_is_assigned_at_a_time_and_none_waits_for_full_ones() {
 }
 
 #[test]
-fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
+fn only_one_short_segment_at_the_edge_of_the_window_is_in_flight_on_a_subflow() {
     depends_on_the_platform("Nagle's rule");
-    // RFC 9293 §3.7.4, as Linux has it (Minshall's variant): each acknowledgement opens the window
-    // by 500 bytes, four of them at a time.
+    // RFC 9293 §3.7.4, as in Linux (Minshall's variant): each acknowledgement opens the window by
+    // 500 bytes, and four acknowledgements arrive at a time.
     for (nagle, short) in [(true, 1), (false, 4)] {
         let mut config = in_turn(50_000).receive_buffer(4 * 1_432);
         config.tcp.nagle = nagle;
@@ -235,7 +239,7 @@ fn of_short_segments_at_the_windows_edge_one_is_under_way_on_a_subflow() {
 }
 
 #[test]
-fn what_is_assigned_to_the_only_subflow_survives_the_way_back_to_tcp() {
+fn data_assigned_to_a_sole_subflow_survives_fallback() {
     // RFC 8684 §3.7: the path drops all options after a while.
     let config = in_turn(50_000).late_fallback(true);
     let mut pair = Pair::new(1, config.clone(), config).with_filter(|n, segment| {
@@ -245,11 +249,14 @@ fn what_is_assigned_to_the_only_subflow_survives_the_way_back_to_tcp() {
         Fate::Deliver
     });
     pair.settle(500);
-    // The first data, with the keys, is not assigned.
+    // The first data, which carries the keys, is not assigned.
     pair.upload(1_000, 100);
     let room = client(&pair).window_room;
     pair.write(0, 300_000);
-    assert!(room - client(&pair).window_room > 290_000, "all but a short end");
+    assert!(
+        room - client(&pair).window_room > 290_000,
+        "all data but a short last segment is assigned"
+    );
     run_until_received(&mut pair, 300_000);
     pair.run_ms(2_000);
     assert_eq!((client(&pair).bad_decisions, pair.received[1]), (0, 300_000));
@@ -259,8 +266,8 @@ fn what_is_assigned_to_the_only_subflow_survives_the_way_back_to_tcp() {
 }
 
 #[test]
-fn what_waits_for_the_only_subflow_stays_there_when_its_timer_expires() {
-    // The other path lets no join through; nobody else could send it.
+fn data_assigned_to_a_sole_subflow_stays_there_when_its_timer_expires() {
+    // The other path drops all joins, so no other subflow could send the data.
     let mut data = 0;
     let config = in_turn(50_000);
     let mut pair = Pair::new(2, config.clone(), config).with_filter(move |_, segment| {
@@ -289,9 +296,10 @@ fn linux_scheduler_delivers_over_unequal_paths() {
 }
 
 #[test]
-fn what_fills_a_large_hole_is_acknowledged_when_the_application_has_read_64_kib_as_linux_does() {
+fn after_a_large_hole_is_filled_the_acknowledgement_waits_until_64_kib_are_read_as_in_linux() {
     depends_on_the_platform("the buffers of sockets beside those of payload");
-    // Of 320,000 bytes that a program asks for, and is given twice, 395,000 are payload.
+    // A program that asks for 320,000 bytes is given twice as much, of which 395,000 bytes are
+    // payload.
     const BUFFER: u64 = 395_000;
     let pair = |run, charges| {
         let server = match charges {
@@ -305,11 +313,12 @@ fn what_fills_a_large_hole_is_acknowledged_when_the_application_has_read_64_kib_
     let first = pair(1, false);
     let mss = first.client.subflow_stats(first.connection).map(|s| u64::from(s.view.mss)).min();
     let mss = mss.expect("a subflow");
-    // One run on the fast subflow, one on the slow one, and one on the fast one, which waits.
+    // One run on the fast subflow, one on the slow one, and another one on the fast one, which
+    // waits.
     let run = 60 * mss;
     for (charges, unread) in [(false, 0), (true, run + mss - 65_536)] {
         let mut pair = pair(run, charges);
-        // Both have brought data before.
+        // Both subflows have delivered data before.
         pair.upload(2 * run, 10_000);
         pair.write(0, 5 * run);
         run_until_received(&mut pair, 5 * run);
@@ -318,7 +327,7 @@ fn what_fills_a_large_hole_is_acknowledged_when_the_application_has_read_64_kib_
         let scale = syn_ack.options.window_scale.expect("it is offered");
         let last = pair.last(|s| !to_server(s));
         let window = u64::from(last.header.window) << scale;
-        assert!(is_on(&last, 1), "it came on the slow subflow");
+        assert!(is_on(&last, 1), "the acknowledgement was sent on the slow subflow");
         assert!(window.abs_diff(BUFFER - unread) <= 1 << scale, "{window}, {unread} unread");
     }
 }

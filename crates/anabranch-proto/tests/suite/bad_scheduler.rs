@@ -1,11 +1,11 @@
-//! A scheduler that errs cannot lose data or bring a connection to a halt.
+//! A faulty scheduler can neither lose data nor stall a connection.
 
 use anabranch_proto::scheduler::{Decision, ScheduleContext, Scheduler};
 use anabranch_proto::view::{SubflowId, SubflowSet};
 
 use crate::pair::{Pair, ms, on_any_platform};
 
-/// Always the same answer, given the situation.
+/// Gives the same answer in the same situation.
 #[derive(Clone, Copy, Debug)]
 struct Always(fn(&ScheduleContext<'_>) -> Decision);
 
@@ -15,7 +15,7 @@ impl Scheduler for Always {
     }
 }
 
-/// Uploads 300 kB over two paths, and returns how many decisions were bad.
+/// Upload 300 kB over two paths and return the number of invalid decisions.
 fn bad_decisions(answer: fn(&ScheduleContext<'_>) -> Decision) -> u64 {
     let config = on_any_platform().scheduler(move || Box::new(Always(answer)));
     let mut pair = Pair::new(2, config.clone(), config).with_slow_path(1, ms(30));
@@ -27,17 +27,17 @@ fn bad_decisions(answer: fn(&ScheduleContext<'_>) -> Decision) -> u64 {
 }
 
 #[test]
-fn waiting_for_ever_is_overridden_once_nothing_is_in_flight() {
+fn waiting_without_end_is_overridden_once_nothing_is_in_flight() {
     assert!(bad_decisions(|_| Decision::Wait { until: None }) > 0);
 }
 
 #[test]
-fn waiting_until_now_does_not_stop_the_clock() {
+fn waiting_until_the_present_time_does_not_stall_the_connection() {
     assert!(bad_decisions(|context| Decision::Wait { until: Some(context.now) }) > 0);
 }
 
 #[test]
-fn subflows_that_do_not_exist_are_not_used() {
+fn no_data_is_sent_on_a_subflow_that_does_not_exist() {
     let unknown = |_: &ScheduleContext<'_>| Decision::Send(SubflowId { slot: 31, generation: 0 });
     assert!(bad_decisions(unknown) > 0);
     let stale = |_: &ScheduleContext<'_>| Decision::Send(SubflowId { slot: 0, generation: 9 });
@@ -47,7 +47,7 @@ fn subflows_that_do_not_exist_are_not_used() {
 }
 
 #[test]
-fn a_copy_for_nobody_is_a_mistake_while_something_is_in_flight_too() {
+fn a_copy_for_no_subflow_is_invalid_even_while_data_is_in_flight() {
     let for_nobody = |context: &ScheduleContext<'_>| {
         let first = &context.subflows[0];
         let now = first.bytes_in_flight == 0 && first.can_send();
@@ -57,7 +57,7 @@ fn a_copy_for_nobody_is_a_mistake_while_something_is_in_flight_too() {
 }
 
 #[test]
-fn copies_for_subflows_that_are_all_full_wait_for_room() {
+fn copies_for_full_subflows_wait_for_room() {
     let for_all = |context: &ScheduleContext<'_>| {
         let mut all = SubflowSet::EMPTY;
         context.subflows.iter().for_each(|view| all.insert(view.id.slot));
@@ -67,7 +67,7 @@ fn copies_for_subflows_that_are_all_full_wait_for_room() {
 }
 
 #[test]
-fn nothing_is_assigned_to_a_subflow_that_does_not_exist() {
+fn no_data_is_assigned_to_a_subflow_that_does_not_exist() {
     let stale = |context: &ScheduleContext<'_>| {
         let first = context.subflows[0].id;
         Decision::Assign(SubflowId { generation: first.generation + 1, ..first })
@@ -76,13 +76,13 @@ fn nothing_is_assigned_to_a_subflow_that_does_not_exist() {
 }
 
 #[test]
-fn a_full_subflow_is_not_sent_on() {
+fn no_data_is_sent_on_a_full_subflow() {
     assert!(bad_decisions(|context| Decision::Send(context.subflows[0].id)) > 0);
 }
 
 #[test]
-fn waiting_while_something_is_in_flight_is_no_mistake() {
-    // One segment at a time on the first subflow: slow, but data flows by itself.
+fn waiting_while_data_is_in_flight_is_valid() {
+    // One segment at a time on the first subflow: slow, but the data makes progress without help.
     let one_by_one = |context: &ScheduleContext<'_>| {
         let first = &context.subflows[0];
         let now = first.bytes_in_flight == 0 && first.can_send();
@@ -93,7 +93,7 @@ fn waiting_while_something_is_in_flight_is_no_mistake() {
 
 #[test]
 fn a_scheduler_that_waits_until_a_time_is_asked_again_then() {
-    // It paces: a segment every five milliseconds.
+    // Sends a segment every five milliseconds.
     #[derive(Debug, Default)]
     struct Paced(Option<anabranch_wire::Instant>);
     impl Scheduler for Paced {

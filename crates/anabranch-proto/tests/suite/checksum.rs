@@ -46,7 +46,7 @@ fn checksums_are_used_in_both_directions_if_either_host_requires_them() {
         closes(&mut pair);
         let case = format!("client {client}, server {server}");
         let flags: Vec<bool> = pair.log.iter().filter_map(requires_checksums).collect();
-        // SYN, SYN/ACK, and what repeats the keys.
+        // SYN, SYN/ACK, and all segments that repeat the keys.
         assert_eq!(flags[..2], [client, expected], "{case}");
         assert!(flags[2..].iter().all(|flag| *flag == expected), "{case}");
         let mappings = pair.log.iter().filter_map(mapping);
@@ -57,7 +57,7 @@ fn checksums_are_used_in_both_directions_if_either_host_requires_them() {
 }
 
 #[test]
-fn a_segment_with_checksum_fills_the_packet_and_not_more() {
+fn a_segment_with_checksum_fills_a_packet_exactly() {
     // IP and TCP headers 40, timestamps 10, DSS with checksum 20: 1500 - 40 - 32.
     let mut pair = both(2);
     pair.upload(200_000, 5_000);
@@ -75,9 +75,10 @@ fn a_segment_with_checksum_fills_the_packet_and_not_more() {
 }
 
 #[test]
-fn checksums_of_shared_memory_and_of_a_data_fin_on_the_last_bytes_are_right() {
+fn checksums_of_shared_memory_and_of_a_data_fin_with_the_last_bytes_are_correct() {
     // RFC 8684 §3.3.1
-    // RFC 8684 §3.3.3: the DATA_FIN counts in the length and not in the bytes.
+    // RFC 8684 §3.3.3: the DATA_FIN counts towards the mapping's length, but it is no byte of the
+    // data.
     let mut pair = both(1);
     pair.kept = Some(Default::default());
     pair.unchecked = true;
@@ -88,15 +89,18 @@ fn checksums_of_shared_memory_and_of_a_data_fin_on_the_last_bytes_are_right() {
     pair.run_ms(500);
     assert_eq!(pair.kept.as_ref().expect("kept")[1], bytes);
     let fin = pair.log.iter().find(|s| s.options.dss.is_some_and(|dss| dss.data_fin));
-    assert!(fin.is_some_and(|segment| !segment.payload.is_empty()), "it rides on data");
+    assert!(
+        fin.is_some_and(|segment| !segment.payload.is_empty()),
+        "the DATA_FIN is on a segment with data"
+    );
     closes(&mut pair);
     assert_eq!(pair.server.counters().data_csum_err, 0);
 }
 
 #[test]
-fn a_mapping_that_comes_in_parts_is_delivered_when_it_is_whole() {
-    // RFC 8684 §3.3.1: the second part is lost at first; its retransmission declares the mapping
-    // as it was.
+fn a_mapping_that_arrives_in_parts_is_delivered_when_it_is_complete() {
+    // RFC 8684 §3.3.1: the second part is lost at first. Its retransmission declares the original
+    // mapping.
     for options_on in [[true, true], [true, false], [false, true]] {
         let mut split = None;
         let mut pair = both(1).with_filter(move |n, segment| {
@@ -114,8 +118,8 @@ fn a_mapping_that_comes_in_parts_is_delivered_when_it_is_whole() {
 }
 
 #[test]
-fn what_is_left_of_a_split_segment_repeats_the_mapping_of_the_whole() {
-    // RFC 8684 §3.3.1: a mapping does not change, nor does its checksum.
+fn the_rest_of_a_split_segment_repeats_the_mapping_of_the_whole_segment() {
+    // RFC 8684 §3.3.1: neither a mapping nor its checksum changes.
     for checksum in [false, true] {
         let mut cut = false;
         let mut pair =
@@ -145,7 +149,7 @@ fn what_is_left_of_a_split_segment_repeats_the_mapping_of_the_whole() {
 
 #[test]
 fn a_mapping_without_a_checksum_that_was_agreed_resets_the_subflow() {
-    // RFC 8684 §3.3; and so does one with a checksum that was not.
+    // RFC 8684 §3.3; a checksum that was not agreed resets the subflow as well.
     for agreed in [true, false] {
         let mut pair =
             Pair::new(2, config(agreed), config(agreed)).with_filter(move |n, segment| {
@@ -170,7 +174,7 @@ fn a_mapping_without_a_checksum_that_was_agreed_resets_the_subflow() {
 
 #[test]
 fn a_first_mapping_without_the_agreed_checksum_ends_the_connection() {
-    // RFC 8684 §3.1, §3.3: MP_CAPABLE with data in the form of 22 bytes instead of 24.
+    // RFC 8684 §3.1, §3.3: MP_CAPABLE with data has 22 bytes instead of 24.
     let mut pair = both(1).with_filter(|_, segment| {
         if let Some(control) = &mut segment.options.control
             && let Some(capable) = &mut control.capable
@@ -187,9 +191,9 @@ fn a_first_mapping_without_the_agreed_checksum_ends_the_connection() {
 }
 
 #[test]
-fn a_data_fin_alone_whose_checksum_is_wrong_is_not_believed() {
+fn a_data_fin_without_data_whose_checksum_is_wrong_is_ignored() {
     depends_on_the_platform("the lengths of the timeouts");
-    // RFC 8684 §3.3.3: it covers the pseudo-header. Sent again, it is right.
+    // RFC 8684 §3.3.3: the checksum covers the pseudo-header. The retransmission is correct.
     let mut changed = 0;
     let mut pair = both(1).with_filter(move |_, segment| {
         if let Some(dss) = &mut segment.options.dss
@@ -212,15 +216,15 @@ fn a_data_fin_alone_whose_checksum_is_wrong_is_not_believed() {
 }
 
 #[test]
-fn a_data_fin_whose_mapping_fails_its_checksum_is_not_believed() {
-    // RFC 8684 §3.7: nothing of a mapping that failed counts before the fallback.
+fn a_data_fin_whose_mapping_fails_its_checksum_is_ignored() {
+    // RFC 8684 §3.7: nothing in a mapping with a wrong checksum counts before the fallback.
     let mut pair = both(1).with_filter(|_, segment| {
         let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);
         if data_fin && !segment.payload.is_empty() {
             let zeros = Bytes::from(vec![0; segment.payload.len()]);
             segment.payload = Payload::from(zeros);
         }
-        // The answer to MP_FAIL never arrives.
+        // The answer to MP_FAIL is always lost.
         let fails = |s: &Segment| s.options.control.as_ref().is_some_and(|c| c.fail.is_some());
         if to_server(segment) && fails(segment) { Fate::Drop } else { Fate::Deliver }
     });
@@ -237,9 +241,10 @@ fn a_data_fin_whose_mapping_fails_its_checksum_is_not_believed() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Loss, reordering, duplication, splitting and small buffers, with checksums: each is right.
+    /// With checksums, the engine tolerates loss, reordering, duplication, splitting and small
+    /// buffers: every checksum is correct.
     #[test]
-    fn a_network_that_changes_no_byte_costs_no_subflow(
+    fn no_subflow_is_reset_if_the_network_changes_no_byte(
         seed in any::<u64>(),
         loss_percent in 0u64..10,
         buffer in 3_000u64..300_000,

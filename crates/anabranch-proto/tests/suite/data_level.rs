@@ -1,4 +1,4 @@
-//! Data that subflows have delivered and that the peer has not acknowledged. RFC 8684 §3.3.6.
+//! Data that subflows have delivered but the peer has not DATA_ACKed. RFC 8684 §3.3.6.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::pair::{
     Fate, Pair, both, depends_on_the_platform, is_on, on_any_platform, switch, to_server,
 };
 
-/// A connection that has carried data, and on whose `addresses` paths no DATA_ACK comes any more.
+/// A connection that has carried data over `addresses` paths. From now on, no DATA_ACK arrives.
 fn without_data_acks(config: ConnectionConfig, addresses: u8) -> Pair {
     let (mute, seen) = switch();
     let mut pair = both(config, addresses).with_filter(move |_, segment| {
@@ -28,8 +28,8 @@ fn without_data_acks(config: ConnectionConfig, addresses: u8) -> Pair {
     pair
 }
 
-/// When segments come from the client, in milliseconds from now on: how many bytes, and is it on
-/// path 1?
+/// The client's segments of the next `for_ms` milliseconds: time from now in milliseconds, payload
+/// bytes, and whether the segment is on path 1.
 fn watch(pair: &mut Pair, for_ms: u64) -> Vec<(u64, usize, bool)> {
     let mut seen = Vec::new();
     for at in 1..=for_ms {
@@ -41,8 +41,8 @@ fn watch(pair: &mut Pair, for_ms: u64) -> Vec<(u64, usize, bool)> {
     seen
 }
 
-/// After so many milliseconds each, twice the retransmission timeout of 200 + 20 ms at first, then
-/// twice as much each time, but a minute at most.
+/// Times of data-level timeouts in milliseconds. The first interval is twice the retransmission
+/// timeout of 200 + 20 ms. Each further interval doubles, up to a minute.
 fn doubling_pauses(count: usize) -> Vec<u64> {
     let pauses = (0..count).map(|n| (440 << n).min(60_000));
     pauses
@@ -54,7 +54,7 @@ fn doubling_pauses(count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_it_is_given_up() {
+fn data_is_reinjected_on_another_subflow_then_on_any_at_doubling_intervals_until_failure() {
     depends_on_the_platform("the lengths of the timeouts");
     let mut config = on_any_platform();
     config.tcp.retries = 10;
@@ -72,7 +72,7 @@ fn data_goes_out_again_elsewhere_and_then_anywhere_at_pauses_that_double_until_i
 }
 
 #[test]
-fn the_oldest_data_goes_out_again_elsewhere_although_newer_is_under_way() {
+fn the_oldest_data_is_reinjected_on_another_subflow_although_newer_data_is_in_flight() {
     depends_on_the_platform("the lengths of the timeouts");
     let mut pair = without_data_acks(on_any_platform(), 2);
     for n in 1..=500 {
@@ -84,7 +84,7 @@ fn the_oldest_data_goes_out_again_elsewhere_although_newer_is_under_way() {
 }
 
 #[test]
-fn after_half_an_hour_without_a_data_ack_the_connection_is_given_up_whatever_is_configured() {
+fn after_half_an_hour_without_a_data_ack_the_connection_fails_whatever_the_configuration() {
     let mut config = on_any_platform();
     config.tcp.retries = 1_000;
     let mut pair = without_data_acks(config, 2);
@@ -97,7 +97,7 @@ fn after_half_an_hour_without_a_data_ack_the_connection_is_given_up_whatever_is_
 }
 
 #[test]
-fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_again() {
+fn a_sole_subflow_probes_for_a_data_ack_before_data_is_sent_again() {
     depends_on_the_platform("the lengths of the timeouts");
     let mut pair = without_data_acks(on_any_platform(), 1);
     pair.write(0, 11_000);
@@ -110,9 +110,9 @@ fn on_the_only_subflow_the_peer_is_asked_for_its_data_ack_before_data_goes_out_a
     assert_eq!(sent, expected);
 }
 
-/// The client has sent 6,000 bytes, each in a segment of its own, to a server that acknowledges
-/// them to TCP and forgets all after the first 2,500, as long as the switch is on: their mappings
-/// say what it has already.
+/// The client has sent 6,000 bytes, each in its own segment. While the switch is on, the server
+/// acknowledges them at the TCP level only and loses all after the first 2,500: the filter changes
+/// their mappings to data that the server already has.
 fn to_a_forgetful_receiver(remedies: fn() -> Vec<Box<dyn Remedy>>) -> (Pair, Rc<Cell<bool>>) {
     let mut config = on_any_platform().receive_buffer(100_000).remedies(remedies);
     config.tcp.nagle = false;
@@ -143,7 +143,7 @@ fn to_a_forgetful_receiver(remedies: fn() -> Vec<Box<dyn Remedy>>) -> (Pair, Rc<
 }
 
 #[test]
-fn a_receiver_that_dropped_what_it_acknowledged_to_tcp_gets_it_again_ever_more_at_a_time() {
+fn data_that_the_receiver_lost_after_a_tcp_acknowledgement_is_resent_in_growing_amounts() {
     depends_on_the_platform("the lengths of the timeouts");
     let (mut pair, forgets) = to_a_forgetful_receiver(Vec::new);
     assert_eq!((pair.received[1], pair.client.counters().data_level_retransmits), (2_500, 0));
@@ -157,7 +157,7 @@ fn a_receiver_that_dropped_what_it_acknowledged_to_tcp_gets_it_again_ever_more_a
 fn timeouts_while_a_subflow_still_carries_data_do_not_count_against_the_peer() {
     depends_on_the_platform("the sizes of the buffers and windows");
     let (mut pair, forgets) = to_a_forgetful_receiver(Vec::new);
-    // Twelve minutes are sixteen timeouts, at each of which a segment is under way.
+    // Twelve minutes contain sixteen timeouts. At each of them a segment is in flight.
     for n in 0..12 * 60 * 50 {
         pair.write(0, 6_001 + n);
         pair.run_ms(20);
@@ -167,19 +167,20 @@ fn timeouts_while_a_subflow_still_carries_data_do_not_count_against_the_peer() {
     assert_eq!(pair.received[1], pair.written[0]);
 }
 
-/// Is not to be asked.
+/// Must not be asked.
 #[derive(Debug)]
 struct Idle;
 
 impl Remedy for Idle {
     fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
-        panic!("one subflow holds up nobody");
+        panic!("a sole subflow cannot block others");
     }
 }
 
 #[test]
-fn remedies_are_not_asked_about_a_single_subflow_that_the_window_of_the_connection_holds_up() {
-    // What the receiver forgets it has acknowledged to TCP: the subflow's own window is open.
+fn remedies_are_not_asked_if_the_connections_window_blocks_a_sole_subflow() {
+    // The receiver acknowledges the lost data at the TCP level, so the subflow's own window is
+    // open.
     let (mut pair, forgets) = to_a_forgetful_receiver(|| vec![Box::new(Idle)]);
     pair.write(0, 200_000);
     pair.run_ms(200);

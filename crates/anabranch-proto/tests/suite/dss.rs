@@ -47,7 +47,7 @@ fn a_small_shared_window_is_never_overrun() {
 }
 
 #[test]
-fn a_lost_window_update_is_found_out_by_a_probe() {
+fn a_probe_detects_a_lost_window_update() {
     depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.8.6.1
     let lost = Rc::new(Cell::new(false));
@@ -59,7 +59,7 @@ fn a_lost_window_update_is_found_out_by_a_probe() {
     pair.run_ms(100);
     pair.paused = true;
     pair.download(100_000, 2_000);
-    assert_eq!(pair.written[1], 40_000, "a send buffer and a receive buffer full");
+    assert_eq!(pair.written[1], 40_000, "both buffers are full");
     lost.set(true);
     pair.resume();
     pair.run_ms(100);
@@ -69,7 +69,7 @@ fn a_lost_window_update_is_found_out_by_a_probe() {
 }
 
 #[test]
-fn a_black_hole_on_one_path_costs_no_data() {
+fn no_data_is_lost_to_a_black_hole_on_one_path() {
     let mut pair = both(buffers(200_000), 2).with_filter(|n, segment| {
         let on_first =
             [segment.source.address, segment.destination.address].contains(&client_address(0));
@@ -97,7 +97,7 @@ fn both_directions_close_in_order_with_data_fin_then_fin() {
         if protocol == Protocol::Mptcp {
             assert!(pair.log.iter().position(data_fin) < pair.log.iter().position(fin));
         }
-        // TIME-WAIT over, everything is forgotten.
+        // TIME-WAIT is over, and both hosts have forgotten the connection.
         pair.run_ms(130_000);
         assert_eq!(pair.client.connections().count() + pair.server.connections().count(), 0);
     }
@@ -119,7 +119,7 @@ fn a_lost_data_fin_is_sent_again() {
 }
 
 #[test]
-fn a_half_closed_connection_still_delivers_the_other_way() {
+fn a_half_closed_connection_still_delivers_in_the_other_direction() {
     let mut pair = both(on_any_platform(), 2);
     pair.upload(10_000, 1_000);
     pair.client.close(pair.connection);
@@ -151,7 +151,7 @@ fn remedies() -> ConnectionConfig {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Bytes written are bytes delivered, once and in order, whatever the network does.
+    /// All bytes written are delivered once and in order, whatever the network does.
     #[test]
     fn the_stream_survives_loss_reordering_duplication_and_small_buffers(
         seed in any::<u64>(),
@@ -199,7 +199,7 @@ proptest! {
 }
 
 #[test]
-fn a_subflow_whose_window_a_middlebox_shrinks_carries_no_more_than_that() {
+fn a_subflow_respects_a_window_that_a_middlebox_has_shrunk() {
     // RFC 8684 §3.3.5
     const SHRUNK: u16 = 100;
     let mut pair = Pair::new(2, on_any_platform(), on_any_platform()).with_filter(|_, segment| {
@@ -212,7 +212,7 @@ fn a_subflow_whose_window_a_middlebox_shrinks_carries_no_more_than_that() {
     assert_eq!(pair.received[1], 20_000_000);
     let answer = pair.last(|s| is_syn(s) && s.destination.address == client_address(1));
     let window = u32::from(SHRUNK) << answer.options.window_scale.expect("scaling");
-    // The window of the SYN/ACK is not scaled, and was left alone.
+    // The window of the SYN/ACK is not scaled, and the filter does not change it.
     let (mut edge, mut sent) = (answer.header.ack + u32::from(answer.header.window), 0);
     for segment in &pair.log {
         if segment.destination.address == client_address(1) && !is_syn(segment) {
@@ -221,16 +221,16 @@ fn a_subflow_whose_window_a_middlebox_shrinks_carries_no_more_than_that() {
         } else if segment.source.address == client_address(1) && !segment.payload.is_empty() {
             let end = segment.header.seq + segment.payload.len() as u32;
             sent += segment.payload.len() as u64;
-            assert!(end.distance_from(edge) <= 0, "beyond its window");
+            assert!(end.distance_from(edge) <= 0, "data beyond the window");
         }
     }
     assert!(sent > 100_000, "the second path carried {sent} bytes");
 }
 
 #[test]
-fn numbers_of_8_bytes_are_sent_when_those_of_4_could_wrap_within_a_segments_lifetime() {
-    // RFC 8684 §3.3.1: half of them, 2^31 bytes, in less than two minutes, or in more. One segment
-    // in 500 is lost, so that some are sent again with more in their options than at first.
+fn numbers_have_8_bytes_when_4_bytes_could_wrap_within_a_segments_lifetime() {
+    // RFC 8684 §3.3.1: half of the 32-bit numbers, 2^31 bytes, is sent in less than two minutes, or
+    // in more. One segment in 500 is lost, so some segments are retransmitted with longer options.
     const HALF: u64 = 1 << 31;
     for (pause_ms, expected) in [(0, true), (130_000, false)] {
         let mut config = on_any_platform().send_buffer(32 << 20).receive_buffer(32 << 20);
@@ -259,7 +259,7 @@ fn numbers_of_8_bytes_are_sent_when_those_of_4_could_wrap_within_a_segments_life
         // RFC 8684 §3.3.2
         assert_eq!(pair.segments(|s| !to_server(s) && wide_ack(s)) > 0, expected);
         if !expected {
-            // Who was slow may become fast.
+            // A slow connection may become fast.
             pair.upload(HALF, 60_000);
             assert!(pair.segments(is_wide) > 0);
         }

@@ -30,7 +30,7 @@ fn client(pair: &Pair) -> SubflowStats {
     pair.client.subflow_stats(pair.connection).next().expect("one subflow")
 }
 
-/// A filter that marks the data segments to the server that `wanted` picks, by their number.
+/// A filter that marks data segments to the server; `wanted` chooses them by number.
 fn marking(mut wanted: impl FnMut(u64) -> bool) -> impl FnMut(u64, &mut Segment) -> Fate {
     let mut count = 0;
     move |_, segment| {
@@ -45,7 +45,7 @@ fn marking(mut wanted: impl FnMut(u64) -> bool) -> impl FnMut(u64, &mut Segment)
 }
 
 #[test]
-fn both_hosts_have_to_want_it() {
+fn ecn_is_used_only_if_both_hosts_want_it() {
     // RFC 3168 §6.1.1
     for (at_client, at_server) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut pair = Pair::new(1, config(at_client), config(at_server));
@@ -65,8 +65,9 @@ fn both_hosts_have_to_want_it() {
 }
 
 #[test]
-fn only_new_data_can_be_marked() {
-    // RFC 3168 §6.1.1, §6.1.4, §6.1.5: no SYN, no pure acknowledgement, nothing sent again.
+fn only_new_data_is_ecn_capable() {
+    // RFC 3168 §6.1.1, §6.1.4, §6.1.5: SYNs, pure acknowledgements and retransmissions are not
+    // ECN-capable.
     let mut count = 0;
     let mut pair = Pair::new(1, config(true), config(true)).with_filter(move |_, segment| {
         count += u64::from(is_data(segment));
@@ -80,7 +81,7 @@ fn only_new_data_can_be_marked() {
     let data = pair.segments(is_data) as u64;
     assert_eq!(pair.segments(|s| s.ecn == ECT_0) as u64, data - resent);
     assert_eq!(pair.segments(|s| s.payload.is_empty() && s.ecn != 0), 0);
-    // RFC 3168 §6.1.2: after each recovery the first new segment says so.
+    // RFC 3168 §6.1.2: the first new segment after each recovery carries CWR.
     let reductions = client(&pair).recoveries + client(&pair).timeouts;
     let said = pair.segments(|s| is_data(s) && has(s, Flags::CWR)) as u64;
     assert!((reductions - 1..=reductions).contains(&said), "{said} of {reductions}");
@@ -88,7 +89,7 @@ fn only_new_data_can_be_marked() {
 }
 
 #[test]
-fn a_mark_halves_the_window_once_and_costs_no_data() {
+fn a_mark_halves_the_window_once_and_loses_no_data() {
     // RFC 3168 §6.1.2, §6.1.3: all 10 segments of the first window are marked.
     let marks = marking(|number| number <= 10);
     let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(marks);
@@ -101,7 +102,7 @@ fn a_mark_halves_the_window_once_and_costs_no_data() {
     assert_eq!((after.view.cwnd, after.view.ssthresh), (before / 2, before / 2));
     assert_eq!((after.ecn_reductions, after.recoveries, after.segments_retransmitted), (1, 0, 0));
     assert!(after.ece_received > 1);
-    // The echo goes on until the next new data says that the window was reduced.
+    // The echo continues until new data carries CWR.
     assert_eq!(pair.segments(|s| is_data(s) && has(s, Flags::CWR)), 0);
     pair.upload(3_000, 1_000);
     pair.run_ms(100);
@@ -113,7 +114,7 @@ fn a_mark_halves_the_window_once_and_costs_no_data() {
 }
 
 #[test]
-fn marks_of_later_windows_reduce_again_once_for_each() {
+fn marks_reduce_the_window_once_for_each_window_of_data() {
     depends_on_the_platform("when acknowledgements are delayed");
     let marks = marking(|number| number > 40);
     let mut pair = Pair::new(1, plain_tcp(), plain_tcp()).with_filter(marks);
@@ -123,15 +124,15 @@ fn marks_of_later_windows_reduce_again_once_for_each() {
     pair.run_ms(200);
     pair.upload(100_000, 5_000);
     let rounds = client(&pair).ecn_reductions - start.ecn_reductions;
-    // 20 ms a round trip, windows of two segments at the end: 69 segments in at most 35 rounds, and
-    // none reduces twice.
+    // A round trip takes 20 ms, and the window is two segments in the end: 69 segments take at most
+    // 35 rounds, with at most one reduction each.
     assert!((10..=35).contains(&rounds), "{rounds}");
     assert_eq!(client(&pair).view.cwnd, 2 * u64::from(start.view.mss));
     assert_eq!((client(&pair).recoveries, client(&pair).timeouts), (0, 0));
 }
 
 #[test]
-fn a_loss_and_marks_of_the_same_window_reduce_it_once() {
+fn a_loss_and_marks_in_the_same_window_reduce_it_once() {
     // RFC 3168 §6.1.2, §6.1.3
     let mut count = 0;
     let filter = move |_: u64, segment: &mut Segment| {
@@ -153,9 +154,9 @@ fn a_loss_and_marks_of_the_same_window_reduce_it_once() {
 }
 
 #[test]
-fn nobody_minds_middleboxes_that_clear_the_flags_of_handshakes() {
-    // RFC 3168 §6.1.1: of the SYN, then neither uses it; of the SYN/ACK, then the server does, and
-    // the client echoes the marks of its data.
+fn middleboxes_that_clear_the_ecn_flags_of_handshakes_do_no_harm() {
+    // RFC 3168 §6.1.1. If the SYN loses its flags, neither host uses ECN. If the SYN/ACK does, the
+    // server uses ECN, and the client echoes the marks of its data.
     for of_answer in [false, true] {
         let filter = move |_: u64, segment: &mut Segment| {
             if is_syn(segment) && to_server(segment) != of_answer {
@@ -172,7 +173,7 @@ fn nobody_minds_middleboxes_that_clear_the_flags_of_handshakes() {
         pair.download(100_000, 5_000);
         assert_eq!(pair.received, [100_000; 2]);
         assert_eq!(pair.segments(|s| to_server(s) && s.ecn != 0), 0);
-        let accepted = pair.accepted.expect("it was");
+        let accepted = pair.accepted.expect("accepted");
         let server = pair.server.subflow_stats(accepted).next().expect("one subflow");
         assert_eq!(server.ecn_reductions > 0, of_answer);
         assert_eq!(server.view.cwnd <= 2 * u64::from(server.view.mss), of_answer);
@@ -180,7 +181,7 @@ fn nobody_minds_middleboxes_that_clear_the_flags_of_handshakes() {
 }
 
 #[test]
-fn an_echoed_reserved_field_is_no_consent() {
+fn a_syn_ack_that_reflects_both_flags_does_not_accept_ecn() {
     // RFC 3168 §6.1.1.2
     let filter = |_: u64, segment: &mut Segment| {
         if is_syn(segment) && !to_server(segment) {
@@ -195,8 +196,9 @@ fn an_echoed_reserved_field_is_no_consent() {
 }
 
 #[test]
-fn a_syn_that_is_dropped_for_its_flags_is_sent_without() {
-    // RFC 3168 §6.1.1.1: twice with, and then without; Multipath TCP is not given up for it.
+fn a_syn_that_is_dropped_because_of_ecn_is_repeated_without_ecn() {
+    // RFC 3168 §6.1.1.1: two SYNs offer ECN, the next one does not. The client keeps offering
+    // Multipath TCP.
     let filter = |_: u64, segment: &mut Segment| {
         if is_syn(segment) && has(segment, Flags::ECE) { Fate::Drop } else { Fate::Deliver }
     };
@@ -206,13 +208,13 @@ fn a_syn_that_is_dropped_for_its_flags_is_sent_without() {
     assert!(!has(&pair.last(|s| is_syn(s) && !to_server(s)), Flags::ECE));
     pair.upload(50_000, 2_000);
     assert_eq!((pair.received[1], pair.segments(|s| s.ecn != 0)), (50_000, 0));
-    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it lives");
+    let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
     assert!(stats.is_mptcp);
 }
 
 #[test]
-fn a_listener_that_hears_both_kinds_of_syn_does_not_use_it() {
-    // RFC 3168 §6.1.1.1, the example: the first two SYN/ACKs are lost.
+fn a_listener_that_receives_syns_with_and_without_ecn_does_not_use_it() {
+    // RFC 3168 §6.1.1.1, the example. The first two SYN/ACKs are lost.
     let mut answers = 0;
     let filter = move |_: u64, segment: &mut Segment| {
         let answer = is_syn(segment) && !to_server(segment);
@@ -230,11 +232,11 @@ fn a_listener_that_hears_both_kinds_of_syn_does_not_use_it() {
 }
 
 #[test]
-fn a_window_of_one_segment_waits_for_the_timer() {
+fn a_marked_window_of_one_segment_waits_for_the_retransmission_timer() {
     depends_on_the_platform("when acknowledgements are delayed");
-    // RFC 3168 §6.1.2. A timeout leaves one segment, and the 1000 bytes acknowledged then are less
-    // than another; from then on everything is marked. Of 5 segments each waits for a timeout of at
-    // least 200 ms after the last was acknowledged.
+    // RFC 3168 §6.1.2. A timeout leaves a window of one segment, and the 1000 bytes acknowledged
+    // then do not add another. All data is marked from then on. Each of 5 segments waits for a
+    // timeout of at least 200 ms after the acknowledgement of its predecessor.
     let mut count = 0;
     let filter = move |_: u64, segment: &mut Segment| {
         count += u64::from(is_data(segment));
@@ -261,9 +263,9 @@ fn a_window_of_one_segment_waits_for_the_timer() {
 }
 
 #[test]
-fn every_subflow_has_its_own() {
+fn every_subflow_has_its_own_ecn_state() {
     depends_on_the_platform("when acknowledgements are delayed");
-    // Marks on the second path reduce the window of the second subflow alone.
+    // Marks on the second path reduce the window of the second subflow only.
     let filter = |_: u64, segment: &mut Segment| {
         if is_on(segment, 1) && segment.ecn == ECT_0 {
             segment.ecn = CE;
@@ -284,9 +286,9 @@ fn every_subflow_has_its_own() {
 
 #[test]
 fn a_loss_after_an_undone_reduction_reduces_the_window_again() {
-    // RFC 4015, RFC 3168 §6.1.2: a segment that the rest of the first window overtakes looks lost,
-    // the reduction is undone, and then one of the same window is lost in truth. Found by the soak,
-    // as a recovery with the threshold of slow start, which never ended.
+    // RFC 4015, RFC 3168 §6.1.2: the rest of the first window overtakes a segment, which looks
+    // lost. The reduction is undone, and then a segment of the same window is really lost. The soak
+    // found this as a recovery with the threshold of slow start, which never ended.
     let mut count = 0;
     let filter = move |_: u64, segment: &mut Segment| {
         count += u64::from(is_data(segment));

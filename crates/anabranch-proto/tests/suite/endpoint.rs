@@ -1,4 +1,4 @@
-//! Addresses and listeners that come and go while a host runs.
+//! Addresses and listeners that are added and removed while a host runs.
 
 use std::net::IpAddr;
 
@@ -16,13 +16,13 @@ fn pair(addresses: u8) -> Pair {
     Pair::new(addresses, on_any_platform(), on_any_platform())
 }
 
-/// A further connection from client address 0.
+/// Open another connection from client address 0.
 fn connect(pair: &mut Pair, config: ConnectionConfig) -> ConnectionId {
     let to = SocketAddress::new(server_address(), PORT);
-    pair.client.connect(pair.now, client_address(0), to, config).expect("the address is right")
+    pair.client.connect(pair.now, client_address(0), to, config).expect("the address is valid")
 }
 
-/// Client addresses of the subflows that a connection has.
+/// Client addresses of a connection's subflows.
 fn used(pair: &Pair, id: ConnectionId) -> Vec<u8> {
     let is_at = |n: &u8, at: &SocketAddress| at.address == client_address(*n);
     let number =
@@ -35,7 +35,7 @@ fn removes_an_address(segment: &Segment) -> bool {
 }
 
 #[test]
-fn a_listener_that_stops_refuses_new_connections_and_keeps_its_old_ones() {
+fn a_stopped_listener_refuses_new_connections_and_keeps_open_ones() {
     let mut pair = pair(1);
     pair.upload(100_000, 5_000);
     pair.server.stop_listening(PORT);
@@ -47,7 +47,7 @@ fn a_listener_that_stops_refuses_new_connections_and_keeps_its_old_ones() {
 }
 
 #[test]
-fn an_address_that_is_added_serves_connections_that_are_open() {
+fn an_added_address_serves_open_connections() {
     let mut pair = pair(1).with_slow_path(0, ms(50));
     pair.upload(500_000, 5_000);
     assert_eq!(used(&pair, pair.connection), [0]);
@@ -59,7 +59,7 @@ fn an_address_that_is_added_serves_connections_that_are_open() {
 }
 
 #[test]
-fn an_address_that_is_added_serves_later_connections() {
+fn an_added_address_serves_later_connections() {
     let mut pair = pair(1);
     pair.settle(500);
     pair.client.add_address(pair.now, client_address(1));
@@ -71,7 +71,7 @@ fn an_address_that_is_added_serves_later_connections() {
 }
 
 #[test]
-fn an_address_that_is_added_to_a_server_is_announced() {
+fn a_server_announces_an_added_address() {
     let mut pair = pair(1);
     pair.upload(100_000, 5_000);
     let further = "10.9.0.2".parse().expect("an address");
@@ -84,7 +84,7 @@ fn an_address_that_is_added_to_a_server_is_announced() {
 }
 
 #[test]
-fn an_address_that_is_removed_loses_its_subflows_until_it_is_added_again() {
+fn a_removed_address_has_no_subflows_until_it_is_added_again() {
     let mut pair = pair(2);
     pair.upload(500_000, 5_000);
     assert_eq!(used(&pair, pair.connection), [0, 1]);
@@ -104,13 +104,13 @@ fn an_address_that_is_removed_loses_its_subflows_until_it_is_added_again() {
 
     pair.client.add_address(pair.now, client_address(1));
     pair.run_ms(500);
-    assert!(pair.segments(|s| is_syn(s) && is_on(s, 1)) > joined, "a new subflow, at once");
+    assert!(pair.segments(|s| is_syn(s) && is_on(s, 1)) > joined, "a new subflow opens at once");
     pair.upload(500_000, 5_000);
     assert_eq!(pair.received[1], 1_500_000);
 }
 
 #[test]
-fn a_connection_that_names_its_addresses_uses_none_that_was_removed() {
+fn a_connection_with_listed_addresses_uses_no_removed_address() {
     let mut pair = pair(3);
     pair.settle(500);
     pair.client.remove_address(pair.now, client_address(1));
@@ -124,7 +124,7 @@ fn a_connection_that_names_its_addresses_uses_none_that_was_removed() {
 }
 
 #[test]
-fn a_removed_address_of_a_listener_answers_nothing() {
+fn a_listener_does_not_answer_on_a_removed_address() {
     let mut pair = pair(1);
     pair.server.remove_address(pair.now, server_address());
     pair.run_ms(5_000);
@@ -132,7 +132,7 @@ fn a_removed_address_of_a_listener_answers_nothing() {
     assert_eq!(pair.segments(|s| s.source.address == server_address()), 0);
 }
 
-/// Opens a subflow from the second address, and another whenever an address changes.
+/// Opens a subflow from the second address, and opens another one whenever an address changes.
 #[derive(Debug, Default)]
 struct Stubborn {
     open: Option<PathAction>,
@@ -175,7 +175,7 @@ fn no_path_manager_opens_a_subflow_from_a_removed_address() {
 }
 
 #[test]
-fn the_address_that_a_connection_was_opened_from_comes_back_although_it_is_not_listed() {
+fn the_initial_address_of_a_connection_is_used_again_when_it_is_added_though_not_listed() {
     let config = on_any_platform().local_addresses(Some(vec![client_address(1)]));
     let mut pair = Pair::new(2, config, on_any_platform());
     pair.upload(500_000, 5_000);
@@ -186,15 +186,15 @@ fn the_address_that_a_connection_was_opened_from_comes_back_although_it_is_not_l
     pair.client.add_address(pair.now, client_address(0));
     pair.run_ms(30_000);
     assert!(pair.segments(|s| is_syn(s) && is_on(s, 0)) > joined, "a new subflow");
-    // One that is neither listed nor known is not used.
+    // An address that is neither listed nor known is not used.
     pair.client.add_address(pair.now, client_address(2));
     pair.run_ms(30_000);
     assert_eq!(pair.segments(|s| is_syn(s) && is_on(s, 2)), 0);
 }
 
 #[test]
-fn an_added_address_joins_the_address_that_the_connection_was_opened_to() {
-    // Meanwhile the first slot is that of another subflow.
+fn an_added_address_joins_the_initial_address_of_the_peer() {
+    // The first slot holds another subflow meanwhile.
     let address = |n: u8| IpAddr::from([10, 9, 0, n]);
     let (local, remote) = (vec![client_address(0)], vec![server_address(), address(2)]);
     let mut pair = Pair::of_addresses(local, remote, on_any_platform(), on_any_platform());
@@ -213,7 +213,7 @@ fn an_added_address_joins_the_address_that_the_connection_was_opened_to() {
 }
 
 #[test]
-fn addresses_of_the_other_family_and_before_the_first_subflow_is_open_do_no_harm() {
+fn adding_an_address_of_the_other_family_or_before_the_connection_is_open_does_no_harm() {
     let mut pair = pair(1);
     pair.client.add_address(pair.now, client_address(1));
     pair.client.add_address(pair.now, "2001:db8::1".parse().expect("an address"));

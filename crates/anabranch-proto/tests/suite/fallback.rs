@@ -14,7 +14,7 @@ use crate::pair::{
     to_server,
 };
 
-/// In which direction options are stripped.
+/// Direction in which options are stripped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Up,
@@ -46,8 +46,8 @@ fn both(addresses: u8, checksum: bool) -> Pair {
     Pair::new(addresses, config(checksum), config(checksum))
 }
 
-/// Options vanish on path `path`, one way or both, but for its first `spared` segments that way
-/// that satisfy `counts`.
+/// Strip the options of segments on path `path` in direction `way` that satisfy `counts`, except
+/// for the first `spared` of them.
 fn stripping(
     pair: Pair,
     path: u8,
@@ -67,7 +67,7 @@ fn stripping(
     })
 }
 
-/// Carry data both ways and close; every byte arrives, and is the right one.
+/// Send data in both directions and close. All bytes arrive unchanged.
 fn exchange(pair: &mut Pair, case: &str) {
     for _ in 0..3 {
         pair.upload(100_000, 60_000);
@@ -90,8 +90,9 @@ fn is_infinite(segment: &Segment) -> bool {
     segment.options.dss.and_then(|dss| dss.mapping).is_some_and(|mapping| mapping.len == 0)
 }
 
-/// How client and server came to TCP: by the first data or its acknowledgement, by missing options,
-/// by the other host; and whether they say MP_FAIL.
+/// Reasons of client and server for the fallback: the first data or its acknowledgement without
+/// options, missing options later, an infinite mapping of the peer. The last number is 1 if the
+/// host sends MP_FAIL.
 fn noticed(pair: &Pair) -> [[u64; 4]; 2] {
     [&pair.client, &pair.server].map(|host| {
         let counts = host.counters();
@@ -110,7 +111,7 @@ fn reset_reason(segment: &Segment) -> Option<ResetReason> {
 
 #[test]
 fn options_stripped_from_one_segment_of_the_handshake_lead_to_tcp() {
-    // RFC 8684 §3.7: SYN, SYN/ACK, and the third ACK with all data that repeats the keys.
+    // RFC 8684 §3.7: the SYN, the SYN/ACK, or the third ACK with all data that repeats the keys.
     for checksum in [false, true] {
         for step in 0..3 {
             let mut pair = both(2, checksum).with_filter(move |n, segment| {
@@ -129,11 +130,12 @@ fn options_stripped_from_one_segment_of_the_handshake_lead_to_tcp() {
 }
 
 #[test]
-fn options_that_get_through_with_the_handshake_only_lead_to_tcp_without_a_reset() {
-    // RFC 8684 §3.7, in one direction or both; the client or the server sends first.
+fn options_that_pass_only_in_the_handshake_lead_to_tcp_without_a_reset() {
+    // RFC 8684 §3.7: options are stripped in one direction or both, and the client or the server
+    // sends first.
     let ways = Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]);
     for ((way, server_first), late) in ways.flat_map(|case| [(case, false), (case, true)]) {
-        // The SYN and the third ACK, or the SYN/ACK, pass.
+        // The SYN and the third ACK pass, or the SYN/ACK, or all three.
         let spared = if way == Way::Up { 2 } else { 1 };
         let spared = if way == Way::Both { 3 } else { spared };
         let pair = if late { both(1, false) } else { Pair::new(1, careful(false), careful(false)) };
@@ -150,8 +152,8 @@ fn options_that_get_through_with_the_handshake_only_lead_to_tcp_without_a_reset(
         assert_eq!(pair.received, [20_000; 2], "{case}");
         assert_eq!(fell_back(&pair), [true; 2], "{case}");
         assert_eq!(pair.segments(is_rst), 0, "{case}");
-        // Who did not get the options noticed, and says so by MP_FAIL if it was data that came
-        // bare.
+        // A host that receives no options detects this. It sends MP_FAIL if it received data
+        // without options.
         let expected = |strips: bool, gets_data: bool| {
             if strips { [1, 1, 0, u64::from(gets_data)] } else { [0, 0, 1, 0] }
         };
@@ -166,7 +168,7 @@ fn options_that_get_through_with_the_handshake_only_lead_to_tcp_without_a_reset(
 
 #[test]
 fn a_fallback_is_announced_by_an_infinite_mapping_until_it_is_acknowledged() {
-    // RFC 8684 §3.7: options are lost on the way to the client only, which says so.
+    // RFC 8684 §3.7: only the client receives no options. It announces the fallback.
     let mut pair = stripping(both(1, false), 0, Way::Down, 1, |_| true);
     pair.upload(200_000, 10_000);
     assert_eq!(pair.received[1], 200_000);
@@ -182,9 +184,9 @@ fn a_fallback_is_announced_by_an_infinite_mapping_until_it_is_acknowledged() {
 }
 
 #[test]
-fn options_that_vanish_later_on_the_only_subflow_lead_to_tcp() {
-    // With a stream that ran straight on the one subflow it is known where data without mapping
-    // belongs, and these peers notice both.
+fn options_that_vanish_later_on_a_sole_subflow_lead_to_tcp() {
+    // If all data was sent in order on a sole subflow, data without a mapping still has a known
+    // place. Both peers detect the loss of options.
     for (way, checksum) in Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]) {
         for spared in [5, 20, 63, 150] {
             let mut pair = stripping(both(1, checksum), 0, way, spared, |_| true);
@@ -197,16 +199,16 @@ fn options_that_vanish_later_on_the_only_subflow_lead_to_tcp() {
 }
 
 #[test]
-fn payload_without_mapping_after_a_data_ack_has_the_only_subflow_reset() {
-    // RFC 8684 §3.7: the peer need not have noticed, and might send the same bytes again.
+fn payload_without_a_mapping_after_a_data_ack_resets_a_sole_subflow() {
+    // RFC 8684 §3.7: the peer may not have detected it, and might send the same bytes again.
     for (checksum, spared) in [(false, 40), (true, 40), (false, 10), (true, 10)] {
         let pair = Pair::new(1, careful(checksum), careful(checksum));
         let mut pair = stripping(pair, 0, Way::Both, spared, |_| true);
         pair.upload(100_000, 5_000);
         let reset = pair.log.iter().find(|s| is_rst(s)).expect("a reset");
-        assert!(!to_server(reset), "the receiver's");
+        assert!(!to_server(reset), "the receiver sends the reset");
         let read = pair.received[1];
-        assert!((1..100_000).contains(&read), "{read} bytes, all of them right");
+        assert!((1..100_000).contains(&read), "{read} bytes were read");
         pair.run_ms(70_000);
         assert_eq!(pair.received[1], read);
         let failed = |events: &[Event]| events.iter().any(|e| matches!(e, Event::Failed(_)));
@@ -215,9 +217,9 @@ fn payload_without_mapping_after_a_data_ack_has_the_only_subflow_reset() {
 }
 
 #[test]
-fn payload_without_mapping_behind_the_data_of_mp_capable_leads_to_tcp() {
-    // RFC 8684 §3.7: options got through with the handshake, and the first data is part of it. The
-    // client hears a DATA_ACK of that or does not; no DSS ever reaches the server.
+fn payload_without_a_mapping_after_the_data_of_mp_capable_leads_to_tcp() {
+    // RFC 8684 §3.7: options passed in the handshake, and the first data is part of it. Either the
+    // client receives a DATA_ACK of this data or it does not. No DSS ever reaches the server.
     for late_fallback in [false, true] {
         for (way, spared) in [(Way::Up, 1), (Way::Both, 2)] {
             let config = careful(false).late_fallback(late_fallback);
@@ -233,9 +235,9 @@ fn payload_without_mapping_behind_the_data_of_mp_capable_leads_to_tcp() {
 }
 
 #[test]
-fn a_bare_acknowledgement_after_the_data_of_mp_capable_changes_nothing() {
-    // RFC 8684 §3.3.2: a segment goes without DATA_ACK where that has not moved. Here the server
-    // has sent no data that it could acknowledge.
+fn an_acknowledgement_without_options_after_the_data_of_mp_capable_changes_nothing() {
+    // RFC 8684 §3.3.2: a segment carries no DATA_ACK if the DATA_ACK has not changed. Here the
+    // server has sent no data to acknowledge.
     for late_fallback in [false, true] {
         let config = careful(false).late_fallback(late_fallback);
         let mut pair = Pair::new(1, config.clone(), config);
@@ -259,8 +261,8 @@ fn a_bare_acknowledgement_after_the_data_of_mp_capable_changes_nothing() {
 }
 
 #[test]
-fn data_acknowledged_without_a_data_ack_leads_to_tcp_also_after_the_data_of_mp_capable() {
-    // RFC 8684 §3.7: the server has heard no DATA_ACK when its first data is acknowledged.
+fn data_acknowledged_without_a_data_ack_leads_to_tcp_even_after_the_data_of_mp_capable() {
+    // RFC 8684 §3.7: the server has received no DATA_ACK when its first data is acknowledged.
     for late_fallback in [false, true] {
         let config = careful(false).late_fallback(late_fallback);
         let mut pair = Pair::new(1, config.clone(), config);
@@ -274,9 +276,8 @@ fn data_acknowledged_without_a_data_ack_leads_to_tcp_also_after_the_data_of_mp_c
 }
 
 #[test]
-fn a_bare_fin_on_a_fresh_join_is_no_data_without_a_mapping() {
-    // RFC 8684 §3.3.3: a FIN concerns its subflow. The client's end closes the join in an orderly
-    // way.
+fn a_fin_without_options_on_a_new_join_is_no_data_without_a_mapping() {
+    // RFC 8684 §3.3.3: a FIN concerns only its subflow. The client closes the join in order.
     let mut pair = Pair::new(2, careful(false), careful(false));
     pair.settle(200);
     let mut fin = pair.last(|s| to_server(s) && is_on(s, 1));
@@ -291,10 +292,10 @@ fn a_bare_fin_on_a_fresh_join_is_no_data_without_a_mapping() {
 }
 
 #[test]
-fn a_data_fin_that_does_not_get_through_leads_to_tcp() {
+fn a_data_fin_that_never_arrives_leads_to_tcp() {
     depends_on_the_platform("the lengths of the timeouts");
-    // RFC 8684 §3.7. All data came with MP_CAPABLE; DSS is lost on the way to the server, whose own
-    // acknowledgements say nothing of that, or both ways.
+    // RFC 8684 §3.7. All data was sent with MP_CAPABLE. DSS is stripped in both directions, or only
+    // towards the server. Then the server's acknowledgements do not reveal it.
     for (way, spared) in [(Way::Up, 1), (Way::Both, 2), (Way::Both, 3)] {
         let mut pair = Pair::new(1, careful(false), careful(false));
         pair.write(0, 500);
@@ -314,9 +315,8 @@ fn a_data_fin_that_does_not_get_through_leads_to_tcp() {
 }
 
 #[test]
-fn a_data_fin_that_an_outage_holds_up_is_no_sign_of_lost_options() {
-    // RFC 8684 §3.7: the path is dark for ten seconds, in which DATA_FINs are lost. Then it passes
-    // all.
+fn a_data_fin_lost_in_an_outage_is_no_sign_of_stripped_options() {
+    // RFC 8684 §3.7: DATA_FINs are lost during an outage. After it, the path drops nothing.
     for outage in [1_000, 5_000, 10_000, 30_000] {
         let (dark, darken) = switch();
         let fate = move || if dark.get() { Fate::Drop } else { Fate::Deliver };
@@ -338,10 +338,10 @@ fn a_data_fin_that_an_outage_holds_up_is_no_sign_of_lost_options() {
 }
 
 #[test]
-fn a_bare_fin_on_the_only_subflow_ends_the_stream_of_a_peer_whose_data_fin_was_lost() {
+fn a_fin_on_a_sole_subflow_ends_the_stream_if_the_data_fin_was_stripped() {
     depends_on_the_platform("the lengths of the timeouts");
-    // RFC 8684 §3.7: all goes well both ways, and then the path drops what the server signals. It
-    // gives its DATA_FIN up and goes back to TCP, of which the client hears by its FIN.
+    // RFC 8684 §3.7: data passes in both directions, and then the path strips the server's options.
+    // The server gives up on its DATA_FIN and falls back. The client learns of it from the FIN.
     let (spoilt, spoil) = switch();
     let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(move |_, segment| {
         if spoilt.get() && !to_server(segment) {
@@ -363,9 +363,9 @@ fn a_bare_fin_on_the_only_subflow_ends_the_stream_of_a_peer_whose_data_fin_was_l
 }
 
 #[test]
-fn a_peer_that_was_heard_is_told_of_the_fallback_by_mp_fail() {
-    // RFC 8684 §3.7. DSS is lost on data, not on acknowledgements, so that the peer may take the
-    // path for fit; and the server has nothing to send that could carry an infinite mapping.
+fn the_receiver_of_data_without_options_announces_the_fallback_by_mp_fail() {
+    // RFC 8684 §3.7. DSS is stripped from data but not from acknowledgements, so the peer may
+    // consider the path fit. The server has no data that could carry an infinite mapping.
     let data = |segment: &Segment| !segment.payload.is_empty();
     let mut pair = stripping(both(1, false), 0, Way::Up, 0, data);
     pair.download(1_000, 1_000);
@@ -375,12 +375,12 @@ fn a_peer_that_was_heard_is_told_of_the_fallback_by_mp_fail() {
     let first = pair.log.iter().filter(|s| !to_server(s)).find_map(told).expect("MP_FAIL");
     let idsn = pair.log.iter().filter(|s| !to_server(s)).find_map(|s| s.options.dss?.data_ack);
     let Some(WideOrNarrow::Narrow(idsn)) = idsn else { panic!("no DATA_ACK") };
-    assert_eq!(first.data_seq.low32(), idsn, "from the first byte on");
+    assert_eq!(first.data_seq.low32(), idsn, "MP_FAIL names the first byte");
 }
 
 #[test]
-fn options_that_vanish_on_a_join_cost_only_that_subflow() {
-    // RFC 8684 §3.7: from the SYN on, from the first data on, later.
+fn options_that_vanish_on_a_join_reset_only_that_subflow() {
+    // RFC 8684 §3.7: options vanish from the SYN on, from the first data on, or later.
     for (way, checksum) in Way::ALL.into_iter().flat_map(|way| [(way, false), (way, true)]) {
         for spared in [0, 1, 2, 3, 10, 60] {
             let mut pair = stripping(both(2, checksum), 1, way, spared, |_| true);
@@ -394,7 +394,7 @@ fn options_that_vanish_on_a_join_cost_only_that_subflow() {
 }
 
 #[test]
-fn a_join_on_which_data_comes_without_options_is_reset_for_middlebox_interference() {
+fn a_join_that_carries_data_without_options_is_reset_for_middlebox_interference() {
     // RFC 8684 §3.7
     let data = |segment: &Segment| !is_syn(segment) && !segment.payload.is_empty();
     let mut pair = stripping(both(2, false), 1, Way::Up, 0, data);
@@ -405,8 +405,8 @@ fn a_join_on_which_data_comes_without_options_is_reset_for_middlebox_interferenc
 }
 
 #[test]
-fn options_that_vanish_on_the_first_of_two_subflows_cost_only_that_subflow() {
-    // RFC 8684 §3.7: fallback is over once further subflows are added.
+fn options_that_vanish_on_the_first_of_two_subflows_reset_only_that_subflow() {
+    // RFC 8684 §3.7: no fallback is possible after a second subflow was added.
     for way in Way::ALL {
         for spared in [100, 200] {
             let mut pair = stripping(both(2, false), 0, way, spared, |_| true);
@@ -420,16 +420,17 @@ fn options_that_vanish_on_the_first_of_two_subflows_cost_only_that_subflow() {
 }
 
 #[test]
-fn what_was_acknowledged_on_a_subflow_without_options_is_sent_again_at_once() {
-    // RFC 8684 §3.3.6, §3.7: subflow ACKs say nothing about data that could not be placed.
+fn data_acknowledged_on_a_subflow_without_options_is_reinjected_at_once() {
+    // RFC 8684 §3.3.6, §3.7: subflow ACKs do not show the delivery of data without a mapping.
     let mut pair = stripping(both(2, false), 0, Way::Up, 40, |_| true);
     pair.upload(1_000_000, 3_000);
     assert_eq!(pair.received[1], 1_000_000, "in three seconds");
 }
 
 #[test]
-fn an_acknowledgement_without_options_proves_nothing_about_what_is_sent_after_it() {
-    // RFC 8684 §3.3.2: it may go without them. Then the path goes dark, and data waits for long.
+fn an_acknowledgement_without_options_proves_nothing_about_later_data() {
+    // RFC 8684 §3.3.2: it may lack options. Then the path goes down, and data waits for a long
+    // time.
     let dark = Rc::new(Cell::new(false));
     let is_dark = Rc::clone(&dark);
     let mut pair = both(1, false)
@@ -449,13 +450,12 @@ fn an_acknowledgement_without_options_proves_nothing_about_what_is_sent_after_it
 }
 
 #[test]
-fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() {
+fn a_split_segment_keeps_the_connection_alive_whichever_part_has_its_options() {
     depends_on_the_platform("how many segments go before the first that is split");
-    // RFC 8684 §3.3.1: a mapping is for bytes, not for a segment.
+    // RFC 8684 §3.3.1: a mapping covers bytes, not a segment.
     for options_on in [[true, true], [true, false], [false, true]] {
         for (addresses, checksum) in [(1, false), (1, true), (2, false), (2, true)] {
-            // What comes first without its options is reason enough to go back to TCP where that is
-            // allowed late.
+            // With late fallback, a first part without options is sufficient reason to fall back.
             let plain = options_on == [false, true] && addresses == 1;
             for (config, plain) in [(careful(checksum), false), (config(checksum), plain)] {
                 let pair = Pair::new(addresses, config.clone(), config);
@@ -475,9 +475,10 @@ fn a_segment_that_is_split_keeps_the_connection_alive_wherever_its_options_go() 
 }
 
 #[test]
-fn payload_that_loses_its_options_behind_a_hole_is_no_reason_to_wait() {
-    // The peer would send the last bytes again, since they are not DATA_ACKed: twice in TCP.
-    // With checksums 40 000 bytes are 1424, 27 times 1428, and 20.
+fn payload_without_options_after_a_hole_leads_to_tcp_without_delay() {
+    // Otherwise the peer would resend the last bytes, because they were not DATA_ACKed. TCP would
+    // then deliver them twice. With checksums, the 40,000 bytes are segments of 1424, 27 times
+    // 1428, and 20 bytes.
     let mut dropped = false;
     let mut pair = both(1, true).with_filter(move |n, segment| {
         if to_server(segment) && n > 25 && (1..100).contains(&segment.payload.len()) {
@@ -485,7 +486,7 @@ fn payload_that_loses_its_options_behind_a_hole_is_no_reason_to_wait() {
         }
         let first = n > 25 && to_server(segment) && segment.payload.len() > 1_000 && !dropped;
         dropped |= first;
-        // Nor does the server's announcement arrive.
+        // The server's announcement is lost as well.
         if first || is_infinite(segment) { Fate::Drop } else { Fate::Deliver }
     });
     pair.run_ms(100);
@@ -497,7 +498,7 @@ fn payload_that_loses_its_options_behind_a_hole_is_no_reason_to_wait() {
 
 #[test]
 fn after_a_fallback_a_mapping_that_contradicts_it_ends_the_connection() {
-    // A stream with an error is better than a stream with errors.
+    // A truncated stream is better than a corrupt one.
     let forging = std::rc::Rc::new(std::cell::Cell::new(false));
     let forges = std::rc::Rc::clone(&forging);
     let mut pair = stripping(both(1, false), 0, Way::Both, 60, |_| true);
@@ -524,10 +525,11 @@ fn after_a_fallback_a_mapping_that_contradicts_it_ends_the_connection() {
 }
 
 #[test]
-fn a_peer_that_leaves_out_data_acks_with_nothing_new_keeps_its_subflows() {
+fn a_peer_that_omits_unchanged_data_acks_keeps_its_subflows() {
     depends_on_the_platform("the lengths of the timeouts");
-    // RFC 8684 §3.3.2: that is valid. One segment's data is lost eighteen times, wherever it is
-    // sent, so that DATA_ACK stands still while both subflows carry on.
+    // RFC 8684 §3.3.2: this is valid. The data of one segment is lost eighteen times, on whatever
+    // subflow it is sent. DATA_ACK does not advance meanwhile, although both subflows make
+    // progress.
     let (mut last, mut unlucky, mut lost) = (0, None, 0);
     let mut pair = both(2, false).with_filter(move |n, segment| {
         if let Some(mapping) = segment.options.dss.and_then(|dss| dss.mapping)
@@ -559,7 +561,7 @@ fn a_peer_that_leaves_out_data_acks_with_nothing_new_keeps_its_subflows() {
 
 #[test]
 fn an_infinite_mapping_that_does_not_continue_the_stream_resets_the_subflow() {
-    // RFC 8684 §3.7: what cannot be placed is not delivered.
+    // RFC 8684 §3.7: data without a known place is not delivered.
     let mut done = false;
     let mut pair = both(1, false).with_filter(move |n, segment| {
         if n > 40 && to_server(segment) && !done && !segment.payload.is_empty() {
@@ -580,22 +582,22 @@ fn an_infinite_mapping_that_does_not_continue_the_stream_resets_the_subflow() {
 
 #[test]
 fn after_a_fallback_no_subflow_is_added_and_segments_have_room_for_more_payload() {
-    // RFC 8684 §3.7: MPTCP does not come back.
+    // RFC 8684 §3.7: a connection that fell back never returns to MPTCP.
     let mut pair = stripping(both(3, false), 0, Way::Both, 3, |_| true);
     pair.upload(500_000, 20_000);
     pair.run_ms(70_000);
     assert_eq!(pair.segments(|s| is_syn(s) && !is_on(s, 0)), 0);
     let stats: Vec<SubflowStats> = pair.client.subflow_stats(pair.connection).collect();
     assert_eq!(stats.len(), 1);
-    // 1500 bytes less IP and TCP headers and timestamps.
+    // 1500 bytes minus IP and TCP headers and timestamps.
     assert_eq!(stats[0].view.mss, 1500 - 40 - 12);
     assert_eq!(pair.received[1], 500_000);
 }
 
 #[test]
-fn an_acknowledgement_of_nothing_without_options_proves_nothing() {
-    // RFC 8684 §3.7: what counts is an acknowledgement of data. The fourth segment is the
-    // listener's answer to a probe.
+fn an_acknowledgement_without_options_of_no_data_proves_nothing() {
+    // RFC 8684 §3.7: only an acknowledgement of data counts. The fourth segment is the listener's
+    // answer to a probe.
     let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(|n, segment| {
         if n == 3 {
             assert!(!to_server(segment) && segment.payload.is_empty());
@@ -610,7 +612,7 @@ fn an_acknowledgement_of_nothing_without_options_proves_nothing() {
 }
 
 #[test]
-fn the_reason_of_a_fallback_is_told() {
+fn the_statistics_name_the_reason_for_a_fallback() {
     for (strips_answer, expected) in [
         (None, [Fallback::None, Fallback::None]),
         (Some(false), [Fallback::SynAck, Fallback::Syn]),
@@ -633,11 +635,11 @@ fn the_reason_of_a_fallback_is_told() {
 }
 
 #[test]
-fn data_is_not_repeated_to_a_peer_that_is_not_heard() {
-    // Its acknowledgement came with another option in place of the DATA_ACK, and since then the
-    // path drops data sequence signals, and for a while all that the server says. It is back at TCP
-    // by the DATA_FIN that it cannot see; data that is sent again would pass for more of the
-    // stream.
+fn data_is_not_resent_to_a_peer_whose_signals_are_lost() {
+    // The peer's acknowledgement has another option in place of the DATA_ACK. From then on the path
+    // strips data sequence signals, and for a while it drops all segments of the peer. The peer
+    // falls back because the DATA_FIN does not reach it. It would take resent data for a
+    // continuation of the stream.
     let mut answers = 0;
     let mut pair = both(1, false).with_filter(move |n, segment| {
         if n >= 2 && !to_server(segment) {
@@ -670,8 +672,8 @@ proptest! {
         cases: 300, failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    /// Whatever is stripped, the bytes delivered are the right ones (the pair looks at each), and
-    /// either all of them are or the connection ends with an error.
+    /// Whatever is stripped, all delivered bytes are correct (the pair checks each). Either all of
+    /// them arrive or the connection ends with an error.
     #[test]
     fn stripped_options_never_corrupt_the_stream(
         seed in any::<u64>(),
@@ -686,7 +688,7 @@ proptest! {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % n
         };
-        // Each path strips for some segments, then lets some through, each way on its own.
+        // Each direction of each path strips options for some segments, and then lets some pass.
         let mut strips = [[false; 2]; 3];
         let mut pair = both(addresses, checksum).with_slow_path(1, ms(slow_ms)).with_filter(
             move |_, segment| {

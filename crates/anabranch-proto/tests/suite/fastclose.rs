@@ -1,4 +1,4 @@
-//! The abrupt end of a whole connection. RFC 8684 §3.5.
+//! The abrupt close of a whole connection. RFC 8684 §3.5.
 
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::MpFastclose;
@@ -25,7 +25,7 @@ fn subflows_closed(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event, Event::SubflowClosed(_))).count()
 }
 
-/// Both subflows carry data, then the client aborts.
+/// Both subflows carry data, and then the client aborts.
 fn abort(mut pair: Pair) -> Pair {
     pair.upload(500_000, 5_000);
     pair.client.abort(pair.connection);
@@ -35,7 +35,7 @@ fn abort(mut pair: Pair) -> Pair {
 }
 
 #[test]
-fn one_reset_that_arrives_ends_the_connection_on_all_subflows() {
+fn a_single_mp_fastclose_reset_ends_the_connection_on_all_subflows() {
     let pair = abort(two_paths().with_filter(|_, segment| {
         let on_second = segment.source.address == client_address(1);
         if is_rst(segment) && on_second { Fate::Drop } else { Fate::Deliver }
@@ -47,7 +47,7 @@ fn one_reset_that_arrives_ends_the_connection_on_all_subflows() {
 }
 
 #[test]
-fn the_form_with_an_acknowledgement_is_answered_with_resets() {
+fn mp_fastclose_on_an_ack_is_answered_with_resets() {
     let pair = abort(two_paths().with_filter(|_, segment| {
         if fastclose(segment).is_none() {
             return Fate::Deliver;
@@ -65,7 +65,7 @@ fn the_form_with_an_acknowledgement_is_answered_with_resets() {
 }
 
 #[test]
-fn with_a_wrong_key_it_is_an_ordinary_reset_of_a_subflow() {
+fn a_reset_with_a_wrong_key_resets_only_its_subflow() {
     let pair = abort(two_paths().with_filter(|_, segment| {
         let on_second = segment.source.address == client_address(1);
         let Some(fastclose) = fastclose(segment) else { return Fate::Deliver };
@@ -77,11 +77,11 @@ fn with_a_wrong_key_it_is_an_ordinary_reset_of_a_subflow() {
     assert_eq!(pair.server.counters().mp_fastclose_rx, 0);
 }
 
-/// RFC 8684 §3.5: the key is for the peer, not for whoever has seen a token.
+/// RFC 8684 §3.5: the key is for the peer only. Knowing a token is not enough.
 #[test]
-fn a_host_that_has_not_proved_itself_is_not_told_the_key() {
+fn mp_fastclose_is_not_sent_to_an_unauthenticated_host() {
     let mut pair = two_paths().with_filter(|_, segment| {
-        // The third acknowledgement of the join never comes.
+        // The third ACK of the join is always lost.
         let from_second = segment.source.address == client_address(1);
         if from_second && !is_syn(segment) { Fate::Drop } else { Fate::Deliver }
     });

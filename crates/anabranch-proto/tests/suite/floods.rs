@@ -1,4 +1,4 @@
-//! More handshakes than a host wants to keep state for. RFC 4987 §3.6, RFC 8684 §3.1, §3.2.
+//! More handshakes than a host keeps state for. RFC 4987 §3.6, RFC 8684 §3.1, §3.2.
 
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,10 +15,10 @@ use crate::pair::{
     server_address,
 };
 
-/// Connections that the server keeps half open before it stops keeping state.
+/// Half-open connections for which the server keeps state, at most.
 const MOST_HALF_OPEN: usize = 4096;
 
-/// The `n`th segment of somebody who never answers.
+/// The `n`th segment from a host that never answers.
 fn stranger(n: u32, flags: Flags, control: Control) -> Segment {
     let address: IpAddr = Ipv4Addr::from_bits(0x0b00_0000 + n).into();
     Segment {
@@ -50,7 +50,7 @@ fn capable(keys: CapableKeys) -> Control {
     Control { capable: Some(MpCapable { version: VERSION, flags, keys }), ..Control::default() }
 }
 
-/// SYNs number `from` to `to` arrive; what the server says to them gets lost.
+/// SYNs number `from` to `to` arrive. The server's answers to them are lost.
 fn flood(pair: &mut Pair, from: u32, to: u32) {
     for n in from..to {
         let syn = stranger(n, Flags::SYN, capable(CapableKeys::None));
@@ -66,7 +66,7 @@ fn flooded(addresses: u8) -> Pair {
 }
 
 #[test]
-fn a_flood_of_syns_takes_bounded_state_and_keeps_nobody_out() {
+fn a_flood_of_syns_takes_bounded_state_and_blocks_no_other_client() {
     // RFC 8684 §3.1: the echo of its key lets a listener open the connection without state.
     let mut pair = flooded(2);
     assert_eq!(pair.server.connections().count(), MOST_HALF_OPEN);
@@ -78,16 +78,16 @@ fn a_flood_of_syns_takes_bounded_state_and_keeps_nobody_out() {
     assert_eq!(pair.server.counters().join_ack_rx, 1, "the second path joined");
     pair.close_both();
     pair.run_ms(200_000);
-    assert_eq!(pair.server.connections().count(), 0, "the strangers have been given up");
+    assert_eq!(pair.server.connections().count(), 0, "half-open connections have timed out");
 }
 
 #[test]
-fn connections_that_are_open_are_not_counted_as_half_open() {
+fn open_connections_do_not_count_as_half_open() {
     let mut pair = Pair::new(1, on_any_platform(), on_any_platform());
     let to = SocketAddress::new(server_address(), PORT);
     for n in 0..MOST_HALF_OPEN {
         let config = on_any_platform();
-        pair.client.connect(pair.now, client_address(0), to, config).expect("the address is right");
+        pair.client.connect(pair.now, client_address(0), to, config).expect("the address is valid");
         if n % 256 == 255 {
             pair.run_ms(100);
         }
@@ -97,12 +97,12 @@ fn connections_that_are_open_are_not_counted_as_half_open() {
 }
 
 #[test]
-fn what_the_syn_offered_is_still_known() {
+fn options_of_the_syn_are_known_without_state() {
     let mut pair = flooded(1);
     pair.run_ms(100);
     let answer = pair.last(|s| is_syn(s) && s.header.flags.contains(Flags::ACK));
     assert!(answer.options.sack_permitted && answer.options.window_scale.is_some());
-    assert!(!answer.header.flags.contains(Flags::ECE), "nobody asked for ECN");
+    assert!(!answer.header.flags.contains(Flags::ECE), "the client did not offer ECN");
     pair.download(1_000_000, 20_000);
     assert_eq!(pair.received[0], 1_000_000);
     let largest = pair.log.iter().map(|segment| segment.payload.len()).max();
@@ -110,7 +110,7 @@ fn what_the_syn_offered_is_still_known() {
 }
 
 #[test]
-fn ecn_is_agreed_without_state_if_a_timestamp_can_remember_it() {
+fn ecn_is_agreed_without_state_if_a_timestamp_can_store_it() {
     // RFC 3168 §6.1.1
     for timestamps in [true, false] {
         let mut config = on_any_platform();
@@ -128,7 +128,7 @@ fn ecn_is_agreed_without_state_if_a_timestamp_can_remember_it() {
 }
 
 #[test]
-fn a_plain_peer_is_served_without_state_too() {
+fn a_peer_without_multipath_tcp_is_served_without_state() {
     // RFC 8684 §3.1: a third ACK without MP_CAPABLE means TCP.
     let mut pair = flooded(1).with_filter(|_, segment| {
         segment.options.control = None;
@@ -140,7 +140,7 @@ fn a_plain_peer_is_served_without_state_too() {
 }
 
 #[test]
-fn a_peer_without_timestamps_goes_without_what_only_they_could_remember() {
+fn without_state_and_timestamps_a_connection_works_with_fewer_options() {
     let mut config = on_any_platform();
     config.tcp.timestamps = false;
     let mut pair = Pair::new(1, config, on_any_platform());
@@ -173,7 +173,7 @@ fn guessed_acknowledgements_open_nothing() {
 }
 
 #[test]
-fn a_cookie_is_good_for_about_two_minutes() {
+fn a_cookie_is_valid_for_about_two_minutes() {
     for (wait_ms, works) in [(60_000, true), (130_000, false)] {
         let mut pair = flooded(1).with_filter(|number, _| match number {
             0 | 1 => Fate::Deliver,
@@ -189,7 +189,7 @@ fn a_cookie_is_good_for_about_two_minutes() {
     }
 }
 
-/// SYNs that join the one connection of the server, from `from` on.
+/// Joins to the server's only connection arrive, numbered `from` to `to`.
 fn join_flood(pair: &mut Pair, token: u32, from: u32, to: u32) {
     for n in from..to {
         let join = MpJoin::Syn { backup: false, address_id: n as u8, token, nonce: n };
@@ -199,7 +199,7 @@ fn join_flood(pair: &mut Pair, token: u32, from: u32, to: u32) {
     }
 }
 
-/// A connection whose second path lets nothing through until a flood of joins is under way: so many
+/// A connection whose second path drops everything until a flood of joins has begun: `per_ms` joins
 /// a millisecond, for half a second.
 fn joined_during_a_flood(per_ms: u32) -> Pair {
     let blocked = Rc::new(Cell::new(true));
@@ -238,9 +238,10 @@ fn a_flood_of_joins_with_the_right_token_takes_bounded_state() {
 }
 
 #[test]
-fn a_join_gets_through_a_flood_of_joins() {
-    // 20 joins a millisecond and a round trip of 20 ms: 400 of the others come between its SYN and
-    // its third ACK, and each takes its place in the table with a chance of 1 in 1024.
+fn a_join_succeeds_during_a_flood_of_joins() {
+    // 20 joins a millisecond and a round trip of 20 ms: 400 other joins arrive between the SYN and
+    // the third ACK of the client's join. Each of them takes its place in the table with a
+    // probability of 1 in 1024.
     let mut pair = joined_during_a_flood(20);
     pair.run_ms(2000);
     pair.upload(1_000_000, 20_000);
@@ -278,7 +279,7 @@ fn a_million_syns_of_each_kind_leave_the_host_able_to_serve() {
         join_flood(&mut pair, token ^ 1, 4_000_000 + from, 4_001_000 + from);
         assert!(pair.server.connections().count() <= MOST_HALF_OPEN + 1);
         assert!(pair.server.subflow_stats(id).count() <= 8);
-        // A connection that is there carries on meanwhile.
+        // An open connection makes progress meanwhile.
         let target = pair.written[0] + 1_000;
         pair.write(0, target);
         pair.run_ms(1);
@@ -287,7 +288,7 @@ fn a_million_syns_of_each_kind_leave_the_host_able_to_serve() {
     assert_eq!(pair.received[1], pair.written[0]);
     assert_eq!(pair.server.counters().join_no_token_found, 1_000_000);
     pair.run_ms(200_000);
-    assert_eq!(pair.server.connections().count(), 1, "the strangers have been given up");
+    assert_eq!(pair.server.connections().count(), 1, "half-open connections have timed out");
 }
 
 #[test]

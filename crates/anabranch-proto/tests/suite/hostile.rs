@@ -1,4 +1,5 @@
-//! Segments that nobody sane would send: nothing may panic, and nothing may go on for ever.
+//! Malformed and malicious segments. They must neither cause a panic nor keep a host busy without
+//! end.
 
 use anabranch_proto::config::Protocol;
 use anabranch_wire::mptcp::{
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::pair::{Fate, Pair, ms, on_any_platform};
 
-/// A small generator, so that a case is one number.
+/// A small random number generator, so that a single number determines a case.
 struct Draws(u64);
 
 impl Draws {
@@ -28,7 +29,7 @@ impl Draws {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// A step to somewhere interesting in a 32-bit sequence space, either way.
+    /// An offset to an edge of the 32-bit sequence space or near it, in either direction.
     fn step(&mut self) -> u32 {
         let edge = self.pick(&[
             0,
@@ -50,7 +51,7 @@ impl Draws {
         if self.below(2) == 0 { near } else { near.wrapping_neg() }
     }
 
-    /// Somewhere interesting in the 64-bit data sequence space.
+    /// A number at an edge of the 64-bit data sequence space or near it.
     fn wide(&mut self) -> WideOrNarrow {
         let edge = self.pick(&[0, 1, 1432, 1 << 31, 1 << 32, 1 << 62, 1 << 63, u64::MAX]);
         WideOrNarrow::Wide(DataSeq(edge.wrapping_add(self.below(5)).wrapping_sub(2)))

@@ -1,4 +1,4 @@
-//! Paths die and come back, readers pause, and still everything written arrives, soon.
+//! Paths fail and recover, and readers pause. All data written still arrives, and soon.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use crate::pair::{self, Fate, Pair, client_address, ms, on_any_platform, server_address};
 
-/// What a path does to segments.
+/// What a path does with segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     Fine,
@@ -34,7 +34,7 @@ impl Path {
     }
 }
 
-/// A time during which nothing changes.
+/// A time in which the paths and readers do not change.
 #[derive(Clone, Debug)]
 struct Spell {
     paths: [Path; 3],
@@ -95,7 +95,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_was_accepted_arrives_soon_after_the_paths_are_well(
+    fn all_written_data_arrives_soon_after_the_paths_recover(
         config in configs(),
         addresses in 1u8..4,
         slow_ms in 0u64..200,
@@ -155,8 +155,8 @@ proptest! {
             }
             prop_assert!(!failed(&pair), "{:?} {:?}", pair.client_events, pair.server_events);
             let gap = pair.now.saturating_since(since);
-            // RFC 6298 §5.5: after an outage of up to 20 s, the next attempt may be as far off
-            // again.
+            // RFC 6298 §5.5: after an outage of up to 20 s, the next attempt may be another 20 s
+            // away.
             prop_assert!(gap < Duration::from_secs(40), "{gap:?} without progress");
         }
         pair.close_both();
@@ -166,8 +166,8 @@ proptest! {
     }
 }
 
-/// A connection over two paths, the first of which is the quicker, that has carried data; from the
-/// switch on, segments of these client addresses disappear.
+/// A connection over two paths has carried data, and both hosts have closed it. The first path is
+/// the faster one. Segments of these client addresses are lost from then on.
 fn pair_that_loses(addresses: &'static [u8]) -> Pair {
     let dead = Rc::new(Cell::new(false));
     let switch = Rc::clone(&dead);
@@ -185,8 +185,8 @@ fn pair_that_loses(addresses: &'static [u8]) -> Pair {
 }
 
 #[test]
-fn a_data_fin_finds_its_way_round_a_path_that_died_in_silence() {
-    // RFC 8684 §3.3.3: nothing but the DATA_FIN is outstanding, so no subflow can look dead.
+fn a_data_fin_is_sent_on_another_path_if_its_path_died_silently() {
+    // RFC 8684 §3.3.3: only the DATA_FIN is outstanding, so no subflow can look dead.
     let mut pair = pair_that_loses(&[0]);
     pair.run_ms(20_000);
     assert!(pair.client_events.contains(&Event::Closed), "{:?}", pair.client_events);
@@ -194,7 +194,7 @@ fn a_data_fin_finds_its_way_round_a_path_that_died_in_silence() {
 }
 
 #[test]
-fn a_data_fin_that_nobody_answers_is_given_up() {
+fn a_connection_whose_data_fin_is_never_answered_fails() {
     let mut pair = pair_that_loses(&[0, 1]);
     pair.run_ms(3_600_000);
     for events in [&pair.client_events, &pair.server_events] {

@@ -1,5 +1,6 @@
-//! Two hosts in lockstep, or one against a peer that a test writes out. One binary, since each
-//! would link the whole engine; what counts allocations is beside it.
+//! Two hosts in lockstep, or one host against a peer whose segments the test writes. The tests
+//! share one binary, because every binary links the whole engine. Tests that count allocations have
+//! their own binaries.
 
 #[path = "../pair/mod.rs"]
 mod pair;

@@ -20,7 +20,7 @@ fn plain() -> ConnectionConfig {
 }
 
 #[test]
-fn the_four_steps_carry_no_key_one_key_both_keys_and_both_with_data() {
+fn the_handshake_carries_no_key_one_key_both_keys_and_both_with_data() {
     // RFC 8684 §3.1
     let mut pair = Pair::new(1, on_any_platform(), on_any_platform());
     pair.upload(100_000, 5_000);
@@ -70,9 +70,10 @@ fn each_lost_handshake_segment_is_recovered() {
 }
 
 #[test]
-fn a_lost_handshake_segment_spoils_no_measurement_of_the_path() {
+fn a_lost_handshake_segment_does_not_distort_the_round_trip_time() {
     depends_on_the_platform("when acknowledgements are delayed");
-    // RFC 6298 §3, RFC 7323 §4.1: 20 ms, as the Pair has it, whichever is lost; not a second more.
+    // RFC 6298 §3, RFC 7323 §4.1: the round trip is 20 ms whichever segment is lost, and the
+    // timeout of a second does not count.
     for lost in 0..3 {
         let mut pair = Pair::new(1, on_any_platform(), on_any_platform())
             .with_filter(move |n, _| if n == lost { Fate::Drop } else { Fate::Deliver });
@@ -88,7 +89,7 @@ fn a_lost_handshake_segment_spoils_no_measurement_of_the_path() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_with_mp_capable_is_spoken_to_in_tcp() {
+fn a_peer_that_does_not_answer_with_mp_capable_gets_tcp() {
     // RFC 8684 §3.7
     for (client, server) in [(on_any_platform(), plain()), (plain(), on_any_platform())] {
         let mut pair = Pair::new(2, client, server);
@@ -101,7 +102,7 @@ fn a_peer_that_does_not_answer_with_mp_capable_is_spoken_to_in_tcp() {
 
 #[test]
 fn mp_capable_stripped_at_any_step_leaves_a_working_tcp_connection() {
-    // RFC 8684 §3.7: in the SYN, the SYN/ACK, or everything after.
+    // RFC 8684 §3.7: it is stripped from the SYN, from the SYN/ACK, or from everything after them.
     for step in 0..3 {
         let mut pair =
             Pair::new(2, on_any_platform(), on_any_platform()).with_filter(move |n, segment| {
@@ -120,7 +121,7 @@ fn mp_capable_stripped_at_any_step_leaves_a_working_tcp_connection() {
 
 #[test]
 fn a_connection_to_a_closed_port_is_refused() {
-    // A translator sends the SYN to a port that nobody listens on, and the answer back.
+    // A translator sends the SYN to a closed port, and translates the answer.
     let mut pair = Pair::new(1, on_any_platform(), on_any_platform()).with_filter(|_, segment| {
         if is_syn(segment) {
             segment.destination.port = PORT + 1;
@@ -137,7 +138,8 @@ fn a_connection_to_a_closed_port_is_refused() {
 
 const FIRST: SubflowId = SubflowId { slot: 0, generation: 0 };
 
-/// A pair in which a middlebox changes MP_CAPABLE; the server requires checksums or not.
+/// A pair in which a middlebox changes MP_CAPABLE. The server requires checksums if `checksum` is
+/// set.
 fn changing(checksum: bool, mut change: impl FnMut(&Segment, &mut MpCapable) + 'static) -> Pair {
     let config = on_any_platform().dss_checksum(checksum);
     Pair::new(2, on_any_platform(), config).with_filter(move |_, segment| {
@@ -164,8 +166,8 @@ fn is_syn_only(segment: &Segment) -> bool {
 }
 
 #[test]
-fn versions_that_are_not_spoken_lead_to_tcp() {
-    // RFC 8684 §3.1: version 0 is RFC 6824's, the others are not defined.
+fn unsupported_versions_lead_to_tcp() {
+    // RFC 8684 §3.1: version 0 is that of RFC 6824, and the others are not defined.
     for version in (0..16).filter(|version| *version != 1) {
         for answer in [false, true] {
             let pair = changing(false, move |segment, capable| {
@@ -179,9 +181,9 @@ fn versions_that_are_not_spoken_lead_to_tcp() {
 }
 
 #[test]
-fn flags_that_are_not_understood_lead_to_tcp() {
-    // RFC 8684 §3.1: "B" is an extension that must be understood, and without "H" there is no
-    // hash algorithm in common.
+fn unsupported_flags_lead_to_tcp() {
+    // RFC 8684 §3.1: "B" is an extension that a host must understand. Without "H", the hosts have
+    // no hash algorithm in common.
     for (answer, extensible) in [(false, false), (false, true), (true, false), (true, true)] {
         let pair = changing(false, move |segment, capable| {
             if is_syn(segment) && is_syn_only(segment) != answer {
@@ -195,7 +197,7 @@ fn flags_that_are_not_understood_lead_to_tcp() {
 
 #[test]
 fn an_answer_that_names_two_hash_algorithms_leads_to_tcp() {
-    // RFC 8684 §3.1: one bit of "D" to "H".
+    // RFC 8684 §3.1: the answer must have one bit of "D" to "H".
     let pair = changing(false, |segment, capable| {
         if is_syn(segment) && !is_syn_only(segment) {
             capable.flags.unassigned = 0x02;
@@ -234,7 +236,7 @@ fn mp_capable_in_the_form_of_another_step_leads_to_tcp() {
 
 #[test]
 fn a_checksum_flag_that_a_middlebox_changes_leads_to_tcp() {
-    // RFC 8684 §3.1: the two hosts would not agree on what a mapping looks like.
+    // RFC 8684 §3.1: the two hosts would disagree about the form of mappings.
     for (required, step) in [(true, 1), (true, 2), (false, 1), (false, 2)] {
         let pair = changing(required, move |segment, capable| {
             let at = if is_syn_only(segment) { 0 } else { 1 + u32::from(!is_syn(segment)) };
@@ -248,7 +250,7 @@ fn a_checksum_flag_that_a_middlebox_changes_leads_to_tcp() {
 
 #[test]
 fn first_data_with_wrong_keys_on_an_established_connection_maps_nothing() {
-    // RFC 8684 §3.1: the third ACK was right; who now repeats other keys is somebody else.
+    // RFC 8684 §3.1: the third ACK was valid, so other keys come from another host.
     let mut pair = changing(false, |_, capable| {
         if let CapableKeys::WithData { sender, .. } = &mut capable.keys {
             *sender ^= 1;
@@ -256,13 +258,13 @@ fn first_data_with_wrong_keys_on_an_established_connection_maps_nothing() {
     });
     pair.run_ms(25);
     pair.upload(50_000, 3_000);
-    // The bytes that came with them are what comes first all the same: plain TCP.
+    // The bytes with the wrong keys are next in the stream all the same: plain TCP.
     assert_eq!(pair.received[1], 50_000);
     assert_eq!(pair.server.counters().mp_capable_ack_rx, 1);
 }
 
 #[test]
-fn a_host_that_denies_joins_to_its_first_address_gets_none_there() {
+fn a_host_that_denies_joins_to_its_initial_address_receives_none_there() {
     // RFC 8684 §3.1, the "C" flag.
     let denying = on_any_platform().allow_join_initial_addr_port(false);
     let mut pair = Pair::new(2, on_any_platform(), denying.clone());
@@ -274,7 +276,7 @@ fn a_host_that_denies_joins_to_its_first_address_gets_none_there() {
         |s: &Segment| s.options.control.as_ref()?.capable.map(|c| c.flags.deny_join_to_source);
     let flags: Vec<_> = pair.log.iter().filter_map(|s| Some((to_server(s), flag(s)?))).collect();
     assert!(flags.iter().all(|(up, denies)| *denies != *up), "{flags:?}");
-    // An address that it announces is another matter.
+    // Joins to an announced address are allowed.
     let other = [10, 9, 1, 1].into();
     let mut pair = Pair::of_addresses(
         vec![client_address(0), client_address(1)],
@@ -291,7 +293,7 @@ fn a_host_that_denies_joins_to_its_first_address_gets_none_there() {
 
 #[test]
 fn a_join_in_spite_of_the_c_flag_is_refused() {
-    // RFC 8684 §3.1: here the flag was lost on the way.
+    // RFC 8684 §3.1: the flag was lost on the path.
     let denying = on_any_platform().allow_join_initial_addr_port(false);
     let mut pair = Pair::new(2, on_any_platform(), denying).with_filter(|_, segment| {
         if let Some(capable) = segment.options.control.as_mut().and_then(|c| c.capable.as_mut()) {

@@ -1,4 +1,4 @@
-//! Payload that a middlebox has changed: MP_FAIL and infinite mappings. RFC 8684 §3.7.
+//! Payload that a middlebox changes: MP_FAIL and infinite mappings. RFC 8684 §3.7.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -37,9 +37,8 @@ fn pattern(bytes: usize) -> Vec<u8> {
     Payload::from(Piece::pattern(0, bytes as u32)).to_vec()
 }
 
-/// One byte of data segment number `nth` on path `path` to the server is inverted, on each of its
-/// transmissions; the other filter decides what becomes of segments. Where in the stream that is,
-/// is told by the cell.
+/// Invert one byte in data segment number `nth` to the server on path `path`, in each of its
+/// transmissions. Then apply the filter `then`. The cell holds the segment's offset in the stream.
 fn inverting(
     pair: Pair,
     path: u8,
@@ -64,7 +63,7 @@ fn inverting(
     (pair, told)
 }
 
-/// The same for the fifth segment of an only path, where the client never learns of it.
+/// Inverts a byte of the fifth segment on a sole path. The client never receives MP_FAIL.
 fn unheard() -> (Pair, Rc<Cell<Option<u32>>>) {
     inverting(both(1), 0, 5, |segment| {
         if let Some(control) = &mut segment.options.control {
@@ -75,8 +74,9 @@ fn unheard() -> (Pair, Rc<Cell<Option<u32>>>) {
 }
 
 #[test]
-fn changed_payload_on_the_only_subflow_leads_to_tcp_and_the_stream_that_tcp_delivers() {
-    // RFC 8684 §3.7: early, later, and at once with the first data, which repeats the keys.
+fn changed_payload_on_a_sole_subflow_leads_to_tcp_and_is_delivered_as_tcp_would() {
+    // RFC 8684 §3.7: the payload is changed early, later, or in the first data, which repeats the
+    // keys.
     for nth in [1, 2, 7, 60] {
         let (mut pair, place) = inverting(both(1), 0, nth, |_| Fate::Deliver);
         (pair.unchecked, pair.kept) = (true, Some(Default::default()));
@@ -86,7 +86,7 @@ fn changed_payload_on_the_only_subflow_leads_to_tcp_and_the_stream_that_tcp_deli
         let case = format!("data segment {nth}");
         assert_eq!(fell_back(&pair), [true; 2], "{case}");
         let mut expected = pattern(200_000);
-        let changed = place.get().expect("one was changed") as usize + 100;
+        let changed = place.get().expect("a segment was changed") as usize + 100;
         expected[changed] = !expected[changed];
         let [down, up] = pair.kept.take().expect("kept");
         assert!(up == expected, "{case}");
@@ -104,7 +104,7 @@ fn changed_payload_on_the_only_subflow_leads_to_tcp_and_the_stream_that_tcp_deli
 }
 
 #[test]
-fn mp_fail_names_the_mapping_and_the_infinite_mapping_begins_at_what_was_not_acknowledged() {
+fn mp_fail_names_the_mapping_and_the_infinite_mapping_begins_at_unacknowledged_data() {
     // RFC 8684 §3.7
     let (mut pair, _) = inverting(both(1), 0, 9, |_| Fate::Deliver);
     pair.unchecked = true;
@@ -124,8 +124,8 @@ fn mp_fail_names_the_mapping_and_the_infinite_mapping_begins_at_what_was_not_ack
 }
 
 #[test]
-fn nothing_from_the_failed_mapping_on_is_delivered_or_acknowledged_before_the_infinite_mapping() {
-    // RFC 8684 §3.7: the answers do not arrive.
+fn data_from_the_failed_mapping_on_waits_for_the_infinite_mapping() {
+    // RFC 8684 §3.7: the client's answers are lost.
     let silence = Rc::new(Cell::new(false));
     let silent = Rc::clone(&silence);
     let (mut pair, place) = inverting(both(1), 0, 5, move |segment| {
@@ -134,7 +134,7 @@ fn nothing_from_the_failed_mapping_on_is_delivered_or_acknowledged_before_the_in
             return Fate::Drop;
         }
         if to_server(segment) && silent.get() {
-            // What the client sends comes through, but nothing of what it says about it.
+            // The client's data arrives, but without its options.
             segment.options.dss = Some(Dss::default());
         }
         Fate::Deliver
@@ -142,7 +142,7 @@ fn nothing_from_the_failed_mapping_on_is_delivered_or_acknowledged_before_the_in
     pair.run_ms(100);
     pair.upload(100_000, 400);
     assert!(silence.get());
-    let before = u64::from(place.get().expect("one was changed"));
+    let before = u64::from(place.get().expect("a segment was changed"));
     assert_eq!(pair.received[1], before);
     let accepted = pair.accepted.expect("accepted");
     let stats = pair.server.connection_stats(pair.now, accepted).expect("alive");
@@ -169,7 +169,7 @@ fn a_lost_mp_fail_and_a_lost_answer_are_repeated() {
         });
         pair.unchecked = true;
         pair.run_ms(100);
-        // One segment and no more: only the acknowledgements can tell.
+        // A single segment is sent, so only acknowledgements can carry MP_FAIL and its answer.
         pair.upload(1_000, 10_000);
         let case = format!("{lost_up} up, {lost_down} down");
         assert_eq!((fell_back(&pair), pair.received[1]), ([true; 2], 1_000), "{case}");
@@ -177,9 +177,9 @@ fn a_lost_mp_fail_and_a_lost_answer_are_repeated() {
 }
 
 #[test]
-fn a_peer_whose_answer_to_mp_fail_was_stripped_is_followed_back_to_tcp_after_a_while() {
-    // RFC 8684 §3.7: it sends no options any more, and what it sends is the stream. A segment or
-    // two without options may have been under way.
+fn a_host_falls_back_after_a_while_if_the_answer_to_mp_fail_was_stripped() {
+    // RFC 8684 §3.7: the peer sends no more options, and its bytes are the stream. One or two
+    // segments without options may have been in flight already.
     let mut silent = false;
     let (mut pair, place) = inverting(both(1), 0, 5, move |segment| {
         silent |= fail(segment).is_some();
@@ -197,7 +197,7 @@ fn a_peer_whose_answer_to_mp_fail_was_stripped_is_followed_back_to_tcp_after_a_w
         }
     }
     pair.run_ms(150);
-    let changed = place.get().expect("one was changed") as usize;
+    let changed = place.get().expect("a segment was changed") as usize;
     assert_eq!(pair.received[1], changed as u64);
     pair.upload(60_000 - pair.written[0], 1);
     pair.run_ms(1_000);
@@ -212,14 +212,14 @@ fn a_peer_whose_answer_to_mp_fail_was_stripped_is_followed_back_to_tcp_after_a_w
 }
 
 #[test]
-fn the_last_of_two_subflows_becomes_the_tcp_connection_wherever_its_bytes_are_in_the_stream() {
-    // RFC 8684 §3.7: what counts is how many subflows there are, not how many there were.
+fn the_last_of_two_subflows_becomes_the_tcp_connection_at_any_place_of_the_stream() {
+    // RFC 8684 §3.7: the present number of subflows counts, not earlier ones.
     for opening in [false, true] {
         let mut changes = false;
         let turned = Rc::new(Cell::new(false));
         let turn = Rc::clone(&turned);
         let mut pair = both(2).with_filter(move |_, segment| {
-            // A join that does not get anywhere is no subflow in use.
+            // A join that never completes is no subflow in use.
             if opening && turned.get() && is_on(segment, 0) && to_server(segment) {
                 return Fate::Drop;
             }
@@ -235,7 +235,8 @@ fn the_last_of_two_subflows_becomes_the_tcp_connection_wherever_its_bytes_are_in
         pair.run_ms(500);
         pair.client.handle_address_change(pair.now, pair::client_address(0), false);
         pair.drain();
-        // What comes next on the last is known once it has carried something of its own.
+        // The place of the next byte on the last subflow is known once the subflow has carried
+        // data.
         pair.upload(50_000, 5_000);
         pair.download(50_000, 5_000);
         turn.set(true);
@@ -245,7 +246,7 @@ fn the_last_of_two_subflows_becomes_the_tcp_connection_wherever_its_bytes_are_in
         }
         pair.upload(100_000, 5_000);
         pair.download(100_000, 5_000);
-        let case = format!("a join under way: {opening}");
+        let case = format!("a join is opening: {opening}");
         assert_eq!(fell_back(&pair), [true; 2], "{case}");
         let mut expected = pattern(450_000);
         expected[350_100] = !expected[350_100];
@@ -260,7 +261,7 @@ fn the_last_of_two_subflows_becomes_the_tcp_connection_wherever_its_bytes_are_in
 }
 
 #[test]
-fn a_host_all_of_whose_bytes_another_subflow_carried_goes_on_where_it_was() {
+fn a_host_whose_data_was_carried_by_another_subflow_continues_after_fallback() {
     // RFC 8684 §3.7
     let turned = Rc::new(Cell::new(false));
     let turn = Rc::clone(&turned);
@@ -282,7 +283,7 @@ fn a_host_all_of_whose_bytes_another_subflow_carried_goes_on_where_it_was() {
     pair.upload(50_000, 5_000);
     pair.run_ms(100);
     assert_eq!(fell_back(&pair), [true; 2]);
-    // An acknowledgement of nothing new is one, at the new numbers too.
+    // A duplicate acknowledgement with the new sequence numbers counts as a duplicate.
     pair.write(1, 101_000);
     let mut again = pair.last(to_server);
     again.header.seq = again.header.seq + again.payload.len() as u32;
@@ -305,13 +306,13 @@ fn a_peer_that_does_not_answer_mp_fail_is_reset() {
     let (mut pair, place) = unheard();
     pair.run_ms(100);
     pair.upload(50_000, 10_000);
-    assert_eq!(pair.received[1], u64::from(place.get().expect("one was changed")));
+    assert_eq!(pair.received[1], u64::from(place.get().expect("a segment was changed")));
     pair.run_ms(60_000);
-    // A new subflow brought the rest.
+    // A new subflow delivered the rest.
     assert_eq!(pair.received[1], 50_000);
     let reset = pair.log.iter().find(|s| is_rst(s)).expect("a reset");
     assert!(!to_server(reset) && fail(reset).is_some());
-    assert_eq!(pair.server.counters().mp_fail_tx, 7, "six times, and with the reset");
+    assert_eq!(pair.server.counters().mp_fail_tx, 7, "six MP_FAILs, and one with the reset");
 }
 
 #[test]
@@ -335,8 +336,8 @@ fn changed_payload_on_one_of_two_subflows_resets_it_and_all_data_arrives() {
 }
 
 #[test]
-fn bytes_inserted_or_taken_out_on_the_only_subflow_are_in_the_stream_that_tcp_delivers() {
-    // RFC 8684 §3.7: subflow sequence numbers mean different things at the two ends from there on.
+fn bytes_inserted_or_removed_on_a_sole_subflow_are_delivered_as_tcp_would() {
+    // RFC 8684 §3.7: from the change on, the two hosts count subflow sequence numbers differently.
     for change in [1, 37, -1, -37] {
         let gateway = Rc::new(std::cell::RefCell::new(Gateway::new(change)));
         let place = Rc::new(Cell::new(None));
@@ -378,7 +379,7 @@ fn bytes_inserted_or_taken_out_on_the_only_subflow_are_in_the_stream_that_tcp_de
 }
 
 #[test]
-fn bytes_inserted_or_taken_out_on_one_of_two_subflows_cost_that_subflow_only() {
+fn bytes_inserted_or_removed_on_one_of_two_subflows_reset_only_that_subflow() {
     // RFC 8684 §3.7
     for (change, path) in [(1, 0), (-1, 1), (50, 1), (-50, 0)] {
         let mut gateway = Gateway::new(change);
@@ -427,9 +428,9 @@ fn payload_changed_in_both_directions_at_once_leads_both_hosts_to_tcp() {
 }
 
 #[test]
-fn data_that_is_not_contiguous_on_the_last_subflow_costs_that_subflow_too() {
-    // RFC 8684 §3.7: the path of the first subflow goes dark, and what it had is sent again on the
-    // second, where it fails.
+fn data_that_is_not_contiguous_on_the_last_subflow_resets_that_subflow() {
+    // RFC 8684 §3.7: the path of the first subflow fails. The engine reinjects its data on the
+    // second, where the payload is changed.
     let dark = Rc::new(Cell::new(false));
     let is_dark = Rc::clone(&dark);
     let mut changed = false;
@@ -455,13 +456,13 @@ fn data_that_is_not_contiguous_on_the_last_subflow_costs_that_subflow_too() {
     pair.run_ms(400);
     assert_eq!(fell_back(&pair), [false; 2]);
     assert!(pair.segments(|s| is_rst(s) && fail(s).is_some()) > 0);
-    // The pair has looked at each byte. A new subflow brings the rest.
+    // The pair checks each byte. A new subflow delivers the rest.
     pair.run_ms(60_000);
     assert_eq!(pair.received[1], 300_000);
 }
 
 #[test]
-fn an_mp_fail_for_data_under_way_leads_to_tcp_and_for_any_other_is_ignored() {
+fn an_mp_fail_for_data_in_flight_leads_to_tcp_and_any_other_is_ignored() {
     // RFC 8684 §3.7
     for ahead in [0, 10_000, 1 << 20] {
         let mut pair = both(1);
@@ -488,7 +489,7 @@ fn an_mp_fail_for_data_under_way_leads_to_tcp_and_for_any_other_is_ignored() {
         let data_seq = anabranch_wire::DataSeq(idsn).expand(low) + ahead;
         let under_way = ahead == 10_000;
         if under_way {
-            // The server's DATA_ACK, which would say the same, was lost.
+            // The server's DATA_ACK, which would show the same, was lost.
             forged.options.dss = None;
             pair.write(0, 100_000);
         }
@@ -503,8 +504,8 @@ fn an_mp_fail_for_data_under_way_leads_to_tcp_and_for_any_other_is_ignored() {
 }
 
 #[test]
-fn a_subflow_that_ends_before_its_mp_fail_is_answered_takes_the_question_with_it() {
-    // RFC 8684 §3.7: the next one has its place, and is not blamed.
+fn an_unanswered_mp_fail_ends_with_its_subflow() {
+    // RFC 8684 §3.7: the next subflow uses its slot, but is not reset for it.
     let (mut pair, place) = unheard();
     pair.run_ms(100);
     pair.upload(50_000, 100);
@@ -520,8 +521,9 @@ fn a_subflow_that_ends_before_its_mp_fail_is_answered_takes_the_question_with_it
 }
 
 #[test]
-fn two_hosts_that_both_announce_tcp_do_not_answer_each_others_acknowledgements() {
-    // RFC 8684 §3.7: and no more data comes, whose acknowledgement would end the announcements.
+fn two_hosts_that_both_announce_a_fallback_do_not_acknowledge_acknowledgements() {
+    // RFC 8684 §3.7: the acknowledgement of more data would end the announcements, but no more data
+    // is sent.
     let mut pair = both(1).with_filter(|_, segment| {
         if segment.payload.len() > 200 {
             invert(segment, 50);
@@ -540,8 +542,8 @@ fn two_hosts_that_both_announce_tcp_do_not_answer_each_others_acknowledgements()
 }
 
 #[test]
-fn who_lacks_data_of_another_subflow_resets_the_last_one_at_once_when_a_checksum_is_wrong() {
-    // RFC 8684 §3.7: what follows on it is not the next byte of the stream.
+fn a_receiver_that_lacks_data_of_another_subflow_resets_the_last_one_on_a_wrong_checksum() {
+    // RFC 8684 §3.7: the next byte of this subflow is not the next byte of the stream.
     let turned = Rc::new(Cell::new(false));
     let turn = Rc::clone(&turned);
     let mut pair = both(2).with_slow_path(1, ms(60)).with_filter(move |_, segment| {
@@ -560,7 +562,7 @@ fn who_lacks_data_of_another_subflow_resets_the_last_one_at_once_when_a_checksum
     pair.client.handle_address_change(pair.now, pair::client_address(0), false);
     pair.drain();
     turned.set(false);
-    // The reset behind what was lost is believed when it comes for the second time.
+    // The reset follows lost data, so the client accepts only its second transmission.
     pair.run_ms(200);
     let first = pair.log.iter().find(|s| fail(s).is_some()).expect("MP_FAIL");
     assert!(is_rst(first) && !to_server(first), "{first:?}");
@@ -573,9 +575,9 @@ proptest! {
         cases: 300, failure_persistence: None, ..ProptestConfig::default()
     })]
 
-    /// A middlebox inverts bytes, or strips options, at random. While a host speaks Multipath TCP
-    /// every byte it delivers is right; after a fallback a byte may be an inverted one. All
-    /// arrive, or the connection ends with an error.
+    /// A middlebox inverts bytes or strips options at random. While a host speaks Multipath TCP,
+    /// every byte that it delivers is correct. After a fallback, a byte may be inverted. Either all
+    /// bytes arrive or the connection ends with an error.
     #[test]
     fn changed_bytes_are_never_delivered_by_multipath_tcp(
         seed in any::<u64>(),
@@ -591,7 +593,7 @@ proptest! {
         };
         let mut pair = both(addresses).with_slow_path(1, ms(seed % 60)).with_filter(
             move |n, segment| {
-                // One path is honest, so that there is a way when there are several.
+                // The first of several paths is left unchanged, so data can always pass.
                 let honest = addresses > 1 && is_on(segment, 0);
                 if !honest && n > 5 && draw(every) == 0 && segment.payload.len() > 8 {
                     invert(segment, draw(1_000) as usize);
@@ -628,8 +630,8 @@ proptest! {
     }
 }
 
-/// Compare what was read since the last look. The fallback, if there was one since, may have come
-/// before some of it.
+/// Check the bytes that were read since the last call. A fallback since then may precede some of
+/// them.
 fn check(pair: &mut Pair, exact: &mut [usize; 2]) -> Result<(), TestCaseError> {
     let plain = fell_back(pair);
     let kept = pair.kept.as_ref().expect("kept");

@@ -125,7 +125,7 @@ fn an_unknown_token_is_answered_with_reset() {
 }
 
 #[test]
-fn the_option_stripped_from_any_join_segment_costs_only_that_subflow() {
+fn a_join_segment_without_its_option_costs_only_that_subflow() {
     // RFC 8684 §3.7: a joined subflow never falls back.
     for step in 0..3 {
         let mut pair = default_pair(2).with_filter(move |_, segment| {
@@ -146,13 +146,13 @@ fn the_option_stripped_from_any_join_segment_costs_only_that_subflow() {
 }
 
 #[test]
-fn the_opening_of_a_connection_and_of_a_subflow_is_told_and_counted_once_at_each_end() {
+fn the_opening_of_a_connection_and_of_a_subflow_is_reported_and_counted_once_at_each_end() {
     let mut pair = Pair::new(2, on_any_platform(), on_any_platform());
     pair.upload(300_000, 5_000);
     pair.download(300_000, 5_000);
     for events in [&pair.client_events, &pair.server_events] {
         let told = events.iter().filter(|e| matches!(e, Event::SubflowEstablished(_))).count();
-        assert_eq!(told, 1, "the join, and not the first subflow");
+        assert_eq!(told, 1, "an event for the join, but not for the first subflow");
     }
     let (client, server) = (pair.client.counters(), pair.server.counters());
     assert_eq!((server.mp_capable_syn_rx, client.mp_capable_syn_ack_rx), (1, 1));
@@ -161,8 +161,8 @@ fn the_opening_of_a_connection_and_of_a_subflow_is_told_and_counted_once_at_each
 }
 
 #[test]
-fn a_join_beyond_the_most_subflows_is_refused_for_lack_of_resources() {
-    // RFC 8684 §3.6: the others are open by then.
+fn a_join_beyond_max_subflows_is_refused_for_lack_of_resources() {
+    // RFC 8684 §3.6: the other subflows are open by then.
     let server = on_any_platform().max_subflows(2);
     let mut pair = Pair::new(3, on_any_platform(), server).with_slow_path(2, ms(50));
     pair.upload(10_000, 1_000);

@@ -1,4 +1,4 @@
-//! What path managers want, done by the engine. RFC 8684 §3.3.8, §3.4.
+//! The engine carries out the actions of path managers. RFC 8684 §3.3.8, §3.4.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,7 +47,7 @@ mod backup {
     use super::*;
 
     #[test]
-    fn backups_carry_nothing_while_the_regular_subflow_works_either_way() {
+    fn backups_carry_no_data_while_the_regular_subflow_works_in_either_direction() {
         for upload in [true, false] {
             let mut pair = pair_with(3, || Backup::new(0));
             if upload {
@@ -66,7 +66,7 @@ mod backup {
     }
 
     #[test]
-    fn a_backup_takes_over_when_the_regular_subflow_stops_answering_and_gives_back_after() {
+    fn a_backup_takes_over_until_a_silent_regular_subflow_recovers() {
         let mut pair = pair_with(2, || Backup::new(0)).with_filter(|number, segment| {
             let dead = (300..900).contains(&number) && uses(segment, 0);
             if dead { Fate::Drop } else { Fate::Deliver }
@@ -95,7 +95,11 @@ mod backup {
         assert!(pair.segments(|s| carries_data(s, 1)) > 500);
         let before = pair.segments(|s| carries_data(s, 0));
         pair.upload(1_000_000, 20_000);
-        assert_eq!(pair.segments(|s| carries_data(s, 0)), before, "the client heeds it too");
+        assert_eq!(
+            pair.segments(|s| carries_data(s, 0)),
+            before,
+            "the client obeys the priority as well"
+        );
     }
 }
 
@@ -109,7 +113,7 @@ mod single_path {
     }
 
     #[test]
-    fn it_breaks_before_it_makes_and_loses_nothing() {
+    fn it_breaks_before_make_and_loses_nothing() {
         // RFC 8684 §3.3.3
         let mut pair = pair_with(2, SinglePath::default).with_filter(|number, segment| {
             if number > 400 && uses(segment, 0) { Fate::Drop } else { Fate::Deliver }
@@ -176,7 +180,7 @@ mod ndiffports {
 mod re_creation {
     use super::*;
 
-    /// When the second subflow carried its first data after `from`.
+    /// Has a subflow been established since event number `events_before`?
     fn back_after(pair: &Pair, events_before: usize) -> bool {
         let events = &pair.client_events[events_before..];
         events.iter().any(|event| matches!(event, Event::SubflowEstablished(_)))
@@ -207,8 +211,8 @@ mod re_creation {
     }
 
     #[test]
-    fn a_path_that_refuses_for_long_is_used_again_within_a_minute_of_its_recovery() {
-        // 300 s of refusals: the pause between attempts has reached its limit of 60 s.
+    fn a_path_that_was_refused_for_long_is_used_within_a_minute_of_its_recovery() {
+        // Joins are refused for 300 s: the interval between attempts has reached its limit of 60 s.
         let open = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let opened = Arc::clone(&open);
         let mut pair =
@@ -234,7 +238,7 @@ mod re_creation {
     }
 }
 
-/// A path manager that wants what makes no sense, all the time.
+/// A path manager with a constant stream of nonsensical actions.
 #[derive(Debug)]
 struct Raving {
     local: Option<(LocalAddress, SocketAddress)>,
@@ -275,14 +279,14 @@ impl PathManager for Raving {
 }
 
 #[test]
-fn a_path_manager_that_raves_costs_neither_data_nor_the_end_of_time() {
+fn a_path_manager_with_nonsensical_actions_neither_loses_data_nor_stalls_the_connection() {
     let mut pair = pair_with(1, || Raving { local: None, wants: 0 });
     pair.download(500_000, 10_000);
     assert_eq!(pair.received[0], 500_000);
     assert!(pair.now < Instant::ZERO + Duration::from_secs(10) + ms(1));
 }
 
-/// Counts what it is told, and how often it is woken, which it wants all the time.
+/// Counts the events that it receives and its timeouts. It asks for timeouts all the time.
 #[derive(Debug)]
 struct Listening(Arc<[AtomicU32; 2]>, Instant);
 
@@ -305,7 +309,7 @@ impl PathManager for Listening {
     }
 }
 
-/// Two hosts whose path managers listen, and how often they are told anything and are woken.
+/// Two hosts with such path managers, and the counts of both.
 struct Listened {
     pair: Pair,
     counts: [Arc<[AtomicU32; 2]>; 2],
@@ -321,18 +325,18 @@ impl Listened {
         Listened { pair: Pair::new(2, client, server).with_filter(filter), counts }
     }
 
-    /// An address of the client comes or goes.
+    /// An address of the client goes down or comes up.
     fn change(&mut self, usable: bool) {
         self.pair.client.handle_address_change(self.pair.now, client_address(1), usable);
         self.pair.run_ms(150);
     }
 
-    /// How often each was told anything.
+    /// Number of events at each host.
     fn told(&self) -> [u32; 2] {
         [0, 1].map(|side| self.counts[side][0].load(Ordering::Relaxed))
     }
 
-    /// The same, and how often they were woken.
+    /// Numbers of events and of timeouts at each host.
     fn all(&self) -> [[u32; 2]; 2] {
         let woken = [0, 1].map(|side| self.counts[side][1].load(Ordering::Relaxed));
         [self.told(), woken]
@@ -340,8 +344,9 @@ impl Listened {
 }
 
 #[test]
-fn a_path_manager_is_told_of_the_beginning_and_then_of_changes_unless_it_is_tcp() {
-    // RFC 8684 §3.7: first of what is down, then of the beginning, and that it comes up.
+fn a_path_manager_receives_events_only_from_multipath_connections() {
+    // RFC 8684 §3.7: the events are an address that is down, the connection, and the address that
+    // comes up.
     for (is_mptcp, expected) in [(true, [3, 1]), (false, [0, 0])] {
         let mut listened = Listened::new(move |_, segment| {
             if is_syn(segment) && !is_mptcp {
@@ -358,7 +363,7 @@ fn a_path_manager_is_told_of_the_beginning_and_then_of_changes_unless_it_is_tcp(
 }
 
 #[test]
-fn a_path_manager_is_told_nothing_more_when_the_connection_goes_back_to_tcp() {
+fn a_path_manager_receives_no_event_after_fallback() {
     // RFC 8684 §3.7
     let stripping = std::rc::Rc::new(std::cell::Cell::new(false));
     let strips = std::rc::Rc::clone(&stripping);
@@ -380,7 +385,7 @@ fn a_path_manager_is_told_nothing_more_when_the_connection_goes_back_to_tcp() {
 }
 
 #[test]
-fn a_path_manager_is_told_nothing_more_when_the_connection_has_ended() {
+fn a_path_manager_receives_no_event_after_the_end_of_the_connection() {
     let mut listened = Listened::new(|_, _| Fate::Deliver);
     listened.pair.upload(10_000, 1_000);
     listened.pair.close_both();
@@ -396,7 +401,7 @@ fn a_path_manager_is_told_nothing_more_when_the_connection_has_ended() {
 }
 
 #[test]
-fn a_subflow_for_which_there_was_no_room_is_opened_when_there_is_some() {
+fn a_subflow_beyond_the_limit_is_opened_when_another_ends() {
     let two = on_any_platform().max_subflows(2);
     let mut pair = Pair::new(3, two, on_any_platform());
     pair.upload(10_000, 1_000);
@@ -408,7 +413,7 @@ fn a_subflow_for_which_there_was_no_room_is_opened_when_there_is_some() {
     assert_eq!([1, 2].map(|n| opened(&pair, n)), [1, 1]);
 }
 
-/// Closes the first of the subflows that come when the one comes that takes its place.
+/// Closes the first established join when its successor is established.
 #[derive(Debug, Default)]
 struct Behind {
     mesh: FullMesh,
@@ -439,7 +444,7 @@ impl PathManager for Behind {
 }
 
 #[test]
-fn what_a_path_manager_wants_of_a_subflow_that_is_gone_is_not_done_to_its_successor() {
+fn an_action_for_a_closed_subflow_does_not_affect_its_successor() {
     depends_on_the_platform("segments without timestamps count");
     let mut pair = pair_with(2, Behind::default);
     pair.upload(100_000, 2_000);
@@ -453,7 +458,7 @@ fn what_a_path_manager_wants_of_a_subflow_that_is_gone_is_not_done_to_its_succes
     assert_eq!(pair.segments(|s| is_rst(s) && to_server(s)), 0);
 }
 
-/// Makes the second subflow a standby at once, and probes it every 100 ms.
+/// Makes the second subflow a backup at once, and probes it every 100 ms.
 #[derive(Debug, Default)]
 struct Probing {
     mesh: FullMesh,
@@ -489,8 +494,8 @@ impl PathManager for Probing {
 }
 
 #[test]
-fn probes_are_copies_of_data_under_way_and_nothing_depends_on_them() {
-    // Every probe is lost, and the standby carries nothing else.
+fn probes_are_copies_of_data_in_flight_and_may_be_lost() {
+    // Every probe is lost, and the backup carries no other data.
     let make = || -> Box<dyn PathManager> { Box::new(Probing::default()) };
     let server = on_any_platform().path_manager(make);
     let mut pair = Pair::new(2, on_any_platform(), server).with_filter(|_, segment| {
@@ -505,9 +510,9 @@ fn probes_are_copies_of_data_under_way_and_nothing_depends_on_them() {
     assert!(probes >= 5, "{probes} probes");
     let server = pair.server.connection_stats(pair.now, pair.accepted.expect("accepted"));
     let counted = server.expect("it is open").path_probes;
-    assert!((5..=probes as u64).contains(&counted), "{counted} of {probes}, or repeats of them");
+    assert!((5..=probes as u64).contains(&counted), "{counted} probes in {probes} segments");
     let long = pair.segments(|s| carries_data(s, 1) && s.payload.len() > 1000);
-    assert!(long < 100, "{long} other segments on the standby");
+    assert!(long < 100, "{long} other segments on the backup");
     let regular: Vec<_> = pair.log.iter().filter(|s| carries_data(s, 0)).collect();
     let mapping = |s: &Segment| s.options.dss.and_then(|dss| dss.mapping);
     let first = |s: &Segment| mapping(s).map(|mapping| mapping.data_seq);
@@ -519,11 +524,11 @@ fn probes_are_copies_of_data_under_way_and_nothing_depends_on_them() {
             let distance = at.distance_from(start);
             (0..s.payload.len() as i64).contains(&distance)
         });
-        assert!(covered, "a probe of data that nobody else carried");
+        assert!(covered, "a probe of data that the regular subflow has not carried");
     }
 }
 
-/// Makes all further subflows standbys, and probes them once, all at the same time.
+/// Makes all joins backups, and probes them once, all at the same time.
 #[derive(Debug, Default)]
 struct ProbingOnce {
     mesh: FullMesh,
@@ -559,9 +564,9 @@ impl PathManager for ProbingOnce {
 }
 
 #[test]
-fn probes_of_several_subflows_at_once_end_where_the_data_under_way_ends() {
+fn simultaneous_probes_of_several_subflows_end_with_the_data_in_flight() {
     depends_on_the_platform("Nagle's rule");
-    // A round trip of the first path takes a second, and its window is two segments.
+    // The round-trip time of the first path is a second, and its window is two segments.
     let mut client = config(ProbingOnce::default);
     client.tcp.initial_window_segments = 2;
     let mut pair = Pair::new(3, client, on_any_platform()).with_slow_path(0, ms(500));
@@ -575,14 +580,14 @@ fn probes_of_several_subflows_at_once_end_where_the_data_under_way_ends() {
     }
 }
 
-/// A reset is not for good. RFC 8684 §3.6.
+/// Mark a reset as transient. RFC 8684 §3.6.
 fn make_transient(segment: &mut Segment) {
     if let Some(reset) = segment.options.control.as_mut().and_then(|c| c.reset.as_mut()) {
         reset.transient = true;
     }
 }
 
-/// Joins that the client asks for within 100 s, apart from repeated SYNs.
+/// Number of joins that the client attempts within 100 s, without repeated SYNs.
 fn joins_tried(
     server: ConnectionConfig,
     filter: impl FnMut(u64, &mut Segment) -> Fate + 'static,
@@ -595,8 +600,9 @@ fn joins_tried(
 }
 
 #[test]
-fn a_path_that_was_refused_for_good_is_left_alone_and_one_for_now_tried_again() {
-    // RFC 8684 §3.6. The third ACK of the join comes without its option, so the server resets it.
+fn a_permanently_refused_path_is_left_alone_and_a_transiently_refused_one_retried() {
+    // RFC 8684 §3.6. The third ACK of the join arrives without its option, so the server resets the
+    // join.
     let strip = |segment: &mut Segment| {
         let third = to_server(segment) && is_on(segment, 1) && !is_syn(segment);
         if third && segment.options.control.as_ref().is_some_and(|c| c.join.is_some()) {
@@ -608,22 +614,23 @@ fn a_path_that_was_refused_for_good_is_left_alone_and_one_for_now_tried_again() 
         Fate::Deliver
     });
     assert_eq!(for_good, 1);
-    // The same if the reset says that it is transient: after 1, 2, 4, 8, 16 and 32 s.
+    // If the same reset is marked as transient, further attempts follow after 1, 2, 4, 8, 16 and 32
+    // s.
     let for_now = joins_tried(on_any_platform(), move |_, segment| {
         strip(segment);
         make_transient(segment);
         Fate::Deliver
     });
     assert_eq!(for_now, 7);
-    // So it is when the server has no room.
+    // The same holds if the server has no room.
     let full = on_any_platform().max_subflows(1);
     assert_eq!(joins_tried(full, |_, _| Fate::Deliver), 7);
 }
 
 #[test]
-fn a_path_that_opens_and_breaks_again_at_once_is_tried_ever_less() {
-    // Each subflow over it opens, with the server's ACK of the third, and whatever the server says
-    // then is a reset.
+fn a_path_that_always_breaks_at_once_is_tried_less_and_less_often() {
+    // Each subflow over the path is established by the server's answer to the third ACK. All later
+    // segments from the server are resets.
     let mut open = std::collections::BTreeSet::new();
     let filter = move |_: u64, segment: &mut Segment| {
         let answers = !to_server(segment) && is_on(segment, 1) && !is_syn(segment);

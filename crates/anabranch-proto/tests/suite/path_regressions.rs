@@ -1,4 +1,4 @@
-//! What path managers once got wrong, and REMOVE_ADDR. RFC 8684 §3.3.8, §3.4.2.
+//! Former mistakes of path managers, and REMOVE_ADDR. RFC 8684 §3.3.8, §3.4.2.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,7 +27,7 @@ fn pair_with<P: PathManager + 'static>(make: impl Fn() -> P + Send + Sync + 'sta
     Pair::new(2, config(make), on_any_platform())
 }
 
-/// A switch that a filter reads.
+/// A switch: tests set the first handle, and filters read the second.
 fn switch() -> (Arc<AtomicBool>, Arc<AtomicBool>) {
     let switch = Arc::new(AtomicBool::new(false));
     (Arc::clone(&switch), switch)
@@ -45,7 +45,7 @@ fn usable(views: impl Iterator<Item = SubflowView>) -> usize {
     views.filter(|view| view.usability == Usability::Usable).count()
 }
 
-/// Usable subflows at the client and at the server.
+/// Usable subflows at client and server.
 fn both_usable(pair: &Pair) -> (usize, usize) {
     let accepted = pair.accepted.expect("it was accepted");
     let client = pair.client.subflow_stats(pair.connection).map(|stats| stats.view);
@@ -53,7 +53,7 @@ fn both_usable(pair: &Pair) -> (usize, usize) {
     (usable(client), usable(server))
 }
 
-/// Opens the second address as a backup, and makes it a regular one when it is there.
+/// Opens the second address as a backup, and makes it a regular subflow once it is established.
 #[derive(Debug, Default)]
 struct Promoting(Vec<PathAction>);
 
@@ -94,7 +94,7 @@ fn a_subflow_opened_as_backup_can_become_a_regular_one_at_both_ends() {
 }
 
 #[test]
-fn an_mp_prio_that_was_lost_is_sent_again_when_data_keeps_coming() {
+fn a_lost_mp_prio_is_resent_when_data_keeps_arriving() {
     let mut lost = false;
     let is_prio = |s: &Segment| s.options.control.as_ref().is_some_and(|c| c.prio.is_some());
     let mut pair = pair_with(|| Backup::new(1)).with_filter(move |_, segment| {
@@ -106,7 +106,7 @@ fn an_mp_prio_that_was_lost_is_sent_again_when_data_keeps_coming() {
     let before = pair.segments(|s| carries_data(s, 0));
     pair.download(1_000_000, 30_000);
     assert_eq!(pair.segments(is_prio), 2);
-    assert_eq!(pair.segments(|s| carries_data(s, 0)), before, "data on the backup");
+    assert_eq!(pair.segments(|s| carries_data(s, 0)), before, "the backup carried data");
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn single_path_keeps_one_subflow_however_its_interfaces_come_and_go() {
 }
 
 #[test]
-fn single_path_comes_back_from_a_path_that_turns_out_dead() {
+fn single_path_returns_from_a_path_that_turns_out_dead() {
     depends_on_the_platform("the lengths of the timeouts");
-    // The second address is dead all the time, the first for two seconds.
+    // The second address is dead all the time, and the first one for two seconds.
     let (silent, is_silent) = switch();
     let mut pair = pair_with(SinglePath::default).with_filter(move |_, segment| {
         if uses(segment, 1) || is_silent.load(Relaxed) { Fate::Drop } else { Fate::Deliver }
@@ -200,7 +200,7 @@ mod remove_addr {
     }
 
     #[test]
-    fn a_flapping_interface_of_a_quiet_connection_leaves_no_dead_subflows_behind() {
+    fn a_flapping_interface_of_an_idle_connection_leaves_no_dead_subflows() {
         let (down, is_down) = switch();
         let mut pair = pair_with(FullMesh::default).with_filter(move |_, segment| {
             let gone = uses(segment, 1) && is_down.load(Relaxed);
@@ -223,7 +223,7 @@ mod remove_addr {
 
     #[test]
     fn a_path_that_still_answers_is_kept() {
-        // RFC 8684 §3.4.2: somebody else may have forged the option.
+        // RFC 8684 §3.4.2: an attacker may have forged the option.
         let mut forged = false;
         let mut pair = pair_with(FullMesh::default).with_filter(move |number, segment| {
             let fits = number > 100
@@ -242,7 +242,7 @@ mod remove_addr {
 }
 
 #[test]
-fn what_a_silent_path_has_under_way_goes_out_at_once_on_a_path_that_opens() {
+fn data_in_flight_on_a_silent_path_is_reinjected_at_once_on_a_new_one() {
     // RFC 8684 §3.3.6
     let dark = std::rc::Rc::new(std::cell::Cell::new(false));
     let is_dark = std::rc::Rc::clone(&dark);
@@ -261,7 +261,7 @@ fn what_a_silent_path_has_under_way_goes_out_at_once_on_a_path_that_opens() {
 }
 
 #[test]
-fn addresses_that_are_lost_together_are_told_together_and_not_on_their_own_subflows() {
+fn addresses_that_are_lost_together_are_removed_together_on_another_subflow() {
     // RFC 8684 §3.4.2
     let mut pair = Pair::new(3, config(FullMesh::default), on_any_platform());
     pair.upload(200_000, 5_000);
@@ -275,7 +275,7 @@ fn addresses_that_are_lost_together_are_told_together_and_not_on_their_own_subfl
         .filter_map(|s| Some((uses(s, 0), removed(s)?.address_ids().len())))
         .collect();
     assert_eq!(told, [(true, 2)]);
-    // One that comes back before the peer was told of it was never lost.
+    // An address that comes up before the peer was told of its loss counts as never lost.
     for (usable, after_ms) in [(true, 500), (false, 500), (true, 0)] {
         if after_ms > 0 {
             pair.run_ms(after_ms);
@@ -286,7 +286,7 @@ fn addresses_that_are_lost_together_are_told_together_and_not_on_their_own_subfl
     assert_eq!(pair.segments(|s| removed(s).is_some()), 1);
 }
 
-/// Takes the second address back as soon as its subflow is there, which it leaves alone.
+/// Removes the second address as soon as its subflow is established, but keeps the subflow.
 #[derive(Debug, Default)]
 struct Withdrawing(FullMesh, Option<PathAction>);
 
@@ -312,7 +312,7 @@ impl PathManager for Withdrawing {
 }
 
 #[test]
-fn that_an_address_is_gone_is_not_told_on_a_subflow_from_it_that_still_works() {
+fn remove_addr_is_not_sent_on_a_working_subflow_from_that_address() {
     // RFC 8684 §3.4.2
     let mut pair = pair_with(Withdrawing::default);
     pair.upload(100_000, 5_000);

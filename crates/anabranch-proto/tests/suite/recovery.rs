@@ -1,4 +1,4 @@
-//! TCP on one subflow: loss, reordering, timers, and segments that are not the peer's.
+//! TCP on one subflow: loss, reordering, timers, and forged segments.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -36,7 +36,7 @@ fn is_upload_data(segment: &Segment) -> bool {
     segment.destination.address == server_address() && !segment.payload.is_empty()
 }
 
-/// Drop the data segments of an upload with these numbers, counted from 0, first time only.
+/// Drop the data segments of an upload with these numbers, counted from 0. Retransmissions pass.
 fn dropping(config: ConnectionConfig, wanted: &'static [u64]) -> Pair {
     let mut seen = 0;
     let mut last = None;
@@ -84,7 +84,7 @@ fn without_sack_losses_are_repaired_by_partial_acknowledgements() {
 }
 
 #[test]
-fn a_lost_tail_is_probed_for_before_the_timeout() {
+fn a_probe_repairs_a_lost_tail_before_the_timeout() {
     // RFC 8985 §7: 20 segments, the last one lost.
     let mut pair = dropping(tcp(|_| {}), &[19]);
     pair.upload(20 * 1448, 2_000);
@@ -94,8 +94,9 @@ fn a_lost_tail_is_probed_for_before_the_timeout() {
 }
 
 #[test]
-fn a_lost_retransmission_is_found_without_a_timeout() {
-    // RFC 8985 §6.2: transmissions are judged by time, so the second copy can be found lost too.
+fn a_lost_retransmission_is_detected_without_a_timeout() {
+    // RFC 8985 §6.2: losses are detected by transmission time, so a lost retransmission is detected
+    // as well.
     let mut copies = 0;
     let mut target = None;
     let mut pair = pair_of(tcp(|_| {})).with_filter(move |n, segment| {
@@ -112,7 +113,7 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
 }
 
 #[test]
-fn reordering_is_learnt_and_what_it_cost_is_undone() {
+fn reordering_is_learnt_and_its_reductions_are_undone() {
     // RFC 8985 §6.2 step 4, RFC 4015: every 50th segment arrives 8 ms late.
     let mut pair = pair_of(tcp(|_| {})).with_filter(|n, segment| {
         if n % 50 == 49 && is_upload_data(segment) { Fate::Delay(ms(8)) } else { Fate::Deliver }
@@ -148,9 +149,9 @@ fn a_silent_path_is_retried_at_doubling_intervals() {
 }
 
 #[test]
-fn a_timeout_that_was_only_a_long_delay_is_undone() {
+fn a_timeout_because_of_a_long_delay_is_undone() {
     depends_on_the_platform("the lengths of the timeouts");
-    // RFC 3522, RFC 4015: everything is held back for 400 ms once.
+    // RFC 3522, RFC 4015: all segments are delayed by 400 ms once.
     let mut pair = pair_of(tcp(|_| {})).with_filter(|n, _| {
         if (200..260).contains(&n) { Fate::Delay(ms(400)) } else { Fate::Deliver }
     });
@@ -162,7 +163,7 @@ fn a_timeout_that_was_only_a_long_delay_is_undone() {
 
 #[test]
 fn an_acknowledgement_is_sent_for_every_second_segment_or_after_40_ms() {
-    // RFC 9293 §3.8.6.3, on the platform that does not begin with immediate ones.
+    // RFC 9293 §3.8.6.3, on the platform that does not start with immediate acknowledgements.
     let mut pair = pair_of(on(Platform::rfc()));
     pair.upload(1_000 * 1448, 5_000);
     let acks = pair.segments(|s| s.source.address == server_address() && !is_syn(s));
@@ -170,8 +171,8 @@ fn an_acknowledgement_is_sent_for_every_second_segment_or_after_40_ms() {
 }
 
 #[test]
-fn the_end_of_a_large_write_waits_for_no_acknowledgement_and_small_writes_do() {
-    // RFC 9293 §3.7.4; Linux: only while another short segment is unacknowledged.
+fn small_writes_wait_for_an_acknowledgement_but_the_end_of_a_large_write_does_not() {
+    // RFC 9293 §3.7.4. Linux waits only while another short segment is unacknowledged.
     for (platform, round_trips) in [(Platform::default(), 1), (Platform::rfc(), 2)] {
         let mut pair = pair_of(on(platform));
         pair.run_ms(50);
@@ -191,8 +192,8 @@ fn the_end_of_a_large_write_waits_for_no_acknowledgement_and_small_writes_do() {
     assert_eq!(pair.segments(is_upload_data), 2, "the first 100 bytes, then the rest");
 }
 
-/// A client that asks its peer each so many seconds, up to so many times, over a path that lets
-/// `segments` pass.
+/// A client that sends a keep-alive probe every `seconds` seconds, up to `retries` of them. The
+/// path drops all segments after the first `segments`.
 fn asking(seconds: u64, retries: u32, segments: u64) -> Pair {
     let keep_alive = tcp(|tcp| {
         tcp.keep_alive = Some(Duration::from_secs(seconds));
@@ -203,8 +204,8 @@ fn asking(seconds: u64, retries: u32, segments: u64) -> Pair {
 }
 
 #[test]
-fn keep_alive_finds_out_that_the_peer_is_gone() {
-    // RFC 9293 §3.8.4: a probe each 10 s, three of them, then the end.
+fn keep_alive_detects_a_dead_peer() {
+    // RFC 9293 §3.8.4: three probes at intervals of 10 s, and then the connection fails.
     let mut pair = asking(10, 3, 4);
     pair.upload(1_000, 500);
     assert_eq!(pair.received[1], 1_000);
@@ -221,14 +222,14 @@ fn keep_alive_probes_are_answered_and_keep_the_connection() {
     let before = pair.log.len();
     pair.run_ms(100_000);
     let probes = pair.log[before..].iter().filter(|s| s.destination.address == server_address());
-    assert!((9..=11).contains(&probes.count()), "one each 10 s");
+    assert!((9..=11).contains(&probes.count()), "one probe every 10 s");
     pair.upload(1_000, 500);
     assert_eq!(pair.received[1], 2_000);
 }
 
 #[test]
-fn keep_alive_does_not_ask_while_data_is_under_way() {
-    // RFC 9293 §3.8.4: the timer for retransmissions finds out.
+fn keep_alive_sends_no_probes_while_data_is_in_flight() {
+    // RFC 9293 §3.8.4: the retransmission timer detects a dead peer.
     let mut pair = asking(1, 8, 4);
     pair.upload(1_000, 30_000);
     assert_eq!(pair.client.counters().keep_alive_probes, 0);
@@ -237,11 +238,11 @@ fn keep_alive_does_not_ask_while_data_is_under_way() {
 
 #[test]
 fn keep_alive_begins_with_the_connection_and_ends_with_it() {
-    // A client that neither says nor hears anything after the SYN/ACK asks all the same.
+    // The client sends probes even if no segment follows the SYN/ACK.
     let mut pair = asking(1, 15, 2);
     pair.run_ms(20_000);
     assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
-    // In TIME-WAIT nobody is asked.
+    // No probes are sent in TIME-WAIT.
     let mut pair = asking(1, 15, u64::MAX);
     pair.upload(1_000, 500);
     pair.close_both();
@@ -252,7 +253,7 @@ fn keep_alive_begins_with_the_connection_and_ends_with_it() {
 }
 
 #[test]
-fn the_user_timeout_ends_a_connection_whose_data_nobody_acknowledges() {
+fn the_user_timeout_ends_a_connection_whose_data_is_never_acknowledged() {
     // RFC 9293 §3.8.3
     let mut pair = pair_of(tcp(|tcp| tcp.user_timeout = Some(Duration::from_secs(5))))
         .with_filter(|n, _| if n < 10 { Fate::Deliver } else { Fate::Drop });
@@ -261,8 +262,8 @@ fn the_user_timeout_ends_a_connection_whose_data_nobody_acknowledges() {
     assert!(pair.client_events.contains(&Event::Failed(ConnectionError::TimedOut)));
 }
 
-/// A segment as an attacker who knows the addresses and ports would forge it, `ahead` bytes
-/// beyond what the server expects.
+/// A segment forged by an attacker who knows the addresses and ports. It starts `ahead` bytes after
+/// the byte that the server expects.
 fn forged(pair: &Pair, flags: Flags, ahead: u32) -> Segment {
     let last = pair.log.iter().rev().find(|s| s.source.address == server_address());
     let last = last.expect("the server has spoken");
@@ -277,7 +278,7 @@ fn forged(pair: &Pair, flags: Flags, ahead: u32) -> Segment {
 }
 
 #[test]
-fn a_reset_counts_only_at_the_very_next_byte_and_is_challenged_elsewhere() {
+fn a_reset_is_accepted_only_at_the_exact_number_and_challenged_elsewhere() {
     depends_on_the_platform("segments without timestamps count");
     // RFC 5961 §3.2
     let mut pair = pair_of(tcp(|_| {}));
@@ -318,7 +319,7 @@ fn a_syn_inside_the_window_is_challenged_and_challenges_are_limited() {
 }
 
 #[test]
-fn an_old_timestamp_keeps_a_segment_out() {
+fn a_segment_with_an_old_timestamp_is_dropped() {
     // RFC 7323 §5.3
     let mut pair = pair_of(tcp(|_| {}));
     pair.upload(10_000, 1_000);
@@ -348,9 +349,9 @@ fn the_window_restarts_after_an_idle_time() {
     assert_eq!(client(&pair).idle_restarts, 1);
 }
 
-/// Segments that are late now and then; nothing is lost.
+/// Some segments are late, and none is lost.
 #[test]
-fn what_reordering_brought_about_is_undone_although_repeats_are_under_way() {
+fn reductions_because_of_reordering_are_undone_although_retransmissions_are_in_flight() {
     depends_on_the_platform("when acknowledgements are delayed");
     let mut draw = 12_345u64;
     let mut pair = pair_of(tcp(|_| {})).with_filter(move |_, segment| {
@@ -367,8 +368,8 @@ fn what_reordering_brought_about_is_undone_although_repeats_are_under_way() {
     assert_eq!(stats.undone, stats.recoveries + stats.timeouts);
 }
 
-/// A late segment is repeated for nothing and that reduction undone; then one is lost. The peer's
-/// report of the first repeat says nothing about the second.
+/// A late segment is retransmitted needlessly, and the reduction is undone. Then a segment is lost.
+/// The duplicate report of the first retransmission says nothing about the second.
 #[test]
 fn a_duplicate_report_about_an_earlier_recovery_undoes_nothing() {
     for (late, gap) in (0..45).step_by(5).flat_map(|late| [22, 26, 30].map(|gap| (late, gap))) {
@@ -404,7 +405,7 @@ fn a_duplicate_report_about_an_earlier_recovery_undoes_nothing() {
     }
 }
 
-/// A connection of plain TCP that goes silent, both ways, when the switch is turned.
+/// A connection of plain TCP, and a switch that makes the path drop everything in both directions.
 fn silenced() -> (Pair, Rc<Cell<bool>>) {
     let dark = Rc::new(Cell::new(false));
     let seen = Rc::clone(&dark);
@@ -414,12 +415,13 @@ fn silenced() -> (Pair, Rc<Cell<bool>>) {
 }
 
 #[test]
-fn initial_sequence_numbers_run_with_the_clock() {
-    // RFC 9293 §3.4.1: between the same ends, one for each 64 ns (the RFC has 4 µs).
+fn initial_sequence_numbers_follow_the_clock() {
+    // RFC 9293 §3.4.1: for equal addresses and ports, the number grows by one every 64 ns (in the
+    // RFC, every 4 µs).
     let start = |at: Instant| {
         let mut host = Endpoint::new(vec![client_address(0)], [1; 32]);
         let to = SocketAddress::new(server_address(), PORT);
-        host.connect(at, client_address(0), to, tcp(|_| {})).expect("the addresses are right");
+        host.connect(at, client_address(0), to, tcp(|_| {})).expect("the addresses are valid");
         host.poll_transmit(at).expect("a SYN").header.seq
     };
     let minute = Instant::ZERO + Duration::from_secs(64);
@@ -427,7 +429,7 @@ fn initial_sequence_numbers_run_with_the_clock() {
 }
 
 #[test]
-fn a_syn_goes_out_again_as_often_as_configured() {
+fn a_syn_is_retransmitted_as_often_as_configured() {
     // RFC 9293 §3.8.3
     let mut pair = pair_of(tcp(|tcp| tcp.syn_retries = 2)).with_filter(|_, _| Fate::Drop);
     pair.run_ms(60_000);
@@ -436,9 +438,9 @@ fn a_syn_goes_out_again_as_often_as_configured() {
 }
 
 #[test]
-fn after_one_timeout_what_was_acknowledged_selectively_is_not_sent_again() {
-    // RFC 6675 §5.1: ten holes, more than an acknowledgement names, and no repeat gets through
-    // before the timer expires.
+fn after_one_timeout_sacked_data_is_not_retransmitted() {
+    // RFC 6675 §5.1: there are ten holes, more than an acknowledgement can report. No
+    // retransmission arrives before the timer expires.
     let holes = Rc::new(RefCell::new(Vec::new()));
     let (made, mut seen, mut since) = (Rc::clone(&holes), 0, None);
     let mut pair = pair_of(tcp(|_| {})).with_filter(move |_, segment| {
@@ -465,12 +467,15 @@ fn after_one_timeout_what_was_acknowledged_selectively_is_not_sent_again() {
     let data: Vec<_> = pair.log.iter().filter(|s| is_upload_data(s)).collect();
     for (n, segment) in data.iter().enumerate() {
         let again = data[..n].iter().any(|earlier| earlier.header.seq == segment.header.seq);
-        assert!(!again || holes.borrow().contains(&segment.header.seq), "it had arrived");
+        assert!(
+            !again || holes.borrow().contains(&segment.header.seq),
+            "only lost segments are retransmitted"
+        );
     }
 }
 
 #[test]
-fn a_timeout_lets_one_segment_out() {
+fn a_timeout_sends_a_single_segment() {
     // RFC 5681 §3.1: the loss window.
     let (mut pair, dark) = silenced();
     pair.upload(20_000_000, 200);
@@ -484,7 +489,7 @@ fn a_timeout_lets_one_segment_out() {
 }
 
 #[test]
-fn a_tail_probe_is_new_data_if_there_is_any() {
+fn a_tail_loss_probe_is_new_data_if_there_is_any() {
     // RFC 8985 §7.3
     let (mut pair, dark) = silenced();
     pair.upload(20_000_000, 100);
@@ -510,7 +515,7 @@ fn a_probe_for_a_single_segment_leaves_time_for_a_delayed_acknowledgement() {
 }
 
 #[test]
-fn the_timestamp_that_comes_back_is_that_of_the_first_segment_not_acknowledged() {
+fn the_echoed_timestamp_is_that_of_the_first_unacknowledged_segment() {
     // RFC 7323 §4.3
     let mut pair = pair_of(tcp(|tcp| tcp.nagle = false).platform(Platform::rfc()));
     pair.run_ms(50);
@@ -527,8 +532,8 @@ fn the_timestamp_that_comes_back_is_that_of_the_first_segment_not_acknowledged()
 }
 
 #[test]
-fn a_window_that_is_not_used_does_not_grow() {
-    // RFC 7661 §4: a segment a round trip, of the ten that the window admits.
+fn an_unused_window_does_not_grow() {
+    // RFC 7661 §4: the window allows ten segments per round trip, and the sender uses one.
     let mut pair = pair_of(tcp(|_| {}));
     pair.run_ms(50);
     let before = client(&pair).view.cwnd;
@@ -541,15 +546,15 @@ fn a_window_that_is_not_used_does_not_grow() {
 }
 
 #[test]
-fn a_receiver_measures_the_round_trip_by_the_timestamps_that_come_back() {
+fn a_receiver_measures_the_round_trip_time_by_echoed_timestamps() {
     let mut pair = pair_of(tcp(|_| {}));
     pair.download(500_000, 2_000);
-    let measured = client(&pair).view.receive_rtt.expect("much has arrived");
+    let measured = client(&pair).view.receive_rtt.expect("data has arrived");
     assert!((ms(20)..=ms(30)).contains(&measured), "{measured:?} on a path of 20 ms");
 }
 
 #[test]
-fn a_connection_closed_by_one_host_carries_data_the_other_way_without_end() {
+fn a_half_closed_connection_carries_data_in_the_other_direction_without_time_limit() {
     // RFC 9293 §3.6: the state FIN-WAIT-2 has no timeout.
     let mut pair = pair_of(tcp(|_| {}));
     pair.upload(10_000, 1_000);

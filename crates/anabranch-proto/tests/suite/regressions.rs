@@ -1,4 +1,4 @@
-//! One short test for each failure that was found, by its name.
+//! A short test for each failure that was found, named after the failure.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -42,7 +42,7 @@ fn narrow_ack(ack: u32) -> Option<Dss> {
     Some(Dss { data_ack: Some(WideOrNarrow::Narrow(ack)), mapping: None, data_fin: false })
 }
 
-/// Initial data sequence numbers of client and server, from the keys that were exchanged.
+/// Initial data sequence numbers of client and server, from their keys.
 fn initial_data_seqs(pair: &Pair) -> (u64, u64) {
     let idsn = |key: u64| {
         let digest = Sha256::digest(key.to_be_bytes());
@@ -80,7 +80,7 @@ fn closing_in_the_first_round_trip_sends_a_finite_number_of_segments() {
 }
 
 #[test]
-fn an_ack_that_does_not_acknowledge_the_syn_ack_opens_nothing() {
+fn an_ack_that_does_not_acknowledge_the_syn_ack_opens_no_connection() {
     // RFC 9293 §3.10.7.4
     let mut server = Endpoint::new(vec![server_address()], [2; 32]);
     server.listen(PORT, on_any_platform());
@@ -104,7 +104,7 @@ fn an_ack_that_does_not_acknowledge_the_syn_ack_opens_nothing() {
 }
 
 #[test]
-fn a_connection_that_found_a_new_subflow_is_not_given_up_a_minute_later() {
+fn a_connection_with_a_new_subflow_does_not_fail_a_minute_later() {
     let mut config = on_any_platform();
     config.tcp.retries = 2;
     let (dead, seen) = switch();
@@ -124,7 +124,7 @@ fn a_connection_that_found_a_new_subflow_is_not_given_up_a_minute_later() {
 }
 
 #[test]
-fn numbers_half_the_space_away_are_ignored() {
+fn data_sequence_numbers_half_the_space_away_are_ignored() {
     // RFC 8684 §3.3.1
     for is_ack in [true, false] {
         let mut pair = default_pair(1);
@@ -176,7 +176,8 @@ fn a_data_ack_inside_a_segment_leaves_the_rest_to_be_reinjected() {
 
 #[test]
 fn the_rest_of_a_split_segment_keeps_its_mapping() {
-    // RFC 8684 §3.3.1: one subflow, no reinjection: one distance between the two spaces.
+    // RFC 8684 §3.3.1: without reinjection on a sole subflow, data and subflow sequence numbers
+    // have a constant difference.
     let mut long = 0;
     let mut pair = default_pair(1).with_filter(move |_, segment| {
         long += u32::from(segment.payload.len() > 1000);
@@ -199,7 +200,7 @@ fn the_rest_of_a_split_segment_keeps_its_mapping() {
 }
 
 #[test]
-fn data_beside_a_wrong_hmac_is_not_delivered() {
+fn data_with_a_wrong_hmac_is_not_delivered() {
     // RFC 8684 §3.4.1
     // RFC 8684 §3.2
     let mut next = 0_u32;
@@ -240,7 +241,7 @@ fn data_beside_a_wrong_hmac_is_not_delivered() {
 }
 
 #[test]
-fn when_two_of_three_paths_die_in_turn_the_third_carries_on() {
+fn when_two_of_three_paths_fail_in_turn_the_third_carries_the_data() {
     let buffer = 400_000;
     let config = on_any_platform().send_buffer(buffer).receive_buffer(buffer);
     let dead = Rc::new(Cell::new([false; 2]));
@@ -264,8 +265,8 @@ fn when_two_of_three_paths_die_in_turn_the_third_carries_on() {
 }
 
 #[test]
-fn a_reader_that_pauses_causes_no_timeout_and_resumes_where_it_stopped() {
-    // RFC 9293 §3.8.6.1: the window closes, is probed, and opens again.
+fn a_reader_that_pauses_causes_no_timeout_and_resumes() {
+    // RFC 9293 §3.8.6.1: the window closes, the sender probes it, and it opens again.
     for buffer in [65_000, 100_001, 300_001, 6 << 20] {
         for protocol in [Protocol::Tcp, Protocol::Mptcp] {
             let mut pair = both(
@@ -285,7 +286,7 @@ fn a_reader_that_pauses_causes_no_timeout_and_resumes_where_it_stopped() {
 }
 
 #[test]
-fn payload_without_a_mapping_is_held_only_up_to_a_bound() {
+fn held_payload_without_a_mapping_is_bounded() {
     // RFC 8684 §3.3.1
     let config = on_any_platform().receive_buffer(65_536);
     let mut pair = both(config, 1);
@@ -310,7 +311,7 @@ fn payload_without_a_mapping_is_held_only_up_to_a_bound() {
 }
 
 #[test]
-fn a_segment_with_an_old_timestamp_counts_for_nothing() {
+fn the_payload_of_a_segment_with_an_old_timestamp_is_ignored() {
     depends_on_the_platform("Nagle's rule");
     // RFC 7323 §5.3
     let mut pair = both(plain(), 1);
@@ -328,7 +329,7 @@ fn a_segment_with_an_old_timestamp_counts_for_nothing() {
 }
 
 #[test]
-fn a_connection_closes_although_one_path_swallows_the_fins() {
+fn a_connection_closes_although_one_path_drops_the_fins() {
     // RFC 8684 §3.3.3
     for (dark, label) in [(false, "the server's FINs"), (true, "everything from its FIN on")] {
         let mut cut = false;
@@ -352,7 +353,7 @@ fn a_connection_closes_although_one_path_swallows_the_fins() {
 }
 
 #[test]
-fn a_probe_that_was_not_needed_costs_no_window() {
+fn an_unnecessary_probe_does_not_reduce_the_window() {
     // RFC 8985 §7.4.2: the acknowledgements are 100 ms late once.
     let (slow, seen) = switch();
     let mut pair = default_pair(1).with_filter(move |_, segment| {
@@ -373,7 +374,7 @@ fn a_probe_that_was_not_needed_costs_no_window() {
 }
 
 #[test]
-fn an_old_acknowledgement_that_arrives_late_does_not_widen_the_window() {
+fn a_late_old_acknowledgement_does_not_widen_the_window() {
     // RFC 8684 §3.3.5
     let config = plain().receive_buffer(65_000).send_buffer(1 << 20);
     let mut pair = both(config, 1);
@@ -392,8 +393,8 @@ fn an_old_acknowledgement_that_arrives_late_does_not_widen_the_window() {
 }
 
 #[test]
-fn samples_from_a_dark_time_do_not_poison_the_timeout() {
-    // RFC 6298 §3: data arrives for 5 s, acknowledgements do not.
+fn samples_from_an_outage_do_not_distort_the_timeout() {
+    // RFC 6298 §3: for 5 s, data arrives but acknowledgements do not.
     let (dark, seen) = switch();
     let mut pair = both(plain(), 1).with_filter(move |_, s| {
         if seen.get() && to_server(s) { Fate::Drop } else { Fate::Deliver }
@@ -410,7 +411,7 @@ fn samples_from_a_dark_time_do_not_poison_the_timeout() {
 }
 
 #[test]
-fn a_subflow_that_was_reset_sends_nothing_more() {
+fn a_reset_subflow_sends_nothing_more() {
     let (lossy, seen) = switch();
     let mut count = 0;
     let mut pair = default_pair(2).with_filter(move |_, segment| {

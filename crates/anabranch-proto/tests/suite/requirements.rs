@@ -1,4 +1,4 @@
-//! Requirements of RFC 8684 that no other test is about.
+//! Requirements of RFC 8684 that no other test covers.
 
 use anabranch_proto::Event;
 use std::cell::Cell;
@@ -20,7 +20,7 @@ fn is_answer(segment: &anabranch_wire::Segment) -> bool {
 
 #[test]
 fn mp_capable_of_other_versions_and_with_unknown_bits_means_tcp() {
-    // RFC 8684 §3.1: version, extensibility, and the algorithms.
+    // RFC 8684 §3.1: the version, the extensibility bit, and the algorithms.
     type Change = fn(&mut MpCapable);
     let no_bits = |option: &mut MpCapable| option.flags.hmac_sha256 = false;
     let changes: [Change; 5] = [
@@ -53,7 +53,7 @@ fn mp_capable_of_other_versions_and_with_unknown_bits_means_tcp() {
 }
 
 #[test]
-fn unassigned_bits_of_mp_capable_do_no_harm() {
+fn unassigned_bits_of_mp_capable_are_ignored() {
     // RFC 8684 §3.1: the responder chooses among the algorithms that the initiator offers.
     let mut pair = pair(1).with_filter(|_, segment| {
         if is_syn(segment)
@@ -69,12 +69,15 @@ fn unassigned_bits_of_mp_capable_do_no_harm() {
     assert_eq!(pair.received[1], 100_000);
     let answer = pair.last(is_answer).options.control.expect("an answer with an option");
     let flags = answer.capable.expect("MP_CAPABLE").flags;
-    assert!(flags.hmac_sha256 && flags.unassigned == 0, "one bit: the algorithm chosen");
+    assert!(
+        flags.hmac_sha256 && flags.unassigned == 0,
+        "only the bit of the chosen algorithm is set"
+    );
 }
 
 #[test]
-fn no_join_before_a_data_sequence_signal_has_come() {
-    // RFC 8684 §3.1: here the first ones are lost.
+fn no_join_precedes_the_first_data_sequence_signal() {
+    // RFC 8684 §3.1: the first signals are lost.
     let mut lost = 0;
     let mut pair = pair(2).with_filter(move |_, segment| {
         let signals = segment.destination.address == client_address(0) && !is_syn(segment);
@@ -88,11 +91,11 @@ fn no_join_before_a_data_sequence_signal_has_come() {
         .filter(|index| pair.log[*index].destination.address == client_address(0))
         .collect();
     let join = pair.log.iter().position(|s| s.source.address == client_address(1));
-    assert!(join.expect("a join") > signals[3], "it came before the first signal that arrived");
+    assert!(join.expect("a join") > signals[3], "the join precedes the first signal that arrived");
 }
 
 #[test]
-fn a_window_without_a_data_ack_counts_for_nothing() {
+fn a_window_without_a_data_ack_is_ignored() {
     // RFC 8684 §3.3.2
     let small = on_any_platform().receive_buffer(20_000);
     let mut pair = Pair::new(1, on_any_platform(), small);
@@ -114,7 +117,7 @@ fn a_window_without_a_data_ack_counts_for_nothing() {
 }
 
 #[test]
-fn syns_that_get_no_answer_go_without_the_option_in_the_end() {
+fn unanswered_syns_are_finally_repeated_without_the_option() {
     // RFC 8684 §3.1, §3.9.3, §6
     let mut pair = pair(2).with_filter(|_, segment| {
         if is_syn(segment) && segment.options.control.is_some() {
@@ -130,10 +133,10 @@ fn syns_that_get_no_answer_go_without_the_option_in_the_end() {
 }
 
 #[test]
-fn data_with_numbers_of_8_bytes_is_acknowledged_with_8() {
-    // RFC 8684 §3.3.1, §3.3.2. What the client sends is widened on its way; with 32 bits known and
-    // less than 2³¹ bytes sent, the high half is that of the first DATA_ACK in 8 bytes, or one
-    // more after a wrap.
+fn data_with_8_byte_numbers_is_acknowledged_with_8_bytes() {
+    // RFC 8684 §3.3.1, §3.3.2. The filter widens the client's numbers on the path. It knows their
+    // low 32 bits, and the client sends less than 2³¹ bytes. So the high half is that of the first
+    // DATA_ACK with 8 bytes, or one more after a wrap.
     let idsn = Rc::new(Cell::new(None::<u64>));
     let known = Rc::clone(&idsn);
     let mut pair = pair(2).with_filter(move |_, segment| {

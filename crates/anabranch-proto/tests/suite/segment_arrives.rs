@@ -1,4 +1,4 @@
-//! A host against a TCP peer that a test writes out, segment by segment. RFC 9293 §3.8, §3.10.7.
+//! A host against a TCP peer whose segments the test writes one by one. RFC 9293 §3.8, §3.10.7.
 
 use std::net::IpAddr;
 
@@ -19,14 +19,14 @@ const PEER_ISS: SeqNumber = SeqNumber(5000);
 const MSS: u32 = 1000;
 const ACK: Flags = Flags::ACK;
 
-/// A host, and what its peer knows.
+/// A host, and the state of its peer.
 struct Scene {
     now: Instant,
     host: Endpoint,
     id: Option<ConnectionId>,
     /// Window scale that the peer's SYNs offer.
     scale: Option<u8>,
-    /// The host's port, and its initial sequence number once it has sent a SYN.
+    /// The host's port, and its initial sequence number after it has sent a SYN.
     port: u16,
     iss: SeqNumber,
     /// SEG.SEQ of the peer's next segment, as an offset from its SYN.
@@ -34,7 +34,7 @@ struct Scene {
     events: Vec<Event>,
 }
 
-/// What of a segment a test looks at: flags, sequence number, acknowledgement, payload bytes.
+/// The checked parts of a segment: flags, sequence number, acknowledgement number, payload bytes.
 type Seen = (Flags, u32, u32, usize);
 
 fn config(platform: Platform) -> ConnectionConfig {
@@ -68,7 +68,7 @@ impl Scene {
         scene
     }
 
-    /// Open; the peer's SYN has no option but its segment size, and offers `window`.
+    /// An open connection. The peer's SYN offers `window` and has no option except for its MSS.
     fn open(config: ConnectionConfig, window: u16) -> Self {
         let mut scene = Scene::listening(config);
         scene.peer(Flags::SYN, 0, 0, window);
@@ -80,7 +80,7 @@ impl Scene {
         scene
     }
 
-    /// From the peer: `bytes` of the pattern, at its next sequence number.
+    /// The peer sends `bytes` of the pattern at its next sequence number.
     fn peer(&mut self, flags: Flags, ack: u32, bytes: u32, window: u16) {
         self.peer_at(self.next, flags, ack, bytes, window);
         let numbers =
@@ -90,7 +90,7 @@ impl Scene {
 
     fn peer_at(&mut self, seq: u32, flags: Flags, ack: u32, bytes: u32, window: u16) {
         let (seq, ack) = (PEER_ISS + seq, if ack > 0 { self.iss + ack } else { SeqNumber(0) });
-        // Data begins after the SYN.
+        // Data starts after the SYN.
         let start = u64::from(self.next + u32::from(flags.contains(Flags::SYN))).saturating_sub(1);
         let mss = flags.contains(Flags::SYN).then_some(MSS as u16);
         let window_scale = self.scale.filter(|_| flags.contains(Flags::SYN));
@@ -116,7 +116,7 @@ impl Scene {
         }
     }
 
-    /// What the host sends now.
+    /// The segments that the host sends now.
     fn says(&mut self) -> Vec<Seen> {
         let mut seen = Vec::new();
         while let Some(segment) = self.host.poll_transmit(self.now) {
@@ -132,7 +132,7 @@ impl Scene {
         seen
     }
 
-    /// Everything that the host sends in this time.
+    /// All segments that the host sends within `time`.
     fn says_within(&mut self, time: Duration) -> Vec<Seen> {
         let end = self.now + time;
         let mut seen = self.says();
@@ -162,8 +162,8 @@ fn full(n: u32) -> Seen {
 }
 
 #[test]
-fn nothing_new_goes_beyond_a_window_that_has_shrunk() {
-    // RFC 9293 §3.8.6: four segments out of ten are acknowledged, and the window shuts behind them.
+fn no_new_data_is_sent_beyond_a_window_that_has_shrunk() {
+    // RFC 9293 §3.8.6: four of ten segments are acknowledged, and the window closes behind them.
     for platform in [Platform::default(), Platform::rfc()] {
         let mut scene = Scene::open(config(platform), 30_000);
         scene.write(30_000);
@@ -171,7 +171,7 @@ fn nothing_new_goes_beyond_a_window_that_has_shrunk() {
         scene.now += ms(50);
         scene.peer(ACK, 4_001, 0, 0);
         assert_eq!(scene.says(), [], "{platform:?}");
-        // It opens again: there is room in the congestion window as well.
+        // The window opens again, and the congestion window has room as well.
         scene.now += ms(50);
         scene.peer(ACK, 4_001, 0, 30_000);
         let new = scene.says();
@@ -180,9 +180,9 @@ fn nothing_new_goes_beyond_a_window_that_has_shrunk() {
 }
 
 #[test]
-fn a_peer_that_shuts_its_window_on_data_under_way_is_probed_and_never_given_up() {
+fn a_peer_that_closes_its_window_on_data_in_flight_is_probed_without_time_limit() {
     // RFC 9293 §3.8.6: "should not time out the connection if data beyond the right window edge is
-    // not acknowledged". Each retransmission of the oldest segment is answered, for two hours.
+    // not acknowledged". The peer answers each retransmission of the oldest segment for two hours.
     for platform in [Platform::default(), Platform::rfc()] {
         let mut scene = Scene::open(config(platform), 30_000);
         scene.write(30_000);
@@ -199,7 +199,10 @@ fn a_peer_that_shuts_its_window_on_data_under_way_is_probed_and_never_given_up()
                 scene.peer(ACK, 1, 0, 0);
             }
         }
-        assert!((60..200).contains(&probes), "{platform:?}: {probes}, at most two minutes apart");
+        assert!(
+            (60..200).contains(&probes),
+            "{platform:?}: {probes} probes, at most two minutes apart"
+        );
         scene.peer(ACK, 1, 0, 30_000);
         assert_eq!(scene.says_within(ms(1))[0], full(0), "{platform:?}");
         assert!(!scene.events.iter().any(|event| matches!(event, Event::Failed(_))));
@@ -207,8 +210,8 @@ fn a_peer_that_shuts_its_window_on_data_under_way_is_probed_and_never_given_up()
 }
 
 #[test]
-fn a_peer_that_falls_silent_behind_a_shut_window_is_given_up() {
-    // RFC 9293 §3.8.3: without answers it is gone.
+fn a_connection_fails_if_the_peer_falls_silent_after_closing_its_window() {
+    // RFC 9293 §3.8.3: a peer that does not answer is dead.
     let mut scene = Scene::open(config(Platform::default()), 30_000);
     scene.write(30_000);
     scene.says();
@@ -218,10 +221,10 @@ fn a_peer_that_falls_silent_behind_a_shut_window_is_given_up() {
 }
 
 #[test]
-fn duplicate_acknowledgements_of_a_peer_without_sack_let_new_data_out() {
-    // RFC 5681 §3.2: one segment for each of the first two (step 1), the oldest again for the third
-    // (step 3), and new ones while more come (step 4): here at the rate of RFC 6937, with a
-    // threshold of five segments.
+fn duplicate_acknowledgements_of_a_peer_without_sack_allow_new_data() {
+    // RFC 5681 §3.2: each of the first two duplicates allows a new segment (step 1), the third
+    // retransmits the oldest one (step 3), and further duplicates allow new segments (step 4). Here
+    // the rate is that of RFC 6937, with a threshold of five segments.
     for platform in [Platform::default(), Platform::rfc()] {
         let mut scene = Scene::open(config(platform), 60_000);
         scene.write(60_000);
@@ -243,7 +246,7 @@ fn duplicate_acknowledgements_of_a_peer_without_sack_let_new_data_out() {
 }
 
 #[test]
-fn another_window_makes_an_acknowledgement_no_duplicate() {
+fn an_acknowledgement_that_changes_the_window_is_no_duplicate() {
     // RFC 5681 §2 (e)
     let mut scene = Scene::open(config(Platform::default()), 60_000);
     scene.write(60_000);
@@ -256,23 +259,23 @@ fn another_window_makes_an_acknowledgement_no_duplicate() {
 }
 
 #[test]
-fn after_a_timeout_answers_to_what_was_sent_needlessly_start_no_recovery() {
-    // RFC 6582 §3.2, §4: all ten had arrived, and only their acknowledgements were lost.
+fn duplicates_caused_by_needless_retransmissions_after_a_timeout_start_no_recovery() {
+    // RFC 6582 §3.2, §4: all ten segments have arrived, and only their acknowledgements were lost.
     let mut scene = Scene::open(config(Platform::rfc()), 60_000);
     scene.write(10_000);
     assert_eq!(scene.says().len(), 10);
-    assert_eq!(scene.says_within(ms(1_100)), [full(0)], "the timer");
+    assert_eq!(scene.says_within(ms(1_100)), [full(0)], "a retransmission on timeout");
     scene.peer(ACK, 10_001, 0, 60_000);
     scene.write(10_000);
     assert!(!scene.says().is_empty());
     for _ in 0..5 {
         scene.peer(ACK, 10_001, 0, 60_000);
-        assert!(scene.says().iter().all(|(_, seq, ..)| *seq >= 11_001), "nothing again");
+        assert!(scene.says().iter().all(|(_, seq, ..)| *seq >= 11_001), "nothing is retransmitted");
     }
 }
 
 #[test]
-fn the_acknowledgement_that_ends_recovery_after_a_timeout_lets_the_window_grow() {
+fn the_acknowledgement_that_ends_recovery_after_a_timeout_increases_the_window() {
     // RFC 5681 §3.1: slow start from one segment, with every acknowledgement of new data.
     for platform in [Platform::default(), Platform::rfc()] {
         let mut scene = Scene::open(config(platform), 60_000);
@@ -286,8 +289,8 @@ fn the_acknowledgement_that_ends_recovery_after_a_timeout_lets_the_window_grow()
 }
 
 #[test]
-fn a_burst_that_filled_the_window_doubles_it_in_linux_and_not_by_the_letter() {
-    // Linux: as long as the window was full once in this round. Else: while it is full.
+fn a_burst_that_filled_the_window_doubles_it_in_linux_but_not_by_the_rfc() {
+    // Linux: if the window was full at some time in this round. RFC: only while it is full.
     for (platform, sent) in [(Platform::default(), 20), (Platform::rfc(), 11)] {
         let mut scene = Scene::open(config(platform), 60_000);
         scene.write(10_000);
@@ -304,7 +307,7 @@ fn a_burst_that_filled_the_window_doubles_it_in_linux_and_not_by_the_letter() {
 
 #[test]
 fn an_idle_sender_waits_for_half_of_the_largest_window_or_a_second_at_most() {
-    // RFC 9293 §3.8.6.2.1, with room for 30 bytes, then 2000 of 4000.
+    // RFC 9293 §3.8.6.2.1, with room for 30 bytes, and then for 2000 of 4000.
     for platform in [Platform::default(), Platform::rfc()] {
         let mut scene = Scene::open(config(platform), 4_000);
         scene.peer(ACK, 1, 0, 30);
@@ -319,12 +322,12 @@ fn an_idle_sender_waits_for_half_of_the_largest_window_or_a_second_at_most() {
     }
     let mut scene = Scene::open(config(Platform::default()), 800);
     scene.write(16_000);
-    assert_eq!(scene.says(), [(ACK, 1, 1, 800)], "all of a window that was never larger");
+    assert_eq!(scene.says(), [(ACK, 1, 1, 800)], "the whole window, which was never larger");
 }
 
 #[test]
-fn a_listener_drops_what_has_neither_syn_nor_ack_nor_rst() {
-    // RFC 9293 §3.10.7.2; §3.10.7.1 has a closed port answer with RST.
+fn a_listener_drops_segments_without_syn_ack_or_rst() {
+    // RFC 9293 §3.10.7.2. By §3.10.7.1, a closed port answers with RST.
     for flags in [Flags::FIN, Flags::default(), Flags::URG, Flags::FIN | Flags::PSH] {
         for (port, answers) in [(PORT, 0), (PORT + 1, 1)] {
             let mut scene = Scene::listening(config(Platform::default()));
@@ -335,11 +338,11 @@ fn a_listener_drops_what_has_neither_syn_nor_ack_nor_rst() {
     }
     let mut scene = Scene::listening(config(Platform::default()));
     scene.peer_at(0, Flags::FIN | ACK, 7, 0, 1_000);
-    assert_eq!(scene.says().len(), 1, "an acknowledgement is reset");
+    assert_eq!(scene.says().len(), 1, "an acknowledgement is answered with RST");
 }
 
 #[test]
-fn a_reset_in_the_handshake_refuses_an_active_open_and_leaves_a_listener_listening() {
+fn a_reset_in_the_handshake_refuses_an_active_open_and_keeps_a_listener() {
     // RFC 9293 §3.10.7.4, SYN-RECEIVED.
     let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 0, 1_000);
@@ -351,7 +354,11 @@ fn a_reset_in_the_handshake_refuses_an_active_open_and_leaves_a_listener_listeni
     scene.peer(Flags::SYN, 0, 0, 1_000);
     assert_eq!(scene.says().len(), 1);
     scene.peer(Flags::RST, 0, 0, 0);
-    assert_eq!((scene.says(), scene.events.clone()), (vec![], vec![]), "nobody hears of it");
+    assert_eq!(
+        (scene.says(), scene.events.clone()),
+        (vec![], vec![]),
+        "the application receives no event"
+    );
     assert_eq!(scene.host.connections().count(), 0);
     scene.next = 0;
     scene.peer(Flags::SYN, 0, 0, 1_000);
@@ -359,9 +366,9 @@ fn a_reset_in_the_handshake_refuses_an_active_open_and_leaves_a_listener_listeni
 }
 
 #[test]
-fn a_listener_that_answers_repeated_syns_is_no_less_patient() {
-    // RFC 9293 §3.8.3: 127 s with six retransmissions of its own. The peer, which hears no answer,
-    // repeats its SYN at the same pace.
+fn repeated_syns_do_not_shorten_a_listeners_handshake_timeout() {
+    // RFC 9293 §3.8.3: 127 s with six retransmissions by the listener. The peer receives no answer
+    // and repeats its SYN at the same times.
     let mut scene = Scene::listening(config(Platform::default()));
     let mut numbers = Vec::new();
     for pause in [1, 2, 4, 8, 16, 32] {
@@ -370,13 +377,13 @@ fn a_listener_that_answers_repeated_syns_is_no_less_patient() {
         scene.says_within(Duration::from_secs(pause));
         numbers.push(scene.iss);
     }
-    assert!(numbers.iter().all(|iss| *iss == numbers[0]), "one connection for a minute");
+    assert!(numbers.iter().all(|iss| *iss == numbers[0]), "it remains the same connection");
     scene.peer(ACK, 1, 0, 1_000);
     assert!(scene.events.contains(&Event::Accepted), "{:?}", scene.events);
 }
 
 #[test]
-fn text_and_fin_of_a_syn_ack_are_taken() {
+fn text_and_fin_of_a_syn_ack_are_accepted() {
     // RFC 9293 §3.10.7.3
     for (flags, ack) in [(Flags::SYN | ACK, 501), (Flags::SYN | Flags::FIN | ACK, 502)] {
         let mut scene = Scene::opening(config(Platform::default()));
@@ -389,7 +396,7 @@ fn text_and_fin_of_a_syn_ack_are_taken() {
 }
 
 #[test]
-fn two_hosts_that_open_at_the_same_time_get_one_connection() {
+fn a_simultaneous_open_results_in_one_connection() {
     // RFC 9293 §3.5, figure 8.
     let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 0, 1_000);
@@ -425,8 +432,8 @@ fn a_reset_in_a_simultaneous_open_needs_the_exact_number() {
 }
 
 #[test]
-fn text_of_a_crossing_syn_that_comes_again_with_more_is_taken_once_each() {
-    // RFC 9293 §3.10.7.3: 500 bytes with the SYN, and the SYN/ACK repeats them with 100 more.
+fn repeated_text_of_a_crossing_syn_is_delivered_once() {
+    // RFC 9293 §3.10.7.3: the SYN has 500 bytes. The SYN/ACK repeats them with 100 more.
     let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 500, 1_000);
     scene.says();
@@ -444,7 +451,7 @@ fn text_of_a_crossing_syn_that_comes_again_with_more_is_taken_once_each() {
 
 #[test]
 fn text_of_a_simultaneous_syn_waits_until_the_connection_is_open() {
-    // RFC 9293 §3.10.7.3: it is queued for processing after the ESTABLISHED state has been reached.
+    // RFC 9293 §3.10.7.3: the text is queued until the connection is in the ESTABLISHED state.
     let mut scene = Scene::opening(config(Platform::default()));
     scene.peer(Flags::SYN, 0, 500, 1_000);
     assert_eq!(scene.says(), [(Flags::SYN | ACK, 0, 1, 0)]);
@@ -455,8 +462,8 @@ fn text_of_a_simultaneous_syn_waits_until_the_connection_is_open() {
 }
 
 #[test]
-fn data_that_arrived_before_a_reset_can_still_be_read_as_in_linux_and_not_by_the_letter() {
-    // RFC 9293 §3.10.7.4 has all queues flushed.
+fn data_received_before_a_reset_can_be_read_in_linux_but_not_by_the_rfc() {
+    // RFC 9293 §3.10.7.4 flushes all queues.
     for (platform, left) in [(Platform::default(), 500), (Platform::rfc(), 0)] {
         let mut scene = Scene::open(config(platform), 1_000);
         scene.peer(ACK, 1, 500, 1_000);
@@ -471,7 +478,7 @@ fn data_that_arrived_before_a_reset_can_still_be_read_as_in_linux_and_not_by_the
 }
 
 #[test]
-fn unread_data_of_a_connection_that_ended_goes_with_an_abort() {
+fn an_abort_discards_the_unread_data_of_an_ended_connection() {
     let mut scene = Scene::open(config(Platform::default()), 1_000);
     scene.peer(ACK, 1, 500, 1_000);
     scene.peer(Flags::RST, 0, 0, 0);

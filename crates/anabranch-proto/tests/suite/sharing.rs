@@ -1,4 +1,4 @@
-//! What several subflows have in common: buffers, windows, timers, copies; and what is counted.
+//! Resources that subflows share: buffers, windows, timers and copies. Statistics.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn client_subflows(pair: &Pair) -> Vec<SubflowStats> {
 }
 
 #[test]
-fn totals_are_exact() {
+fn statistics_are_exact() {
     depends_on_the_platform("the sizes of the buffers and windows");
     let (lose, seen) = switch();
     let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
@@ -57,17 +57,17 @@ fn totals_are_exact() {
     pair.close_both();
     pair.run_ms(100);
     let server = pair.server.connection_stats(pair.now, accepted).expect("not forgotten yet");
-    assert_eq!(server.bytes_delivered, 200_000, "a DATA_FIN is no byte");
+    assert_eq!(server.bytes_delivered, 200_000, "a DATA_FIN does not count as a byte");
     assert_eq!((client(&pair).bytes_written, client(&pair).bytes_acknowledged), (200_000, 200_000));
-    // The host goes on counting what has ended.
+    // The host's counters keep the segments of ended connections.
     pair.run_ms(130_000);
     assert_eq!(pair.client.connections().count(), 0);
     assert_eq!(pair.client.counters().retransmitted, 1);
 }
 
 #[test]
-fn resets_that_give_a_reason_are_counted() {
-    // RFC 8684 §3.6: from some time on the second path strips options.
+fn resets_with_a_reason_are_counted() {
+    // RFC 8684 §3.6: the second path starts to strip options.
     let (stripping, seen) = switch();
     let mut pair = both(on_any_platform(), 2).with_filter(move |_, segment| {
         if is_on(segment, 1) && seen.get() {
@@ -87,7 +87,7 @@ fn resets_that_give_a_reason_are_counted() {
 }
 
 #[test]
-fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
+fn an_application_that_found_the_send_buffer_full_is_notified_of_room() {
     depends_on_the_platform("the sizes of the buffers and windows");
     let mut pair = both(buffers(10_000), 1);
     pair.run_ms(100);
@@ -103,7 +103,7 @@ fn who_found_the_send_buffer_full_is_told_when_there_is_room() {
 }
 
 #[test]
-fn every_byte_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_the_data_fin() {
+fn a_redundant_scheduler_sends_all_bytes_and_the_data_fin_on_every_subflow() {
     // RFC 8684 §3.3.3
     let config = on_any_platform().scheduler(|| Box::new(Redundant));
     let mut pair = both(config, 2);
@@ -126,7 +126,7 @@ fn every_byte_goes_out_on_every_subflow_if_the_scheduler_wants_it_and_so_does_th
     assert_eq!(pair.received[1], 5_000);
 }
 
-/// Counts how often it is asked, for a full window and for a full send buffer.
+/// Counts its calls for a full window and for a full send buffer.
 #[derive(Debug)]
 struct Asked(Arc<[AtomicU32; 2]>);
 
@@ -144,7 +144,7 @@ impl Remedy for Asked {
 }
 
 #[test]
-fn remedies_are_asked_when_a_buffer_holds_up_one_of_several_subflows() {
+fn remedies_are_asked_when_a_buffer_blocks_one_of_several_subflows() {
     let (small, large) = (20_000, 1 << 20);
     for (send_buffer, receive_buffer, addresses, expected) in [
         (large, small, 2, [true, false]),
@@ -175,20 +175,21 @@ fn remedies_are_asked_when_a_buffer_holds_up_one_of_several_subflows() {
     }
 }
 
-/// The default scheduler on so many subflows; keeps how often one was blocked.
+/// The default scheduler. Keeps the latest count of blocked subflows; the other number is that of
+/// all subflows.
 #[derive(Debug)]
 struct Watching(Arc<AtomicU32>, u8);
 
 impl Scheduler for Watching {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
         let about_nothing = context.pending == (Pending::NewData { bytes: 0 });
-        assert!(!about_nothing || self.1 > 1, "one subflow holds up nobody");
+        assert!(!about_nothing || self.1 > 1, "a sole subflow cannot block others");
         self.0.store(context.blocked as u32, Ordering::Relaxed);
         MinRtt.schedule(context)
     }
 }
 
-/// Wants the oldest data sent again, or not.
+/// Requests reinjection of the oldest data if true.
 #[derive(Debug)]
 struct Again(bool);
 
@@ -199,7 +200,7 @@ impl Remedy for Again {
 }
 
 #[test]
-fn the_oldest_data_goes_out_again_once_for_each_change_if_one_of_the_remedies_wants_it() {
+fn the_oldest_data_is_reinjected_once_for_each_change_if_any_remedy_requests_it() {
     for wanted in [true, false] {
         let remedies =
             move || [wanted, false].map(|again| Box::new(Again(again)) as Box<dyn Remedy>).into();
@@ -223,8 +224,8 @@ fn the_oldest_data_goes_out_again_once_for_each_change_if_one_of_the_remedies_wa
 }
 
 #[test]
-fn of_short_segments_one_is_under_way_at_a_time() {
-    // RFC 9293 §3.7.4, as Linux has it
+fn only_one_short_segment_is_in_flight_at_a_time() {
+    // RFC 9293 §3.7.4, as in Linux
     let mut pair = both(on_any_platform(), 1);
     pair.upload(10_000, 1_000);
     pair.run_ms(500);
@@ -237,7 +238,7 @@ fn of_short_segments_one_is_under_way_at_a_time() {
 }
 
 #[test]
-fn the_shared_window_is_used_up_and_a_tail_loss_probe_is_new_data_if_it_admits_a_segment() {
+fn the_whole_shared_window_is_used_and_a_tail_loss_probe_is_new_data_if_a_segment_fits() {
     // RFC 8684 §3.3.5, RFC 8985 §7.3
     const MSS: u64 = 1_432;
     let lost = |s: &Segment| to_server(s) && !s.payload.is_empty();
@@ -259,9 +260,9 @@ fn the_shared_window_is_used_up_and_a_tail_loss_probe_is_new_data_if_it_admits_a
 }
 
 #[test]
-fn while_the_application_waits_for_send_buffer_no_short_segment_goes_out_beside_others() {
+fn while_the_application_waits_for_the_send_buffer_no_short_segment_follows_others() {
     depends_on_the_platform("the sizes of the buffers and windows");
-    // RFC 9293 §3.7.4: more is certain to come, and will fill it up.
+    // RFC 9293 §3.7.4: the application will certainly write more, which will fill the segment.
     let config = on_any_platform().send_buffer(9_000);
     let mut pair = both(config, 1);
     pair.upload(5_000, 1_000);
@@ -269,11 +270,11 @@ fn while_the_application_waits_for_send_buffer_no_short_segment_goes_out_beside_
     let before = pair.log.len();
     pair.write(0, 200_000);
     let sent: Vec<_> = pair.log[before..].iter().map(|s| s.payload.len()).collect();
-    assert_eq!(sent, [1_432; 6], "and 408 bytes wait");
+    assert_eq!(sent, [1_432; 6], "408 bytes wait");
 }
 
 #[test]
-fn a_window_that_opens_wide_is_told_on_every_subflow_at_once() {
+fn a_window_that_opens_widely_is_advertised_on_every_subflow_at_once() {
     // RFC 8684 §3.3.5
     let mut pair = both(buffers(20_000), 2);
     pair.run_ms(200);
@@ -287,7 +288,7 @@ fn a_window_that_opens_wide_is_told_on_every_subflow_at_once() {
     }
 }
 
-/// Uploads until the server, which reads nothing, has shut its window and everything sent is
+/// Upload until the window of the server, which does not read, is closed and everything sent is
 /// acknowledged.
 fn until_shut(pair: &mut Pair) {
     pair.run_ms(300);
@@ -300,7 +301,7 @@ fn until_shut(pair: &mut Pair) {
 }
 
 #[test]
-fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
+fn the_time_in_which_only_the_window_blocks_data_is_counted() {
     depends_on_the_platform("the sizes of the buffers and windows");
     let mut pair = both(buffers(20_000), 2);
     until_shut(&mut pair);
@@ -316,7 +317,7 @@ fn the_time_is_counted_in_which_the_window_alone_holds_up_data() {
 }
 
 #[test]
-fn a_shut_window_is_probed_on_the_quickest_path_first() {
+fn a_closed_window_is_probed_on_the_fastest_path_first() {
     depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.8.6.1, RFC 8684 §3.3.5
     let mut pair = both(buffers(20_000), 2).with_slow_path(0, ms(50));
@@ -329,7 +330,7 @@ fn a_shut_window_is_probed_on_the_quickest_path_first() {
 }
 
 #[test]
-fn a_window_that_stays_shut_is_probed_at_pauses_that_double() {
+fn a_window_that_stays_closed_is_probed_at_doubling_intervals() {
     depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.8.6.1
     let mut pair = both(buffers(20_000), 1);
@@ -345,7 +346,7 @@ fn a_window_that_stays_shut_is_probed_at_pauses_that_double() {
 }
 
 #[test]
-fn a_peer_that_shut_its_window_and_vanished_is_given_up_after_the_configured_probes() {
+fn a_connection_fails_if_its_peer_closed_the_window_and_answers_none_of_the_probes() {
     depends_on_the_platform("the sizes of the buffers and windows");
     let (dark, seen) = switch();
     let mut config = buffers(20_000);
@@ -363,9 +364,9 @@ fn a_peer_that_shut_its_window_and_vanished_is_given_up_after_the_configured_pro
 }
 
 #[test]
-fn data_that_the_only_subflow_has_under_way_is_not_copied_although_no_data_ack_comes() {
+fn data_in_flight_on_a_sole_subflow_is_not_resent_although_no_data_ack_arrives() {
     depends_on_the_platform("when acknowledgements are delayed");
-    // RFC 8684 §3.3.6: TCP delivers everything, and a copy would take the way back to TCP.
+    // RFC 8684 §3.3.6: TCP delivers all data, and a copy would prevent fallback.
     let (mute, seen) = switch();
     let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
         if seen.get() && !to_server(segment) {
@@ -386,7 +387,7 @@ fn data_that_the_only_subflow_has_under_way_is_not_copied_although_no_data_ack_c
 }
 
 #[test]
-fn what_a_reset_subflow_carried_goes_out_on_another_at_once() {
+fn data_of_a_reset_subflow_is_reinjected_at_once() {
     // RFC 8684 §3.3.6
     let config = on_any_platform().scheduler(|| Box::new(RoundRobin::default()));
     let mut pair = both(config, 2).with_slow_path(1, ms(200));
@@ -403,7 +404,7 @@ fn what_a_reset_subflow_carried_goes_out_on_another_at_once() {
 }
 
 #[test]
-fn a_data_fin_on_a_subflow_that_is_reset_goes_out_on_another_at_once() {
+fn a_data_fin_on_a_reset_subflow_is_sent_on_another_at_once() {
     // RFC 8684 §3.3.6
     let mut pair = both(on_any_platform(), 2);
     pair.settle(1_000);
@@ -421,7 +422,7 @@ fn a_data_fin_on_a_subflow_that_is_reset_goes_out_on_another_at_once() {
 }
 
 #[test]
-fn an_address_that_is_gone_puts_only_its_own_subflow_in_doubt() {
+fn a_lost_address_makes_only_its_own_subflow_potentially_failed() {
     // RFC 8684 §3.4.2
     let mut pair = both(on_any_platform(), 3);
     pair.settle(500);
@@ -438,8 +439,8 @@ fn an_address_that_is_gone_puts_only_its_own_subflow_in_doubt() {
 }
 
 #[test]
-fn a_path_that_only_brings_data_stays_potentially_failed() {
-    // RFC 8684 §3.3.6: what counts is what is acknowledged.
+fn a_path_that_only_delivers_data_from_the_peer_stays_potentially_failed() {
+    // RFC 8684 §3.3.6: only acknowledged data counts.
     let (deaf, seen) = switch();
     let mut pair = both(on_any_platform(), 2).with_filter(move |_, segment| {
         let lost = seen.get() && is_on(segment, 1) && to_server(segment);
@@ -472,7 +473,8 @@ fn a_data_fin_follows_the_keys_at_once() {
     assert_eq!(pair.segments(data_fin), 1);
 }
 
-/// Wants buffers that grow with what passed through them, and little in flight.
+/// Requests buffers that grow with the data that passed through them, and a limit for data in
+/// flight.
 #[derive(Debug)]
 struct Sparing;
 
@@ -487,7 +489,7 @@ impl Remedy for Sparing {
 }
 
 #[test]
-fn buffers_and_what_is_in_flight_are_as_a_remedy_wants_them() {
+fn remedies_control_buffer_sizes_and_data_in_flight() {
     depends_on_the_platform("the sizes of the buffers and windows");
     let config = buffers(100_000).remedies(|| vec![Box::new(Sparing) as Box<dyn Remedy>]);
     let mut pair = both(config, 1);
@@ -502,7 +504,7 @@ fn buffers_and_what_is_in_flight_are_as_a_remedy_wants_them() {
     assert_eq!(pair.written[0], 20_000, "the buffer is full");
     let in_flight = client_subflows(&pair)[0].view.bytes_in_flight;
     assert!((1..=5_000).contains(&in_flight), "{in_flight}");
-    // What says nothing new makes no room.
+    // A duplicate acknowledgement frees no buffer space.
     pair.client_events.clear();
     let again = pair.last(|s| !to_server(s));
     pair.client.handle_segment(pair.now, again);
@@ -510,18 +512,18 @@ fn buffers_and_what_is_in_flight_are_as_a_remedy_wants_them() {
     assert!(!pair.client_events.contains(&Event::Writable));
     pair.upload(30_000 - pair.written[0], 1_000);
     pair.run_ms(500);
-    // The receiver grows with a segment that comes after it was read.
+    // The receive buffer grows with the first segment after the data was read.
     pair.upload(1, 1_000);
     pair.run_ms(500);
     assert_eq!(sizes(&pair), (80_002, 80_000));
     pair.upload(100_000, 5_000);
-    assert_eq!(sizes(&pair), (100_000, 100_000), "and not beyond what is configured");
+    assert_eq!(sizes(&pair), (100_000, 100_000), "the configured size is the limit");
 }
 
 #[test]
-fn what_the_only_subflow_has_under_way_is_not_copied_after_a_timeout() {
-    // RFC 8684 §3.3.6: not even if data was repeated there once, when the peer had left it out of
-    // its DATA_ACKs for long.
+fn data_in_flight_on_a_sole_subflow_is_not_resent_after_a_timeout() {
+    // RFC 8684 §3.3.6: this holds even if data was once resent there, because the peer's DATA_ACKs
+    // had been missing for a long time.
     let (mute, seen) = switch();
     let (dark, darkness) = switch();
     let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
@@ -548,7 +550,7 @@ fn what_the_only_subflow_has_under_way_is_not_copied_after_a_timeout() {
 }
 
 #[test]
-fn all_that_is_scheduled_is_in_the_trace_if_there_is_one() {
+fn all_scheduling_decisions_are_in_the_trace_if_it_is_enabled() {
     for trace in [true, false] {
         let mut pair = both(on_any_platform().trace(trace), 2);
         pair.upload(100_000, 2_000);
@@ -562,8 +564,8 @@ fn all_that_is_scheduled_is_in_the_trace_if_there_is_one() {
     }
 }
 
-/// What is found out about a path on which one segment in five is lost, and one in ten late, in ten
-/// seconds and in thirty, if a bottleneck is assumed beyond `threshold` of losses.
+/// The detected bottleneck after ten and after thirty seconds. One segment in five is lost on the
+/// path, and one in ten is late. A loss rate above `threshold` indicates a bottleneck.
 fn bottleneck(threshold: f64) -> [Bottleneck; 2] {
     let mut config = on_any_platform().shared_bottleneck_detection(Some(threshold));
     config.tcp.nagle = false;
@@ -593,18 +595,18 @@ fn bottleneck(threshold: f64) -> [Bottleneck; 2] {
 }
 
 #[test]
-fn the_rate_of_losses_that_tells_a_bottleneck_counts_what_was_sent_again_as_sent() {
+fn the_loss_rate_of_bottleneck_detection_counts_retransmissions_as_sent() {
     depends_on_the_platform("when acknowledgements are delayed");
-    // RFC 8382 §3.2.4, §3.3: one is lost in six then. There is no verdict before 50 intervals of
+    // RFC 8382 §3.2.4, §3.3: the loss rate is one in six. There is no result before 50 intervals of
     // 350 ms.
     assert_eq!(bottleneck(0.1), [Bottleneck::Unknown, Bottleneck::Shared(0)]);
     assert_eq!(bottleneck(0.2), [Bottleneck::Unknown, Bottleneck::None]);
 }
 
 #[test]
-fn a_short_segment_is_acknowledged_as_soon_as_the_application_has_read_everything() {
+fn a_short_segment_is_acknowledged_as_soon_as_all_data_is_read() {
     depends_on_the_platform("when acknowledgements are delayed");
-    // As Linux has it: whoever sends the next short one may wait for that.
+    // As in Linux: the sender of the next short segment may wait for the acknowledgement.
     for (paused, segments) in [(false, 2), (true, 1)] {
         let mut pair = both(on_any_platform(), 1);
         pair.upload(100_000, 5_000);

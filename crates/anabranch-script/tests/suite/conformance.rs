@@ -1,4 +1,4 @@
-//! Every script of `conformance/` against the engine.
+//! Plays every script of `conformance/` against the engine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn parse(path: &Path) -> Script {
 }
 
 #[test]
-fn the_engine_does_what_the_scripts_ask_for() {
+fn the_engine_passes_all_scripts() {
     let mut reports = String::new();
     for path in scripts() {
         let script = parse(&path);
@@ -42,7 +42,7 @@ fn the_engine_does_what_the_scripts_ask_for() {
 }
 
 #[test]
-fn every_script_says_what_it_shows_and_cites_a_clause() {
+fn every_script_states_its_purpose_and_cites_a_clause() {
     for path in scripts() {
         let shows = parse(&path).shows;
         assert!(shows.contains("RFC "), "{}: the first comment cites no RFC", name(&path));
@@ -50,7 +50,7 @@ fn every_script_says_what_it_shows_and_cites_a_clause() {
 }
 
 #[test]
-fn a_script_with_any_character_missing_is_refused_or_played() {
+fn a_script_without_any_one_character_is_refused_or_played() {
     for path in scripts() {
         let text = fs::read_to_string(&path).expect("a script is text");
         for (at, missing) in text.char_indices().filter(|(at, _)| at % 5 == 0) {
@@ -63,8 +63,8 @@ fn a_script_with_any_character_missing_is_refused_or_played() {
 }
 
 #[test]
-fn what_a_script_prints_is_a_script_that_passes() {
-    // The log of a run has absolute times and nothing that depends on the run but timestamps.
+fn the_log_of_a_script_is_a_script_that_passes() {
+    // The log of a run has absolute times. Only its timestamps depend on the run.
     for name in ["join/passive.pkt", "tcp/passive_open.pkt", "handshake/checksums.pkt"] {
         let script = parse(&folder().join(name));
         let log = play(&script, &mut EngineStack::new(&script.settings)).log.join("\n");

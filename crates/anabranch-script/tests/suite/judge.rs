@@ -27,7 +27,7 @@ fn report(text: &str) -> Option<String> {
 }
 
 #[test]
-fn what_is_right_passes() {
+fn a_correct_script_passes() {
     assert_eq!(report(RIGHT), None);
     for fact in ["cwnd == 10", "cwnd <= 10", "cwnd >= 10", "subflows >= 1"] {
         assert_eq!(report(&RIGHT.replace("connection == mptcp", fact)), None, "{fact}");
@@ -35,11 +35,12 @@ fn what_is_right_passes() {
 }
 
 #[test]
-fn a_segment_that_may_come_need_not_and_comes_once() {
+fn an_optional_segment_may_be_missing_and_is_accepted_once() {
     let before = "+0    read(3, ..., 100) = 10\n";
     let expected = "+0    >  .   151:151(0) ack 11 <dss dack8=11>\n";
     let permitted = expected.replace(">  .", ">? .");
-    // Instead of the line that expects the segment, next to it, and for a segment that is never sent.
+    // The permitted segment replaces the line that expects it, stands next to that line, or is
+    // never sent.
     assert_eq!(report(&RIGHT.replace(expected, &permitted)), None);
     assert_eq!(report(&RIGHT.replace(expected, &(permitted.clone() + expected))), None);
     let other = permitted.replace("ack 11", "ack 12");
@@ -49,7 +50,7 @@ fn a_segment_that_may_come_need_not_and_comes_once() {
 }
 
 #[test]
-fn every_wrong_word_fails_and_is_named() {
+fn every_wrong_word_fails_and_is_reported() {
     let cases = [
         (">  S   0:0(0) ", ">  SE  0:0(0) ", "flags: expected SE, got S"),
         ("<mss 1460, sackOK, TS", "<mss 1400, sackOK, TS", "mss: expected 1400, got 1460"),
@@ -102,7 +103,7 @@ fn a_call_that_blocks_longer_than_stated_fails() {
 }
 
 #[test]
-fn a_report_fits_a_terminal() {
+fn a_report_fits_into_a_terminal() {
     let text = RIGHT.replacen("dsn4=101", "dsn4=102", 1);
     let report = report(&text).expect("it fails");
     assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
@@ -113,7 +114,7 @@ fn a_report_fits_a_terminal() {
 }
 
 #[test]
-fn a_value_that_no_segment_has_shown_is_an_error_of_the_script() {
+fn a_value_that_no_segment_has_carried_is_an_error_in_the_script() {
     let report = report("+0 < . 1:1(0) ack 1 win 5 <dss dack8=1>\n").expect("it fails");
     assert!(report.contains("dack needs the host's key, which it has not sent"), "{report}");
 }

@@ -1,15 +1,15 @@
-//! Errors in scripts are reported in one line with their position and a valid form.
+//! Errors in scripts are reported in one line, with the position and a valid form.
 
 use anabranch_script::Script;
 
 fn error(text: &str) -> String {
-    let error = Script::parse(text, "x.pkt").expect_err("it is no script").to_string();
+    let error = Script::parse(text, "x.pkt").expect_err("an invalid script").to_string();
     assert!(!error.contains('\n'), "{error:?}");
     error
 }
 
 #[test]
-fn every_error_names_its_place_and_what_would_be_right() {
+fn every_error_names_its_position_and_a_valid_form() {
     let cases = [
         (
             "--mtuu=1500\n+0 < S 0:0(0)",
@@ -56,7 +56,7 @@ fn comments_and_line_breaks_may_stand_between_any_words() {
 }
 
 #[test]
-fn the_first_comment_says_what_a_script_shows() {
+fn the_first_comment_states_the_purpose_of_a_script() {
     let script = Script::parse("// One\n// two. RFC 1.\n\n+0 < S 0:0(0)\n", "x.pkt");
     assert_eq!(script.expect("a script").shows, "One two. RFC 1.");
 }

@@ -1,4 +1,4 @@
-//! One field of a right capture is altered, and exactly that is found.
+//! One field of a correct capture is changed, and the analysis must find exactly this.
 
 use anabranch_wire::mptcp::{CapableKeys, Control, Mapping, MpFastclose, MpJoin, WideOrNarrow};
 use anabranch_wire::{Flags, Payload};
@@ -9,12 +9,12 @@ const TWO_PATHS: &str = "name = \"t\"\nduration = \"20s\"\n\
     [[path]]\nname = \"a\"\nrate = \"8Mbit/s\"\ndelay = \"10ms\"\nlimit = \"60packets\"\n\
     [[path]]\nname = \"b\"\nrate = \"4Mbit/s\"\ndelay = \"30ms\"\nlimit = \"60packets\"\n";
 
-/// Segments of a transfer of 300 kB, as the server's interfaces see them.
+/// Segments of a transfer of 300 kB, as seen at the server's interfaces.
 fn transfer(settings: &str) -> Vec<Captured> {
     let scenario =
         format!("{TWO_PATHS}{settings}workload = {{ kind = \"bulk\", size = \"300kB\" }}\n");
     let mut all = segments(&run(&scenario, 1).capture);
-    // Interfaces come in pairs: client's and server's end of each path.
+    // Interfaces come in pairs: the client's end and the server's end of each path.
     all.retain(|each| each.interface % 2 == 1);
     assert_eq!(violations(&analysis(&pcap(&all))), [] as [String; 0]);
     all
@@ -28,7 +28,7 @@ fn with_checksums() -> Vec<Captured> {
     transfer("[[connection]]\ndss_checksum = true\n")
 }
 
-/// The server's second address is announced.
+/// The server announces its second address.
 fn with_announcement() -> Vec<Captured> {
     transfer("family = \"ipv6\"\n[[connection]]\n")
 }
@@ -48,7 +48,7 @@ fn has_data(each: &Captured) -> bool {
         && each.segment.options.dss.is_some_and(|d| d.mapping.is_some())
 }
 
-/// The first join option of the step that `wanted` names.
+/// All join options of the step that `wanted` selects.
 fn join(segments: &mut [Captured], wanted: fn(&MpJoin) -> bool) -> Vec<&mut MpJoin> {
     let controls = segments.iter_mut().filter_map(|each| each.segment.options.control.as_mut());
     controls.filter_map(|control| control.join.as_mut()).filter(|join| wanted(join)).collect()
@@ -64,7 +64,7 @@ fn control_of(
     found.and_then(|each| each.segment.options.control.as_deref_mut()).expect("such a segment")
 }
 
-/// Place of a data segment in the middle of the capture, from the server, on the first subflow.
+/// Index of a data segment from the server on the first subflow, in the middle of the capture.
 fn data_at(segments: &[Captured]) -> usize {
     let middle = segments.len() / 2;
     let port = segments[0].segment.source.port;
@@ -86,7 +86,7 @@ fn shifted(number: WideOrNarrow, by: u32) -> WideOrNarrow {
 }
 
 #[test]
-fn a_wrong_hmac_in_either_step_of_a_join() {
+fn a_wrong_hmac_in_either_step_of_a_join_is_found() {
     // RFC 8684 §3.2
     let mut altered = download();
     for join in join(&mut altered, |join| matches!(join, MpJoin::SynAck { .. })) {
@@ -103,7 +103,7 @@ fn a_wrong_hmac_in_either_step_of_a_join() {
 }
 
 #[test]
-fn a_token_that_is_no_ones() {
+fn an_unknown_token_is_found() {
     // RFC 8684 §3.2
     let mut altered = download();
     for join in join(&mut altered, |join| matches!(join, MpJoin::Syn { .. })) {
@@ -114,7 +114,7 @@ fn a_token_that_is_no_ones() {
 }
 
 #[test]
-fn another_key_and_another_answer_about_checksums_in_the_third_ack() {
+fn a_different_key_or_checksum_flag_in_the_third_ack_is_found() {
     // RFC 8684 §3.1
     let third = |_: &Captured, control: &Control| {
         matches!(control.capable.map(|c| c.keys), Some(CapableKeys::Both { .. }))
@@ -130,7 +130,7 @@ fn another_key_and_another_answer_about_checksums_in_the_third_ack() {
 }
 
 #[test]
-fn a_syn_without_algorithm_or_with_a_key() {
+fn a_syn_without_algorithm_or_with_a_key_is_found() {
     // RFC 8684 §3.1
     let syn = |each: &Captured, control: &Control| {
         each.segment.header.flags == Flags::SYN && control.capable.is_some()
@@ -144,7 +144,7 @@ fn a_syn_without_algorithm_or_with_a_key() {
 }
 
 #[test]
-fn a_join_to_an_address_that_was_denied() {
+fn a_join_to_a_denied_address_is_found() {
     // RFC 8684 §3.1
     let mut altered = download();
     let syn_ack = |each: &Captured, control: &Control| {
@@ -155,7 +155,7 @@ fn a_join_to_an_address_that_was_denied() {
 }
 
 #[test]
-fn reserved_bits_wrong_lengths_and_unknown_subtypes() {
+fn reserved_bits_wrong_lengths_and_unknown_subtypes_are_found() {
     // RFC 8684 §3.3, §7.2
     for (bytes, rule) in [
         (vec![30, 8, 0x20, 0x21], "reserved_bits"),
@@ -194,7 +194,7 @@ fn data_without_a_mapping() {
 }
 
 #[test]
-fn a_mapping_to_another_place() {
+fn a_mapping_to_another_place_is_found() {
     // RFC 8684 §3.3.1
     let mut altered = download();
     let at = data_at(&altered);
@@ -204,7 +204,7 @@ fn a_mapping_to_another_place() {
 }
 
 #[test]
-fn a_mapping_that_changes() {
+fn a_mapping_that_changes_is_found() {
     // RFC 8684 §3.3.1
     let mut altered = download();
     let at = data_at(&altered);
@@ -216,7 +216,7 @@ fn a_mapping_that_changes() {
 }
 
 #[test]
-fn a_mapping_of_what_its_segment_does_not_carry() {
+fn a_mapping_of_bytes_outside_its_segment_is_found() {
     // RFC 8684 §3.3.1
     let mut altered = download();
     let at = data_at(&altered);
@@ -226,7 +226,7 @@ fn a_mapping_of_what_its_segment_does_not_carry() {
 }
 
 #[test]
-fn other_data_under_the_same_numbers() {
+fn different_data_with_the_same_numbers_is_found() {
     // RFC 8684 §3.3.1
     let mut altered = download();
     let at = data_at(&altered);
@@ -240,7 +240,7 @@ fn other_data_under_the_same_numbers() {
 }
 
 #[test]
-fn a_data_ack_of_what_was_not_sent() {
+fn a_data_ack_of_unsent_data_is_found() {
     // RFC 8684 §3.3.2
     let mut altered = download();
     let at = data_at(&altered);
@@ -251,7 +251,7 @@ fn a_data_ack_of_what_was_not_sent() {
 }
 
 #[test]
-fn a_data_ack_that_goes_back_is_no_violation() {
+fn a_decreasing_data_ack_is_no_violation() {
     let mut altered = download();
     let at = data_at(&altered);
     let ack = altered[at..].iter_mut().find(|each| !from_server(each)).expect("an ACK");
@@ -261,7 +261,7 @@ fn a_data_ack_that_goes_back_is_no_violation() {
 }
 
 #[test]
-fn data_beyond_a_window_that_was_never_opened() {
+fn data_beyond_the_window_is_found() {
     // RFC 8684 §3.3.4, §3.3.5
     let mut altered = download();
     for each in altered.iter_mut().filter(|each| !from_server(each)) {
@@ -274,7 +274,7 @@ fn data_beyond_a_window_that_was_never_opened() {
 }
 
 #[test]
-fn an_end_of_the_data_that_moves() {
+fn a_data_fin_that_moves_is_found() {
     // RFC 8684 §3.3.3
     let mut altered = download();
     let fin =
@@ -290,7 +290,7 @@ fn an_end_of_the_data_that_moves() {
 }
 
 #[test]
-fn data_behind_the_end() {
+fn data_after_the_data_fin_is_found() {
     // RFC 8684 §3.3.3
     let mut altered = download();
     let at = data_at(&altered);
@@ -307,7 +307,7 @@ fn data_behind_the_end() {
 }
 
 #[test]
-fn checksums_that_are_wrong_missing_or_not_agreed_on() {
+fn wrong_missing_and_unagreed_checksums_are_found() {
     // RFC 8684 §3.3, §3.3.1
     let mut altered = with_checksums();
     let at = data_at(&altered);
@@ -334,7 +334,7 @@ fn checksums_that_are_wrong_missing_or_not_agreed_on() {
 }
 
 #[test]
-fn announcements_with_wrong_hmacs_without_echo_and_echoes_of_nothing() {
+fn wrong_hmacs_missing_echoes_and_unfounded_echoes_of_announcements_are_found() {
     // RFC 8684 §3.4.1
     let announced = |_: &Captured, control: &Control| {
         control.add_addr.is_some_and(|option| option.truncated_hmac.is_some())
@@ -358,7 +358,7 @@ fn announcements_with_wrong_hmacs_without_echo_and_echoes_of_nothing() {
     });
     let copy = altered[at.unwrap()].clone();
     altered.insert(at.unwrap(), copy.clone());
-    // Two copies may both have been lost.
+    // Both copies may have been lost.
     finds(&altered, &[]);
     altered.insert(at.unwrap(), copy);
     let last = altered.len() - 1;
@@ -367,7 +367,7 @@ fn announcements_with_wrong_hmacs_without_echo_and_echoes_of_nothing() {
 }
 
 #[test]
-fn data_on_a_join_before_its_third_ack_is_acknowledged() {
+fn data_on_a_join_before_its_fourth_ack_is_found() {
     // RFC 8684 §3.2
     let mut altered = transfer("[[connection]]\ndirection = \"upload\"\n");
     let first = altered[0].segment.source;
@@ -386,7 +386,7 @@ fn data_on_a_join_before_its_third_ack_is_acknowledged() {
 }
 
 #[test]
-fn a_fastclose_with_another_key() {
+fn a_fastclose_with_another_key_is_found() {
     // RFC 8684 §3.5
     let mut altered = download();
     let mut copy = altered.last().unwrap().clone();
@@ -397,7 +397,7 @@ fn a_fastclose_with_another_key() {
 }
 
 #[test]
-fn a_join_to_a_connection_that_went_back_to_tcp() {
+fn a_join_to_a_connection_that_fell_back_is_found() {
     // RFC 8684 §3.7
     let mut altered = download();
     let join = altered.iter().position(|each| {
@@ -406,7 +406,7 @@ fn a_join_to_a_connection_that_went_back_to_tcp() {
     let data = altered.iter().position(|each| from_server(each) && has_data(each)).expect("data");
     let mut syn = altered.remove(join.unwrap());
     mapping(&mut altered[data - usize::from(join.unwrap() < data)]).len = 0;
-    // The join's SYN is seen once the server has told of the fallback.
+    // The join's SYN is seen after the server has announced the fallback.
     syn.time = altered[data].time;
     altered.insert(data + 1, syn);
     altered[data + 1].time += 1;

@@ -1,4 +1,5 @@
-//! Formats: the same packets in every dress give the same tables; what is no capture is told.
+//! Formats: the same packets give the same tables in every format. Files that are no captures are
+//! reported.
 
 use anabranch_trace::{AnalyseError, Input, Outcome, analyse};
 use proptest::prelude::*;
@@ -22,7 +23,7 @@ fn emit(each: &Captured) -> Vec<u8> {
     bytes
 }
 
-/// What must not depend on the format.
+/// The results that must not depend on the format.
 fn essence(outcome: &Outcome) -> (Vec<u64>, Vec<u64>, Vec<u64>, Vec<String>) {
     let segments = table(outcome, "segments");
     let subflows = table(outcome, "subflows");
@@ -30,7 +31,7 @@ fn essence(outcome: &Outcome) -> (Vec<u64>, Vec<u64>, Vec<u64>, Vec<String>) {
     (numbers_of("dsn"), numbers_of("kind"), numbers(subflows, "bytes_in"), violations(outcome))
 }
 
-/// A classic capture in a given byte order, unit and link type, every packet behind `before`.
+/// A pcap capture with this byte order, time unit and link type. `before` precedes every packet.
 fn classic(all: &[Captured], big: bool, nanos: bool, link: u32, before: &[u8]) -> Vec<u8> {
     let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
     let mut capture = Vec::new();
@@ -52,7 +53,7 @@ fn classic(all: &[Captured], big: bool, nanos: bool, link: u32, before: &[u8]) -
 }
 
 #[test]
-fn all_classic_captures_say_the_same() {
+fn all_pcap_captures_give_the_same_tables() {
     let all = at_server(&run(SCENARIO, 1).capture);
     let expected = essence(&analysis(&pcap(&all)));
     assert!(expected.0.len() > 100 && expected.3.is_empty());
@@ -62,7 +63,7 @@ fn all_classic_captures_say_the_same() {
 }
 
 #[test]
-fn all_link_types_say_the_same() {
+fn all_link_types_give_the_same_tables() {
     let all = at_server(&run(SCENARIO, 1).capture);
     let expected = essence(&analysis(&pcap(&all)));
     let ethernet = [&[2; 12][..], &[8, 0]].concat();
@@ -91,7 +92,7 @@ fn all_link_types_say_the_same() {
     assert_eq!(table(&outcome, "connections").rows(), 0);
 }
 
-/// A pcapng capture whose times count units of 2⁻²⁰ s from 1000 s before, in a given byte order.
+/// A pcapng capture with this byte order. Its clock counts units of 2⁻²⁰ s from 1000 s earlier.
 fn blocks(all: &[Captured], big: bool) -> Vec<u8> {
     let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
     let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
@@ -128,7 +129,7 @@ fn blocks(all: &[Captured], big: bool) -> Vec<u8> {
 }
 
 #[test]
-fn blocks_of_either_byte_order_with_other_clocks_say_the_same() {
+fn pcapng_captures_of_either_byte_order_and_other_clocks_give_the_same_tables() {
     let all = at_server(&run(SCENARIO, 1).capture);
     let expected = essence(&analysis(&pcap(&all)));
     for big in [false, true] {
@@ -140,7 +141,7 @@ fn blocks_of_either_byte_order_with_other_clocks_say_the_same() {
 }
 
 #[test]
-fn packets_whose_end_was_not_captured_still_count() {
+fn truncated_packets_still_count() {
     let all = at_server(&run(SCENARIO, 1).capture);
     let expected = essence(&analysis(&pcap(&all)));
     let mut cut = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -157,7 +158,7 @@ fn packets_whose_end_was_not_captured_still_count() {
 }
 
 #[test]
-fn both_ends_are_one_transfer_in_one_file_or_in_two() {
+fn both_ends_of_a_transfer_are_merged_in_one_file_or_from_two() {
     let capture = run(SCENARIO, 1).capture;
     let all = segments(&capture);
     let split =
@@ -169,12 +170,12 @@ fn both_ends_are_one_transfer_in_one_file_or_in_two() {
     let merged = analyse(&files, &mut |_, _| true).unwrap();
     assert_eq!(essence(&merged), expected);
     assert_eq!(texts(table(&merged, "connections"), "protocol"), ["MPTCP"]);
-    // The receiver's side alone does not see what was lost, but nothing in it is wrong.
+    // The receiver's side alone does not show the lost packets, but it shows no violation.
     assert_eq!(violations(&analysis(&client)), [] as [String; 0]);
 }
 
 #[test]
-fn a_capture_that_begins_in_the_middle_is_grouped_and_not_judged() {
+fn a_capture_that_begins_in_the_middle_shows_connections_but_no_violations() {
     let all = at_server(&run(SCENARIO, 1).capture);
     let outcome = analysis(&pcap(&all[all.len() / 3..]));
     assert_eq!(violations(&outcome), [] as [String; 0]);
@@ -188,7 +189,7 @@ fn a_capture_that_begins_in_the_middle_is_grouped_and_not_judged() {
 }
 
 #[test]
-fn one_path_of_two_shows_no_violation() {
+fn a_capture_of_one_of_two_paths_shows_no_violation() {
     let mut all = at_server(&run(SCENARIO, 1).capture);
     for path in [1, 3] {
         let mut one = all.clone();
@@ -197,13 +198,13 @@ fn one_path_of_two_shows_no_violation() {
         assert_eq!(violations(&outcome), [] as [String; 0]);
         assert_eq!(numbers(table(&outcome, "connections"), "is_complete"), [0]);
     }
-    // A hundred packets that the capture missed.
+    // The capture lacks a hundred packets.
     all.drain(100..200);
     assert_eq!(violations(&analysis(&pcap(&all))), [] as [String; 0]);
 }
 
 #[test]
-fn damage_is_told_with_its_place_and_what_comes_before_counts() {
+fn damage_is_reported_with_its_place_and_earlier_packets_count() {
     let capture = run(SCENARIO, 1).capture;
     let whole = analysis(&capture);
     let packets = numbers(table(&whole, "files"), "packets")[0];
@@ -224,7 +225,7 @@ fn damage_is_told_with_its_place_and_what_comes_before_counts() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused_with_the_reason() {
+fn a_file_that_is_no_capture_is_refused_with_the_reason() {
     for (bytes, reason) in [
         (&b""[..], "empty"),
         (b"PK", "neither pcapng nor pcap"),
@@ -241,7 +242,7 @@ fn what_is_no_capture_is_refused_with_the_reason() {
 }
 
 #[test]
-fn whoever_shows_progress_may_stop() {
+fn the_progress_callback_can_stop_the_analysis() {
     let capture = run(&SCENARIO.replace("200kB", "10MB"), 1).capture;
     let mut seen = Vec::new();
     let stopped = analyse(&[Input::bytes("x", &capture)], &mut |done, all| {
@@ -296,7 +297,8 @@ proptest! {
     }
 }
 
-/// A transfer of a few segments, wrong TCP checksums and all: most are, so they count for nothing.
+/// A transfer of a few segments with wrong TCP checksums. The analysis ignores wrong checksums if
+/// most are wrong, so it still processes altered segments.
 fn small() -> Vec<Captured> {
     static ALL: std::sync::OnceLock<Vec<Captured>> = std::sync::OnceLock::new();
     let made = ALL.get_or_init(|| {

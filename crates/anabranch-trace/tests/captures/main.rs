@@ -1,4 +1,4 @@
-//! Captures of runs, whole and damaged.
+//! Captures of runs, unchanged and damaged.
 
 mod damages;
 mod formats;

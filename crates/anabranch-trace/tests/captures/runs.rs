@@ -1,4 +1,4 @@
-//! Captures of whole runs: nothing in them is wrong, and what they show is what the run counted.
+//! Captures of whole runs: they show no violation, and the numbers of the run.
 
 use super::support::{Run, analysis, measured, numbers, run, table, texts, violations};
 
@@ -9,7 +9,7 @@ const PATHS: [&str; 2] = [
 
 const BULK: &str = "workload = { kind = \"bulk\", size = \"1MB\" }\n";
 
-/// A scenario over two paths, with more settings for each and for the connection.
+/// A scenario over two paths, with additional settings for each path and for the connection.
 fn scenario(paths: [&str; 2], connection: &str) -> String {
     let paths: String =
         PATHS.iter().zip(paths).map(|(path, more)| format!("[[path]]\n{path}{more}\n")).collect();
@@ -22,7 +22,7 @@ fn sane(name: &str, run: &Run) {
     assert_eq!(outcome.damages, [None], "{name}");
 }
 
-/// Bytes that the sender's subflows carried, by any order of the subflows.
+/// Bytes that the sender's subflows carried, in ascending order.
 fn carried(run: &Run) -> Vec<[u64; 3]> {
     let columns = ["bytes_sent", "bytes_retransmitted", "bytes_reinjected"];
     let [sent, again, reinjected] = columns.map(|name| measured(run, "subflows", name));
@@ -45,7 +45,7 @@ fn shown(outcome: &anabranch_trace::Outcome, way: &str) -> Vec<[u64; 3]> {
 }
 
 #[test]
-fn bytes_of_subflows_are_those_of_the_run() {
+fn bytes_of_subflows_equal_those_of_the_run() {
     let lossy = "loss = \"1%\"\n";
     let small = "send_buffer = \"100KiB\"\nreceive_buffer = \"100KiB\"\n\
                  remedies = { opportunistic_retransmission = true, penalisation = \"conext13\" }\n";
@@ -64,7 +64,7 @@ fn bytes_of_subflows_are_those_of_the_run() {
         let way = if name == "upload" { "out" } else { "in" };
         for (shown, carried) in shown(&outcome, way).into_iter().zip(carried(&run)) {
             assert_eq!((shown[0], shown[2]), (carried[0], carried[2]), "{name}");
-            // The run counts a FIN that is sent again as a byte.
+            // The run counts a retransmitted FIN as a byte.
             assert!(
                 (shown[1]..=shown[1] + 2).contains(&carried[1]),
                 "{name}: {shown:?} {carried:?}"
@@ -80,7 +80,7 @@ fn bytes_of_subflows_are_those_of_the_run() {
 }
 
 #[test]
-fn nothing_is_wrong_with_any_scheduler() {
+fn no_scheduler_causes_a_violation() {
     for scheduler in ["min_rtt", "round_robin", "redundant", "blest", "ecf"] {
         let lossy = "loss = \"2%\"\njitter = \"5ms\"\n";
         let connection = format!("scheduler = \"{scheduler}\"\n{BULK}");
@@ -88,14 +88,14 @@ fn nothing_is_wrong_with_any_scheduler() {
     }
 }
 
-/// A scenario over `paths`, which are whole tables of TOML.
+/// A scenario over `paths`, each of which is a whole TOML table.
 fn over(paths: &[&str], connection: &str) -> String {
     let paths: String = paths.iter().map(|path| format!("[[path]]\n{path}\n")).collect();
     format!("name = \"t\"\nduration = \"60s\"\n{paths}\n[[connection]]\n{connection}{BULK}")
 }
 
 #[test]
-fn nothing_is_wrong_with_other_paths_and_path_managers() {
+fn other_paths_and_path_managers_cause_no_violation() {
     let wifi = PATHS[0];
     let six = format!("{}family = \"ipv6\"\n", PATHS[1]);
     let breaks =
@@ -121,7 +121,7 @@ fn nothing_is_wrong_with_other_paths_and_path_managers() {
 }
 
 #[test]
-fn boxes_that_translate_split_or_merge_leave_nothing_to_complain_of() {
+fn middleboxes_that_translate_split_or_merge_cause_no_violation() {
     for kind in ["nat", "rewrite_isn", "split_segments", "coalesce", "strip_options"] {
         let boxed = format!("{}[[path.middlebox]]\nkind = \"{kind}\"\n", PATHS[0]);
         let run = run(&over(&[&boxed, PATHS[1]], ""), 1);
@@ -132,9 +132,9 @@ fn boxes_that_translate_split_or_merge_leave_nothing_to_complain_of() {
         let protocol = texts(connections, "protocol").remove(0);
         let fallback = texts(connections, "fallback").remove(0);
         let expected = match kind {
-            // What is merged has lost a mapping.
+            // Merged segments lose a mapping.
             "coalesce" => ("MPTCP", "infinite mapping"),
-            // The server never hears of Multipath TCP, which the note says.
+            // The server never receives Multipath TCP options, as the note says.
             "strip_options" => ("TCP", ""),
             _ => ("MPTCP", ""),
         };

@@ -1,4 +1,4 @@
-//! Runs, their captures, and what the analysis makes of them.
+//! Runs, their captures, and the analysis of these.
 
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Column as Measured, Options};
@@ -12,7 +12,7 @@ pub(crate) struct Run {
 }
 
 pub(crate) fn run(scenario: &str, seed: u64) -> Run {
-    let scenario = Scenario::from_toml(scenario, "a test").expect("a right scenario");
+    let scenario = Scenario::from_toml(scenario, "a test").expect("a valid scenario");
     let mut capture = Vec::new();
     let options = Options { capture: Some(&mut capture), ..Options::default() };
     let outcome = anabranch_sim::run(&scenario, seed, options).expect("a run");
@@ -45,7 +45,7 @@ pub(crate) fn numbers(table: &Table, name: &str) -> Vec<u64> {
     }
 }
 
-/// Rule, packet and words of every violation.
+/// Rule, packet and description of every violation.
 pub(crate) fn violations(outcome: &Outcome) -> Vec<String> {
     let table = table(outcome, "violations");
     let (rules, words) = (texts(table, "rule"), texts(table, "what"));
@@ -58,7 +58,7 @@ pub(crate) fn violations(outcome: &Outcome) -> Vec<String> {
         .collect()
 }
 
-/// The rules that were broken.
+/// The rules of all violations.
 pub(crate) fn broken(outcome: &Outcome) -> Vec<String> {
     texts(table(outcome, "violations"), "rule")
 }
@@ -74,7 +74,7 @@ pub(crate) fn measured(run: &Run, table: &str, name: &str) -> Vec<u64> {
     }
 }
 
-/// A captured segment: nanoseconds, the interface that saw it, and the segment.
+/// A captured segment, with its time in nanoseconds and its interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Captured {
     pub(crate) time: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Captured {
     pub(crate) segment: Segment,
 }
 
-/// The segments of a capture of our own: little-endian, nanoseconds, no link-layer header.
+/// The segments of an engine's capture: little-endian, nanoseconds, no link-layer header.
 pub(crate) fn segments(mut capture: &[u8]) -> Vec<Captured> {
     let mut all = Vec::new();
     while !capture.is_empty() {
@@ -99,7 +99,7 @@ pub(crate) fn segments(mut capture: &[u8]) -> Vec<Captured> {
     all
 }
 
-/// A classic capture of them.
+/// A pcap capture of these segments.
 pub(crate) fn pcap(segments: &[Captured]) -> Vec<u8> {
     let mut capture = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     capture.extend([0xff, 0xff, 0, 0, 101, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! What hosts say to each other beside the data: addresses, priorities, ends.
+//! Control signals: addresses, priorities, and ends of connections.
 
 use super::*;
 
@@ -17,10 +17,10 @@ pub(super) fn all() -> Vec<Case> {
     ROLES.into_iter().flat_map(of).collect()
 }
 
-/// What a host of either kind counts: the kernel's counters, the engine's.
+/// Counters of a host in either role: those of the kernel and those of the engine.
 type Counted = [&'static [&'static str]; 2];
 
-/// Expected of client and server, whichever is the kernel's.
+/// Set the expected counters of client and server, whichever of them is the kernel host.
 fn counted(roles: Roles, [client, server]: Counted, expected: Expected) -> Expected {
     let [kernel, engine] = match side_of(Stack::Kernel, roles) {
         Side::Client => [client, server],
@@ -29,12 +29,12 @@ fn counted(roles: Roles, [client, server]: Counted, expected: Expected) -> Expec
     Expected { kernel, engine, ..expected }
 }
 
-/// Sends nothing for a while: who closes then has nothing under way.
+/// Sends nothing for a while, so a host that closes then has nothing in flight.
 const PAUSE: &str = "kind = \"on_off\"\nburst_size = \"50kB\"\ninterval = \"10s\"\ncount = 2\n";
-/// The kernel resets a subflow whose address goes, as does the engine.
+/// Kernel and engine both reset a subflow whose address is removed.
 const RESETS: &[&str] = &["MPRstTx", "MPRstRx"];
 
-/// The server's IPv6 address is learnt by ADD_ADDR.
+/// The client learns the server's IPv6 address from ADD_ADDR.
 fn announcements(roles: Roles) -> Vec<Case> {
     let mixed = mixed_families();
     let mixed = mixed.each_ref().map(String::as_str);
@@ -48,7 +48,7 @@ fn announcements(roles: Roles) -> Vec<Case> {
     };
     vec![
         case("ADD_ADDR", &mixed, DOWN, counted(roles, joined, good)),
-        // RFC 8684 §3.1: with the "C" flag only addresses that are announced may be joined.
+        // RFC 8684 §3.1: with the "C" flag, only announced addresses may be joined.
         case("joins denied", &[FAST, SLOW], &format!("{DOWN}{no_join}"), alone),
         case(
             "joins denied but to announced addresses",
@@ -59,7 +59,7 @@ fn announcements(roles: Roles) -> Vec<Case> {
     ]
 }
 
-/// Only one of the hosts asks for checksums, which makes both use them: RFC 8684 §3.1.
+/// Only one of the hosts requires checksums, so both use them: RFC 8684 §3.1.
 fn checksums(roles: Roles) -> Vec<Case> {
     let expected = Expected { checksums: true, ..GOOD };
     let case = |name, of_engine: bool, of_kernel| {
@@ -73,8 +73,7 @@ fn checksums(roles: Roles) -> Vec<Case> {
     ]
 }
 
-/// A server with another address that it joins from, or one that takes no joins, or announces
-/// another port.
+/// A server that joins from another address, refuses joins, or announces another port.
 fn refusals(roles: Roles) -> Vec<Case> {
     if side_of(Stack::Kernel, roles) == Side::Client {
         return Vec::new();
@@ -113,14 +112,14 @@ const JOIN_BY_SERVER: &str = "ip addr add 10.0.0.2/32 dev path0 && \
      ip mptcp endpoint add 10.0.0.2 dev path0 id 7 subflow";
 const ANNOUNCE_PORT: &str = "ip mptcp endpoint add 10.0.0.1 dev path0 id 7 signal port 5999";
 
-/// Backup subflows, from their beginning or by MP_PRIO. Linux sends it on open subflows only, and
-/// the second is open 80 ms after the start: a round trip of 10 ms, another for data, and two of 30
-/// ms for the join.
+/// Backup subflows, from the start or by MP_PRIO. Linux sends MP_PRIO only on open subflows. The
+/// second subflow is open 80 ms after the start: two round trips of 10 ms for the connection and
+/// its first data, and two of 30 ms for the join.
 fn priorities(roles: Roles) -> Vec<Case> {
     let case = |name, manager: &str, counts, path| {
         let connection = format!("{DOWN}path_manager = {manager}\n");
         let expected = Expected { carried: Carried::By(path), ..GOOD };
-        // What has been given to a subflow before it becomes a backup stays there.
+        // Data that was assigned to a subflow before it becomes a backup stays there.
         let scenario = scenario(&[FAST, SLOW], &connection, MORE);
         Case::new(name, roles, scenario, counted(roles, counts, expected))
     };
@@ -140,11 +139,11 @@ fn priorities(roles: Roles) -> Vec<Case> {
     all
 }
 
-/// Addresses that go, and come back.
+/// Addresses that are removed, and added again.
 fn removals(roles: Roles) -> Vec<Case> {
     let good = Expected { tolerated: RESETS, ..GOOD };
     let removed: Counted = [&["RmAddrTx"], &["RmAddr"]];
-    // A second join on top of the first.
+    // A second join in addition to the first.
     let again: Counted = [
         &["RmAddrTx", "MPJoinSynAckRx", "MPJoinSynAckRx"],
         &["RmAddr", "MPJoinAckRx", "MPJoinAckRx"],
@@ -177,13 +176,13 @@ fn removals(roles: Roles) -> Vec<Case> {
     ]
 }
 
-/// Either host closes before the workload ends, or both at the same time.
+/// Either host closes before the workload ends, or both close at the same time.
 fn closings(roles: Roles) -> Vec<Case> {
     let case = |name, way, workload, expected, sides: &[Side]| {
         let case = Case::new(name, roles, scenario(&[FAST, SLOW], way, workload), expected);
         sides.iter().fold(case, |case, side| case.at(300, *side, Action::Close))
     };
-    // 300 ms of 30 Mbit/s, and what the buffers hold.
+    // 300 ms at 30 Mbit/s, and the content of the buffers.
     let cut = |first| Expected { most_bytes: Some(2_000_000), first_data_fin: Some(first), ..GOOD };
     let half_open = |first| Expected { first_data_fin: Some(first), ..GOOD };
     let either = Expected { most_bytes: Some(2_000_000), ..GOOD };
@@ -192,14 +191,14 @@ fn closings(roles: Roles) -> Vec<Case> {
     vec![
         case("sender closes early", DOWN, ENDLESS, cut(Side::Server), &[Side::Server]),
         case("sending client closes early", UP, ENDLESS, cut(Side::Client), &[Side::Client]),
-        case("both close under way", DOWN, ENDLESS, either, &both),
+        case("both close during the transfer", DOWN, ENDLESS, either, &both),
         case("both close at once", DOWN, PAUSE, silent, &both),
         case("receiver closes first", DOWN, MORE, half_open(Side::Client), &[Side::Client]),
         case("receiving server closes first", UP, MORE, half_open(Side::Server), &[Side::Server]),
     ]
 }
 
-/// Both ask while nothing is sent, and are answered.
+/// Both hosts send keep-alive probes while no data is sent, and both are answered.
 fn keep_alive(roles: Roles) -> Case {
     let counts = &["TcpExtTCPKeepAlive"];
     let expected = Expected { kernel: counts, engine: counts, carried: Carried::ByAny, ..GOOD };
@@ -211,12 +210,12 @@ fn keep_alive(roles: Roles) -> Case {
 /// Data without end.
 const ENDLESS: &str = "kind = \"bulk\"\n";
 
-/// Either host resets the connection.
+/// Either host aborts the connection.
 fn aborts(roles: Roles) -> Vec<Case> {
     let scenario = scenario(&[FAST, SLOW], DOWN, ENDLESS);
     let expected = Expected {
         completes: false,
-        // MP_FASTCLOSE travels on a reset, and what comes after it is answered so.
+        // MP_FASTCLOSE is sent on a reset, and later segments are answered with resets.
         tolerated: &["MPFastcloseTx", "MPFastcloseRx", "MPRstTx", "MPRstRx"],
         ..GOOD
     };

@@ -1,9 +1,9 @@
-//! Paths that leave no Multipath TCP, or none on a subflow.
+//! Paths that prevent Multipath TCP, or prevent it on one subflow.
 
 use super::*;
 
-/// Over a path that spoils Multipath TCP. Where the receiver has to go back to TCP a sender of
-/// Linux's may halt: those cases need an engine that sends, see docs/live.md.
+/// Transfers over paths that break Multipath TCP. A Linux sender may stall if the receiver has to
+/// fall back. In such cases the engine sends: see docs/live.md.
 pub(super) fn all() -> Vec<Case> {
     let boxed = |path: &str, keys: &str| format!("{path}[[path.middlebox]]\n{keys}\n");
     let no_dss =
@@ -20,14 +20,15 @@ pub(super) fn all() -> Vec<Case> {
         checksums: true,
         ..GOOD
     };
-    // A mapping that a box has dropped is a lost segment to the engine, and to Linux the end of
-    // Multipath TCP, on its subflow or altogether.
+    // A mapping that a middlebox has dropped is a lost segment to the engine. Linux ends Multipath
+    // TCP because of it, on the subflow or on the connection.
     let merging = "kind = \"coalesce\"";
     let merged = Expected { carried: Carried::ByAny, tolerated: ERRORS_OF_CHECKSUMS, ..GOOD };
-    // RFC 8684 §3.7: acknowledged without DATA_ACK, a sender goes back to TCP.
+    // RFC 8684 §3.7: a sender falls back if data is acknowledged without DATA_ACK.
     let early = |path| boxed(path, "kind = \"proactive_ack\"");
-    // Linux goes back to TCP if the box's first acknowledgement comes before the peer's. It comes
-    // later by what it takes to send a segment: 6 ms, and less than 1 ms over the fast path.
+    // Linux falls back if the first acknowledgement of the middlebox precedes that of the peer. The
+    // peer's is later by the time to send a segment: 6 ms here, and less than 1 ms over the fast
+    // path.
     let leisurely = "rate = \"2Mbit/s\"\ndelay = \"5ms\"\nlimit = \"100packets\"\n";
     let mut all = Vec::new();
     for (roles, engine_sends) in ROLES.into_iter().zip([UP, DOWN]) {
@@ -58,7 +59,7 @@ pub(super) fn all() -> Vec<Case> {
     all
 }
 
-/// What nftables does to packets of this kernel's, in its own network.
+/// Filters of nftables on the kernel host, in its own network namespace.
 fn filters(roles: Roles) -> Vec<Case> {
     let filtered = |name, hook, paths: &[&str], expected| {
         let case = Case::new(name, roles, scenario(paths, UP, BULK), expected).command(0, hook);

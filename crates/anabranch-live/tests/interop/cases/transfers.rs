@@ -1,8 +1,8 @@
-//! Data both ways, over paths that do nothing wrong and over paths that do.
+//! Transfers in both directions, over clean and over faulty paths.
 
 use super::*;
 
-/// Over paths that do nothing wrong.
+/// Transfers over clean paths.
 pub(super) fn clean() -> Vec<Trial> {
     let two = [FAST, SLOW];
     let ipv6 = [&*format!("{FAST}family = \"ipv6\""), &*format!("{SLOW}family = \"ipv6\"")];
@@ -54,17 +54,17 @@ pub(super) fn clean() -> Vec<Trial> {
     ]
 }
 
-/// Over paths that lose, reorder, break off or change what they carry.
+/// Transfers over paths that lose, reorder or change packets, or that fail.
 pub(super) fn hard() -> Vec<Trial> {
     let lossy = [&*format!("{FAST}loss = \"1%\""), &*format!("{SLOW}loss = \"1%\"")];
     let reordering = format!("{FAST}jitter = \"3ms\"\njitter_model = \"reordering\"\n");
     let boxed = |kind: &str| format!("{FAST}[[path.middlebox]]\n{kind}\n");
     let stripped = boxed("kind = \"strip_options\"");
     let broken = format!("{FAST}[[path.change]]\nat = \"150ms\"\nstate = \"down\"\n");
-    // The first path has to carry everything when it is back.
+    // After its recovery, the first path must carry all data.
     let returns = format!("{broken}[[path.change]]\nat = \"700ms\"\nstate = \"up\"\n");
     let goes = format!("{SLOW}[[path.change]]\nat = \"750ms\"\nstate = \"down\"\n");
-    // A subflow that goes silent is not an error, and neither is the reset of one.
+    // Neither a silent subflow nor its reset is an error.
     let breaks = Expected { tolerated: &["MPRstTx", "MPRstRx"], ..GOOD };
     let fallback = Expected {
         mptcp: false,
@@ -109,7 +109,7 @@ pub(super) fn hard() -> Vec<Trial> {
     ]
 }
 
-/// 100 MB, of which no capture is kept.
+/// Transfers of 100 MB, without a capture.
 pub(super) fn long() -> Vec<Case> {
     let path = |rate| format!("rate = \"{rate}\"\ndelay = \"2ms\"\nlimit = \"500packets\"\n");
     let paths = [path("200Mbit/s"), path("100Mbit/s")];

@@ -1,4 +1,4 @@
-//! Addresses that are announced, forged and taken back. RFC 8684 §3.4.
+//! Addresses that are announced, forged and removed. RFC 8684 §3.4.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -40,7 +40,7 @@ fn syns_to(pair: &Pair, address: IpAddr) -> usize {
 }
 
 #[test]
-fn addresses_at_which_the_peer_cannot_be_are_ignored() {
+fn addresses_that_a_peer_cannot_have_are_ignored() {
     let impossible: [IpAddr; 8] = [
         Ipv4Addr::LOCALHOST.into(),
         Ipv4Addr::new(127, 9, 9, 9).into(),
@@ -49,7 +49,7 @@ fn addresses_at_which_the_peer_cannot_be_are_ignored() {
         Ipv4Addr::UNSPECIFIED.into(),
         Ipv4Addr::BROADCAST.into(),
         Ipv4Addr::new(224, 0, 0, 1).into(),
-        // The client's own.
+        // The client's own address.
         client_address(0),
     ];
     for address in impossible {
@@ -86,15 +86,15 @@ fn the_hmac_covers_identifier_address_port_and_family() {
         announce(&mut pair, option);
     }
     pair.run_ms(2_000);
-    assert_eq!(pair.segments(is_syn), 2, "the first subflow's");
+    assert_eq!(pair.segments(is_syn), 2, "only the first subflow has SYNs");
     assert_eq!(pair.client.counters().add_addr_drop, count);
     announce(&mut pair, right);
     pair.run_ms(100);
-    assert_eq!(syns_to(&pair, victim(1)), 1, "the right one is believed");
+    assert_eq!(syns_to(&pair, victim(1)), 1, "the valid option is accepted");
 }
 
 #[test]
-fn of_256_announced_addresses_no_storm_of_syns_comes() {
+fn announcing_256_addresses_causes_no_storm_of_syns() {
     let mut pair = open();
     for id in 0..=255 {
         let option = announced(&pair, id, victim(id), Some(7));
@@ -102,7 +102,7 @@ fn of_256_announced_addresses_no_storm_of_syns_comes() {
     }
     pair.run_ms(200_000);
     let syns = pair.segments(|s| is_syn(s) && s.destination.port == 7);
-    // Seven subflows beside the first, each with its repeats.
+    // Seven subflows besides the first, each with its retransmissions.
     assert!((7..=7 * 8).contains(&syns), "{syns} SYNs");
     assert_eq!(pair.client.counters().echo_add_tx, 8);
     pair.download(50_000, 2_000);
@@ -110,9 +110,9 @@ fn of_256_announced_addresses_no_storm_of_syns_comes() {
 }
 
 #[test]
-fn an_address_announced_and_taken_back_brings_one_syn_each_time_at_most() {
-    // RFC 8684 §5: a peer can have this host knock at a third one's door, but no oftener than it
-    // sends something itself.
+fn an_address_announced_and_removed_causes_at_most_one_syn_each_time() {
+    // RFC 8684 §5: a peer can make this host send SYNs to a third host, but not more than it sends
+    // segments itself.
     let mut pair = open();
     let count = 500;
     for n in 0..count {
@@ -132,7 +132,7 @@ fn an_address_announced_and_taken_back_brings_one_syn_each_time_at_most() {
 }
 
 #[test]
-fn an_identifier_stands_for_one_address_until_it_is_taken_back() {
+fn an_identifier_stands_for_one_address_until_it_is_removed() {
     let mut pair = open();
     let first = announced(&pair, 3, victim(1), None);
     let second = announced(&pair, 3, victim(2), None);
@@ -152,7 +152,7 @@ fn an_identifier_stands_for_one_address_until_it_is_taken_back() {
     assert!(syns_to(&pair, victim(1)) <= 8);
 }
 
-/// A server with a second address, of whose announcements the client hears nothing.
+/// A server with a second address, whose announcements are all lost.
 fn announcing_in_vain() -> Pair {
     let remote = vec![server_address(), Ipv4Addr::new(10, 9, 1, 1).into()];
     let config = ConnectionConfig::default;
@@ -168,7 +168,7 @@ fn is_told(segment: &Segment) -> bool {
 
 #[test]
 fn a_forged_echo_ends_the_announcement_only_if_it_names_the_same_address() {
-    // RFC 8684 §3.4.1: the echo has no HMAC; a forged one can keep a subflow from coming, no more.
+    // RFC 8684 §3.4.1: the echo has no HMAC. All that a forged one can do is prevent a subflow.
     let told = |pair: &Pair| pair.last(is_told).options.control.and_then(|c| c.add_addr);
     let spoil: [fn(&mut AddAddr); 4] = [
         |echo| echo.address_id += 1,
@@ -194,8 +194,8 @@ fn a_forged_echo_ends_the_announcement_only_if_it_names_the_same_address() {
 }
 
 #[test]
-fn whatever_addresses_are_taken_back_the_data_arrives() {
-    // RFC 8684 §3.4.2: REMOVE_ADDR has no HMAC, so that it is not believed without a look.
+fn data_arrives_whatever_addresses_are_removed() {
+    // RFC 8684 §3.4.2: REMOVE_ADDR has no HMAC, so the receiver first checks the path.
     let all: Vec<u8> = (0..=255).collect();
     let cases: [&[u8]; 5] = [&[77], &[0], &[1], &[0, 1, 2], &all];
     for addresses in [1, 3] {
@@ -210,7 +210,7 @@ fn whatever_addresses_are_taken_back_the_data_arrives() {
             }
             pair.upload(200_000, 5_000);
             pair.download(200_000, 5_000);
-            let case = format!("{addresses} addresses, {} taken back", ids.len());
+            let case = format!("{addresses} addresses, {} removed", ids.len());
             assert_eq!(pair.received, [200_000, 400_000], "{case}");
             assert_eq!(pair.segments(is_rst), 0, "{case}");
             assert_eq!(live(&pair.client, pair.connection), addresses.into(), "{case}");
@@ -219,7 +219,7 @@ fn whatever_addresses_are_taken_back_the_data_arrives() {
 }
 
 #[test]
-fn who_does_not_see_the_segments_takes_nothing_back() {
+fn an_off_path_attacker_cannot_remove_addresses() {
     let mut draws = Draws::new(1);
     let mut pair = default_pair(3);
     pair.upload(100_000, 5_000);
@@ -228,7 +228,7 @@ fn who_does_not_see_the_segments_takes_nothing_back() {
         let control = Control { remove_addr, ..Control::default() };
         let from = [client_address((n % 3) as u8), server_address()][usize::from(n % 7 == 0)];
         let mut forged = carrying(&pair, from, control);
-        // Far from the window, or with an acknowledgement of what was never sent.
+        // Far from the window, or with an acknowledgement of data that was never sent.
         let far = (1 << 28) + draws.below(1 << 31) as u32;
         if n % 2 == 0 {
             forged.header.seq = forged.header.seq + far;

@@ -1,4 +1,5 @@
-//! Clocks that stand still, jump and wrap, and drivers that call too late, too early and too often.
+//! Clocks that stand still, jump and wrap. Drivers that call the engine too late, too early or too
+//! often.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ use crate::pair::{PORT, client_address, ms, on_any_platform, server_address};
 
 const BYTES: u64 = 300_000;
 
-/// Two hosts, each with a clock of its own, and a driver that does not do what it should.
+/// Two hosts with a clock each, and a careless driver.
 struct Careless {
     hosts: [Endpoint; 2],
     now: [Instant; 2],
@@ -74,7 +75,7 @@ impl Careless {
         failed || self.received == [BYTES; 2]
     }
 
-    /// One step of a bad driver; clocks may jump by hours.
+    /// One step of the careless driver. If `jumps` is set, clocks may jump by hours.
     fn misbehave(&mut self, draws: &mut Draws, jumps: bool) {
         let side = draws.below(2) as usize;
         match draws.below(8) {
@@ -88,7 +89,7 @@ impl Careless {
                 };
                 self.now[side] += step;
             }
-            // On time or not.
+            // At the right time or not.
             1 => self.hosts[side].handle_timeout(self.now[side]),
             2 => {
                 self.hosts[side].handle_timeout(self.now[side]);
@@ -106,7 +107,7 @@ impl Careless {
         }
     }
 
-    /// From now on everything is as it should be.
+    /// Drive the hosts correctly from now on.
     fn behave(&mut self, limit: Duration) {
         let begun = self.now;
         while !self.is_over() {
@@ -141,7 +142,7 @@ fn cases() -> impl Iterator<Item = (u64, ConnectionConfig)> {
 }
 
 #[test]
-fn clocks_apart_and_careless_timers_cost_no_byte() {
+fn clocks_that_differ_and_careless_timers_lose_no_byte() {
     for (seed, config) in cases() {
         let mut draws = Draws::new(seed);
         let skew = Duration::from_nanos(draws.below(1 << 52));
@@ -155,20 +156,21 @@ fn clocks_apart_and_careless_timers_cost_no_byte() {
 }
 
 #[test]
-fn clocks_that_jump_by_hours_end_in_the_stream_or_an_error() {
+fn clocks_that_jump_by_hours_lead_to_the_whole_stream_or_an_error() {
     for (seed, config) in cases() {
         let mut draws = Draws::new(1_000 + seed);
         let mut hosts = Careless::new(&config, Duration::ZERO);
         for _ in 0..20_000 {
             hosts.misbehave(&mut draws, true);
         }
-        // What it takes at most: half an hour without an acknowledgement, or two hours' back-off.
+        // The longest possible time: half an hour without an acknowledgement, or two hours of
+        // back-off.
         hosts.behave(Duration::from_secs(3 * 3_600));
     }
 }
 
 #[test]
-fn while_time_stands_still_nothing_happens_twice_and_it_goes_on_after() {
+fn while_time_stands_still_no_timer_runs_twice_and_the_connection_continues_afterwards() {
     for (seed, config) in cases().take(8) {
         let mut hosts = Careless::new(&config, Duration::from_secs(seed));
         for _ in 0..10_000 {
@@ -184,17 +186,17 @@ fn while_time_stands_still_nothing_happens_twice_and_it_goes_on_after() {
     }
 }
 
-/// The first timestamps of client and server, which follow from their secrets.
+/// The first timestamps of client and server. They follow from the hosts' secrets.
 fn first_timestamps(config: &ConnectionConfig) -> [u32; 2] {
     let mut pair = both(config.clone(), 1);
     pair.run_ms(100);
     let stamp = |n: usize| pair.log[n].options.timestamps.expect("timestamps").value;
-    // The SYN/ACK leaves 10 ms after the SYN.
+    // The server sends the SYN/ACK 10 ms after the SYN was sent.
     [stamp(0), stamp(1).wrapping_sub(10)]
 }
 
 #[test]
-fn timestamps_wrap_after_49_days_and_nobody_notices() {
+fn timestamps_that_wrap_after_49_days_do_no_harm() {
     // RFC 7323 §5.4, §5.5
     for protocol in [Protocol::Tcp, Protocol::Mptcp] {
         let config = on_any_platform().protocol(protocol);
@@ -212,7 +214,7 @@ fn timestamps_wrap_after_49_days_and_nobody_notices() {
                 .filter(|s| usize::from(s.source.address == server_address()) == side);
             let stamps: Vec<u32> =
                 stamps.filter_map(|s| Some(s.options.timestamps?.value)).collect();
-            assert!(stamps.windows(2).any(|two| two[1] < two[0]), "they have wrapped");
+            assert!(stamps.windows(2).any(|two| two[1] < two[0]), "the timestamps have wrapped");
             assert_eq!(pair.received, [600_000; 2], "{protocol:?}, host {side}");
             let again =
                 pair.client.subflow_stats(pair.connection).map(|s| s.timeouts + s.recoveries);
@@ -222,8 +224,8 @@ fn timestamps_wrap_after_49_days_and_nobody_notices() {
 }
 
 #[test]
-fn after_a_month_of_silence_timestamps_count_from_anew() {
-    // RFC 7323 §5.5: half of the numbers later what is new looks old.
+fn after_a_month_of_silence_old_timestamps_are_forgotten() {
+    // RFC 7323 §5.5: after half of the number space, new timestamps look old.
     for (days, protocol) in [24, 25, 30, 45, 60]
         .into_iter()
         .flat_map(|days| [(days, Protocol::Tcp), (days, Protocol::Mptcp)])

@@ -1,4 +1,4 @@
-//! Ends of every kind at every moment. RFC 8684 §3.3.3, §3.5.
+//! Every kind of end at every moment. RFC 8684 §3.3.3, §3.5.
 
 use anabranch_proto::config::Protocol;
 use anabranch_proto::{ConnectionError, Endpoint, Event};
@@ -14,8 +14,8 @@ use crate::pair::{
     on_any_platform, server_address, to_server,
 };
 
-/// A whole life: it opens, carries data both ways, the client closes, then the server, all in
-/// about half a second; `at_ms` milliseconds in something happens.
+/// A whole connection of about half a second: data in both directions, and then the client closes,
+/// and then the server. `happens` is called after `at_ms` milliseconds.
 fn life(mut pair: Pair, at_ms: u64, mut happens: impl FnMut(&mut Pair)) -> Pair {
     for now in 0..700 {
         if now == at_ms {
@@ -39,7 +39,7 @@ fn life(mut pair: Pair, at_ms: u64, mut happens: impl FnMut(&mut Pair)) -> Pair 
 }
 
 #[test]
-fn an_abort_at_any_moment_ends_both_hosts_once_and_leaves_nothing() {
+fn an_abort_at_any_moment_ends_both_hosts_once_and_leaves_no_state() {
     for (by_client, at_ms) in (0..600).step_by(3).flat_map(|at| [(true, at), (false, at + 1)]) {
         let mut pair = life(default_pair(2), at_ms, |pair| {
             if by_client {
@@ -58,7 +58,7 @@ fn an_abort_at_any_moment_ends_both_hosts_once_and_leaves_nothing() {
     }
 }
 
-/// MP_FASTCLOSE as an on-path attacker or the peer would say it, from the client.
+/// MP_FASTCLOSE from the client, sent by the peer or an on-path attacker.
 fn fastclose(pair: &Pair, receiver_key: u64, from: u8, flags: Flags) -> Segment {
     let control = Control { fastclose: Some(MpFastclose { receiver_key }), ..Control::default() };
     let mut segment = carrying(pair, client_address(from), control);
@@ -77,7 +77,8 @@ fn mp_fastclose_with_the_right_key_ends_the_connection_in_either_form_on_either_
             let segment = fastclose(&pair, keys(&pair).1, from, flags);
             give(&mut pair, segment);
             assert_eq!(error_of(&pair.server_events), Some(ConnectionError::Reset));
-            // The client did not say so, and finds that its peer knows nothing of the connection.
+            // The client itself has not closed. It learns that its peer has forgotten the
+            // connection.
             pair.write(0, 300_000);
             pair.run_ms(120_000);
             assert_eq!(endings(&pair.client_events), 1, "{:?}", pair.client_events);
@@ -87,7 +88,7 @@ fn mp_fastclose_with_the_right_key_ends_the_connection_in_either_form_on_either_
 }
 
 #[test]
-fn mp_fastclose_with_a_key_wrong_in_any_bit_ends_nothing() {
+fn mp_fastclose_with_any_wrong_bit_in_the_key_is_ignored() {
     for bit in 0..64 {
         let mut pair = default_pair(2);
         pair.upload(50_000, 5_000);
@@ -98,7 +99,7 @@ fn mp_fastclose_with_a_key_wrong_in_any_bit_ends_nothing() {
             give(&mut pair, segment);
         }
         assert_eq!(live(&pair.server, at_server(&pair)), 2, "bit {bit}");
-        // In the other form it is a reset like any.
+        // On an RST, the segment is an ordinary reset.
         let segment = fastclose(&pair, key ^ 1 << bit, 1, Flags::RST);
         give(&mut pair, segment);
         assert_eq!(error_of(&pair.server_events), None, "bit {bit}");
@@ -109,7 +110,7 @@ fn mp_fastclose_with_a_key_wrong_in_any_bit_ends_nothing() {
 }
 
 #[test]
-fn mp_fastclose_with_a_wrong_key_changes_nothing_at_any_moment() {
+fn mp_fastclose_with_a_wrong_key_is_ignored_at_any_moment() {
     depends_on_the_platform("the lengths of the timeouts");
     for at_ms in (25..600).step_by(5) {
         let mut pair = life(default_pair(2), at_ms, |pair| {
@@ -130,8 +131,8 @@ fn mp_fastclose_with_a_wrong_key_changes_nothing_at_any_moment() {
 
 #[test]
 fn data_fins_in_every_order_end_both_directions_after_all_data() {
-    // RFC 8684 §3.3.3: alone, with data, lost, repeated, before data that fills a hole, both at
-    // once.
+    // RFC 8684 §3.3.3: DATA_FINs are sent without data or with it, lost, repeated, ahead of data
+    // that fills a hole, or from both hosts at once.
     for seed in 0..300 {
         let mut draws = Draws::new(seed);
         let (client_at, server_at) = (draws.below(400), draws.below(400));
@@ -162,7 +163,7 @@ fn data_fins_in_every_order_end_both_directions_after_all_data() {
             if pair.accepted.is_some() {
                 pair.write(1, bytes[1]);
             }
-            // RFC 9293 §3.10.4: before there is a connection, closing gives up what was written.
+            // RFC 9293 §3.10.4: closing before the connection is open discards the written data.
             let connected = pair.client_events.contains(&Event::Connected);
             if now >= client_at && connected && !closed[0] && pair.written[0] == bytes[0] {
                 closed[0] = true;
@@ -188,7 +189,7 @@ fn data_fins_in_every_order_end_both_directions_after_all_data() {
     }
 }
 
-/// A network that puts a FIN on a data segment of the client.
+/// A network that adds a FIN to one data segment of the client.
 fn with_a_fin(addresses: u8, on: u8) -> Pair {
     let (off, turn) = switch();
     let mut pair = default_pair(addresses).with_filter(move |_, segment| {
@@ -215,7 +216,7 @@ fn a_fin_without_a_data_fin_is_not_the_end_of_the_stream() {
     let mut pair = with_a_fin(1, 0);
     pair.upload(500_000, 120_000);
     let ended = pair.server.is_at_end(at_server(&pair)) && error_of(&pair.server_events).is_none();
-    assert!(!ended, "{} bytes, and the end", pair.received[1]);
+    assert!(!ended, "{} bytes and the end were delivered", pair.received[1]);
     pair.run_ms(3_600_000);
     let whole = pair.received[1] == 600_000;
     let failed = error_of(&pair.client_events).is_some();
@@ -224,8 +225,8 @@ fn a_fin_without_a_data_fin_is_not_the_end_of_the_stream() {
 }
 
 #[test]
-fn a_host_that_has_forgotten_a_connection_can_open_one_between_the_same_ports() {
-    // RFC 9293 §3.5.1, RFC 5961 §4: the old one is open still, or in TIME-WAIT.
+fn a_host_that_has_forgotten_a_connection_can_reuse_its_ports() {
+    // RFC 9293 §3.5.1, RFC 5961 §4: the old connection is still open, or in TIME-WAIT.
     for closed in [false, true] {
         let mut pair = default_pair(1);
         pair.upload(10_000, 1_000);
@@ -236,7 +237,7 @@ fn a_host_that_has_forgotten_a_connection_can_open_one_between_the_same_ports() 
         }
         pair.run_ms(1_000);
         assert_eq!(pair.server.connections().count(), 1);
-        // With the same secret the same ports are drawn.
+        // A host with the same secret chooses the same ports.
         let port = pair.client.local_port(pair.connection).or(Some(pair.log[0].source.port));
         pair.client = Endpoint::new(vec![client_address(0)], [1; 32]);
         let to = SocketAddress::new(server_address(), PORT);
@@ -250,7 +251,7 @@ fn a_host_that_has_forgotten_a_connection_can_open_one_between_the_same_ports() 
 }
 
 #[test]
-fn a_tcp_connection_that_is_reset_before_both_hosts_have_finished_has_failed() {
+fn a_tcp_connection_reset_before_both_directions_end_has_failed() {
     // RFC 9293 §3.10.7.4
     let config = on_any_platform().protocol(Protocol::Tcp);
     for client_closes in [true, false] {
@@ -272,7 +273,7 @@ fn a_tcp_connection_that_is_reset_before_both_hosts_have_finished_has_failed() {
 }
 
 #[test]
-fn a_data_fin_goes_out_on_the_quickest_path_first() {
+fn a_data_fin_is_sent_on_the_fastest_path_first() {
     // RFC 8684 §3.3.3
     for slow in [0, 1] {
         let mut pair = default_pair(2).with_slow_path(slow, ms(40));
@@ -286,14 +287,14 @@ fn a_data_fin_goes_out_on_the_quickest_path_first() {
 }
 
 #[test]
-fn closing_gives_up_a_first_subflow_that_is_opening_and_no_other() {
+fn closing_cancels_an_opening_subflow_only_if_it_is_the_first() {
     let mut pair = default_pair(1);
     pair.drain();
     pair.client.close(pair.connection);
     pair.run_ms(500);
     assert!(error_of(&pair.client_events).is_some());
     assert_eq!(pair.segments(|s| is_syn(s) && to_server(s)), 1);
-    // Its only subflow is gone, and the next one opening: what was written goes out on that.
+    // The only subflow has failed, and its successor is opening. That one carries the written data.
     let mut pair = default_pair(1);
     pair.upload(10_000, 1_000);
     pair.run_ms(500);
@@ -314,9 +315,9 @@ fn closing_gives_up_a_first_subflow_that_is_opening_and_no_other() {
 }
 
 #[test]
-fn who_only_lacks_the_acknowledgement_of_its_data_fin_has_closed_and_who_never_sent_it_has_failed()
-{
-    // RFC 8684 §3.3.3: the peer acknowledges it, ends its subflows, and knows of nothing any more.
+fn a_host_that_lost_all_subflows_has_closed_if_it_sent_its_data_fin_and_otherwise_failed() {
+    // RFC 8684 §3.3.3: the peer acknowledges the DATA_FIN, ends its subflows, and forgets the
+    // connection.
     for sent in [true, false] {
         let (lost, lose) = switch();
         let mut pair = both(on_any_platform(), 1).with_filter(move |_, segment| {
@@ -348,8 +349,8 @@ fn who_only_lacks_the_acknowledgement_of_its_data_fin_has_closed_and_who_never_s
 }
 
 #[test]
-fn a_client_that_closes_as_soon_as_it_is_connected_says_its_keys_before_its_data_fin() {
-    // RFC 8684 §3.1: without the client's key the server can make nothing of a DATA_FIN.
+fn a_client_that_closes_at_once_sends_its_keys_before_its_data_fin() {
+    // RFC 8684 §3.1: a server without the client's key cannot interpret a DATA_FIN.
     let mut pair = default_pair(1);
     pair.run_ms(15);
     let answer = pair.last(is_syn);
@@ -379,7 +380,7 @@ fn the_fin_of_a_tcp_connection_follows_the_last_data_at_once() {
 }
 
 #[test]
-fn a_fin_stays_in_the_window_while_data_is_under_way() {
+fn a_fin_respects_the_window_while_data_is_in_flight() {
     depends_on_the_platform("when acknowledgements are delayed");
     // RFC 9293 §3.10.4
     let config = buffers(8_000).protocol(Protocol::Tcp);
@@ -390,7 +391,7 @@ fn a_fin_stays_in_the_window_while_data_is_under_way() {
     pair.client.close(pair.connection);
     pair.drain();
     let fins = |pair: &Pair| pair.segments(|segment| segment.header.flags.contains(Flags::FIN));
-    // The end of the data goes out after 20 ms, and is acknowledged after 40.
+    // The end of the data is sent after 20 ms and acknowledged after 40 ms.
     pair.run_ms(35);
     assert_eq!((pair.segments(|segment| !segment.payload.is_empty()), fins(&pair)), (6, 0));
     pair.resume();
@@ -399,7 +400,7 @@ fn a_fin_stays_in_the_window_while_data_is_under_way() {
     assert!(pair.server.is_at_end(at_server(&pair)));
 }
 
-/// Both directions have ended, and the subflow has not, since no FIN arrives.
+/// Both directions have ended, but the subflow has not, because FINs are lost.
 fn ended() -> Pair {
     let late = on_any_platform().late_fallback(true);
     let mut pair = both(late, 1).with_filter(|_, segment| {
@@ -414,7 +415,7 @@ fn ended() -> Pair {
 }
 
 #[test]
-fn what_is_said_after_the_end_of_a_connection_does_not_make_tcp_of_it() {
+fn signals_after_the_end_of_a_connection_cause_no_fallback() {
     // RFC 8684 §3.7: MP_FAIL, and an infinite mapping.
     for infinite in [false, true] {
         let mut pair = ended();
@@ -434,14 +435,14 @@ fn what_is_said_after_the_end_of_a_connection_does_not_make_tcp_of_it() {
 }
 
 #[test]
-fn a_connection_that_has_ended_takes_no_join() {
+fn a_connection_that_has_ended_accepts_no_join() {
     // RFC 8684 §3.2
     let mut pair = ended();
     assert_takes_no_join(&mut pair);
 }
 
-/// The client's paths but for the third, which is down, went dark before it closed, five seconds
-/// ago; now the third is up. The server's answers to the join's third ACK do not arrive.
+/// The client's third path is down. Its other paths fail just before it closes. Five seconds later
+/// the third path comes up, but the server's answers to the join's third ACK are lost.
 fn closed_in_the_dark() -> Pair {
     let (dark, darken) = switch();
     let mut pair = default_pair(3).with_filter(move |_, segment| {
@@ -464,7 +465,7 @@ fn data_fins_on(pair: &Pair, n: u8) -> usize {
 }
 
 #[test]
-fn a_data_fin_that_nobody_has_heard_goes_out_at_once_on_a_subflow_that_comes() {
+fn a_lost_data_fin_is_sent_at_once_on_a_new_subflow() {
     // RFC 8684 §3.3.3
     let mut pair = closed_in_the_dark();
     assert!(data_fins_on(&pair, 0) > 0 && data_fins_on(&pair, 2) == 0);
@@ -474,7 +475,7 @@ fn a_data_fin_that_nobody_has_heard_goes_out_at_once_on_a_subflow_that_comes() {
 }
 
 #[test]
-fn a_data_fin_takes_turns_again_when_the_subflow_that_came_is_gone_at_once() {
+fn a_data_fin_is_sent_on_the_old_subflows_again_if_the_new_one_fails() {
     // RFC 8684 §3.3.3
     let mut pair = closed_in_the_dark();
     let ready = pair.last(|s| !to_server(s) && is_on(s, 2));
@@ -487,7 +488,7 @@ fn a_data_fin_takes_turns_again_when_the_subflow_that_came_is_gone_at_once() {
 }
 
 #[test]
-fn a_data_fin_under_way_is_not_repeated_on_a_subflow_that_comes() {
+fn a_data_fin_in_flight_is_not_repeated_on_a_new_subflow() {
     let mut pair = default_pair(2);
     pair.run_ms(30);
     pair.write(0, 1_000);

@@ -1,4 +1,4 @@
-//! Data sequence numbers, windows and acknowledgements that are strange. RFC 8684 §3.3.
+//! Unusual data sequence numbers, windows and acknowledgements. RFC 8684 §3.3.
 
 use anabranch_proto::config::Protocol;
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, WideOrNarrow};
@@ -15,7 +15,7 @@ use crate::pair::{
 };
 
 /// A secret with which the host's initial data sequence number is less than `bytes` before a
-/// multiple of 2^32: its keys follow from its secret.
+/// multiple of 2^32. The keys of a host follow from its secret.
 fn secret_near_wrap(of_client: bool, bytes: u32) -> [u8; 32] {
     let near = (0..).map(secret).find(|secret| {
         let secrets = if of_client { (*secret, [2; 32]) } else { ([1; 32], *secret) };
@@ -25,12 +25,12 @@ fn secret_near_wrap(of_client: bool, bytes: u32) -> [u8; 32] {
         let start = initial_data_seq(if of_client { keys.0 } else { keys.1 });
         (start.0 as u32).wrapping_neg() < bytes
     });
-    near.expect("one of many")
+    near.expect("one of many secrets fits")
 }
 
 #[test]
-fn data_sequence_numbers_of_32_bits_wrap() {
-    // RFC 8684 §3.3.1: what is left out is found out from what is near.
+fn data_sequence_numbers_of_32_bits_may_wrap() {
+    // RFC 8684 §3.3.1: the receiver infers the omitted high half from nearby numbers.
     const NEAR: u32 = 1_500_000;
     let (client, server) = (secret_near_wrap(true, NEAR), secret_near_wrap(false, NEAR));
     let mut count = 0;
@@ -63,14 +63,14 @@ fn data_sequence_numbers_of_32_bits_wrap() {
 }
 
 #[test]
-fn of_two_mappings_of_the_same_data_the_first_to_arrive_counts() {
+fn the_first_of_two_mappings_of_the_same_data_counts() {
     // RFC 8684 §3.3.1
     let mut liar = Liar::new();
     liar.say(0, 0, &[1; 1000]);
     liar.say(1000, 500, &[2; 1000]);
     assert_eq!(liar.heard(), [vec![1; 1000], vec![2; 500]].concat());
     assert!(liar.is_alive());
-    // Beyond a hole, and then from its front to behind what was there.
+    // A mapping lies beyond a hole. The next one covers the hole and extends beyond the first.
     let mut liar = Liar::new();
     liar.say(0, 500, &[1; 300]);
     assert_eq!(liar.heard(), [0; 0]);
@@ -87,7 +87,7 @@ fn of_two_mappings_of_the_same_data_the_first_to_arrive_counts() {
 }
 
 #[test]
-fn data_outside_of_the_window_is_dropped_and_what_is_old_is_not_delivered_again() {
+fn data_outside_of_the_window_is_dropped_and_old_data_is_not_delivered_again() {
     depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 8684 §3.3.5
     let mut liar = Liar::new();
@@ -110,7 +110,7 @@ fn data_outside_of_the_window_is_dropped_and_what_is_old_is_not_delivered_again(
 }
 
 #[test]
-fn data_that_reaches_beyond_the_window_is_cut_there() {
+fn data_beyond_the_window_is_cut_off() {
     depends_on_the_platform("the sizes of the buffers and windows");
     let mut liar = Liar::new();
     liar.say(0, 102_000, &[3; 1000]);
@@ -132,7 +132,7 @@ fn data_that_reaches_beyond_the_window_is_cut_there() {
 }
 
 #[test]
-fn a_mapping_of_65535_bytes_holds_for_the_bytes_that_come() {
+fn a_mapping_of_65535_bytes_applies_to_the_bytes_that_arrive() {
     let mut liar = Liar::new();
     liar.say_mapped(0, &[1], 0, 0, u16::MAX);
     for n in 0..65 {
@@ -148,7 +148,7 @@ fn a_mapping_of_65535_bytes_holds_for_the_bytes_that_come() {
 }
 
 #[test]
-fn what_comes_beyond_a_hole_is_counted_and_so_is_what_its_subflow_brings_out_of_order() {
+fn out_of_order_data_of_connections_and_subflows_is_counted() {
     let mut liar = Liar::new();
     for (at, data) in [1_000, 5_000, 3_000, 2_000, 0].into_iter().enumerate() {
         liar.say(at as u32 * 1000, data, &[1; 1000]);
@@ -159,7 +159,7 @@ fn what_comes_beyond_a_hole_is_counted_and_so_is_what_its_subflow_brings_out_of_
 }
 
 #[test]
-fn mappings_of_bytes_that_are_far_off_on_the_subflow_are_not_kept() {
+fn mappings_of_distant_subflow_bytes_are_not_kept() {
     let mut liar = Liar::new();
     let before = liar.pair.server.counters().dss_not_matching;
     for subflow in [1 << 20, 1 << 30, (1 << 30) * 2 - 20_000] {
@@ -174,9 +174,9 @@ fn mappings_of_bytes_that_are_far_off_on_the_subflow_are_not_kept() {
 }
 
 #[test]
-fn mappings_are_kept_as_far_off_as_a_subflow_may_be_ahead_and_64_kib_more() {
+fn mappings_are_kept_up_to_64_kib_beyond_the_window_of_a_subflow() {
     depends_on_the_platform("the sizes of the buffers and windows");
-    // Twice the 100,000 bytes of the buffer and 65,536.
+    // Twice the buffer of 100,000 bytes plus 65,536.
     let mut liar = Liar::new();
     for n in 0..400 {
         liar.say(n * 1000, i64::from(n) * 1000, &[1; 1000]);
@@ -194,7 +194,7 @@ fn mappings_are_kept_as_far_off_as_a_subflow_may_be_ahead_and_64_kib_more() {
 }
 
 #[test]
-fn data_acks_of_what_was_never_sent_or_long_ago_change_nothing() {
+fn data_acks_of_unsent_or_very_old_data_are_ignored() {
     depends_on_the_platform("when acknowledgements are delayed");
     // RFC 8684 §3.3.2
     let mut pair = both(buffers(50_000), 1);
@@ -220,7 +220,7 @@ fn data_acks_of_what_was_never_sent_or_long_ago_change_nothing() {
                 Some(Dss { data_ack: Some(data_ack), mapping: None, data_fin: false });
             give(&mut pair, ack);
             let narrow = matches!(data_ack, WideOrNarrow::Narrow(_));
-            // In 32 bits some of them stand for numbers that are near.
+            // In 32 bits, some offsets stand for nearby numbers.
             if !narrow || offset as u32 as u64 == offset {
                 assert_eq!(stats(&pair), before, "{offset:#x} {narrow}");
             }
@@ -232,8 +232,8 @@ fn data_acks_of_what_was_never_sent_or_long_ago_change_nothing() {
 }
 
 #[test]
-fn a_window_that_shrinks_or_shuts_for_a_time_stops_nothing_for_good() {
-    // RFC 9293 §3.8.6: a receiver should not, but a sender must cope.
+fn a_window_that_shrinks_or_closes_for_a_time_does_not_stall_the_connection() {
+    // RFC 9293 §3.8.6: a receiver should not do this, but a sender must tolerate it.
     for (from, length, shut) in
         (0..6).flat_map(|n| [(n, 200, true), (n, 5_000, true), (n, 5_000, false)])
     {
@@ -260,7 +260,7 @@ fn a_window_that_shrinks_or_shuts_for_a_time_stops_nothing_for_good() {
 }
 
 #[test]
-fn a_lost_window_update_is_probed_for_over_whatever_path_answers() {
+fn a_lost_window_update_is_probed_on_any_path_that_works() {
     // RFC 9293 §3.8.6.1
     for dead in [0, 1] {
         let (lost, lose) = switch();
@@ -288,7 +288,7 @@ fn a_lost_window_update_is_probed_for_over_whatever_path_answers() {
 }
 
 #[test]
-fn a_reader_slower_than_a_kilobyte_a_second_gets_everything() {
+fn a_reader_slower_than_a_kilobyte_a_second_receives_all_data() {
     let mut pair = both(buffers(5_000), 2);
     pair.paused = true;
     pair.run_ms(100);
@@ -309,8 +309,8 @@ fn a_reader_slower_than_a_kilobyte_a_second_gets_everything() {
 
 #[test]
 fn a_subflow_takes_copies_beyond_the_window_of_the_connection() {
-    // RFC 8684 §3.3.5: the window is the connection's. Twice that for each subflow, and 64 KiB at
-    // least.
+    // RFC 8684 §3.3.5: the window belongs to the connection. A subflow accepts twice as much, and
+    // at least 64 KiB.
     for (buffer, ahead, taken) in [
         (100_000, 150_000, true),
         (100_000, 250_000, false),
@@ -325,7 +325,7 @@ fn a_subflow_takes_copies_beyond_the_window_of_the_connection() {
 }
 
 #[test]
-fn mp_fail_about_what_was_never_sent_is_ignored() {
+fn mp_fail_for_unsent_data_is_ignored() {
     // RFC 8684 §3.7
     for (ahead, believed) in [(1_000, false), (0, true)] {
         let mut liar = Liar::new();
@@ -344,8 +344,8 @@ fn mp_fail_about_what_was_never_sent_is_ignored() {
 }
 
 #[test]
-fn data_carries_a_data_ack_of_8_bytes_where_it_fits() {
-    // RFC 8684 §3.3.2: data with numbers of 8 bytes has come.
+fn data_carries_an_8_byte_data_ack_if_it_fits() {
+    // RFC 8684 §3.3.2: data with 8-byte numbers has arrived.
     let mut liar = Liar::new();
     liar.say(0, 0, &[1; 1000]);
     let before = liar.pair.log.len();
@@ -360,9 +360,10 @@ fn data_carries_a_data_ack_of_8_bytes_where_it_fits() {
 }
 
 #[test]
-fn a_window_that_opens_has_data_that_is_repeated_at_data_level_repeated_at_once() {
+fn an_opening_window_triggers_further_data_level_retransmissions() {
     depends_on_the_platform("the lengths of the timeouts");
-    // RFC 8684 §3.3.5, §3.3.6: the peer may have had no room for what it acknowledged to TCP.
+    // RFC 8684 §3.3.5, §3.3.6: the peer may have had no room for data that it acknowledged at the
+    // TCP level.
     let mut pair = under_way();
     let start = initial_data_seq(keys(&pair).0);
     let widening = |pair: &Pair, n: u8, by: u16| {
@@ -377,7 +378,7 @@ fn a_window_that_opens_has_data_that_is_repeated_at_data_level_repeated_at_once(
         give(&mut pair, segment);
         pair.run_ms(1);
     }
-    assert_eq!(sent_again(&pair), 0, "nothing is late");
+    assert_eq!(sent_again(&pair), 0, "no data is late");
     for _ in 0..5_000 {
         if sent_again(&pair) == 0 {
             pair.run_ms(1);
@@ -395,7 +396,7 @@ fn a_window_that_opens_has_data_that_is_repeated_at_data_level_repeated_at_once(
 }
 
 #[test]
-fn a_window_may_open_before_anything_was_acknowledged() {
+fn a_window_may_open_before_the_first_acknowledgement_of_data() {
     // RFC 8684 §3.3.5
     let mut pair = both(buffers(100_000), 1).with_filter(|_, segment| {
         if is_syn(segment) {
@@ -419,7 +420,7 @@ fn a_window_may_open_before_anything_was_acknowledged() {
 }
 
 #[test]
-fn a_reader_that_pauses_is_given_all_however_small_the_pieces_are() {
+fn a_reader_that_pauses_receives_all_data_even_in_tiny_pieces() {
     let mut liar = Liar::new();
     liar.pair.paused = true;
     for n in 0..5_000 {
@@ -427,7 +428,7 @@ fn a_reader_that_pauses_is_given_all_however_small_the_pieces_are() {
     }
     liar.pair.resume();
     assert_eq!(liar.heard(), [5; 5_000]);
-    // And with plain TCP.
+    // The same with plain TCP.
     let config = buffers(100_000).protocol(Protocol::Tcp);
     let mut liar = Liar::of(config);
     liar.pair.paused = true;
@@ -440,7 +441,7 @@ fn a_reader_that_pauses_is_given_all_however_small_the_pieces_are() {
 }
 
 #[test]
-fn a_data_fin_counts_where_it_was_first_and_not_before_what_was_received_or_beyond_the_window() {
+fn the_first_valid_data_fin_counts() {
     // RFC 8684 §3.3.3
     let mut liar = Liar::new();
     let accepted = at_server(&liar.pair);
@@ -459,7 +460,7 @@ fn a_data_fin_counts_where_it_was_first_and_not_before_what_was_received_or_beyo
     liar.say(1000, 1000, &[2; 900]);
     assert!(!liar.pair.server.is_at_end(accepted));
     liar.say(1900, 1900, &[3; 100]);
-    assert!(!liar.pair.server.is_at_end(accepted), "there is data to read");
+    assert!(!liar.pair.server.is_at_end(accepted), "there is unread data");
     liar.pair.resume();
     assert_eq!(liar.heard().len(), 2_000);
     assert!(liar.pair.server.is_at_end(accepted));
@@ -467,7 +468,7 @@ fn a_data_fin_counts_where_it_was_first_and_not_before_what_was_received_or_beyo
 }
 
 #[test]
-fn a_shut_window_opens_by_a_segment_and_not_by_less() {
+fn a_closed_window_opens_by_at_least_a_segment() {
     depends_on_the_platform("the sizes of the buffers and windows");
     // RFC 9293 §3.8.6.2.2
     let mut liar = Liar::of(buffers(20_000));
@@ -491,9 +492,9 @@ fn a_shut_window_opens_by_a_segment_and_not_by_less() {
 }
 
 #[test]
-fn what_tcp_has_acknowledged_when_the_peer_asks_for_tcp_counts_as_acknowledged() {
-    // RFC 8684 §3.7: on the last of two subflows, whose bytes have other numbers than the
-    // stream's.
+fn data_acknowledged_by_tcp_counts_as_acknowledged_when_mp_fail_arrives() {
+    // RFC 8684 §3.7: on the last of two subflows, whose sequence numbers differ from the stream's
+    // by another offset.
     let (dark, darken) = switch();
     let mut pair = default_pair(2)
         .with_filter(move |_, _| if dark.get() { Fate::Drop } else { Fate::Deliver });

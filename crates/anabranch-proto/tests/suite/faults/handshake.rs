@@ -1,4 +1,4 @@
-//! Joins by others than the peer, and tokens that are alike. RFC 8684 §3.2.
+//! Joins from other hosts than the peer, and equal tokens. RFC 8684 §3.2.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ fn join_mut(segment: &mut Segment) -> Option<&mut MpJoin> {
 }
 
 #[test]
-fn each_flipped_bit_of_an_hmac_costs_the_subflow_and_nothing_else() {
+fn each_flipped_bit_of_an_hmac_resets_only_the_subflow() {
     for (in_ack, bit) in (0..64).map(|bit| (false, bit)).chain((0..160).map(|bit| (true, bit))) {
         let mut pair = default_pair(2).with_filter(move |_, segment| {
             match join_mut(segment) {
@@ -49,14 +49,14 @@ fn each_flipped_bit_of_an_hmac_costs_the_subflow_and_nothing_else() {
     }
 }
 
-/// What was seen of a join on the wire: its SYN and its third ACK.
+/// The SYN and the third ACK of a join, as seen on the wire.
 fn overheard(pair: &Pair) -> (Segment, Segment) {
     let syn = pair.log.iter().find(|s| matches!(join(s), Some(MpJoin::Syn { .. })));
     let third = pair.log.iter().find(|s| matches!(join(s), Some(MpJoin::Ack { .. })));
     (syn.expect("a join").clone(), third.expect("its third ACK").clone())
 }
 
-/// Say the same again, and what that led to: the third ACK is made to fit the new SYN/ACK.
+/// Repeat them. The third ACK is adapted to the new SYN/ACK.
 fn replay(pair: &mut Pair, syn: &Segment, third: &Segment) {
     let before = pair.log.len();
     give(pair, syn.clone());
@@ -67,8 +67,8 @@ fn replay(pair: &mut Pair, syn: &Segment, third: &Segment) {
 }
 
 #[test]
-fn an_overheard_join_cannot_be_repeated() {
-    // RFC 8684 §3.2: that is what the nonces are for.
+fn an_overheard_join_cannot_be_replayed() {
+    // RFC 8684 §3.2: the nonces prevent this.
     let mut pair = default_pair(2);
     pair.upload(100_000, 2_000);
     let (mut syn, mut third) = overheard(&pair);
@@ -83,9 +83,9 @@ fn an_overheard_join_cannot_be_repeated() {
 }
 
 #[test]
-fn an_overheard_join_cannot_be_repeated_during_a_flood_either() {
+fn an_overheard_join_cannot_be_replayed_during_a_flood() {
     let mut pair = default_pair(2).with_filter(|_, segment| {
-        // Until the flood has begun the second path is silent.
+        // The second path drops everything until the flood has begun.
         if is_on(segment, 1) { Fate::Drop } else { Fate::Deliver }
     });
     pair.upload(1_000, 500);
@@ -102,7 +102,7 @@ fn an_overheard_join_cannot_be_repeated_during_a_flood_either() {
     assert_eq!(pair.server.counters().stateless_syn_acks, 1);
     assert_eq!(pair.server.counters().join_ack_rx, 1);
     let (syn, third) = overheard(&pair);
-    // The subflow ends, and its port is free; the half-open ones are there still.
+    // The subflow ends, and its port is free again. The half-open subflows remain.
     let mut reset =
         pair.last(|s| is_on(s, 1) && !is_syn(s) && s.source.address == client_address(1));
     reset.header.seq = reset.header.seq + reset.payload.len() as u32;
@@ -113,22 +113,22 @@ fn an_overheard_join_cannot_be_repeated_during_a_flood_either() {
     let before = live(&pair.server, at_server(&pair));
     replay(&mut pair, &syn, &third);
     assert_eq!(pair.server.counters().stateless_syn_acks, 2);
-    assert_eq!(pair.server.counters().join_ack_hmac_failure, 1, "another nonce, another HMAC");
+    assert_eq!(pair.server.counters().join_ack_hmac_failure, 1, "a new nonce requires a new HMAC");
     assert!(live(&pair.server, at_server(&pair)) <= before);
 }
 
 #[test]
-fn a_host_that_is_told_to_join_itself_does_not() {
+fn a_host_does_not_join_itself() {
     let mut pair = default_pair(2);
     pair.upload(100_000, 2_000);
     let (syn, _) = overheard(&pair);
-    // Its own SYN comes back: the token is the peer's.
+    // The host receives its own SYN, whose token is the peer's.
     let mut mirrored = syn.clone();
     std::mem::swap(&mut mirrored.source, &mut mirrored.destination);
     mirrored.source.port += 1;
     give(&mut pair, mirrored);
     assert_eq!(pair.client.counters().join_no_token_found, 1);
-    // A SYN from one of its own addresses, with its own token; what it answers comes to itself.
+    // A SYN from one of its own addresses, with its own token. The host receives its own answers.
     let mut own = syn.clone();
     own.source = SocketAddress::new(client_address(0), 7);
     own.destination = syn.source;
@@ -146,7 +146,7 @@ fn a_host_that_is_told_to_join_itself_does_not() {
     assert_eq!(pair.received[1], 200_000);
 }
 
-/// Hosts that hear each other at once.
+/// Hosts that exchange segments without delay.
 struct Net {
     now: Instant,
     hosts: Vec<(Vec<IpAddr>, Endpoint)>,
@@ -195,11 +195,11 @@ impl Net {
         let to = SocketAddress::new(to, PORT);
         let id = host.connect(self.now, addresses[0], to, on_any_platform());
         self.exchange();
-        id.expect("the addresses are right")
+        id.expect("the addresses are valid")
     }
 
-    /// Does connection `n` of the accepted ones have two subflows, and is its data that at `offset`
-    /// of the pattern?
+    /// Check that accepted connection `n` has two subflows, and that its data is the pattern at
+    /// `offset`.
     fn assert_right(&mut self, n: usize, offset: u64) {
         let (host, id) = self.accepted[n];
         let host = &mut self.hosts[host].1;
@@ -230,10 +230,10 @@ fn joins_find_their_connection_among_many() {
 }
 
 #[test]
-fn two_peers_with_the_same_token_are_two_peers() {
+fn two_peers_with_the_same_token_are_told_apart() {
     depends_on_the_platform("Nagle's rule");
-    // RFC 8684 §3.2: a token means something at the host that chose the key only. Hosts with the
-    // same secret have the same keys.
+    // RFC 8684 §3.2: a token is valid only at the host that chose the key. Hosts with the same
+    // secret have the same keys.
     let client = [client_address(0), client_address(1)];
     let (a, b) = (server_address(), IpAddr::from([10, 9, 0, 2]));
     let mut net = Net::new(&[(&client, [1; 32]), (&[a], [2; 32]), (&[b], [2; 32])]);
@@ -248,7 +248,7 @@ fn two_peers_with_the_same_token_are_two_peers() {
 }
 
 #[test]
-fn a_token_guessed_wrong_in_any_bit_finds_nothing() {
+fn a_token_with_any_wrong_bit_is_refused() {
     let mut pair = default_pair(2);
     pair.upload(10_000, 1_000);
     pair.run_ms(100);

@@ -1,4 +1,4 @@
-//! Segments from somebody who does not see the connection's own. RFC 5961, CVE-2016-5696.
+//! Segments from an attacker who does not see the connection's segments. RFC 5961, CVE-2016-5696.
 
 use anabranch_proto::config::Protocol;
 use anabranch_wire::mptcp::Control;
@@ -10,10 +10,11 @@ use crate::pair::{
     server_address, to_server,
 };
 
-/// Challenge ACKs that one subflow sends in a second at most.
+/// Maximum number of challenge ACKs per second on one subflow.
 const MOST_CHALLENGES: usize = 10;
 
-/// What a guesser can send: addresses and ports are known, `ahead` of the expected byte is not.
+/// A segment of a blind attacker. Addresses and ports are known, but the offset `ahead` from the
+/// expected byte is a guess.
 fn forged(pair: &Pair, from_client: bool, path: u8, flags: Flags, ahead: u32) -> Segment {
     let last = pair.last(|s| is_on(s, path) && to_server(s) != from_client);
     let mut segment = last.clone();
@@ -31,7 +32,7 @@ fn from_target(pair: &Pair, from_client: bool, path: u8) -> usize {
 }
 
 #[test]
-fn blind_resets_and_syns_anywhere_in_the_window_end_nothing_and_are_answered_ten_times_a_second() {
+fn blind_resets_and_syns_in_the_window_do_no_harm_and_get_ten_answers_a_second() {
     depends_on_the_platform("segments without timestamps count");
     // RFC 5961 §3.2, §4.2, §7
     let kinds = [Flags::RST, Flags::RST | Flags::ACK, Flags::SYN, Flags::SYN | Flags::ACK];
@@ -43,7 +44,7 @@ fn blind_resets_and_syns_anywhere_in_the_window_end_nothing_and_are_answered_ten
         for flags in kinds {
             let before = from_target(&pair, from_client, path);
             let base = forged(&pair, from_client, path, flags, 0);
-            // Every 64 bytes of 16 MiB, more than the largest window, and both edges.
+            // Every 64th byte of 16 MiB, which is more than the largest window, and both edges.
             for n in 1..(1 << 18) {
                 let mut segment = base.clone();
                 segment.header.seq = segment.header.seq + n * 64;
@@ -69,8 +70,8 @@ fn blind_resets_and_syns_anywhere_in_the_window_end_nothing_and_are_answered_ten
 
 #[test]
 fn blind_data_and_acknowledgements_change_nothing() {
-    // RFC 5961 §5.2: the acknowledgement has to be guessed as well. RFC 8684 §3.3.1: and without a
-    // mapping data belongs nowhere.
+    // RFC 5961 §5.2: the attacker has to guess the acknowledgement number as well. RFC 8684 §3.3.1:
+    // and data without a mapping has no place in the stream.
     for protocol in [Protocol::Tcp, Protocol::Mptcp] {
         let config = on_any_platform().protocol(protocol);
         let mut pair = both(config, 2);
@@ -81,7 +82,7 @@ fn blind_data_and_acknowledgements_change_nothing() {
         for _ in 0..100_000 {
             let mut segment = base.clone();
             segment.header.seq = segment.header.seq + draws.below(1 << 24) as u32;
-            // Beyond what the largest window would let pass as old.
+            // Beyond the numbers that the largest window would accept as old.
             let distance = (1 << 25) + draws.below((1 << 32) - (1 << 26));
             segment.header.ack = segment.header.ack + distance as u32;
             segment.payload = Payload::from(Piece::pattern(7, draws.below(1_000) as u32));
@@ -94,9 +95,9 @@ fn blind_data_and_acknowledgements_change_nothing() {
 }
 
 #[test]
-fn what_one_connection_answers_says_nothing_about_another() {
+fn challenge_acks_of_one_connection_reveal_nothing_about_another() {
     depends_on_the_platform("segments without timestamps count");
-    // CVE-2016-5696: a count that all connections share tells a guesser what it has hit.
+    // CVE-2016-5696: a limit that all connections share would tell an attacker about their state.
     let challenged = |attacked: usize| {
         let mut pair = both(on_any_platform(), 1);
         pair.upload(10_000, 1_000);
@@ -126,8 +127,8 @@ fn what_one_connection_answers_says_nothing_about_another() {
 }
 
 #[test]
-fn a_receiver_that_takes_back_what_it_reported_gets_it_again() {
-    // RFC 2018 §8: only the cumulative acknowledgement counts for good.
+fn a_receiver_that_discards_sacked_data_receives_it_again() {
+    // RFC 2018 §8: only cumulative acknowledgements are final.
     for protocol in [Protocol::Tcp, Protocol::Mptcp] {
         for first in [1, 1_432, 5_000] {
             let (off, lose) = switch();
@@ -158,7 +159,7 @@ fn a_receiver_that_takes_back_what_it_reported_gets_it_again() {
 }
 
 #[test]
-fn a_storm_of_duplicate_reports_stops_nothing() {
+fn a_storm_of_duplicate_reports_does_not_stall_the_connection() {
     // RFC 2883
     let mut pair = both(on_any_platform(), 1);
     pair.upload(100_000, 5_000);

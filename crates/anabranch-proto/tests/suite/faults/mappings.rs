@@ -1,4 +1,4 @@
-//! Payload whose mapping comes late, or never. RFC 8684 §3.3.1.
+//! Payload whose mapping arrives late or never. RFC 8684 §3.3.1.
 
 use anabranch_proto::Event;
 use anabranch_proto::config::ConnectionConfig;
@@ -22,9 +22,9 @@ fn reason(segment: &Segment) -> Option<ResetReason> {
 }
 
 #[test]
-fn payload_whose_mapping_comes_with_a_later_segment_waits_for_it() {
-    // RFC 8684 §3.3.1: a mapping is for bytes, not for a segment. That it does not come at once
-    // does not mean that the path lets no options through, even if it lost those of a copy before.
+fn payload_whose_mapping_arrives_with_a_later_segment_waits_for_it() {
+    // RFC 8684 §3.3.1: a mapping covers bytes, not a segment. A late mapping does not mean that the
+    // path strips options, even if it stripped them from an earlier copy.
     for late_fallback in [false, true] {
         let mut liar = Liar::of(late(late_fallback));
         let copy = liar.bare(500_u32.wrapping_neg(), &[0; 500]);
@@ -44,8 +44,8 @@ fn payload_whose_mapping_comes_with_a_later_segment_waits_for_it() {
 }
 
 #[test]
-fn payload_for_which_no_mapping_comes_ends_the_patience_anew_each_time() {
-    // RFC 8684 §3.3.1, §3.7: with the subflow, or with Multipath TCP where that is allowed late.
+fn each_payload_without_a_mapping_waits_for_the_full_time() {
+    // RFC 8684 §3.3.1, §3.7: the subflow ends, or with late fallback, Multipath TCP does.
     for late_fallback in [false, true] {
         let mut liar = Liar::of(late(late_fallback));
         liar.say_unmapped(0, &[1; 1000]);
@@ -66,8 +66,8 @@ fn payload_for_which_no_mapping_comes_ends_the_patience_anew_each_time() {
 }
 
 #[test]
-fn payload_without_a_mapping_beyond_a_stream_that_is_complete_costs_nothing() {
-    // RFC 8684 §3.3.3: nothing follows the DATA_FIN. The host closes on the subflow when it likes.
+fn payload_without_a_mapping_after_the_end_of_the_stream_is_ignored() {
+    // RFC 8684 §3.3.3: nothing follows the DATA_FIN. The host may close whenever it wants.
     for late_fallback in [false, true] {
         let mut liar = Liar::of(late(late_fallback));
         let mut last = liar.bare(0, &[1; 1000]);
@@ -95,8 +95,8 @@ fn payload_without_a_mapping_beyond_a_stream_that_is_complete_costs_nothing() {
 }
 
 #[test]
-fn a_connection_whose_only_subflow_is_gone_does_not_go_back_to_tcp_on_it() {
-    // RFC 8684 §3.7: payload had waited there for its mapping.
+fn a_connection_does_not_fall_back_on_a_closed_subflow() {
+    // RFC 8684 §3.7: payload on this subflow was waiting for its mapping.
     let mut liar = Liar::of(late(true));
     liar.say_unmapped(0, &[1; 1000]);
     let mut reset = liar.bare(1000, &[]);
@@ -107,7 +107,7 @@ fn a_connection_whose_only_subflow_is_gone_does_not_go_back_to_tcp_on_it() {
 }
 
 #[test]
-fn a_connection_that_has_gone_back_to_tcp_takes_no_join() {
+fn a_connection_that_fell_back_accepts_no_join() {
     // RFC 8684 §3.7
     let mut liar = Liar::of(late(true));
     liar.say_unmapped(0, &[1; 1000]);
@@ -117,7 +117,7 @@ fn a_connection_that_has_gone_back_to_tcp_takes_no_join() {
 }
 
 #[test]
-fn a_mapping_with_checksum_may_come_byte_by_byte() {
+fn a_mapping_with_checksum_may_arrive_byte_by_byte() {
     // RFC 8684 §3.3.1
     for bytes in [500, 4_000, 10_000] {
         let mut liar = Liar::of(buffers(100_000).dss_checksum(true));

@@ -1,6 +1,6 @@
-//! Faults and attacks between two hosts in lockstep: the stream arrives exactly or the connection
-//! ends with an error, nothing is left behind, and it does not take for ever. docs/reliability.md
-//! says which faults.
+//! Faults and attacks between two hosts in lockstep. Either the stream arrives exactly or the
+//! connection ends with an error. No state is left behind, and no test runs without end.
+//! docs/reliability.md lists the faults.
 
 mod addresses;
 mod clocks;

@@ -1,4 +1,4 @@
-//! Options of every subtype, version and length, with anything inside. RFC 8684 §3.
+//! Options of every subtype, version and length, with random content. RFC 8684 §3.
 
 use anabranch_wire::mptcp::Control;
 use anabranch_wire::{Flags, Segment, SocketAddress, TcpOptions};
@@ -8,10 +8,10 @@ use crate::pair::{Fate, Pair, client_address, is_syn, on_any_platform, server_ad
 
 /// TCP option kind of Multipath TCP. RFC 8684 §3.
 const MPTCP: u8 = 30;
-/// Bytes that a TCP header has for options.
+/// Maximum length of the options in a TCP header, in bytes.
 const MOST: usize = 40;
 
-/// An option of this subtype and length, twice if there is room: the content is drawn.
+/// An option of this subtype and length with random content, sometimes twice if there is room.
 fn drawn(draws: &mut Draws, subtype: u8, len: usize) -> TcpOptions {
     let mut option = vec![MPTCP, len as u8];
     option.resize(len, 0);
@@ -24,7 +24,7 @@ fn drawn(draws: &mut Draws, subtype: u8, len: usize) -> TcpOptions {
     }
     let twice = draws.below(2) == 0 && 2 * len <= MOST;
     let bytes = option.repeat(if twice { 2 } else { 1 });
-    TcpOptions::parse(&bytes).expect("an option that is not understood is no error")
+    TcpOptions::parse(&bytes).expect("an unknown option is no error")
 }
 
 fn every_option() -> impl Iterator<Item = (u8, usize)> {
@@ -45,12 +45,13 @@ fn options_of_any_kind_on_an_open_connection_do_no_harm() {
             segment.options = TcpOptions { timestamps, ..drawn(&mut draws, subtype, len) };
             give(&mut pair, segment);
         }
-        // Whatever was in them, what arrives is the stream: the pair checks each byte.
+        // Whatever the options were, the data that arrives is the stream: the pair checks each
+        // byte.
         pair.upload(100_000, 3_000);
         let ended = error_of(&pair.client_events).or(error_of(&pair.server_events)).is_some();
         let case = format!("subtype {subtype}, {len} bytes, {}", pair.received[1]);
         assert!(ended || pair.received[1] == 120_000 || subtype == 2 || subtype == 6, "{case}");
-        // A mapping that was made up may hold the stream up, but not for ever.
+        // A forged mapping may delay the stream, but not without end.
         pair.run_ms(2_000_000);
         let ended = error_of(&pair.client_events).or(error_of(&pair.server_events)).is_some();
         assert!(ended || pair.received[1] == pair.written[0], "{case}");
@@ -58,7 +59,7 @@ fn options_of_any_kind_on_an_open_connection_do_no_harm() {
 }
 
 #[test]
-fn options_of_any_kind_in_a_handshake_open_nothing_and_keep_nobody_out() {
+fn options_of_any_kind_in_a_handshake_neither_open_nor_prevent_connections() {
     let mut draws = Draws::new(1);
     let mut pair = default_pair(1);
     pair.upload(10_000, 1_000);
@@ -85,19 +86,20 @@ fn options_of_any_kind_in_a_handshake_open_nothing_and_keep_nobody_out() {
 }
 
 #[test]
-fn options_of_any_kind_on_every_answer_leave_a_stream_or_an_error() {
+fn options_of_any_kind_on_every_answer_let_the_connection_end() {
     for (subtype, len) in every_option() {
         let mut draws = Draws::new(u64::from(subtype) << 16 | len as u64);
         let config = on_any_platform();
         let mut pair = Pair::new(2, config.clone(), config).with_filter(move |n, segment| {
-            // One in four, the handshake included, has another option instead of its own.
+            // A quarter of all segments, also in the handshake, have another option in place of
+            // their own.
             if n > 0 && draws.below(4) == 0 {
                 let options = drawn(&mut draws, subtype, len);
                 (segment.options.dss, segment.options.control) = (options.dss, options.control);
             }
             Fate::Deliver
         });
-        // Mappings that are made up put bytes where they do not belong.
+        // Forged mappings put bytes in the wrong place.
         pair.unchecked = true;
         pair.upload(50_000, 2_000);
         pair.client.close(pair.connection);

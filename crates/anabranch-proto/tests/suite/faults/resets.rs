@@ -1,4 +1,4 @@
-//! What resets of subflows say. RFC 8684 §3.6, §3.7.
+//! Resets of subflows, and their options. RFC 8684 §3.6, §3.7.
 
 use anabranch_wire::mptcp::{Control, Dss, MpFail, MpTcprst, ResetReason, WideOrNarrow};
 use anabranch_wire::{Flags, Segment};
@@ -6,7 +6,7 @@ use anabranch_wire::{Flags, Segment};
 use super::support::{both, give, initial_data_seq, keys, switch};
 use crate::pair::{Fate, Pair, depends_on_the_platform, is_on, is_syn, on_any_platform, to_server};
 
-/// Two subflows have data under way, 40 000 bytes in all, that never arrives.
+/// Two subflows have 40,000 bytes in flight in all, which never arrive.
 pub(crate) fn under_way() -> Pair {
     let (lost, lose) = switch();
     let mut pair = both(on_any_platform(), 2).with_filter(move |_, segment| {
@@ -19,7 +19,7 @@ pub(crate) fn under_way() -> Pair {
     pair
 }
 
-/// An answer of the server's on path `n`, that acknowledges all that was sent there.
+/// An acknowledgement from the server on path `n` for all data sent there.
 pub(crate) fn acknowledging(pair: &Pair, n: u8) -> Segment {
     let sent = pair.last(|s| to_server(s) && is_on(s, n));
     let mut segment = pair.last(|s| !to_server(s) && is_on(s, n));
@@ -46,9 +46,10 @@ pub(crate) fn sent_again(pair: &Pair) -> u64 {
 }
 
 #[test]
-fn what_a_subflow_acknowledged_goes_out_again_at_once_if_it_was_reset_for_what_it_delivered() {
-    depends_on_the_platform("how much is under way");
-    // RFC 8684 §3.7: then its acknowledgements say nothing. Otherwise DATA_ACK is waited for.
+fn data_acknowledged_on_a_subflow_is_reinjected_at_once_if_a_reset_distrusts_it() {
+    depends_on_the_platform("how much data is in flight");
+    // RFC 8684 §3.7: then its acknowledgements are meaningless. Otherwise the sender waits for a
+    // DATA_ACK.
     let fail = Some(MpFail { data_seq: anabranch_wire::DataSeq(1) });
     for (control, distrusted) in [
         (because(ResetReason::MIDDLEBOX_INTERFERENCE), true),
@@ -72,8 +73,8 @@ fn what_a_subflow_acknowledged_goes_out_again_at_once_if_it_was_reset_for_what_i
 
 #[test]
 fn a_data_ack_on_a_reset_counts() {
-    depends_on_the_platform("how much is under way");
-    // RFC 8684 §3.3.2: the subflow ends, and what it says about the data is right.
+    depends_on_the_platform("how much data is in flight");
+    // RFC 8684 §3.3.2: the subflow ends, but its DATA_ACK is valid.
     let mut pair = under_way();
     let mut reset = reset(&pair, 1, because(ResetReason::UNACCEPTABLE_PERFORMANCE));
     let data_ack = WideOrNarrow::Wide(initial_data_seq(keys(&pair).0) + 340_001);
@@ -84,8 +85,8 @@ fn a_data_ack_on_a_reset_counts() {
 }
 
 #[test]
-fn what_a_reset_says_that_is_not_believed_counts_for_nothing() {
-    // RFC 5961 §3.2: only at the very next byte is it believed.
+fn the_options_of_a_rejected_reset_are_ignored() {
+    // RFC 5961 §3.2: a reset is accepted only at the exact sequence number.
     let mut pair = under_way();
     let mut reset = reset(&pair, 1, because(ResetReason::MIDDLEBOX_INTERFERENCE));
     reset.header.seq = reset.header.seq + 1;
@@ -94,8 +95,8 @@ fn what_a_reset_says_that_is_not_believed_counts_for_nothing() {
 }
 
 #[test]
-fn a_subflow_that_is_reset_again_and_again_is_back_soon_if_it_carried_data_or_is_to_start_again() {
-    // RFC 8684 §3.6: too much outstanding data is meant to start again.
+fn a_subflow_that_is_reset_repeatedly_returns_soon_if_the_reason_allows_it() {
+    // RFC 8684 §3.6: after too much outstanding data, the subflow may be opened again.
     for (reason, soon) in [
         (None, true),
         (Some(ResetReason::TOO_MUCH_OUTSTANDING_DATA), true),

@@ -1,4 +1,4 @@
-//! Networks at their worst.
+//! Extreme networks.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ fn upload_and_close(pair: &mut Pair, bytes: u64, limit_ms: u64, case: &str) {
 }
 
 #[test]
-fn half_of_all_segments_late_half_of_them_twice_and_some_spoilt() {
+fn delayed_duplicated_and_corrupted_segments_lose_no_byte() {
     for seed in 0..60 {
         let mut draws = Draws::new(seed);
         // Below, at and far above the round-trip time of 20 ms.
@@ -44,16 +44,16 @@ fn half_of_all_segments_late_half_of_them_twice_and_some_spoilt() {
         upload_and_close(&mut pair, 150_000, 120_000, &format!("seed {seed}"));
         let errors =
             pair.client.counters().checksum_errors + pair.server.counters().checksum_errors;
-        assert!(errors > 0, "some were spoilt");
+        assert!(errors > 0, "some segments were corrupted");
     }
 }
 
 #[test]
-fn delays_from_a_microsecond_to_a_minute_cost_time_and_no_byte() {
+fn delays_from_a_microsecond_to_a_minute_lose_no_byte() {
     for seed in 0..30 {
         let mut draws = Draws::new(seed);
         let mut pair = both(buffers(60_000), 1 + (seed % 2) as u8).with_filter(move |n, _| {
-            // A tenth is late, by anything from a microsecond to a minute on a scale of factors.
+            // A tenth of all segments is late, by a microsecond to a minute on a logarithmic scale.
             let late = n > 6 && draws.below(10) == 0;
             let nanos = 1_000_u64 << draws.below(26);
             if late {
@@ -70,12 +70,12 @@ fn delays_from_a_microsecond_to_a_minute_cost_time_and_no_byte() {
 #[derive(Clone, Copy)]
 struct Flapping {
     period: Duration,
-    /// Swallows what goes to the server, to the client.
+    /// Does the path drop segments to the server, and to the client?
     swallows: [bool; 2],
 }
 
 #[test]
-fn paths_that_flap_every_50_ms_to_5_s_cost_no_byte() {
+fn paths_that_flap_every_50_ms_to_5_s_lose_no_byte() {
     depends_on_the_platform("timeouts of whole seconds would keep step with the paths");
     for seed in 0..60 {
         let mut draws = Draws::new(seed);
@@ -115,8 +115,8 @@ fn paths_that_flap_every_50_ms_to_5_s_cost_no_byte() {
 }
 
 #[test]
-fn after_all_paths_were_down_together_data_flows_within_as_long_again() {
-    // RFC 6298 §5.5: the back-off may have grown to as long as the outage was.
+fn after_an_outage_of_all_paths_data_flows_again_within_the_same_time() {
+    // RFC 6298 §5.5: the back-off may have grown to the length of the outage.
     for down_ms in [100, 1_000, 5_000, 20_000, 50_000] {
         for notice in [false, true] {
             let clock = Rc::new(RefCell::new(false));

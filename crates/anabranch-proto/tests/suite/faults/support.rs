@@ -1,4 +1,4 @@
-//! What several of the tests need.
+//! Helpers that several tests share.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::pair::{
 };
 pub(crate) use crate::pair::{both, switch};
 
-/// A small generator, so that a case is one number.
+/// A small random number generator, so that a single number determines a case.
 pub(crate) struct Draws(pub(crate) u64);
 
 impl Draws {
@@ -40,7 +40,7 @@ pub(crate) fn buffers(bytes: u64) -> ConnectionConfig {
     on_any_platform().send_buffer(bytes).receive_buffer(bytes)
 }
 
-/// Between the pair's usual addresses, hosts with other secrets.
+/// Like `both` with one address, but the hosts have other secrets.
 pub(crate) fn of_secrets(client: [u8; 32], server: [u8; 32], config: &ConnectionConfig) -> Pair {
     let mut pair = both(config.clone(), 1);
     let local = crate::pair::client_address(0);
@@ -65,12 +65,12 @@ pub(crate) fn error_of(events: &[Event]) -> Option<ConnectionError> {
     })
 }
 
-/// How often the connection ended.
+/// Number of times that the connection ended.
 pub(crate) fn endings(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event, Event::Closed | Event::Failed(_))).count()
 }
 
-/// Subflows that are open or opening.
+/// Number of subflows that are open or opening.
 pub(crate) fn live(host: &Endpoint, id: ConnectionId) -> usize {
     host.subflow_stats(id).filter(|stats| stats.view.usability != Usability::Closed).count()
 }
@@ -79,7 +79,7 @@ pub(crate) fn at_server(pair: &Pair) -> ConnectionId {
     pair.accepted.expect("accepted")
 }
 
-/// Hand a segment over at once.
+/// Deliver a segment at once.
 pub(crate) fn give(pair: &mut Pair, segment: Segment) {
     if to_server(&segment) {
         pair.server.handle_segment(pair.now, segment);
@@ -101,7 +101,7 @@ pub(crate) fn token(key: u64) -> u32 {
     u32::from_be_bytes(digest[..4].try_into().expect("4 bytes"))
 }
 
-/// The last segment from `source`, as an acknowledgement that carries `control` and nothing else.
+/// An acknowledgement like the last segment from `source`, with `control` as its only MPTCP option.
 pub(crate) fn carrying(pair: &Pair, source: IpAddr, control: Control) -> Segment {
     let mut segment = pair.last(|segment| segment.source.address == source);
     segment.header.seq = segment.header.seq + segment.payload.len() as u32;
@@ -113,8 +113,8 @@ pub(crate) fn carrying(pair: &Pair, source: IpAddr, control: Control) -> Segment
     segment
 }
 
-/// Both applications have closed: everything arrived, both ends say so, and in the end nothing is
-/// left of the connection.
+/// For closed connections: check that everything has arrived, both hosts report the end, and no
+/// state of the connection is left.
 pub(crate) fn assert_closed_and_forgotten(pair: &mut Pair, case: &str) {
     assert_eq!(pair.received, [pair.written[1], pair.written[0]], "{case}");
     for events in [&pair.client_events, &pair.server_events] {
@@ -130,7 +130,7 @@ pub(crate) fn assert_forgotten(pair: &mut Pair, case: &str) {
     assert_eq!(left, 0, "{case}");
 }
 
-/// A join with the right token is refused with a reset.
+/// Check that a join with the right token is refused with a reset.
 pub(crate) fn assert_takes_no_join(pair: &mut Pair) {
     let mut syn = pair.log[0].clone();
     syn.source = SocketAddress::new(client_address(1), 999);
@@ -142,11 +142,11 @@ pub(crate) fn assert_takes_no_join(pair: &mut Pair) {
     assert!(is_rst(&answer), "{answer:?}");
 }
 
-/// A client that says what it likes to a server that keeps what it reads.
+/// A client whose segments the test forges, and a server that keeps the data that it reads.
 pub(crate) struct Liar {
     pub(crate) pair: Pair,
     pub(crate) base: Segment,
-    /// Subflow sequence number, relative, and data sequence number, of the next byte.
+    /// Relative subflow sequence number and data sequence number of the next byte.
     pub(crate) subflow_seq: u32,
     pub(crate) data_seq: DataSeq,
     read: usize,
@@ -170,7 +170,7 @@ impl Liar {
         Liar { pair, base, subflow_seq: 10_001, data_seq, read: 0 }
     }
 
-    /// `bytes` at `subflow` beyond the next, mapped to `data` beyond the next.
+    /// Send `bytes` at an offset of `subflow` from the next byte, mapped to an offset of `data`.
     pub(crate) fn say(&mut self, subflow: u32, data: i64, bytes: &[u8]) {
         let len = bytes.len() as u16;
         self.say_mapped(subflow, bytes, subflow, data, len);
@@ -188,7 +188,7 @@ impl Liar {
         give(&mut self.pair, segment);
     }
 
-    /// `bytes` at `at` beyond the next, without options of Multipath TCP.
+    /// A segment with `bytes` at an offset of `at` from the next byte, without MPTCP options.
     pub(crate) fn bare(&self, at: u32, bytes: &[u8]) -> Segment {
         let mut segment = self.base.clone();
         segment.header.seq = segment.header.seq + at;
@@ -198,14 +198,14 @@ impl Liar {
         segment
     }
 
-    /// The same with a data sequence signal that maps nothing.
+    /// Send such a segment with a data sequence signal that has no mapping.
     pub(crate) fn say_unmapped(&mut self, at: u32, bytes: &[u8]) {
         let mut segment = self.bare(at, bytes);
         segment.options.dss = Some(Dss::default());
         give(&mut self.pair, segment);
     }
 
-    /// What the server has read since the last time.
+    /// The data that the server has read since the last call.
     pub(crate) fn heard(&mut self) -> Vec<u8> {
         let all = &self.pair.kept.as_ref().expect("kept")[1];
         let new = all[self.read..].to_vec();
