@@ -59,7 +59,7 @@ impl ReceiveWindow {
 
     /// The same, with no more than so many bytes of buffer until it grows.
     pub(crate) fn beginning_with(self, bytes: u64) -> Self {
-        ReceiveWindow { capacity: bytes.min(self.most), ..self }.promising()
+        ReceiveWindow { capacity: self.capacity.min(bytes), ..self }.promising()
     }
 
     /// The same, announced in units of `1 << scale` bytes.

@@ -63,7 +63,7 @@ impl SendBuffer {
 
     /// The same, with no more than so many bytes until it grows.
     pub(crate) fn beginning_with(self, bytes: u64) -> Self {
-        SendBuffer { capacity: bytes.min(self.most), ..self }
+        SendBuffer { capacity: self.capacity.min(bytes), ..self }
     }
 
     /// Bytes of payload that may be written at once.
