@@ -445,7 +445,7 @@ fn in_order(
 /// nothing happens.
 fn act(host: &mut Host, now: Instant) -> Option<Vec<Segment>> {
     let acted = host.handle_events(now);
-    let segments: Vec<_> = std::iter::from_fn(|| host.endpoint.poll_transmit(now)).collect();
+    let segments: Vec<_> = std::iter::from_fn(|| host.poll_transmit(now)).collect();
     (acted || !segments.is_empty()).then_some(segments)
 }
 

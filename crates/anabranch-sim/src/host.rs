@@ -4,10 +4,12 @@ use anabranch_net::Side;
 use anabranch_net::rng::stream_seed;
 use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::{Make, Start};
+use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats};
-use anabranch_wire::{Instant, Piece, SocketAddress};
+use anabranch_wire::{Instant, Piece, Segment, SocketAddress};
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ pub struct Host {
     /// The engine.
     pub endpoint: Endpoint,
     apps: Vec<EngineApp>,
+    /// Segments that writes have caused.
+    written: VecDeque<Segment>,
     /// Scheduled changes of the interfaces' states, in reverse chronological order.
     address_changes: Vec<(Instant, IpAddr, bool)>,
     /// When an application or an interface change is due.
@@ -48,6 +52,10 @@ pub struct Host {
 struct EngineSocket<'a> {
     endpoint: &'a mut Endpoint,
     id: ConnectionId,
+    now: Instant,
+    /// Where the segments go that each write causes, if it sends at once. Otherwise the engine sends
+    /// after all writes.
+    written: Option<&'a mut VecDeque<Segment>>,
 }
 
 impl Socket for EngineSocket<'_> {
@@ -56,6 +64,9 @@ impl Socket for EngineSocket<'_> {
             Piece::Pattern { phase, len } => self.endpoint.send_pattern(self.id, phase.into(), len),
             Piece::Shared(bytes) => self.endpoint.send(self.id, bytes),
         };
+        if let Some(segments) = &mut self.written {
+            segments.extend(std::iter::from_fn(|| self.endpoint.poll_transmit(self.now)));
+        }
         written.unwrap_or(0)
     }
 
@@ -95,7 +106,8 @@ impl Host {
             }
         }
         let address_changes = address_changes(side, scenario);
-        let mut host = Host { endpoint, apps, address_changes, apps_due: None };
+        let written = VecDeque::new();
+        let mut host = Host { endpoint, apps, written, address_changes, apps_due: None };
         host.plan_apps();
         host
     }
@@ -173,6 +185,11 @@ impl Host {
         any
     }
 
+    /// The next segment to send.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        self.written.pop_front().or_else(|| self.endpoint.poll_transmit(now))
+    }
+
     /// The application of a connection. At a listener, the port identifies it at the first event.
     fn app_of(&mut self, id: ConnectionId) -> Option<usize> {
         if let Some(index) = self.apps.iter().position(|app| app.id == Some(id)) {
@@ -186,9 +203,15 @@ impl Host {
     }
 
     fn write(&mut self, now: Instant, index: usize) {
-        let EngineApp { app, id, .. } = &mut self.apps[index];
+        let EngineApp { app, id, config, .. } = &mut self.apps[index];
         if let Some(id) = *id {
-            app.on_writable(now, &mut EngineSocket { endpoint: &mut self.endpoint, id });
+            // A burst of Linux' scheduler does not extend beyond what a program has written.
+            let at_once = config.platform.buffers == Buffers::Socket;
+            let written = at_once.then_some(&mut self.written);
+            app.on_writable(
+                now,
+                &mut EngineSocket { endpoint: &mut self.endpoint, id, now, written },
+            );
             self.plan_apps();
         }
     }
@@ -199,7 +222,8 @@ impl Host {
             app.on_data(now, &payload);
         }
         if app.sender().is_some() {
-            app.on_received(now, &mut EngineSocket { endpoint: &mut self.endpoint, id });
+            let endpoint = &mut self.endpoint;
+            app.on_received(now, &mut EngineSocket { endpoint, id, now, written: None });
             self.plan_apps();
         }
         if self.endpoint.is_at_end(id) {

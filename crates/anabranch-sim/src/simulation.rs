@@ -195,7 +195,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         let number = side as usize;
         loop {
             let mut idle = !self.hosts[number].handle_events(self.now);
-            while let Some(segment) = self.hosts[number].endpoint.poll_transmit(self.now) {
+            while let Some(segment) = self.hosts[number].poll_transmit(self.now) {
                 idle = false;
                 self.send(side, segment)?;
             }
