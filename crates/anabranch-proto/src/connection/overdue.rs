@@ -8,6 +8,7 @@ use anabranch_wire::{Duration, Instant};
 use super::Connection;
 use super::timer::Timer;
 use crate::error::ConnectionError;
+use crate::platform::Pause;
 use crate::view::{SubflowView, Usability};
 
 /// What is known of data that stays unacknowledged, and of a window that stays shut.
@@ -22,9 +23,11 @@ pub(super) struct Overdue {
     /// Segments to be sent again at a time: data that subflows have acknowledged is not there.
     repeating: u16,
     /// Window probes since the last progress.
-    probes: u32,
+    probes: u16,
     /// Window probes since anything came from the peer.
-    unanswered: u32,
+    unanswered: u16,
+    /// Longest time to the next timer of a subflow when the scheduler was asked last, in ms.
+    pending_ms: u32,
 }
 
 /// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
@@ -61,19 +64,36 @@ impl Connection {
 
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
-        let slowest = self
-            .lanes
-            .iter()
-            .zip(self.lanes.views())
-            .filter(|(_, view)| view.usability == Usability::Usable)
-            .map(|(lane, _)| lane.subflow.rto_without_backoff())
-            .max()
-            .unwrap_or(Duration::from_secs(1));
-        let rule = self.config.platform.data_retransmission();
-        let doublings = if rule.backs_off { self.overdue.timeouts.min(16) } else { 0 };
-        let pause = slowest * u64::from(rule.timeouts) * (1 << doublings);
+        let pause = match self.config.platform.data_retransmission().pause {
+            Pause::Timeouts(number) => {
+                self.longest_timeout() * u64::from(number) * (1 << self.overdue.timeouts.min(16))
+            }
+            Pause::PendingTimers { none } => match self.overdue.pending_ms {
+                0 => none,
+                pending => Duration::from_millis(pending.into()),
+            },
+        };
         self.timers.set(Timer::Retransmission, now + pause.min(LONGEST_PAUSE));
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
+    }
+
+    /// Retransmission timeout of the slowest usable subflow.
+    fn longest_timeout(&self) -> Duration {
+        let lanes = self.lanes.iter().zip(self.lanes.views());
+        let usable = lanes.filter(|(_, view)| view.usability == Usability::Usable);
+        let timeouts = usable.map(|(lane, _)| lane.subflow.rto_without_backoff());
+        timeouts.max().unwrap_or(Duration::from_secs(1))
+    }
+
+    /// The scheduler is asked about new data.
+    pub(super) fn note_pending_timers(&mut self, now: Instant) {
+        if let Pause::PendingTimers { .. } = self.config.platform.data_retransmission().pause {
+            let lanes = self.lanes.iter().zip(self.lanes.views());
+            let usable = lanes.filter(|(_, view)| view.usability == Usability::Usable);
+            let pending = usable.filter_map(|(lane, _)| lane.subflow.next_loss_timer());
+            let longest = pending.max().map_or(Duration::ZERO, |at| at.saturating_since(now));
+            self.overdue.pending_ms = longest.as_millis() as u32;
+        }
     }
 
     /// The peer's window has `room`, which is nothing or not worth using.
@@ -152,11 +172,11 @@ impl Connection {
     /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
     /// answered.
     fn probe_window(&mut self, now: Instant) {
-        self.probe_peer(self.overdue.probes);
-        self.overdue.probes += 1;
-        self.overdue.unanswered += 1;
+        self.probe_peer(self.overdue.probes.into());
+        self.overdue.probes = self.overdue.probes.saturating_add(1);
+        self.overdue.unanswered = self.overdue.unanswered.saturating_add(1);
         self.arm_persist(now, 0);
-        if self.overdue.unanswered > self.config.tcp.retries {
+        if u32::from(self.overdue.unanswered) > self.config.tcp.retries {
             self.give_up(ConnectionError::TimedOut);
         }
     }

@@ -120,14 +120,25 @@ pub enum Buffers {
 /// data level. RFC 8684 §3.3.6 leaves it open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataRetransmission {
-    /// Pause before the first, in retransmission timeouts of the slowest subflow.
-    pub(crate) timeouts: u32,
-    /// Does the pause double each time?
-    pub(crate) backs_off: bool,
+    /// How long the sender waits.
+    pub(crate) pause: Pause,
     /// Bytes at a time, in whole segments.
     pub(crate) bytes: u32,
     /// Only while a subflow has nothing to send and nothing outstanding?
     pub(crate) needs_idle_subflow: bool,
+}
+
+/// How long a sender waits for a DATA_ACK before it retransmits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pause {
+    /// So many retransmission timeouts of the slowest subflow. The pause doubles each time.
+    Timeouts(u32),
+    /// The longest time to the next timer of a subflow when the scheduler was asked last: a
+    /// retransmission timeout or a tail loss probe.
+    PendingTimers {
+        /// The pause if no such timer was running.
+        none: Duration,
+    },
 }
 
 /// Makes a platform.
@@ -150,8 +161,7 @@ impl Platform {
     pub(crate) fn data_retransmission(&self) -> DataRetransmission {
         match self.buffers {
             Buffers::Payload => DataRetransmission {
-                timeouts: 2,
-                backs_off: true,
+                pause: Pause::Timeouts(2),
                 bytes: 1,
                 needs_idle_subflow: false,
             },

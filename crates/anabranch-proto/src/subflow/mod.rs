@@ -480,6 +480,12 @@ impl Subflow {
         self.receiver.nxt()
     }
 
+    /// When the subflow will retransmit or probe, if anything is outstanding.
+    pub(crate) fn next_loss_timer(&self) -> Option<Instant> {
+        let timers = [Timer::TailLossProbe, Timer::Retransmission, Timer::Reordering];
+        timers.into_iter().filter_map(|timer| self.timers.get(timer)).min()
+    }
+
     /// How far the receive window is open on this subflow, in bytes.
     pub(crate) fn opened_window(&self) -> u32 {
         self.receiver.opening().opened

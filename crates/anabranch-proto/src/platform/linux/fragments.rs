@@ -4,17 +4,19 @@
 //! Linux checks the limit before it copies, and then copies up to the end of a page fragment. The
 //! buffer therefore exceeds its limit by up to a fragment (`mptcp_sendmsg`).
 
-use crate::platform::{DataRetransmission, Extent};
+use anabranch_wire::Duration;
+
+use crate::platform::{DataRetransmission, Extent, Pause};
 
 /// Payload of a page fragment: 32 KiB less its header (`struct mptcp_data_frag`).
 const FRAGMENT: u64 = 32_768 - 40;
 
-/// The data-level retransmission timer takes the longest timeout of the subflows, does not back off,
-/// and resends the oldest fragment on a subflow whose queues are empty (`__mptcp_retrans`,
-/// `mptcp_subflow_get_retrans`).
+/// The data-level retransmission timer follows the timers of the subflows, does not back off, and
+/// resends the oldest fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`,
+/// `__mptcp_retrans`, `mptcp_subflow_get_retrans`).
 pub(crate) const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
-    timeouts: 1,
-    backs_off: false,
+    // TCP_RTO_MIN
+    pause: Pause::PendingTimers { none: Duration::from_millis(200) },
     bytes: FRAGMENT as u32,
     needs_idle_subflow: true,
 };
