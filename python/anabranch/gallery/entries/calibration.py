@@ -285,7 +285,8 @@ def notes(results: Results) -> Sequence[str]:
 
 
 def _repeating(results: Results) -> str:
-    where = "" if results.provenance["linux"] == HERE else f" --in {results.provenance['linux']}"
+    machine = results.provenance.get("linux", HERE)
+    where = "" if machine == HERE else f" --in {machine}"
     return (
         "The folder scenarios has each scenario twice, with the same text. `anabranch run "
         f"scenarios/NAME_engine.toml` and `anabranch run scenarios/NAME_linux.toml --live{where}` "
