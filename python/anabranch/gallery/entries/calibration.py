@@ -30,7 +30,7 @@ from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.reports.report import Table
 from anabranch.results.claims import Claim, Condition, Measure
-from anabranch.results.estimates import Estimate, number
+from anabranch.results.estimates import Estimate
 from anabranch.results.folder import NothingMeasured, Results
 
 _ID = "calibration"
@@ -183,10 +183,13 @@ def _unit(pair: Pair | None) -> str:
 def _cells(pair: Pair | None, unit: str = "") -> tuple[str, str, str]:
     if pair is None:
         return "–", "–", "–"
-    virtual, linux = (
-        f"{value:.0f}" if value >= 100 else f"{number(value)}{unit}" for value in pair.middle
-    )
+    virtual, linux = (f"{_digits(value)}{unit}" for value in pair.middle)
     return virtual, linux, _percent(pair.off_by, sign=True)
+
+
+def _digits(value: float) -> str:
+    """A number with three digits or more."""
+    return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3}f}"
 
 
 def _percent(value: float, *, sign: bool = False) -> str:

@@ -141,7 +141,7 @@ def _transfers() -> list[Case]:
     links: dict[str, dict[str, int]] = {
         "20 Mbit/s, 40 ms": {"64kB": 2, "1MB": 3, "16MB": 10},
         "2 Mbit/s, 150 ms": {"64kB": 3, "1MB": 8},
-        "20 Mbit/s, 40 ms, 0.5 % lost": {"1MB": 6},
+        "20 Mbit/s, 40 ms, 0.5 % lost": {"4MB": 12},
     }
     pairs: dict[str, dict[str, int]] = {
         "8 + 2 Mbit/s": {"64kB": 2, "1MB": 4, "16MB": 30},
