@@ -15,7 +15,7 @@ from anabranch.gallery import catalogue
 from anabranch.gallery.entries import calibration
 from anabranch.gallery.entry import Written
 from anabranch.gallery.reproduce import execute
-from anabranch.gallery.shared.calibration import case, deviations, drawn, fixed, own
+from anabranch.gallery.shared.calibration import case, deviations, drawn, fixed, own, words
 from anabranch.gallery.shared.calibration.case import VIRTUAL, linux_on
 from anabranch.gallery.shared.calibration.deviations import (
     DELAY,
@@ -213,7 +213,7 @@ def test_paths_are_separate_and_together() -> None:
         TWO_PATHS: ("two", -50),
         TOGETHER: ("two", -50),
     }
-    sentence = calibration.finding(found)[-1]
+    sentence = words.finding(found)[-1]
     assert sentence == (
         "Over two paths, the median delay is off by 50 % in the median of 1 scenario, by 50 % at "
         "the 90th percentile, and by -50 % at worst (two)."
@@ -231,7 +231,7 @@ def test_a_deviation_can_be_within_the_spread_of_linux() -> None:
     )
     beyond = deviations.distribution(found, OUTPUT, ONE_PATH).beyond(8)
     assert {name: pair.is_in_spread for name, pair in beyond} == {"wide": True, "narrow": False}
-    table = calibration.summary(found)
+    table = words.summary(found)
     assert dict(zip(table.headings, table.rows[0], strict=True))["in spread"] == "1, 1"
 
 

@@ -145,6 +145,7 @@ def calibrate(
     from anabranch.cli import console, tables
     from anabranch.gallery.entries import calibration
     from anabranch.gallery.reproduce import execute
+    from anabranch.gallery.shared.calibration import words
     from anabranch.live import vm
     from anabranch.results.claims import Verdict
 
@@ -163,9 +164,9 @@ def calibrate(
     with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
         results = execute(chosen, tier, out or folder, on_progress=advance)
     judgements = write_report(results, out or folder)
-    for title, table in calibration.tables(results).items():
+    for title, table in words.tables(results).items():
         console.show(tables.of_report(table, title))
-    for sentence in calibration.finding(results):
+    for sentence in words.finding(results):
         console.stdout().print(sentence, highlight=False)
     print_judgements(results, judgements, out or folder)
     if strict and any(each.verdict is not Verdict.REPRODUCED for each in judgements):
