@@ -113,9 +113,7 @@ def calibrate(
     ] = None,
     random: Annotated[
         int | None,
-        typer.Option(
-            "--random", metavar="N", min=1, max=10_000, help="Draw this many scenarios instead."
-        ),
+        typer.Option("--random", metavar="N", min=1, max=10_000, help="Draw this many scenarios."),
     ] = None,
     seed: Annotated[
         int | None,
@@ -126,7 +124,7 @@ def calibrate(
         typer.Option(min=1, max=10_000, help="Number of seeds of each run, starting at 1."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Use five seeds (most of an hour).")] = False,
-    machine: Annotated[Machine, MACHINE] = Machine.HERE,
+    machine: Annotated[Machine | None, MACHINE] = None,
     out: Annotated[
         Path | None, out_option("Folder for the results.  [default: results/calibration...]")
     ] = None,
@@ -152,8 +150,9 @@ def calibrate(
     require(not (files and random), "--random draws scenarios: leave out the files")
     require(seed is None or random is not None, "--seed needs --random")
     require(seeds is None or not full, "--full means five seeds: leave out --seeds")
-    chosen, folder, notes = calibration.chosen(files or (), random, seed, machine)
-    if machine is Machine.HERE:
+    where = machine or Machine.HERE
+    chosen, folder, notes = calibration.chosen(files or (), random, seed, where)
+    if where is Machine.HERE:
         enter_lab()
     else:
         vm.kernel()
