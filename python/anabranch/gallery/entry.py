@@ -144,7 +144,7 @@ class Entry:
     finding: Callable[[Results], Sequence[str]] | None = None
     """Sentences that lead the report, instead of the measured value of the claim `headline`."""
     summary: Callable[[Results], Table] | None = None
-    """A table that follows the figure."""
+    """A table that follows the finding."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the runs, for their provenance."""
 

@@ -47,7 +47,7 @@ class Report:
     finding: Sequence[str] = ()
     """The finding, in about two sentences."""
     summary: Table | None = None
-    """A table that follows the figure."""
+    """A table that follows the finding."""
     judgements: Sequence[Judgement] = ()
     parameters: Sequence[tuple[str, str, str]] = ()
     """Name, value and source of each parameter."""

@@ -42,7 +42,7 @@ def summary(results: Results) -> Table:
     """The distribution of absolute deviations: a row for each quantity and number of paths."""
     several = deviations.seeds(results) > 1
     bounds = [
-        f"> {output:g}/{delay:g} %"
+        f">{output:g}/{delay:g} %"
         for output, delay in zip(BOUNDS[OUTPUT], BOUNDS[DELAY], strict=True)
     ]
     headings = ("off by", "n", "median", "p90", "worst", *bounds)
