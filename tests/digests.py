@@ -83,7 +83,7 @@ def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
 def virtual_tasks(name: str) -> list[Task]:
     """The runs in virtual time of an entry's quick tier."""
     entry = catalogue.entry(name)
-    cells = [cell for cell in entry.cells(entry.quick) if cell.stacks is None]
+    cells = [cell for cell in entry.cells(entry.quick) if cell.hosts is None]
     return [cell.task(seed) for cell in cells for seed in range(1, entry.quick.seeds + 1)]
 
 

@@ -58,6 +58,13 @@ on = { kind = "exponential", mean = "50ms" }
 off = { kind = "exponential", mean = "50ms" }
 """
 
+WITH_ECN = """
+[[connection]]
+name = "other"
+ecn = true
+workload = { kind = "bulk" }
+"""
+
 PLAN = """
 scenario = "good.toml"
 seeds = 1
@@ -109,6 +116,9 @@ def folder(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> P
     (tmp_path / "bad_syntax.py").write_text("class Good:\n    def schedule(self, context)\n")
     (tmp_path / "bad_import.py").write_text("import nothing_of_that_name\n")
     (tmp_path / "bad_exit.py").write_text("raise SystemExit(0)\n")
+    (tmp_path / "ndiffports.toml").write_text(SCENARIO.replace("full_mesh", "ndiffports"))
+    (tmp_path / "own.toml").write_text(SCENARIO.replace("min_rtt", "own:mine"))
+    (tmp_path / "ecn.toml").write_text(f"{SCENARIO}{WITH_ECN}")
     (tmp_path / "text.txt").write_text("not a scenario")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "cut.pcapng").write_bytes((finished / "good.pcapng").read_bytes()[:-7])
@@ -147,6 +157,19 @@ COMMANDS = [
     ("gallery nsdi12-fig", "unknown entry"),
     ("gallery nsdi12-fig7 --out good.toml", "not a directory"),
     ("calibrate --sedes", "--sedes"),
+    ("calibrate --random 0", "--random"),
+    ("calibrate --random many", "--random"),
+    ("calibrate --random 2 --seed -1", "--seed"),
+    ("calibrate --seed 2", "--seed needs --random"),
+    ("calibrate --random 2 good.toml", "leave out the files"),
+    ("calibrate --full --seeds 2", "--full means five seeds"),
+    ("calibrate --in nowhere", "--in"),
+    ("calibrate nowhere.toml", "nowhere.toml: no such file"),
+    ("calibrate text.txt", "text.txt"),
+    ("calibrate good.toml ./good.toml", "file names must differ"),
+    ("calibrate ndiffports.toml", "ndiffports.toml: Linux cannot run this scenario"),
+    ("calibrate own.toml", "own.toml: Linux cannot run this scenario"),
+    ("calibrate ecn.toml", "it has one ecn for all connections"),
     ("run", "FILE.toml"),
     ("run nowhere.toml", "no such file"),
     ("run .", "is a directory"),

@@ -26,7 +26,7 @@ NOT_RUN = {
     r"cargo .*": "the examples of the crates are tests",
     r"(pip|uv|uvx|wheel=|docker) ?.*": "`make wheels` installs and runs a wheel",
     r"dask .*|.* dask://.*": "needs a cluster; tests/python/test_executors.py starts one",
-    r"anabranch calibrate.*": "eleven minutes and more, in real time",
+    r"anabranch calibrate.*": "minutes; tests/python/test_calibration.py",
     r"anabranch (run|reproduce|conform) .*--live.*": "in real time; tests/python/test_live.py",
     r"anabranch doctor": "what it says depends on the host; tests/python/test_live.py",
     r"anabranch reproduce .*--full.*": "minutes to hours",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import anabranch
 from anabranch.cli.main import run_command
+from anabranch.gallery.entries import calibration
+from anabranch.gallery.reproduce import execute
+from anabranch.gallery.shared.calibration import case, deviations
 from anabranch.live import vm
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_toml
@@ -45,6 +49,17 @@ def test_the_machine_runs_linux_in_time(kernel: None) -> None:
     assert conditions.kernel.startswith("6.")
     assert run.connections["bytes_delivered"][0] > 100_000
     assert run.connections["corrupt_bytes"].sum() == 0
+
+
+@pytest.mark.slow
+def test_calibration_compares_with_linux_in_the_machine(kernel: None, tmp_path: Path) -> None:
+    cases = [case.of(scenario("2s"), "short")]
+    entry = calibration.entry_of(cases, "one", LINUX_VM)
+    results = execute(entry, replace(entry.quick, seeds=2), tmp_path)
+    (compared,) = deviations.compared(results)
+    assert compared.delay is not None
+    assert len(compared.delay.linux) == 2
+    assert set(results.runs["hosts"]) == {case.VIRTUAL, "Linux, linux-vm"}
 
 
 def test_without_a_kernel_a_run_says_what_to_do(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,6 +48,16 @@ def _options(
     """Handle the options that precede a command."""
 
 
+class Machine(StrEnum):
+    """Where a live run is made."""
+
+    HERE = "here"
+    LINUX_VM = "linux-vm"
+
+
+MAX_SEED = 2**64 - 1
+
+
 def out_option(text: str) -> Any:
     """The option `--out`, which names a folder or file to write."""
     return typer.Option("--out", parser=_place, metavar="PATH", help=text)
@@ -62,6 +73,11 @@ ON: Any = typer.Option(
     "--on", metavar="dask://HOST:PORT", help="Run on a Dask cluster instead of all local cores."
 )
 JSON: Any = typer.Option("--json", help="Print the results as JSON.")
+MACHINE: Any = typer.Option(
+    "--in",
+    help="Machine of live runs: this one, or the virtual one that `make linux-vm` builds.  "
+    "[default: here]",
+)
 STRICT: Any = typer.Option("--strict", help="Exit with 1 if a claim is not reproduced.")
 
 

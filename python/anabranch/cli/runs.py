@@ -17,7 +17,10 @@ import typer
 from anabranch import _core
 from anabranch.cli.app import (
     JSON,
+    MACHINE,
+    MAX_SEED,
     ON,
+    Machine,
     app,
     enter_lab,
     out_option,
@@ -34,8 +37,6 @@ if TYPE_CHECKING:
     from anabranch.runs.run import Capture, Run
     from anabranch.scenarios.overrides import Overrides
 
-_MAX_SEED = 2**64 - 1
-
 
 class Stack(StrEnum):
     """The TCP stack of a host in a live run."""
@@ -44,21 +45,9 @@ class Stack(StrEnum):
     KERNEL = "kernel"
 
 
-class Machine(StrEnum):
-    """Where a live run is made."""
-
-    HERE = "here"
-    LINUX_VM = "linux-vm"
-
-
 LIVE: Any = typer.Option("--live", help="Run Linux' own TCP, in real time (Linux only).")
 CLIENT: Any = typer.Option(help="TCP stack of the client with --live.  [default: kernel]")
 SERVER: Any = typer.Option(help="TCP stack of the server with --live.  [default: kernel]")
-MACHINE: Any = typer.Option(
-    "--in",
-    help="Machine of live runs: this one, or the virtual one that `make linux-vm` builds.  "
-    "[default: here]",
-)
 
 
 def _policy_option(kind: str) -> Any:
@@ -72,7 +61,7 @@ def run_scenarios(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE.toml...", help="One or more scenarios.")
     ],
-    seed: Annotated[int, typer.Option(min=0, max=_MAX_SEED, help="Random seed.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Random seed.")] = 1,
     seeds: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="Number of seeds, starting at --seed.")
     ] = None,

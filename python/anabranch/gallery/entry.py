@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from anabranch.batches.reduction import Task
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
+from anabranch.reports.report import Table
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.results.provenance import build
@@ -49,12 +51,22 @@ class Tier:
 
 
 @dataclass(frozen=True)
+class Written:
+    """A scenario as text, which the seeds do not change."""
+
+    name: str
+    toml: str
+    """The normalised scenario."""
+
+
+@dataclass(frozen=True)
 class Cell:
     """One combination of factors. It runs once with every seed."""
 
     key: str
     """Unique in the entry and usable as a file name."""
-    scenario: Scenario
+    scenario: Scenario | Written
+    """The connections of a `Scenario` start at a time that depends on the seed."""
     factors: Mapping[str, Factor]
     keep_blocks: bool = False
     """Whether to keep the delays of single blocks, from which panels draw distributions."""
@@ -62,20 +74,27 @@ class Cell:
     """Whether to keep the time series of all seeds, for claims that need them."""
     hosts: Hosts | None = None
     """The hosts of a live run; `None` in virtual time."""
+    may_fail: bool = False
+    """Whether a connection may fail."""
 
     def task(self, seed: int) -> Task:
         """The run of this cell with a seed."""
-        scenario = self.scenario.starting_at(start_time(seed))
+        if isinstance(self.scenario, Written):
+            toml, made_by = self.scenario.toml, None
+        else:
+            scenario = self.scenario.starting_at(start_time(seed))
+            toml, made_by = normalised(scenario), scenario.made_by()
         return Task(
             cell=self.key,
             factors=self.factors,
-            toml=normalised(scenario),
-            file=scenario.name,
+            toml=toml,
+            file=self.scenario.name,
             seed=seed,
             build=build(),
             keep_blocks=self.keep_blocks and seed <= SEEDS_WITH_BLOCKS,
             keep_samples=self.keep_samples or seed == 1,
-            made_by=scenario.made_by(),
+            may_fail=self.may_fail,
+            made_by=made_by,
             hosts=self.hosts,
         )
 
@@ -116,11 +135,18 @@ class Entry:
     cells: Callable[[Tier], Sequence[Cell]]
     claims: tuple[Claim, ...]
     panels: tuple[Panel, ...]
-    overview: Overview
+    overview: Overview | Callable[[Results], Table]
+    """The report's table of all cells."""
     headline: str = ""
     """The claim whose measured value leads the report; by default the first claim."""
     notes: Callable[[Results], Sequence[str]] = field(default=lambda _: ())
     """Paragraphs of the report, with measured numbers."""
+    finding: Callable[[Results], Sequence[str]] | None = None
+    """Sentences that lead the report, instead of the measured value of the claim `headline`."""
+    summary: Callable[[Results], Table] | None = None
+    """A table that follows the finding."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """Further facts about the runs, for their provenance."""
 
     @property
     def is_live(self) -> bool:

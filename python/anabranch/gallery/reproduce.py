@@ -37,6 +37,7 @@ def execute(
         "seeds": list(seeds),
         "duration": tier.duration,
         "warm_up": tier.warm_up,
+        **entry.about,
     }
     tasks = [cell.task(seed) for cell in entry.cells(tier) for seed in seeds]
     return batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
@@ -62,15 +63,24 @@ def save_entry(
         question=entry.question,
         results=results,
         panels=entry.panels,
-        finding=finding.of_claims(judgements, entry.headline),
+        finding=_finding(entry, results, judgements),
+        summary=entry.summary(results) if entry.summary else None,
         judgements=judgements,
         parameters=[(each.name, each.value, each.source) for each in entry.parameters],
         references=entry.references,
         notes=entry.notes(results),
-        overview=_overview_table(results, entry.overview),
+        overview=_overview_table(results, entry.overview)
+        if isinstance(entry.overview, Overview)
+        else entry.overview(results),
         index=f"../{INDEX}" if in_gallery else None,
     ).save(folder)
     return judgements
+
+
+def _finding(entry: Entry, results: Results, judgements: list[Judgement]) -> list[str]:
+    if entry.finding is None:
+        return finding.of_claims(judgements, entry.headline)
+    return [*entry.finding(results), finding.count(judgements)]
 
 
 def _overview_table(results: Results, overview: Overview) -> Table:

@@ -372,10 +372,14 @@ def footer(results: Results) -> str:
         f"commit {about['commit']}" if about.get("commit") else "",
         about.get("entry") or str(about.get("scenario", "")),
         _seed_words(about["seeds"]),
-        f"{about['duration']} each, first {about['warm_up']} excluded",
+        _time_words(about["duration"], about["warm_up"]),
         f"digest {combined_digest([run['digest'] for run in about['runs']])}",
     ]
     return " · ".join(part for part in parts if part)
+
+
+def _time_words(duration: str, warm_up: str) -> str:
+    return f"{duration} each" + ("" if warm_up == "0s" else f", first {warm_up} excluded")
 
 
 def _seed_words(seeds: Sequence[int]) -> str:

@@ -31,10 +31,11 @@ def of_claims(judgements: Sequence[Judgement], headline: str = "") -> list[str]:
     judged = [judgement for judgement in judgements if judgement.conditions]
     named = [judgement for judgement in judged if judgement.claim.id == headline]
     chosen = (named or judged)[:1]
-    return [_count(judgements), *(_measured(judgement) for judgement in chosen)]
+    return [count(judgements), *(_measured(judgement) for judgement in chosen)]
 
 
-def _count(judgements: Sequence[Judgement]) -> str:
+def count(judgements: Sequence[Judgement]) -> str:
+    """State how many claims are reproduced, and which are not."""
     total = len(judgements)
     good = sum(judgement.verdict is Verdict.REPRODUCED for judgement in judgements)
     if good == total:

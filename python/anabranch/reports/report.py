@@ -46,6 +46,8 @@ class Report:
     panels: Sequence[Panel]
     finding: Sequence[str] = ()
     """The finding, in about two sentences."""
+    summary: Table | None = None
+    """A table that follows the finding."""
     judgements: Sequence[Judgement] = ()
     parameters: Sequence[tuple[str, str, str]] = ()
     """Name, value and source of each parameter."""

@@ -126,6 +126,21 @@ def _quantile(values: Numbers, percent: float) -> float | None:
     return float(np.percentile(values, percent)) if values.size else None
 
 
+def completion_s(run: Run, connection: int = 0) -> float | None:
+    """Time from the opening of a connection to the delivery of its last block or round, in s.
+
+    `None` for a workload without a `count`, or if the run ended earlier.
+    """
+    settings = run.settings["connection"][connection]
+    count = settings["workload"].get("count")
+    blocks = run.blocks.filter(
+        (pl.col("connection") == connection) & (pl.col("delivered_ns") >= pl.col("accepted_ns"))
+    )
+    if count is None or blocks.height < count:
+        return None
+    return (cast("int", blocks["delivered_ns"].max()) - nanoseconds(settings["start"])) / 1e9
+
+
 def recovery_ms(run: Run, connection: int = 0) -> float | None:
     """Longest time without a delivered block after a path went down for the first time, in ms.
 
@@ -239,6 +254,7 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
         "corrupt_bytes": row["corrupt_bytes"],
         **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},
         **delay_summary(delays),
+        "completion_s": completion_s(run, connection),
         "recovery_ms": recovery_ms(run, connection),
         **series_summary(run, connection),
         "one_bottleneck_share": one_bottleneck_share(run, connection),

@@ -1,332 +1,227 @@
-"""How far virtual time deviates from this machine's Linux, in the same scenarios."""
+"""How far virtual time deviates from Linux, in the same scenarios."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
 from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.measures import distance_of
-from anabranch.gallery.shared.real_time import KERNEL, VIRTUAL
-from anabranch.gallery.shared.wifi_3g import (
-    MPTCP,
-    TCP_3G,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    cell_key,
-    connection,
+from anabranch.gallery.shared.calibration import case, deviations, drawn, fixed, own, words
+from anabranch.gallery.shared.calibration.case import Case
+from anabranch.gallery.shared.calibration.deviations import (
+    BOUNDS,
+    DELAY,
+    ONE_PATH,
+    OUTPUT,
+    TOGETHER,
+    TWO_PATHS,
+    Compared,
+    Distribution,
 )
+from anabranch.live.hosts import HERE
 from anabranch.reports import figures
-from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.classes import Protocol
-from anabranch.scenarios.scenario import Blocks, Bulk, Cbr, Connection, NetworkPath, Scenario
+from anabranch.reports.figures import Panel, Style
+from anabranch.results.claims import Claim, Condition, Measure
+from anabranch.results.estimates import Estimate
+from anabranch.results.folder import NothingMeasured, Results
 
-_LINKS = {
-    "8 Mbit/s, 20 ms": WIFI,
-    "2 Mbit/s, 150 ms": THREE_G,
-    "20 Mbit/s, 40 ms": NetworkPath(name="link", rate="20Mbit/s", delay="20ms", limit="67packets"),
-    "50 Mbit/s, 10 ms": NetworkPath(name="link", rate="50Mbit/s", delay="5ms", limit="84packets"),
-    "20 Mbit/s, 40 ms, shallow": NetworkPath(
-        name="link", rate="20Mbit/s", delay="20ms", limit="20packets"
-    ),
-    "20 Mbit/s, 40 ms, 0.5 % lost": NetworkPath(
-        name="link", rate="20Mbit/s", delay="20ms", limit="67packets", loss="0.5%"
-    ),
+_ID = "calibration"
+_STYLES = {
+    (OUTPUT, ONE_PATH): Style(figures.BLUE),
+    (OUTPUT, TWO_PATHS): Style(figures.GREEN, "--"),
+    (DELAY, TOGETHER): Style(figures.ORANGE, ":"),
 }
-"""Links by rate and round-trip time. Queues hold a bandwidth-delay product, unless shallow."""
-
-_ASKED_KB = (100, 200, 400)
-_BULK, _PACED, _WINDOWS, _TWO_PATHS = "bulk", "paced", "windows", "two paths"
-_LARGE = ("2MB", "4MB")
-"""Send and receive buffer, larger than one path needs."""
+_LEAST_DRAWN = 0.1
+"""Smaller deviations, in %, are drawn as this one on a logarithmic scale."""
+_MOST_NAMED = 40
+"""With more rows than this, a drawing names only the scenarios beyond a bound."""
 
 
-@dataclass(frozen=True)
-class _Setting:
-    group: str
-    name: str
-    paths: tuple[NetworkPath, ...]
-    connection: Connection
+# ---- claims ---------------------------------------------------------------------------------
 
 
-def _connection(
-    paths: tuple[str, ...], protocol: Protocol, control: str, workload: Bulk | Cbr
-) -> Connection:
-    send, receive = _LARGE
-    return Connection(
-        name="main",
-        paths=paths,
-        protocol=protocol,
-        congestion_control=control,
-        send_buffer=send,
-        receive_buffer=receive,
-        host={"kind": "linux", "buffers": "socket"},
-        scheduler=None if protocol == "tcp" else "linux",
-        workload=workload,
-    )
-
-
-def _single_path() -> list[_Setting]:
-    """Over six links: bulk data with NewReno and with CUBIC, and blocks at 60 % of the rate."""
-    settings = [
-        _Setting(
-            _BULK,
-            f"{link}, {control}",
-            (path,),
-            _connection((path.name,), "tcp", control, Bulk()),
-        )
-        for link, path in _LINKS.items()
-        for control in ("new_reno", "cubic_linux")
-    ]
-    for link, path in _LINKS.items():
-        # With this loss, neither NewReno nor CUBIC reaches 60 % of the rate.
-        rate = 2 if path.loss else int(link.split()[0]) * 6 // 10 or 1
-        paced = Cbr(rate=f"{rate}Mbit/s", block_size="8KiB")
-        settings.append(
-            _Setting(
-                _PACED,
-                f"{link}, blocks at {rate} Mbit/s",
-                (path,),
-                _connection((path.name,), "tcp", "cubic_linux", paced),
+def _claim(name: str, what: str, paths: str) -> Claim:
+    return Claim(
+        name,
+        f"Over {paths}, the {what} in virtual time is close to that of Linux.",
+        "ours",
+        tuple(
+            Condition(f"{words} of the deviations", measure, "≤", bound, "%")
+            for words, measure, bound in zip(
+                ("median", "90th percentile"),
+                (_measure(what, paths, lambda found: found.median),
+                 _measure(what, paths, lambda found: found.p90)),
+                BOUNDS[what],
+                strict=True,
             )
-        )
-    return settings
-
-
-def _windows() -> list[_Setting]:
-    """The curves of nsdi12-fig7 that Linux supports, with three buffer sizes."""
-    both = (WIFI, THREE_G)
-    return [
-        _Setting(
-            _WINDOWS,
-            f"{curve}, {asked} kB asked for",
-            both,
-            dataclasses.replace(
-                connection(curve, f"{asked}kB", f"{asked}kB", Blocks(block_size="8KiB")),
-                congestion_control="cubic_linux" if curve == MPTCP else "new_reno",
-                scheduler="linux" if curve == MPTCP else None,
-                host={"kind": "linux", "buffers": "socket"},
-            ),
-        )
-        for asked in _ASKED_KB
-        for curve in (TCP_WIFI, TCP_3G, MPTCP)
-    ]
-
-
-def _two_paths() -> list[_Setting]:
-    """Bulk data over two paths at once, with large buffers."""
-    pairs = {
-        "8 + 2 Mbit/s": (WIFI, THREE_G),
-        "20 + 20 Mbit/s": (
-            dataclasses.replace(_LINKS["20 Mbit/s, 40 ms"], name="first"),
-            dataclasses.replace(_LINKS["20 Mbit/s, 40 ms"], name="second"),
         ),
-    }
-    return [
-        _Setting(
-            _TWO_PATHS,
-            name,
-            paths,
-            _connection(tuple(each.name for each in paths), "mptcp", "cubic_linux", Bulk()),
-        )
-        for name, paths in pairs.items()
-    ]
+        where=f"{what}, {paths}",
+    )  # fmt: skip
 
 
-_ALL = (*_single_path(), *_windows(), *_two_paths())
+def _measure(what: str, paths: str, statistic: Callable[[Distribution], float]) -> Measure:
+    """Measures a statistic of a distribution, whose scenarios are not a sample of seeds."""
 
+    def measure(results: Results) -> Estimate:
+        value = statistic(deviations.distribution(results, what, paths))
+        return Estimate(value, value, value, deviations.seeds(results))
 
-def cells(tier: Tier) -> list[Cell]:
-    """Every setting in virtual time, and with Linux at both ends."""
-    return [_cell(tier, hosts, setting) for hosts in (VIRTUAL, KERNEL) for setting in _ALL]
-
-
-def _cell(tier: Tier, hosts: str, setting: _Setting) -> Cell:
-    scenario = Scenario(
-        name=f"{setting.name}, {hosts}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=setting.paths,
-        connections=(setting.connection,),
-    )
-    key = cell_key(setting.name.replace("/", "-").replace("%", "percent"), hosts.split(",")[0])
-    factors: dict[str, Factor] = {"group": setting.group, "scenario": setting.name}
-    return real_time.cell(key, hosts, scenario, factors, keep_blocks=False)
-
-
-def names(group: str) -> list[str]:
-    """The scenarios of a group, in order."""
-    return [each.name for each in _ALL if each.group == group]
-
-
-def deviation(results: Results, name: str, metric: str) -> float:
-    """The relative deviation of virtual time from Linux, between medians over seeds."""
-    virtual = np.median(results.values(metric, scenario=name, hosts=VIRTUAL))
-    live = np.median(results.values(metric, scenario=name, hosts=KERNEL))
-    return float(virtual / live - 1)
-
-
-def _within(group: str, metric: str, percent: float, words: str) -> tuple[Condition, ...]:
-    return each(
-        words,
-        (
-            Condition(
-                f"{name}: deviation",
-                distance_of(
-                    metric,
-                    {"scenario": name, "hosts": VIRTUAL},
-                    {"scenario": name, "hosts": KERNEL},
-                ),
-                "≤",
-                percent,
-                "%",
-            )
-            for name in names(group)
-        ),
-    )
+    return measure
 
 
 CLAIMS = (
-    Claim(
-        "C1-goodput",
-        "Over one path, virtual time and Linux have the same goodput.",
-        "ours",
-        _within(_BULK, "goodput_mbps", 3, "deviation of goodput, NewReno and CUBIC, six links"),
-    ),
-    Claim(
-        "C2-delay",
-        "Over one path, at 60 % of the rate or less, virtual time and Linux have the same median "
-        "block delay.",
-        "ours",
-        _within(_PACED, "delay_p50_ms", 10, "deviation of the median delay, six links"),
-    ),
-    Claim(
-        "C3-two-paths",
-        "Over two paths with large buffers, virtual time and Linux have the same goodput.",
-        "ours",
-        _within(_TWO_PATHS, "goodput_mbps", 5, "deviation of goodput over two paths"),
-    ),
-    Claim(
-        "C4-windows",
-        "Where buffers limit, virtual time and Linux have the same goodput with the same buffers.",
-        "ours",
-        _within(
-            _WINDOWS,
-            "goodput_mbps",
-            10,
-            "deviation of goodput with three buffer sizes, TCP over either path and MPTCP",
-        ),
-    ),
+    _claim("C1-one-path", OUTPUT, ONE_PATH),
+    _claim("C2-two-paths", OUTPUT, TWO_PATHS),
+    _claim("C3-one-path-delay", DELAY, ONE_PATH),
+    _claim("C4-two-paths-delay", DELAY, TWO_PATHS),
 )
 
 
-def _draw(results: Results, axes: Axes, drawn: Mapping[str, str]) -> None:
-    """Draw the deviations of one metric for each group, with a row for each scenario."""
-    rows = [(name, metric) for group, metric in drawn.items() for name in names(group)][::-1]
-    colours = {"goodput_mbps": figures.BLUE, "delay_p50_ms": figures.ORANGE}
-    labels = {"goodput_mbps": "goodput", "delay_p50_ms": "median delay"}
-    for metric in dict.fromkeys(drawn.values()):
-        points = [
-            (deviation(results, name, metric) * 100, row)
-            for row, (name, drawn_metric) in enumerate(rows)
-            if drawn_metric == metric
-        ]
-        axes.plot(*zip(*points, strict=True), "o", color=colours[metric], label=labels[metric])
+# ---- figures --------------------------------------------------------------------------------
+
+
+def _draw_distribution(results: Results, axes: Axes) -> None:
+    """Draw the cumulative distributions of the absolute deviations."""
+    for (what, paths), style in _STYLES.items():
+        try:
+            errors = deviations.distribution(results, what, paths).errors
+        except NothingMeasured:
+            continue
+        label = what if paths == TOGETHER else f"{what}, {paths}"
+        figures.share_of_settings(axes, np.maximum(errors, _LEAST_DRAWN), label, style)
+    figures.plain_log_x(axes)
+    axes.set(xlabel="absolute deviation from Linux (%)", ylabel="share of scenarios, cumulative")
+
+
+def _draw_signed(paths: str, results: Results, axes: Axes) -> None:
+    """Draw the signed deviations, with a row for each scenario."""
+    rows = [each for each in deviations.compared(results) if each.paths == paths][::-1]
+    rows = [each for each in rows if each.output or each.delay]
+    if not rows:
+        raise NothingMeasured(f"no scenario over {paths}")
+    colours = {OUTPUT: figures.BLUE, DELAY: figures.ORANGE}
+    for what, colour in colours.items():
+        pairs = [(each.judged(what), row) for row, each in enumerate(rows)]
+        points = [(pair.off_by, row) for pair, row in pairs if pair]
+        if points:
+            axes.plot(*zip(*points, strict=True), "o", color=colour, label=what, markersize=4)
     axes.axvline(0, color=figures.GREY, linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=6)
+    named = [(row, each.name) for row, each in enumerate(rows) if _is_named(each, len(rows))]
+    axes.set_yticks([row for row, _ in named], [name for _, name in named], fontsize=5)
     axes.set_xlabel("deviation of virtual time from Linux (%)")
 
 
-def _draw_single(results: Results, axes: Axes) -> None:
-    _draw(results, axes, {_BULK: "goodput_mbps", _TWO_PATHS: "goodput_mbps"})
+def _is_named(each: Compared, row_count: int) -> bool:
+    if row_count <= _MOST_NAMED:
+        return True
+    pairs = {what: each.judged(what) for what in BOUNDS}
+    return any(pair and abs(pair.off_by) > BOUNDS[what][1] for what, pair in pairs.items())
 
 
-def _draw_paced(results: Results, axes: Axes) -> None:
-    _draw(results, axes, {_PACED: "delay_p50_ms"})
-
-
-def _draw_windows(results: Results, axes: Axes) -> None:
-    _draw(results, axes, {_WINDOWS: "goodput_mbps"})
-
-
-def side_by_side(results: Results) -> Mapping[str, Sequence[str]]:
-    """For each scenario: goodput and delays in virtual time and of Linux, and the deviation."""
-    metrics = {"goodput_mbps": "{:.2f}", "delay_p50_ms": "{:.0f}", "delay_p95_ms": "{:.0f}"}
-    return {
-        each.name: [
-            cell
-            for metric, form in metrics.items()
-            for cell in _pair(results, each.name, metric, form)
-        ]
-        for each in _ALL
-    }
-
-
-def _pair(results: Results, name: str, metric: str, form: str) -> tuple[str, str, str]:
-    try:
-        virtual, live = (
-            float(np.median(results.values(metric, scenario=name, hosts=hosts)))
-            for hosts in (VIRTUAL, KERNEL)
+_PANELS = (
+    Panel(
+        "Absolute deviation from Linux",
+        f"Each step is a scenario. Deviations below {_LEAST_DRAWN:g} % are drawn as "
+        f"{_LEAST_DRAWN:g} %.",
+        _draw_distribution,
+    ),
+    *(
+        Panel(
+            f"Deviation in each scenario, {paths}",
+            "A point on the line is a perfect match with Linux. A longer completion time and a "
+            "higher goodput are both to the right.",
+            partial(_draw_signed, paths),
         )
-    except NothingMeasured:
-        return "–", "–", "–"
-    return form.format(virtual), form.format(live), f"{(virtual / live - 1) * 100:+.1f} %"
-
-
-def notes(results: Results) -> Sequence[str]:
-    """The parts of the engine that model Linux, and the emulator's lateness."""
-    return [
-        "These parts of the engine model Linux: cubic_linux, the scheduler linux, and "
-        'host = { kind = "linux", buffers = "socket" }.',
-        real_time.lateness(results),
-    ]
-
-
-_CAPTION = "A point on the line is a perfect match with Linux."
-
-ENTRY = Entry(
-    id="calibration",
-    title="Virtual time compared with this machine's Linux",
-    question="The engine simulates in virtual time what Linux does in real time. Where do the two "
-    "differ, and by how much?",
-    references=("TCP and Multipath TCP of this machine's kernel, measured in real time.",),
-    parameters=(
-        Parameter("large buffers", "send 2 MB, receive 4 MB: more than one path needs", "ours"),
-        Parameter(
-            "workloads",
-            "for goodput: one endless transfer; for delay: 8 KiB blocks at 60 % of the rate or "
-            "less, so that no buffer limits; for buffers: 8 KiB blocks as fast as the buffers "
-            "accept them",
-            "ours",
-        ),
-        *real_time.PARAMETERS,
+        for paths in (ONE_PATH, TWO_PATHS)
     ),
-    quick=Tier("quick", seeds=1, measured_s=15, warm_up_s=5),
-    full=Tier("full", seeds=5, measured_s=30),
-    cells=cells,
-    claims=CLAIMS,
-    panels=(
-        Panel("Goodput, large buffers", _CAPTION, _draw_single),
-        Panel("Delay of a block at 60 % of the rate", _CAPTION, _draw_paced),
-        Panel("Goodput limited by buffers", _CAPTION, _draw_windows),
-    ),
-    overview=Overview(
-        factors={"scenario": "scenario", "hosts": "hosts"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_p50_ms": "p50 (ms)",
-            "delay_p95_ms": "p95 (ms)",
-            "late_p999_ms": "lateness p99.9 (ms)",
-        },
-        path="wifi",
-    ),
-    notes=notes,
 )
+
+
+# ---- the entry ------------------------------------------------------------------------------
+
+
+def entry_of(cases: Sequence[Case], scenarios: str, machine: str = HERE) -> Entry:
+    """The entry that compares the engine with Linux in these scenarios.
+
+    `scenarios` describes them in the report. Linux runs on `machine`. Everything but the cells
+    follows from the results.
+    """
+
+    def cells(_tier: Tier) -> list[Cell]:
+        pairs = [each.cells(machine) for each in cases]
+        return [*(engine for engine, _ in pairs), *(linux for _, linux in pairs)]
+
+    longest = round(max(each.duration_s for each in cases))
+    return Entry(
+        id=_ID,
+        title="Virtual time compared with Linux",
+        question="The engine simulates in virtual time what Linux does. How far is it from Linux, "
+        "from the first byte of a connection?",
+        references=("TCP and Multipath TCP of Linux, over the same emulated links.",),
+        parameters=_PARAMETERS,
+        quick=Tier("quick", seeds=1, measured_s=longest, warm_up_s=0),
+        full=Tier("full", seeds=5, measured_s=longest, warm_up_s=0),
+        cells=cells,
+        claims=CLAIMS,
+        panels=_PANELS,
+        overview=words.side_by_side,
+        notes=words.notes,
+        finding=words.finding,
+        summary=words.summary,
+        about={"duration": case.durations(cases), "scenarios": scenarios, "linux": machine},
+    )
+
+
+def chosen(
+    files: Sequence[Path], count: int | None, seed: int | None, machine: str
+) -> tuple[Entry, Path, Sequence[str]]:
+    """The entry of these files, of `count` drawn scenarios, or of the fixed set.
+
+    Also the default folder of its results, and notes for the user.
+
+    Raises:
+        ScenarioError: if a scenario is wrong.
+        InputError: if a file cannot be read, or Linux cannot run its scenario.
+    """
+    where = "" if machine == HERE else f"-{machine}"
+    if count is not None:
+        seed = 1 if seed is None else seed
+        entry = entry_of(drawn.cases(count, seed), f"{count} drawn from seed {seed}", machine)
+        return entry, Path(f"results/{_ID}-seed-{seed}{where}"), ()
+    if files:
+        cases = own.cases(files)
+        entry = entry_of(cases, ", ".join(map(str, files)), machine)
+        note = own.unlike_linux(cases)
+        return entry, Path(f"results/{_ID}-own{where}"), [note] if note else ()
+    return entry_of(fixed.cases(), _FIXED, machine), Path(f"results/{_ID}{where}"), ()
+
+
+_FIXED = "the fixed set"
+_PARAMETERS = (
+    Parameter(
+        "what is compared",
+        "the completion time of a transfer; the goodput of endless data and blocks; the median "
+        "delay of blocks; all from the first byte, unless a scenario has a warm-up",
+        "ours",
+    ),
+    Parameter(
+        "bounds",
+        "goodput and completion time: 3 % in the median of the scenarios and 8 % at the 90th "
+        "percentile; delay: 5 % and 12 %; each scenario counts with its median over seeds, and "
+        "the statistics have no intervals",
+        "ours",
+    ),
+    Parameter(
+        "buffers",
+        "the size that a program requests from Linux, or autotuned if none is stated",
+        "ours: the same scenario file for all hosts",
+    ),
+    *(each for each in real_time.PARAMETERS if each.name == "real time"),
+)
+
+ENTRY = entry_of(fixed.cases(), _FIXED)

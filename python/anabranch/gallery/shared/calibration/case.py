@@ -1,0 +1,95 @@
+"""A scenario of the calibration: one text, which the engine and Linux both run."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from anabranch import _core
+from anabranch.gallery.entry import Cell, Written
+from anabranch.live.hosts import HERE, Hosts
+from anabranch.results.folder import Factor
+from anabranch.runs.run import normalised
+from anabranch.scenarios.quantities import nanoseconds
+from anabranch.scenarios.scenario import Scenario, to_toml
+
+VIRTUAL = "engine, virtual time"
+"""Value of the factor `hosts` in runs of the engine."""
+
+
+def linux_on(machine: str) -> str:
+    """Value of the factor `hosts` in runs of Linux on a machine."""
+    return "Linux, real time" if machine == HERE else f"Linux, {machine}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario that runs with the engine in virtual time, and with Linux at both ends."""
+
+    key: str
+    """Unique and usable as a file name."""
+    name: str
+    group: str
+    toml: str
+    """The normalised scenario."""
+
+    @property
+    def duration_s(self) -> float:
+        """Time that a run simulates, in s."""
+        return nanoseconds(settings_of(self.toml)["duration"]) / 1e9
+
+    def cells(self, machine: str) -> tuple[Cell, Cell]:
+        """The run of the engine, and that of Linux on this machine."""
+        labels: dict[str, Factor] = {"group": self.group, "scenario": self.name}
+        engine, linux = (
+            Cell(
+                f"{self.key}_{stack}",
+                Written(self.name, self.toml),
+                {"hosts": label, **labels},
+                hosts=hosts,
+                may_fail=True,
+            )
+            for stack, label, hosts in (
+                ("engine", VIRTUAL, None),
+                ("linux", linux_on(machine), Hosts(machine=machine)),
+            )
+        )
+        return engine, linux
+
+
+def of(scenario: Scenario, group: str, key: str | None = None) -> Case:
+    """The case of a scenario. By default, the scenario's name also makes the key."""
+    name = scenario.name.lower().replace("/", "-").replace("%", "percent")
+    made = "".join(each for each in name.replace(" ", "-") if each.isalnum() or each in "_-.()")
+    return Case(key or made, scenario.name, group, timed(normalised(scenario), scenario.name))
+
+
+def timed(toml: str, file: str) -> str:
+    """The normalised scenario with every transfer of a given size as a single block of that size.
+
+    The block carries the same bytes in the same way, and the time of its delivery is recorded.
+    """
+    table = tomllib.loads(toml)
+    for connection in table["connection"]:
+        workload = connection["workload"]
+        if workload["kind"] == "bulk" and "size" in workload:
+            connection["workload"] = {"kind": "blocks", "block_size": workload["size"], "count": 1}
+    return _core.validate(to_toml(table), file, os.curdir)
+
+
+@cache
+def settings_of(toml: str) -> Mapping[str, Any]:
+    """A normalised scenario as plain values."""
+    return tomllib.loads(toml)
+
+
+def durations(cases: Iterable[Case]) -> str:
+    """The durations of the runs in words, such as ``"2 to 20 s"``."""
+    seconds = sorted({case.duration_s for case in cases})
+    if len(seconds) == 1:
+        return f"{seconds[0]:g} s"
+    return f"{seconds[0]:g} to {seconds[-1]:g} s"

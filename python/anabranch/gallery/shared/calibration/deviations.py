@@ -1,0 +1,192 @@
+"""How far virtual time is from Linux: in each scenario, and as a distribution over scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from anabranch.gallery.shared.calibration.case import VIRTUAL, settings_of
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import NothingMeasured, Results
+
+GOODPUT, COMPLETION, MEDIAN_DELAY, TAIL_DELAY = (
+    "goodput_mbps",
+    "completion_s",
+    "delay_p50_ms",
+    "delay_p95_ms",
+)
+OUTPUT, DELAY = "goodput or completion time", "median delay"
+"""What is judged. A scenario has one of the first, one of the second, or both."""
+
+BOUNDS = {OUTPUT: (3.0, 8.0), DELAY: (5.0, 12.0)}
+"""Largest absolute deviation in %, in the median of the scenarios and at the 90th percentile."""
+
+ONE_PATH, TWO_PATHS, TOGETHER = "one path", "two paths", "together"
+
+_AT_OWN_RATE = ("cbr", "on_off", "request_response")
+"""Workloads whose goodput is their own choice, so that only their delays are compared."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A metric of one scenario: a value for each seed, of the engine and of Linux."""
+
+    metric: str
+    virtual: Sample
+    linux: Sample
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The medians over seeds, of the engine and of Linux."""
+        return float(np.median(self.virtual)), float(np.median(self.linux))
+
+    @property
+    def off_by(self) -> float:
+        """The deviation of the engine from Linux, between the medians, in %."""
+        virtual, linux = self.middle
+        return (virtual / linux - 1) * 100
+
+    @property
+    def is_in_spread(self) -> bool:
+        """Is the engine's median within the least and the largest value of Linux?"""
+        return bool(self.linux.min() <= self.middle[0] <= self.linux.max())
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A scenario, or one of its connections, with the metrics that both stacks have."""
+
+    name: str
+    paths: str
+    output: Pair | None
+    delay: Pair | None
+    tail: Pair | None
+    """The 95th percentile of the delay, which is shown and not judged."""
+    is_unfinished: bool
+    """Whether a transfer did not finish in every run, so that goodput replaces its completion."""
+
+    def judged(self, what: str) -> Pair | None:
+        """The metric that is judged as `OUTPUT` or as `DELAY`."""
+        return self.output if what == OUTPUT else self.delay
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The absolute deviations, in %, of several scenarios from Linux."""
+
+    what: str
+    paths: str
+    scenarios: tuple[tuple[str, Pair], ...]
+    """The names of the scenarios, and what was compared."""
+
+    @property
+    def errors(self) -> Sample:
+        """The absolute deviations."""
+        return np.array([abs(pair.off_by) for _, pair in self.scenarios])
+
+    @property
+    def median(self) -> float:
+        """The median over the scenarios."""
+        return float(np.median(self.errors))
+
+    @property
+    def p90(self) -> float:
+        """The 90th percentile over the scenarios."""
+        return float(np.percentile(self.errors, 90))
+
+    @property
+    def worst(self) -> tuple[str, float]:
+        """The scenario with the largest deviation, and its signed deviation."""
+        name, pair = self.scenarios[int(self.errors.argmax())]
+        return name, pair.off_by
+
+    def beyond(self, bound: float) -> list[tuple[str, Pair]]:
+        """The scenarios whose deviation exceeds a bound."""
+        return [(name, pair) for name, pair in self.scenarios if abs(pair.off_by) > bound]
+
+
+def compared(results: Results) -> list[Compared]:
+    """All scenarios, in order. A scenario with several connections has an element for each."""
+    return [
+        each
+        for _, runs in results.runs.group_by("scenario", "connection", maintain_order=True)
+        for each in _compared(runs, results.scenarios)
+    ]
+
+
+def distribution(results: Results, what: str, paths: str) -> Distribution:
+    """The deviations of the scenarios over one path, two paths, or all.
+
+    Raises:
+        NothingMeasured: if there is no such scenario.
+    """
+    found = tuple(
+        (each.name, pair)
+        for each in compared(results)
+        if paths in (TOGETHER, each.paths) and (pair := each.judged(what)) is not None
+    )
+    if not found:
+        where = "" if paths == TOGETHER else f" over {paths}"
+        raise NothingMeasured(f"no scenario{where} has a {what} of both the engine and Linux")
+    return Distribution(what, paths, found)
+
+
+def distributions(results: Results) -> list[Distribution]:
+    """All distributions: of both quantities, over one path, two paths and together."""
+    return [
+        each
+        for what in BOUNDS
+        for paths in (ONE_PATH, TWO_PATHS, TOGETHER)
+        for each in _found(results, what, paths)
+    ]
+
+
+def _found(results: Results, what: str, paths: str) -> Iterator[Distribution]:
+    try:
+        yield distribution(results, what, paths)
+    except NothingMeasured:
+        return
+
+
+def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Compared]:
+    settings = settings_of(scenarios[runs["cell"][0]])
+    name = runs["connection"][0]
+    (connection,) = (each for each in settings["connection"] if each["name"] == name)
+    kind = connection["workload"]["kind"]
+    finite = kind == "blocks" and "count" in connection["workload"]
+    completion = _pair(runs, COMPLETION) if finite else None
+    output = None if kind in _AT_OWN_RATE else completion or _pair(runs, GOODPUT)
+    has_delays = kind != "bulk" and connection["workload"].get("count") != 1
+    scenario = runs["scenario"][0]
+    yield Compared(
+        name=scenario if len(settings["connection"]) == 1 else f"{scenario}, {name}",
+        paths=_paths(connection),
+        output=output,
+        delay=_pair(runs, MEDIAN_DELAY) if has_delays else None,
+        tail=_pair(runs, TAIL_DELAY) if has_delays else None,
+        is_unfinished=finite and completion is None,
+    )
+
+
+def _paths(connection: Mapping[str, Any]) -> str:
+    is_multipath = connection["protocol"] == "mptcp" and len(connection["paths"]) > 1
+    return TWO_PATHS if is_multipath else ONE_PATH
+
+
+def _pair(runs: pl.DataFrame, metric: str) -> Pair | None:
+    """The metric of both stacks; `None` if a run lacks it, or if Linux has nothing."""
+    is_virtual = runs["hosts"] == VIRTUAL
+    sides = [runs.filter(is_virtual)[metric], runs.filter(~is_virtual)[metric]]
+    if any(side.is_empty() or side.null_count() for side in sides):
+        return None
+    virtual, linux = (side.cast(pl.Float64).to_numpy() for side in sides)
+    return Pair(metric, virtual, linux) if np.median(linux) > 0 else None
+
+
+def seeds(results: Results) -> int:
+    """The number of seeds, which give the spread of Linux if there are several."""
+    return len(results.provenance["seeds"])
