@@ -28,8 +28,8 @@ pub(crate) fn room(limit: u64, extent: Extent) -> u64 {
         return 0;
     }
     // Stream offsets begin at 1.
-    let filled = (una - 1 + limit).div_ceil(FRAGMENT) * FRAGMENT;
-    filled + 1 - end
+    let filled = (una - 1).saturating_add(limit).div_ceil(FRAGMENT).saturating_mul(FRAGMENT);
+    filled.saturating_add(1) - end
 }
 
 #[cfg(test)]
