@@ -1,0 +1,82 @@
+//! Hosts that count buffers as Linux' sockets do, beside numbers of Linux 6.12 in virtual time.
+
+use anabranch_sim::Outcome;
+
+use crate::common::{column, goodput, run};
+
+/// Two paths, each with a rate in Mbit/s, a delay in ms and a queue in packets, and one connection.
+fn two_paths(paths: [(&str, &str, u32); 2], duration: u32, connection: &str) -> String {
+    let path = |(name, (rate, delay, limit)): (&str, (&str, &str, u32))| {
+        format!(
+            "[[path]]\nname = \"{name}\"\nrate = \"{rate}Mbit/s\"\ndelay = \"{delay}ms\"\n\
+             limit = \"{limit}packets\"\n"
+        )
+    };
+    let paths: String = ["a", "b"].into_iter().zip(paths).map(path).collect();
+    format!(
+        "name = \"sockets\"\nduration = \"{duration}s\"\n{paths}[[connection]]\n\
+         host = {{ kind = \"linux\", buffers = \"socket\" }}\ncongestion_control = \"cubic_linux\"\n\
+         scheduler = \"linux\"\n{connection}\n"
+    )
+}
+
+const BLOCKS: &str = "workload = { kind = \"blocks\", block_size = \"8KiB\" }";
+
+fn transfer_time(outcome: &Outcome) -> f64 {
+    let delivered = column(outcome, "blocks", "delivered_ns");
+    *delivered.last().expect("the transfer is complete") as f64 / 1e9
+}
+
+#[test]
+fn buffers_of_no_stated_size_grow_with_the_windows() {
+    // The kernel's own test `simult_flows` allows 7.91 s and 11.92 s for 16 MiB, and Linux takes
+    // 7.1 s and 11.1 s.
+    let cases = [
+        ([("10", "1", 30), ("10", "25", 30)], 7.25, 7.91),
+        ([("10", "25", 30), ("3", "1", 30)], 11.1, 11.92),
+    ];
+    for (paths, linux, limit) in cases {
+        let workload = "direction = \"download\"\n\
+                        workload = { kind = \"blocks\", block_size = \"16MiB\", count = 1 }";
+        let outcome = run(&two_paths(paths, 20, workload), 1);
+        let time = transfer_time(&outcome);
+        println!("{time:.2} s, Linux {linux} s");
+        assert!((time / linux - 1.0).abs() < 0.05 && time < limit, "{time}, not {linux}");
+        // Both begin with less than 100 kB.
+        let receive = column(&outcome, "connections", "receive_buffer")[0];
+        let send = column(&outcome, "connections", "send_buffer")[0];
+        assert!(receive > 500_000 && send > 200_000, "{receive} {send}");
+    }
+}
+
+#[test]
+fn stated_sizes_stay() {
+    let sizes = "send_buffer = \"200kB\"\nreceive_buffer = \"300kB\"";
+    let toml = two_paths([("8", "10", 54), ("2", "75", 50)], 5, &format!("{sizes}\n{BLOCKS}"));
+    let outcome = run(&toml, 1);
+    assert_eq!(column(&outcome, "connections", "send_buffer"), [400_000]);
+    // 1424 of 2304 bytes are payload.
+    assert_eq!(column(&outcome, "connections", "receive_buffer"), [370_313]);
+}
+
+#[test]
+fn each_write_is_sent_at_once_so_that_bursts_are_short() {
+    // A burst of Linux' scheduler ends with the data that was written. If the engine scheduled
+    // several blocks together, the slow path would hold up the fast one: 13.1 Mbit/s.
+    let sizes = "send_buffer = \"120kB\"\nreceive_buffer = \"456kB\"";
+    let paths = [("14.01", "16.9", 200), ("3.25", "10.7", 16)];
+    let goodput = goodput(&run(&two_paths(paths, 20, &format!("{sizes}\n{BLOCKS}")), 1)) / 1e6;
+    println!("{goodput:.2} Mbit/s, Linux 16.10 Mbit/s");
+    assert!((goodput / 16.10 - 1.0).abs() < 0.05, "{goodput}");
+}
+
+#[test]
+fn a_stalled_connection_retransmits_as_soon_as_timers_of_subflows_would() {
+    // Data that the peer drops beyond its window is retransmitted by the data level alone. If that
+    // waited for the timeout of the slowest subflow, goodput would be 6 Mbit/s.
+    let sizes = "send_buffer = \"171kB\"\nreceive_buffer = \"716kB\"";
+    let paths = [("27.33", "9.9", 16), ("1.04", "50", 16)];
+    let goodput = goodput(&run(&two_paths(paths, 20, &format!("{sizes}\n{BLOCKS}")), 1)) / 1e6;
+    println!("{goodput:.2} Mbit/s, Linux 24.3 Mbit/s");
+    assert!((goodput / 24.3 - 1.0).abs() < 0.15, "{goodput}");
+}
