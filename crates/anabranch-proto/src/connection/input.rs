@@ -210,11 +210,9 @@ impl Connection {
             return;
         }
         let subflow = &self.lanes[usize::from(slot)].subflow;
-        let window = match self.config.platform.keeps_larger_window() {
-            true => subflow.kept_window(),
-            false => subflow.announced_window(segment),
-        };
-        if self.send.widen(offset, window) && self.overdue.timeouts() > 0 {
+        let keeps = self.config.platform.keeps_larger_window();
+        let window = if keeps { subflow.kept_window() } else { subflow.announced_window(segment) };
+        if self.send.widen(offset, window) && !keeps && self.overdue.timeouts() > 0 {
             // There is room again for what the peer may have had to drop.
             self.timers.set(Timer::Retransmission, now);
         }

@@ -8,7 +8,7 @@ use anabranch_wire::{Duration, Instant};
 use super::Connection;
 use super::timer::Timer;
 use crate::error::ConnectionError;
-use crate::platform::Pause;
+use crate::platform::{DataRetransmission, Pause};
 use crate::view::{SubflowView, Usability};
 
 /// What is known of data that stays unacknowledged, and of a window that stays shut.
@@ -64,17 +64,19 @@ impl Connection {
 
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
-        let pause = match self.config.platform.data_retransmission().pause {
-            Pause::Timeouts(number) => {
-                self.longest_timeout() * u64::from(number) * (1 << self.overdue.timeouts.min(16))
-            }
-            Pause::PendingTimers { none } => match self.overdue.pending_ms {
+        let pause = match (self.data_retransmission().pause, self.overdue.timeouts) {
+            (Pause::PendingTimers { none }, 0) => match self.overdue.pending_ms {
                 0 => none,
                 pending => Duration::from_millis(pending.into()),
             },
+            (_, timeouts) => self.longest_timeout() * 2 * (1 << timeouts.min(16)),
         };
         self.timers.set(Timer::Retransmission, now + pause.min(LONGEST_PAUSE));
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
+    }
+
+    fn data_retransmission(&self) -> DataRetransmission {
+        self.config.platform.data_retransmission(self.lanes.len())
     }
 
     /// Retransmission timeout of the slowest usable subflow.
@@ -87,7 +89,7 @@ impl Connection {
 
     /// The scheduler is asked about new data.
     pub(super) fn note_pending_timers(&mut self, now: Instant) {
-        if let Pause::PendingTimers { .. } = self.config.platform.data_retransmission().pause {
+        if let Pause::PendingTimers { .. } = self.data_retransmission().pause {
             let lanes = self.lanes.iter().zip(self.lanes.views());
             let usable = lanes.filter(|(_, view)| view.usability == Usability::Usable);
             let pending = usable.filter_map(|(lane, _)| lane.subflow.next_loss_timer());
@@ -202,11 +204,15 @@ impl Connection {
             // outstanding that it could give up for.
             return self.give_up(ConnectionError::TimedOut);
         }
-        let rule = self.config.platform.data_retransmission();
+        let rule = self.data_retransmission();
         let possible = match rule.needs_idle_subflow {
             true => self.has_idle_subflow(),
             false => self.lanes.len() > 1 || !under_way,
         };
+        if !possible && rule.needs_idle_subflow && under_way {
+            // The data may just wait behind other data.
+            return self.timers.set(Timer::Retransmission, now + self.longest_timeout());
+        }
         if possible {
             let mss = self.lanes.largest_mss().max(1) as u32;
             self.send.queue.reinject_first(rule.bytes.div_ceil(mss));

@@ -131,10 +131,10 @@ pub(crate) struct DataRetransmission {
 /// How long a sender waits for a DATA_ACK before it retransmits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pause {
-    /// So many retransmission timeouts of the slowest subflow. The pause doubles each time.
-    Timeouts(u32),
+    /// Two retransmission timeouts of the slowest subflow. The pause doubles each time.
+    Timeouts,
     /// The longest time to the next timer of a subflow when the scheduler was asked last: a
-    /// retransmission timeout or a tail loss probe.
+    /// retransmission timeout or a tail loss probe. Further pauses are as those of `Timeouts`.
     PendingTimers {
         /// The pause if no such timer was running.
         none: Duration,
@@ -157,15 +157,14 @@ impl Default for Platform {
 }
 
 impl Platform {
-    /// How data is retransmitted at the data level.
-    pub(crate) fn data_retransmission(&self) -> DataRetransmission {
+    /// How data is retransmitted at the data level with so many subflows. Copies on a sole subflow
+    /// would make fallback impossible, so all platforms send few.
+    pub(crate) fn data_retransmission(&self, subflows: usize) -> DataRetransmission {
         match self.buffers {
-            Buffers::Payload => DataRetransmission {
-                pause: Pause::Timeouts(2),
-                bytes: 1,
-                needs_idle_subflow: false,
-            },
-            Buffers::Socket => linux::DATA_RETRANSMISSION,
+            Buffers::Socket if subflows > 1 => linux::DATA_RETRANSMISSION,
+            Buffers::Payload | Buffers::Socket => {
+                DataRetransmission { pause: Pause::Timeouts, bytes: 1, needs_idle_subflow: false }
+            }
         }
     }
 

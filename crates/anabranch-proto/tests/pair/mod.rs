@@ -96,7 +96,8 @@ pub fn on_any_platform() -> ConnectionConfig {
         Some("rfc") => Platform::rfc(),
         Some(other) => panic!("ANABRANCH_TEST_HOST: there is no platform {other}"),
     };
-    ConnectionConfig::default().platform(platform)
+    // Tests depend on the size of buffers, which must not be tuned.
+    ConnectionConfig::default().platform(platform).send_buffer(4 << 20).receive_buffer(6 << 20)
 }
 
 pub fn both(config: ConnectionConfig, addresses: u8) -> Pair {

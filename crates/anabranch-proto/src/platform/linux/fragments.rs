@@ -11,9 +11,10 @@ use crate::platform::{DataRetransmission, Extent, Pause};
 /// Payload of a page fragment: 32 KiB less its header (`struct mptcp_data_frag`).
 const FRAGMENT: u64 = 32_768 - 40;
 
-/// The data-level retransmission timer follows the timers of the subflows, does not back off, and
-/// resends the oldest fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`,
-/// `__mptcp_retrans`, `mptcp_subflow_get_retrans`).
+/// The data-level retransmission timer follows the timers of the subflows, and resends the oldest
+/// fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`, `__mptcp_retrans`,
+/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does, so that an outage of all
+/// paths does not make the timer fire all the time.
 pub(crate) const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
     // TCP_RTO_MIN
     pause: Pause::PendingTimers { none: Duration::from_millis(200) },
