@@ -214,12 +214,15 @@ def _print_run(run: Run, conditions: Conditions | None, out: Path | None, as_jso
         about["report"] = None if out is None else str(out / "report.html")
         typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
         return
-    for table in tables.run(run):
+    for table in tables.run(run, conditions):
         console.show(table)
     screen = console.stdout()
     screen.print(tables.effort_of(run, conditions))
     for policy in run.own_policies:
-        screen.print(f"{policy.connection}: your own {policy.kind} {policy.name}")
+        kind = policy.kind.replace("_", " ")
+        screen.print(f"{policy.connection} uses your own {kind} {policy.name}", markup=False)
+    if (bad := tables.bad_decisions(run)) is not None:
+        screen.print(f"note: {bad}")
     if run.pcap_full_ns is not None:
         screen.print(f"the capture reached its limit {run.pcap_full_ns / 1e9:g} s into the run")
 
@@ -333,10 +336,16 @@ def compare(
         typer.echo(comparison.to_json())
         return
     screen = console.stdout()
-    screen.print(f"A: {comparison.a}\nB: {comparison.b}", markup=False)
-    console.show(tables.of_report(comparison.table(), "Medians of paired differences"))
-    for words in (*comparison.changed, *(f"note: {note}" for note in comparison.notes)):
-        screen.print(words, markup=False, soft_wrap=True)
+    screen.print(f"A: {comparison.a}\nB: {comparison.b}", markup=False, soft_wrap=True)
+    screen.print(f"{tables.pairs(comparison)}\n", markup=False)
+    for title, table in comparison.tables():
+        console.show(tables.of_report(table, title))
+    if comparison.changed:
+        screen.print("The scenarios differ in:")
+    for change in comparison.changed:
+        screen.print(tables.indented(change))
+    for note in comparison.notes:
+        screen.print(f"note: {note}", markup=False, soft_wrap=not screen.is_terminal)
 
 
 def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False) -> None:
@@ -355,7 +364,8 @@ def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False)
     if folder is None or cells <= sweep_report.MAX_CELLS_SHOWN:
         summary = sweep_report.summary(results)
         names = len(sweep_report.name_columns(results))
-        console.show(tables.of_report(summary, "Medians over seeds [95 % interval]", names))
+        title = "Medians over seeds [95 % interval]"
+        console.show(tables.of_report(summary, title, names, may_omit=True))
     else:
         screen.print(f"{cells} cells: see the report, or read {folder / 'runs.parquet'}")
     if sweep_report.all_seeds_alike(results):

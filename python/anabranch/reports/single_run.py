@@ -82,7 +82,7 @@ def save(results: Results, folder: Path) -> None:
                 (
                     row["connection"],
                     number(row["goodput_mbps"]),
-                    str(row["block_count"]),
+                    f"{row['block_count']:,}",
                     *(
                         "–" if row[key] is None else number(row[key])
                         for key in ("delay_mean_ms", "delay_p95_ms", "delay_p99_ms")
