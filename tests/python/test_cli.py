@@ -50,7 +50,7 @@ def complaint(captured: Captured) -> str:
         ("reproduce nsdi12-fig7 --out FILE/folder", "not a directory"),
         ("gallery nsdi12-fig7 nsdi12-fig", 'unknown entry "nsdi12-fig"; did you mean'),
         ("gallery nsdi12-fig7 --out FILE/folder", "not a directory"),
-        ("run", "FILE.toml"),
+        ("run", "FILE"),
         ("run nowhere.toml", "nowhere.toml: no such file"),
         ("run FILE --seed -1", "--seed"),
         ("run FILE --seed 99999999999999999999", "--seed"),

@@ -11,9 +11,11 @@ import typer
 
 from anabranch.cli.app import (
     JSON,
+    MOST_SEEDS,
     ON,
     STRICT,
     app,
+    count_option,
     enter_lab,
     out_option,
     print_judgements,
@@ -42,7 +44,8 @@ def list_entries() -> None:
         count = len(entry.claims)
         screen.print(f"[bold]{name}[/bold]  {count} claim{'' if count == 1 else 's'}")
         screen.print(tables.indented(entry.title))
-        screen.print(tables.indented(paper or citation, "dim"))
+        source = paper or citation
+        screen.print(tables.indented(source[:1].upper() + source[1:], "dim"))
 
 
 @app.command(epilog="Example: anabranch reproduce nsdi12-fig7 --full --out results/full")
@@ -54,7 +57,7 @@ def reproduce(
         bool, typer.Option("--full", help="Run at the paper's scale (minutes to an hour).")
     ] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Number of seeds, starting at 1.")
+        int | None, count_option("Number of seeds, starting at 1.", 1, MOST_SEEDS)
     ] = None,
     out: Annotated[
         Path | None, out_option("Folder for the results.  [default: results/ID]")
@@ -160,7 +163,7 @@ def make_gallery(
         except InputError as error:
             if entries:
                 raise
-            screen.print(f"live entries are left out: {error}", soft_wrap=True)
+            console.say(f"live entries are left out: {error}")
             chosen = [entry for entry in chosen if not entry.is_live]
     exhibits = []
     for entry in chosen:
@@ -170,11 +173,11 @@ def make_gallery(
             with console.progress(f"{entry.id}, {tier.seeds} seeds") as advance:
                 results = execute(entry, tier, folder, on=on, on_progress=advance)
         except TooLateError as error:
-            screen.print(f"{entry.id}: left out: {error}", soft_wrap=True, highlight=False)
+            console.say(f"{entry.id}: left out: {error}")
             continue
         with console.working(f"{entry.id}: drawing the report"):
             exhibits.append(site.exhibit(entry, results, folder))
-        screen.print(f"{entry.id}: {exhibits[-1].effort}", soft_wrap=True, highlight=False)
+        console.say(f"{entry.id}: {exhibits[-1].effort}")
     site.save(exhibits, out)
     rows = [
         (

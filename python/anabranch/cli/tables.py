@@ -156,9 +156,7 @@ def _is_number(cell: str) -> bool:
     return cell[:1] in "-+−–0123456789" and " – " not in cell
 
 
-def of_report(
-    shown: report.Table, title: str, names: int = 1, *, may_omit: bool = False
-) -> Grid:
+def of_report(shown: report.Table, title: str, names: int = 1, *, may_omit: bool = False) -> Grid:
     """A table of a report, for the terminal."""
     caption = f"{shown.left_out:,} more rows are not shown" if shown.left_out else ""
     return Grid(title, shown.headings, shown.rows, names, caption, may_omit)
@@ -176,8 +174,9 @@ def claims(judgements: Sequence[Judgement]) -> RenderableType:
             f"  {claim.statement} ",
             (f"({claim.source})", "dim"),
         )
-        body = Text.assemble((f"{judgement.verdict.words}: ", colour), judgement.measured)
-        parts += [head, indented(body, by=4)]
+        where = "" if not claim.where or claim.where in claim.statement else f"{claim.where}: "
+        body = Text.assemble((f"{judgement.verdict.words}: ", colour), where + judgement.measured)
+        parts += [_hanging(head, by=2), indented(body, by=4)]
     return Group(*parts, "")
 
 
@@ -405,6 +404,15 @@ def indented(text: str | Text, style: str = "", by: int = 2) -> Padding:
     """A paragraph with all its lines indented."""
     styled = Text(text, style) if isinstance(text, str) else text
     return Padding(styled, (0, 0, 0, by), expand=False)
+
+
+def _hanging(text: Text, by: int) -> Table:
+    """A paragraph whose lines after the first are indented."""
+    table = Table.grid(padding=0)
+    table.add_column(width=by)
+    table.add_column()
+    table.add_row(text[:by], text[by:])
+    return table
 
 
 def _described(name: str, summary: str) -> Text:

@@ -98,8 +98,13 @@ def combined_digest(digests: list[str]) -> str:
 def effort(about: Mapping[str, Any]) -> str:
     """The number of runs and their cost, from a provenance."""
     found = about.get("runs_found")  # folders of earlier versions lack this and the keys below
-    before = f", {found} of them finished earlier," if found else ""
-    words = f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
+    total = len(about["runs"])
+    words = f"{total:,} run{'' if total == 1 else 's'}"
+    if found == total:
+        words += ", all finished earlier"
+    else:
+        before = f", {found:,} of them finished earlier," if found else ""
+        words += f"{before} in {about['wall_s']:.1f} s"
     if not about.get("cpu_s"):
         return words
     rate = about["segments"] / about["cpu_s"] / 1e6

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch import _core
-from anabranch.errors import InputError, unknown
+from anabranch.errors import InputError, ScenarioError, unknown
 from anabranch.scenarios import keys, own
 from anabranch.scenarios.scenario import TomlTable, to_toml
 
@@ -49,6 +49,7 @@ class Overrides:
         table = keys.with_names(tomllib.loads(toml), normalised)
         for setting in self.settings:
             table = _set(table, setting)
+        self._require_valid(table, file)
         for kind, name in built_in.items():
             _require_known(kind, name)
             for index, connection in enumerate(normalised["connection"]):
@@ -56,12 +57,35 @@ class Overrides:
                     table = keys.put(table, f"connection[{index}].{kind}", name, _option(kind))
         return to_toml(table)
 
+    def _require_valid(self, table: TomlTable, file: str) -> None:
+        """Check the settings, so that a message about one of them names its option.
+
+        Raises:
+            InputError: if a setting makes the scenario wrong.
+        """
+        if not self.settings:
+            return
+        try:
+            _core.validate(to_toml(table), file)
+        except ScenarioError as error:
+            place, colon, problem = str(error).removeprefix(f"{file}: ").partition(": ")
+            wrong = keys.by_name(table, place)
+            for setting in self.settings:
+                key = keys.by_name(table, setting.partition("=")[0].strip())
+                if colon and f"{wrong}.".startswith(f"{key}."):
+                    inner = wrong[len(key) + 1 :]
+                    words = f"{inner}: {problem}" if inner else problem
+                    raise InputError(f"--set {key}: {words}") from error
+                if colon and key.startswith(f"{wrong}."):
+                    raise InputError(f"--set {key}: {wrong}: {problem}") from error
+            raise
+
 
 def _set(table: TomlTable, setting: str) -> TomlTable:
     key, equals, value = setting.partition("=")
-    where = f"--set {setting}"
+    where = f"--set {key.strip()}"
     if not equals or not key.strip():
-        raise InputError(f"{where}: write KEY=VALUE, such as path.wifi.rate=20Mbit/s")
+        raise InputError(f"--set {setting}: write KEY=VALUE, such as path.wifi.rate=20Mbit/s")
     return keys.put(table, key.strip(), _value(value.strip()), where)
 
 
