@@ -203,7 +203,7 @@ _PYTHON = {
     ],
     "Sweeps and experiments": [
         "anabranch.api.sweep", "anabranch.api.Sweep", "anabranch.api.reproduce",
-        "anabranch.api.Reproduction",
+        "anabranch.api.Reproduction", "anabranch.api.compare",
     ],
     "Captures": ["anabranch.analyze.analysis.analyze", "anabranch.analyze.analysis.Analysis"],
     "Scenarios": ["anabranch.scenarios.scenario.Scenario", "anabranch.scenarios.classes"],

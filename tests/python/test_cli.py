@@ -110,6 +110,8 @@ def test_run_writes_results_that_can_be_drawn_again(
     assert run_command(["run", str(file), "--out", str(out), "--pcap", str(trace)]) == 0
     assert trace.stat().st_size > 0
     report = (out / "report.html").read_text()
+    (printed,) = re.findall(r"digest (\w{16})", capsys.readouterr().out)
+    assert f"digest of the run</th><td>{printed}<" in report
     (out / "report.html").unlink()
     assert run_command(["report", str(out)]) == 0
     assert (out / "report.html").read_text() == report

@@ -18,7 +18,7 @@ from anabranch.reports.page import drawing, template
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import median, number
 from anabranch.results.folder import Results, write_whole
-from anabranch.results.provenance import combined_digest
+from anabranch.results.provenance import digest
 from anabranch.scenarios.own import OwnPolicy
 
 FIGURE_COLUMNS = 3
@@ -191,11 +191,8 @@ def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "own_policies" in about:
         policies = [OwnPolicy(**policy).text() for policy in about["own_policies"]]
         shown["own_policies"] = "; ".join(policies)
-    digests = [run["digest"] for run in about["runs"]]
-    if len(digests) == 1:
-        shown["digest of the run"] = digests[0]
-    else:
-        shown["combined digest of all runs"] = combined_digest(digests)
+    name, value = digest(about)
+    shown[name] = value
     return [(key.replace("_", " "), _text(value)) for key, value in shown.items()]
 
 

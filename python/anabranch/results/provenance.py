@@ -95,6 +95,17 @@ def combined_digest(digests: list[str]) -> str:
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:12]
 
 
+def digest(about: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the value of a digest over all runs: the run's own digest if there is one run.
+
+    The command `run` prints the same digest.
+    """
+    digests = [run["digest"] for run in about["runs"]]
+    if len(digests) == 1:
+        return "digest of the run", digests[0]
+    return "combined digest of all runs", combined_digest(digests)
+
+
 def effort(about: Mapping[str, Any]) -> str:
     """The number of runs and their cost, from a provenance."""
     found = about.get("runs_found")  # folders of earlier versions lack this and the keys below

@@ -47,9 +47,7 @@ class Overrides:
     def _changed(self, toml: str, file: str, built_in: Mapping[str, str]) -> str:
         normalised = tomllib.loads(_core.validate(toml, file))
         table = keys.with_names(tomllib.loads(toml), normalised)
-        for setting in self.settings:
-            table = _set(table, setting)
-        self._require_valid(table, file)
+        table = _with_settings(table, file, dict(map(_parsed, self.settings)), "--set ")
         for kind, name in built_in.items():
             _require_known(kind, name)
             for index, connection in enumerate(normalised["connection"]):
@@ -57,36 +55,53 @@ class Overrides:
                     table = keys.put(table, f"connection[{index}].{kind}", name, _option(kind))
         return to_toml(table)
 
-    def _require_valid(self, table: TomlTable, file: str) -> None:
-        """Check the settings, so that a message about one of them names its option.
 
-        Raises:
-            InputError: if a setting makes the scenario wrong.
-        """
-        if not self.settings:
-            return
-        try:
-            _core.validate(to_toml(table), file)
-        except ScenarioError as error:
-            place, colon, problem = str(error).removeprefix(f"{file}: ").partition(": ")
-            wrong = keys.by_name(table, place)
-            for setting in self.settings:
-                key = keys.by_name(table, setting.partition("=")[0].strip())
-                if colon and f"{wrong}.".startswith(f"{key}."):
-                    inner = wrong[len(key) + 1 :]
-                    words = f"{inner}: {problem}" if inner else problem
-                    raise InputError(f"--set {key}: {words}") from error
-                if colon and key.startswith(f"{wrong}."):
-                    raise InputError(f"--set {key}: {wrong}: {problem}") from error
-            raise
+def changed(toml: str, file: str, settings: Mapping[str, Any], folder: str | None = None) -> str:
+    """The scenario with these keys set, such as ``{"path.wifi.rate": "20Mbit/s"}``.
+
+    Raises:
+        ScenarioError: if the scenario is wrong.
+        InputError: if there is no such key, or a value is wrong. The message names the key.
+    """
+    normalised = tomllib.loads(_core.validate(toml, file, folder))
+    table = keys.with_names(tomllib.loads(toml), normalised)
+    return to_toml(_with_settings(table, file, settings, "", folder))
 
 
-def _set(table: TomlTable, setting: str) -> TomlTable:
+def _with_settings(
+    table: TomlTable,
+    file: str,
+    settings: Mapping[str, Any],
+    option: str,
+    folder: str | None = None,
+) -> TomlTable:
+    """The scenario with the settings. Messages name the option and the key instead of the file."""
+    for key, value in settings.items():
+        table = keys.put(table, key, value, f"{option}{key}")
+    if not settings:
+        return table
+    try:
+        _core.validate(to_toml(table), file, folder)
+    except ScenarioError as error:
+        place, _, problem = str(error).removeprefix(f"{file}: ").partition(": ")
+        wrong = keys.by_name(table, place)
+        for key in (keys.by_name(table, each) for each in settings):
+            if f"{wrong}.".startswith(f"{key}."):
+                inner = wrong[len(key) + 1 :]
+                words = f"{inner}: {problem}" if inner else problem
+                raise InputError(f"{option}{key}: {words}") from error
+            if key.startswith(f"{wrong}."):
+                raise InputError(f"{option}{key}: {wrong}: {problem}") from error
+        raise
+    return table
+
+
+def _parsed(setting: str) -> tuple[str, Any]:
+    """The key and the value of ``KEY=VALUE``."""
     key, equals, value = setting.partition("=")
-    where = f"--set {key.strip()}"
     if not equals or not key.strip():
         raise InputError(f"--set {setting}: write KEY=VALUE, such as path.wifi.rate=20Mbit/s")
-    return keys.put(table, key.strip(), _value(value.strip()), where)
+    return key.strip(), _value(value.strip())
 
 
 def _value(text: str) -> Any:

@@ -111,6 +111,27 @@ class Comparison:
                 rows = [(each.cell or "all", each) for each in shown if each.metric == metric]
                 yield f"{of}{_words(metric)}", _table(", ".join(self.factors) or "cell", rows)
 
+    def frame(self) -> pl.DataFrame:
+        """The differences as a frame, with the interval in the columns `low` and `high`."""
+        return pl.DataFrame(
+            [
+                {
+                    "cell": each.cell,
+                    "connection": each.connection,
+                    "metric": each.metric,
+                    "a": each.a,
+                    "b": each.b,
+                    "difference": each.difference.value,
+                    "low": each.difference.low,
+                    "high": each.difference.high,
+                    "pairs": each.pairs,
+                }
+                for each in self.differences
+                if each.cell is None or self.cells > 1
+            ],
+            infer_schema_length=None,
+        )
+
     def to_json(self) -> str:
         """The comparison as the text of a JSON object."""
         return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
