@@ -117,11 +117,11 @@ def analyze(
         found = analysis.analyze(*files, on_progress=advance)
     for table in tables.analysis(found):
         console.show(table)
-    screen = console.stdout()
     for note in found.notes:
         console.say(f"note: {note}")
     count = found.violations.height
-    screen.print(f"{count or 'no'} violation{'' if count == 1 else 's'} of RFC 8684")
+    number = f"{count:,}" if count else "no"
+    console.say(f"{number} violation{'' if count == 1 else 's'} of RFC 8684")
     if out is not None:
         _save(found, out, csv=csv)
     damages = found.files.filter(found.files["damage"].is_not_null())
