@@ -9,6 +9,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+STARTED := $(shell date +%s)
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_SOURCES := pyproject.toml $(shell find python -type f ! -name '*.pyc' ! -name '*.so')
@@ -29,8 +30,8 @@ $(BIN)/python:
 
 # The package with its command at .venv/bin/anabranch.
 $(VENV)/.installed: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
-	@echo "Building and installing anabranch (the first build takes a few minutes) ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check .
+	@echo "Installing Python packages (half a minute), then building anabranch (first build: two to five minutes) ..."
+	$(BIN)/python -m pip install --disable-pip-version-check .
 	@touch $@
 
 # The package with the tools that the checks need. Its extension module shares the build of the Rust
@@ -53,7 +54,12 @@ dev: $(VENV)/.installed-dev
 
 .PHONY: demo gallery gallery-full
 demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
+	@echo "Reproducing Figure 7 of NSDI 2012 (half a minute) ..."
 	$(BIN)/anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7
+	@echo
+	@echo "Done in $$(($$(date +%s) - $(STARTED))) seconds."
+	@echo "To use the command:    source $(BIN)/activate"
+	@echo "To see the figure:     results/nsdi12-fig7/report.html"
 
 gallery: $(VENV)/.installed ## reproduce every entry in its quick tier; site in results/
 	$(BIN)/anabranch gallery --out results

@@ -1,6 +1,7 @@
 """Links to files of the repository that are no pages of the site.
 
-Such a file becomes a page that shows it. A link to a folder becomes plain text.
+Such a file becomes a page that shows it, and a notebook the page with its outputs. A link to a
+folder becomes plain text.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+NOTEBOOKS = ROOT / "examples/notebooks"
+"""Each notebook is a page of the tutorial; see `notebooks`."""
 
 COPIES = {
     "index.md": "README.md",
@@ -70,6 +73,8 @@ def _page_of(file: Path) -> str:
     name = file.relative_to(ROOT).as_posix()
     if name in _PAGES:
         return _PAGES[name]
+    if file.parent == NOTEBOOKS:
+        return f"tutorial/{file.stem}.md"
     if file.is_dir():
         file = file / "README.md"
     if file.is_relative_to(DOCS) and (file.suffix == ".md" or file.suffix in (".png", ".svg")):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import nbformat
-from links import ROOT
+from links import NOTEBOOKS
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
-
-FOLDER = ROOT / "examples/notebooks"
 
 
 def notebooks() -> dict[str, bytes]:
     """Files of the site by their names: a page for each notebook, and its images."""
     files: dict[str, bytes] = {}
-    for file in sorted(FOLDER.glob("*.ipynb")):
+    for file in sorted(NOTEBOOKS.glob("*.ipynb")):
         notebook = nbformat.read(file, as_version=4)  # type: ignore[no-untyped-call]
         NotebookClient(notebook, timeout=300).execute()
         images = f"{file.stem}_files"

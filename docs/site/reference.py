@@ -80,7 +80,14 @@ def _option(option: Any) -> tuple[str, str, str]:
 
 
 def _paragraphs(text: str) -> str:
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n")) + "\n"
+    return "\n\n".join(map(_paragraph, text.split("\n\n"))) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    """One line, or code if the help keeps its line breaks (marked by a backspace)."""
+    if text.strip(" ").startswith("\b\n"):
+        return f"```text\n{text.replace(chr(8), '').strip()}\n```"
+    return " ".join(text.split())
 
 
 # ---- keys of files --------------------------------------------------------------------------
@@ -196,7 +203,7 @@ _PYTHON = {
     ],
     "Sweeps and experiments": [
         "anabranch.api.sweep", "anabranch.api.Sweep", "anabranch.api.reproduce",
-        "anabranch.api.Reproduction",
+        "anabranch.api.Reproduction", "anabranch.api.compare",
     ],
     "Captures": ["anabranch.analyze.analysis.analyze", "anabranch.analyze.analysis.Analysis"],
     "Scenarios": ["anabranch.scenarios.scenario.Scenario", "anabranch.scenarios.classes"],

@@ -1,6 +1,6 @@
 from . import analyze, policy
 from ._core import __version__
-from .api import Reproduction, Run, Sweep, reproduce, run, run_many, sweep
+from .api import Reproduction, Run, Sweep, compare, reproduce, run, run_many, sweep
 from .errors import AnabranchError, InputError, IntegrityError, PolicyError, ScenarioError
 from .runs.executors import Progress
 from .runs.run import Job
@@ -54,6 +54,7 @@ __all__ = [
     "Trace",
     "__version__",
     "analyze",
+    "compare",
     "policy",
     "reproduce",
     "run",

@@ -10,9 +10,9 @@ import base64
 import dataclasses
 import html
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -28,6 +28,7 @@ from anabranch.runs import run as core
 from anabranch.runs.executors import Progress
 from anabranch.runs.run import PCAP_LIMIT, Job
 from anabranch.scenarios.scenario import Scenario
+from anabranch.sweeps import compare as comparing
 from anabranch.sweeps import panels as sweep_panels
 from anabranch.sweeps import sweep as sweeps
 from anabranch.sweeps.plan import Plan
@@ -169,8 +170,12 @@ def run(
     pcap: str | os.PathLike[str] | None = None,
     *,
     pcap_limit: int = PCAP_LIMIT,
+    settings: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
+
+    `settings` changes keys of the scenario, as ``--set`` does on the command line:
+    ``run("wifi_3g.toml", settings={"path.wifi.rate": "20Mbit/s"})``.
 
     If `pcap` is given, writes a capture of all links to that file. The capture stops when it has
     `pcap_limit` bytes, and the run continues. Names of trace files are relative to the TOML file,
@@ -182,7 +187,7 @@ def run(
         IntegrityError: if the run stopped early.
         PolicyError: if the user's own policy raised an exception.
     """
-    return Run.of(core.run(scenario, seed, pcap, pcap_limit=pcap_limit))
+    return Run.of(core.run(scenario, seed, pcap, pcap_limit=pcap_limit, settings=settings))
 
 
 def run_many(
@@ -248,6 +253,30 @@ def reproduce(
     tier = dataclasses.replace(tier, seeds=seeds or tier.seeds)
     results = gallery.execute(chosen, tier, Path(out), on_progress=on_progress)
     return Reproduction(entry, results, tuple(gallery.save_entry(chosen, results, Path(out))))
+
+
+def compare(
+    a: str | os.PathLike[str] | folder.Results | Run | Sweep,
+    b: str | os.PathLike[str] | folder.Results | Run | Sweep,
+) -> pl.DataFrame:
+    """Compare two runs or sweeps, or their folders, in pairs with equal seeds.
+
+    The frame has a row for each cell, connection and metric: the medians of both, and the median of
+    the paired differences (second minus first) with its 95 % interval. A missing name of the cell
+    stands for all cells.
+
+    Raises:
+        InputError: if a folder cannot be read, or no run of one has a partner in the other.
+    """
+    return comparing.folders(_results(a), _results(b), ("a", "b")).frame()
+
+
+def _results(of: str | os.PathLike[str] | folder.Results | Run | Sweep) -> folder.Results:
+    if isinstance(of, folder.Results):
+        return of
+    if isinstance(of, Run):
+        return of.results()
+    return of.results if isinstance(of, Sweep) else folder.load(Path(of))
 
 
 def _figure(panels: Sequence[Panel], results: folder.Results, title: str) -> Figure:

@@ -41,9 +41,13 @@ class TooLateError(IntegrityError):
     """The emulator was late too often in every attempt at a live run."""
 
 
-def unknown(what: str, name: str, valid: Iterable[str]) -> InputError:
-    """The error for an unknown name. It suggests the most similar valid name."""
+def unknown(what: str, name: str, valid: Iterable[str], listed_by: str = "") -> InputError:
+    """The error for an unknown name. It suggests the most similar valid name.
+
+    It lists the valid names, or tells which command `listed_by` does.
+    """
     valid = list(valid)
     near = difflib.get_close_matches(name, valid, n=1, cutoff=0.4)
     hint = f'; did you mean "{near[0]}"?' if near else ""
-    return InputError(f'{what} "{name}"{hint} (valid: {", ".join(valid) or "none"})')
+    names = f"see {listed_by}" if listed_by else f"valid: {', '.join(valid) or 'none'}"
+    return InputError(f'{what} "{name}"{hint} ({names})')

@@ -193,7 +193,7 @@ def test_damaged_files_are_read_up_to_the_damage(
     assert run_command(["analyze", str(tmp_path / "none.pcap")]) == 2
     assert "none.pcap" in capsys.readouterr().err
     assert run_command(["analyze", __file__]) == 2
-    assert "neither pcapng nor pcap" in capsys.readouterr().err
+    assert "not a capture: neither pcapng nor pcap" in capsys.readouterr().err
 
 
 def test_a_capture_without_tcp_has_empty_tables(tmp_path: Path) -> None:

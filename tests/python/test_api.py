@@ -104,3 +104,24 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 def test_every_exported_name_is_there() -> None:
     assert all(getattr(anabranch, name) for name in anabranch.__all__)
     assert "Path" not in anabranch.__all__, "it would hide pathlib.Path"
+
+
+def test_settings_change_keys_of_a_file_or_an_object(tmp_path: Path) -> None:
+    file = tmp_path / "short.toml"
+    file.write_text(scenario("2s").to_toml())
+    changed = file.read_text().replace('"8Mbit/s"', '"20Mbit/s"', 1)
+    (tmp_path / "fast.toml").write_text(changed)
+    fast = anabranch.run(tmp_path / "fast.toml").digest
+    settings = {"path.wifi.rate": "20Mbit/s"}
+    assert anabranch.run(file, settings=settings).digest == fast
+    assert anabranch.run(scenario("2s"), settings=settings).digest == fast
+    with pytest.raises(anabranch.InputError, match=r'^path\.wifi\.rate: "20" has no unit'):
+        anabranch.run(file, settings={"path.wifi.rate": "20"})
+
+
+def test_two_runs_are_compared(short_run: anabranch.Run) -> None:
+    slower = anabranch.run(scenario(), settings={"path.wifi.rate": "4Mbit/s"})
+    found = anabranch.compare(short_run, slower)
+    (goodput,) = found.filter(metric="goodput_mbps").iter_rows(named=True)
+    assert goodput["pairs"] == 1
+    assert goodput["difference"] == goodput["b"] - goodput["a"] < 0

@@ -50,7 +50,7 @@ def complaint(captured: Captured) -> str:
         ("reproduce nsdi12-fig7 --out FILE/folder", "not a directory"),
         ("gallery nsdi12-fig7 nsdi12-fig", 'unknown entry "nsdi12-fig"; did you mean'),
         ("gallery nsdi12-fig7 --out FILE/folder", "not a directory"),
-        ("run", "FILE.toml"),
+        ("run", "FILE"),
         ("run nowhere.toml", "nowhere.toml: no such file"),
         ("run FILE --seed -1", "--seed"),
         ("run FILE --seed 99999999999999999999", "--seed"),
@@ -110,6 +110,8 @@ def test_run_writes_results_that_can_be_drawn_again(
     assert run_command(["run", str(file), "--out", str(out), "--pcap", str(trace)]) == 0
     assert trace.stat().st_size > 0
     report = (out / "report.html").read_text()
+    (printed,) = re.findall(r"digest (\w{16})", capsys.readouterr().out)
+    assert f"digest of the run</th><td>{printed}<" in report
     (out / "report.html").unlink()
     assert run_command(["report", str(out)]) == 0
     assert (out / "report.html").read_text() == report

@@ -210,3 +210,43 @@ def test_ctrl_c_at_the_start_prints_no_traceback(after_s: float, file: Path) -> 
     _, err = process.communicate(timeout=20)
     # Before the first line of the package runs, Python itself handles the signal.
     assert err == "anabranch: interrupted\n" or "site" in err
+
+
+IMPOSSIBLE = """
+from anabranch.policy import Scheduler, Wait
+
+
+class Impossible(Scheduler):
+    def schedule(self, ctx):
+        return Wait()
+"""
+
+
+def test_impossible_decisions_are_noted(file: Path, tmp_path: Path, capsys: Captured) -> None:
+    policy = tmp_path / "impossible.py"
+    policy.write_text(IMPOSSIBLE)
+    assert run_command(["run", str(file), "--scheduler", f"{policy}:Impossible"]) == 0
+    out = capsys.readouterr().out
+    assert "main uses your own scheduler impossible.Impossible\n" in out
+    assert re.search(r"^note: the engine replaced [\d,]+ scheduler decisions, ", out, re.MULTILINE)
+
+
+def test_a_path_that_a_scenario_lacks_has_a_dash(
+    file: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text(file.read_text().replace('"wifi"', '"wlan"'))
+    assert run_command(["run", str(file), str(other)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    (wlan,) = [row for row in rows if row[:2] == ["wlan", "carried"]]
+    assert wlan[2] == "–"
+    assert wlan[3] != "–"
+
+
+def test_data_without_blocks_has_no_rows_about_blocks(file: Path, capsys: Captured) -> None:
+    bulk = scenario("2s", workload=anabranch.Bulk())
+    file.write_text(bulk.to_toml())
+    assert run_command(["run", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "blocks" not in out
+    assert "p95 ms" not in out

@@ -1,6 +1,8 @@
+import dataclasses
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from anabranch.cli.main import run_command
@@ -36,7 +38,9 @@ def test_pairs_are_runs_with_the_same_seed(results: Results) -> None:
     assert goodput.difference.value == paired[1]
     assert paired[0] <= goodput.difference.low <= goodput.difference.high <= paired[2]
     assert found.notes == ()
-    assert found.changed == ("connection[0].scheduler: min_rtt → beta=0.25, kind=ecf",)
+    assert found.changed == (
+        'connection.main.scheduler: "min_rtt" → { kind = "ecf", beta = 0.25 }',
+    )
 
 
 def test_over_all_cells_each_counts_once(results: Results) -> None:
@@ -52,8 +56,8 @@ def test_over_all_cells_each_counts_once(results: Results) -> None:
 def test_other_links_are_said(results: Results) -> None:
     found = compare.levels(results, "path.wifi.rate", "4Mbit/s", "8Mbit/s")
     (note,) = found.notes
-    assert "the links differ (path[0].rate" in note
-    assert "path[0].rate: 4Mbit/s → 8Mbit/s" in found.changed
+    assert "the links differ (path.wifi.rate" in note
+    assert 'path.wifi.rate: "4Mbit/s" → "8Mbit/s"' in found.changed
 
 
 def test_the_same_results_do_not_differ(results: Results) -> None:
@@ -68,7 +72,9 @@ def test_two_folders_with_one_thing_changed(results: Results, tmp_path: Path) ->
     base.write_text(base.read_text() + '\n[connection.remedies]\npenalisation = "conext13"\n')
     other = sweep(tmp_path / "plan" / "plan.toml", tmp_path / "out")
     found = compare.folders(results, other, ("without", "with"))
-    assert found.changed == ("connection[0].remedies: nothing → penalisation=(form=conext13)",)
+    assert found.changed == (
+        'connection.main.remedies: not set → { penalisation = { form = "conext13" } }',
+    )
     assert found.notes == ()
     assert {each.pairs for each in found.differences if each.cell is None} == {12}
 
@@ -122,6 +128,38 @@ def test_the_command_prints_a_table_and_writes_json(
     printed = capsys.readouterr().out
     for word in ("A: min_rtt", "B: ecf", "p95 delay (ms)", "share of 3g", "reinjections"):
         assert word in printed
+    assert "The scenarios differ in:\n  connection.main.scheduler: " in printed
     written = json.loads(file.read_text())
     assert written["a"] == "min_rtt"
     assert {"value", "low", "high", "seeds"} == set(written["differences"][0]["difference"])
+
+
+def lines_of(comparison: Path, *others: str, captured: Captured) -> list[str]:
+    assert run_command(["compare", str(comparison), *others]) == 0
+    return [line.rstrip() for line in captured.readouterr().out.splitlines()]
+
+
+def test_each_metric_has_a_table_with_a_row_for_each_cell(
+    results: Results, tmp_path: Path, capsys: Captured
+) -> None:
+    results.save(tmp_path)
+    by = ("--by", "connection.main.scheduler", "min_rtt", "ecf")
+    printed = lines_of(tmp_path, *by, captured=capsys)
+    table = printed[printed.index("goodput (Mbit/s)") :]
+    assert table[1].split() == ["rate", "A", "B", "B", "−", "A", "[95", "%]", "relative"]
+    assert [line.split()[0] for line in table[2:5]] == ["4Mbit/s", "8Mbit/s", "all"]
+    assert not any("main" in line for line in table[:5]), "there is only one connection"
+
+
+def test_two_runs_are_one_table_with_a_row_for_each_metric(
+    results: Results, tmp_path: Path, capsys: Captured
+) -> None:
+    for side, level in (("a", "min_rtt_4Mbits"), ("b", "ecf_4Mbits")):
+        runs = results.runs.filter(pl.col("cell") == level).drop(
+            "connection.main.scheduler", "path.wifi.rate"
+        )
+        dataclasses.replace(results, runs=runs).save(tmp_path / side)
+    printed = lines_of(tmp_path / "a", str(tmp_path / "b"), captured=capsys)
+    assert sum("B − A" in line for line in printed) == 1
+    assert not any(line.startswith("all") for line in printed)
+    assert any(line.startswith("p95 delay (ms)") for line in printed)

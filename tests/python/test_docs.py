@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 
 _BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s#]+)[^)\s]*\)")
 
 NOT_RUN = {
     r"source .*": "it changes the shell",
@@ -63,6 +64,16 @@ def commands(page: Path) -> Iterator[str]:
 def reason(command: str) -> str | None:
     """The reason why a command is not run, or `None`."""
     return next((why for form, why in NOT_RUN.items() if re.fullmatch(form, command)), None)
+
+
+def test_every_relative_link_leads_to_a_file_of_the_repository() -> None:
+    dead = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in PAGES
+        for target in _LINK.findall(page.read_text(encoding="utf-8"))
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert not dead
 
 
 def test_every_entry_that_a_page_names_exists() -> None:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import anabranch
+from anabranch.cli import tables
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError, TooLateError
 from anabranch.gallery import catalogue, reproduce
@@ -131,6 +132,17 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(live, "run_toml", run_toml)
     return late_ms
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_known"), [(Hosts("engine", "kernel"), False), (Hosts("kernel", "engine"), True)]
+)
+def test_the_window_of_a_kernel_that_sends_is_unknown(
+    hosts: Hosts, is_known: bool, short_run: anabranch.Run
+) -> None:
+    connections = tables.run(short_run, _conditions(0.5, hosts))[0]
+    column = list(connections.headings).index("window-limited")
+    assert (connections.rows[0][column] != "–") == is_known
 
 
 def _entry() -> Entry:

@@ -193,6 +193,7 @@ impl Analyser {
         let mut notes = Vec::new();
         for (name, report) in files {
             if let Some((link_type, packets)) = report.unknown_link {
+                let packets = grouped(packets);
                 notes.push(format!(
                     "{name}: {packets} packets have link type {link_type}, which is not supported"
                 ));
@@ -202,20 +203,34 @@ impl Analyser {
             notes.push(format!(
                 "{} packets were captured at several places; each subflow is shown as seen from one \
                  place",
-                self.doubles
+                grouped(self.doubles)
             ));
         }
         if self.corrupted > 0 {
-            let corrupted = self.corrupted;
+            let corrupted = grouped(self.corrupted);
             notes.push(format!("{corrupted} segments with a wrong TCP checksum were ignored"));
         }
         if left_out > 0 {
+            let left_out = grouped(left_out);
             notes.push(format!(
                 "{left_out} segments were ignored: the captures have too many TCP connections"
             ));
         }
         notes
     }
+}
+
+/// A number with commas between thousands.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 fn connection_table(analyser: &Analyser) -> Table {
@@ -415,3 +430,16 @@ const TIME_TO_ANSWER: u64 = 1_000_000_000;
 
 /// A placeholder for rows that only define columns.
 const NOBODY: [SocketAddress; 2] = [SocketAddress::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands_are_separated_by_commas() {
+        assert_eq!(
+            [0, 999, 1000, 11755, 1_000_000].map(grouped).join(" "),
+            "0 999 1,000 11,755 1,000,000"
+        );
+    }
+}

@@ -130,7 +130,7 @@ def analyze(
     try:
         found = _core.analyse([os.fspath(file) for file in files], on_progress)
     except (OSError, ValueError) as error:
-        raise InputError(f"{error}; name pcapng or pcap files") from error
+        raise InputError(str(error)) from error
     tables = {name: _frame(columns) for name, columns in found["tables"].items()}
     tables["connections"] = _with_goodput(tables["connections"])
     return Analysis(**tables, notes=tuple(found["notes"]))

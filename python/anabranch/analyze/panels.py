@@ -61,7 +61,9 @@ def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
         place = len(labels)
         style = Style(_COLOURS[place % len(_COLOURS)], _LINES[place // len(_COLOURS) % len(_LINES)])
         words = f"subflow {row['subflow']}: {row['initiator']} – {row['listener']}"
-        labels.append((row["subflow"], f"{words}, {_new_bytes(carried) / total:.0%}", style))
+        labels.append(
+            (row["subflow"], f"{words}, {_new_bytes(carried) / total * 100:.0f} %", style)
+        )
     return Flow(
         title=f"connection {connection}: {source} → {sink}",
         data=data,

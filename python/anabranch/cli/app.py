@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from anabranch import _core
 from anabranch.errors import InputError
@@ -20,7 +22,45 @@ if TYPE_CHECKING:
 
 # Commands import their modules when they run, so that help and errors appear at once.
 
-app = typer.Typer(
+
+class _Command(TyperCommand):
+    """A command whose help names its arguments as the command line takes them."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        arguments = [each for each in self.get_params(ctx) if _is_argument(each)]
+        return ["[OPTIONS]", *(_name(each) for each in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        arguments, options = [], []
+        for each in self.get_params(ctx):
+            name, text = each.get_help_record(ctx) or ("", "")
+            if _is_argument(each):
+                arguments.append((_name(each), text))
+            elif name:
+                options.append((name, text))
+        for title, records in (("Arguments", arguments), ("Options", options)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _name(argument: Any) -> str:
+    return str(argument.metavar or argument.name)
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class _Application(typer.Typer):
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[_Function], _Function]:
+        return super().command(name, cls=_Command, **settings)
+
+
+app = _Application(
     name="anabranch",
     help="Multipath TCP that you can run, measure, explain and trust.",
     epilog="Example: anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7",
@@ -69,12 +109,28 @@ def _place(text: str) -> Path:
     return Path(text)
 
 
+def count_option(text: str, low: int, high: int) -> Any:
+    """An option that takes a whole number from `low` to `high`."""
+
+    def number(written: str | int) -> int:
+        if not str(written).isdecimal() or not low <= int(written) <= high:
+            most = "2**64 - 1" if high == MAX_SEED else f"{high:,}"
+            raise typer.BadParameter(f"{written} is not a whole number from {low} to {most}")
+        return int(written)
+
+    return typer.Option(parser=number, metavar="N", help=text)
+
+
+MAX_SEED = 2**64 - 1
+MOST_SEEDS = 10_000
+
 ON: Any = typer.Option(
     "--on", metavar="dask://HOST:PORT", help="Run on a Dask cluster instead of all local cores."
 )
 JSON: Any = typer.Option("--json", help="Print the results as JSON.")
 MACHINE: Any = typer.Option(
     "--in",
+    metavar="here|linux-vm",
     help="Machine of live runs: this one, or the virtual one that `make linux-vm` builds.  "
     "[default: here]",
 )
@@ -126,7 +182,7 @@ def print_judgements(results: Results, judgements: Sequence[Judgement], folder: 
     screen = console.stdout()
     if judgements:
         screen.print(tables.claims(judgements))
-        screen.print(effort(results.provenance))
+        console.say(effort(results.provenance))
     print_report(folder)
 
 

@@ -22,6 +22,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from anabranch.cli.messages import complain
 from anabranch.cli.tables import Grid
 from anabranch.runs.executors import Progress as Step
 
@@ -52,9 +53,10 @@ def show(grid: Grid) -> None:
         screen.print(part)
 
 
-def complain(text: str) -> None:
-    """Print a line on standard error."""
-    print(f"anabranch: {text}", file=sys.stderr)
+def say(text: str) -> None:
+    """Print a message: wrapped between words on a terminal, else one line."""
+    screen = stdout()
+    screen.print(text, markup=False, highlight=False, soft_wrap=not screen.is_terminal)
 
 
 def caution(toml: str, capture: Capture | None) -> None:

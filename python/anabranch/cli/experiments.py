@@ -13,10 +13,12 @@ from anabranch.cli.app import (
     JSON,
     MACHINE,
     MAX_SEED,
+    MOST_SEEDS,
     ON,
     STRICT,
     Machine,
     app,
+    count_option,
     enter_lab,
     out_option,
     print_judgements,
@@ -46,7 +48,8 @@ def list_entries() -> None:
         count = len(entry.claims)
         screen.print(f"[bold]{name}[/bold]  {count} claim{'' if count == 1 else 's'}")
         screen.print(tables.indented(entry.title))
-        screen.print(tables.indented(paper or citation, "dim"))
+        source = paper or citation
+        screen.print(tables.indented(source[:1].upper() + source[1:], "dim"))
 
 
 @app.command(epilog="Example: anabranch reproduce nsdi12-fig7 --full --out results/full")
@@ -58,7 +61,7 @@ def reproduce(
         bool, typer.Option("--full", help="Run at the paper's scale (minutes to an hour).")
     ] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Number of seeds, starting at 1.")
+        int | None, count_option("Number of seeds, starting at 1.", 1, MOST_SEEDS)
     ] = None,
     out: Annotated[
         Path | None, out_option("Folder for the results.  [default: results/ID]")
@@ -109,19 +112,14 @@ def reproduce(
 def calibrate(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE.toml]...", help="Your own scenarios (default: a fixed set)."),
+        typer.Argument(metavar="[FILE]...", help="Your own scenarios (default: a fixed set)."),
     ] = None,
-    random: Annotated[
-        int | None,
-        typer.Option("--random", metavar="N", min=1, max=10_000, help="Draw this many scenarios."),
-    ] = None,
+    random: Annotated[int | None, count_option("Draw this many scenarios.", 1, 10_000)] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(min=0, max=MAX_SEED, help="Seed of --random.  [default: 1]"),
+        int | None, count_option("Seed of --random.  [default: 1]", 0, MAX_SEED)
     ] = None,
     seeds: Annotated[
-        int | None,
-        typer.Option(min=1, max=10_000, help="Number of seeds of each run, starting at 1."),
+        int | None, count_option("Number of seeds of each run, starting at 1.", 1, MOST_SEEDS)
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Use five seeds (most of an hour).")] = False,
     machine: Annotated[Machine | None, MACHINE] = None,
@@ -141,6 +139,7 @@ def calibrate(
     for `anabranch run`.
     """
     from anabranch.cli import console, tables
+    from anabranch.cli.messages import complain
     from anabranch.gallery.entries import calibration
     from anabranch.gallery.reproduce import execute
     from anabranch.gallery.shared.calibration import words
@@ -157,7 +156,7 @@ def calibrate(
     else:
         vm.kernel()
     for note in notes:
-        console.complain(f"note: {note}")
+        complain(f"note: {note}")
     tier = chosen.full if full else chosen.quick
     tier = replace(tier, seeds=seeds or tier.seeds)
     with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
@@ -202,7 +201,7 @@ def make_gallery(
         except InputError as error:
             if entries:
                 raise
-            screen.print(f"live entries are left out: {error}", soft_wrap=True)
+            console.say(f"live entries are left out: {error}")
             chosen = [entry for entry in chosen if not entry.is_live]
     exhibits = []
     for entry in chosen:
@@ -212,11 +211,11 @@ def make_gallery(
             with console.progress(f"{entry.id}, {tier.seeds} seeds") as advance:
                 results = execute(entry, tier, folder, on=on, on_progress=advance)
         except TooLateError as error:
-            screen.print(f"{entry.id}: left out: {error}", soft_wrap=True, highlight=False)
+            console.say(f"{entry.id}: left out: {error}")
             continue
         with console.working(f"{entry.id}: drawing the report"):
             exhibits.append(site.exhibit(entry, results, folder))
-        screen.print(f"{entry.id}: {exhibits[-1].effort}", soft_wrap=True, highlight=False)
+        console.say(f"{entry.id}: {exhibits[-1].effort}")
     site.save(exhibits, out)
     rows = [
         (

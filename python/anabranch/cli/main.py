@@ -25,6 +25,7 @@ import typer
 
 from anabranch.cli import experiments, runs, tools
 from anabranch.cli.app import app
+from anabranch.cli.messages import complain
 from anabranch.errors import AnabranchError, PolicyError
 from anabranch.runs import interruption
 
@@ -47,7 +48,16 @@ def run_command(arguments: Sequence[str]) -> int:
             reason = (error.strerror or str(error)).lower()
             return _give_up_output(_complain(f"standard output: {reason}", 2))
     # An interruption counts even if a destructor swallowed its exception.
-    return _complain("interrupted", 130) if interruption.requested() else status
+    return _complain(_interrupted(arguments), 130) if interruption.requested() else status
+
+
+_RESUMED = ("sweep", "reproduce", "calibrate", "gallery")
+"""Commands that keep finished runs in the folder of their results."""
+
+
+def _interrupted(arguments: Sequence[str]) -> str:
+    resumed = bool(arguments) and arguments[0] in _RESUMED
+    return f"interrupted{'; the same command makes only the missing runs' if resumed else ''}"
 
 
 def _status(arguments: Sequence[str]) -> int:
@@ -59,7 +69,9 @@ def _status(arguments: Sequence[str]) -> int:
     except AnabranchError as error:
         return _complain(str(error), error.exit_status)
     except typer.TyperException as error:
-        return _complain(f"{error.format_message()} (see: anabranch --help)", 2)
+        context = getattr(error, "ctx", None)
+        command = "anabranch" if context is None else context.command_path
+        return _complain(f"{error.format_message()} (see: {command} --help)", 2)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     return status if isinstance(status, int) else 0
@@ -114,6 +126,5 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def _complain(message: str, status: int) -> int:
-    line = " ".join(message.split())
-    print(f"anabranch: {line}", file=sys.stderr)
+    complain(message)
     return status

@@ -19,16 +19,18 @@ from anabranch.cli.app import (
     JSON,
     MACHINE,
     MAX_SEED,
+    MOST_SEEDS,
     ON,
     Machine,
     app,
+    count_option,
     enter_lab,
     out_option,
     print_report,
     require,
     write_report,
 )
-from anabranch.errors import IntegrityError
+from anabranch.errors import InputError, IntegrityError
 
 if TYPE_CHECKING:
     from anabranch.live.hosts import Hosts
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from anabranch.results.folder import Results
     from anabranch.runs.run import Capture, Run
     from anabranch.scenarios.overrides import Overrides
+
+_PCAP_LIMIT = "2GB"
 
 
 class Stack(StrEnum):
@@ -46,8 +50,12 @@ class Stack(StrEnum):
 
 
 LIVE: Any = typer.Option("--live", help="Run Linux' own TCP, in real time (Linux only).")
-CLIENT: Any = typer.Option(help="TCP stack of the client with --live.  [default: kernel]")
-SERVER: Any = typer.Option(help="TCP stack of the server with --live.  [default: kernel]")
+CLIENT: Any = typer.Option(
+    metavar="engine|kernel", help="TCP stack of the client with --live.  [default: kernel]"
+)
+SERVER: Any = typer.Option(
+    metavar="engine|kernel", help="TCP stack of the server with --live.  [default: kernel]"
+)
 
 
 def _policy_option(kind: str) -> Any:
@@ -59,11 +67,11 @@ def _policy_option(kind: str) -> Any:
 )
 def run_scenarios(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE.toml...", help="One or more scenarios.")
+        list[Path], typer.Argument(metavar="FILE...", help="One or more scenarios (TOML).")
     ],
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Random seed.")] = 1,
+    seed: Annotated[int, count_option("Random seed.", 0, MAX_SEED)] = 1,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Number of seeds, starting at --seed.")
+        int | None, count_option("Number of seeds, starting at --seed.", 1, MOST_SEEDS)
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -74,11 +82,13 @@ def run_scenarios(
     path_manager: Annotated[str | None, _policy_option("Path manager")] = None,
     out: Annotated[Path | None, out_option("Write results and a report to this folder.")] = None,
     pcap: Annotated[
-        Path | None, typer.Option(help="Write a capture of all links (pcapng) to this file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a capture of all links (pcapng) to this file."),
     ] = None,
     pcap_limit: Annotated[
-        str, typer.Option(metavar="SIZE", help="Stop the capture at this size.")
-    ] = "2GB",
+        str | None,
+        typer.Option(metavar="SIZE", help="Stop the capture at this size.  [default: 2GB]"),
+    ] = None,
     live: Annotated[bool, LIVE] = False,
     client: Annotated[Stack | None, CLIENT] = None,
     server: Annotated[Stack | None, SERVER] = None,
@@ -91,10 +101,14 @@ def run_scenarios(
 
     With several files or --seeds, runs each file with each seed on all cores, and prints medians.
 
-    Your own policy is a class in a Python file: --scheduler examples/my_scheduler.py:LowestRtt
+    Your own policy is a class in a Python file:
+
+    \b
+        --scheduler examples/my_scheduler.py:LowestRtt
+
     It applies to the connections that ask for it with "own:NAME". If no connection asks, it applies
     to all Multipath TCP connections.
-    """
+    """  # noqa: D301
     from anabranch.runs.run import Capture
     from anabranch.scenarios import own, quantities
     from anabranch.scenarios.overrides import Overrides
@@ -102,13 +116,25 @@ def run_scenarios(
     named = dict(zip(own.KINDS, (scheduler, congestion_control, path_manager), strict=True))
     policies = {kind: text for kind, text in named.items() if text is not None}
     overrides = Overrides(settings or (), policies)
+    for file in files:
+        _refuse_plan(file)
     hosts = _hosts(live, client, server, machine)
     if len(files) > 1 or seeds is not None:
         require(pcap is None, "--pcap needs a single scenario without --seeds")
         _run_several(files, overrides, range(seed, seed + (seeds or 1)), hosts, out, as_json)
         return
-    capture = None if pcap is None else Capture(pcap, quantities.size(pcap_limit, "--pcap-limit"))
+    require(pcap is not None or pcap_limit is None, "--pcap-limit needs --pcap")
+    limit = quantities.size(pcap_limit or _PCAP_LIMIT, "--pcap-limit")
+    capture = None if pcap is None else Capture(pcap, limit)
     _run_one(files[0], overrides, seed, capture, hosts, out, as_json)
+
+
+def _refuse_plan(file: Path) -> None:
+    from anabranch.scenarios.keys import is_plan
+
+    with contextlib.suppress(OSError, ValueError):  # the reader of scenarios reports these
+        if file.is_file() and is_plan(tomllib.loads(file.read_text(encoding="utf-8"))):
+            raise InputError(f"{file}: this is a plan, not a scenario; use: anabranch sweep {file}")
 
 
 def _hosts(
@@ -203,14 +229,17 @@ def _print_run(run: Run, conditions: Conditions | None, out: Path | None, as_jso
         about["report"] = None if out is None else str(out / "report.html")
         typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
         return
-    for table in tables.run(run):
+    for table in tables.run(run, conditions):
         console.show(table)
-    screen = console.stdout()
-    screen.print(tables.effort_of(run, conditions))
+    for line in tables.effort_of(run, conditions).splitlines():
+        console.say(line)
     for policy in run.own_policies:
-        screen.print(f"{policy.connection}: your own {policy.kind} {policy.name}")
+        kind = policy.kind.replace("_", " ")
+        console.say(f"{policy.connection} uses your own {kind} {policy.name}")
+    if (bad := tables.bad_decisions(run)) is not None:
+        console.say(f"note: {bad}")
     if run.pcap_full_ns is not None:
-        screen.print(f"the capture reached its limit {run.pcap_full_ns / 1e9:g} s into the run")
+        console.say(f"the capture reached its limit {run.pcap_full_ns / 1e9:g} s into the run")
 
 
 def _run_several(
@@ -322,10 +351,16 @@ def compare(
         typer.echo(comparison.to_json())
         return
     screen = console.stdout()
-    screen.print(f"A: {comparison.a}\nB: {comparison.b}", markup=False)
-    console.show(tables.of_report(comparison.table(), "Medians of paired differences"))
-    for words in (*comparison.changed, *(f"note: {note}" for note in comparison.notes)):
-        screen.print(words, markup=False, soft_wrap=True)
+    screen.print(f"A: {comparison.a}\nB: {comparison.b}", markup=False, soft_wrap=True)
+    console.say(f"{tables.pairs(comparison)}\n")
+    for title, table in comparison.tables():
+        console.show(tables.of_report(table, title))
+    if comparison.changed:
+        screen.print("The scenarios differ in:")
+    for change in comparison.changed:
+        screen.print(tables.indented(change))
+    for note in comparison.notes:
+        console.say(f"note: {note}")
 
 
 def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False) -> None:
@@ -344,11 +379,12 @@ def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False)
     if folder is None or cells <= sweep_report.MAX_CELLS_SHOWN:
         summary = sweep_report.summary(results)
         names = len(sweep_report.name_columns(results))
-        console.show(tables.of_report(summary, "Medians over seeds [95 % interval]", names))
+        title = "Medians over seeds [95 % interval]"
+        console.show(tables.of_report(summary, title, names, may_omit=True))
     else:
         screen.print(f"{cells} cells: see the report, or read {folder / 'runs.parquet'}")
     if sweep_report.all_seeds_alike(results):
-        screen.print("all seeds gave the same numbers: nothing in the scenario is random")
-    screen.print(effort(results.provenance))
+        console.say("all seeds gave the same numbers: nothing in the scenario is random")
+    console.say(effort(results.provenance))
     if folder is not None:
         print_report(folder)

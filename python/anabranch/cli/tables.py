@@ -20,6 +20,7 @@ from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import number
 from anabranch.results.folder import Results
 from anabranch.runs.run import Run
+from anabranch.sweeps.compare import MAX_CELLS_SHOWN, Comparison
 
 if TYPE_CHECKING:
     from anabranch.analyze.analysis import Analysis
@@ -49,9 +50,11 @@ class Grid:
     names: int = 1
     """Number of columns at the left that identify a row."""
     caption: str = ""
+    may_omit: bool = False
+    """Whether a table with many rows may omit columns that do not fit; the caption names them."""
 
     def fitted(self, screen: Console) -> Iterator[RenderableType]:
-        """The first layout that fits: upright, transposed, or row by row.
+        """The first layout that fits: upright, transposed, with fewer columns, or row by row.
 
         No layout cuts or breaks a number.
         """
@@ -66,11 +69,32 @@ class Grid:
             yield self._upright()
         elif _width(sideways) <= screen.width:
             yield self._transposed()
+        elif self.may_omit and (narrowed := self._narrowed(columns, screen.width)):
+            yield from narrowed.fitted(screen)
+            return
         else:
             yield self._row_by_row(screen.width)
         if self.caption:
             yield Text(self.caption, style="dim")
         yield ""
+
+    def _narrowed(self, columns: Sequence[Sequence[str]], width: int) -> Grid | None:
+        """The table with the columns that fit, or `None` if fewer than two of them do."""
+        kept = list(range(self.names))
+        for index in range(self.names, len(columns)):
+            if _width([columns[each] for each in (*kept, index)]) <= width:
+                kept.append(index)
+        if len(kept) < self.names + 2:
+            return None
+        omitted = [name for index, name in enumerate(self.headings) if index not in kept]
+        caption = f"not shown for lack of width: {', '.join(omitted)}"
+        return Grid(
+            "",
+            [self.headings[index] for index in kept],
+            [[row[index] for index in kept] for row in self.rows],
+            self.names,
+            "\n".join(filter(None, (self.caption, caption))),
+        )
 
     def _upright(self) -> Table:
         table = _table()
@@ -129,13 +153,13 @@ def _table() -> Table:
 
 def _is_number(cell: str) -> bool:
     """Whether a cell is a number, perhaps with unit and interval, or a dash for a missing one."""
-    return cell[:1] in "-+–0123456789" and " – " not in cell
+    return cell[:1] in "-+−–0123456789" and " – " not in cell
 
 
-def of_report(shown: report.Table, title: str, names: int = 1) -> Grid:
+def of_report(shown: report.Table, title: str, names: int = 1, *, may_omit: bool = False) -> Grid:
     """A table of a report, for the terminal."""
     caption = f"{shown.left_out:,} more rows are not shown" if shown.left_out else ""
-    return Grid(title, shown.headings, shown.rows, names, caption)
+    return Grid(title, shown.headings, shown.rows, names, caption, may_omit)
 
 
 def claims(judgements: Sequence[Judgement]) -> RenderableType:
@@ -150,9 +174,23 @@ def claims(judgements: Sequence[Judgement]) -> RenderableType:
             f"  {claim.statement} ",
             (f"({claim.source})", "dim"),
         )
-        body = Text.assemble((f"{judgement.verdict.words}: ", colour), judgement.measured)
-        parts += [head, indented(body, by=4)]
+        where = "" if not claim.where or claim.where in claim.statement else f"{claim.where}: "
+        body = Text.assemble((f"{judgement.verdict.words}: ", colour), where + judgement.measured)
+        parts += [_hanging(head, by=2), indented(body, by=4)]
     return Group(*parts, "")
+
+
+def pairs(comparison: Comparison) -> str:
+    """A line about the numbers of a comparison."""
+    cells = comparison.cells
+    if cells == 1:
+        over = ""
+    elif cells <= MAX_CELLS_SHOWN:
+        over = "; in the rows “all”, each cell counts once"
+    else:
+        over = f"; each of the {cells:,} cells counts once, and --json prints them"
+    count = f"{comparison.pairs:,} pair{'' if comparison.pairs == 1 else 's'}"
+    return f"Medians over {count} of runs with equal seeds{over}."
 
 
 def side_by_side(rows: Mapping[str, Sequence[str]]) -> Grid:
@@ -189,33 +227,43 @@ def _time_of(conditions: Conditions) -> str:
     return "in real time" if conditions.machine == HERE else f"in {conditions.machine}"
 
 
-def run(run: Run) -> list[Grid]:
+def run(run: Run, conditions: Conditions | None) -> list[Grid]:
     """A run as tables: its connections, its subflows, and its hosts' counters."""
-    return [_connections(run), _subflows(run), _counters(run)]
+    return [_connections(run, conditions), _subflows(run), _counters(run)]
 
 
-def _connections(run: Run) -> Grid:
-    names = ("mean", "p50", "p95", "p99", "max")
-    headings = (
-        "connection", "goodput Mbit/s", "window-limited", "reinjections", "blocks",
-        *(f"{name} ms" for name in names), "state",
-    )  # fmt: skip
-    rows = []
-    for index in range(run.connections.height):
-        row = metrics.connection_row(run, index)
-        delays = [row[f"delay_{name}_ms"] for name in names]
-        rows.append(
-            (
-                row["connection"],
-                number(row["goodput_mbps"]),
-                f"{row['window_limited_share'] * 100:.1f} %",
-                str(row["reinjections"]),
-                str(row["block_count"]),
-                *("–" if delay is None else number(delay) for delay in delays),
-                _state(row),
-            )
-        )
-    return Grid("Connections (after the warm-up; delays of blocks)", headings, rows)
+def _connections(run: Run, conditions: Conditions | None) -> Grid:
+    rows = [metrics.connection_row(run, index) for index in range(run.connections.height)]
+    has_blocks = any(row["block_count"] for row in rows)
+    columns = [
+        ("connection", [row["connection"] for row in rows]),
+        ("goodput Mbit/s", [number(row["goodput_mbps"]) for row in rows]),
+        ("window-limited", [_window_limited(run, *each, conditions) for each in enumerate(rows)]),
+        ("reinjections", [f"{row['reinjections']:,}" for row in rows]),
+        *(_delays(rows) if has_blocks else ()),
+        ("state", [_state(row) for row in rows]),
+    ]
+    title = f"Connections (after the warm-up{'; delays of blocks' if has_blocks else ''})"
+    headings, values = zip(*columns, strict=True)
+    return Grid(title, headings, list(zip(*values, strict=True)))
+
+
+def _delays(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[str]]]:
+    yield "blocks", [f"{row['block_count']:,}" for row in rows]
+    for name in ("mean", "p50", "p95", "p99", "max"):
+        delays = (row[f"delay_{name}_ms"] for row in rows)
+        yield f"{name} ms", ["–" if delay is None else number(delay) for delay in delays]
+
+
+def _window_limited(
+    run: Run, index: int, row: Mapping[str, Any], conditions: Conditions | None
+) -> str:
+    """The share of time; a dash if the sender is a kernel, which does not report it."""
+    if conditions is not None:
+        uploads = run.settings["connection"][index]["workload"].get("direction") == "upload"
+        if (conditions.client if uploads else conditions.server) == "kernel":
+            return "–"
+    return f"{row['window_limited_share'] * 100:.1f} %"
 
 
 def _state(row: dict[str, object]) -> str:
@@ -240,7 +288,7 @@ def _subflows(run: Run) -> Grid:
             f"{row['share'] * 100:.2f} %",
             f"{row['bytes_retransmitted']:,}",
             f"{row['bytes_reinjected']:,}",
-            str(row["timeouts"]),
+            f"{row['timeouts']:,}",
             number(row["min_rtt_ns"] / 1e6),
         )
         for row in metrics.subflow_rows(run).iter_rows(named=True)
@@ -257,6 +305,17 @@ def _counters(run: Run) -> Grid:
     ]
     title = "Counters above zero (docs/counters.md)"
     return Grid(title, ("counter", "client", "server"), rows)
+
+
+def bad_decisions(run: Run) -> str | None:
+    """A line about impossible decisions of schedulers, or `None` if there were none."""
+    count = run.counters.filter(counter="bad_decisions")["count"].sum()
+    if not count:
+        return None
+    return (
+        f"the engine replaced {count:,} scheduler decision{'' if count == 1 else 's'}, because "
+        f"{'it was' if count == 1 else 'they were'} impossible or would have stalled the connection"
+    )
 
 
 def run_json(run: Run, conditions: Conditions | None) -> dict[str, Any]:
@@ -345,6 +404,15 @@ def indented(text: str | Text, style: str = "", by: int = 2) -> Padding:
     """A paragraph with all its lines indented."""
     styled = Text(text, style) if isinstance(text, str) else text
     return Padding(styled, (0, 0, 0, by), expand=False)
+
+
+def _hanging(text: Text, by: int) -> Table:
+    """A paragraph whose lines after the first are indented."""
+    table = Table.grid(padding=0)
+    table.add_column(width=by)
+    table.add_column()
+    table.add_row(text[:by], text[by:])
+    return table
 
 
 def _described(name: str, summary: str) -> Text:

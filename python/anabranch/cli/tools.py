@@ -50,13 +50,17 @@ class File(StrEnum):
 
 @app.command(epilog="Example: anabranch schema > scenario.schema.json")
 def schema(
-    file: Annotated[File, typer.Argument(help="Kind of file.")] = File.SCENARIO,
+    file: Annotated[
+        File, typer.Argument(metavar="[scenario|plan]", help="Kind of file.")
+    ] = File.SCENARIO,
 ) -> None:
     """Print the JSON Schema of scenario or plan files.
 
     Editors use it to complete and check files whose first line is
-    `#:schema ./scenario.schema.json`.
-    """
+
+    \b
+        #:schema ./scenario.schema.json
+    """  # noqa: D301
     from anabranch.sweeps.schema import PLAN
 
     if file is File.PLAN:
@@ -113,11 +117,11 @@ def analyze(
         found = analysis.analyze(*files, on_progress=advance)
     for table in tables.analysis(found):
         console.show(table)
-    screen = console.stdout()
     for note in found.notes:
-        screen.print(f"note: {note}", markup=False, soft_wrap=True)
+        console.say(f"note: {note}")
     count = found.violations.height
-    screen.print(f"{count or 'no'} violation{'' if count == 1 else 's'} of RFC 8684")
+    number = f"{count:,}" if count else "no"
+    console.say(f"{number} violation{'' if count == 1 else 's'} of RFC 8684")
     if out is not None:
         _save(found, out, csv=csv)
     damages = found.files.filter(found.files["damage"].is_not_null())
@@ -144,14 +148,17 @@ def _save(found: Analysis, out: Path, *, csv: bool) -> None:
 @app.command(epilog="Example: anabranch conform conformance/ --live")
 def conform(
     scripts: Annotated[
-        list[Path], typer.Argument(metavar="FILE.pkt|DIR...", help="Scripts or folders of scripts.")
+        list[Path],
+        typer.Argument(metavar="FILE|DIR...", help="Scripts (.pkt) or folders of scripts."),
     ],
     live: Annotated[
         bool, typer.Option("--live", help="Test this host's kernel instead of the engine.")
     ] = False,
     platform: Annotated[
         Platform | None,
-        typer.Option(help="TCP parameters of the engine; overrides the scripts."),
+        typer.Option(
+            metavar="linux|rfc", help="TCP parameters of the engine; overrides the scripts."
+        ),
     ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print all segments and calls in script notation.")

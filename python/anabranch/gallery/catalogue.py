@@ -59,7 +59,7 @@ def entry(name: str) -> Entry:
     """
     modules = _MODULES | _MORE
     if name not in modules:
-        raise unknown("unknown entry", name, _MODULES)
+        raise unknown("unknown entry", name, _MODULES, listed_by="anabranch list")
     found = import_module(f"anabranch.gallery.entries.{modules[name]}").ENTRY
     assert isinstance(found, Entry)
     return found

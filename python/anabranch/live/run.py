@@ -52,7 +52,7 @@ class Conditions:
         p50, p99, p999, largest = self.lateness_ms
         return (
             f"emulator late by {p50:.2f} / {p99:.2f} / {p999:.2f} / {largest:.2f} ms "
-            f"(p50 / p99 / p99.9 / max), {self.late_share:.2%} of packets by more than 1 ms"
+            f"(p50 / p99 / p99.9 / max), {self.late_share * 100:.2f} % of packets by more than 1 ms"
         )
 
     def columns(self) -> dict[str, float]:

@@ -50,7 +50,11 @@ def kernel() -> Path:
     named = os.environ.get(KERNEL)
     file = Path(named) if named else _BUILT
     if not file.is_file():
-        hint = f"set by {KERNEL}" if named else f"run `make linux-vm`, or set {KERNEL}"
+        hint = (
+            f"set by {KERNEL}"
+            if named
+            else f"run `make linux-vm` (about ten minutes), or set {KERNEL}"
+        )
         raise InputError(f"{LINUX_VM}: no kernel at {file}: {hint}")
     return file.resolve()
 

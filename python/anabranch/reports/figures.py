@@ -25,7 +25,7 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.results.metrics import MODE_BIN_MS
-from anabranch.results.provenance import combined_digest
+from anabranch.results.provenance import digest
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
     "#000000",
@@ -373,7 +373,7 @@ def footer(results: Results) -> str:
         about.get("entry") or str(about.get("scenario", "")),
         _seed_words(about["seeds"]),
         _time_words(about["duration"], about["warm_up"]),
-        f"digest {combined_digest([run['digest'] for run in about['runs']])}",
+        " ".join(digest(about)),
     ]
     return " · ".join(part for part in parts if part)
 

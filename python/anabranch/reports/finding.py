@@ -54,8 +54,12 @@ def count(judgements: Sequence[Judgement]) -> str:
 def _measured(judgement: Judgement) -> str:
     measured = _telling(judgement.conditions)
     condition = measured.condition
+    first, *others = measured.quantity.split(" ")
+    sentence = " ".join(
+        [first.capitalize() if first.islower() and first.isalpha() else first, *others]
+    )
     return (
-        f"{measured.quantity[0].upper()}{measured.quantity[1:]} = "
+        f"{sentence} = "
         f"{measured.estimate.text(condition.unit)}; {judgement.claim.id} expects "
         f"{condition.bound}, {_OUTCOMES[measured.outcome]}."
     )

@@ -18,7 +18,7 @@ from anabranch.reports.page import drawing, template
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import median, number
 from anabranch.results.folder import Results, write_whole
-from anabranch.results.provenance import combined_digest
+from anabranch.results.provenance import digest
 from anabranch.scenarios.own import OwnPolicy
 
 FIGURE_COLUMNS = 3
@@ -116,8 +116,15 @@ def overview_row(
     return (
         *(_text(first[label]) for label in labels),
         *(_estimate(runs, metric) for metric in metrics),
-        *(_percent(float(np.median(runs[share].fill_null(0)))) for share in shares),
+        *(_share(runs[share]) for share in shares),
     )
+
+
+def _share(carried: pl.Series) -> str:
+    """The median share of a path; a dash if the scenarios lack this path."""
+    if carried.null_count() == len(carried):
+        return "–"
+    return _percent(float(np.median(carried.fill_null(0))))
 
 
 def bytes_per_subflow(results: Results) -> Table:
@@ -140,7 +147,7 @@ def bytes_per_subflow(results: Results) -> Table:
             *(str(row[key]) for key in keys if key != "subflow"),
             _percent(row["share"]),
             *(number(row[name]) for name in columns),
-            *(f"{row[name]:g}" for name in events),
+            *(f"{row[name]:,g}" for name in events),
         )
         for row in medians.iter_rows(named=True)
     )
@@ -164,7 +171,7 @@ def queues(results: Results) -> Table:
         .agg(*(pl.col(name).median() for name in counts))
     )
     rows = tuple(
-        (*(str(row[key]) for key in keys), *(f"{row[name]:.0f}" for name in counts))
+        (*(str(row[key]) for key in keys), *(f"{row[name]:,.0f}" for name in counts))
         for row in medians.iter_rows(named=True)
     )
     return _shortened(("cell", "path", "direction", *counts.values()), rows)
@@ -186,7 +193,8 @@ def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "own_policies" in about:
         policies = [OwnPolicy(**policy).text() for policy in about["own_policies"]]
         shown["own_policies"] = "; ".join(policies)
-    shown["digest of all runs"] = combined_digest([run["digest"] for run in about["runs"]])
+    name, value = digest(about)
+    shown[name] = value
     return [(key.replace("_", " "), _text(value)) for key, value in shown.items()]
 
 

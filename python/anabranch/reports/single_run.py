@@ -82,7 +82,7 @@ def save(results: Results, folder: Path) -> None:
                 (
                     row["connection"],
                     number(row["goodput_mbps"]),
-                    str(row["block_count"]),
+                    f"{row['block_count']:,}",
                     *(
                         "–" if row[key] is None else number(row[key])
                         for key in ("delay_mean_ms", "delay_p95_ms", "delay_p99_ms")
@@ -141,7 +141,7 @@ def _subflow_series(results: Results, axes: Axes, column: str, scale: float, uni
 def _block_delay(results: Results, axes: Axes) -> None:
     curves = {}
     names = results.blocks["connection_name"].unique(maintain_order=True)
-    for name, colour in zip(names, _COLOURS, strict=False):
+    for name, colour in zip(names, _colours_of_connections(len(names)), strict=False):
         curves[name] = (results.delays(connection_name=name), Style(colour))
     figures.cdf(axes, curves)
 
@@ -167,11 +167,16 @@ def _cut_spikes(axes: Axes, series: Sequence[Sample]) -> None:
         )  # fmt: skip
 
 
+def _colours_of_connections(count: int) -> Sequence[str]:
+    """A single connection is black, because the other colours are those of its paths."""
+    return (BLACK,) if count == 1 else _COLOURS
+
+
 def _connections(results: Results) -> Iterator[Samples]:
     if results.samples.is_empty():
         raise NothingMeasured("no connection was established")
     groups = results.samples.partition_by("connection_name", maintain_order=True)
-    for samples, colour in zip(groups, _COLOURS, strict=False):
+    for samples, colour in zip(groups, _colours_of_connections(len(groups)), strict=False):
         unique = samples.unique("time_ns", maintain_order=True)
         yield samples["connection_name"][0], unique, Style(colour)
 

@@ -38,13 +38,14 @@ def number(value: float) -> str:
     """A number with three or four significant digits, without an exponent where possible."""
     if not np.isfinite(value):
         return str(value)
-    if abs(value) >= 1000:
-        return f"{value:.0f}"
-    if abs(value) >= 100:
-        return f"{value:.1f}"
-    if abs(value) >= 1 or value == 0:
-        return f"{value:.2f}"
-    return f"{value:.3g}"
+    sign, size = "−" if value < 0 else "", abs(value)
+    if size >= 1000:
+        return f"{sign}{size:,.0f}"
+    if size >= 100:
+        return f"{sign}{size:.1f}"
+    if size >= 1 or size == 0:
+        return f"{sign}{size:.2f}"
+    return f"{sign}{size:.3g}"
 
 
 def median(sample: Sample) -> Estimate:

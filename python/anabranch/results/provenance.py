@@ -95,11 +95,27 @@ def combined_digest(digests: list[str]) -> str:
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()[:12]
 
 
+def digest(about: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the value of a digest over all runs: the run's own digest if there is one run.
+
+    The command `run` prints the same digest.
+    """
+    digests = [run["digest"] for run in about["runs"]]
+    if len(digests) == 1:
+        return "digest of the run", digests[0]
+    return "combined digest of all runs", combined_digest(digests)
+
+
 def effort(about: Mapping[str, Any]) -> str:
     """The number of runs and their cost, from a provenance."""
     found = about.get("runs_found")  # folders of earlier versions lack this and the keys below
-    before = f", {found} of them finished earlier," if found else ""
-    words = f"{len(about['runs'])} runs{before} in {about['wall_s']:.1f} s"
+    total = len(about["runs"])
+    words = f"{total:,} run{'' if total == 1 else 's'}"
+    if found == total:
+        words += ", all finished earlier"
+    else:
+        before = f", {found:,} of them finished earlier," if found else ""
+        words += f"{before} in {about['wall_s']:.1f} s"
     if not about.get("cpu_s"):
         return words
     rate = about["segments"] / about["cpu_s"] / 1e6

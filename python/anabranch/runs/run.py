@@ -24,7 +24,7 @@ from anabranch import _core
 from anabranch.errors import InputError, IntegrityError
 from anabranch.runs import executors, interruption
 from anabranch.runs.executors import Meter, Progress
-from anabranch.scenarios import own
+from anabranch.scenarios import overrides, own
 from anabranch.scenarios.own import OwnPolicy
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.scenario import Scenario
@@ -177,8 +177,11 @@ def run(
     pcap: str | os.PathLike[str] | None = None,
     *,
     pcap_limit: int = PCAP_LIMIT,
+    settings: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
+
+    `settings` changes keys of the scenario, as ``--set`` does on the command line.
 
     If `pcap` is given, writes a capture of all links to that file. The capture stops when it has
     `pcap_limit` bytes, and the run continues. Names of trace files are relative to the TOML file,
@@ -195,6 +198,8 @@ def run(
     else:
         toml, file, made_by = read_scenario(scenario), os.fspath(scenario), None
     folder = os.curdir if isinstance(scenario, Scenario) else None
+    if settings:
+        toml = overrides.changed(toml, file, settings, folder)
     capture = None if pcap is None else Capture(Path(pcap), pcap_limit)
     return run_toml(toml, file, seed, capture, made_by, folder)
 

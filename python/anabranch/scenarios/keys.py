@@ -16,6 +16,7 @@ ARRAYS = ("path", "connection", "cross_traffic")
 """Arrays of tables in a scenario; each table has a name."""
 
 _STEP = re.compile(r"([^.\[\]]+)(?:\[(\d+)\])?")
+_INDEXED = re.compile(rf"(?P<array>{'|'.join(ARRAYS)})\[(?P<index>\d+)\]")
 
 
 def with_names(table: TomlTable, normalised: TomlTable) -> TomlTable:
@@ -31,6 +32,25 @@ def with_names(table: TomlTable, normalised: TomlTable) -> TomlTable:
     return {**table, **named}
 
 
+def is_scenario(table: TomlTable) -> bool:
+    """Whether a file that should be a plan is a scenario."""
+    return "path" in table and "scenario" not in table
+
+
+def is_plan(table: TomlTable) -> bool:
+    """Whether a file that should be a scenario is a plan."""
+    return isinstance(table.get("scenario"), str) and "path" not in table
+
+
+def by_name(table: TomlTable, key: str) -> str:
+    """A key with the name of its path, connection or cross-traffic in place of the index."""
+    matched = _INDEXED.match(key)
+    if matched is None or int(matched["index"]) >= len(table.get(matched["array"], ())):
+        return key
+    name = table[matched["array"]][int(matched["index"])].get("name")
+    return key if name is None else f"{matched['array']}.{name}{key[matched.end() :]}"
+
+
 def put(table: TomlTable, key: str, value: Any, where: str) -> TomlTable:
     """A copy of a scenario with `key` set to the value.
 
@@ -38,6 +58,9 @@ def put(table: TomlTable, key: str, value: Any, where: str) -> TomlTable:
         InputError: if the key names no table of the scenario. The message suggests a similar name.
     """
     steps = key.split(".")
+    for array in ARRAYS:
+        if any(each.get("name") == steps[0] for each in table.get(array, ())) and steps[1:]:
+            raise InputError(f"{where}: unknown key; write {array}.{key}")
     if not all(_STEP.fullmatch(step) for step in steps):
         raise InputError(f'{where}: "{key}" is not a key; write a key such as path.wifi.rate')
     return _put(table, steps, value, where)
@@ -77,6 +100,7 @@ def _put_in_array(
             raise unknown(f"{where}: the scenario has no {key}", name, map(str, names))
         index = names.index(name)
     if not rest:
-        raise InputError(f'{where}: name a key of that {key}, such as "{key}[{index}].name"')
+        place = f"{key}.{names[index]}" if names[index] else f"{key}[{index}]"
+        raise InputError(f"{where}: name a key of that {key}, such as {place}.name")
     changed = _put(array[index], rest, value, where)
     return [*array[:index], changed, *array[index + 1 :]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch import _core
-from anabranch.errors import InputError, unknown
+from anabranch.errors import InputError, ScenarioError, unknown
 from anabranch.scenarios import keys, own
 from anabranch.scenarios.scenario import TomlTable, to_toml
 
@@ -47,8 +47,7 @@ class Overrides:
     def _changed(self, toml: str, file: str, built_in: Mapping[str, str]) -> str:
         normalised = tomllib.loads(_core.validate(toml, file))
         table = keys.with_names(tomllib.loads(toml), normalised)
-        for setting in self.settings:
-            table = _set(table, setting)
+        table = _with_settings(table, file, dict(map(_parsed, self.settings)), "--set ")
         for kind, name in built_in.items():
             _require_known(kind, name)
             for index, connection in enumerate(normalised["connection"]):
@@ -57,12 +56,52 @@ class Overrides:
         return to_toml(table)
 
 
-def _set(table: TomlTable, setting: str) -> TomlTable:
+def changed(toml: str, file: str, settings: Mapping[str, Any], folder: str | None = None) -> str:
+    """The scenario with these keys set, such as ``{"path.wifi.rate": "20Mbit/s"}``.
+
+    Raises:
+        ScenarioError: if the scenario is wrong.
+        InputError: if there is no such key, or a value is wrong. The message names the key.
+    """
+    normalised = tomllib.loads(_core.validate(toml, file, folder))
+    table = keys.with_names(tomllib.loads(toml), normalised)
+    return to_toml(_with_settings(table, file, settings, "", folder))
+
+
+def _with_settings(
+    table: TomlTable,
+    file: str,
+    settings: Mapping[str, Any],
+    option: str,
+    folder: str | None = None,
+) -> TomlTable:
+    """The scenario with the settings. Messages name the option and the key instead of the file."""
+    for key, value in settings.items():
+        table = keys.put(table, key, value, f"{option}{key}")
+    if not settings:
+        return table
+    try:
+        _core.validate(to_toml(table), file, folder)
+    except ScenarioError as error:
+        place, _, problem = str(error).removeprefix(f"{file}: ").partition(": ")
+        wrong = keys.by_name(table, place)
+        for key in (keys.by_name(table, each) for each in settings):
+            if f"{wrong}.".startswith(f"{key}."):
+                inner = wrong[len(key) + 1 :]
+                words = f"{inner}: {problem}" if inner else problem
+                raise InputError(f"{option}{key}: {words}") from error
+            if key.startswith(f"{wrong}."):
+                raise InputError(f"{option}{key}: {wrong}: {problem}") from error
+        raise
+    return table
+
+
+def _parsed(setting: str) -> tuple[str, Any]:
+    """The key and the value of ``KEY=VALUE``."""
     key, equals, value = setting.partition("=")
-    where = f"--set {setting}"
     if not equals or not key.strip():
-        raise InputError(f"{where}: write KEY=VALUE, such as path.wifi.rate=20Mbit/s")
-    return keys.put(table, key.strip(), _value(value.strip()), where)
+        raise InputError(f"--set {setting}: write KEY=VALUE, such as path.wifi.rate=20Mbit/s")
+    return key.strip(), _value(value.strip())
 
 
 def _value(text: str) -> Any:

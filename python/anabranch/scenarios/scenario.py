@@ -54,6 +54,16 @@ def to_toml(table: TomlTable) -> str:
     return "\n".join(_lines(table)).strip() + "\n"
 
 
+def in_line(value: Any) -> str:
+    """A value of a scenario as TOML on one line: tables as inline tables, with their kind first."""
+    if isinstance(value, dict):
+        items = sorted(value.items(), key=lambda item: item[0] != "kind")
+        return f"{{ {', '.join(f'{key} = {in_line(each)}' for key, each in items)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_line, value))}]"
+    return _literal(value)
+
+
 _WRITTEN = (str, dict)
 """Types of a field that names a built-in policy."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,9 @@ from anabranch.errors import InputError, unknown
 from anabranch.reports.report import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.results.folder import Results
-from anabranch.sweeps.factors import label
+from anabranch.scenarios.keys import ARRAYS
+from anabranch.scenarios.scenario import in_line
+from anabranch.sweeps.factors import short_names
 
 METRICS = {
     "goodput_mbps": "goodput (Mbit/s)",
@@ -31,6 +33,7 @@ METRICS = {
     "reinjections": "reinjections",
 }
 MAX_CELLS_SHOWN = 8
+"""Largest number of cells in printed tables; with more, they show only the row of all cells."""
 
 _IGNORED = ("name", "description")
 """Keys of a scenario that do not affect runs."""
@@ -72,20 +75,62 @@ class Comparison:
     b: str
     differences: tuple[Difference, ...]
     changed: tuple[str, ...]
-    """Differences between the scenarios."""
+    """Keys that differ between the scenarios, with both values as in a scenario file."""
     notes: tuple[str, ...]
     """Limitations of the comparison that a reader must know."""
+    factors: tuple[str, ...] = ()
+    """The factors whose values name the cells."""
 
-    def table(self) -> Table:
-        """A readable table. If there are many cells, it omits the single cells."""
-        cells = {each.cell for each in self.differences} - {None}
-        shown = [
-            each
-            for each in self.differences
-            if each.cell is None or (1 < len(cells) <= MAX_CELLS_SHOWN)
-        ]
-        headings = ("cell", "connection", "metric", "A", "B", "B − A [95 %]", "relative", "pairs")
-        return Table(headings, tuple(map(_row, shown)))
+    @property
+    def pairs(self) -> int:
+        """The number of pairs, of all connections and cells together."""
+        goodput = (each for each in self.differences if each.metric == "goodput_mbps")
+        return sum(each.pairs for each in goodput if each.cell is None)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return len({each.cell for each in self.differences} - {None})
+
+    def tables(self) -> Iterator[tuple[str, Table]]:
+        """Readable tables with their titles.
+
+        A table for each metric has a row for each cell. If there is only one cell, or if there are
+        many, a table for each connection has a row for each metric instead.
+        """
+        connections = list(dict.fromkeys(each.connection for each in self.differences))
+        metrics = list(dict.fromkeys(each.metric for each in self.differences))
+        for connection in connections:
+            shown = [each for each in self.differences if each.connection == connection]
+            of = f"{connection}: " if len(connections) > 1 else ""
+            if not 1 < self.cells <= MAX_CELLS_SHOWN:
+                rows = [(_words(each.metric), each) for each in shown if each.cell is None]
+                yield of.removesuffix(": "), _table("", rows)
+                continue
+            for metric in metrics:
+                rows = [(each.cell or "all", each) for each in shown if each.metric == metric]
+                yield f"{of}{_words(metric)}", _table(", ".join(self.factors) or "cell", rows)
+
+    def frame(self) -> pl.DataFrame:
+        """The differences as a frame, with the interval in the columns `low` and `high`."""
+        return pl.DataFrame(
+            [
+                {
+                    "cell": each.cell,
+                    "connection": each.connection,
+                    "metric": each.metric,
+                    "a": each.a,
+                    "b": each.b,
+                    "difference": each.difference.value,
+                    "low": each.difference.low,
+                    "high": each.difference.high,
+                    "pairs": each.pairs,
+                }
+                for each in self.differences
+                if each.cell is None or self.cells > 1
+            ],
+            infer_schema_length=None,
+        )
 
     def to_json(self) -> str:
         """The comparison as the text of a JSON object."""
@@ -166,6 +211,7 @@ def _compare(a: Side, b: Side) -> Comparison:
         differences=tuple(_differences(_with_pair_names(paired, a.keys))),
         changed=changed,
         notes=(*_unpaired(a, b, on, paired.height), *notes),
+        factors=tuple(short_names(a.keys)),
     )
 
 
@@ -254,7 +300,7 @@ def _scenario_changes(
         for key, words in changes.items()
     )
     notes = []
-    links = [key for key in changes if key.split("[")[0] in ("path", "cross_traffic")]
+    links = [key for key in changes if key.split(".")[0] in ("path", "cross_traffic")]
     if links:
         notes.append(
             f"the links differ ({', '.join(links[:3])}{', …' if links[3:] else ''}): "
@@ -276,24 +322,31 @@ def _changes(before: Any, after: Any, key: str = "") -> Iterator[tuple[str, str]
                 yield from _changes(before.get(name), after.get(name), inner)
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for index, pair in enumerate(zip(before, after, strict=True)):
-            yield from _changes(*pair, f"{key}[{index}]")
+            names = {each.get("name") for each in pair} if key in ARRAYS else set()
+            step = f".{names.pop()}" if len(names) == 1 else f"[{index}]"
+            yield from _changes(*pair, key + step)
     elif before != after:
-        yield key, f"{_words(before)} → {_words(after)}"
+        yield key, f"{_value(before)} → {_value(after)}"
 
 
-def _words(value: Any) -> str:
-    return "nothing" if value is None else label(value)
+def _value(value: Any) -> str:
+    return "not set" if value is None else in_line(value)
 
 
-def _row(each: Difference) -> tuple[str, ...]:
-    relative = f"{each.difference.value / each.a * 100:+.1f} %" if each.a else "–"
+def _words(metric: str) -> str:
+    return METRICS.get(metric, f"share of {metric.removeprefix('share_')}")
+
+
+def _table(names: str, rows: Sequence[tuple[str, Difference]]) -> Table:
+    headings = (names, "A", "B", "B − A [95 %]", "relative")
+    return Table(headings, tuple((name, *_numbers(each)) for name, each in rows))
+
+
+def _numbers(each: Difference) -> tuple[str, ...]:
+    relative = each.difference.value / each.a * 100 if each.a else None
     return (
-        each.cell or "all",
-        each.connection,
-        METRICS.get(each.metric, f"share of {each.metric.removeprefix('share_')}"),
         number(each.a),
         number(each.b),
         each.difference.text(),
-        relative,
-        str(each.pairs),
+        "–" if relative is None else f"{relative:+.1f} %".replace("-", "−"),
     )

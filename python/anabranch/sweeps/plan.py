@@ -115,6 +115,8 @@ def read(file: str | os.PathLike[str]) -> Plan:
     """
     where = os.fspath(file)
     table = _toml(read_scenario(file), where)
+    if keys.is_scenario(table):
+        raise InputError(f"{where}: this is a scenario, not a plan; use: anabranch run {where}")
     for key in table:
         if key not in KEYS:
             raise unknown(f"{where}: unknown key", key, KEYS)

@@ -2,6 +2,9 @@
 
 use crate::written::Problem;
 
+/// Keys whose tables have a header in double brackets.
+const ARRAYS: [&str; 3] = ["path", "connection", "cross_traffic"];
+
 /// An error in a scenario file. It displays as one line: the file, the key (or line and column), the
 /// value found, and a valid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,10 +30,14 @@ impl ScenarioError {
         let line = before.matches('\n').count() + 1;
         let column = before[line_start..].chars().count() + 1;
         let found = text[line_start..].lines().next().unwrap_or_default().trim();
+        let hint = ARRAYS
+            .iter()
+            .find(|name| found == format!("[{name}]"))
+            .map_or_else(String::new, |name| format!("; write [[{name}]]"));
         ScenarioError {
             file: file.to_owned(),
             place: format!("line {line}, column {column}"),
-            problem: format!("{} in `{found}`", error.message().replace('\n', ", ")),
+            problem: format!("{} in `{found}`{hint}", error.message().replace('\n', ", ")),
         }
     }
 }

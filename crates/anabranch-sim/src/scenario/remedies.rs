@@ -59,7 +59,8 @@ fn remedy(name: &str, value: toml::Value) -> Result<Option<Remedy>, Problem> {
         value => match entry.parameters.first() {
             Some(first) => Table::from_iter([(first.name.to_owned(), value)]),
             None => {
-                let problem = format!("{value}: has no parameters; write true or false");
+                let problem =
+                    format!("{value}: this remedy has no parameters; write true or false");
                 return Err(Problem::new("", problem));
             }
         },
@@ -146,7 +147,7 @@ mod tests {
             ),
             (
                 "buffer_autotuning = 3",
-                "buffer_autotuning: 3: has no parameters; write true or false",
+                "buffer_autotuning: 3: this remedy has no parameters; write true or false",
             ),
             (
                 "penalisation = \"nsdi\"",

@@ -547,6 +547,7 @@ fn text_that_is_not_toml() {
         ("name = \"a\"\nname = \"b\"\n", "line 2, column 1", "`name = \"b\"`"),
         ("name = \"é\" x", "line 1, column 12", "`name = \"é\" x`"),
         ("[[path]\n", "line 1, column 8", "`[[path]`"),
+        ("[path]\n[path]\n", "line 2, column 2", "`[path]`; write [[path]]"),
     ] {
         let error = error_of(text);
         assert!(error.starts_with(&format!("wifi.toml: {place}: ")), "{error}");

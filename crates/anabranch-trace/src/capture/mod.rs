@@ -40,6 +40,9 @@ pub struct Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.offset == 0 && self.packets == 0 {
+            return f.write_str(&self.what);
+        }
         write!(f, "at byte {}: {}; {} packets precede it", self.offset, self.what, self.packets)
     }
 }
@@ -174,11 +177,11 @@ fn open<R: Read>(input: &mut Input<R>) -> Result<Format, ReadError> {
                 if let Some(header) = pcap::Header::read(magic, input)? {
                     return Ok(Format::Pcap(header));
                 }
-                "neither pcapng nor pcap"
+                "not a capture: neither pcapng nor pcap"
             }
         },
         Ok(false) => "empty",
-        Err(ReadError::Wrong { .. }) => "neither pcapng nor pcap",
+        Err(ReadError::Wrong { .. }) => "not a capture: neither pcapng nor pcap",
         Err(error) => return Err(error),
     };
     Err(ReadError::wrong(0, what))

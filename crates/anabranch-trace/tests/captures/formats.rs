@@ -228,8 +228,8 @@ fn damage_is_reported_with_its_place_and_earlier_packets_count() {
 fn a_file_that_is_no_capture_is_refused_with_the_reason() {
     for (bytes, reason) in [
         (&b""[..], "empty"),
-        (b"PK", "neither pcapng nor pcap"),
-        (b"name = \"t\"", "neither pcapng nor pcap"),
+        (b"PK", "not a capture: neither pcapng nor pcap"),
+        (b"name = \"t\"", "not a capture: neither pcapng nor pcap"),
         (&[0x1f, 0x8b, 8, 0, 0], "compressed: unpack it first"),
         (&[0xd4, 0xc3, 0xb2, 0xa1, 2], "the file ends in the middle of a packet"),
     ] {

@@ -124,7 +124,8 @@ CLAIMS = (
     ),
     Claim(
         "E4.2-fix-helps",
-        "Penalisation aggregates more if it keeps ssthresh unchanged during slow start.",
+        "At high bandwidth-delay products, penalisation aggregates more if it keeps ssthresh "
+        "unchanged during slow start.",
         "CoNEXT'13",
         (
             Condition(
@@ -138,7 +139,8 @@ CLAIMS = (
     ),
     Claim(
         "E4.3-remedies-help",
-        "Opportunistic retransmission and the corrected penalisation do not reduce the benefit.",
+        "At high bandwidth-delay products, opportunistic retransmission and the corrected "
+        "penalisation do not reduce the benefit.",
         "CoNEXT'13",
         (
             Condition(

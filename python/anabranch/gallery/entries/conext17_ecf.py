@@ -167,7 +167,7 @@ def _both_used(workload: str) -> Callable[[Results], str | None]:
 CLAIMS = (
     Claim(
         "E11.ecf-restarts",
-        "With ECF, congestion windows hardly ever restart after idle times.",
+        f"With ECF, congestion windows hardly ever restart after idle times ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 486 with the default scheduler, 382 with BLEST, 16 with ECF (second-hand)",
         (
             Condition(
@@ -182,7 +182,7 @@ CLAIMS = (
     ),
     Claim(
         "E11.ecf-throughput",
-        "With ECF, chunks of video arrive sooner.",
+        f"With ECF, chunks of video arrive sooner ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17; the threshold is ours",
         (
             Condition(
@@ -199,7 +199,7 @@ CLAIMS = (
     ),
     Claim(
         "E11.ecf-out-of-order",
-        "With ECF, data waits out of order for a shorter time.",
+        f"With ECF, data waits out of order for a shorter time ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 99.9 % below 0.8 s, median 1 s with the default (second-hand); means are ours",
         (
             Condition(
@@ -233,7 +233,7 @@ CLAIMS = (
     ),
     Claim(
         "E11.ecf-download",
-        "ECF shortens downloads over paths of 1 and 10 Mbit/s.",
+        "ECF shortens downloads of 512 KiB over paths of 1 and 10 Mbit/s.",
         "CoNEXT'17: by 13 %, up to 20 % from 256 KB on (second-hand); the threshold is ours",
         each(
             f"time to download 512 KiB over {' and '.join(DOWNLOADS)} Mbit/s, ECF / lowest RTT",
@@ -251,7 +251,8 @@ CLAIMS = (
     ),
     Claim(
         "E11.ecf-small-download",
-        "Small downloads take as long with ECF as with lowest RTT.",
+        "Downloads of 128 KiB over paths of 1 and 10 Mbit/s take as long with ECF as with lowest "
+        "RTT.",
         "CoNEXT'17: no gain at 128 KB (second-hand); the threshold is ours",
         each(
             f"|time to download 128 KiB over {' and '.join(DOWNLOADS)} Mbit/s, "

@@ -140,7 +140,8 @@ CLAIMS = (
     ),
     Claim(
         "E5.2a-rp-high-bdp",
-        "Opportunistic retransmission and penalisation raise the benefit where buffers limit.",
+        "Opportunistic retransmission and penalisation raise the benefit where buffers limit (2 MB "
+        "at high bandwidth-delay products).",
         "CSWS'14, §4; slides of Alay et al.",
         (_raises(RP),),
         both_used(RP, LOW_RTT),
@@ -148,7 +149,8 @@ CLAIMS = (
     ),
     Claim(
         "E5.2b-bm-high-bdp",
-        "Bufferbloat mitigation raises the benefit where buffers limit.",
+        "Bufferbloat mitigation raises the benefit where buffers limit (2 MB at high "
+        "bandwidth-delay products).",
         "CSWS'14, §4; slides of Alay et al.",
         (_raises(BM),),
         both_used(BM, LOW_RTT),

@@ -118,21 +118,21 @@ def _reinjects(results: Results) -> str | None:
 CLAIMS = (
     Claim(
         "E11.blest-reinjections",
-        "BLEST avoids most retransmissions at data level (reinjections).",
+        "Over 3G and WLAN, BLEST avoids most retransmissions at data level (reinjections).",
         "Networking'16: 366 packets with lowest RTT, 70 with BLEST (second-hand)",
         _heterogeneous("reinjections", "reinjections", "≤", 0.5),
         _reinjects,
     ),
     Claim(
         "E11.blest-goodput",
-        "BLEST improves goodput over heterogeneous paths.",
+        "Over 3G and WLAN, BLEST improves goodput.",
         "Networking'16: by 12 % (second-hand)",
         _heterogeneous("transfer_mbps", "goodput", "≥", 1.03),
         _reinjects,
     ),
     Claim(
         "E11.blest-out-of-order",
-        "BLEST reduces out-of-order data.",
+        "Over 3G and WLAN, BLEST reduces out-of-order data.",
         "Networking'16: by 19 % (second-hand)",
         _heterogeneous("out_of_order_mean_bytes", "bytes out of order", "≤", 0.95),
         _reinjects,

@@ -17,6 +17,7 @@ from anabranch.gallery.shared.veerman12 import (
     SCALING,
     STACK_PARAMETERS,
     VEERMAN,
+    at_scale,
     carried,
     connection,
     link,
@@ -296,7 +297,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=10, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    claims=CLAIMS,
+    claims=at_scale(CLAIMS),
     panels=(
         Panel(
             "TCP's share of its link",

@@ -21,6 +21,7 @@ from anabranch.gallery.shared.veerman12 import (
     SMALL_MSS,
     STACK_PARAMETERS,
     VEERMAN,
+    at_scale,
     carried,
     connection,
     draw_paths,
@@ -500,7 +501,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=5, measured_s=30),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    claims=CLAIMS,
+    claims=at_scale(CLAIMS),
     panels=(
         Panel(
             "Buffers, 1 + 1 Gbit/s",

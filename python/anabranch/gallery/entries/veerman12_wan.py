@@ -17,6 +17,7 @@ from anabranch.gallery.shared.veerman12 import (
     SMALL_MSS,
     STACK_PARAMETERS,
     VEERMAN,
+    at_scale,
     carried,
     connection,
     draw_paths,
@@ -255,7 +256,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
     cells=cells,
-    claims=CLAIMS,
+    claims=at_scale(CLAIMS),
     headline="E9.wan-sum",
     panels=(
         Panel(

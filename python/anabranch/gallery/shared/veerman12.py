@@ -7,7 +7,8 @@ slides, in MB.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Parameter
+from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
@@ -86,6 +88,14 @@ def recovery_s(subflows: int, gbps: float, rtt_ms: float, mss: int, scale: int =
     """
     window = gbps * 1e6 * rtt_ms / 8 / scale / mss
     return float(subflows**2 * window / 2 * rtt_ms / 1000)
+
+
+def at_scale(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+    """Claims whose statements say that the rates are scaled."""
+    return tuple(
+        replace(claim, statement=f"{claim.statement.removesuffix('.')} (all rates 1/{SCALE}).")
+        for claim in claims
+    )
 
 
 def carried(*paths: str, **factors: Factor) -> Callable[[Results], str | None]:
