@@ -38,7 +38,7 @@ impl ReceiveWindow {
         let (capacity, most) = match (buffers, requested.map(linux::receive_buffer)) {
             (Buffers::Payload, _) => [requested.unwrap_or(linux::LARGEST_RECEIVE_BUFFER); 2].into(),
             (Buffers::Socket, Some(granted)) => (granted, granted),
-            (Buffers::Socket, None) => linux::SOCKET_RECEIVE.map(|size| size()).into(),
+            (Buffers::Socket, None) => linux::tuned_receive_buffer().into(),
         };
         let counts_memory = buffers == Buffers::Socket;
         let at_first = u32::try_from(linux::offered_at_first(capacity)).unwrap_or(u32::MAX);

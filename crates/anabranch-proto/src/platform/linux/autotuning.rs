@@ -2,8 +2,6 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::buffers::receive_buffer;
-
 /// Largest send buffer of a subflow that Linux tunes, in bytes of memory (`tcp_wmem[2]`).
 pub const LARGEST_SEND_BUFFER: u64 = 4 << 20;
 /// Largest receive buffer that Linux tunes, in bytes of memory (`tcp_rmem[2]`; recent kernels have
@@ -12,10 +10,6 @@ pub const LARGEST_RECEIVE_BUFFER: u64 = 6 << 20;
 /// A tuned receive buffer begins as if a program had requested so many bytes: half of the memory
 /// (`tcp_rmem[1]`).
 pub(crate) const FIRST_RECEIVE: u64 = 131_072 / 2;
-/// Bytes of payload in a tuned receive buffer, at first and at the most.
-pub(crate) const SOCKET_RECEIVE: [fn() -> u64; 2] =
-    [|| receive_buffer(FIRST_RECEIVE), || receive_buffer(LARGEST_RECEIVE_BUFFER / 2)];
-
 /// Memory of a socket buffer with a full segment, as the send buffer is reckoned
 /// (`tcp_sndbuf_expand`). Seen with Linux 6.12 and 6.18. A kernel that reserves room for the longer
 /// headers of wireless drivers has 4096 + 256.

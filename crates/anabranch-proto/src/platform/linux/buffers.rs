@@ -1,6 +1,6 @@
 //! Sizes of socket buffers, and the receive window that follows from them.
 
-use super::autotuning::FIRST_RECEIVE;
+use super::autotuning::{FIRST_RECEIVE, LARGEST_RECEIVE_BUFFER};
 use crate::platform::{Held, Opening};
 
 /// Bytes that an application is taken to read at a time.
@@ -9,9 +9,6 @@ const READ: u64 = 1 << 16;
 /// one that came through a veth device (`tcp_measure_rcv_mss`).
 const PAYLOAD_IN_MEMORY: u64 = 158;
 
-/// Bytes by which the window opens for each byte that arrives in full segments
-/// (`tcp_grow_window`).
-const GROWTH: u32 = 2;
 /// RFC 7323 §2.3
 const LARGEST_WINDOW: u64 = 1 << 30;
 
@@ -26,6 +23,11 @@ pub(crate) fn receive_buffer(asked: u64) -> u64 {
     asked.saturating_mul(2 * PAYLOAD_IN_MEMORY).div_ceil(256)
 }
 
+/// Bytes of payload in a tuned receive buffer, at first and at the most.
+pub(crate) fn tuned_receive_buffer() -> [u64; 2] {
+    [FIRST_RECEIVE, LARGEST_RECEIVE_BUFFER / 2].map(receive_buffer)
+}
+
 /// Bytes that Multipath TCP offers while a subflow, those that are opening included, has brought
 /// no data. The window is a share of the buffer, the lowest of the subflows' shares of payload in
 /// memory, and without data a half is taken for granted (`msk->scaling_ratio` in
@@ -34,12 +36,6 @@ pub(crate) fn receive_buffer(asked: u64) -> u64 {
 /// `capacity` is the payload that the buffer holds.
 pub(crate) fn offered_at_first(capacity: u64) -> u64 {
     capacity.saturating_mul(128) / PAYLOAD_IN_MEMORY
-}
-
-/// Bytes by which the window opens with so many that arrive.
-#[inline]
-pub(crate) fn opening_by(arriving: u32) -> u32 {
-    arriving.saturating_mul(GROWTH)
 }
 
 /// The window of a subflow opens from half of the buffer on. As long as it opens, segments are

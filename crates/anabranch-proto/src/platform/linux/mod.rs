@@ -8,12 +8,10 @@ mod send_memory;
 pub(crate) mod socket_buffer;
 
 pub use autotuning::{LARGEST_RECEIVE_BUFFER, LARGEST_SEND_BUFFER};
-pub(super) use autotuning::{
-    ReceiveAutotuning, SOCKET_RECEIVE, shared_send_memory, tuned_send_memory,
-};
+pub(super) use autotuning::{ReceiveAutotuning, shared_send_memory, tuned_send_memory};
 pub(super) use buffers::{
     KEEPS_LARGER_WINDOW, charged_beyond_holes, early_edge, known_window, offered_at_first, opening,
-    opening_by, receive_buffer, send_buffer,
+    receive_buffer, send_buffer, tuned_receive_buffer,
 };
 pub(super) use cwnd_usage::CwndUsage;
 pub(super) use fragments::DATA_RETRANSMISSION;
