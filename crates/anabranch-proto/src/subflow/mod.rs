@@ -480,22 +480,6 @@ impl Subflow {
         self.receiver.nxt()
     }
 
-    /// When the subflow will retransmit or probe, if anything is outstanding.
-    pub(crate) fn next_loss_timer(&self) -> Option<Instant> {
-        let timers = [Timer::TailLossProbe, Timer::Retransmission, Timer::Reordering];
-        timers.into_iter().filter_map(|timer| self.timers.get(timer)).min()
-    }
-
-    /// How far the receive window is open on this subflow, in bytes.
-    pub(crate) fn opened_window(&self) -> u32 {
-        self.receiver.opening().opened
-    }
-
-    /// The receive window may open up to so many bytes.
-    pub(crate) fn open_window_up_to(&mut self, bytes: u64) {
-        self.receiver.open_up_to(bytes);
-    }
-
     /// Subflow offset of the end of an arriving segment's payload.
     pub(crate) fn end_of(&self, segment: &Segment) -> u64 {
         let start = self.receiver.nxt() as i64 + self.receiver.distance(segment.header.seq);

@@ -289,6 +289,18 @@ impl Receiver {
     }
 }
 
+impl super::Subflow {
+    /// How far the receive window is open on this subflow, in bytes.
+    pub(crate) fn opened_window(&self) -> u32 {
+        self.receiver.opening().opened
+    }
+
+    /// The receive window may open up to so many bytes.
+    pub(crate) fn open_window_up_to(&mut self, bytes: u64) {
+        self.receiver.open_up_to(bytes);
+    }
+}
+
 impl AckState {
     fn on_data(&mut self, bytes: u32, full_segment: u32, fin: bool) {
         self.bytes_unacknowledged += bytes;

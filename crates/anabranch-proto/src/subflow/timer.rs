@@ -1,5 +1,7 @@
 //! The timers of one subflow.
 
+use anabranch_wire::Instant;
+
 /// Each variant documents when it fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
@@ -42,3 +44,11 @@ impl crate::timers::Timer for Timer {
 
 /// The timers of a subflow.
 pub(crate) type TimerTable = crate::timers::TimerTable<Timer, 8>;
+
+impl super::Subflow {
+    /// When the subflow will retransmit or probe, if anything is outstanding.
+    pub(crate) fn next_loss_timer(&self) -> Option<Instant> {
+        let timers = [Timer::TailLossProbe, Timer::Retransmission, Timer::Reordering];
+        timers.into_iter().filter_map(|timer| self.timers.get(timer)).min()
+    }
+}
