@@ -487,7 +487,7 @@ def test_a_scenario_names_what_it_was_given() -> None:
     text = scenario(scheduler=Dice).to_toml()
     assert 'scheduler = "own:test_policy.Dice"' in text
     assert 'scheduler = "own:test_policy.Dice"' in _core.validate(text, "own.toml")
-    with pytest.raises(ScenarioError, match=r"own:test_policy\.Dice.*hand it over with the run"):
+    with pytest.raises(ScenarioError, match=r"own:test_policy\.Dice.*none was passed with the run"):
         _core.run(text, "own.toml", 1)
     partial = functools.partial(NewReno, 3, gain=0.5)
     assert own.name_of(partial) == "my_congestion_control.NewReno(3, gain=0.5)"
