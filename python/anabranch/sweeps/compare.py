@@ -83,9 +83,8 @@ class Comparison:
 
     @property
     def pairs(self) -> int:
-        """The number of pairs, of all connections and cells together."""
-        goodput = (each for each in self.differences if each.metric == "goodput_mbps")
-        return sum(each.pairs for each in goodput if each.cell is None)
+        """The number of pairs of runs, of all cells together."""
+        return max((each.pairs for each in self.differences if each.cell is None), default=0)
 
     @property
     def cells(self) -> int:
