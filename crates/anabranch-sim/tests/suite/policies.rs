@@ -517,9 +517,10 @@ fn with_linux_buffer_accounting_block_delays_over_two_paths_match_linux() {
     let paths =
         path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
     // The configured buffer, and the median over six runs of the median delay in ms between Linux
-    // 6.18 hosts. The runs had 337 to 369, 461 to 511 and 653 to 743 ms (docs/calibration.md), and
-    // virtual time has 341, 527 and 649 ms.
-    for (asked, seen) in [("100kB", 352.0), ("200kB", 475.0), ("400kB", 689.0)] {
+    // 6.18 hosts. The runs had 337 to 369, 461 to 511 and 653 to 743 ms (docs/calibration.md).
+    // Virtual time has 341, 527 and 661 ms: 200 kB does not match Linux.
+    let cases = [("100kB", 352.0, 0.10), ("200kB", 475.0, 0.12), ("400kB", 689.0, 0.10)];
+    for (asked, seen, bound) in cases {
         let connection = format!(
             "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\ndirection = \"download\"\n\
              host = {{ kind = \"linux\", buffers = \"socket\" }}\nscheduler = \"linux\"\n\
@@ -530,7 +531,7 @@ fn with_linux_buffer_accounting_block_delays_over_two_paths_match_linux() {
         let mut delays = delays(&outcome, 5.0, 17.0);
         delays.sort_by(f64::total_cmp);
         let median = delays[delays.len() / 2];
-        assert!((median / seen - 1.0).abs() < 0.12, "{asked}: {median} ms, not {seen}");
+        assert!((median / seen - 1.0).abs() < bound, "{asked}: {median} ms, not {seen}");
     }
 }
 
