@@ -152,10 +152,8 @@ impl Recovery {
         if record.retransmitted && rtt < min_rtt {
             return;
         }
-        if self.rack.newest.is_none_or(|newest| newest < record.order) {
-            self.rack.newest = Some(record.order);
-            self.rack.rtt = rtt;
-        }
+        self.rack.rtt = rtt;
+        self.rack.newest = self.rack.newest.max(Some(record.order));
     }
 
     /// The peer reports that bytes up to `end` arrived twice. RFC 8985 §6.2 step 4, RFC 3708:
