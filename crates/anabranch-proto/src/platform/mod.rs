@@ -40,6 +40,8 @@ pub struct Platform {
     pub reduction: Reduction,
     /// When the congestion window counts as used, so that it may grow.
     pub growth: Growth,
+    /// What a sender does while segments arrive out of order.
+    pub reordering: ReorderingRule,
     /// Are segments dropped that lack the timestamps that were agreed? RFC 7323 §3.2.
     pub requires_timestamps: bool,
     /// May the application read what had arrived in order before the connection ended with an
@@ -104,6 +106,29 @@ pub enum Growth {
     /// the data that was outstanding. When it was not in use for a retransmission timeout, it
     /// shrinks half of the way to what was in use. RFC 2861.
     OnceFull,
+}
+
+/// What a sender does while segments arrive out of order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReorderingRule {
+    /// What the timers of RFC 8985 wait beyond the times of its §6.2 and §7.2.
+    pub timer_slack: Duration,
+    /// Does a reduction that was spurious last until no retransmission is outstanding, unless all
+    /// of them are known to have been needless? RFC 4015 undoes it at once.
+    pub undo_awaits_retransmissions: bool,
+    /// Which bytes let the congestion window grow.
+    pub counts: Counts,
+}
+
+/// Which bytes let the congestion window grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// Those that an acknowledgement covers cumulatively. RFC 5681 §3.1.
+    Acknowledged,
+    /// Those that an acknowledgement reports for the first time, cumulatively or selectively. What
+    /// arrived beyond a hole counts only on a path that was seen to reorder by more than three
+    /// segments.
+    Delivered,
 }
 
 /// What the sizes of buffers mean.

@@ -2,7 +2,10 @@
 
 use anabranch_wire::Duration;
 
-use super::{AckRule, Buffers, Growth, Nagle, Platform, PlatformEntry, Reduction, RtoRule};
+use super::{
+    AckRule, Buffers, Counts, Growth, Nagle, Platform, PlatformEntry, Reduction, ReorderingRule,
+    RtoRule,
+};
 use crate::policy::Entry;
 
 pub(super) const ENTRY: PlatformEntry = Entry {
@@ -33,6 +36,11 @@ impl Platform {
             nagle: Nagle::All,
             reduction: Reduction::Flight,
             growth: Growth::WhileFull,
+            reordering: ReorderingRule {
+                timer_slack: Duration::ZERO,
+                undo_awaits_retransmissions: false,
+                counts: Counts::Acknowledged,
+            },
             requires_timestamps: true,
             keeps_unread_data: false,
             buffers: Buffers::Payload,

@@ -4,6 +4,7 @@
 //! compared. They become 32-bit numbers on the wire. The data level decides what to send and
 //! interprets the data that arrives; a subflow never looks into it.
 
+mod acknowledgement;
 mod clock;
 mod ecn;
 mod input;
@@ -680,7 +681,7 @@ impl Subflow {
                     self.tail_probe_due = true;
                     self.timers.set(Timer::Retransmission, now + self.rtt.rto());
                 }
-                Timer::Reordering => self.detect_losses(now, views),
+                Timer::Reordering => self.on_reordering_timer(now, views),
                 Timer::DelayedAck => {
                     if self.receiver.ack_is_delayed() {
                         self.receiver.demand_ack();

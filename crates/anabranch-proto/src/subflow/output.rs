@@ -263,11 +263,10 @@ impl Subflow {
             self.timers.stop(Timer::TailLossProbe);
             return;
         }
-        let mut wait = srtt * 2;
-        if self.board.len() == 1 {
-            // The peer may delay the acknowledgement of a single segment.
-            wait += super::MAX_ACK_DELAY;
-        }
+        // The peer may delay the acknowledgement of a single segment.
+        let single = self.board.len() == 1;
+        let more = if single { super::MAX_ACK_DELAY } else { self.timer_slack() };
+        let wait = srtt * 2 + more;
         let timeout = self.timers.get(Timer::Retransmission).unwrap_or(Instant::FAR_FUTURE);
         self.timers.set(Timer::TailLossProbe, timeout.min(now + wait));
     }

@@ -48,6 +48,17 @@ pub(crate) struct ProbeAnswer {
     pub(crate) plain_duplicate: bool,
 }
 
+/// What an acknowledgement says of the last reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// Nothing against it.
+    Justified,
+    /// It was spurious.
+    Spurious,
+    /// It was spurious, and is undone once no retransmission is outstanding.
+    SpuriousOnceAllArrived,
+}
+
 /// RFC 8985 §6.1.
 #[derive(Debug)]
 struct Rack {
@@ -57,6 +68,8 @@ struct Rack {
     /// Highest offset delivered.
     forward: u64,
     reordering_seen: bool,
+    /// Most bytes by which a segment was overtaken.
+    extent: u64,
     window_multiplier: u64,
     persistence: u32,
     /// The window widens at most once per round trip, so not before this offset is acknowledged.
@@ -102,6 +115,7 @@ impl Recovery {
                 rtt: Duration::ZERO,
                 forward: 0,
                 reordering_seen: false,
+                extent: 0,
                 window_multiplier: 1,
                 persistence: REORDERING_PERSISTENCE,
                 widened_until: 0,
@@ -145,6 +159,8 @@ impl Recovery {
         let rtt = now.saturating_since(record.sent_at);
         if record.end < self.rack.forward && !record.retransmitted {
             self.rack.reordering_seen = true;
+            let start = record.end - record.len;
+            self.rack.extent = self.rack.extent.max(self.rack.forward - start);
         }
         self.rack.forward = self.rack.forward.max(record.end);
         // RFC 8985 §6.2 step 2: an acknowledgement that arrives sooner than the minimum round-trip
@@ -186,8 +202,7 @@ impl Recovery {
         mss: u64,
     ) -> Option<Instant> {
         let newest = self.rack.newest?;
-        let window = self.reordering_window(board, rtt, mss);
-        let reach = self.rack.rtt + window;
+        let reach = self.reach(board, rtt, mss);
         board.detect_lost(|sent_at, order| {
             if order >= newest {
                 return Verdict::InFlight;
@@ -195,6 +210,28 @@ impl Recovery {
             let deadline = sent_at + reach;
             if deadline <= now { Verdict::Lost } else { Verdict::At(deadline) }
         })
+    }
+
+    /// When the last of the segments is lost that were sent before one that has arrived. RFC 8985
+    /// §6.2 step 5.
+    pub(crate) fn latest_deadline(
+        &self,
+        board: &Scoreboard,
+        rtt: &RttEstimator,
+        mss: u64,
+    ) -> Option<Instant> {
+        let last = board.last_sent_before(self.rack.newest?)?;
+        Some(last + self.reach(board, rtt, mss))
+    }
+
+    /// How long after its transmission a segment is lost. RFC 8985 §6.2 step 5.
+    fn reach(&self, board: &Scoreboard, rtt: &RttEstimator, mss: u64) -> Duration {
+        self.rack.rtt + self.reordering_window(board, rtt, mss)
+    }
+
+    /// Was a segment overtaken by more than indicate a loss? RFC 5681 §3.2.
+    pub(crate) fn is_much_reordered(&self, mss: u32) -> bool {
+        self.rack.extent > DUP_THRESHOLD * u64::from(mss)
     }
 
     /// The reordering window of RFC 8985 §6.2 step 4.
@@ -314,22 +351,33 @@ impl Recovery {
 
     /// Does an acknowledgement up to `una` that echoes `echo` prove that the reduction was
     /// spurious? RFC 3522: it answers a transmission made before the first retransmission. RFC
-    /// 3708: all retransmissions arrived as duplicates.
-    pub(crate) fn is_spurious(&mut self, una: u64, echo: Option<u32>) -> bool {
-        let Some(undo) = self.undo else { return false };
-        let Some(first) = undo.first_retransmission else { return false };
+    /// 3708: all retransmissions arrived as duplicates. If `waits`, the first of these must wait
+    /// until recovery ends.
+    pub(crate) fn judge_reduction(
+        &mut self,
+        una: u64,
+        echo: Option<u32>,
+        waits: impl FnOnce() -> bool,
+    ) -> Judgement {
+        let Some(undo) = self.undo else { return Judgement::Justified };
+        let Some(first) = undo.first_retransmission else { return Judgement::Justified };
         let answered_original =
             echo.is_some_and(|echo| (echo.wrapping_sub(first) as i32) < 0 && una > undo.una);
         let all_duplicates = undo.unreported <= 0 && una > undo.una;
-        let spurious = answered_original || all_duplicates;
-        if spurious {
+        if all_duplicates || answered_original {
+            let recovering = self.phase == Phase::Recovery && una < self.point;
+            if !all_duplicates && recovering && waits() {
+                return Judgement::SpuriousOnceAllArrived;
+            }
             self.undo = None;
             self.phase = Phase::Open;
             self.point = 0;
-        } else if self.phase == Phase::Open && una > self.point {
+            return Judgement::Spurious;
+        }
+        if self.phase == Phase::Open && una > self.point {
             self.undo = None;
         }
-        spurious
+        Judgement::Justified
     }
 
     /// RFC 6937 §3: update the number of bytes that may be sent, after `delivered` bytes arrived.

@@ -165,8 +165,8 @@ impl Scoreboard {
     }
 
     /// Everything below `una` is acknowledged. Calls `delivered` for each record that was not known
-    /// to have arrived.
-    pub(crate) fn acknowledge(&mut self, una: u64, mut delivered: impl FnMut(Delivered)) {
+    /// to have arrived. Returns the number of bytes that arrived besides, as the head of a record.
+    pub(crate) fn acknowledge(&mut self, una: u64, mut delivered: impl FnMut(Delivered)) -> u64 {
         while let Some(record) = self.records.pop_front_if(|record| record.end() <= una) {
             self.base += 1;
             if record.in_flight {
@@ -178,6 +178,7 @@ impl Scoreboard {
                 delivered(record.delivered());
             }
         }
+        let mut head = 0;
         if let Some(front) = self.records.front_mut()
             && front.start < una
         {
@@ -196,9 +197,12 @@ impl Scoreboard {
             }
             if front.sacked {
                 self.sacked -= bytes;
+            } else {
+                head = bytes;
             }
         }
         self.first_transmission = self.first_transmission.max(self.base);
+        head
     }
 
     /// Bytes `start..end` are acknowledged selectively. Only whole records count.
@@ -373,6 +377,12 @@ impl Scoreboard {
             self.resent.pop_front();
         }
         deadline
+    }
+
+    /// When the last transmission was made of those in flight that precede the transmission `order`.
+    pub(crate) fn last_sent_before(&self, order: u64) -> Option<Instant> {
+        let earlier = self.records.iter().filter(|each| each.in_flight && each.order < order);
+        earlier.map(|each| each.sent_at).max()
     }
 
     /// Number of retransmissions that may be in flight, and when the first of these records was

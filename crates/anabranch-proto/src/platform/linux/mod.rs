@@ -19,7 +19,10 @@ pub(super) use send_memory::SendMemory;
 
 use anabranch_wire::Duration;
 
-use super::{AckRule, Buffers, Growth, Nagle, Platform, PlatformEntry, Reduction, RtoRule};
+use super::{
+    AckRule, Buffers, Counts, Growth, Nagle, Platform, PlatformEntry, Reduction, ReorderingRule,
+    RtoRule,
+};
 use crate::policy::{Entry, Kind, Parameter, Value};
 
 pub(super) const ENTRY: PlatformEntry = Entry {
@@ -71,6 +74,13 @@ impl Platform {
             reduction: Reduction::Cwnd,
             // `tcp_cwnd_validate`
             growth: Growth::OnceFull,
+            // `tcp_rack_mark_lost` and `tcp_schedule_loss_probe`: TCP_TIMEOUT_MIN, with 250 Hz;
+            // `tcp_try_undo_partial`; `tcp_cong_control` and `tcp_may_raise_cwnd`.
+            reordering: ReorderingRule {
+                timer_slack: Duration::from_millis(8),
+                undo_awaits_retransmissions: true,
+                counts: Counts::Delivered,
+            },
             requires_timestamps: false,
             // `tcp_reset` and `tcp_write_err` leave the receive queue alone.
             keeps_unread_data: true,
