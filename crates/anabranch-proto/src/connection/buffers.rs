@@ -67,6 +67,11 @@ impl Connection {
     /// The receive window opens with the data of the subflow that has brought the most. The whole
     /// buffer is offered while every subflow has brought data.
     fn offer_buffer(&mut self) {
+        if self.session.is_tcp()
+            && let Some(lane) = self.lanes.first()
+        {
+            self.recv.queue.note_waiting_below(lane.subflow.out_of_order_bytes());
+        }
         if self.recv.queue.window().is_opening() {
             let brought = self.lanes.iter().filter(|lane| lane.subflow.receive_next() > 1);
             if let Some(opened) = brought.map(|lane| lane.subflow.opened_window()).max() {
