@@ -70,7 +70,8 @@ impl Connection {
         if self.session.is_tcp()
             && let Some(lane) = self.lanes.first()
         {
-            self.recv.queue.note_waiting_below(lane.subflow.out_of_order_bytes());
+            let bytes = lane.subflow.out_of_order_bytes();
+            self.recv.queue.window_mut().note_waiting_below(bytes);
         }
         if self.recv.queue.window().is_opening() {
             let brought = self.lanes.iter().filter(|lane| lane.subflow.receive_next() > 1);

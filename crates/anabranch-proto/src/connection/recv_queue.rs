@@ -18,8 +18,6 @@ pub(crate) struct RecvQueue {
     window: ReceiveWindow,
     ready: VecDeque<Payload>,
     out_of_order: Reassembly,
-    /// Bytes that wait in the subflow of a TCP connection, whose only queue that is.
-    waiting_below: u64,
     fin: Option<u64>,
 }
 
@@ -44,7 +42,6 @@ impl RecvQueue {
             window,
             ready: VecDeque::new(),
             out_of_order: Reassembly::default(),
-            waiting_below: 0,
             fin: None,
         }
     }
@@ -60,13 +57,7 @@ impl RecvQueue {
     }
 
     fn held(&self) -> Held {
-        let out_of_order = self.out_of_order.bytes() + self.waiting_below;
-        Held { read: self.read, nxt: self.nxt, out_of_order }
-    }
-
-    /// The subflow of a TCP connection holds so many bytes beyond a hole.
-    pub(super) fn note_waiting_below(&mut self, bytes: u64) {
-        self.waiting_below = bytes;
+        Held { read: self.read, nxt: self.nxt, out_of_order: self.out_of_order.bytes() }
     }
 
     /// Release unused memory.

@@ -27,8 +27,10 @@ pub(crate) struct ReceiveWindow {
     announced: u32,
     /// The window's edge as the peer knows it.
     promised: u64,
-    /// Bytes by which rounding the window field may have promised more.
-    slack: u16,
+    /// The window is announced in units of `1 << scale` bytes.
+    scale: u8,
+    /// Bytes that wait beyond a hole in the subflow of a TCP connection, whose only queue that is.
+    waiting_below: u32,
 }
 
 impl ReceiveWindow {
@@ -52,7 +54,8 @@ impl ReceiveWindow {
             autotuning: (counts_memory && requested.is_none()).then(Box::default),
             announced: 0,
             promised: 0,
-            slack: 0,
+            scale: 0,
+            waiting_below: 0,
         }
         .promising()
     }
@@ -64,7 +67,7 @@ impl ReceiveWindow {
 
     /// The same, announced in units of `1 << scale` bytes.
     pub(crate) fn scaled_by(self, scale: u8) -> Self {
-        ReceiveWindow { slack: (1 << scale) - 1, ..self }
+        ReceiveWindow { scale, ..self }
     }
 
     /// All that is offered at first is promised.
@@ -137,15 +140,25 @@ impl ReceiveWindow {
         }
     }
 
+    /// Bytes by which rounding the window field may have promised more.
+    fn slack(&self) -> u64 {
+        (1 << self.scale) - 1
+    }
+
+    /// The subflow of a TCP connection holds so many bytes beyond a hole.
+    pub(crate) fn note_waiting_below(&mut self, bytes: u64) {
+        self.waiting_below = u32::try_from(bytes).unwrap_or(u32::MAX);
+    }
+
     /// The offset beyond which data is refused: what rounding the window field may have promised
     /// beyond the edge is honoured.
     pub(crate) fn limit(&self) -> u64 {
-        self.promised + u64::from(self.slack)
+        self.promised + self.slack()
     }
 
     /// Bytes from the next one expected on that are accepted.
     pub(crate) fn accepted(&self, held: Held) -> u64 {
-        self.promised_from(held) + u64::from(self.slack)
+        self.promised_from(held) + self.slack()
     }
 
     /// Bytes from the next one expected to the promised edge. RFC 8684 §3.3.4.
@@ -162,7 +175,7 @@ impl ReceiveWindow {
     fn edge(&self, held: Held) -> u64 {
         let charged = match self.buffers {
             Buffers::Payload => 0,
-            Buffers::Socket => linux::charged_beyond_holes(held),
+            Buffers::Socket => linux::charged_beyond_holes(held) + u64::from(self.waiting_below),
         };
         let free = (held.read + self.offered()).saturating_sub(charged);
         free.min(held.nxt.saturating_add(self.opened.into()))

@@ -12,7 +12,7 @@ use crate::view::Phase;
 const DUP_THRESHOLD: u64 = 3;
 /// RFC 8985 §6.2 step 4: number of recoveries after which the reordering window shrinks to its
 /// initial size.
-const REORDERING_PERSISTENCE: u32 = 16;
+const REORDERING_PERSISTENCE: u8 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Recovery {
@@ -69,9 +69,9 @@ struct Rack {
     forward: u64,
     reordering_seen: bool,
     /// Most bytes by which a segment was overtaken.
-    extent: u64,
-    window_multiplier: u64,
-    persistence: u32,
+    extent: u32,
+    window_multiplier: u8,
+    persistence: u8,
     /// The window widens at most once per round trip, so not before this offset is acknowledged.
     widened_until: u64,
 }
@@ -159,8 +159,8 @@ impl Recovery {
         let rtt = now.saturating_since(record.sent_at);
         if record.end < self.rack.forward && !record.retransmitted {
             self.rack.reordering_seen = true;
-            let start = record.end - record.len;
-            self.rack.extent = self.rack.extent.max(self.rack.forward - start);
+            let extent = self.rack.forward - (record.end - record.len);
+            self.rack.extent = self.rack.extent.max(u32::try_from(extent).unwrap_or(u32::MAX));
         }
         self.rack.forward = self.rack.forward.max(record.end);
         // RFC 8985 §6.2 step 2: an acknowledgement that arrives sooner than the minimum round-trip
@@ -182,7 +182,7 @@ impl Recovery {
         }
         if una >= self.rack.widened_until {
             self.rack.widened_until = nxt;
-            self.rack.window_multiplier += 1;
+            self.rack.window_multiplier = self.rack.window_multiplier.saturating_add(1);
             self.rack.persistence = REORDERING_PERSISTENCE;
         }
         if let Some(probe) = &mut self.probe
@@ -231,7 +231,7 @@ impl Recovery {
 
     /// Was a segment overtaken by more than indicate a loss? RFC 5681 §3.2.
     pub(crate) fn is_much_reordered(&self, mss: u32) -> bool {
-        self.rack.extent > DUP_THRESHOLD * u64::from(mss)
+        u64::from(self.rack.extent) > DUP_THRESHOLD * u64::from(mss)
     }
 
     /// The reordering window of RFC 8985 §6.2 step 4.
@@ -242,7 +242,8 @@ impl Recovery {
             return Duration::ZERO;
         }
         let window = Duration::from_nanos(
-            rtt.min_rtt().as_nanos().min(u64::MAX / 64) / 4 * self.rack.window_multiplier.min(64),
+            rtt.min_rtt().as_nanos().min(u64::MAX / 64) / 4
+                * u64::from(self.rack.window_multiplier),
         );
         window.min(rtt.srtt().unwrap_or(window))
     }
@@ -462,6 +463,11 @@ mod tests {
         Delivered { len: MSS, end, sent_at: at(number), order: number, retransmitted }
     }
 
+    /// Is the reduction spurious for a host that does not wait?
+    fn is_spurious(recovery: &mut Recovery, una: u64, echo: Option<u32>) -> bool {
+        recovery.judge_reduction(una, echo, || false) == Judgement::Spurious
+    }
+
     fn recovering(una: u64, nxt: u64) -> Recovery {
         let mut recovery = Recovery::new();
         recovery.enter_recovery(una, nxt, nxt - una, Resent::default());
@@ -536,15 +542,18 @@ mod tests {
         for end in [1, 1001] {
             recovery.on_duplicate_report(end, 1, 5001);
             assert!(
-                !recovery.is_spurious(3001, Some(20)),
+                !is_spurious(&mut recovery, 3001, Some(20)),
                 "the report of segment 1 does not count"
             );
         }
         recovery.on_duplicate_report(2001, 1, 5001);
-        assert!(!recovery.is_spurious(1, Some(20)), "nothing was acknowledged since the reduction");
-        assert!(recovery.is_spurious(3001, Some(20)));
+        assert!(
+            !is_spurious(&mut recovery, 1, Some(20)),
+            "nothing was acknowledged since the reduction"
+        );
+        assert!(is_spurious(&mut recovery, 3001, Some(20)));
         assert_eq!(recovery.phase(), Phase::Open);
-        assert!(!recovery.is_spurious(3001, Some(20)), "the reduction is undone only once");
+        assert!(!is_spurious(&mut recovery, 3001, Some(20)), "the reduction is undone only once");
     }
 
     #[test]
@@ -556,9 +565,9 @@ mod tests {
         assert!(recovery.leave_if_done(5001));
         assert!(!recovery.leave_if_done(5001));
         assert_eq!(recovery.phase(), Phase::Open);
-        assert!(!recovery.is_spurious(6001, None));
+        assert!(!is_spurious(&mut recovery, 6001, None));
         recovery.on_duplicate_report(1001, 6001, 7001);
-        assert!(!recovery.is_spurious(6001, None));
+        assert!(!is_spurious(&mut recovery, 6001, None));
     }
 
     #[test]
@@ -566,11 +575,11 @@ mod tests {
         // RFC 3708: the last retransmission arrives after the original that ended recovery.
         let mut recovery = recovering(1, 5001);
         recovery.on_retransmission(10);
-        assert!(!recovery.is_spurious(5001, None));
+        assert!(!is_spurious(&mut recovery, 5001, None));
         assert!(recovery.leave_if_done(5001));
-        assert!(!recovery.is_spurious(5001, None));
+        assert!(!is_spurious(&mut recovery, 5001, None));
         recovery.on_duplicate_report(1001, 5001, 5001);
-        assert!(recovery.is_spurious(5001, None));
+        assert!(is_spurious(&mut recovery, 5001, None));
     }
 
     #[test]
@@ -594,6 +603,58 @@ mod tests {
             recovery.leave_if_done(5001);
         }
         assert_eq!(recovery.rack.window_multiplier, 1);
+    }
+
+    #[test]
+    fn a_host_may_wait_for_retransmissions_before_it_undoes_a_reduction() {
+        // Linux: `tcp_try_undo_partial` waits, `tcp_try_undo_recovery` does not.
+        let judge = |una, duplicates: u64| {
+            let mut recovery = recovering(1, 5001);
+            recovery.on_retransmission(10);
+            for n in 1..=duplicates {
+                recovery.on_duplicate_report(1 + n as i64 * 1000, 1, 5001);
+            }
+            recovery.judge_reduction(una, Some(9), || true)
+        };
+        assert_eq!(judge(3001, 0), Judgement::SpuriousOnceAllArrived);
+        assert_eq!(judge(5001, 0), Judgement::Spurious, "recovery is over");
+        assert_eq!(judge(3001, 1), Judgement::Spurious, "the retransmission was a duplicate");
+    }
+
+    #[test]
+    fn the_reordering_timer_waits_for_the_latest_segment() {
+        // RFC 8985 §6.2 step 5: segments are sent at 0, 1, 2 and 3 ms, and the last took 40 ms.
+        let (mut board, mut rtt) = (board(4), RttEstimator::new(Platform::default().timeouts));
+        rtt.update(Duration::from_millis(40), Duration::from_millis(40));
+        let mut recovery = Recovery::new();
+        board.sack(3001, 4001, |record| recovery.on_delivered(at(43), &record, rtt.min_rtt()));
+        assert_eq!(recovery.detect(at(43), &mut board, &rtt, MSS), Some(at(50)));
+        assert_eq!(recovery.latest_deadline(&board, &rtt, MSS), Some(at(52)));
+    }
+
+    #[test]
+    fn the_round_trip_time_is_that_of_whatever_arrived_last() {
+        // RFC 8985 §6.2 step 2, also of a segment sent before the newest that has arrived.
+        let mut recovery = Recovery::new();
+        for (sent, arrived) in [(20, 60), (0, 70)] {
+            recovery.on_delivered(at(arrived), &delivered(sent, false), Duration::ZERO);
+        }
+        assert_eq!(recovery.rack.rtt, Duration::from_millis(70));
+        assert_eq!(recovery.rack.newest, Some(20));
+    }
+
+    #[test]
+    fn a_path_is_much_reordered_when_more_than_three_segments_were_overtaken() {
+        for (overtaking, much) in [(3, false), (4, true)] {
+            let (mut board, mut recovery) = (board(5), Recovery::new());
+            let first = 1 + (overtaking - 1) * MSS;
+            for start in [first, 1] {
+                board.sack(start, start + MSS, |record| {
+                    recovery.on_delivered(at(50), &record, Duration::ZERO);
+                });
+            }
+            assert_eq!(recovery.is_much_reordered(MSS as u32), much, "{overtaking}");
+        }
     }
 
     #[test]
