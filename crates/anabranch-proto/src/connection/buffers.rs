@@ -49,15 +49,19 @@ impl Connection {
         }
     }
 
-    /// The send buffer grows while the application waits for room. The share of a subflow that fills
-    /// its congestion window does not grow.
+    /// The send buffer grows while the application waits for room. It is the sum of the subflows'
+    /// shares. The share of a subflow that fills its congestion window does not grow.
     fn autotune_send_buffer(&mut self) {
         let platform = &self.config.platform;
-        let live = self.lanes.iter().filter(|lane| !lane.reaped);
+        let live = self.lanes.iter_mut().filter(|lane| !lane.reaped);
         let shares = live.map(|lane| {
             let view = lane.subflow.view();
-            let cwnd = if view.bytes_in_flight < view.cwnd { view.cwnd } else { 0 };
-            platform.tuned_send_memory(cwnd, view.mss.into())
+            if view.bytes_in_flight < view.cwnd {
+                let segments = view.cwnd / u64::from(view.mss.max(1));
+                let segments = u16::try_from(segments).unwrap_or(u16::MAX);
+                lane.tuned_segments = lane.tuned_segments.max(segments);
+            }
+            platform.tuned_send_memory(lane.tuned_segments)
         });
         let all = shares.sum();
         self.send.queue.buffer_mut().tune(all);

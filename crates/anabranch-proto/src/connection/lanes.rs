@@ -40,6 +40,8 @@ pub(super) struct Lane {
     pub(super) unmapped_since: Option<Instant>,
     /// The most recent run of contiguous data sent on the subflow.
     pub(super) run: fallback::Run,
+    /// Segments in the largest congestion window that the send buffer was tuned to.
+    pub(super) tuned_segments: u16,
     /// The path modifies its payload, so data acknowledged on the subflow may not have arrived.
     pub(super) distrusted: bool,
     /// The peer's indication about another attempt when it reset the subflow. RFC 8684 §3.6.
@@ -62,6 +64,7 @@ impl Lane {
             bare_fin: false,
             unmapped_since: None,
             run: fallback::Run::default(),
+            tuned_segments: 0,
             distrusted: false,
             retry: None,
         }

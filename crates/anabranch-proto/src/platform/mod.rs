@@ -211,9 +211,10 @@ impl Platform {
         }
     }
 
-    /// Memory of a subflow's autotuned send buffer with this congestion window, in bytes.
-    pub(crate) fn tuned_send_memory(&self, cwnd: u64, mss: u64) -> u64 {
-        linux::tuned_send_memory(cwnd, mss)
+    /// Memory of a subflow's autotuned send buffer, in bytes, where its congestion window had so many
+    /// segments.
+    pub(crate) fn tuned_send_memory(&self, segments: u16) -> u64 {
+        linux::tuned_send_memory(segments)
     }
 
     /// Bytes that pacing would send in a round-trip time, whether the host paces or not. No RFC

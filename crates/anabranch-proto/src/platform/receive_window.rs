@@ -276,6 +276,17 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_in_the_subflow_of_tcp_takes_room_on_linux() {
+        // Linux: `tcp_space` counts the out-of-order queue.
+        let [mut tcp, _] = socket(100_000);
+        let edge = tcp.limit();
+        tcp.note_waiting_below(30_000);
+        assert_eq!(tcp.announce(held(20_001, 20_001, 0), mss), edge - 20_001);
+        tcp.note_waiting_below(0);
+        assert_eq!(tcp.announce(held(50_001, 50_001, 0), mss), edge - 1);
+    }
+
+    #[test]
     fn a_window_that_doubles_is_worth_an_update() {
         let window = payload(10_000);
         assert!(!window.update_is_due(held(1, 8_001, 0), mss));

@@ -42,7 +42,7 @@ impl SendBuffer {
             _ => [requested.unwrap_or(linux::LARGEST_SEND_BUFFER); 2].into(),
         };
         let mut buffer = SendBuffer { capacity, most, charging, memory, autotuned };
-        buffer.tune(linux::tuned_send_memory(0, 1));
+        buffer.tune(linux::tuned_send_memory(0));
         buffer
     }
 

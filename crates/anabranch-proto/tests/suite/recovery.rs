@@ -377,6 +377,25 @@ fn reductions_because_of_reordering_are_undone_although_retransmissions_are_in_f
     }
 }
 
+#[test]
+fn what_overtook_a_late_segment_lets_the_window_grow_where_acknowledgements_are_counted_by_bytes() {
+    // RFC 5681 §3.1; Linux (`tcp_may_raise_cwnd`) does not count what arrived beyond a hole.
+    let linux = Platform::default();
+    let rfc = Platform { reordering: Platform::rfc().reordering, ..linux };
+    for (platform, grown_to) in [(linux, 18), (rfc, 20)] {
+        let mut sent = 0;
+        let mut pair = pair_of(on(platform)).with_filter(move |_, segment| {
+            sent += u64::from(is_upload_data(segment));
+            // Two of the ten segments of the initial window overtake the eighth.
+            if is_upload_data(segment) && sent == 8 { Fate::Delay(ms(2)) } else { Fate::Deliver }
+        });
+        pair.upload(10 * 1448, 1_000);
+        pair.run_ms(100);
+        let view = client(&pair).view;
+        assert_eq!(view.cwnd / u64::from(view.mss), grown_to);
+    }
+}
+
 /// A late segment is retransmitted needlessly, and the reduction is undone. Then a segment is lost.
 /// The duplicate report of the first retransmission says nothing about the second.
 #[test]

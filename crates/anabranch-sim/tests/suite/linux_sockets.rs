@@ -80,3 +80,17 @@ fn a_stalled_connection_retransmits_as_soon_as_timers_of_subflows_would() {
     println!("{goodput:.2} Mbit/s, Linux 24.3 Mbit/s");
     assert!((goodput / 24.3 - 1.0).abs() < 0.15, "{goodput}");
 }
+
+/// A tuned send buffer is the sum of what each subflow's congestion window once wanted.
+#[test]
+fn blocks_wait_in_a_tuned_send_buffer_as_long_as_with_linux() {
+    // Linux: a median delay of 758 ms.
+    let paths = [("3.46", "4.6", 56), ("1.28", "1.33", 29)];
+    let outcome = run(&two_paths(paths, 20, BLOCKS), 1);
+    let [begun, delivered] =
+        ["accepted_ns", "delivered_ns"].map(|name| column(&outcome, "blocks", name));
+    let mut delays: Vec<u64> = begun.iter().zip(&delivered).map(|(from, to)| to - from).collect();
+    delays.sort_unstable();
+    let median = delays[delays.len() / 2] / 1_000_000;
+    assert!((720..=796).contains(&median), "{median} ms");
+}

@@ -20,10 +20,10 @@ const FEWEST_SEGMENTS: u64 = 10;
 /// `__mptcp_sync_sndbuf`).
 const SHARED_SEND: u64 = 4096;
 
-/// Memory of a subflow's send buffer: two congestion windows, `cwnd` in bytes.
-pub(crate) fn tuned_send_memory(cwnd: u64, mss: u64) -> u64 {
-    let segments = (cwnd / mss.max(1)).max(FEWEST_SEGMENTS);
-    (2 * SEGMENT_MEMORY).saturating_mul(segments).min(LARGEST_SEND_BUFFER)
+/// Memory of a subflow's send buffer: two congestion windows of so many segments.
+pub(crate) fn tuned_send_memory(segments: u16) -> u64 {
+    let segments = u64::from(segments).max(FEWEST_SEGMENTS);
+    (2 * SEGMENT_MEMORY * segments).min(LARGEST_SEND_BUFFER)
 }
 
 /// Send buffer of a connection of Multipath TCP whose subflows have so much together.
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn the_send_buffer_holds_two_congestion_windows() {
-        assert_eq!(tuned_send_memory(1448, 1448), 46_080);
-        assert_eq!(tuned_send_memory(100 * 1448, 1448), 460_800);
-        assert_eq!(tuned_send_memory(1 << 40, 1448), LARGEST_SEND_BUFFER);
+        assert_eq!(tuned_send_memory(1), 46_080);
+        assert_eq!(tuned_send_memory(100), 460_800);
+        assert_eq!(tuned_send_memory(u16::MAX), LARGEST_SEND_BUFFER);
     }
 }

@@ -1,0 +1,351 @@
+//! What an acknowledgement does: what it delivers, what it shows to be lost, and how the congestion
+//! window follows.
+
+use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment};
+
+use super::recovery::{Judgement, ProbeAnswer, Resent};
+use super::scoreboard::Delivered;
+use super::{Subflow, Timer};
+use crate::congestion::{AckSample, CongestionEvent};
+use crate::platform::{Counts, Cwnd, Reduction};
+use crate::view::{Phase, SubflowView};
+
+impl Subflow {
+    pub(super) fn process_ack(
+        &mut self,
+        now: Instant,
+        ack: u64,
+        same_window: bool,
+        segment: &Segment,
+        views: &[SubflowView],
+    ) {
+        if ack == self.una && self.expects_no_acknowledgement(segment) {
+            return self.update_pacing();
+        }
+        let flight_before = self.bytes_in_flight();
+        let advanced = ack > self.una;
+        let acked = ack.saturating_sub(self.una);
+        let duplicate_reported = self.take_duplicate_report(ack, segment.options.sack.as_slice());
+        let tally = self.take_acknowledged(now, ack, segment);
+        let mss = u64::from(self.mss());
+        let mut delivered = tally.delivered;
+        if advanced {
+            self.timeouts_in_a_row = 0;
+            self.rtt.reset_backoff();
+            delivered = delivered.saturating_sub(self.recovery.on_advance(ack, acked, mss));
+            if !self.peer.sack {
+                self.recovery.on_partial_ack(ack, &mut self.board);
+            }
+        } else if !self.peer.sack
+            && same_window
+            && ack == self.una
+            && self.is_duplicate_ack(segment)
+        {
+            delivered = self.recovery.on_duplicate_ack(ack, &mut self.board, mss);
+        }
+        let echo_counts = advanced && !duplicate_reported;
+        self.take_round_trip(now, &tally, echo_counts, segment);
+        let timestamps = segment.options.timestamps.filter(|_| self.peer.timestamps);
+        // The newest segment is what made the peer acknowledge, unless its timer did.
+        let newest = tally.clean.map(|(_, newest)| self.clock.value(newest));
+        self.one_way_delay = timestamps
+            .zip(newest.filter(|_| echo_counts && !tally.retransmitted))
+            .map(|(timestamps, sent)| timestamps.value.wrapping_sub(sent) as i32);
+        let echo = timestamps.map(|timestamps| timestamps.echo);
+        let judgement = self.judge_reduction(echo);
+        if judgement == Judgement::Spurious {
+            self.board.undo_losses();
+            self.notify(&CongestionEvent::Undo, views);
+            self.totals.undone += 1;
+        }
+        let awaits_retransmissions = advanced && judgement == Judgement::SpuriousOnceAllArrived;
+        if tally.delivered > 0 && !awaits_retransmissions {
+            self.detect_losses(now, views);
+        }
+        let answer = ProbeAnswer {
+            una: self.una,
+            duplicate_reported,
+            plain_duplicate: !advanced && segment.options.sack.is_empty(),
+        };
+        if self.recovery.probe_repaired_loss(&answer) {
+            self.reduce(now, views);
+        }
+        self.respond_to_losses(now, views);
+        // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
+        let fast = self.recovery.phase() == Phase::Recovery;
+        let recovered = self.recovery.leave_if_done(self.una) && fast;
+        let counted = self.counted_bytes(acked, tally.delivered);
+        let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
+        if self.recovery.phase() == Phase::Recovery {
+            let ssthresh = self.congestion_control.ssthresh();
+            self.recovery.on_progress(delivered, self.bytes_in_flight(), ssthresh, mss);
+        } else if echoed {
+            // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
+            self.respond_to_echo(now, acked, views);
+        } else if !recovered && counted > 0 {
+            self.grow(now, counted, flight_before, &tally, views);
+        }
+        self.update_pacing();
+        if advanced || tally.delivered > 0 {
+            self.arm_after_ack(now);
+        }
+        if self.ecn.is_holding() && self.timers.get(Timer::Retransmission).is_none() {
+            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+        }
+    }
+
+    /// Is nothing outstanding or in doubt, and nothing said about it? This is the common case of a
+    /// host that only receives.
+    fn expects_no_acknowledgement(&self, segment: &Segment) -> bool {
+        self.board.is_empty()
+            && self.recovery.is_settled()
+            && segment.options.sack.is_empty()
+            && !segment.header.flags.contains(Flags::ECE)
+    }
+
+    /// RFC 3168 §6.1.2: marks slow the sender down as a loss does, but nothing is sent again. The
+    /// echo came with an acknowledgement of `acked` bytes, which were outstanding until then.
+    fn respond_to_echo(&mut self, now: Instant, acked: u64, views: &[SubflowView]) {
+        self.totals.ece_received += 1;
+        if self.recovery.phase() != Phase::Open || !self.ecn.is_news(self.una) {
+            return;
+        }
+        if self.congestion_control.cwnd() < 2 * u64::from(self.mss()) {
+            // A window of one segment.
+            self.ecn.hold();
+        }
+        let flight_size = self.flight_size(acked);
+        self.notify(&CongestionEvent::Marked { now, flight_size }, views);
+        self.ecn.on_marks(self.nxt);
+        self.recovery.on_congestion(self.una);
+        self.totals.ecn_reductions += 1;
+    }
+
+    /// RFC 2883 §4: does the first block report something that had arrived before?
+    fn take_duplicate_report(&mut self, ack: u64, blocks: &[SackBlock]) -> bool {
+        let Some(first) = blocks.first().filter(|_| self.peer.sack) else { return false };
+        let (start, end) = self.block_offsets(first);
+        let below = end <= ack as i64;
+        let inside = blocks.get(1).is_some_and(|second| {
+            let (outer_start, outer_end) = self.block_offsets(second);
+            outer_start <= start && end <= outer_end
+        });
+        let reported = start < end && (below || inside);
+        if reported {
+            self.recovery.on_duplicate_report(end, self.una, self.nxt);
+        }
+        reported
+    }
+
+    /// Take what is newly acknowledged off the scoreboard.
+    fn take_acknowledged(&mut self, now: Instant, ack: u64, segment: &Segment) -> Tally {
+        let mut tally = Tally::default();
+        let min_rtt = self.rtt.min_rtt();
+        if ack > self.una {
+            let Subflow { board, recovery, .. } = self;
+            let head = board.acknowledge(ack, |record| {
+                recovery.on_delivered(now, &record, min_rtt);
+                tally.add(&record);
+            });
+            tally.delivered += head;
+            self.una = ack;
+        }
+        if self.peer.sack {
+            for block in segment.options.sack.as_slice() {
+                let (start, end) = self.block_offsets(block);
+                // RFC 2018 §5.1, RFC 5961: blocks outside of what is outstanding say nothing.
+                if start >= self.una as i64 && end <= self.nxt as i64 {
+                    let Subflow { board, recovery, .. } = self;
+                    board.sack(start as u64, end as u64, |record| {
+                        recovery.on_delivered(now, &record, min_rtt);
+                        tally.add(&record);
+                    });
+                }
+            }
+        }
+        tally
+    }
+
+    fn block_offsets(&self, block: &SackBlock) -> (i64, i64) {
+        let offset = |seq: anabranch_wire::SeqNumber| {
+            self.una as i64 + i64::from(seq.distance_from(self.snd_una()))
+        };
+        (offset(block.start), offset(block.end))
+    }
+
+    /// RFC 5681 §2: no payload, nothing new, and something outstanding. The caller has compared the
+    /// windows. RFC 8684 §3 and §4: a segment that exists for its options is no duplicate ACK.
+    fn is_duplicate_ack(&self, segment: &Segment) -> bool {
+        segment.payload.is_empty()
+            && segment.options.control.is_none()
+            && !segment.header.flags.intersects(Flags::SYN | Flags::FIN)
+            && !self.board.is_empty()
+    }
+
+    /// RFC 6298 §3 (Karn): segments sent more than once give no sample, but the echo of a
+    /// timestamp does, RFC 7323 §4.1, unless the acknowledgement answers a duplicate: that one's
+    /// timestamp is not what it echoes.
+    fn take_round_trip(
+        &mut self,
+        now: Instant,
+        tally: &Tally,
+        echo_counts: bool,
+        segment: &Segment,
+    ) {
+        if let Some((oldest, newest)) = tally.clean.filter(|_| !tally.retransmitted) {
+            self.rtt.update(now.saturating_since(oldest), now.saturating_since(newest));
+        } else if echo_counts
+            && self.peer.timestamps
+            && let Some(timestamps) = segment.options.timestamps
+            && let Some(rtt) = self.clock.since_echo(now, timestamps)
+        {
+            self.rtt.update(rtt, rtt);
+        }
+    }
+
+    /// Was the last reduction spurious? A host may wait until no retransmission is outstanding.
+    fn judge_reduction(&mut self, echo: Option<u32>) -> Judgement {
+        let Subflow { board, recovery, config, .. } = self;
+        let waits = config.platform.reordering.undo_awaits_retransmissions;
+        recovery.judge_reduction(self.una, echo, || waits && board.resent_in_flight().0 > 0)
+    }
+
+    fn detect_losses(&mut self, now: Instant, views: &[SubflowView]) {
+        if !self.peer.sack {
+            return;
+        }
+        let mss = u64::from(self.mss());
+        match self.recovery.detect(now, &mut self.board, &self.rtt, mss) {
+            Some(at) => self.timers.set(Timer::Reordering, at + self.timer_slack()),
+            None => self.timers.stop(Timer::Reordering),
+        }
+        self.respond_to_losses(now, views);
+    }
+
+    /// RFC 8985 §6.2 step 5: the timer waits for the latest of the segments that may be lost. It is
+    /// set for the earliest, and the others are looked at when it expires, so that acknowledgements
+    /// need not look at all.
+    pub(super) fn on_reordering_timer(&mut self, now: Instant, views: &[SubflowView]) {
+        let mss = u64::from(self.mss());
+        let latest = self.recovery.latest_deadline(&self.board, &self.rtt, mss);
+        match latest.map(|at| at + self.timer_slack()).filter(|at| *at > now) {
+            Some(at) => self.timers.set(Timer::Reordering, at),
+            None => self.detect_losses(now, views),
+        }
+    }
+
+    pub(super) fn timer_slack(&self) -> Duration {
+        self.config.platform.reordering.timer_slack
+    }
+
+    /// Begin fast recovery when something was found lost. RFC 5681 §3.2, RFC 6675 §5.
+    fn respond_to_losses(&mut self, now: Instant, views: &[SubflowView]) {
+        if self.recovery.phase() != Phase::Open || self.board.next_lost().is_none() {
+            return;
+        }
+        let flight = self.nxt - self.una;
+        let (segments, oldest) = self.board.resent_in_flight();
+        let oldest = oldest.map(|at| self.clock.value(at));
+        self.recovery.enter_recovery(self.una, self.nxt, flight, Resent { segments, oldest });
+        self.reduce(now, views);
+        let ssthresh = self.congestion_control.ssthresh();
+        let mss = u64::from(self.mss());
+        self.recovery.on_progress(0, self.bytes_in_flight(), ssthresh, mss);
+        self.totals.recoveries += 1;
+        self.timers.stop(Timer::TailLossProbe);
+    }
+
+    fn reduce(&mut self, now: Instant, views: &[SubflowView]) {
+        if self.ecn.was_reduced_since(self.una) {
+            return;
+        }
+        let flight_size = self.flight_size(0);
+        self.notify(&CongestionEvent::Recovery { now, flight_size }, views);
+        self.ecn.on_reduction(self.nxt);
+    }
+
+    /// What a reduction starts from: bytes outstanding until `acked` of them were acknowledged, or
+    /// the window. RFC 5681 §3.2: what limited transmit has sent does not count.
+    fn flight_size(&self, acked: u64) -> u64 {
+        let cwnd = self.congestion_control.cwnd();
+        match self.config.platform.reduction {
+            Reduction::Cwnd => cwnd,
+            Reduction::Flight => (self.nxt - self.una + acked).min(cwnd),
+        }
+    }
+
+    /// Bytes by which an acknowledgement lets the window grow: `acked` cumulatively, or as many as
+    /// it `delivered`.
+    fn counted_bytes(&self, acked: u64, delivered: u64) -> u64 {
+        let in_order = acked > 0;
+        match self.config.platform.reordering.counts {
+            Counts::Acknowledged => acked,
+            Counts::Delivered if in_order || self.recovery.is_much_reordered(self.mss()) => {
+                delivered
+            }
+            Counts::Delivered => 0,
+        }
+    }
+
+    fn grow(
+        &mut self,
+        now: Instant,
+        acked: u64,
+        flight_before: u64,
+        tally: &Tally,
+        views: &[SubflowView],
+    ) {
+        let bytes = self.congestion_control.cwnd();
+        let full = flight_before + u64::from(self.mss()) > bytes;
+        let slow_start = bytes < self.congestion_control.ssthresh();
+        let sample = AckSample {
+            now,
+            acked,
+            rtt: tally.clean.map(|(_, newest)| now.saturating_since(newest)),
+            srtt: self.rtt.srtt().unwrap_or(self.rtt.rto()),
+            bytes_in_flight: self.bytes_in_flight(),
+            snd_una: self.una,
+            snd_nxt: self.nxt,
+            cwnd_limited: self.cwnd_usage.limits(Cwnd { bytes, full, slow_start }),
+        };
+        self.congestion_control.on_ack(&sample, usize::from(self.id.slot), views);
+    }
+
+    /// RFC 6298 §5.2, §5.3.
+    fn arm_after_ack(&mut self, now: Instant) {
+        if self.board.is_empty() {
+            self.timers.stop(Timer::Retransmission);
+            self.timers.stop(Timer::TailLossProbe);
+            self.timers.stop(Timer::Reordering);
+            self.timers.stop(Timer::UserTimeout);
+            self.tail_probe_due = false;
+        } else {
+            self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+            if let Some(timeout) = self.config.tcp.user_timeout {
+                self.timers.set(Timer::UserTimeout, now + timeout);
+            }
+            self.arm_tail_loss_probe(now);
+        }
+    }
+}
+
+/// What one acknowledgement delivered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    delivered: u64,
+    /// Transmission times of the oldest and the newest record sent only once.
+    clean: Option<(Instant, Instant)>,
+    /// Some of it had been sent more than once, so that nobody knows which copy arrived.
+    retransmitted: bool,
+}
+
+impl Tally {
+    fn add(&mut self, record: &Delivered) {
+        self.delivered += record.len;
+        self.retransmitted |= record.retransmitted;
+        if !record.retransmitted {
+            let (oldest, newest) = self.clean.unwrap_or((record.sent_at, record.sent_at));
+            self.clean = Some((oldest.min(record.sent_at), newest.max(record.sent_at)));
+        }
+    }
+}
