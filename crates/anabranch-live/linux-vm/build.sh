@@ -41,6 +41,11 @@ sed -i '/^ssize_t os_getrandom/,/^}/ s/return getrandom(.*/memset(buf, 0, len);\
     source/arch/um/os-Linux/util.c
 grep -q 'memset(buf, 0, len)' source/arch/um/os-Linux/util.c ||
     { echo "linux-vm: os_getrandom is not where it was in Linux 6.12" >&2; exit 1; }
+# Processors with AMX have a larger register file than User-Mode Linux of this age makes room for.
+sed -i 's/DEFINE_LONGS(HOST_FP_SIZE, 2696)/DEFINE_LONGS(HOST_FP_SIZE, 12288)/' \
+    source/arch/x86/um/user-offsets.c
+grep -q 12288 source/arch/x86/um/user-offsets.c ||
+    { echo "linux-vm: HOST_FP_SIZE is not where it was in Linux 6.12" >&2; exit 1; }
 # The tick of Debian's kernels.
 sed -i '/^config HZ$/,/default/ s/default 100/default 250/' source/arch/um/Kconfig
 

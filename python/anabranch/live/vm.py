@@ -145,5 +145,7 @@ def _memory_folder(folder: Path) -> str:
 
 
 def _last_words(console: str) -> str:
-    lines = [line.strip() for line in console.splitlines() if line.strip()]
+    """The last lines of the console, without the stack trace of a panic."""
+    told = console.partition("\nCPU: ")[0]
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
     return "; ".join(lines[-_MOST_CONSOLE_LINES:]) or "it ended without a word"
