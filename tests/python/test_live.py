@@ -194,3 +194,14 @@ def test_linux_is_not_asked_for_what_it_does_not_have() -> None:
                 (connection,) = tomllib.loads(cell.task(1).toml)["connection"]
                 assert not connection.get("remedies")
                 assert connection["congestion_control"] in ("cubic", "cubic_linux", "new_reno")
+
+
+@pytest.mark.parametrize("client", ["engine", "kernel"])
+def test_both_hosts_of_a_live_connection_can_send(lab: None, client: str) -> None:
+    workload = anabranch.Blocks(block_size="100kB", count=5)
+    toml = scenario("4s", direction="both", workload=workload).to_toml()
+    run, _ = live.run_toml(toml, "both.toml", 1, Hosts(client=client))
+    assert run.connection_names == ["main download", "main upload"]
+    assert run.connections["bytes_delivered"].to_list() == [500_000, 500_000]
+    assert run.connections["completed"].to_list() == [1, 1]
+    assert run.connections["corrupt_bytes"].sum() == 0

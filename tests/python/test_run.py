@@ -76,3 +76,16 @@ def test_durations_as_the_core_writes_them(text: str, value: int) -> None:
 @pytest.mark.parametrize(("text", "value"), [("200KiB", 204_800), ("6MB", 6_000_000), ("1B", 1)])
 def test_sizes(text: str, value: int) -> None:
     assert size(text, "--pcap-limit") == value
+
+
+def test_a_connection_that_sends_both_ways_has_a_row_for_each_direction() -> None:
+    blocks = anabranch.Blocks(block_size="8KiB", count=20)
+    run = anabranch.run(scenario(direction="both", workload=blocks), seed=1)
+    assert run.connection_names == ["main download", "main upload"]
+    rows = [metrics.connection_row(run, index) for index in range(2)]
+    assert [row["connection"] for row in rows] == run.connection_names
+    assert [row["bytes_delivered"] for row in rows] == [20 * 8192, 20 * 8192]
+    assert all(row["completion_s"] < 1 for row in rows)
+    assert metrics.subflow_rows(run)["connection_name"].unique().sort().to_list() == (
+        run.connection_names
+    )

@@ -354,6 +354,7 @@ impl KernelApp {
     }
 
     fn write(&mut self, now: Instant) {
+        self.blocked = false;
         self.with_socket(|app, socket| app.on_writable(now, socket));
     }
 
@@ -375,7 +376,7 @@ impl KernelApp {
                 }
             }
         }
-        if self.at_end {
+        if self.at_end && self.app.closes_with_peer() {
             self.close();
         }
     }
@@ -391,7 +392,6 @@ impl KernelApp {
     fn with_socket(&mut self, f: impl FnOnce(&mut App, &mut dyn Socket)) {
         let KernelApp { app, socket, blocked, finished, failed, written, .. } = self;
         if let Some(stream) = socket.as_ref().filter(|_| !*finished) {
-            *blocked = false;
             f(app, &mut Writer { stream, blocked, finished, failed, written });
         }
     }

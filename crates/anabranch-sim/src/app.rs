@@ -12,17 +12,24 @@ pub struct App {
     start: Option<Instant>,
     sender: Option<Box<dyn Sender>>,
     sink: Sink,
+    /// Whether the application has nothing more to write once its peer has closed.
+    closes_with_peer: bool,
 }
 
 impl App {
     /// The application at the `side` end of `connection`, in a run with seed `seed`.
     pub fn new(side: Side, connection: &Connection, seed: u64) -> Self {
-        let sends = connection.direction.sender() == side;
+        let senders = connection.direction.senders();
         let draws = Draws { seed, connection: &connection.name };
-        let Application { sender, received_blocks } =
-            connection.workload.application(sends, &draws);
+        let end = |sends| connection.workload.application(sends, &draws);
+        let mut application = end(senders.contains(&side));
+        let sends_both_ways = senders.len() > 1;
+        if sends_both_ways {
+            application.received_blocks = end(false).received_blocks;
+        }
+        let Application { sender, received_blocks } = application;
         let start = (side == Side::Client).then_some(Instant::ZERO + connection.start);
-        App { start, sender, sink: Sink::new(received_blocks) }
+        App { start, sender, sink: Sink::new(received_blocks), closes_with_peer: !sends_both_ways }
     }
 
     /// When to open the connection; `None` at the server and after the connection was opened.
@@ -58,6 +65,12 @@ impl App {
         if let Some(sender) = &mut self.sender {
             sender.on_received(now, self.sink.received(), socket);
         }
+    }
+
+    /// Whether to close the connection once the peer has closed it and all its data was read. An
+    /// application that sends independently of its peer closes when it has written everything.
+    pub fn closes_with_peer(&self) -> bool {
+        self.closes_with_peer
     }
 
     /// The sending half of the application, if it has one.

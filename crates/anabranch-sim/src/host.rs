@@ -226,7 +226,7 @@ impl Host {
             app.on_received(now, &mut EngineSocket { endpoint, id, now, written: None });
             self.plan_apps();
         }
-        if self.endpoint.is_at_end(id) {
+        if self.apps[index].app.closes_with_peer() && self.endpoint.is_at_end(id) {
             self.endpoint.close(id);
         }
     }

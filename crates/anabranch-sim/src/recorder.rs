@@ -119,20 +119,41 @@ pub enum Progress {
 /// Client and server.
 pub type Hosts<'a> = [&'a dyn Observed; 2];
 
+/// One direction of a connection in which the workload's data flows. In the tables of a run, the
+/// column `connection` numbers these flows, in the order of the scenario's connections.
+#[derive(Clone, Copy)]
+struct Flow {
+    connection: usize,
+    sender: Side,
+}
+
+/// The flows of all connections.
+fn flows(scenario: &Scenario) -> Vec<Flow> {
+    let connections = scenario.connections.iter().enumerate();
+    let flows = connections.flat_map(|(connection, each)| {
+        each.direction.senders().iter().map(move |sender| Flow { connection, sender: *sender })
+    });
+    flows.collect()
+}
+
 /// Builds the tables of a run.
 pub struct Recorder<'a> {
     scenario: &'a Scenario,
+    flows: Vec<Flow>,
     subflow_samples: Builder,
     connection_samples: Builder,
-    /// Bytes that each connection had delivered at the end of the warm-up.
+    /// Bytes that each flow had delivered at the end of the warm-up.
     warm: Vec<u64>,
 }
 
 impl<'a> Recorder<'a> {
     /// A recorder without any records.
     pub fn new(scenario: &'a Scenario) -> Self {
+        let flows = flows(scenario);
         Recorder {
             scenario,
+            warm: vec![0; flows.len()],
+            flows,
             subflow_samples: Builder::new(
                 "subflow_samples",
                 &[
@@ -161,44 +182,45 @@ impl<'a> Recorder<'a> {
                     ("unsent_bytes", Count),
                 ],
             ),
-            warm: vec![0; scenario.connections.len()],
         }
     }
 
     /// Record the end of the warm-up.
     pub fn on_warm(&mut self, hosts: Hosts<'_>) {
-        for index in 0..self.warm.len() {
-            self.warm[index] = self.hosts(hosts, index).1.sink(index).received();
+        for (warm, flow) in self.warm.iter_mut().zip(&self.flows) {
+            *warm = flow.hosts(hosts).1.sink(flow.connection).received();
         }
     }
 
     /// Sample all connections and subflows at `now`.
     pub fn sample(&mut self, now: Instant, hosts: Hosts<'_>, paths: &Paths) {
-        for index in 0..self.scenario.connections.len() {
-            self.sample_connection(now, hosts, paths, index);
+        for number in 0..self.flows.len() {
+            self.sample_flow(now, hosts, paths, number);
         }
     }
 
-    fn sample_connection(&mut self, now: Instant, hosts: Hosts<'_>, paths: &Paths, index: usize) {
-        let (sender, receiver) = self.hosts(hosts, index);
+    fn sample_flow(&mut self, now: Instant, hosts: Hosts<'_>, paths: &Paths, number: usize) {
+        let flow = self.flows[number];
+        let index = flow.connection;
+        let (sender, receiver) = flow.hosts(hosts);
         let Some(stats) = sender.stats(now, index) else { return };
         let received = receiver.stats(now, index);
         self.connection_samples.push([
             now.as_nanos(),
-            index as u64,
+            number as u64,
             receiver.sink(index).received(),
             received.map_or(0, |stats| stats.out_of_order_bytes),
             stats.window_room,
             stats.unsent_bytes,
         ]);
         for subflow in sender.subflows(index) {
-            let path = self.path_of(index, &subflow);
-            let link = paths.link_of(path, self.sender(index).opposite());
+            let path = self.path_of(flow, &subflow);
+            let link = paths.link_of(path, flow.sender.opposite());
             let view = &subflow.view;
-            let bytes_received = self.received_in_slot(hosts, paths, index, &subflow);
+            let bytes_received = self.received_in_slot(hosts, paths, flow, &subflow);
             self.subflow_samples.push([
                 now.as_nanos(),
-                index as u64,
+                number as u64,
                 u64::from(view.id.slot),
                 path as u64,
                 view.cwnd,
@@ -213,46 +235,11 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Sending host and receiving host of a connection.
-    fn hosts<'h>(&self, hosts: Hosts<'h>, index: usize) -> (&'h dyn Observed, &'h dyn Observed) {
-        let sender = self.sender(index);
-        (hosts[sender as usize], hosts[sender.opposite() as usize])
-    }
-
-    /// The host that sends the workload's data.
-    fn sender(&self, index: usize) -> Side {
-        self.scenario.connections[index].direction.sender()
-    }
-
-    /// Address ID of a subflow's client address, as the sending host sees it.
-    fn client_address_id(&self, index: usize, subflow: &SubflowStats) -> u8 {
-        let view = &subflow.view;
-        match self.sender(index) {
-            Side::Client => view.local_address_id,
-            Side::Server => view.remote_address_id,
-        }
-    }
-
-    /// The path of a subflow. The client's Address IDs number the paths of the connection.
-    fn path_of(&self, index: usize, subflow: &SubflowStats) -> usize {
-        let paths = &self.scenario.connections[index].paths;
-        paths[usize::from(self.client_address_id(index, subflow)).min(paths.len() - 1)]
-    }
-
-    /// Payload bytes that the other end of `subflow` received in order.
-    fn received(
-        &self,
-        receiver: &dyn Observed,
-        paths: &Paths,
-        index: usize,
-        subflow: &SubflowStats,
-    ) -> u64 {
-        // Middleboxes may have translated the client's address and port.
-        let name = |endpoint| paths.original(endpoint);
-        let this = (name(subflow.remote), name(subflow.local));
-        let mut ends = all_subflows(receiver, index).into_iter();
-        let other = ends.find(|end| (name(end.local), name(end.remote)) == this);
-        other.map_or(0, |end| end.bytes_received)
+    /// The path of a subflow of the sending host. The client's Address IDs number the paths of the
+    /// connection.
+    fn path_of(&self, flow: Flow, subflow: &SubflowStats) -> usize {
+        let paths = &self.scenario.connections[flow.connection].paths;
+        paths[usize::from(flow.client_address_id(subflow)).min(paths.len() - 1)]
     }
 
     /// Payload bytes received on all subflows that had the same slot and path as `subflow`. This
@@ -261,15 +248,15 @@ impl<'a> Recorder<'a> {
         &self,
         hosts: Hosts<'_>,
         paths: &Paths,
-        index: usize,
+        flow: Flow,
         subflow: &SubflowStats,
     ) -> u64 {
-        let (sender, receiver) = self.hosts(hosts, index);
-        let place = |stats: &SubflowStats| (stats.view.id.slot, self.path_of(index, stats));
-        let past = sender.past_subflows(index).iter();
+        let (sender, receiver) = flow.hosts(hosts);
+        let place = |stats: &SubflowStats| (stats.view.id.slot, self.path_of(flow, stats));
+        let past = sender.past_subflows(flow.connection).iter();
         let past = past.filter(|stats| stats.view.id != subflow.view.id);
         let same = past.filter(|stats| place(stats) == place(subflow));
-        same.chain([subflow]).map(|stats| self.received(receiver, paths, index, stats)).sum()
+        same.chain([subflow]).map(|stats| flow.received(receiver, paths, stats)).sum()
     }
 
     /// All tables, at the end of the run.
@@ -310,21 +297,22 @@ impl<'a> Recorder<'a> {
             ],
         );
         let measured = now.saturating_since(Instant::ZERO + self.scenario.warm_up);
-        for index in 0..self.scenario.connections.len() {
-            let (sender, receiver) = self.hosts(hosts, index);
+        for (number, flow) in self.flows.iter().enumerate() {
+            let index = flow.connection;
+            let (sender, receiver) = flow.hosts(hosts);
             let stats = connection_stats(now, sender, index);
             let receiving = connection_stats(now, receiver, index);
             let progress = [sender.progress(index), receiver.progress(index)];
             let received = receiver.sink(index).received();
             table.push([
-                index as u64,
+                number as u64,
                 stats.map_or(0, |stats| u64::from(stats.is_mptcp)),
                 fallback([stats, receiving]) as u64,
                 u64::from(progress == [Progress::Closed; 2]),
                 u64::from(progress.contains(&Progress::Failed)),
                 stats.map_or(received, |stats| stats.bytes_written),
                 received,
-                received - self.warm[index],
+                received - self.warm[number],
                 measured.as_nanos(),
                 stats.map_or(0, |stats| stats.window_limited.as_nanos()),
                 stats.map_or(0, |stats| stats.reinjections),
@@ -365,14 +353,14 @@ impl<'a> Recorder<'a> {
                 ("bytes_received", Count),
             ],
         );
-        for index in 0..self.scenario.connections.len() {
-            let (sender, receiver) = self.hosts(hosts, index);
-            for stats in &all_subflows(sender, index) {
-                let received = self.received(receiver, paths, index, stats);
+        for (number, flow) in self.flows.iter().enumerate() {
+            let (sender, receiver) = flow.hosts(hosts);
+            for stats in &all_subflows(sender, flow.connection) {
+                let received = flow.received(receiver, paths, stats);
                 table.push([
-                    index as u64,
+                    number as u64,
                     u64::from(stats.view.id.slot),
-                    self.path_of(index, stats) as u64,
+                    self.path_of(*flow, stats) as u64,
                     stats.segments_sent,
                     stats.bytes_sent,
                     stats.segments_retransmitted,
@@ -405,8 +393,9 @@ impl<'a> Recorder<'a> {
                 ("delivered_ns", Count),
             ],
         );
-        for index in 0..self.scenario.connections.len() {
-            let (sender, receiver) = self.hosts(hosts, index);
+        for (number, flow) in self.flows.iter().enumerate() {
+            let index = flow.connection;
+            let (sender, receiver) = flow.hosts(hosts);
             let sink = receiver.sink(index);
             // A block's delay starts when its sender writes it, or when its receiver requests it.
             let starts = [sender, receiver].into_iter().filter_map(|host| host.sender(index));
@@ -414,10 +403,36 @@ impl<'a> Recorder<'a> {
             for (block, (accepted, delivered)) in starts.zip(sink.blocks_delivered()).enumerate() {
                 let bytes = sink.block_size(block as u64);
                 let (accepted, delivered) = (accepted.as_nanos(), delivered.as_nanos());
-                table.push([index as u64, block as u64, bytes, accepted, delivered]);
+                table.push([number as u64, block as u64, bytes, accepted, delivered]);
             }
         }
         table.finish()
+    }
+}
+
+impl Flow {
+    /// Sending host and receiving host.
+    fn hosts<'h>(&self, hosts: Hosts<'h>) -> (&'h dyn Observed, &'h dyn Observed) {
+        (hosts[self.sender as usize], hosts[self.sender.opposite() as usize])
+    }
+
+    /// Address ID of a subflow's client address, as the sending host sees it.
+    fn client_address_id(&self, subflow: &SubflowStats) -> u8 {
+        let view = &subflow.view;
+        match self.sender {
+            Side::Client => view.local_address_id,
+            Side::Server => view.remote_address_id,
+        }
+    }
+
+    /// Payload bytes that the other end of `subflow` received in order.
+    fn received(&self, receiver: &dyn Observed, paths: &Paths, subflow: &SubflowStats) -> u64 {
+        // Middleboxes may have translated the client's address and port.
+        let name = |endpoint| paths.original(endpoint);
+        let this = (name(subflow.remote), name(subflow.local));
+        let mut ends = all_subflows(receiver, self.connection).into_iter();
+        let other = ends.find(|end| (name(end.local), name(end.remote)) == this);
+        other.map_or(0, |end| end.bytes_received)
     }
 }
 

@@ -260,7 +260,7 @@ def _window_limited(
 ) -> str:
     """The share of time; a dash if the sender is a kernel, which does not report it."""
     if conditions is not None:
-        uploads = run.settings["connection"][index]["workload"].get("direction") == "upload"
+        uploads = run.flows[index]["direction"] == "upload"
         if (conditions.client if uploads else conditions.server) == "kernel":
             return "–"
     return f"{row['window_limited_share'] * 100:.1f} %"

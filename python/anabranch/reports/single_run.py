@@ -16,6 +16,7 @@ from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, S
 from anabranch.reports.report import Report, Table
 from anabranch.results.estimates import Sample, number
 from anabranch.results.folder import NothingMeasured, Results
+from anabranch.scenarios.flows import flows
 
 _COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK)
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))
@@ -98,7 +99,7 @@ def finding(results: Results) -> list[str]:
     """The first connection's goodput, the capacity of its paths, and the share of each path."""
     (toml,) = results.scenarios.values()
     scenario = tomllib.loads(toml)
-    row, connection = results.runs.row(0, named=True), scenario["connection"][0]
+    row, connection = results.runs.row(0, named=True), flows(scenario)[0]
     delivered = f"{row['connection']} delivered {number(row['goodput_mbps'])} Mbit/s"
     capacity = outages.capacity_mbps(scenario, connection)
     if capacity and results.runs.height == 1:

@@ -131,7 +131,7 @@ def completion_s(run: Run, connection: int = 0) -> float | None:
 
     `None` for a workload without a `count`, or if the run ended earlier.
     """
-    settings = run.settings["connection"][connection]
+    settings = run.flows[connection]
     count = settings["workload"].get("count")
     blocks = run.blocks.filter(
         (pl.col("connection") == connection) & (pl.col("delivered_ns") >= pl.col("accepted_ns"))
@@ -193,7 +193,7 @@ def series_summary(run: Run, connection: int = 0) -> dict[str, float | None]:
     if grows.size == 0:
         return summary
     last = grows[-1]
-    start = nanoseconds(run.settings["connection"][connection]["start"])
+    start = nanoseconds(run.flows[connection]["start"])
     summary["transfer_mbps"] = float(byte_count[last] * 8e3 / (times[last] - start))
     first = min(int(np.searchsorted(times, run.warm_up_ns)), last - 1)
     rates = np.diff(byte_count[first : last + 1]) / np.diff(times[first : last + 1])

@@ -25,6 +25,7 @@ from anabranch.errors import InputError, IntegrityError
 from anabranch.runs import executors, interruption
 from anabranch.runs.executors import Meter, Progress
 from anabranch.scenarios import overrides, own
+from anabranch.scenarios.flows import flows
 from anabranch.scenarios.own import OwnPolicy
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.scenario import Scenario
@@ -92,10 +93,18 @@ class Run:
         """Names of the paths in the scenario's order."""
         return [path["name"] for path in self.settings["path"]]
 
+    @cached_property
+    def flows(self) -> list[dict[str, Any]]:
+        """Settings of the connections in the order of the tables.
+
+        A connection that sends both ways has two entries and two rows.
+        """
+        return flows(self.settings)
+
     @property
     def connection_names(self) -> list[str]:
-        """Names of the connections in the scenario's order."""
-        return [connection["name"] for connection in self.settings["connection"]]
+        """Names of the connections in the order of the tables."""
+        return [flow["name"] for flow in self.flows]
 
     @property
     def warm_up_ns(self) -> int:

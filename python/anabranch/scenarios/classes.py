@@ -18,7 +18,9 @@ TomlTable = dict[str, Any]
 AppliesTo = Literal["forward", "reverse", "both"]
 """Directions of a path that a change applies to."""
 Direction = Literal["download", "upload"]
-"""Host of a connection that sends the workload's data."""
+"""Host that sends data."""
+Directions = Literal["download", "upload", "both"]
+"""Hosts of a connection that send the workload's data."""
 DistributionKind = Literal["uniform", "exponential", "pareto", "lognormal"]
 """Distribution of a quantity."""
 Family = Literal["ipv4", "ipv6"]
@@ -203,7 +205,7 @@ class Connection:
         if the paths are of both families. On by default.
     congestion_control: Congestion control: a name, or a table with an uncoupled congestion
         control for each path (default: `lia`, or `cubic` for `tcp`).
-    direction: Host that sends the workload's data. Default: `"download"`.
+    direction: Host that sends the workload's data, or `both`. Default: `"download"`.
     dss_checksum: Whether the hosts require DSS checksums (RFC 8684), which detect changed
         payload. Off by default.
     ecn: Whether the hosts use explicit congestion notification (ECN, RFC 3168). Queues that drop
@@ -265,7 +267,7 @@ class Connection:
         | Callable[[policy.Start], policy.CongestionControl]
         | None
     ) = None
-    direction: Direction | None = None
+    direction: Directions | None = None
     dss_checksum: bool | None = None
     ecn: bool | None = None
     host: Literal["linux", "rfc"] | TomlTable | None = None

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::congestion_control::CongestionControl;
 use super::inferred::Inferred;
-use super::names::{Direction, Protocol};
+use super::names::{Directions, Protocol};
 use super::paths::Paths;
 use super::policies::{Host, PathManager, Remedy, Scheduler};
 use super::policy::Policy;
@@ -32,9 +32,9 @@ pub struct Connection {
     /// Protocol of the connection.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Host that sends the workload's data.
+    /// Host that sends the workload's data, or `both`.
     #[serde(default)]
-    pub direction: Direction,
+    pub direction: Directions,
     /// Time at which the connection opens, counted from the start of the run.
     #[serde(default, with = "Written::<Duration>")]
     pub start: Duration,
@@ -162,7 +162,18 @@ impl Connection {
         self.paths.find(paths, is_tcp).map_err(|problem| problem.below("paths"))?;
         self.complete_congestion_control()?;
         self.find_paths_of_policies()?;
+        self.require_one_direction()?;
         self.require_one_family(paths)
+    }
+
+    /// Reject both directions for a workload in which the receiver of the data writes, too.
+    fn require_one_direction(&self) -> Result<(), Problem> {
+        if self.direction != Directions::Both || !self.workload.answers() {
+            return Ok(());
+        }
+        let problem =
+            "both: the requests already go the other way; write \"download\" or \"upload\"";
+        Err(Problem::new("direction", problem.to_owned()))
     }
 
     fn complete_congestion_control(&mut self) -> Result<(), Problem> {

@@ -50,7 +50,7 @@ pub use cross_traffic::CrossTraffic;
 pub use error::ScenarioError;
 pub use inferred::Inferred;
 pub use middlebox::Middlebox;
-pub use names::{AppliesTo, Direction, Family, JitterOrder, LinkState, Protocol};
+pub use names::{AppliesTo, Direction, Directions, Family, JitterOrder, LinkState, Protocol};
 pub use own_names::OwnNames;
 pub use path::{BurstLoss, Change, Path, Reverse};
 pub use paths::Paths;

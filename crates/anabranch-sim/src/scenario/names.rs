@@ -15,7 +15,7 @@ pub enum Protocol {
     Tcp,
 }
 
-/// Host of a connection that sends the workload's data.
+/// Host that sends data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -32,6 +32,31 @@ impl Direction {
         match self {
             Direction::Download => Side::Server,
             Direction::Upload => Side::Client,
+        }
+    }
+}
+
+/// Hosts of a connection that send the workload's data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Directions {
+    /// The server sends, in the forward direction of the paths.
+    #[default]
+    Download,
+    /// The client sends, in the reverse direction of the paths.
+    Upload,
+    /// Both hosts send at the same time, each as much as the workload says. The tables of a run then
+    /// have a row for each direction, named `NAME download` and `NAME upload`.
+    Both,
+}
+
+impl Directions {
+    /// The hosts that send.
+    pub fn senders(self) -> &'static [Side] {
+        match self {
+            Directions::Download => &[Side::Server],
+            Directions::Upload => &[Side::Client],
+            Directions::Both => &[Side::Server, Side::Client],
         }
     }
 }

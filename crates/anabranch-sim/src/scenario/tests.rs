@@ -161,7 +161,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         name: "connection-1".to_owned(),
         paths: Paths::new(vec![0], std::slice::from_ref(&path)),
         protocol: Protocol::Mptcp,
-        direction: Direction::Download,
+        direction: Directions::Download,
         start: Duration::ZERO,
         host: host("linux"),
         send_buffer: None,
@@ -222,7 +222,7 @@ fn every_key_arrives_where_it_belongs() {
         name: "main".to_owned(),
         paths: Paths::new(vec![1, 0], &scenario.paths),
         protocol: Protocol::Mptcp,
-        direction: Direction::Upload,
+        direction: Directions::Upload,
         start: Duration::from_secs(1),
         host: host("rfc"),
         send_buffer: Some(ByteCount::new(204_800)),
@@ -461,7 +461,7 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"upload\"", "\"up\""),
-        r#"wifi.toml: connection[0].direction: unknown direction "up"; did you mean "upload"? (valid: download, upload)"#
+        r#"wifi.toml: connection[0].direction: unknown direction "up"; did you mean "upload"? (valid: download, upload, both)"#
     );
     assert_eq!(
         error("\"mptcp\"", "\"mtcp\""),

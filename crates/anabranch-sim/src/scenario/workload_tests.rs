@@ -139,3 +139,14 @@ fn distributions_that_make_no_sense() {
         "responses: 1048577: a request brings at most 1048576 responses"
     );
 }
+
+#[test]
+fn requests_and_responses_go_one_way() {
+    let written = "kind = \"request_response\"\nrequest_size = \"1B\"\nresponse_size = \"1kB\"";
+    let text = text(written).replace("[[connection]]", "[[connection]]\ndirection = \"both\"");
+    assert_eq!(
+        Scenario::from_toml(&text, "a.toml").unwrap_err().to_string(),
+        "a.toml: connection[0].direction: both: the requests already go the other way; write \
+         \"download\" or \"upload\""
+    );
+}

@@ -20,6 +20,11 @@ pub(crate) trait Kind {
         Ok(())
     }
 
+    /// Whether the end that receives the workload's data writes, too.
+    fn answers(&self) -> bool {
+        false
+    }
+
     /// The end of a connection that sends the workload's data, or the opposite end.
     fn application(&self, sends: bool, draws: &Draws<'_>) -> Application;
 }
@@ -77,6 +82,11 @@ impl Workload {
     /// One end of a connection: the end that sends the workload's data, or the opposite end.
     pub(crate) fn application(&self, sends: bool, draws: &Draws<'_>) -> Application {
         self.kind().application(sends, draws)
+    }
+
+    /// Whether the end that receives the workload's data writes, too.
+    pub(crate) fn answers(&self) -> bool {
+        self.kind().answers()
     }
 
     fn from_table(mut table: Table) -> Result<Self, Problem> {

@@ -64,6 +64,10 @@ impl Kind for RequestResponse {
         Ok(())
     }
 
+    fn answers(&self) -> bool {
+        true
+    }
+
     fn application(&self, sends: bool, draws: &Draws<'_>) -> Application {
         let count = draws.of("responses", self.responses);
         let size = draws.of("response_size", self.response_size);

@@ -128,3 +128,47 @@ fn an_additional_connection_does_not_change_the_draws_of_another() {
     assert_eq!(sizes(&one), sizes(&two)[5..]);
     assert_ne!(sizes(&one), sizes(&two)[..5]);
 }
+
+/// A connection that sends both ways over 8 Mbit/s down and 2 Mbit/s up.
+fn both_ways(protocol: &str, workload: &str) -> String {
+    format!(
+        "name = \"both\"\nduration = \"20s\"\n\
+         [[path]]\nname = \"dsl\"\nrate = \"8Mbit/s\"\ndelay = \"10ms\"\nlimit = \"50packets\"\n\
+         reverse = {{ rate = \"2Mbit/s\" }}\n\
+         [[connection]]\nprotocol = \"{protocol}\"\ndirection = \"both\"\nnagle = false\n\
+         [connection.workload]\n{workload}\n"
+    )
+}
+
+#[test]
+fn each_direction_of_a_connection_has_its_own_delay() {
+    // A block of 1250 bytes and its headers take 1.3 ms at 8 Mbit/s, 5.2 ms at 2 Mbit/s, and then
+    // 10 ms. An acknowledgement that is sent just before delays a block by at most 0.3 ms.
+    let workload = "kind = \"cbr\"\nrate = \"1Mbit/s\"\nblock_size = \"1250B\"";
+    for (protocol, headers) in [("tcp", 52), ("mptcp", 68)] {
+        let outcome = run(&both_ways(protocol, workload), 1);
+        assert_eq!(column(&outcome, "connections", "corrupt_bytes"), [0, 0]);
+        let flows = column(&outcome, "blocks", "connection");
+        for (flow, mbps) in [(0, 8.0), (1, 2.0)] {
+            let delays = flows.iter().zip(delays_ms(&outcome)).filter(|(each, _)| **each == flow);
+            let mut delays: Vec<f64> = delays.map(|(_, delay)| delay).collect();
+            assert!((1995..=2000).contains(&delays.len()), "{}", delays.len());
+            delays.sort_by(f64::total_cmp);
+            let least = 10.0 + f64::from(1250 + headers) * 8e-3 / mbps;
+            let median = delays[delays.len() / 2];
+            assert!((least - 0.001..least + 0.3).contains(&median), "{protocol} {flow}: {median}");
+        }
+    }
+}
+
+#[test]
+fn a_direction_continues_after_the_other_has_closed() {
+    let outcome = run(&both_ways("mptcp", "kind = \"blocks\"\nblock_size = \"1MB\"\ncount = 3"), 1);
+    assert_eq!(column(&outcome, "connections", "completed"), [1, 1]);
+    assert_eq!(column(&outcome, "connections", "bytes_delivered"), [3_000_000; 2]);
+    assert_eq!(column(&outcome, "blocks", "connection"), [0, 0, 0, 1, 1, 1]);
+    let delivered = column(&outcome, "blocks", "delivered_ns");
+    // The download ends at least 5 s before the upload.
+    assert!(delivered[2] + 5_000_000_000 < delivered[5], "{delivered:?}");
+    assert_eq!(column(&outcome, "subflows", "bytes_received"), [3_000_000; 2]);
+}

@@ -12,6 +12,7 @@ import polars as pl
 from anabranch.gallery.shared.calibration.case import VIRTUAL, settings_of
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
+from anabranch.scenarios.flows import flows
 
 GOODPUT, COMPLETION, MEDIAN_DELAY, TAIL_DELAY = (
     "goodput_mbps",
@@ -155,7 +156,8 @@ def _found(results: Results, what: str, paths: str) -> Iterator[Distribution]:
 def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Compared]:
     settings = settings_of(scenarios[runs["cell"][0]])
     name = runs["connection"][0]
-    (connection,) = (each for each in settings["connection"] if each["name"] == name)
+    directions = flows(settings)
+    (connection,) = (each for each in directions if each["name"] == name)
     kind = connection["workload"]["kind"]
     finite = kind == "blocks" and "count" in connection["workload"]
     completion = _pair(runs, COMPLETION) if finite else None
@@ -163,7 +165,7 @@ def _compared(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Comp
     has_delays = kind != "bulk" and connection["workload"].get("count") != 1
     scenario = runs["scenario"][0]
     yield Compared(
-        name=scenario if len(settings["connection"]) == 1 else f"{scenario}, {name}",
+        name=scenario if len(directions) == 1 else f"{scenario}, {name}",
         paths=_paths(connection),
         output=output,
         delay=_pair(runs, MEDIAN_DELAY) if has_delays else None,
