@@ -323,9 +323,21 @@ impl KernelApp {
             return;
         }
         self.read(now, buffer);
-        if self.blocked || self.app.poll_timeout().is_some_and(|at| at <= now) {
+        let writes = match self.blocked {
+            true => self.has_room(),
+            false => self.app.poll_timeout().is_some_and(|at| at <= now),
+        };
+        if writes {
             self.write(now);
         }
+    }
+
+    /// Would a program that waits be woken to write? The kernel wakes it when a third of the send
+    /// buffer is free.
+    fn has_room(&self) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        let mut fds = [sys::poll_fd(socket.as_raw_fd(), libc::POLLOUT)];
+        sys::poll(&mut fds, std::time::Duration::ZERO).is_ok() && fds[0].revents != 0
     }
 
     fn accept(&mut self, now: Instant) {

@@ -32,6 +32,9 @@ pub struct TcpOptions {
     /// Options that this crate does not know, and repeated copies of options that may occur only
     /// once. At most 40 bytes, including the kind and length of each option.
     pub unknown: Option<RawOptions>,
+    /// Does each option fill whole words of 4 bytes, as Linux writes options? RFC 7323 appendix A
+    /// recommends it for timestamps. Parsed options do if that accounts for their length.
+    pub word_aligned: bool,
 }
 
 /// Raw bytes of options behind a thin pointer. Few segments have any, and all segments are moved.
@@ -128,6 +131,10 @@ impl TcpOptions {
         if !unknown.is_empty() {
             options.unknown = Some(unknown.into());
         }
+        if options.bytes_len() < bytes.len() {
+            options.word_aligned = true;
+            options.word_aligned = options.bytes_len() == bytes.len();
+        }
         Ok(options)
     }
 
@@ -135,20 +142,25 @@ impl TcpOptions {
     /// can be emitted if this is at most [`MAX_OPTION_BYTES`].
     #[inline]
     pub fn bytes_len(&self) -> usize {
-        let mut len = usize::from(self.timestamps.is_some()) * TIMESTAMPS;
+        let mut len = usize::from(self.timestamps.is_some()) * self.fill(TIMESTAMPS);
         if let Some(dss) = &self.dss {
-            len += dss.bytes_len();
+            len += self.fill(dss.bytes_len());
         }
         if !self.sack.is_empty() {
-            len += SACK_FIXED + self.sack.as_slice().len() * SACK_BLOCK;
+            len += self.fill(SACK_FIXED + self.sack.as_slice().len() * SACK_BLOCK);
         }
         len += usize::from(self.mss.is_some()) * MSS
             + usize::from(self.sack_permitted) * SACK_PERMITTED
             + usize::from(self.window_scale.is_some()) * WINDOW_SCALE;
         if self.control.is_some() || self.unknown.is_some() {
-            len += self.boxed_bytes_len();
+            len += self.fill(self.boxed_bytes_len());
         }
-        (len + 3) & !3
+        whole_words(len)
+    }
+
+    /// The bytes that an option of so many bytes takes.
+    fn fill(&self, option: usize) -> usize {
+        if self.word_aligned { whole_words(option) } else { option }
     }
 
     /// Append the options, padded with NOPs to a multiple of 4 bytes.
@@ -163,13 +175,18 @@ impl TcpOptions {
         if bytes > MAX_OPTION_BYTES {
             return Err(EmitError::OptionsTooLong { bytes });
         }
-        let end = out.len() + bytes;
+        let start = out.len();
+        let end = start + bytes;
+        let align = |out: &mut Vec<u8>| out.resize(start + self.fill(out.len() - start), kind::NOP);
         self.emit_handshake(out);
+        align(out);
         if let Some(dss) = &self.dss {
             dss.emit(out);
+            align(out);
         }
         if let Some(control) = &self.control {
             control.emit(out);
+            align(out);
         }
         self.sack.emit(out);
         out.extend_from_slice(self.unknown.as_deref().unwrap_or_default());
@@ -253,6 +270,11 @@ impl TcpOptions {
     ) -> bool {
         parsed.is_ok() && store(slot(self.control_mut()), parsed)
     }
+}
+
+/// The smallest multiple of 4 bytes that holds so many.
+fn whole_words(bytes: usize) -> usize {
+    (bytes + 3) & !3
 }
 
 impl Timestamps {

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from anabranch.errors import InputError, IntegrityError
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.runs import interruption
+from anabranch.scenarios.quantities import size
 
 KERNEL = "ANABRANCH_LINUX_VM"
 """Environment variable with the path of the machine's kernel."""
@@ -75,7 +77,7 @@ def live_run(
     with tempfile.TemporaryDirectory(prefix="anabranch-vm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         capture = None if pcap is None else "/run/anabranch/capture"
-        request = (*scenario, hosts.client, hosts.server, capture, pcap_limit)
+        request = (_largest_buffer(scenario[0]), *scenario, hosts.client, hosts.server, capture, pcap_limit)
         (folder / "request").write_bytes(pickle.dumps(request))
         console = _boot(image, folder, scenario[2])
         try:
@@ -87,6 +89,14 @@ def live_run(
         if pcap is not None:
             Path(pcap).write_bytes((folder / "capture").read_bytes())
         return result, _cpu_of_children() - before
+
+
+def _largest_buffer(toml: str) -> int:
+    """The largest buffer of a normalised scenario, in bytes, so that it can be granted."""
+    keys = ("send_buffer", "receive_buffer")
+    connections = tomllib.loads(toml)["connection"]
+    sizes = (each[key] for each in connections for key in keys if key in each)
+    return max((size(each, "buffer") for each in sizes), default=0)
 
 
 def _cpu_of_children() -> float:

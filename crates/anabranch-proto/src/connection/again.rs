@@ -37,8 +37,11 @@ impl Connection {
         }
         let usable = self.lanes.usable();
         let mut already_on = mapped.carried_by();
-        if (0..SubflowSet::CAPACITY as u8).all(|s| !usable.contains(s) || already_on.contains(s)) {
-            // All usable subflows have carried the data, so any of them may send it again.
+        let all = (0..SubflowSet::CAPACITY as u8)
+            .all(|slot| !usable.contains(slot) || already_on.contains(slot));
+        // If all usable subflows have carried the data, any of them may send it again. Linux takes
+        // any at once (`mptcp_subflow_get_retrans`).
+        if all || self.data_retransmission().needs_idle_subflow {
             already_on = SubflowSet::EMPTY;
         }
         let choice = self.schedule(now, Pending::Reinjection { already_on })?;
@@ -71,7 +74,8 @@ impl Connection {
         let len = payload.len() as u32;
         let data_seq = self.session.data_seq(start);
         // RFC 8684 §3.3.3: a copy of the last data carries the DATA_FIN as well.
-        let last = start + u64::from(len) == self.send.queue.end();
+        let end = start + u64::from(len);
+        let last = end == self.send.queue.end();
         if why == Again::Assigned && last && self.send.queue.is_finished() {
             self.send.queue.fin_sent();
         }
@@ -80,13 +84,15 @@ impl Connection {
         if data_fin {
             self.data_fin.went_with_data();
         }
+        // RFC 9293 §3.9.1.2: PSH ends what is pushed at once, here a run of assigned data.
+        let push = why != Again::Assigned || self.send.queue.next_copy(slot) != Some(end);
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let mss = self.lanes.view(slot).mss;
         let (lane, views) = self.lanes.with_views(slot);
         lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
         lane.reinjected_bytes += if why == Again::Assigned { 0 } else { u64::from(len) };
         let subflow = lane.subflow.id;
-        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), true, views);
+        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), push, views);
         if why == Again::Assigned && len < mss {
             lane.short_end = lane.subflow.send_next();
         }

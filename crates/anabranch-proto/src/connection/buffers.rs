@@ -4,6 +4,7 @@ use anabranch_wire::Instant;
 
 use super::Connection;
 use crate::remedy::BufferSide;
+use crate::view::Phase;
 
 impl Connection {
     /// Let the buffers grow to what the remedies want.
@@ -25,23 +26,25 @@ impl Connection {
         }
     }
 
-    /// Let buffers of no stated size grow.
+    /// Let a send buffer of no stated size grow.
     fn autotune(&mut self, now: Instant) {
-        if self.recv.queue.window().is_autotuned() {
-            self.autotune_receive_buffer(now);
-        }
+        self.recv.queue.window_mut().note_arrival(now);
         if self.send.queue.buffer().is_autotuned() && self.send.writer_waits() {
             self.autotune_send_buffer();
         }
     }
 
-    fn autotune_receive_buffer(&mut self, now: Instant) {
+    /// The application has read. A receive buffer of no stated size follows what it reads.
+    pub(super) fn autotune_receive_buffer(&mut self) {
+        if !self.recv.queue.window().is_autotuned() {
+            return;
+        }
         let rtts = self.lanes.views().iter().filter_map(|view| view.receive_rtt);
         let mss = self.lanes.iter().map(|lane| lane.subflow.mss()).max();
         let (Some(rtt), Some(mss)) = (rtts.max(), mss) else { return };
         let read = self.recv.queue.bytes_read();
         let window = self.recv.queue.window_mut();
-        if window.tune(now, read, rtt, mss.into()) {
+        if window.tune(read, rtt, mss.into()) {
             let capacity = window.capacity();
             for lane in self.lanes.iter_mut() {
                 lane.subflow.open_window_up_to(capacity);
@@ -50,14 +53,25 @@ impl Connection {
     }
 
     /// The send buffer grows while the application waits for room. It is the sum of the subflows'
-    /// shares. The share of a subflow that fills its congestion window does not grow.
+    /// shares. The share of a subflow whose data fills its congestion window does not grow.
     fn autotune_send_buffer(&mut self) {
         let platform = &self.config.platform;
+        let queue = &self.send.queue;
+        let (is_tcp, unsent, assigned) = (self.session.is_tcp(), queue.unsent(), queue.assigned());
         let live = self.lanes.iter_mut().filter(|lane| !lane.reaped);
         let shares = live.map(|lane| {
             let view = lane.subflow.view();
-            if view.bytes_in_flight < view.cwnd {
-                let segments = view.cwnd / u64::from(view.mss.max(1));
+            let mss = u64::from(view.mss.max(1));
+            let waits = match is_tcp {
+                true => unsent,
+                false => assigned.get(usize::from(view.id.slot)).copied().unwrap_or(0),
+            };
+            // Linux sends what waits before it compares whole segments (`tcp_data_snd_check`,
+            // `tcp_should_expand_sndbuf`). It sends two at a time, and the last of an odd number
+            // waits (`tcp_tso_should_defer`), which slow start does not have.
+            let segments = view.cwnd / mss;
+            let is_open = view.phase == Phase::Open && !view.in_slow_start();
+            if is_open || (view.bytes_in_flight + waits).div_ceil(mss) < segments {
                 let segments = u16::try_from(segments).unwrap_or(u16::MAX);
                 lane.tuned_segments = lane.tuned_segments.max(segments);
             }

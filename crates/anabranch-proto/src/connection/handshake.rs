@@ -225,6 +225,7 @@ impl Connection {
     /// RFC 8684 §3.2: the listener proves that it knows the keys.
     fn on_join_syn_ack(&mut self, slot: u8, segment: &Segment) {
         let join = segment.options.control.as_ref().and_then(|control| control.join);
+        let wanted = self.wants_subflows();
         let lane = &mut self.lanes[usize::from(slot)];
         let (Some(MpJoin::SynAck { backup, address_id, truncated_hmac, nonce }), Some(agreed)) =
             (join, self.session.keys())
@@ -233,6 +234,10 @@ impl Connection {
             return;
         };
         self.counters.join_syn_ack_rx += 1;
+        if !wanted {
+            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
+            return;
+        }
         lane.nonces.remote = nonce;
         lane.subflow.remote_address_id = address_id;
         lane.subflow.priority.by_peer = backup;

@@ -106,7 +106,7 @@ impl Connection {
             fallback: fallback::Fallback::default(),
             secrets: new.secrets,
             lanes,
-            send: Sender::new(SendQueue::new(send_buffer)),
+            send: Sender::new(SendQueue::new(send_buffer), config.platform.options),
             recv: Receiver::new(RecvQueue::new(window.scaled_by(scale)), scale),
             scheduling: Scheduling::new((config.scheduler)()),
             paths: PathDriver::new((config.path_manager)(), new.addresses, new.addresses_down),
@@ -142,6 +142,7 @@ impl Connection {
     /// Read the next in-order data.
     pub(crate) fn recv(&mut self) -> Option<Payload> {
         let payload = self.recv.queue.read()?;
+        self.autotune_receive_buffer();
         if !self.recv.queue.has_data() {
             for lane in self.lanes.iter_mut() {
                 lane.subflow.on_drained();

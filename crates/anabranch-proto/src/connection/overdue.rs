@@ -75,7 +75,7 @@ impl Connection {
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
     }
 
-    fn data_retransmission(&self) -> DataRetransmission {
+    pub(super) fn data_retransmission(&self) -> DataRetransmission {
         self.config.platform.data_retransmission(self.lanes.len())
     }
 

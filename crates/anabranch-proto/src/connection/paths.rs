@@ -110,7 +110,10 @@ impl Connection {
 
     /// May the connection still have further subflows?
     pub(super) fn wants_subflows(&self) -> bool {
-        self.session.is_mptcp() && self.session.is_open()
+        let is_closing = self.send.queue.is_finished() || self.recv.queue.is_complete();
+        self.session.is_mptcp()
+            && self.session.is_open()
+            && (self.config.platform.joins_after_close || !is_closing)
     }
 
     /// The host has a new address, or regained one.

@@ -205,6 +205,11 @@ impl SendQueue {
         if self.finished { 0 } else { self.buffer.room(self.extent()) }
     }
 
+    /// Can an application that waits for room write again?
+    pub(crate) fn wakes_writer(&self) -> bool {
+        !self.finished && self.buffer.wakes_writer(self.extent())
+    }
+
     /// The application will write no more data: a DATA_FIN follows the data.
     pub(crate) fn finish(&mut self) {
         self.finished = true;

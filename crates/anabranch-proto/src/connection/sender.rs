@@ -4,7 +4,7 @@
 use anabranch_wire::{Duration, Instant, Piece};
 
 use super::send_queue::SendQueue;
-use crate::platform::ShortSegments;
+use crate::platform::{OptionForm, ShortSegments};
 
 /// Half of the 4-byte data sequence number space.
 const HALF_OF_NUMBERS: u64 = 1 << 31;
@@ -21,7 +21,8 @@ pub(super) struct Sender {
     short_end: u64,
     /// The application's last write found no room.
     writer_waits: bool,
-    /// 4-byte data sequence numbers may wrap too soon, so this host sends 8-byte ones.
+    /// This host sends 8-byte data sequence numbers: always, or because 4-byte ones may wrap too
+    /// soon.
     wide: bool,
     /// Data offset from which the engine checks the wrap time again.
     check_wrap_from: u64,
@@ -30,14 +31,14 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(queue: SendQueue) -> Self {
+    pub(super) fn new(queue: SendQueue, options: OptionForm) -> Self {
         Sender {
             queue,
             edge: 1,
             small_window_due: false,
             short_end: 0,
             writer_waits: false,
-            wide: false,
+            wide: options == OptionForm::Long,
             check_wrap_from: 0,
             wrap_checked_at: Instant::ZERO,
         }
@@ -60,7 +61,7 @@ impl Sender {
     /// Returns true once when an application that waits for room can write again.
     #[inline]
     pub(super) fn take_writer_wakeup(&mut self) -> bool {
-        let wakes = self.writer_waits && self.queue.room() > 0;
+        let wakes = self.writer_waits && self.queue.wakes_writer();
         self.writer_waits &= !wakes;
         wakes
     }

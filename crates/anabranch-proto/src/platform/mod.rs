@@ -49,6 +49,11 @@ pub struct Platform {
     pub keeps_unread_data: bool,
     /// What buffer sizes mean, and what the receive window says of the buffer.
     pub buffers: Buffers,
+    /// How much room options take.
+    pub options: OptionForm,
+    /// May subflows join once one of the hosts has closed its direction of the connection? RFC 8684
+    /// §3.2 allows it.
+    pub joins_after_close: bool,
 }
 
 /// How the retransmission timeout follows from the estimators. RFC 6298.
@@ -71,9 +76,9 @@ pub struct AckRule {
     pub delay: Duration,
     /// Segments that are acknowledged at once, at the start of a subflow.
     pub quick_acks: u32,
-    /// Acknowledge as soon as more than one full-sized segment's bytes wait, and a short segment
-    /// once the application has read everything, unless it answers? If not, every second
-    /// full-sized segment.
+    /// Acknowledge as soon as more than one full-sized segment's bytes wait, and a segment that is
+    /// short or has PSH once the application has read everything, unless it answers? If not, every
+    /// second full-sized segment.
     pub prompt: bool,
 }
 
@@ -129,6 +134,17 @@ pub enum Counts {
     /// arrived beyond a hole counts only on a path that was seen to reorder by more than three
     /// segments.
     Delivered,
+}
+
+/// How much room options take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionForm {
+    /// As little as possible: 4-byte data sequence numbers unless they could wrap too soon (RFC 8684
+    /// §3.3.1).
+    Short,
+    /// 8-byte data sequence numbers, and whole words of 4 bytes for every option of an established
+    /// subflow.
+    Long,
 }
 
 /// What the sizes of buffers mean.
@@ -208,6 +224,17 @@ impl Platform {
         match self.buffers {
             Buffers::Payload => Opening::default(),
             Buffers::Socket => linux::opening(requested),
+        }
+    }
+
+    /// The round-trip time that a receiver of data knows, after another sample. A receiver that
+    /// tunes its buffer as Linux does takes a smaller sample at once (`tcp_rcv_rtt_update`).
+    pub(crate) fn smoothed_receive_rtt(&self, rtt: Option<Duration>, sample: Duration) -> Duration {
+        match rtt {
+            Some(rtt) if sample >= rtt || self.buffers == Buffers::Payload => {
+                (rtt * 7 + sample) / 8
+            }
+            _ => sample,
         }
     }
 

@@ -105,12 +105,19 @@ impl ReceiveWindow {
         self.autotuning.is_some()
     }
 
+    /// A segment has arrived, which the application reads now.
+    pub(crate) fn note_arrival(&mut self, now: Instant) {
+        if let Some(tuning) = &mut self.autotuning {
+            tuning.now = now;
+        }
+    }
+
     /// The application has read so many bytes of subflows with this longest round-trip time, as the
     /// receiver measures it, and this segment size. Did a tuned buffer grow?
-    pub(crate) fn tune(&mut self, now: Instant, read: u64, rtt: Duration, mss: u64) -> bool {
+    pub(crate) fn tune(&mut self, read: u64, rtt: Duration, mss: u64) -> bool {
         let tuning = self.autotuning.as_mut();
         let before = self.capacity;
-        if let Some(bytes) = tuning.and_then(|tuning| tuning.update(now, read, rtt, mss)) {
+        if let Some(bytes) = tuning.and_then(|tuning| tuning.update(read, rtt, mss)) {
             self.grow_to(bytes);
         }
         self.capacity > before

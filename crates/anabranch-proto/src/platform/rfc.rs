@@ -3,8 +3,8 @@
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, Buffers, Counts, Growth, Nagle, Platform, PlatformEntry, Reduction, ReorderingRule,
-    RtoRule,
+    AckRule, Buffers, Counts, Growth, Nagle, OptionForm, Platform, PlatformEntry, Reduction,
+    ReorderingRule, RtoRule,
 };
 use crate::policy::Entry;
 
@@ -44,6 +44,8 @@ impl Platform {
             requires_timestamps: true,
             keeps_unread_data: false,
             buffers: Buffers::Payload,
+            options: OptionForm::Short,
+            joins_after_close: true,
         }
     }
 }

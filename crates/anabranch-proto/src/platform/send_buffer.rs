@@ -75,6 +75,17 @@ impl SendBuffer {
         }
     }
 
+    /// Is there enough room to wake an application that waits for it? Linux wakes it when a third of
+    /// the buffer is free (`sk_stream_is_writeable`).
+    pub(crate) fn wakes_writer(&self, extent: Extent) -> bool {
+        let charged = match (&self.memory, self.charging) {
+            (Some(memory), _) => memory.charged(extent),
+            (None, Charging::Fragments) => extent.end - extent.una,
+            (None, Charging::Bytes) => return self.room(extent) > 0,
+        };
+        charged.saturating_mul(3) <= self.capacity.saturating_mul(2)
+    }
+
     /// So many bytes are written, no more than there is room for.
     pub(crate) fn take(&mut self, bytes: u64, extent: Extent) {
         if let Some(memory) = &mut self.memory {
@@ -102,5 +113,21 @@ impl SendBuffer {
     /// Grow to so many bytes, within what was asked for; it never shrinks.
     pub(crate) fn grow_to(&mut self, bytes: u64) {
         self.capacity = self.capacity.max(bytes.min(self.most));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_is_woken_when_a_third_of_a_socket_s_buffer_is_free() {
+        // The requested size is doubled.
+        let wakes = |buffers, end: u64| {
+            let buffer = SendBuffer::new(buffers, false, Some(150_000));
+            buffer.wakes_writer(Extent { una: 1, nxt: 1, end: 1 + end })
+        };
+        assert!(wakes(Buffers::Socket, 200_000) && !wakes(Buffers::Socket, 200_001));
+        assert!(wakes(Buffers::Payload, 149_999) && !wakes(Buffers::Payload, 150_000));
     }
 }

@@ -1,5 +1,6 @@
 //! Timestamps: this host's clock in milliseconds, and the peer's timestamps. RFC 7323.
 
+use crate::platform::Platform;
 use anabranch_wire::{Duration, Instant, Timestamps};
 
 /// RFC 7323 §5.5: a timestamp older than this is meaningless.
@@ -89,14 +90,19 @@ impl Clock {
     /// Round-trip time as measured by the receiver of data, by echoed timestamps: one sample for
     /// each new echo. `full` is true if the sender has probably not paused before the segment.
     #[inline]
-    pub(super) fn take_receive_rtt(&mut self, now: Instant, timestamps: Timestamps, full: bool) {
+    pub(super) fn take_receive_rtt(
+        &mut self,
+        now: Instant,
+        timestamps: Timestamps,
+        full: bool,
+        platform: &Platform,
+    ) {
         let news = self.last_echo.replace(timestamps.echo) != Some(timestamps.echo);
         if news
             && full
             && let Some(sample) = self.since_echo(now, timestamps)
         {
-            let smoothed = self.receive_rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8);
-            self.receive_rtt = Some(smoothed);
+            self.receive_rtt = Some(platform.smoothed_receive_rtt(self.receive_rtt, sample));
         }
     }
 

@@ -659,8 +659,7 @@ impl Subflow {
 
     /// The options of data segments are known now.
     pub(crate) fn set_carries(&mut self, carries: Carries, views: &[SubflowView]) {
-        let options = output::data_option_bytes(self.peer.timestamps, carries);
-        let mss = self.mss_without_options() - options;
+        let mss = self.mss_without_options() - self.data_option_bytes(carries);
         self.mss = mss;
         self.notify(&CongestionEvent::MssChanged { mss }, views);
     }

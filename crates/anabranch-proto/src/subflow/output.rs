@@ -10,6 +10,7 @@ use anabranch_wire::{
 
 use super::{Cargo, Purpose, State, Subflow, Timer};
 use crate::congestion::CongestionEvent;
+use crate::platform::OptionForm;
 use crate::view::{Phase, SubflowView};
 
 /// State of the data level that all segments carry.
@@ -198,8 +199,7 @@ impl Subflow {
     pub(crate) fn segment_bytes(&self, carries: Carries) -> u64 {
         match carries {
             Carries::Keys { .. } => {
-                let options = data_option_bytes(self.peer.timestamps, carries);
-                u64::from(self.mss_without_options() - options)
+                u64::from(self.mss_without_options() - self.data_option_bytes(carries))
             }
             Carries::Nothing | Carries::Mapping { .. } => u64::from(self.mss()),
         }
@@ -509,11 +509,48 @@ impl Subflow {
             source: self.local,
             destination: self.remote,
             header: TcpHeader { seq: self.iss + start as u32, ack, flags, window: 0, urgent: 0 },
-            options: TcpOptions::default(),
+            options: match flags.contains(Flags::SYN) {
+                true => TcpOptions::default(),
+                false => self.no_options(),
+            },
             payload: Payload::EMPTY,
             ecn: 0,
             checksum_ok: true,
         }
+    }
+
+    /// The options of a segment of an established subflow, before any is added.
+    fn no_options(&self) -> TcpOptions {
+        let word_aligned = self.config.platform.options == OptionForm::Long;
+        TcpOptions { word_aligned, ..TcpOptions::default() }
+    }
+
+    /// Size in bytes of the padded options of a data segment with these parts, without selective
+    /// acknowledgements. RFC 8684 §3.3: a DATA_ACK has 4 bytes if the peer sends 4-byte numbers.
+    pub(super) fn data_option_bytes(&self, carries: Carries) -> u32 {
+        let narrow = WideOrNarrow::Narrow(0);
+        let sum = |checksum: bool| checksum.then_some(0);
+        let timestamps = self.peer.timestamps.then(Timestamps::default);
+        let mut options = TcpOptions { timestamps, ..self.no_options() };
+        match carries {
+            Carries::Nothing => {}
+            Carries::Mapping { checksum, wide, wide_ack } => {
+                let checksum = sum(checksum);
+                let number = |wide| if wide { WideOrNarrow::Wide(DataSeq(0)) } else { narrow };
+                let data_ack = number(wide_ack);
+                let mapping =
+                    Mapping { data_seq: number(wide), subflow_seq: SeqNumber(0), len: 0, checksum };
+                options.dss =
+                    Some(Dss { data_ack: Some(data_ack), mapping: Some(mapping), data_fin: false });
+            }
+            Carries::Keys { checksum } => {
+                let checksum = sum(checksum);
+                let keys = CapableKeys::WithData { sender: 0, receiver: 0, data_len: 0, checksum };
+                let flags = CapableFlags::PLAIN;
+                options.control_mut().capable = Some(MpCapable { version: VERSION, flags, keys });
+            }
+        }
+        options.bytes_len() as u32
     }
 
     /// The window field, rounded up so that the announced edge never moves back.
@@ -521,35 +558,6 @@ impl Subflow {
         let scaled = window.div_ceil(1 << self.receive_scale);
         scaled.min(u64::from(u16::MAX)) as u16
     }
-}
-
-/// Size in bytes of the padded options of a data segment with these parts, without selective
-/// acknowledgements. RFC 8684 §3.3: 4-byte data sequence numbers unless they could wrap, and a
-/// 4-byte DATA_ACK if the peer sends 4-byte numbers.
-pub(super) fn data_option_bytes(timestamps: bool, carries: Carries) -> u32 {
-    let narrow = WideOrNarrow::Narrow(0);
-    let sum = |checksum: bool| checksum.then_some(0);
-    let mut options =
-        TcpOptions { timestamps: timestamps.then(Timestamps::default), ..TcpOptions::default() };
-    match carries {
-        Carries::Nothing => {}
-        Carries::Mapping { checksum, wide, wide_ack } => {
-            let checksum = sum(checksum);
-            let number = |wide| if wide { WideOrNarrow::Wide(DataSeq(0)) } else { narrow };
-            let data_ack = number(wide_ack);
-            let mapping =
-                Mapping { data_seq: number(wide), subflow_seq: SeqNumber(0), len: 0, checksum };
-            options.dss =
-                Some(Dss { data_ack: Some(data_ack), mapping: Some(mapping), data_fin: false });
-        }
-        Carries::Keys { checksum } => {
-            let checksum = sum(checksum);
-            let keys = CapableKeys::WithData { sender: 0, receiver: 0, data_len: 0, checksum };
-            let flags = CapableFlags::PLAIN;
-            options.control_mut().capable = Some(MpCapable { version: VERSION, flags, keys });
-        }
-    }
-    options.bytes_len() as u32
 }
 
 /// Options of the data level on a data segment.

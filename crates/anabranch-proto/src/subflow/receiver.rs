@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::{Instant, Payload, SackBlock, SackBlocks, SeqNumber};
+use anabranch_wire::{Flags, Instant, Payload, SackBlock, SackBlocks, SeqNumber};
 
 use crate::platform::{AckRule, Opening};
 use crate::reassembly::{Reassembly, most_pieces};
@@ -49,8 +49,8 @@ struct AckState {
     opening: Opening,
     bytes_unacknowledged: u32,
     due: AckDue,
-    /// Is one of the unacknowledged segments not full-sized?
-    short: bool,
+    /// Is one of the unacknowledged segments short, or marked with PSH?
+    pushed: bool,
     /// Time of the last payload.
     last_data: Instant,
     /// Does the application answer before an acknowledgement is due?
@@ -87,7 +87,7 @@ impl Receiver {
                 opening,
                 bytes_unacknowledged: 0,
                 due: AckDue::No,
-                short: false,
+                pushed: false,
                 last_data: Instant::ZERO,
                 answers: false,
             },
@@ -137,10 +137,12 @@ impl Receiver {
         now: Instant,
         distance: i64,
         payload: Payload,
-        fin: bool,
+        flags: Flags,
         window: u64,
     ) -> Arrival {
+        let fin = flags.contains(Flags::FIN);
         self.acks.last_data = now;
+        self.acks.pushed |= flags.contains(Flags::PSH);
         self.full_segment = self.full_segment.max(payload.len() as u32);
         let end = distance + payload.len() as i64;
         if fin && self.fin.is_none() && end >= 0 && self.nxt + end as u64 >= self.reach {
@@ -243,12 +245,12 @@ impl Receiver {
         now + self.acks.rule.delay
     }
 
-    /// The application has read everything. A short segment has probably completed a message, and
-    /// the sender may hold back the next one until this one is acknowledged. If the application
-    /// answers at once, its answer carries the acknowledgement.
+    /// The application has read everything. A segment that is short or has PSH has probably
+    /// completed a message, and the sender may hold back the next one until this one is
+    /// acknowledged. If the application answers at once, its answer carries the acknowledgement.
     pub(crate) fn on_drained(&mut self) {
         let acks = &mut self.acks;
-        if acks.rule.prompt && acks.due == AckDue::Later && acks.short && !acks.answers {
+        if acks.rule.prompt && acks.due == AckDue::Later && acks.pushed && !acks.answers {
             acks.due = AckDue::Now;
         }
     }
@@ -268,7 +270,7 @@ impl Receiver {
     /// A segment with the present acknowledgement number was sent.
     pub(crate) fn ack_sent(&mut self) {
         self.acks.due = AckDue::No;
-        self.acks.short = false;
+        self.acks.pushed = false;
         self.acks.bytes_unacknowledged = 0;
         self.duplicate = None;
     }
@@ -307,7 +309,7 @@ impl AckState {
         if bytes == 0 {
             return;
         }
-        self.short |= bytes < full_segment;
+        self.pushed |= bytes < full_segment;
         // RFC 9293 §3.8.6.3: at least every second full-sized segment.
         let enough = match self.rule.prompt {
             true => self.bytes_unacknowledged > full_segment,
@@ -403,7 +405,7 @@ mod tests {
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
         let start = (receiver.nxt() as i64 + distance) as u64;
         let payload = Payload::from(Piece::pattern(start, len));
-        receiver.receive(Instant::ZERO, distance, payload, false, 100_000)
+        receiver.receive(Instant::ZERO, distance, payload, Flags::ACK, 100_000)
     }
 
     #[test]
@@ -450,6 +452,19 @@ mod tests {
             assert_eq!(receiver.ack_is_due(), at_once);
             receiver.ack_sent();
             receiver.on_data_sent(Instant::ZERO + Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_full_segment_with_psh_is_acknowledged_when_everything_was_read() {
+        // Linux: `tcp_measure_rcv_mss`
+        for (flags, due) in [(Flags::ACK, false), (Flags::ACK | Flags::PSH, true)] {
+            let mut receiver = receiver();
+            let payload = Payload::from(Piece::pattern(1, 1000));
+            receiver.receive(Instant::ZERO, 0, payload, flags, 100_000);
+            assert!(receiver.ack_is_delayed());
+            receiver.on_drained();
+            assert_eq!(receiver.ack_is_due(), due, "{flags:?}");
         }
     }
 
@@ -524,7 +539,7 @@ mod tests {
         let mut receiver = receiver();
         receive(&mut receiver, 0, 1000);
         receiver.ack_sent();
-        receiver.receive(Instant::ZERO, 0, Payload::EMPTY, true, 100_000);
+        receiver.receive(Instant::ZERO, 0, Payload::EMPTY, Flags::FIN, 100_000);
         assert!(receiver.finished() && receiver.ack_is_due() && !receiver.has_sacks());
     }
 
@@ -551,9 +566,9 @@ mod tests {
     fn what_lies_beyond_the_window_is_cut_off() {
         let mut receiver = receiver();
         let payload = Payload::from(Piece::pattern(1, 1000));
-        receiver.receive(Instant::ZERO, 500, payload.clone(), false, 600);
+        receiver.receive(Instant::ZERO, 500, payload.clone(), Flags::ACK, 600);
         assert_eq!(receiver.out_of_order_bytes(), 100);
-        receiver.receive(Instant::ZERO, 0, payload, false, 400);
+        receiver.receive(Instant::ZERO, 0, payload, Flags::ACK, 400);
         assert_eq!(receiver.nxt(), 401);
     }
 }

@@ -50,7 +50,7 @@ fn in_turn(run: u64) -> ConnectionConfig {
 fn number(segment: &Segment) -> Option<u32> {
     match segment.options.dss?.mapping?.data_seq {
         WideOrNarrow::Narrow(number) => Some(number),
-        WideOrNarrow::Wide(_) => None,
+        WideOrNarrow::Wide(number) => Some(number.low32()),
     }
 }
 

@@ -18,6 +18,7 @@ mod fastclose;
 mod faults;
 mod floods;
 mod hostile;
+mod linux_sockets;
 mod liveness;
 mod mp_capable;
 mod mp_fail;

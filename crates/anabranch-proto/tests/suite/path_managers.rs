@@ -356,6 +356,7 @@ fn a_path_manager_receives_events_only_from_multipath_connections() {
         });
         listened.pair.client.handle_address_change(listened.pair.now, client_address(1), false);
         listened.pair.upload(10_000, 1_000);
+        listened.pair.run_ms(50);
         listened.change(true);
         assert_eq!(listened.told(), expected);
         assert_eq!(listened.all()[1].map(|woken| woken > 0), [is_mptcp; 2]);

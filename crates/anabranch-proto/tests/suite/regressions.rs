@@ -190,9 +190,9 @@ fn the_rest_of_a_split_segment_keeps_its_mapping() {
     let mappings = pair.log.iter().filter(|s| !s.payload.is_empty() && !to_server(s));
     let distances: std::collections::BTreeSet<u32> = mappings
         .filter_map(|segment| segment.options.dss?.mapping)
-        .filter_map(|mapping| match mapping.data_seq {
-            WideOrNarrow::Narrow(seq) => Some(seq.wrapping_sub(mapping.subflow_seq.0)),
-            WideOrNarrow::Wide(_) => None,
+        .map(|mapping| match mapping.data_seq {
+            WideOrNarrow::Narrow(seq) => seq.wrapping_sub(mapping.subflow_seq.0),
+            WideOrNarrow::Wide(seq) => seq.low32().wrapping_sub(mapping.subflow_seq.0),
         })
         .collect();
     assert_eq!(distances.len(), 1);

@@ -145,6 +145,7 @@ impl Remedy for Asked {
 
 #[test]
 fn remedies_are_asked_when_a_buffer_blocks_one_of_several_subflows() {
+    depends_on_the_platform("when an application that waits for room is woken");
     let (small, large) = (20_000, 1 << 20);
     for (send_buffer, receive_buffer, addresses, expected) in [
         (large, small, 2, [true, false]),
@@ -240,6 +241,7 @@ fn only_one_short_segment_is_in_flight_at_a_time() {
 
 #[test]
 fn the_whole_shared_window_is_used_and_a_tail_loss_probe_is_new_data_if_a_segment_fits() {
+    depends_on_the_platform("the size of options");
     // RFC 8684 §3.3.5, RFC 8985 §7.3
     const MSS: u64 = 1_432;
     let lost = |s: &Segment| to_server(s) && !s.payload.is_empty();

@@ -3,7 +3,7 @@
 
 use anabranch_sim::Outcome;
 
-use crate::common::{column, goodput, run};
+use crate::common::{column, depends_on_the_platform, goodput, run};
 
 const BYTES: u64 = 3_000_000;
 
@@ -47,6 +47,7 @@ fn flapping(period_ms: u64, first_ms: u64, keys: [&str; 2]) -> String {
 
 #[test]
 fn paths_that_flap_every_50_ms_to_5_s_deliver_everything_soon_after() {
+    depends_on_the_platform("joins after a close");
     let noticed = ["state = \"down\"\nnoticed = true", "state = \"up\"\nnoticed = true"];
     let silent = ["state = \"down\"\nnoticed = false", "state = \"up\"\nnoticed = false"];
     for (n, period_ms) in [50, 200, 1_000, 5_000].into_iter().enumerate() {

@@ -86,6 +86,26 @@ fn timestamps_and_the_longest_dss_fill_the_header() {
 }
 
 #[test]
+fn options_can_fill_whole_words_as_linux_writes_them() {
+    // Timestamps of 10 bytes and 2 of padding, a DSS option with an 8-byte DATA_ACK of 12 bytes, and
+    // a SACK option of 10 bytes and 2 of padding.
+    let options = TcpOptions {
+        timestamps: TIMESTAMPS,
+        dss: Some(Dss { data_ack: Some(WideOrNarrow::Wide(DataSeq(5))), ..Dss::default() }),
+        sack: sack(&[(1, 2)]),
+        word_aligned: true,
+        ..TcpOptions::default()
+    };
+    let bytes = [
+        8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1, 30, 12, 0x20, 3, 0, 0, 0, 0, 0, 0, 0, 5, 5, 10, 0, 0,
+        0, 1, 0, 0, 0, 2, 1, 1,
+    ];
+    assert_eq!(options.bytes_len(), bytes.len());
+    assert_eq!(emitted(&options), bytes);
+    assert_eq!(TcpOptions::parse(&bytes), Ok(options));
+}
+
+#[test]
 fn more_than_40_bytes_are_an_error_and_leave_the_buffer_unchanged() {
     let options = TcpOptions {
         timestamps: TIMESTAMPS,

@@ -35,6 +35,8 @@ pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
 /// (`tcp_rcv_space_adjust`, `mptcp_rcv_space_adjust`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReceiveAutotuning {
+    /// When the last segment arrived, which is when an application reads that does not lag behind.
+    pub(crate) now: Instant,
     /// The current round: its start, and the bytes that the application had read until then.
     round: Option<(Instant, u64)>,
     /// Most bytes read in a round.
@@ -45,14 +47,9 @@ impl ReceiveAutotuning {
     /// The application has read `read` bytes. `rtt` is the longest round-trip time of the subflows
     /// as the receiver measures it, `mss` their segment size. Returns the bytes of payload that the
     /// buffer should hold.
-    pub(crate) fn update(
-        &mut self,
-        now: Instant,
-        read: u64,
-        rtt: Duration,
-        mss: u64,
-    ) -> Option<u64> {
-        let (since, before) = *self.round.get_or_insert((now, read));
+    pub(crate) fn update(&mut self, read: u64, rtt: Duration, mss: u64) -> Option<u64> {
+        let now = self.now;
+        let (since, before) = *self.round.get_or_insert((now, 0));
         if now.saturating_since(since) < rtt {
             return None;
         }
@@ -78,14 +75,14 @@ mod tests {
         let mut tuning = ReceiveAutotuning::default();
         let rtt = Duration::from_millis(100);
         let mut update = |ms, read| {
-            let now = Instant::ZERO + Duration::from_millis(ms);
-            tuning.update(now, read, rtt, 1000)
+            tuning.now = Instant::ZERO + Duration::from_millis(ms);
+            tuning.update(read, rtt, 1000)
         };
         assert_eq!([update(0, 1000), update(99, 40_000)], [None, None]);
         // 20,000 bytes, twice the initial window: 56,000 and twice the growth of 100 %.
-        assert_eq!(update(100, 21_000), Some(168_000));
-        assert_eq!(update(200, 41_000), None, "no more than before");
-        assert_eq!(update(300, 71_000), Some(76_000 * 2));
+        assert_eq!(update(100, 20_000), Some(168_000));
+        assert_eq!(update(200, 40_000), None, "no more than before");
+        assert_eq!(update(300, 70_000), Some(76_000 * 2));
     }
 
     #[test]

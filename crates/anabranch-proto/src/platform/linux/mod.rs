@@ -20,8 +20,8 @@ pub(super) use send_memory::SendMemory;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, Buffers, Counts, Growth, Nagle, Platform, PlatformEntry, Reduction, ReorderingRule,
-    RtoRule,
+    AckRule, Buffers, Counts, Growth, Nagle, OptionForm, Platform, PlatformEntry, Reduction,
+    ReorderingRule, RtoRule,
 };
 use crate::policy::{Entry, Kind, Parameter, Value};
 
@@ -85,6 +85,15 @@ impl Platform {
             // `tcp_reset` and `tcp_write_err` leave the receive queue alone.
             keeps_unread_data: true,
             buffers,
+            // `mptcp_established_options_dss` and `tcp_options_write`. Where sizes are those of
+            // payload, hosts of all platforms send segments of the same size.
+            options: match buffers {
+                Buffers::Payload => OptionForm::Short,
+                Buffers::Socket => OptionForm::Long,
+            },
+            // `mptcp_is_fully_established` wants TCP_ESTABLISHED. The data of a sender with a large
+            // buffer then stays on the first path, so only hosts that are to be Linux do this.
+            joins_after_close: matches!(buffers, Buffers::Payload),
         }
     }
 }

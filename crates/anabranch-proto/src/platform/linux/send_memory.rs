@@ -38,15 +38,19 @@ impl SendMemory {
         if extent.end == extent.nxt { 0 } else { self.full.saturating_sub(used) }
     }
 
-    /// Bytes that may be written at once.
-    pub(crate) fn room(&self, limit: u64, extent: Extent) -> u64 {
+    /// Memory that is charged once the last socket buffer is full.
+    pub(crate) fn charged(&self, extent: Extent) -> u64 {
         let Extent { una, nxt, end } = extent;
         let sent = (nxt - una).div_ceil(SEGMENTS * self.mss);
         let before_last = self.last.saturating_sub(nxt).div_ceil(self.full);
         let unsent = if end == nxt { 0 } else { before_last + 1 };
+        end - una + self.rest(extent) + OVERHEAD * (sent + unsent)
+    }
+
+    /// Bytes that may be written at once.
+    pub(crate) fn room(&self, limit: u64, extent: Extent) -> u64 {
         let rest = self.rest(extent);
-        let charged = end - una + rest + OVERHEAD * (sent + unsent);
-        if charged < limit { rest + self.full } else { rest }
+        if self.charged(extent) < limit { rest + self.full } else { rest }
     }
 
     /// So many bytes are written, no more than there is room for.

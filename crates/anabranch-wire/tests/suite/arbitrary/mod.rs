@@ -55,6 +55,7 @@ pub(crate) fn options() -> impl Strategy<Value = TcpOptions> {
             dss,
             control: control.filter(|control| *control != Control::default()).map(Box::new),
             unknown: unknown.map(Into::into),
+            word_aligned: false,
         };
         cut_to_fit(options, victim)
     })

@@ -190,6 +190,20 @@ def _autotuned() -> list[Case]:
     ]
 
 
+def _both_ways() -> list[Case]:
+    """Data in both directions at once, so that acknowledgements wait behind data."""
+    link = LINKS["20 Mbit/s, 40 ms"]
+    blocks = Blocks(block_size="8KiB")
+    return [
+        _case("both ways", f"{name}, both ways", 10, paths, workload, _LARGE, direction="both")
+        for name, paths, workload in (
+            ("20 Mbit/s, 40 ms", (link,), Bulk()),
+            ("8 + 2 Mbit/s", _PAIRS["8 + 2 Mbit/s"], Bulk()),
+            ("20 + 20 Mbit/s", _PAIRS["20 + 20 Mbit/s"], blocks),
+        )
+    ]
+
+
 def _disturbed() -> list[Case]:
     """Reordering jitter and losses."""
 
@@ -246,5 +260,6 @@ def cases() -> list[Case]:
         *_windows(),
         *_transfers(),
         *_autotuned(),
+        *_both_ways(),
         *_disturbed(),
     ]

@@ -1,0 +1,75 @@
+//! Hosts that count buffers as Linux' sockets do, and do other things as Linux does.
+
+use anabranch_proto::Event;
+use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::path_manager::FullMesh;
+use anabranch_proto::platform::{Buffers, Platform};
+use anabranch_wire::mptcp::{MpJoin, WideOrNarrow};
+use anabranch_wire::{Flags, Segment};
+
+use crate::pair::{Pair, is_rst, is_syn, on_any_platform, to_server};
+
+fn config(buffers: Buffers) -> ConnectionConfig {
+    on_any_platform()
+        .platform(Platform::linux(buffers))
+        .path_manager(|| Box::new(FullMesh::default()))
+}
+
+fn pair(buffers: Buffers) -> Pair {
+    Pair::new(2, config(buffers), config(buffers))
+}
+
+fn is_join(segment: &Segment) -> bool {
+    let join = segment.options.control.as_ref().and_then(|control| control.join);
+    is_syn(segment) && matches!(join, Some(MpJoin::Syn { .. }))
+}
+
+#[test]
+fn full_segments_have_the_payload_of_those_of_linux() {
+    // A packet has 1500 bytes, of which the headers have 40, the timestamps 12, and the mapping with an 8-byte
+    // data sequence number and a 4-byte DATA_ACK 24.
+    let mut pair = pair(Buffers::Socket);
+    pair.run_ms(100);
+    pair.upload(100_000, 5_000);
+    assert_eq!(pair.received[1], 100_000);
+    let full = pair.last(|s| to_server(s) && s.payload.len() == 1424);
+    assert_eq!(full.options.bytes_len(), 36);
+    let mapping = full.options.dss.and_then(|dss| dss.mapping).expect("there is one");
+    assert!(matches!(mapping.data_seq, WideOrNarrow::Wide(_)));
+    assert_eq!(pair.segments(|s| s.payload.len() > 1424), 0);
+}
+
+#[test]
+fn no_subflow_is_opened_after_the_host_has_closed() {
+    for (buffers, joins) in [(Buffers::Socket, 0), (Buffers::Payload, 1)] {
+        let mut pair = pair(buffers);
+        while !pair.client_events.contains(&Event::Connected) {
+            pair.run_ms(1);
+        }
+        pair.write(0, 200_000);
+        pair.client.close(pair.connection);
+        pair.run_ms(5_000);
+        assert_eq!(pair.received[1], 200_000);
+        assert_eq!(pair.segments(is_join), joins, "{buffers:?}");
+    }
+}
+
+#[test]
+fn a_host_that_has_closed_refuses_subflows() {
+    for (buffers, refused) in [(Buffers::Socket, true), (Buffers::Payload, false)] {
+        let mut pair = pair(buffers);
+        while !pair.server_events.contains(&Event::Accepted) {
+            pair.run_ms(1);
+        }
+        pair.write(1, 200_000);
+        let accepted = pair.accepted.expect("the connection was accepted");
+        pair.server.close(accepted);
+        pair.run_ms(5_000);
+        assert_eq!(pair.received[0], 200_000);
+        assert_eq!(pair.segments(is_join), 1);
+        let resets = pair.segments(|s| is_rst(s) && !to_server(s));
+        assert_eq!(resets > 0, refused, "{buffers:?}");
+        let established = pair.segments(|s| s.header.flags.contains(Flags::SYN) && !to_server(s));
+        assert_eq!(established, if refused { 1 } else { 2 }, "{buffers:?}");
+    }
+}
