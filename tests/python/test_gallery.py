@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ import pytest
 from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue
+from anabranch.gallery.thresholds import BOUNDS
+from anabranch.results.bounds import Bound
+from anabranch.scenarios.scaling import scaled
 from anabranch.sweeps import plan as sweep_plan
 
 ENTRIES = catalogue.all_names()
@@ -69,12 +73,32 @@ def test_claims_and_parameters_have_sources(name: str) -> None:
 @pytest.mark.parametrize("name", ENTRIES)
 def test_all_conditions_of_a_group_have_the_same_bounds(name: str) -> None:
     for claim in catalogue.entry(name).claims:
-        bounds: dict[str, dict[str, list[str]]] = {}
+        bounds: dict[str, set[Bound]] = {}
         for condition in claim.conditions:
-            group = bounds.setdefault(condition.group or condition.quantity, {})
-            group.setdefault(condition.quantity, []).append(condition.bound)
-        for group in bounds.values():
-            assert len({tuple(each) for each in group.values()}) == 1, claim.id
+            bounds.setdefault(condition.group or condition.quantity, set()).add(condition.bound)
+        assert all(len(group) == 1 for group in bounds.values()), claim.id
+
+
+def test_every_bound_stands_in_the_registry_and_is_used() -> None:
+    claims = [claim for name in ENTRIES for claim in catalogue.entry(name).claims]
+    used = {condition.bound for claim in claims for condition in claim.conditions}
+    assert used == set(BOUNDS.values())
+    for key, bound in BOUNDS.items():
+        assert bound.reason, key
+        date.fromisoformat(bound.since)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry_varies_vague_parameters_or_says_why_not(name: str) -> None:
+    entry = catalogue.entry(name)
+    assert bool(entry.vague) != bool(entry.exempt)
+    for words, pattern in entry.vague.items():
+        changed = [
+            cell
+            for cell in entry.cells(entry.full)
+            if cell.hosts is None and scaled(cell.task(1).toml, pattern, 1.1) != cell.task(1).toml
+        ]
+        assert changed, words
 
 
 def test_the_pages_have_the_claims_of_their_entries() -> None:

@@ -13,6 +13,7 @@ from scipy.stats import spearmanr
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import ratio_of
+from anabranch.gallery.shared.vague import BUFFERS, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import (
     CHEN_HAN,
     MPTCP,
@@ -30,6 +31,7 @@ from anabranch.gallery.shared.wifi_3g import (
     cell_key,
     connection,
 )
+from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition, Measure
@@ -125,8 +127,7 @@ def _claims(queue: str) -> list[Claim]:
                 Condition(
                     "mean(M1,2) / mean(TCP WiFi)",
                     _means(MPTCP_M12, TCP_WIFI, rate, queue),
-                    "≤",
-                    1.15,
+                    BOUNDS["E1s.1-like-wifi"],
                 ),
             ),
             _used(queue, (MPTCP_M12, rate)),
@@ -141,7 +142,9 @@ def _claims(queue: str) -> list[Claim]:
             source,
             (
                 Condition(
-                    "mean(regular) / mean(M1,2)", _means(MPTCP, MPTCP_M12, rate, queue), ">", 1.0
+                    "mean(regular) / mean(M1,2)",
+                    _means(MPTCP, MPTCP_M12, rate, queue),
+                    BOUNDS["E1s.2-regular-slower"],
                 ),
             ),
             _used(queue, (MPTCP, rate), (MPTCP_M12, rate)),
@@ -157,8 +160,7 @@ def _claims(queue: str) -> list[Claim]:
             Condition(
                 _TAIL,
                 partial(_tail_grows, queue=queue),
-                ">",
-                0.0,
+                BOUNDS["E1s.3-heavier-tail"],
                 worded=partial(_tails_in_words, queue=queue),
             ),
         ),
@@ -233,6 +235,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
+    vague={**WIFI_3G, **BUFFERS},
     claims=tuple(claim for queue in QUEUES for claim in _claims(queue)),
     panels=(
         *(

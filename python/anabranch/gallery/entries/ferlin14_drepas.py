@@ -17,7 +17,9 @@ from anabranch.gallery.shared.measures import (
     median_of,
     ratio_of,
 )
+from anabranch.gallery.shared.vague import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Condition
@@ -42,9 +44,6 @@ _SECOND = {
     TWO_G: NetworkPath(name="cellular", rate="0.2Mbit/s", delay="200ms", limit="6s", jitter="5ms"),
     THREE_G: NetworkPath(name="cellular", rate="2Mbit/s", delay="75ms", limit="2s", jitter="5ms"),
 }
-_RTO_S = 0.4 + 0.2
-"""Retransmission timeout of 2G with an empty queue: RTT plus Linux's minimum variance term."""
-
 FERLIN_GLOBECOM = (
     "S. Ferlin, T. Dreibholz, Ö. Alay: Multi-Path Transport over Heterogeneous Wireless Networks: "
     "Does it Really Pay Off? Globecom 2014."
@@ -129,8 +128,7 @@ CLAIMS = (
                     )
                     for kib in BUFFERS_KIB
                 },
-                "≤",
-                0.95,
+                BOUNDS["E7.a-2g-harms"],
             ),
         ),
         _cellular_used(MPTCP, TWO_G),
@@ -145,8 +143,7 @@ CLAIMS = (
             BUFFERS_KIB,
             "KiB",
             lambda kib: ratio_of("goodput_mbps", at(DREPAS, TWO_G, kib), at(TCP_WLAN, TWO_G, kib)),
-            "≥",
-            0.95,
+            BOUNDS["E7.b-drepas-avoids-it"],
         ),
         _cellular_used(DREPAS, TWO_G),
         "goodput beside 2G",
@@ -160,8 +157,7 @@ CLAIMS = (
             BUFFERS_KIB,
             "KiB",
             lambda kib: ratio_of("delay_mean_ms", at(DREPAS, TWO_G, kib), at(MPTCP, TWO_G, kib)),
-            "≤",
-            0.8,
+            BOUNDS["E7.c-less-delay"],
         ),
         _cellular_used(DREPAS, TWO_G),
         "beside 2G",
@@ -177,9 +173,7 @@ CLAIMS = (
             lambda kib: distance_of(
                 "goodput_mbps", at(DREPAS, THREE_G, kib), at(MPTCP, THREE_G, kib)
             ),
-            "≤",
-            5,
-            "%",
+            BOUNDS["E7.d-3g-unchanged"],
         ),
         _cellular_used(DREPAS, THREE_G),
         "goodput",
@@ -192,10 +186,7 @@ CLAIMS = (
             Condition(
                 "time without delivery",
                 _recovery_s,
-                "≤",
-                3 * _RTO_S,
-                "s",
-                basis="3 retransmission timeouts of 2G",
+                BOUNDS["E7.e-standby-takes-over"],
             ),
         ),
         where=f"WLAN goes away, buffers of {BLACKOUT_KIB} KiB",
@@ -209,9 +200,7 @@ CLAIMS = (
             BUFFERS_KIB,
             "KiB",
             lambda kib: median_of("share_cellular", at(DREPAS, TWO_G, kib), 100),
-            "≤",
-            2,
-            "%",
+            BOUNDS["E7.f-probes-are-cheap"],
         ),
         where="with DRePaS",
     ),
@@ -291,6 +280,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=5, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
+    vague={**LINKS, **BUFFERS},
     claims=CLAIMS,
     headline="E7.b-drepas-avoids-it",
     panels=(

@@ -12,7 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import least, median_of, ratio_of
+from anabranch.gallery.shared.measures import at_every_buffer, least, median_of, ratio_of
+from anabranch.gallery.shared.vague import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import (
     MPTCP,
     MPTCP_M1,
@@ -31,8 +32,10 @@ from anabranch.gallery.shared.wifi_3g import (
     cell_key,
     connection,
 )
+from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
+from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Sample, estimate, median
 from anabranch.results.folder import Factor, Results
@@ -80,16 +83,14 @@ def _over_wifi(curve: str, kb: int) -> Measure:
     return ratio_of("goodput_mbps", at(curve, kb), at(TCP_WIFI, kb))
 
 
-def _single_path(curve: str, mbps: float) -> tuple[Condition, ...]:
+def _single_path(curve: str, bound: Bound) -> tuple[Condition, ...]:
     return each(
         f"{curve} at every buffer from 100 kB on",
         (
             Condition(
                 f"{curve} at {kb} kB",
                 median_of("goodput_mbps", at(curve, kb)),
-                "≥",
-                mbps,
-                "Mbit/s",
+                bound,
             )
             for kb in BUFFERS_KB
             if kb >= 100
@@ -98,20 +99,12 @@ def _single_path(curve: str, mbps: float) -> tuple[Condition, ...]:
 
 
 def _never_worse(remedied: str) -> tuple[Condition, ...]:
-    small, others = [kb for kb in BUFFERS_KB if kb < 100], [kb for kb in BUFFERS_KB if kb >= 100]
-    return tuple(
-        Condition(
-            f"M1,2 / TCP WiFi at {kb} kB",
-            _over_wifi(remedied, kb),
-            "≥",
-            threshold,
-            group=f"M1,2 / TCP WiFi at every buffer {words}",
-        )
-        for buffers_kb, threshold, words in (
-            (small, 0.90, "below 100 kB"),
-            (others, 0.95, "from 100 kB on"),
-        )
-        for kb in buffers_kb
+    return at_every_buffer(
+        "M1,2 / TCP WiFi",
+        BUFFERS_KB,
+        "kB",
+        lambda kb: _over_wifi(remedied, kb),
+        BOUNDS["E2.c-m12-never-worse"],
     )
 
 
@@ -122,9 +115,7 @@ def _fills_both(remedied: str) -> tuple[Condition, ...]:
             Condition(
                 f"M1,2 at {kb} kB",
                 median_of("goodput_mbps", at(remedied, kb)),
-                "≥",
-                9.0,
-                "Mbit/s",
+                BOUNDS["E2.d-both-links-full"],
             )
             for kb in BUFFERS_KB
             if kb >= 600
@@ -145,9 +136,7 @@ def _fewer_duplicates(remedied: str) -> Condition:
     return Condition(
         "throughput − goodput at 200 kB, M1 − M1,2",
         lambda results: estimate(_difference, *samples(results)),
-        ">",
-        0.0,
-        "Mbit/s",
+        BOUNDS["E2.e-fewer-duplicates"],
         worded=worded,
     )
 
@@ -162,8 +151,7 @@ _MONOTONIC = each(
         Condition(
             f"{curve}: goodput at {large} kB / at {small} kB",
             ratio_of("goodput_mbps", at(curve, large), at(curve, small)),
-            "≥",
-            0.95,
+            BOUNDS["E2.f-monotonic"],
         )
         for small, large in pairwise(BUFFERS_KB)
         for curve in (TCP_WIFI, TCP_3G)
@@ -213,7 +201,10 @@ CLAIMS = (
         "E2.a-single-path",
         "TCP fills either path once its window exceeds the bandwidth-delay product.",
         "Bonaventure's account of NSDI'12",
-        (*_single_path(TCP_WIFI, 7.4), *_single_path(TCP_3G, 1.8)),
+        (
+            *_single_path(TCP_WIFI, BOUNDS["E2.a-single-path WiFi"]),
+            *_single_path(TCP_3G, BOUNDS["E2.a-single-path 3G"]),
+        ),
         where=_GOODPUT,
     ),
     Claim(
@@ -228,8 +219,7 @@ CLAIMS = (
                     for kb in BUFFERS_KB
                     if kb <= 400
                 },
-                "<",
-                0.9,
+                BOUNDS["E2.b-regular-dips"],
             ),
         ),
         _used(MPTCP),
@@ -317,6 +307,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
+    vague=WIFI_3G,
     claims=CLAIMS,
     headline="E2.c-m12-never-worse",
     panels=(

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import ratio_of
+from anabranch.gallery.shared.vague import BUFFERS, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import (
     CHEN_HAN,
     MPTCP,
@@ -31,6 +32,7 @@ from anabranch.gallery.shared.wifi_3g import (
     little,
     share_condition,
 )
+from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition, each
@@ -98,13 +100,9 @@ def _like_wifi(remedied: str) -> tuple[Condition, ...]:
         Condition(
             f"{name}(M1,2) / {name}(TCP WiFi)",
             ratio_of(metric, at(remedied), at(TCP_WIFI)),
-            "≤",
-            threshold,
+            BOUNDS[f"E1.2-m12-like-wifi {name}"],
         )
-        for name, metric, threshold in (
-            ("mean", "delay_mean_ms", 1.05),
-            ("p95", "delay_p95_ms", 1.20),
-        )
+        for name, metric in (("mean", "delay_mean_ms"), ("p95", "delay_p95_ms"))
     )
 
 
@@ -113,13 +111,12 @@ def _better_than_regular(remedied: str) -> tuple[Condition, ...]:
         Condition(
             f"{name}(regular) / {name}(M1,2)",
             ratio_of(metric, at(MPTCP), at(remedied)),
-            sign,
-            threshold,
+            BOUNDS[key],
         )
-        for name, metric, sign, threshold in (
-            ("mean", "delay_mean_ms", "≥", 1.5),
-            ("p95", "delay_p95_ms", "≥", 1.5),
-            ("IQR", "delay_iqr_ms", ">", 1.0),
+        for name, metric, key in (
+            ("mean", "delay_mean_ms", "E1.3-m12-beats-regular"),
+            ("p95", "delay_p95_ms", "E1.3-m12-beats-regular"),
+            ("IQR", "delay_iqr_ms", "E1.3-m12-beats-regular IQR"),
         )
     )
 
@@ -185,8 +182,7 @@ CLAIMS = (
             Condition(
                 "mean(TCP 3G) / mean(TCP WiFi)",
                 ratio_of("delay_mean_ms", at(TCP_3G), at(TCP_WIFI)),
-                "≥",
-                3.0,
+                BOUNDS["E1.1-3g-slower"],
             ),
         ),
     ),
@@ -220,8 +216,7 @@ CLAIMS = (
                 "mean(regular) / mean(M1,2) at 200 KiB, over the same ratio at 6000 kB in both "
                 "buffers",
                 _control,
-                ">",
-                1.0,
+                BOUNDS["E1.6-control"],
                 worded=_control_in_words,
             ),
         ),
@@ -366,6 +361,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=10, measured_s=100),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
+    vague={**WIFI_3G, **BUFFERS},
     claims=CLAIMS,
     headline="E1.2-m12-like-wifi",
     panels=(

@@ -11,6 +11,7 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.shared.vague import BUFFERS, LINKS, START
 from anabranch.gallery.shared.veerman12 import (
     RFC_LIA,
     SCALE,
@@ -23,10 +24,12 @@ from anabranch.gallery.shared.veerman12 import (
     link,
 )
 from anabranch.gallery.shared.wifi_3g import all_of, cell_key
+from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
-from anabranch.results.claims import Claim, Condition, between, each
-from anabranch.results.estimates import Estimate, Sample, estimate
+from anabranch.results.bounds import Bound
+from anabranch.results.claims import Claim, Condition, each
+from anabranch.results.estimates import Estimate, Sample, estimate, mean
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import NetworkPath, Scenario
 
@@ -111,21 +114,16 @@ def share(results: Results, curve: str, network: str) -> Sample:
     return goodput("tcp") / (goodput("tcp") + crossing)
 
 
-def _mean(sample: Sample) -> Estimate:
-    return estimate(lambda a, axis: np.mean(a, axis=axis), sample)
-
-
 def _mean_share(results: Results, curve: str) -> Estimate:
-    return _mean(share(results, curve, ONE_LINK))
+    return mean(share(results, curve, ONE_LINK))
 
 
-def _beside(curve: str, low: float, high: float) -> tuple[Condition, Condition]:
-    measure = partial(_mean_share, curve=curve)
-    return between(f"TCP's mean share beside {curve}", measure, low, high)
+def _beside(curve: str, bound: Bound) -> Condition:
+    return Condition(f"TCP's mean share beside {curve}", partial(_mean_share, curve=curve), bound)
 
 
 def _over_theory(results: Results, network: str) -> Estimate:
-    return _mean(share(results, LIA, network) / THEORY[network])
+    return mean(share(results, LIA, network) / THEORY[network])
 
 
 def _coupled_ratio(results: Results, network: str) -> Estimate:
@@ -153,7 +151,7 @@ CLAIMS = (
         "E9.fairness-lia",
         "On one shared link, LIA with two subflows leaves one TCP flow about half.",
         "RFC 6356 §2, goal 2; the range is ours",
-        _beside(LIA, 0.4, 0.6),
+        (_beside(LIA, BOUNDS["E9.fairness-lia"]),),
         _carried(LIA, networks=(ONE_LINK,)),
         ONE_LINK,
     ),
@@ -161,14 +159,7 @@ CLAIMS = (
         "E9.fairness-uncoupled",
         "On one shared link, two uncoupled subflows leave one TCP flow less than half.",
         "RFC 6356 §1; the threshold is ours",
-        (
-            Condition(
-                f"TCP's mean share beside {UNCOUPLED}",
-                partial(_mean_share, curve=UNCOUPLED),
-                "<",
-                0.4,
-            ),
-        ),
+        (_beside(UNCOUPLED, BOUNDS["E9.fairness-uncoupled"]),),
         _carried(UNCOUPLED, networks=(ONE_LINK,)),
         ONE_LINK,
     ),
@@ -176,7 +167,7 @@ CLAIMS = (
         "E9.fairness-control",
         "Two TCP flows share a link evenly, so the link itself is fair.",
         "ours",
-        _beside(TCP, 0.45, 0.55),
+        (_beside(TCP, BOUNDS["E9.fairness-control"]),),
         where=ONE_LINK,
     ),
     Claim(
@@ -187,8 +178,7 @@ CLAIMS = (
             Condition(
                 f"TCP's mean share / theory, {network}",
                 partial(_over_theory, network=network),
-                "≤",
-                0.9,
+                BOUNDS["E9.fairness-below-theory"],
             )
             for network in _TWO_LINKS
         ),
@@ -205,8 +195,7 @@ CLAIMS = (
                 Condition(
                     f"TCP's share, LIA / uncoupled, {network}",
                     partial(_coupled_ratio, network=network),
-                    "≥",
-                    1.1,
+                    BOUNDS["E9.fairness-coupling-helps"],
                 )
                 for network in _ROUTES
             ),
@@ -222,11 +211,12 @@ def _draw_shares(results: Results, axes: Axes) -> None:
         for place, network in enumerate(_ROUTES):
             if curve == TCP and network != ONE_LINK:
                 continue
-            mean = _mean(share(results, curve, network))
+            middle = mean(share(results, curve, network))
             axes.bar(
-                place + 0.27 * (index - 1), mean.value, 0.25, color=STYLES[curve].colour,
-                alpha=0.75, yerr=[[mean.value - mean.low], [mean.high - mean.value]], capsize=2.5,
-                error_kw={"elinewidth": 0.8}, label=None if place else f"beside {curve}",
+                place + 0.27 * (index - 1), middle.value, 0.25, color=STYLES[curve].colour,
+                alpha=0.75, yerr=[[middle.value - middle.low], [middle.high - middle.value]],
+                capsize=2.5, error_kw={"elinewidth": 0.8},
+                label=None if place else f"beside {curve}",
             )  # fmt: skip
     for place, network in enumerate(_ROUTES):
         axes.plot(
@@ -297,6 +287,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=10, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
+    vague={**LINKS, **BUFFERS, **START},
     claims=at_scale(CLAIMS),
     panels=(
         Panel(

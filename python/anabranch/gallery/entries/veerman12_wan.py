@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of, ratio_of
+from anabranch.gallery.shared.vague import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import (
     RFC_LIA,
     SCALE,
@@ -27,8 +28,10 @@ from anabranch.gallery.shared.veerman12 import (
     recovery_s,
 )
 from anabranch.gallery.shared.wifi_3g import all_of, cell_key
+from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style, reference_line
+from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Scenario
@@ -94,11 +97,9 @@ def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
     return Cell(cell_key(*words), scenario, at(test, curve, buffer_mb))
 
 
-def _over(
-    above: dict[str, Factor], below: dict[str, Factor], operator: str, than: float
-) -> Condition:
+def _over(above: dict[str, Factor], below: dict[str, Factor], bound: Bound) -> Condition:
     words = [f"{cell['curve']} at {cell['buffer_mb']:g} MB" for cell in (above, below)]
-    return Condition(" / ".join(words), ratio_of("goodput_mbps", above, below), operator, than)
+    return Condition(" / ".join(words), ratio_of("goodput_mbps", above, below), bound)
 
 
 _RISING = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
@@ -110,7 +111,7 @@ CLAIMS = (
         "slides, “WAN: Throughput”; the tolerance of 2 % is ours",
         each(
             "goodput at every buffer / at the next smaller one",
-            (_over(more, less, "≥", 0.98) for less, more in pairwise(_RISING)),
+            (_over(more, less, BOUNDS["E9.wan-monotone"]) for less, more in pairwise(_RISING)),
         ),
         carried("small", "large", **at(THROUGHPUT, SLOW_START, MIN_BUFFER_MB)),
     ),
@@ -125,10 +126,7 @@ CLAIMS = (
                 Condition(
                     f"{curve}, {buffer:g} MB",
                     median_of("goodput_mbps", at(THROUGHPUT, curve, buffer)),
-                    "≥",
-                    0.9 * SUM_MBPS,
-                    "Mbit/s",
-                    basis="90 % of the sum of rates",
+                    BOUNDS["E9.wan-sum"],
                 )
                 for curve in (SLOW_START, HYSTART)
                 for buffer in ENOUGH_MB
@@ -149,7 +147,11 @@ CLAIMS = (
         each(
             f"goodput of two links / of three links at every buffer up to {ADVANCED_MB[-1]:g} MB",
             (
-                _over(at(ADVANCED, TWO_LINKS, buffer), at(ADVANCED, THREE_LINKS, buffer), "≥", 1)
+                _over(
+                    at(ADVANCED, TWO_LINKS, buffer),
+                    at(ADVANCED, THREE_LINKS, buffer),
+                    BOUNDS["E9.wan-advanced"],
+                )
                 for buffer in ADVANCED_MB
             ),
         ),
@@ -164,7 +166,7 @@ CLAIMS = (
         "E9.lan-wan",
         "With a LAN beside a WAN, a buffer of 10 MB is too small.",
         "slides, “LAN + WAN: Throughput”; the comparison is ours",
-        (_over(at(MIXED, LAN_WAN, 10.0), at(MIXED, LAN_WAN, 17.5), "<", 1),),
+        (_over(at(MIXED, LAN_WAN, 10.0), at(MIXED, LAN_WAN, 17.5), BOUNDS["E9.lan-wan"]),),
         carried("wan", "lan", **at(MIXED, LAN_WAN, 10.0)),
         "goodput; 17.5 MB is the rule's buffer",
     ),
@@ -256,6 +258,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
     cells=cells,
+    vague={**LINKS, **BUFFERS},
     claims=at_scale(CLAIMS),
     headline="E9.wan-sum",
     panels=(

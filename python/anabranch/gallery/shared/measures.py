@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.results.bounds import Bound
 from anabranch.results.claims import Condition, Measure, each
 from anabranch.results.estimates import Estimate, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, Results
@@ -49,24 +50,20 @@ def at_every_buffer(
     buffers: Iterable[int],
     buffer_unit: str,
     measure: Callable[[int], Measure],
-    operator: str,
-    threshold: float,
-    unit: str = "",
+    bound: Bound,
 ) -> tuple[Condition, ...]:
     """One condition for each of the `buffers`, whose sizes are in `buffer_unit`."""
     return each(
         f"{words} at every buffer",
-        (
-            Condition(f"{words} at {size} {buffer_unit}", measure(size), operator, threshold, unit)
-            for size in buffers
-        ),
+        (Condition(f"{words} at {size} {buffer_unit}", measure(size), bound) for size in buffers),
     )
 
 
-def least(
-    quantity: str, cases: Mapping[str, Measure], operator: str, threshold: float
-) -> Condition:
-    """The condition on the smallest of several quantities. The report names this quantity."""
+def least(quantity: str, cases: Mapping[str, Measure], bound: Bound) -> Condition:
+    """The condition on the smallest of several quantities. The report names this quantity.
+
+    The interval is corrected for the number of quantities among which the smallest was found.
+    """
 
     def find(results: Results) -> tuple[str, Estimate]:
         measured = {words: measure(results) for words, measure in cases.items()}
@@ -74,8 +71,7 @@ def least(
 
     return Condition(
         quantity,
-        lambda results: find(results)[1],
-        operator,
-        threshold,
-        worded=lambda results: find(results)[0],
+        lambda results: find(results)[1].among(len(cases)),
+        bound,
+        worded=lambda results: f"smallest of {len(cases)}: {find(results)[0]}",
     )

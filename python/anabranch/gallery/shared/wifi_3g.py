@@ -9,6 +9,7 @@ import numpy as np
 
 from anabranch.gallery.entry import Parameter
 from anabranch.gallery.shared.measures import median_of
+from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.claims import Condition
 from anabranch.results.estimates import Estimate, Sample, median
@@ -126,7 +127,7 @@ def little(
     quantity = (
         f"{name}: deviation of the mean delay from send buffer / goodput − reverse one-way delay"
     )
-    return Condition(quantity, deviation, "≤", 15, "%", worded=worded)
+    return Condition(quantity, deviation, BOUNDS["E1.4-littles-law"], worded=worded)
 
 
 def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
@@ -148,7 +149,8 @@ def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
 def share_condition(factors: Mapping[str, Factor]) -> Condition:
     """The condition that 3G's share of the bytes is above 1 %."""
     share = median_of("share_3g", factors, 100)
-    return Condition(f"{factors['curve']}: 3G's share of the bytes", share, ">", 1, "%")
+    bound = BOUNDS["E1.5-both-paths-used"]
+    return Condition(f"{factors['curve']}: 3G's share of the bytes", share, bound)
 
 
 def all_of(*preconditions: Callable[[Results], str | None]) -> Callable[[Results], str | None]:
