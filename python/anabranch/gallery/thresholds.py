@@ -81,6 +81,7 @@ BOUNDS: dict[str, Bound] = {
     # csws14-schedulers-bulk, csws14-schedulers-applimited
     "E5.1a-low-bdp": at_least(0.9, _21, "ours: 'nearly all'"),
     "E5.1b-rr-like-low-rtt": at_most(0.05, _21, "ours: 'hardly differ'"),
+    "E5.1c-low-rtt-beats-rr": above(0.0, _24, _CHANGE),
     "E5.2-remedies-high-bdp": above(0.0, _21, _CHANGE),
     "E5.3a-rr-tail": within(
         20, 60, _24, f"CSWS'14: 40 % of the settings; {_STATED}; until 2026-11-24 at least 25", "%"
@@ -115,6 +116,7 @@ BOUNDS: dict[str, Bound] = {
     "E7.b-drepas-avoids-it": at_least(0.95, _21, "ours: probing may cost 5 %"),
     "E7.c-less-delay": at_most(0.8, _21, "ours: the slides give no number"),
     "E7.d-3g-unchanged": at_most(5, _21, "ours: 'similar'", "%"),
+    "E7.g-better-than-current": above(1.0, _24, _CHANGE),
     "E7.e-standby-takes-over": at_most(1.8, _21, "ours", "s", "3 retransmission timeouts of 2G"),
     "E7.f-probes-are-cheap": at_most(2, _21, "ours", "%"),
     # grinnemo15-cloud-latency
@@ -149,6 +151,7 @@ BOUNDS: dict[str, Bound] = {
     "E9.fairness-uncoupled": below(0.4, _21, "ours"),
     "E9.fairness-control": within(0.45, 0.55, _21, "ours"),
     "E9.fairness-below-theory": at_most(0.9, _21, "ours: 'far below'"),
+    "E9.fairness-a-bit-unfair": below(1.0, _24, _CHANGE),
     "E9.fairness-coupling-helps": at_least(1.1, _21, "ours"),
     # veerman12-unscaled
     "E9.unscaled-rule sum": at_least(10170, _21, "ours", "Mbit/s", _SUM),
@@ -216,6 +219,7 @@ BOUNDS: dict[str, Bound] = {
     # rfc8382-sbd
     "E12.a-shared": at_least(90, _21, "ours", "%"),
     "E12.b-disjoint": at_least(95, _21, "ours", "%"),
+    "E12.e-balanced-accuracy": at_least(90, _24, "ours: as for E12.a", "%"),
     "E12.c-uncoupled-gains": at_least(1.0, _21, _CHANGE),
     "E12.d-fair": within(0.4, 0.6, _21, "ours"),
     # ipv4-ipv6

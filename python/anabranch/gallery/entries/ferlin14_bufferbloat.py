@@ -22,6 +22,7 @@ from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 
 DEFAULT, BM15, BM30 = "default", "MPT-BM, λ = 1.5", "MPT-BM, λ = 3"
@@ -122,6 +123,13 @@ def _capped(pair: str, name: str) -> list[Condition]:
     ]
 
 
+def _over_minimum(results: Results, curve: str, pair: str, name: str) -> Estimate:
+    """The p95 of the smoothed RTT over λ times the least RTT of an empty path."""
+    least_ms = 2 * next(nanoseconds(path.delay) for path in PAIRS[pair] if path.name == name) / 1e6
+    srtts = results.values(f"srtt_p95_ms_{name}", **at(curve, pair))
+    return median(srtts / (_LAMBDA[curve] * least_ms))
+
+
 def _both_used(results: Results) -> str | None:
     """The precondition that each path of each pair carried more than 1 % of the bytes."""
     for pair, paths in PAIRS.items():
@@ -144,6 +152,25 @@ CLAIMS = (
             for pair in PAIRS
             for name in _cellular(pair)
             for condition in _capped(pair, name)
+        ),
+        _both_used,
+    ),
+    Claim(
+        "E6.a2-rtt-near-lambda",
+        "MPT-BM caps the round-trip times of cellular paths near λ times their minimum.",
+        "slides, algorithm 1 and “RTT capping”; the range is ours",
+        each(
+            "p95 sRTT / (λ × least RTT), every cellular path, with either λ",
+            (
+                Condition(
+                    f"p95 sRTT of {name} / ({_LAMBDA[curve]:g} × least RTT), {pair}",
+                    partial(_over_minimum, curve=curve, pair=pair, name=name),
+                    BOUNDS["E6.a2-rtt-near-lambda"],
+                )
+                for pair in PAIRS
+                for name in _cellular(pair)
+                for curve in (BM15, BM30)
+            ),
         ),
         _both_used,
     ),

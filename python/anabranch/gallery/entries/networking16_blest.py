@@ -15,7 +15,7 @@ from anabranch.gallery.shared.vague import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, SKY, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, SKY, Panel, Style
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate, median
@@ -23,15 +23,21 @@ from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath, Scenario
 
 MIN_RTT, BLEST, PAPER = "lowest RTT", "BLEST (Linux)", "BLEST (paper)"
+FINE, FIXED = "BLEST (paper, step 0.001)", "BLEST (paper, step 0)"
+RULES = (BLEST, PAPER, FINE, FIXED)
 STYLES = {
     MIN_RTT: Style(BLUE, "-", "o"),
     BLEST: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
     PAPER: Style(SKY, (0, (1, 1)), "x"),
+    FINE: Style(ORANGE, (0, (2, 1)), "D"),
+    FIXED: Style(PURPLE, (0, (4, 1.5)), "v"),
 }
 _SCHEDULER: dict[str, Any] = {
     MIN_RTT: "min_rtt",
     BLEST: "blest",
-    PAPER: {"kind": "blest", "rule": "paper"},
+    PAPER: {"kind": "blest", "rule": "paper", "step": 0.01},
+    FINE: {"kind": "blest", "rule": "paper", "step": 0.001},
+    FIXED: {"kind": "blest", "rule": "paper", "step": 0.0},
 }
 
 WLAN = NetworkPath(name="wlan", rate="25Mbit/s", delay="25ms", limit="100packets", loss="1%")
@@ -102,7 +108,7 @@ def _heterogeneous(metric: str, words: str, bound: Bound) -> tuple[Condition, ..
             _over_min_rtt(metric, curve, HETEROGENEOUS),
             bound,
         )
-        for curve in (BLEST, PAPER)
+        for curve in RULES
     )
 
 
@@ -193,8 +199,10 @@ def notes(results: Results) -> Sequence[str]:
         "Random loss of 1 % keeps WLAN's congestion window small, so WLAN is slower than 3G most "
         "of the time. A rule that leaves 3G idle whenever 3G might block WLAN then gives up "
         "capacity: reinjections fall, but goodput does not rise.",
-        "The paper's rule changes its correction δ by a small step per round trip, without bounds. "
-        "With a step of 0.01, δ falls until the rule hardly ever waits.",
+        "The paper's rule changes its correction by a small step per round trip. The paper tries "
+        "steps from 0.001 to 0.02. The correction falls in every round trip in which the fast path "
+        "was not blocked, down to 0 at least (our floor). The larger the step, the sooner the rule "
+        "no longer waits. With a step of 0, the correction stays 1.",
         "We take the paper's delays as one-way, and leave out its background traffic.",
     ]
 
@@ -215,6 +223,11 @@ ENTRY = Entry(
         Parameter("congestion control", "OLIA", "Networking'16"),
         Parameter("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "Networking'16"),
         Parameter("background traffic", "none", "ours: the paper has some"),
+        Parameter(
+            "step of the paper's correction",
+            "0.01; also 0.001 and 0",
+            "paper: 0.001 to 0.02; 0 (no correction) ours",
+        ),
     ),
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),

@@ -17,7 +17,7 @@ from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
 from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, Sample, mean, median
+from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import (
     Bulk,
@@ -170,6 +170,17 @@ def _mostly_apart(results: Results) -> Estimate:
     return mean(np.where(verdicts(results, DISJOINT) <= 0.5, 100.0, 0.0), of="settings")
 
 
+def _balanced_accuracy(results: Results) -> Estimate:
+    """The mean of the shares of right verdicts; a detector that always says the same has 50 %."""
+    together, apart = verdicts(results, SHARED) > 0.5, verdicts(results, DISJOINT) <= 0.5
+
+    def accuracy(a: Sample, b: Sample, axis: int) -> Sample:
+        return np.asarray(50 * (np.mean(a, axis=axis) + np.mean(b, axis=axis)))
+
+    samples = (each.astype(np.float64) for each in (together, apart))
+    return estimate(accuracy, *samples, of="settings")
+
+
 def _gain(results: Results) -> Estimate:
     detection, coupled = (_goodputs(results, curve, DISJOINT, "main") for curve in (DETECTION, LIA))
     return median(detection / coupled, of="settings")
@@ -207,6 +218,19 @@ CLAIMS = (
         ),
         both_used(DETECTION),
         DISJOINT,
+    ),
+    Claim(
+        "E12.e-balanced-accuracy",
+        "The sender distinguishes shared from separate bottlenecks.",
+        "RFC 8382; the threshold is ours",
+        (
+            Condition(
+                "balanced accuracy: mean of the shares of settings with a right verdict",
+                _balanced_accuracy,
+                BOUNDS["E12.e-balanced-accuracy"],
+            ),
+        ),
+        both_used(DETECTION),
     ),
     Claim(
         "E12.c-uncoupled-gains",

@@ -186,6 +186,24 @@ CLAIMS = (
         "in theory, every connection has the same total",
     ),
     Claim(
+        "E9.fairness-a-bit-unfair",
+        "Multipath TCP is a bit unfair to TCP.",
+        "slides, “Research”; that TCP gets less than in theory is ours",
+        each(
+            "TCP's mean share / theory, beside LIA in every network",
+            (
+                Condition(
+                    f"TCP's mean share / theory, beside LIA, {network}",
+                    partial(_over_theory, network=network),
+                    BOUNDS["E9.fairness-a-bit-unfair"],
+                )
+                for network in _ROUTES
+            ),
+        ),
+        _carried(LIA),
+        "in theory, every connection has the same total",
+    ),
+    Claim(
         "E9.fairness-coupling-helps",
         "Coupled subflows leave more to TCP than uncoupled subflows do.",
         "RFC 6356 §2, goals 2 and 3; the threshold is ours",

@@ -45,6 +45,12 @@ def distance(a: Any, b: Any, axis: int) -> Any:
     return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
 
 
+def ratio_of_ratios(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
+    """The ratio (a / b) / (c / d) of medians; for `estimates.estimate`."""
+    middle = [np.median(each, axis=axis) for each in (a, b, c, d)]
+    return (middle[0] / middle[1]) / (middle[2] / middle[3])
+
+
 def at_every_buffer(
     words: str,
     buffers: Iterable[int],

@@ -15,6 +15,7 @@ WIFI_3G = {
     "3G's queue": "path.3g*.limit",
 }
 BUFFERS = {"both buffers": "connection.*_buffer"}
+RECEIVE_BUFFER = {"receive buffer": "connection.*.receive_buffer"}
 START = {"start of Multipath TCP": "connection.m*.start"}
 """The connections of Multipath TCP in entries with several connections have names with m."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -102,6 +103,17 @@ def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> 
         remedies=_REMEDIES.get(curve),
         workload=workload,
     )
+
+
+def as_requested(connection: Connection) -> Connection:
+    """The connection with buffers and scheduler of Linux, as for a program that requests buffers.
+
+    Linux doubles the requested sizes and charges overhead to them. With windows as small as these,
+    its own scheduler still uses both paths, and the lowest-RTT scheduler does not.
+    """
+    scheduler = "linux" if connection.protocol == "mptcp" else connection.scheduler
+    host = {"kind": "linux", "buffers": "socket"}
+    return dataclasses.replace(connection, host=host, scheduler=scheduler)
 
 
 def little(
