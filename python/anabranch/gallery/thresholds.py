@@ -34,6 +34,7 @@ BOUNDS: dict[str, Bound] = {
     "E1.4-littles-law": at_most(15, _20, "ours: blocks of 8 KiB in 200 KiB", "%"),
     "E1.5-both-paths-used": above(1, _20, "ours: guards against using WiFi only", "%"),
     "E1.6-control": above(1.0, _20, _CHANGE),
+    "E1.7-regular-slower-than-wifi": above(1.0, _24, _CHANGE),
     # cs244-bandwidth-ratio
     "E1s.1-like-wifi": at_most(1.15, _20, _ABOUT),
     "E1s.2-regular-slower": above(1.0, _20, _CHANGE),
@@ -61,6 +62,9 @@ BOUNDS: dict[str, Bound] = {
     ),
     "E2.e-fewer-duplicates": above(0.0, _20, _CHANGE, "Mbit/s"),
     "E2.f-monotonic": at_least(0.95, _20, "ours: noise of seeds"),
+    "E2.g-aggregates": at_least(0.9, _24, "ours: 'aggregates'"),
+    "E2.h-window-full": above(10, _24, "ours: 'frequently'", "%"),
+    "E2.i-m1-not-enough": below(1.0, _24, _CHANGE),
     # nsdi12-scenarios
     "E3.weak-3g-harms": below(0.9, _21, _SHAPE),
     "E3.weak-3g-cured": at_least(1.0, _24, f"{_STRICTER} 0.90"),
@@ -111,6 +115,10 @@ BOUNDS: dict[str, Bound] = {
         0.55, 0.85, _24, "slides: 15 to 45 % less; until 2026-11-24 at most 0.85"
     ),
     "E6.d-less-waiting": at_most(0.7, _21, "ours: the slides give no number"),
+    # csws14-nornet
+    "E6.e-unbounded-alike": at_most(10, _24, "ours: 'similar'", "%"),
+    "E6.f-bounded-best": above(1.0, _24, _CHANGE),
+    "E6.g-least-buffering": below(1.0, _24, _CHANGE),
     # ferlin14-drepas
     "E7.a-2g-harms": at_most(0.95, _21, "ours: a loss beyond noise"),
     "E7.b-drepas-avoids-it": at_least(0.95, _21, "ours: probing may cost 5 %"),

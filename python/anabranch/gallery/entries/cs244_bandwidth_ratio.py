@@ -242,12 +242,17 @@ def _regular_slower(tag: str, setting: Setting, rate: int) -> Claim:
     return Claim(
         f"E1s.2-regular-slower-{rate}-{tag}",
         f"With WiFi at {rate} Mbit/s and {setting.words}, MPTCP is slower without the mechanisms "
-        "than with both.",
+        "than with both, and than TCP over WiFi.",
         setting.source,
         (
             Condition(
                 "mean(regular) / mean(M1,2)",
                 _means(MPTCP, MPTCP_M12, rate, tag),
+                BOUNDS["E1s.2-regular-slower"],
+            ),
+            Condition(
+                "mean(regular) / mean(TCP WiFi)",
+                _means(MPTCP, TCP_WIFI, rate, tag),
                 BOUNDS["E1s.2-regular-slower"],
             ),
         ),

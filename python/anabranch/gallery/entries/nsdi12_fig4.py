@@ -37,7 +37,7 @@ from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, Measure, each
-from anabranch.results.estimates import Sample, estimate, median
+from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Scenario
 
@@ -162,6 +162,17 @@ _MONOTONIC = each(
 _GOODPUT = "goodput"
 
 
+def _aggregation(results: Results) -> Estimate:
+    """Goodput of MPTCP over the sum of TCP's goodputs, at the largest buffer."""
+    samples = (_goodput(results, curve, BUFFERS_KB[-1]) for curve in (MPTCP, TCP_WIFI, TCP_3G))
+    return estimate(_over_sum, *samples)
+
+
+def _over_sum(a: Any, b: Any, c: Any, axis: int) -> Any:
+    middle = [np.median(each, axis=axis) for each in (a, b, c)]
+    return middle[0] / (middle[1] + middle[2])
+
+
 def _used(*curves: str) -> Any:
     return all_of(*(both_paths_used(**at(curve, kb)) for curve in curves for kb in (200, 600)))
 
@@ -215,6 +226,48 @@ CLAIMS = (
             ),
         ),
         _used(MPTCP),
+        _GOODPUT,
+    ),
+    Claim(
+        "E2.g-aggregates",
+        "With a large receive buffer, MPTCP aggregates both links.",
+        "NSDI'12, Fig. 4a; Bonaventure's account",
+        (
+            Condition(
+                f"MPTCP / (TCP WiFi + TCP 3G) at {BUFFERS_KB[-1]} kB",
+                _aggregation,
+                BOUNDS["E2.g-aggregates"],
+            ),
+        ),
+        _used(MPTCP),
+        _GOODPUT,
+    ),
+    Claim(
+        "E2.h-window-full",
+        "With a small receive buffer, MPTCP frequently waits with a full window, although WiFi is "
+        "idle.",
+        "Bonaventure's account",
+        (
+            Condition(
+                "share of the time in which the window stops the sender, at 200 kB",
+                median_of("window_limited_share", at(MPTCP, 200), 100),
+                BOUNDS["E2.h-window-full"],
+            ),
+        ),
+        _used(MPTCP),
+    ),
+    Claim(
+        "E2.i-m1-not-enough",
+        "Opportunistic retransmission alone is not enough: penalisation raises goodput further.",
+        "Bonaventure's account",
+        (
+            Condition(
+                "M1 / M1,2 at 200 kB",
+                ratio_of("goodput_mbps", at(MPTCP_M1, 200), at(MPTCP_M12, 200)),
+                BOUNDS["E2.i-m1-not-enough"],
+            ),
+        ),
+        _used(MPTCP_M1, MPTCP_M12),
         _GOODPUT,
     ),
     *_claims_about(MPTCP_M12, "", ""),

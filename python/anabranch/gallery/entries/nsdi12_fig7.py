@@ -247,6 +247,24 @@ CLAIMS = (
         _used(MPTCP, MPTCP_M12),
     ),
     *_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
+    Claim(
+        "E1.7-regular-slower-than-wifi",
+        "Without the mechanisms, MPTCP increases the delay over that of TCP over WiFi.",
+        "CS244'15, motivation and extension",
+        (
+            Condition(
+                "mean(regular) / mean(TCP WiFi)",
+                ratio_of("delay_mean_ms", at(MPTCP), at(TCP_WIFI)),
+                BOUNDS["E1.7-regular-slower-than-wifi"],
+            ),
+            Condition(
+                "mean(regular) / mean(TCP WiFi), 32 KiB requested from Linux",
+                ratio_of("delay_mean_ms", asked(MPTCP), asked(TCP_WIFI)),
+                BOUNDS["E1.7-regular-slower-than-wifi"],
+            ),
+        ),
+        all_of(_used(MPTCP), _used(MPTCP, cell=asked)),
+    ),
     *_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),
     Claim(
         "E1.6-control-receive",
