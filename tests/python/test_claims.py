@@ -2,6 +2,7 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -17,7 +18,7 @@ from anabranch.results.claims import (
     outcome,
     verdict,
 )
-from anabranch.results.estimates import Estimate
+from anabranch.results.estimates import Estimate, mean
 from anabranch.results.folder import NothingMeasured, Results
 
 NONE = pl.DataFrame()
@@ -129,10 +130,15 @@ def test_an_open_condition_says_how_many_more_would_decide() -> None:
 
 
 def test_the_intervals_of_many_conditions_hold_together() -> None:
-    # The normal quantile is 1.960 for one interval and 2.241 for one of two: 14.3 % wider.
-    found = judge(claim([IS_MET, IS_MET]), RESULTS).conditions[0].estimate
-    assert (found.low, found.high) == pytest.approx((5 - 1.1434, 5 + 1.1434), abs=1e-3)
-    assert estimate(4, 5, 6).among(1) == estimate(4, 5, 6)
+    # The normal quantile is 1.960 for one interval, and 2.807 for one of ten.
+    sample = np.random.default_rng(1).normal(5, 1, 400)
+    one = Condition("x", lambda _: mean(sample), AT_LEAST_3)
+    alone, among_ten = (
+        judge(claim([one] * count), RESULTS).conditions[0].estimate for count in (1, 10)
+    )
+    widths = [found.high - found.low for found in (alone, among_ten)]
+    assert widths[1] / widths[0] == pytest.approx(2.807 / 1.960, rel=0.08)
+    assert alone == mean(sample)
 
 
 def claim(conditions: Sequence[Condition], why_not: str | None = None) -> Claim:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from statistics import NormalDist
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,15 +30,20 @@ class Estimate:
     sample: str = "seeds"
     """The elements of the sample: ``"seeds"``, or ``"settings"`` of a design."""
 
+    interval: Callable[[float], tuple[float, float]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """The interval at another confidence; `None` if the interval is a single value."""
+
     def among(self, count: int) -> Estimate:
         """The estimate as one of `count` whose intervals hold together with 95 % confidence.
 
-        Bonferroni: each interval holds with 1 − 5 % / `count`. Its arms grow as those of a normal
-        distribution would.
+        Bonferroni: each interval holds with 1 − 5 % / `count`.
         """
-        z = [NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / 2 / n) for n in (1, count)]
-        low, high = (self.value + (end - self.value) * z[1] / z[0] for end in (self.low, self.high))
-        return replace(self, low=low, high=high)
+        if count == 1 or self.interval is None:
+            return self
+        low, high = self.interval(1 - (1 - CONFIDENCE) / count)
+        return replace(self, low=min(low, self.low), high=max(high, self.high))
 
     def text(self, unit: str = "") -> str:
         """The estimate for a table, such as ``"4.12 [4.05, 4.20] Mbit/s"``."""
@@ -97,20 +102,23 @@ def estimate(statistic: Callable[..., Any], *samples: Sample, of: str = "seeds")
     seeds = min(array.size for array in arrays)
     if seeds == 1 or all(np.ptp(array) == 0 for array in arrays):
         return Estimate(value, value, value, seeds, of)
-    low, high = _interval(statistic, arrays)
-    return Estimate(value, min(low, value), max(high, value), seeds, of)
+    interval = partial(_interval, statistic, arrays)
+    low, high = interval(CONFIDENCE)
+    return Estimate(value, min(low, value), max(high, value), seeds, of, interval)
 
 
-def _interval(statistic: Callable[..., Any], arrays: Sequence[Sample]) -> tuple[float, float]:
+def _interval(
+    statistic: Callable[..., Any], arrays: Sequence[Sample], confidence: float
+) -> tuple[float, float]:
     for method in ("BCa", "percentile"):
-        low, high = _bootstrap(statistic, arrays, method)
+        low, high = _bootstrap(statistic, arrays, method, confidence)
         if np.isfinite(low) and np.isfinite(high):
             return low, high
     return float("-inf"), float("inf")
 
 
 def _bootstrap(
-    statistic: Callable[..., Any], arrays: Sequence[Sample], method: Any
+    statistic: Callable[..., Any], arrays: Sequence[Sample], method: Any, confidence: float
 ) -> tuple[float, float]:
     from scipy.stats import bootstrap  # the import takes most of a second
 
@@ -119,7 +127,7 @@ def _bootstrap(
         result = bootstrap(
             tuple(arrays),
             statistic,
-            confidence_level=CONFIDENCE,
+            confidence_level=confidence,
             n_resamples=RESAMPLES,
             method=method,
             vectorized=True,
