@@ -147,6 +147,7 @@ BOUNDS: dict[str, Bound] = {
     "E9.lan-stuck-subflow": at_most(110, _21, "ours", "Mbit/s", "110 % of one link"),
     "E9.lan-nothing-lost": at_least(100, _21, "no byte may be lost", "%"),
     "E9.lan-balancing": at_least(70, _21, "ours: the rates give 83 %", "%"),
+    "E9.lan-two-graphs": at_least(10, _24, "ours: a difference that is visible in a graph", "%"),
     "E9.lan-two-ten sum": at_least(1800, _21, "ours", "Mbit/s", _SUM),
     "E9.lan-two-ten share": within(0.4, 0.6, _21, "ours"),
     # veerman12-wan
