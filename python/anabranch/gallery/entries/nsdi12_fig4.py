@@ -243,28 +243,14 @@ CLAIMS = (
         _GOODPUT,
     ),
     Claim(
-        "E2.h-window-full",
-        "With a small receive buffer, MPTCP frequently waits with a full window, although WiFi is "
-        "idle.",
-        "Bonaventure's account",
-        (
-            Condition(
-                "share of the time in which the window stops the sender, at 200 kB",
-                median_of("window_limited_share", at(MPTCP, 200), 100),
-                BOUNDS["E2.h-window-full"],
-            ),
-        ),
-        _used(MPTCP),
-    ),
-    Claim(
-        "E2.i-m1-not-enough",
+        "E2.h-m1-not-enough",
         "Opportunistic retransmission alone is not enough: penalisation raises goodput further.",
         "Bonaventure's account",
         (
             Condition(
                 "M1 / M1,2 at 200 kB",
                 ratio_of("goodput_mbps", at(MPTCP_M1, 200), at(MPTCP_M12, 200)),
-                BOUNDS["E2.i-m1-not-enough"],
+                BOUNDS["E2.h-m1-not-enough"],
             ),
         ),
         _used(MPTCP_M1, MPTCP_M12),

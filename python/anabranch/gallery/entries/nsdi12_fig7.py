@@ -9,7 +9,7 @@ from functools import partial
 from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import ratio_of, ratio_of_ratios
+from anabranch.gallery.shared.measures import median_of, ratio_of, ratio_of_ratios
 from anabranch.gallery.shared.vague import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import (
     CHEN_HAN,
@@ -44,6 +44,8 @@ from anabranch.scenarios.scenario import Blocks, Scenario
 CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M12)
 RECEIVE_KIB = (32, 64, 100, 200, 400, 1000)
 JUDGED_KIB = 200
+WINDOW_KIB = 100
+"""The buffer below the send buffer, so that the receive window and not the send buffer limits."""
 CONTROL = "6000kB"
 ASKED = ("32KiB", CONTROL)
 """Receive buffers as CS244'15 requested them from Linux: its own, and one that hides the effect."""
@@ -264,6 +266,31 @@ CLAIMS = (
             ),
         ),
         all_of(_used(MPTCP), _used(MPTCP, cell=asked)),
+    ),
+    Claim(
+        "E1.8-window-full",
+        "With a small receive buffer, MPTCP frequently waits with a full receive window while WiFi "
+        "is idle. The mechanisms make this rarer.",
+        "Bonaventure's account of NSDI'12; the buffer is ours",
+        (
+            Condition(
+                "share of the time in which the window stops the sender, regular",
+                median_of("window_limited_share", at(MPTCP, WINDOW_KIB), 100),
+                BOUNDS["E1.8-window-full"],
+            ),
+            Condition(
+                "goodput(regular) / goodput(TCP WiFi)",
+                ratio_of("goodput_mbps", at(MPTCP, WINDOW_KIB), at(TCP_WIFI, WINDOW_KIB)),
+                BOUNDS["E1.8-window-full less"],
+            ),
+            Condition(
+                "the same share of the time, M1,2 / regular",
+                ratio_of("window_limited_share", at(MPTCP_M12, WINDOW_KIB), at(MPTCP, WINDOW_KIB)),
+                BOUNDS["E1.8-window-full less"],
+            ),
+        ),
+        _used(MPTCP, MPTCP_M12, cell=partial(at, receive_kib=WINDOW_KIB)),
+        f"receive buffer of {WINDOW_KIB} KiB",
     ),
     *_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),
     Claim(
