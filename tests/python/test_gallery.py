@@ -128,3 +128,31 @@ def test_examples_are_valid(file: Path) -> None:
         assert sweep_plan.read(file).tasks()
     else:
         _core.validate(file.read_text(encoding="utf-8"), str(file))
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """The rows of all tables of a page of the documentation, without their headings."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    tables = re.findall(r"^\|[-:|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    return [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
+        for table in tables
+        for row in table.splitlines()
+    ]
+
+
+def test_the_sentences_of_the_sources_have_the_verdicts_of_the_gallery() -> None:
+    verdicts = {row[0]: row[3] for row in rows_of("gallery.md") if len(row) == 4}
+    for _, claims, words in rows_of("seeds.md"):
+        if claims == "–":
+            assert words
+            continue
+        expected = ", ".join(verdicts[claim] for claim in claims.split(", "))
+        assert words.partition(";")[0] == expected, claims
+
+
+def test_the_gallery_page_lists_every_claim_in_virtual_time() -> None:
+    listed = [row[0] for row in rows_of("gallery.md") if len(row) == 4]
+    entries = [catalogue.entry(name) for name in catalogue.names()]
+    claims = [claim.id for entry in entries if not entry.is_live for claim in entry.claims]
+    assert listed == claims
