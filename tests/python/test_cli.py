@@ -156,7 +156,7 @@ def test_reproduce_writes_everything(tmp_path: Path, capsys: Captured) -> None:
 
     for name in ("provenance.json", "figure.svg", "figure.png", *(f"{t}.parquet" for t in TABLES)):
         assert (out / name).stat().st_size > 0, name
-    assert len(list((out / "scenarios").glob("*.toml"))) == 32
+    assert len(list((out / "scenarios").glob("*.toml"))) == 40
 
     html = (out / "report.html").read_text()
     fetched = r"""src=["'](?!data:)|<link[^>]+href=["'](?!data:)"""
