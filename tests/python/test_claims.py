@@ -230,6 +230,15 @@ def test_no_variant_overturns_what_is_open() -> None:
     assert (judgement.verdict, judgement.overturned_by) == (Verdict.OPEN, ())
 
 
+def test_what_the_values_themselves_give_is_not_overturned() -> None:
+    # The interval of the second condition leaves open what its value, 3.5, meets.
+    condition, variants = reading(2.5, 6.0)
+    below_it = dataclasses.replace(condition, bound=at_most(4, *SINCE))
+    judgement = judge(claim([below_it, IS_OPEN]), RESULTS, variants)
+    assert judgement.verdict is Verdict.NOT_REPRODUCED
+    assert judgement.sensitivity == "variant 0: reproduced"
+
+
 def test_a_variant_in_which_nothing_was_measured_has_no_verdict() -> None:
     condition, variants = reading(4.0)
 

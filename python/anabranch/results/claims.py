@@ -17,7 +17,8 @@ the interval does, and *open* in between. The verdict follows from the condition
 
 A confidence interval covers the noise of seeds only. Where results also contain runs with slightly
 different parameters (`variants`), each condition has a *band*: the range of its value over all of
-them. A variant *overturns* a verdict if its values alone give another verdict.
+them. A variant *overturns* a verdict if its values alone, taken as exact, give another verdict, and
+the values of the results, taken as exact, do not.
 """
 
 from __future__ import annotations
@@ -244,6 +245,7 @@ def judge(claim: Claim, results: Results, variants: Variants | None = None) -> J
     found = verdict([each.outcome for each in conditions])
     values = {name: _values(claim, each) for name, each in (variants or {}).items()}
     others = {name: _verdict_of_values(claim, each) for name, each in values.items()}
+    unchanged = (found, _verdict_of_values(claim, [each.estimate.value for each in conditions]))
     return Judgement(
         claim,
         tuple(
@@ -254,7 +256,7 @@ def judge(claim: Claim, results: Results, variants: Variants | None = None) -> J
         overturned_by=tuple(
             (name, other)
             for name, other in others.items()
-            if other is not found and found is not Verdict.OPEN
+            if other not in unchanged and found is not Verdict.OPEN
         ),
     )
 
