@@ -32,6 +32,7 @@ FLOORS = (
     "anabranch.batches",
     "anabranch.reports",
     "anabranch.sweeps",
+    "anabranch.gallery.thresholds",
     "anabranch.gallery.entry",
     "anabranch.gallery.shared",
     "anabranch.gallery.entries",

@@ -138,6 +138,7 @@ _TOML = """
 [[connection]]
 name = "main"
 protocol = "{protocol}"
+direction = "download"
 paths = ["a", "b"]
 workload = {workload}
 """
@@ -187,7 +188,10 @@ def test_the_distribution_has_the_median_the_90th_percentile_and_the_worst() -> 
     worst, off_by = distribution.worst
     assert worst == "five"
     assert off_by == pytest.approx(20)
-    assert [name for name, _ in distribution.beyond(3)] == ["four", "five"]
+    assert [name for name, _ in distribution.beyond(deviations.BOUNDS[OUTPUT][0])] == [
+        "four",
+        "five",
+    ]
     verdicts = {claim.id: judge(claim, found).verdict for claim in calibration.CLAIMS}
     assert verdicts == {
         "C1-one-path": Verdict.PARTLY,  # only the median is met
@@ -229,7 +233,7 @@ def test_a_deviation_can_be_within_the_spread_of_linux() -> None:
         },
         seeds=3,
     )
-    beyond = deviations.distribution(found, OUTPUT, ONE_PATH).beyond(8)
+    beyond = deviations.distribution(found, OUTPUT, ONE_PATH).beyond(deviations.BOUNDS[OUTPUT][1])
     assert {name: pair.is_in_spread for name, pair in beyond} == {"wide": True, "narrow": False}
     table = words.summary(found)
     assert dict(zip(table.headings, table.rows[0], strict=True))["in spread"] == "1, 1"

@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ import pytest
 from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue
+from anabranch.gallery.thresholds import BOUNDS
+from anabranch.results.bounds import Bound
+from anabranch.scenarios.scaling import scaled
 from anabranch.sweeps import plan as sweep_plan
 
 ENTRIES = catalogue.all_names()
@@ -69,12 +73,32 @@ def test_claims_and_parameters_have_sources(name: str) -> None:
 @pytest.mark.parametrize("name", ENTRIES)
 def test_all_conditions_of_a_group_have_the_same_bounds(name: str) -> None:
     for claim in catalogue.entry(name).claims:
-        bounds: dict[str, dict[str, list[str]]] = {}
+        bounds: dict[str, set[Bound]] = {}
         for condition in claim.conditions:
-            group = bounds.setdefault(condition.group or condition.quantity, {})
-            group.setdefault(condition.quantity, []).append(condition.bound)
-        for group in bounds.values():
-            assert len({tuple(each) for each in group.values()}) == 1, claim.id
+            bounds.setdefault(condition.group or condition.quantity, set()).add(condition.bound)
+        assert all(len(group) == 1 for group in bounds.values()), claim.id
+
+
+def test_every_bound_stands_in_the_registry_and_is_used() -> None:
+    claims = [claim for name in ENTRIES for claim in catalogue.entry(name).claims]
+    used = {condition.bound for claim in claims for condition in claim.conditions}
+    assert used == set(BOUNDS.values())
+    for key, bound in BOUNDS.items():
+        assert bound.reason, key
+        date.fromisoformat(bound.since)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry_varies_vague_parameters_or_says_why_not(name: str) -> None:
+    entry = catalogue.entry(name)
+    assert bool(entry.vague) != bool(entry.exempt)
+    for words, pattern in entry.vague.items():
+        changed = [
+            cell
+            for cell in entry.cells(entry.full)
+            if cell.hosts is None and scaled(cell.task(1).toml, pattern, 1.1) != cell.task(1).toml
+        ]
+        assert changed, words
 
 
 def test_the_pages_have_the_claims_of_their_entries() -> None:
@@ -104,3 +128,32 @@ def test_examples_are_valid(file: Path) -> None:
         assert sweep_plan.read(file).tasks()
     else:
         _core.validate(file.read_text(encoding="utf-8"), str(file))
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """The rows of all tables of a page of the documentation, without their headings."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    tables = re.findall(r"^\|[-:|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    return [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
+        for table in tables
+        for row in table.splitlines()
+    ]
+
+
+def test_the_sentences_of_the_sources_have_the_verdicts_of_the_gallery() -> None:
+    tables = (row for row in rows_of("gallery.md") if len(row) == 4)
+    verdicts = {row[0]: row[3].partition(";")[0] for row in tables}
+    for _, claims, words in rows_of("seeds.md"):
+        if claims == "–":
+            assert words
+            continue
+        expected = ", ".join(verdicts[claim] for claim in claims.split(", "))
+        assert words.partition(";")[0] == expected, claims
+
+
+def test_the_gallery_page_lists_every_claim_in_virtual_time() -> None:
+    listed = [row[0] for row in rows_of("gallery.md") if len(row) == 4]
+    entries = [catalogue.entry(name) for name in catalogue.names()]
+    claims = [claim.id for entry in entries if not entry.is_live for claim in entry.claims]
+    assert listed == claims

@@ -5,6 +5,7 @@ import pytest
 
 import anabranch
 from anabranch import Job, Progress, Run, ScenarioError
+from anabranch.results import metrics
 from anabranch.scenarios.quantities import nanoseconds, size
 from conftest import scenario
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _VERDICTS = {
     Verdict.REPRODUCED: ("✓", "green"),
     Verdict.PARTLY: ("~", "yellow"),
+    Verdict.OPEN: ("?", "yellow"),
     Verdict.NOT_REPRODUCED: ("✗", "red"),
     Verdict.NOT_APPLICABLE: ("–", "bright_black"),
 }
@@ -177,6 +178,8 @@ def claims(judgements: Sequence[Judgement]) -> RenderableType:
         where = "" if not claim.where or claim.where in claim.statement else f"{claim.where}: "
         body = Text.assemble((f"{judgement.verdict.words}: ", colour), where + judgement.measured)
         parts += [_hanging(head, by=2), indented(body, by=4)]
+        if judgement.overturned_by:
+            parts.append(indented(f"not robust: {judgement.sensitivity}", "yellow", by=4))
     return Group(*parts, "")
 
 

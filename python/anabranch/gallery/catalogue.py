@@ -20,6 +20,7 @@ _MODULES = {
     "conext17-ecf": "conext17_ecf",
     "csws14-schedulers-bulk": "csws14_schedulers_bulk",
     "csws14-schedulers-applimited": "csws14_schedulers_applimited",
+    "csws14-nornet": "csws14_nornet",
     "ferlin14-bufferbloat": "ferlin14_bufferbloat",
     "ferlin14-drepas": "ferlin14_drepas",
     "grinnemo15-cloud-latency": "grinnemo15_cloud_latency",

@@ -145,6 +145,13 @@ class Entry:
     """Sentences that lead the report, instead of the measured value of the claim `headline`."""
     summary: Callable[[Results], Table] | None = None
     """A table that follows the finding."""
+    vague: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that the sources leave open or state roughly: words, and a pattern of keys.
+
+    `scenarios.scaling.scaled` explains the patterns. `gallery.sensitivity` varies each parameter.
+    """
+    exempt: str = ""
+    """Why no parameter is varied, if `vague` is empty."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the runs, for their provenance."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from anabranch.batches import batch
+from anabranch.gallery import sensitivity
 from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.reports import finding
 from anabranch.reports.report import Report, Table, overview_row
@@ -27,6 +28,8 @@ def execute(
 ) -> Results:
     """Run all cells of an entry with seeds 1 to `tier.seeds`, and write the results to a folder.
 
+    The full tier also runs the variants of the sensitivity bands.
+
     Raises:
         IntegrityError: if a connection failed or delivered wrong bytes.
     """
@@ -40,7 +43,10 @@ def execute(
         **entry.about,
     }
     tasks = [cell.task(seed) for cell in entry.cells(tier) for seed in seeds]
-    return batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
+    results = batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
+    if tier.name == entry.full.name:
+        sensitivity.execute(entry, tier, results, folder, on=on, on_progress=on_progress)
+    return results
 
 
 def save_entry(
@@ -56,7 +62,8 @@ def save_entry(
     """
     if in_gallery is None:
         in_gallery = all((folder / ".." / name).is_file() for name in (INDEX, VERDICTS))
-    judgements = [judge(claim, results) for claim in entry.claims]
+    variants = sensitivity.variants(results, folder)
+    judgements = [judge(claim, results, variants) for claim in entry.claims]
     Report(
         id=entry.id,
         title=entry.title,
@@ -66,6 +73,7 @@ def save_entry(
         finding=_finding(entry, results, judgements),
         summary=entry.summary(results) if entry.summary else None,
         judgements=judgements,
+        bands=_bands(entry, varied=bool(variants)),
         parameters=[(each.name, each.value, each.source) for each in entry.parameters],
         references=entry.references,
         notes=entry.notes(results),
@@ -75,6 +83,19 @@ def save_entry(
         index=f"../{INDEX}" if in_gallery else None,
     ).save(folder)
     return judgements
+
+
+def _bands(entry: Entry, *, varied: bool) -> str:
+    """Which parameters the bands vary, or why there are no bands."""
+    if entry.exempt:
+        return f"This experiment has no bands: {entry.exempt}."
+    listed = ", ".join(entry.vague)
+    if not varied:
+        return f"With --full, claims also have bands: their range if {listed} change by ± 10 %."
+    return (
+        f"A band is the range of the value if {listed} change by ± 10 %, one at a time, with "
+        f"{len(sensitivity.SEEDS)} seeds. It also contains the noise of these seeds."
+    )
 
 
 def _finding(entry: Entry, results: Results, judgements: list[Judgement]) -> list[str]:

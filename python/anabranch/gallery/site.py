@@ -102,10 +102,16 @@ def markdown(exhibits: Sequence[Exhibit]) -> str:
         lines += ["", f"## {each.entry.id}", "", f"{each.entry.question} `{each.command}`", ""]
         lines += ["| claim | statement | measured | verdict |", "|---|---|---|---|"]
         lines += [
-            _row((one.claim.id, one.claim.statement, one.measured, one.verdict.words))
+            _row((one.claim.id, one.claim.statement, one.measured, _verdict(one)))
             for one in each.judgements
         ]
     return "\n".join(lines) + "\n"
+
+
+def _verdict(judgement: Judgement) -> str:
+    """A verdict, and the changes of parameters that overturn it."""
+    robust = "" if not judgement.overturned_by else f"; not robust: {judgement.sensitivity}"
+    return judgement.verdict.words + robust
 
 
 def _row(cells: Sequence[Any]) -> str:

@@ -9,6 +9,7 @@ from anabranch.results.claims import Judgement, Measured, Outcome, Verdict
 _OTHERS = {
     Verdict.NOT_REPRODUCED: "not reproduced",
     Verdict.PARTLY: "only partly reproduced",
+    Verdict.OPEN: "open",
     Verdict.NOT_APPLICABLE: "not judged",
 }
 
@@ -60,8 +61,8 @@ def _measured(judgement: Judgement) -> str:
     )
     return (
         f"{sentence} = "
-        f"{measured.estimate.text(condition.unit)}; {judgement.claim.id} expects "
-        f"{condition.bound}, {_OUTCOMES[measured.outcome]}."
+        f"{measured.estimate.text(condition.bound.unit)}; {judgement.claim.id} expects "
+        f"{condition.bound.text}, {_OUTCOMES[measured.outcome]}."
     )
 
 

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.reports.page import drawing, template
+from anabranch.reports.strips import strip
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import median, number
 from anabranch.results.folder import Results, write_whole
@@ -49,6 +50,8 @@ class Report:
     summary: Table | None = None
     """A table that follows the finding."""
     judgements: Sequence[Judgement] = ()
+    bands: str = ""
+    """What the sensitivity bands of the judgements are, or why there are none."""
     parameters: Sequence[tuple[str, str, str]] = ()
     """Name, value and source of each parameter."""
     references: Sequence[str] = ()
@@ -73,6 +76,7 @@ class Report:
             drawings=drawings,
             sections=self._sections(),
             counts=counts(self.judgements),
+            strip=strip,
             bytes=bytes_per_subflow(self.results),
             links=queues(self.results),
             provenance=_provenance(self.results.provenance),

@@ -1,26 +1,35 @@
 """Published claims, judged against measurements.
 
 One or more conditions check a claim. A condition names a quantity, the function that measures it,
-and a threshold. The text of a claim's check is made from its conditions, so both are fixed before
-anything runs. A condition is *met* when the whole confidence interval of its estimate satisfies the
-inequality, *violated* when no part of the interval does, and *open* in between. The verdict follows
-from the conditions:
+and the range in which it has to lie (`bounds`). The text of a claim's check is made from its
+conditions, so both are fixed before anything runs.
+
+The confidence intervals of a claim's conditions hold together with 95 % confidence
+(`Estimate.among`), so a claim with many conditions is not judged by the luckiest or the unluckiest
+of them. A condition is *met* when its whole interval lies in its range, *violated* when no part of
+the interval does, and *open* in between. The verdict follows from the conditions:
 
 * reproduced: every condition is met;
-* not reproduced: every condition is violated;
-* partly: anything else;
+* partly: some conditions are met and some are violated;
+* open: no condition is violated, and at least one is open;
+* not reproduced: no condition is met, and at least one is violated;
 * not applicable: the claim's precondition failed, for example because a path carried nothing.
+
+A confidence interval covers the noise of seeds only. Where results also contain runs with slightly
+different parameters (`variants`), each condition has a *band*: the range of its value over all of
+them. A variant *overturns* a verdict if its values alone, taken as exact, give another verdict, and
+the values of the results, taken as exact, do not.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from anabranch.results.estimates import Estimate
+from anabranch.results.bounds import Bound, words_for_more
+from anabranch.results.estimates import Estimate, number
 from anabranch.results.folder import NothingMeasured, Results
 
 
@@ -29,6 +38,7 @@ class Verdict(StrEnum):
 
     REPRODUCED = "reproduced"
     PARTLY = "partly"
+    OPEN = "open"
     NOT_REPRODUCED = "not_reproduced"
     NOT_APPLICABLE = "not_applicable"
 
@@ -46,51 +56,24 @@ class Outcome(StrEnum):
     OPEN = "open"
 
 
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "≤": operator.le,
-    ">": operator.gt,
-    "≥": operator.ge,
-}
-
-
 Measure = Callable[[Results], Estimate]
 """Measures a quantity."""
+
+Variants = Mapping[str, Results]
+"""Results of runs with slightly different parameters, by a description of the difference."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """An inequality between a quantity and a threshold, stated before anything runs."""
+    """A quantity, and the range in which it has to lie, stated before anything runs."""
 
     quantity: str
     measure: Measure
-    operator: str
-    """One of ``<``, ``≤``, ``>`` and ``≥``."""
-    threshold: float
-    unit: str = ""
+    bound: Bound
     group: str = ""
     """The description that a check gives to all conditions of the same group; see `each`."""
-    applies: Callable[[Results], bool] | None = None
-    """Decides whether to judge the condition by these results; `None` for always."""
     worded: Callable[[Results], str] | None = None
     """The quantity in words that include measured numbers, for reports."""
-    basis: str = ""
-    """The origin of the threshold, such as ``"90 % of the sum of rates"``."""
-
-    @property
-    def bound(self) -> str:
-        """The inequality without its quantity, such as ``"≥ 180 Mbit/s, 90 % of the sum"``."""
-        words = f"{self.operator} {self.threshold:g}{f' {self.unit}' if self.unit else ''}"
-        return f"{words}, {self.basis}" if self.basis else words
-
-    def judge(self, results: Results) -> Measured:
-        """Measure the quantity.
-
-        Raises:
-            NothingMeasured: if the results contain no value for it.
-        """
-        quantity = self.worded(results) if self.worded else self.quantity
-        return Measured(self, quantity, self.measure(results))
 
 
 def each(group: str, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
@@ -98,14 +81,13 @@ def each(group: str, conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     return tuple(replace(condition, group=group) for condition in conditions)
 
 
-def between(
-    quantity: str, measure: Measure, low: float, high: float, unit: str = ""
-) -> tuple[Condition, Condition]:
-    """Two conditions that together demand a quantity within a closed range."""
-    return (
-        Condition(quantity, measure, "≥", low, unit),
-        Condition(quantity, measure, "≤", high, unit),
-    )
+def outcome(bound: Bound, estimate: Estimate) -> Outcome:
+    """The outcome of a condition for the whole confidence interval of its quantity."""
+    if bound.is_below(estimate.high) or bound.is_above(estimate.low):
+        return Outcome.VIOLATED
+    if bound.is_below(estimate.low) or bound.is_above(estimate.high):
+        return Outcome.OPEN
+    return Outcome.MET
 
 
 @dataclass(frozen=True)
@@ -115,40 +97,48 @@ class Measured:
     condition: Condition
     quantity: str
     estimate: Estimate
+    band: tuple[float, float] | None = None
+    """The smallest and the largest value over all variants; `None` without variants."""
 
     @property
     def outcome(self) -> Outcome:
         """The outcome for the whole confidence interval."""
-        holds, threshold = _OPERATORS[self.condition.operator], self.condition.threshold
-        ends = {holds(self.estimate.low, threshold), holds(self.estimate.high, threshold)}
-        if len(ends) == 2:
-            return Outcome.OPEN
-        return Outcome.MET if ends.pop() else Outcome.VIOLATED
+        return outcome(self.condition.bound, self.estimate)
+
+    @property
+    def more_samples(self) -> int | None:
+        """How many more seeds would decide an open condition; see `Bound.more_samples`."""
+        return self.condition.bound.more_samples(self.estimate)
 
     @property
     def margin(self) -> float:
-        """The distance by which the value satisfies the inequality, relative to the threshold."""
-        sign = 1 if self.condition.operator in ">≥" else -1
-        scale = abs(self.condition.threshold) or 1.0
-        return sign * (self.estimate.value - self.condition.threshold) / scale
+        """The distance of the value from the nearer end, relative to the end; positive inside."""
+        bound = self.condition.bound
+        distance = bound.distance(self.estimate.value)
+        return -distance / (min(abs(end) for end in bound.ends) or 1.0)
 
     def text(self) -> str:
         """The condition with its numbers, such as ``"a / b = 4.1 [4.0, 4.2] (≥ 3: met)"``."""
-        condition = self.condition
-        measured = f"{self.quantity} = {self.estimate.text(condition.unit)}"
-        return f"{measured} ({condition.operator} {condition.threshold:g}: {self.outcome})"
+        bound = self.condition.bound
+        measured = f"{self.quantity} = {self.estimate.text(bound.unit)}"
+        if self.band is not None:
+            measured += f", band {number(self.band[0])} to {number(self.band[1])}"
+        words = f"{bound.inequality}: {self.outcome}"
+        if self.outcome is Outcome.OPEN:
+            words += f"; {words_for_more(self.more_samples, self.estimate.sample)}"
+        return f"{measured} ({words})"
 
     def as_json(self) -> dict[str, Any]:
         """The condition as an object of ``claims.json``."""
         return {
             "quantity": self.quantity,
             "value": self.estimate.value,
-            "ci95": [self.estimate.low, self.estimate.high],
-            "unit": self.condition.unit,
-            "seeds": self.estimate.seeds,
-            "operator": self.condition.operator,
-            "threshold": self.condition.threshold,
+            "interval": [self.estimate.low, self.estimate.high],
+            "band": None if self.band is None else list(self.band),
+            self.estimate.sample: self.estimate.seeds,
+            "bound": self.condition.bound.as_json(),
             "outcome": self.outcome.value,
+            "more_to_decide": self.more_samples if self.outcome is Outcome.OPEN else None,
         }
 
 
@@ -178,9 +168,8 @@ class Claim:
 
 def _check(name: str, conditions: Sequence[Condition]) -> str:
     """Conditions that share a name, such as ``"goodput at every buffer ≥ 3 (each of 4)"``."""
-    bounds = " and ".join(dict.fromkeys(condition.bound for condition in conditions))
     count = len({condition.quantity for condition in conditions})
-    return f"{name} {bounds}{f' (each of {count})' if count > 1 else ''}"
+    return f"{name} {conditions[0].bound.text}{f' (each of {count})' if count > 1 else ''}"
 
 
 @dataclass(frozen=True)
@@ -192,18 +181,34 @@ class Judgement:
     verdict: Verdict
     reason: str = ""
     """The reason if the claim is not applicable."""
+    overturned_by: tuple[tuple[str, Verdict], ...] = ()
+    """The variants whose values give another verdict, with this verdict."""
 
     @property
     def measured(self) -> str:
-        """The numbers in words: of all conditions, or of the least favourable of more than four."""
+        """The numbers in words: of all conditions, or of the decisive ones of more than four."""
         if not self.conditions:
             return self.reason
-        if len(self.conditions) <= 4:
+        if len(self.conditions) <= _MOST_LISTED:
             return "; ".join(condition.text() for condition in self.conditions)
-        gravity = [Outcome.VIOLATED, Outcome.OPEN, Outcome.MET]
-        worst = min(self.conditions, key=lambda each: (gravity.index(each.outcome), each.margin))
-        met = sum(condition.outcome is Outcome.MET for condition in self.conditions)
-        return f"{met} of {len(self.conditions)} met; least favourable: {worst.text()}"
+        return "; ".join(filter(None, map(self._of_outcome, _BY_GRAVITY)))
+
+    def _of_outcome(self, outcome: Outcome) -> str:
+        """The conditions with an outcome: how many, and the numbers of the least favourable."""
+        chosen = [each for each in self.conditions if each.outcome is outcome]
+        if not chosen:
+            return ""
+        chosen.sort(key=lambda each: each.margin)
+        shown = chosen[: 1 if outcome is Outcome.MET else _MOST_LISTED]
+        more = len(chosen) - len(shown)
+        least = "" if not more else "least favourable: " if len(shown) == 1 else "among them "
+        listed = "; ".join(each.text() for each in shown)
+        return f"{len(chosen)} of {len(self.conditions)} {outcome}: {least}{listed}"
+
+    @property
+    def sensitivity(self) -> str:
+        """The variants that overturn the verdict, in words; empty if there is none."""
+        return "; ".join(f"{variant}: {other.words}" for variant, other in self.overturned_by)
 
     def as_json(self) -> dict[str, Any]:
         """The judgement as an object of ``claims.json``."""
@@ -214,33 +219,81 @@ class Judgement:
             "check": self.claim.check,
             "measured": self.measured,
             "verdict": self.verdict.value,
+            "overturned_by": {variant: other.value for variant, other in self.overturned_by},
             "conditions": [condition.as_json() for condition in self.conditions],
         }
 
 
-def judge(claim: Claim, results: Results) -> Judgement:
-    """Measure the quantities of a claim, and compare them with its thresholds."""
+_MOST_LISTED = 4
+_BY_GRAVITY = (Outcome.VIOLATED, Outcome.OPEN, Outcome.MET)
+
+
+def judge(claim: Claim, results: Results, variants: Variants | None = None) -> Judgement:
+    """Measure the quantities of a claim, and compare them with its bounds.
+
+    The precondition is checked on the results only, not on the variants.
+    """
     reason = claim.precondition(results) if claim.precondition else None
     if reason is not None:
         return Judgement(claim, (), Verdict.NOT_APPLICABLE, reason)
     try:
         conditions = tuple(
-            condition.judge(results)
-            for condition in claim.conditions
-            if condition.applies is None or condition.applies(results)
+            _measured(each, results, len(claim.conditions)) for each in claim.conditions
         )
     except NothingMeasured as nothing:
         return Judgement(claim, (), Verdict.NOT_APPLICABLE, str(nothing))
-    return Judgement(claim, conditions, verdict(conditions))
+    found = verdict([each.outcome for each in conditions])
+    values = {name: _values(claim, each) for name, each in (variants or {}).items()}
+    others = {name: _verdict_of_values(claim, each) for name, each in values.items()}
+    unchanged = (found, _verdict_of_values(claim, [each.estimate.value for each in conditions]))
+    return Judgement(
+        claim,
+        tuple(
+            _with_band(each, [of_one[n] for of_one in values.values() if of_one])
+            for n, each in enumerate(conditions)
+        ),
+        found,
+        overturned_by=tuple(
+            (name, other)
+            for name, other in others.items()
+            if other not in unchanged and found is not Verdict.OPEN
+        ),
+    )
 
 
-def verdict(conditions: Sequence[Measured]) -> Verdict:
+def _measured(condition: Condition, results: Results, among: int) -> Measured:
+    quantity = condition.worded(results) if condition.worded else condition.quantity
+    return Measured(condition, quantity, condition.measure(results).among(among))
+
+
+def _values(claim: Claim, variant: Results) -> list[float]:
+    """The values of a claim's quantities in a variant; empty if one was not measured."""
+    try:
+        return [condition.measure(variant).value for condition in claim.conditions]
+    except NothingMeasured:
+        return []
+
+
+def _verdict_of_values(claim: Claim, values: Sequence[float]) -> Verdict:
+    """The verdict that exact values would have."""
+    pairs = zip(claim.conditions, values, strict=False)
+    return verdict([outcome(each.bound, Estimate(value, value, value, 1)) for each, value in pairs])
+
+
+def _with_band(measured: Measured, values: Sequence[float]) -> Measured:
+    if not values:
+        return measured
+    all_values = (measured.estimate.value, *values)
+    return replace(measured, band=(min(all_values), max(all_values)))
+
+
+def verdict(outcomes: Sequence[Outcome]) -> Verdict:
     """The verdict that follows from the outcomes of a claim's conditions."""
-    outcomes = {condition.outcome for condition in conditions}
     if not outcomes:
         return Verdict.NOT_APPLICABLE
-    if outcomes == {Outcome.MET}:
-        return Verdict.REPRODUCED
-    if outcomes == {Outcome.VIOLATED}:
+    met, violated = Outcome.MET in outcomes, Outcome.VIOLATED in outcomes
+    if met and violated:
+        return Verdict.PARTLY
+    if violated:
         return Verdict.NOT_REPRODUCED
-    return Verdict.PARTLY
+    return Verdict.OPEN if Outcome.OPEN in outcomes else Verdict.REPRODUCED

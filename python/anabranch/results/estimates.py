@@ -1,10 +1,11 @@
-"""Medians over seeds with bootstrap confidence intervals."""
+"""Statistics over seeds, or over the settings of a design, with bootstrap confidence intervals."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,23 @@ class Estimate:
     high: float
     seeds: int
     """Size of the smallest sample. With one seed, the interval is a single value."""
+    sample: str = "seeds"
+    """The elements of the sample: ``"seeds"``, or ``"settings"`` of a design."""
+
+    interval: Callable[[float], tuple[float, float]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """The interval at another confidence; `None` if the interval is a single value."""
+
+    def among(self, count: int) -> Estimate:
+        """The estimate as one of `count` whose intervals hold together with 95 % confidence.
+
+        Bonferroni: each interval holds with 1 − 5 % / `count`.
+        """
+        if count == 1 or self.interval is None:
+            return self
+        low, high = self.interval(1 - (1 - CONFIDENCE) / count)
+        return replace(self, low=min(low, self.low), high=max(high, self.high))
 
     def text(self, unit: str = "") -> str:
         """The estimate for a table, such as ``"4.12 [4.05, 4.20] Mbit/s"``."""
@@ -48,26 +66,31 @@ def number(value: float) -> str:
     return f"{sign}{size:.3g}"
 
 
-def median(sample: Sample) -> Estimate:
-    """Median over seeds."""
-    return estimate(lambda a, axis: np.median(a, axis=axis), sample)
+def median(sample: Sample, of: str = "seeds") -> Estimate:
+    """Median over a sample."""
+    return estimate(lambda a, axis: np.median(a, axis=axis), sample, of=of)
 
 
-def ratio_of_medians(numerator: Sample, denominator: Sample) -> Estimate:
+def mean(sample: Sample, of: str = "seeds") -> Estimate:
+    """Mean over a sample."""
+    return estimate(lambda a, axis: np.mean(a, axis=axis), sample, of=of)
+
+
+def ratio_of_medians(numerator: Sample, denominator: Sample, of: str = "seeds") -> Estimate:
     """Ratio of the medians of two independent samples."""
-    return estimate(_ratio, numerator, denominator)
+    return estimate(_ratio, numerator, denominator, of=of)
 
 
 def _ratio(a: Sample, b: Sample, axis: int) -> Any:
     return np.median(a, axis=axis) / np.median(b, axis=axis)
 
 
-def estimate(statistic: Callable[..., Any], *samples: Sample) -> Estimate:
+def estimate(statistic: Callable[..., Any], *samples: Sample, of: str = "seeds") -> Estimate:
     """A statistic of samples with its bootstrap interval.
 
-    `statistic` takes one array for each sample and a keyword `axis`, along which it works. The
-    interval is bias-corrected and accelerated (BCa). If samples hardly vary, BCa is undefined and
-    the percentile interval is used instead.
+    `statistic` takes one array for each sample and a keyword `axis`, along which it works. `of`
+    says what the elements of the samples are. The interval is bias-corrected and accelerated
+    (BCa). If samples hardly vary, BCa is undefined and the percentile interval is used instead.
 
     Raises:
         ValueError: if a sample is empty.
@@ -78,21 +101,24 @@ def estimate(statistic: Callable[..., Any], *samples: Sample) -> Estimate:
     value = float(statistic(*arrays, axis=-1))
     seeds = min(array.size for array in arrays)
     if seeds == 1 or all(np.ptp(array) == 0 for array in arrays):
-        return Estimate(value, value, value, seeds)
-    low, high = _interval(statistic, arrays)
-    return Estimate(value, min(low, value), max(high, value), seeds)
+        return Estimate(value, value, value, seeds, of)
+    interval = partial(_interval, statistic, arrays)
+    low, high = interval(CONFIDENCE)
+    return Estimate(value, min(low, value), max(high, value), seeds, of, interval)
 
 
-def _interval(statistic: Callable[..., Any], arrays: Sequence[Sample]) -> tuple[float, float]:
+def _interval(
+    statistic: Callable[..., Any], arrays: Sequence[Sample], confidence: float
+) -> tuple[float, float]:
     for method in ("BCa", "percentile"):
-        low, high = _bootstrap(statistic, arrays, method)
+        low, high = _bootstrap(statistic, arrays, method, confidence)
         if np.isfinite(low) and np.isfinite(high):
             return low, high
     return float("-inf"), float("inf")
 
 
 def _bootstrap(
-    statistic: Callable[..., Any], arrays: Sequence[Sample], method: Any
+    statistic: Callable[..., Any], arrays: Sequence[Sample], method: Any, confidence: float
 ) -> tuple[float, float]:
     from scipy.stats import bootstrap  # the import takes most of a second
 
@@ -101,7 +127,7 @@ def _bootstrap(
         result = bootstrap(
             tuple(arrays),
             statistic,
-            confidence_level=CONFIDENCE,
+            confidence_level=confidence,
             n_resamples=RESAMPLES,
             method=method,
             vectorized=True,

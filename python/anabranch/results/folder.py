@@ -68,13 +68,18 @@ class Results:
     blocks: pl.DataFrame
     samples: pl.DataFrame
 
+    def rows(self, table: str, **factors: Factor) -> pl.DataFrame:
+        """The rows of a table that belong to the runs with these factors."""
+        rows: pl.DataFrame = getattr(self, table)
+        return rows.filter(*(pl.col(name) == value for name, value in factors.items()))
+
     def values(self, metric: str, **factors: Factor) -> Sample:
         """A metric of the runs with these factors: one value for each seed, in the seeds' order.
 
         Raises:
             NothingMeasured: if no such run has a value of the metric.
         """
-        rows = _where(self.runs, factors).sort("seed")
+        rows = self.rows("runs", **factors).sort("seed")
         sample = rows[metric].drop_nulls().to_numpy().astype(np.float64)
         if sample.size == 0:
             raise NothingMeasured(f"no {metric} was measured for {_words(factors)}")
@@ -86,7 +91,7 @@ class Results:
         Raises:
             NothingMeasured: if no block was delivered.
         """
-        sample = _where(self.blocks, factors)["delay_ms"].to_numpy().astype(np.float64)
+        sample = self.rows("blocks", **factors)["delay_ms"].to_numpy().astype(np.float64)
         if sample.size == 0:
             raise NothingMeasured(f"no block was delivered for {_words(factors)}")
         return sample
@@ -239,10 +244,6 @@ def prepare_folder(folder: Path) -> None:
 def _unwritable(folder: Path, error: Exception) -> InputError:
     reason = (getattr(error, "strerror", None) or str(error)).lower()
     return InputError(f"--out {folder}: {reason}; name a writable folder")
-
-
-def _where(table: pl.DataFrame, factors: dict[str, Factor]) -> pl.DataFrame:
-    return table.filter(*(pl.col(name) == value for name, value in factors.items()))
 
 
 def _words(factors: dict[str, Factor]) -> str:

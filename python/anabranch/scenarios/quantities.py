@@ -31,6 +31,16 @@ def bits_per_second(text: str) -> int:
     return _quantity(text, _BITS_PER_SECOND)
 
 
+def packets(text: str) -> int:
+    """A number of packets, such as ``"54packets"``."""
+    return _quantity(text, {"packets": 1})
+
+
+def byte_count(text: str) -> int:
+    """A size, such as ``"200KiB"``."""
+    return _quantity(text, _BYTES)
+
+
 def size(text: str, option: str) -> int:
     """The size in bytes, such as ``"200KiB"``, that is the value of a command-line option.
 
@@ -38,7 +48,7 @@ def size(text: str, option: str) -> int:
         InputError: if the text is not a size.
     """
     try:
-        return _quantity(text, _BYTES)
+        return byte_count(text)
     except ValueError as error:
         raise InputError(
             f'{option}: "{text}" is not a size; write a number and a unit, such as 500MB'

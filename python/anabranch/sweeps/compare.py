@@ -67,6 +67,11 @@ class Difference:
     pairs: int
 
 
+def _plain(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of a dataclass, without those that only claims need of an estimate."""
+    return {key: value for key, value in fields if key not in ("interval", "sample")}
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The differences between two sets of runs."""
@@ -133,7 +138,8 @@ class Comparison:
 
     def to_json(self) -> str:
         """The comparison as the text of a JSON object."""
-        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False)
+        plain = dataclasses.asdict(self, dict_factory=_plain)
+        return json.dumps(plain, indent=2, ensure_ascii=False)
 
     def save(self, file: Path) -> None:
         """Write the comparison as JSON.

@@ -12,7 +12,9 @@ from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import distance
+from anabranch.gallery.shared.vague import LINKS
 from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Condition, each
@@ -173,8 +175,7 @@ CLAIMS = (
             Condition(
                 "window restarts after idle times, ECF / lowest RTT",
                 partial(_ecf_ratio, values=_restarts),
-                "≤",
-                0.25,
+                BOUNDS["E11.ecf-restarts"],
             ),
         ),
         _both_used(STREAM),
@@ -190,8 +191,7 @@ CLAIMS = (
                 partial(
                     _ecf_ratio, values=partial(throughput_mbps, rates=UNEQUAL, mbps=JUDGED_MBPS)
                 ),
-                "≥",
-                1.3,
+                BOUNDS["E11.ecf-throughput"],
             ),
         ),
         _both_used(STREAM),
@@ -205,8 +205,7 @@ CLAIMS = (
             Condition(
                 "mean time out of order, ECF / lowest RTT",
                 partial(_ecf_ratio, values=out_of_order_s),
-                "<",
-                1.0,
+                BOUNDS["E11.ecf-out-of-order"],
             ),
         ),
         _both_used(STREAM),
@@ -222,9 +221,7 @@ CLAIMS = (
                 Condition(
                     f"|throughput of chunks, ECF / lowest RTT − 1|, {rates} Mbit/s",
                     partial(_ecf_distance, values=partial(throughput_mbps, rates=rates, mbps=mbps)),
-                    "≤",
-                    3,
-                    "%",
+                    BOUNDS["E11.ecf-symmetric"],
                 )
                 for rates, mbps in SYMMETRIC.items()
             ),
@@ -241,8 +238,7 @@ CLAIMS = (
                 Condition(
                     f"time to download 512 KiB over {rates} Mbit/s, ECF / lowest RTT",
                     partial(_ecf_ratio, values=partial(_download_time, rates=rates, kib=512)),
-                    "≤",
-                    0.95,
+                    BOUNDS["E11.ecf-download"],
                 )
                 for rates in DOWNLOADS
             ),
@@ -261,9 +257,7 @@ CLAIMS = (
                 Condition(
                     f"|time to download 128 KiB over {rates} Mbit/s, ECF / lowest RTT − 1|",
                     partial(_ecf_distance, values=partial(_download_time, rates=rates, kib=128)),
-                    "≤",
-                    5,
-                    "%",
+                    BOUNDS["E11.ecf-small-download"],
                 )
                 for rates in DOWNLOADS
             ),
@@ -403,6 +397,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
     cells=cells,
+    vague=LINKS,
     claims=CLAIMS,
     headline="E11.ecf-throughput",
     panels=(

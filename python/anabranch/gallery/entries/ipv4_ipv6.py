@@ -11,10 +11,12 @@ from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of
+from anabranch.gallery.shared.vague import LINKS
 from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
-from anabranch.results.claims import Claim, Condition, Measure, between
+from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath, Scenario
@@ -128,8 +130,12 @@ CLAIMS = (
         "Where each family's route has its own bottleneck, Multipath TCP reaches the sum of both.",
         "slides, last page, as a question; the thresholds are ours",
         (
-            Condition("MPTCP / (TCP over IPv4 + TCP over IPv6)", _beside(CORE, _sum), "≥", 0.9),
-            Condition("MPTCP / the better TCP", _beside(CORE, _most), "≥", 1.2),
+            Condition(
+                "MPTCP / (TCP over IPv4 + TCP over IPv6)",
+                _beside(CORE, _sum),
+                BOUNDS["IP.a-sum of both"],
+            ),
+            Condition("MPTCP / the better TCP", _beside(CORE, _most), BOUNDS["IP.a-sum better"]),
         ),
         _announced,
         "goodput, bottlenecks in the core",
@@ -138,7 +144,7 @@ CLAIMS = (
         "IP.b-control",
         "Where both routes share the bottleneck, Multipath TCP gains nothing (negative control).",
         "ours",
-        between("MPTCP / the better TCP", _beside(ACCESS, _most), 0.95, 1.05),
+        (Condition("MPTCP / the better TCP", _beside(ACCESS, _most), BOUNDS["IP.b-control"]),),
         _announced,
         "goodput, bottleneck in the access",
     ),
@@ -148,14 +154,15 @@ CLAIMS = (
         "TCP over the dead route stalls.",
         "slides, last page, as a question; the thresholds are ours",
         (
-            Condition("longest pause of MPTCP", partial(_pause_s, curve=MPTCP), "≤", 1.0, "s"),
+            Condition(
+                "longest pause of MPTCP",
+                partial(_pause_s, curve=MPTCP),
+                BOUNDS["IP.c-reliability MPTCP"],
+            ),
             Condition(
                 "longest pause of TCP over IPv6",
                 partial(_pause_s, curve=TCP_V6),
-                "≥",
-                float(BACK_S - AWAY_S),
-                "s",
-                basis="the outage",
+                BOUNDS["IP.c-reliability TCP"],
             ),
         ),
         _announced,
@@ -168,9 +175,7 @@ CLAIMS = (
             Condition(
                 "IPv6's share of the bytes, with the outage",
                 median_of("share_ipv6", at(MPTCP, OUTAGE), 100),
-                "≥",
-                20,
-                "%",
+                BOUNDS["IP.d-returns"],
                 worded=_shares_in_words,
             ),
         ),
@@ -253,6 +258,7 @@ ENTRY = Entry(
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
     cells=cells,
+    vague=LINKS,
     claims=CLAIMS,
     panels=(
         Panel(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.results.bounds import Bound
 from anabranch.results.claims import Condition, Measure, each
 from anabranch.results.estimates import Estimate, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, Results
@@ -44,29 +45,31 @@ def distance(a: Any, b: Any, axis: int) -> Any:
     return abs(np.median(a, axis=axis) / np.median(b, axis=axis) - 1) * 100
 
 
+def ratio_of_ratios(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
+    """The ratio (a / b) / (c / d) of medians; for `estimates.estimate`."""
+    middle = [np.median(each, axis=axis) for each in (a, b, c, d)]
+    return (middle[0] / middle[1]) / (middle[2] / middle[3])
+
+
 def at_every_buffer(
     words: str,
     buffers: Iterable[int],
     buffer_unit: str,
     measure: Callable[[int], Measure],
-    operator: str,
-    threshold: float,
-    unit: str = "",
+    bound: Bound,
 ) -> tuple[Condition, ...]:
     """One condition for each of the `buffers`, whose sizes are in `buffer_unit`."""
     return each(
         f"{words} at every buffer",
-        (
-            Condition(f"{words} at {size} {buffer_unit}", measure(size), operator, threshold, unit)
-            for size in buffers
-        ),
+        (Condition(f"{words} at {size} {buffer_unit}", measure(size), bound) for size in buffers),
     )
 
 
-def least(
-    quantity: str, cases: Mapping[str, Measure], operator: str, threshold: float
-) -> Condition:
-    """The condition on the smallest of several quantities. The report names this quantity."""
+def least(quantity: str, cases: Mapping[str, Measure], bound: Bound) -> Condition:
+    """The condition on the smallest of several quantities. The report names this quantity.
+
+    The interval is corrected for the number of quantities among which the smallest was found.
+    """
 
     def find(results: Results) -> tuple[str, Estimate]:
         measured = {words: measure(results) for words, measure in cases.items()}
@@ -74,8 +77,7 @@ def least(
 
     return Condition(
         quantity,
-        lambda results: find(results)[1],
-        operator,
-        threshold,
-        worded=lambda results: find(results)[0],
+        lambda results: find(results)[1].among(len(cases)),
+        bound,
+        worded=lambda results: f"smallest of {len(cases)}: {find(results)[0]}",
     )

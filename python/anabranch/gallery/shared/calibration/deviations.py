@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from anabranch.gallery import thresholds
 from anabranch.gallery.shared.calibration.case import VIRTUAL, settings_of
+from anabranch.results.bounds import Bound
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.flows import flows
@@ -23,8 +25,11 @@ GOODPUT, COMPLETION, MEDIAN_DELAY, TAIL_DELAY = (
 OUTPUT, DELAY = "goodput or completion time", "median delay"
 """What is judged. A scenario has one of the first, one of the second, or both."""
 
-BOUNDS = {OUTPUT: (3.0, 8.0), DELAY: (5.0, 12.0)}
-"""Largest absolute deviation in %, in the median of the scenarios and at the 90th percentile."""
+BOUNDS = {
+    OUTPUT: (thresholds.BOUNDS["C output median"], thresholds.BOUNDS["C output p90"]),
+    DELAY: (thresholds.BOUNDS["C delay median"], thresholds.BOUNDS["C delay p90"]),
+}
+"""Bounds on absolute deviations in %, in the median of the scenarios and at the 90th percentile."""
 
 ONE_PATH, TWO_PATHS, TOGETHER = "one path", "two paths", "together"
 
@@ -105,9 +110,9 @@ class Distribution:
         name, pair = self.scenarios[int(self.errors.argmax())]
         return name, pair.off_by
 
-    def beyond(self, bound: float) -> list[tuple[str, Pair]]:
+    def beyond(self, bound: Bound) -> list[tuple[str, Pair]]:
         """The scenarios whose deviation exceeds a bound."""
-        return [(name, pair) for name, pair in self.scenarios if abs(pair.off_by) > bound]
+        return [(name, pair) for name, pair in self.scenarios if bound.is_above(abs(pair.off_by))]
 
 
 def compared(results: Results) -> list[Compared]:

@@ -42,7 +42,7 @@ def summary(results: Results) -> Table:
     """The distribution of absolute deviations: a row for each quantity and number of paths."""
     several = deviations.seeds(results) > 1
     bounds = [
-        f">{output:g}/{delay:g} %"
+        f">{output.high:g}/{delay.high:g} %"
         for output, delay in zip(BOUNDS[OUTPUT], BOUNDS[DELAY], strict=True)
     ]
     headings = ("off by", "n", "median", "p90", "worst", *bounds)
@@ -178,7 +178,7 @@ def _beyond(results: Results) -> Sequence[str]:
         if found.paths != TOGETHER or not far:
             continue
         listed = "; ".join(_off(name, pair, several) for name, pair in far)
-        texts.append(f"The {found.what} is off by more than {bound:g} % in: {listed}.")
+        texts.append(f"The {found.what} is off by more than {bound.high:g} % in: {listed}.")
     return texts
 
 
