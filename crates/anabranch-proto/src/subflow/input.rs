@@ -361,7 +361,7 @@ impl Subflow {
         } else {
             if distance + segment.payload.len() as i64 <= 0 {
                 let payload = std::mem::take(&mut segment.payload);
-                self.receiver.receive(now, distance, payload, false, window);
+                self.receiver.receive(now, distance, payload, Flags::ACK, window);
             }
             self.receiver.demand_ack();
         }
@@ -414,9 +414,9 @@ impl Subflow {
     }
 
     fn receive(&mut self, now: Instant, distance: i64, segment: &mut Segment, window: u64) {
-        let fin = segment.header.flags.contains(Flags::FIN);
+        let flags = segment.header.flags;
         let payload = std::mem::take(&mut segment.payload);
-        if payload.is_empty() && !fin {
+        if payload.is_empty() && !flags.contains(Flags::FIN) {
             return;
         }
         self.take_receive_rtt(now, payload.len(), &segment.options);
@@ -425,7 +425,7 @@ impl Subflow {
         }
         let (before, finished) = (self.receiver.nxt(), self.receiver.finished());
         let waiting = self.receiver.ack_is_delayed();
-        self.receiver.receive(now, distance, payload, fin, window);
+        self.receiver.receive(now, distance, payload, flags, window);
         // The FIN has a number and is no byte.
         let end = self.receiver.nxt() - u64::from(self.receiver.finished() && !finished);
         self.totals.bytes_received += end - before;
