@@ -19,6 +19,7 @@ from anabranch.results import metrics
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import number
 from anabranch.results.folder import Results
+from anabranch.runs.columns import frame
 from anabranch.runs.run import Run
 from anabranch.sweeps.compare import MAX_CELLS_SHOWN, Comparison
 
@@ -291,7 +292,7 @@ def _subflows(run: Run) -> Grid:
             f"{row['timeouts']:,}",
             number(row["min_rtt_ns"] / 1e6),
         )
-        for row in metrics.subflow_rows(run).iter_rows(named=True)
+        for row in frame(metrics.subflow_rows(run)).iter_rows(named=True)
     ]
     return Grid("Subflows (whole run, bytes of payload)", headings, rows, names=2)
 
@@ -334,8 +335,8 @@ def run_json(run: Run, conditions: Conditions | None) -> dict[str, Any]:
         "connections": [
             metrics.connection_row(run, index) for index in range(run.connections.height)
         ],
-        "subflows": metrics.subflow_rows(run).to_dicts(),
-        "links": metrics.link_rows(run).to_dicts(),
+        "subflows": frame(metrics.subflow_rows(run)).to_dicts(),
+        "links": frame(metrics.link_rows(run)).to_dicts(),
         "counters": counters,
         "live": None if conditions is None else conditions.provenance(),
     }

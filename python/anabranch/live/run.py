@@ -19,7 +19,7 @@ from anabranch.errors import IntegrityError, TooLateError
 from anabranch.live import vm
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.lab import at_priority
-from anabranch.runs.run import Capture, Run, counters, frame
+from anabranch.runs.run import Capture, Run, tables_of
 
 ATTEMPTS = 3
 """Number of attempts at a run before the machine is considered too busy."""
@@ -108,7 +108,6 @@ def run_toml(
                 result, cpu_s = make(scenario, hosts, pcap, capture.limit)
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
-    tables: Mapping[str, Mapping[str, tuple[str, bytes]]] = result["tables"]
     run = Run(
         toml=normalised,
         seed=seed,
@@ -119,8 +118,7 @@ def run_toml(
         cpu_s=cpu_s,
         own_policies=(),
         pcap_full_ns=result["pcap_full_ns"],
-        counters=counters(result["counters"]),
-        **{name: frame(columns) for name, columns in tables.items()},
+        tables=tables_of(result),
     )
     p50, p99, p999, largest = (late / 1e6 for late in result["lateness_ns"])
     conditions = Conditions(

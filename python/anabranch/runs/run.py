@@ -13,7 +13,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -23,6 +23,7 @@ import polars as pl
 from anabranch import _core
 from anabranch.errors import InputError, IntegrityError
 from anabranch.runs import executors, interruption
+from anabranch.runs.columns import Columns, Words, frame
 from anabranch.runs.executors import Meter, Progress
 from anabranch.scenarios import overrides, own
 from anabranch.scenarios.flows import flows
@@ -61,6 +62,8 @@ class Run:
         virtual_ns: Simulated time.
         segments: Number of segments that entered a link.
         cpu_s: CPU time of the thread that made the run.
+        tables: The tables as plain columns, by name. The frames are made of them when they are first
+            used.
         pcap_full_ns: Time at which the capture reached its limit.
         own_policies: The user's own policies in this run. With any, `toml` alone cannot repeat the
             run.
@@ -73,20 +76,49 @@ class Run:
     segments: int
     wall_s: float
     cpu_s: float
-    connections: pl.DataFrame
-    subflows: pl.DataFrame
-    links: pl.DataFrame
-    blocks: pl.DataFrame
-    subflow_samples: pl.DataFrame
-    connection_samples: pl.DataFrame
-    counters: pl.DataFrame
+    tables: Mapping[str, Columns]
     pcap_full_ns: int | None = None
     own_policies: tuple[OwnPolicy, ...] = ()
 
-    @cached_property
+    @property
     def settings(self) -> dict[str, Any]:
-        """The normalised scenario as plain values."""
-        return tomllib.loads(self.toml)
+        """The normalised scenario as plain values, which must not be changed."""
+        return settings_of(self.toml)
+
+    @cached_property
+    def connections(self) -> pl.DataFrame:
+        """The table of connections."""
+        return frame(self.tables["connections"])
+
+    @cached_property
+    def subflows(self) -> pl.DataFrame:
+        """The table of subflows."""
+        return frame(self.tables["subflows"])
+
+    @cached_property
+    def links(self) -> pl.DataFrame:
+        """The table of links."""
+        return frame(self.tables["links"])
+
+    @cached_property
+    def blocks(self) -> pl.DataFrame:
+        """The table of delivered blocks."""
+        return frame(self.tables["blocks"])
+
+    @cached_property
+    def subflow_samples(self) -> pl.DataFrame:
+        """The time series of subflows."""
+        return frame(self.tables["subflow_samples"])
+
+    @cached_property
+    def connection_samples(self) -> pl.DataFrame:
+        """The time series of connections."""
+        return frame(self.tables["connection_samples"])
+
+    @cached_property
+    def counters(self) -> pl.DataFrame:
+        """The counters of both hosts."""
+        return frame(self.tables["counters"])
 
     @property
     def path_names(self) -> list[str]:
@@ -245,6 +277,18 @@ def run_toml(
     second with the simulated time in nanoseconds.
     """
     normalised = _core.validate(toml, file, folder)
+    return run_normalised(normalised, file, seed, capture, made_by, on_tick)
+
+
+def run_normalised(
+    toml: str,
+    file: str,
+    seed: int,
+    capture: Capture | None = None,
+    made_by: own.MadeBy | None = None,
+    on_tick: Callable[[int], None] | None = None,
+) -> Run:
+    """Run a normalised scenario, as `run_toml` does."""
 
     def tick(now_ns: int) -> None:
         interruption.check()
@@ -254,7 +298,7 @@ def run_toml(
     def execute(pcap: str | None = None) -> dict[str, object]:
         limit = None if capture is None else capture.limit
         return _core.run(
-            normalised, file, seed, pcap=pcap, pcap_limit=limit, own_policies=made_by, tick=tick
+            toml, file, seed, pcap=pcap, pcap_limit=limit, own_policies=made_by, tick=tick
         )
 
     started, cpu_before = time.perf_counter(), time.thread_time()
@@ -267,10 +311,9 @@ def run_toml(
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
     wall_s, cpu_s = time.perf_counter() - started, time.thread_time() - cpu_before
-    tables = cast("Mapping[str, Mapping[str, tuple[str, bytes]]]", result["tables"])
-    names = [connection["name"] for connection in tomllib.loads(normalised)["connection"]]
+    names = [connection["name"] for connection in settings_of(toml)["connection"]]
     return Run(
-        toml=normalised,
+        toml=toml,
         seed=seed,
         digest=str(result["digest"]),
         virtual_ns=cast("int", result["virtual_ns"]),
@@ -279,27 +322,40 @@ def run_toml(
         cpu_s=cpu_s,
         pcap_full_ns=cast("int | None", result["pcap_full_ns"]),
         own_policies=own.describe(names, made_by) if made_by else (),
-        counters=counters(cast("Sequence[Mapping[str, int]]", result["counters"])),
-        **{name: frame(columns) for name, columns in tables.items()},
+        tables=tables_of(result),
     )
 
 
-def frame(columns: Mapping[str, tuple[str, bytes]]) -> pl.DataFrame:
-    """A frame from columns, each given as a numpy type and raw bytes."""
-    return pl.DataFrame(
-        {name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in columns.items()}
-    )
+def tables_of(result: Mapping[str, Any]) -> dict[str, Columns]:
+    """The tables of a run, from the core's result."""
+    tables: dict[str, Columns] = {
+        name: {column: np.frombuffer(data, dtype) for column, (dtype, data) in columns.items()}
+        for name, columns in result["tables"].items()
+    }
+    return tables | {"counters": _counters(result["counters"])}
 
 
-def counters(hosts: Sequence[Mapping[str, int]]) -> pl.DataFrame:
+_HOSTS = ("client", "server")
+
+
+def _counters(hosts: Sequence[Mapping[str, int]]) -> Columns:
     """The counters of client and server as a table."""
-    rows = [
-        (host, name, count)
-        for host, counts in zip(("client", "server"), hosts, strict=True)
-        for name, count in counts.items()
-    ]
-    schema = {"host": pl.String, "counter": pl.String, "count": pl.UInt64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    numbers = {name: number for number, name in enumerate(dict.fromkeys([*hosts[0], *hosts[1]]))}
+    return {
+        "host": Words(
+            _HOSTS, np.repeat(np.arange(2, dtype=np.uint32), [len(each) for each in hosts])
+        ),
+        "counter": Words(
+            tuple(numbers), np.array([numbers[each] for host in hosts for each in host], np.uint32)
+        ),
+        "count": np.array([count for host in hosts for count in host.values()], np.uint64),
+    }
+
+
+@lru_cache(maxsize=256)
+def settings_of(toml: str) -> dict[str, Any]:
+    """A normalised scenario as plain values, which must not be changed."""
+    return tomllib.loads(toml)
 
 
 def run_many(
@@ -361,7 +417,7 @@ def cost(toml: str) -> float:
 
     The estimate is the duration times the sum of the paths' rates.
     """
-    settings = tomllib.loads(toml)
+    settings = settings_of(toml)
     rates = [_rate(path) for path in settings["path"]]
     return nanoseconds(settings["duration"]) / 1e9 * sum(rates) / _PACKET_BITS
 
