@@ -31,7 +31,7 @@ def tables(tasks: Sequence[Task], reduced: Sequence[Reduced]) -> dict[str, pl.Da
 
 @dataclass(frozen=True)
 class _Parts:
-    """The rows of all runs, and for each run the number of its rows and the names of its columns."""
+    """The rows of all runs; the number of rows and the names of the columns of each run."""
 
     frame: pl.DataFrame
     heights: list[int]

@@ -14,18 +14,19 @@ from rich.table import Table
 from rich.text import Text
 
 from anabranch.live.hosts import HERE
-from anabranch.live.run import Conditions
 from anabranch.results import metrics
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import number
-from anabranch.results.folder import Results
 from anabranch.runs.columns import frame
-from anabranch.runs.run import Run
-from anabranch.sweeps.compare import MAX_CELLS_SHOWN, Comparison
 
+# The command line must start quickly, and these modules are needed for their types only.
 if TYPE_CHECKING:
     from anabranch.analyze.analysis import Analysis
+    from anabranch.live.run import Conditions
     from anabranch.reports import report
+    from anabranch.results.folder import Results
+    from anabranch.runs.run import Run
+    from anabranch.sweeps.compare import Comparison
 
 _VERDICTS = {
     Verdict.REPRODUCED: ("✓", "green"),
@@ -186,7 +187,7 @@ def pairs(comparison: Comparison) -> str:
     cells = comparison.cells
     if cells == 1:
         over = ""
-    elif cells <= MAX_CELLS_SHOWN:
+    elif comparison.shows_cells:
         over = "; in the rows “all”, each cell counts once"
     else:
         over = f"; each of the {cells:,} cells counts once, and --json prints them"

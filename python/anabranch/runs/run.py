@@ -62,8 +62,7 @@ class Run:
         virtual_ns: Simulated time.
         segments: Number of segments that entered a link.
         cpu_s: CPU time of the thread that made the run.
-        tables: The tables as plain columns, by name. The frames are made of them when they are first
-            used.
+        tables: The tables as plain columns, by name. Each frame is made when it is first used.
         pcap_full_ns: Time at which the capture reached its limit.
         own_policies: The user's own policies in this run. With any, `toml` alone cannot repeat the
             run.

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.stats import spearmanr
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import ratio_of
@@ -89,6 +88,8 @@ def _tails(results: Results, queue: str) -> Sample:
 
 def _tail_grows(results: Results, queue: str) -> Estimate:
     """Rank correlation of WiFi's rate with the ratio of the tails: the median over seeds."""
+    from scipy.stats import spearmanr  # the import takes most of a second
+
     tails = _tails(results, queue)
     correlation = np.array([spearmanr(RATES_MBPS, tails[:, n])[0] for n in range(tails.shape[1])])
     return median(np.nan_to_num(correlation))
