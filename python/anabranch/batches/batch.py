@@ -143,7 +143,7 @@ def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Redu
         for task, each in zip(tasks, reduced, strict=True)
     ]
     effort = {
-        "segments": sum(each.segments for each in reduced),
+        "data_segments": sum(each.data_segments for each in reduced),
         "cpu_s": round(sum(each.cpu_s for each in reduced), 2),
     }
     provenance = {**describe_host(), **about, **effort, "runs": runs}

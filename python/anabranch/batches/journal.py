@@ -208,7 +208,7 @@ def _encoded(key: str, run: Reduced) -> bytes:
         "key": key,
         "digest": run.digest,
         "virtual_ns": run.virtual_ns,
-        "segments": run.segments,
+        "data_segments": run.data_segments,
         "cpu_s": run.cpu_s,
         "own_policies": [dataclasses.asdict(policy) for policy in run.own_policies],
         "rows": run.rows,
@@ -238,7 +238,7 @@ def _decoded(body: bytes) -> Reduced:
         },
         digest=about["digest"],
         virtual_ns=about["virtual_ns"],
-        segments=about["segments"],
+        data_segments=about["data_segments"],
         cpu_s=about["cpu_s"],
         own_policies=tuple(OwnPolicy(**policy) for policy in about["own_policies"]),
     )

@@ -96,7 +96,7 @@ class Reduced:
     """The tables ``blocks`` and ``samples``, if they are kept."""
     digest: str
     virtual_ns: int
-    segments: int
+    data_segments: int
     cpu_s: float
     own_policies: tuple[OwnPolicy, ...]
 
@@ -147,7 +147,7 @@ def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduce
         frames=frames,
         digest=run.digest,
         virtual_ns=run.virtual_ns,
-        segments=run.segments,
+        data_segments=run.data_segments,
         cpu_s=run.cpu_s,
         own_policies=run.own_policies,
     )

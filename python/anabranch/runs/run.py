@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -35,11 +35,18 @@ _T = TypeVar("_T")
 
 _PACKET_BITS = 12_000
 
+CaptureAt = Literal["client", "server", "both"]
+"""The hosts at which packets are captured."""
+
 PCAP_LIMIT = 2_000_000_000
 """Default size limit of a capture in bytes."""
+
 _TRACE_RATE = 20_000_000
-_CAPTURED_PER_PACKET = 2 * (1500 + 60) + 2 * 0.5 * (72 + 60)
-"""Captured bytes per data packet, with half an acknowledgement, at both hosts, with framing."""
+_DATA_BYTES, _ACK_BYTES, _FRAMING_BYTES = 1500, 72, 60
+"""Bytes of a data packet and of an acknowledgement, and bytes that a capture adds to each."""
+
+Pcap = tuple[str, int | None, str | None, int | None]
+"""A capture, as the core takes it: file, largest size, hosts, and bytes kept of a packet."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class Run:
         digest: Digest of the trace of all segments. Equal digests mean equal runs.
         virtual_ns: Simulated time.
         segments: Number of segments that entered a link.
+        data_segments: Number of segments with payload that arrived; 0 in live runs.
         cpu_s: CPU time of the thread that made the run.
         tables: The tables as plain columns, by name. Each frame is made when it is first used.
         pcap_full_ns: Time at which the capture reached its limit.
@@ -73,6 +81,7 @@ class Run:
     digest: str
     virtual_ns: int
     segments: int
+    data_segments: int
     wall_s: float
     cpu_s: float
     tables: Mapping[str, Columns]
@@ -149,10 +158,14 @@ class Capture:
 
     Attributes:
         limit: Largest size in bytes.
+        at: Hosts at which packets are captured; by default those that send the workload's data.
+        snap: Number of bytes that are kept of each packet; by default all.
     """
 
     file: Path
     limit: int = PCAP_LIMIT
+    at: CaptureAt | None = None
+    snap: int | None = None
 
     @property
     def _part(self) -> Path:
@@ -173,8 +186,8 @@ class Capture:
                 self._part.unlink()
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[str]:
-        """The name of a temporary file, which gets its final name when the capture is complete.
+    def opened(self) -> Iterator[Pcap]:
+        """The capture to a temporary file, which gets its final name when the capture is complete.
 
         Raises:
             InputError: if the file cannot be written. No partial file remains.
@@ -182,7 +195,7 @@ class Capture:
         part = self._part
         try:
             with self._explained():
-                yield os.fspath(part)
+                yield os.fspath(part), self.limit, self.at, self.snap
                 if part != self.file:
                     part.replace(self.file)
         finally:
@@ -217,15 +230,18 @@ def run(
     pcap: str | os.PathLike[str] | None = None,
     *,
     pcap_limit: int = PCAP_LIMIT,
+    pcap_at: CaptureAt | None = None,
+    snap: int | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
 
     `settings` changes keys of the scenario, as ``--set`` does on the command line.
 
-    If `pcap` is given, writes a capture of all links to that file. The capture stops when it has
-    `pcap_limit` bytes, and the run continues. Names of trace files are relative to the TOML file,
-    or to the working directory if the scenario is an object.
+    If `pcap` is given, writes a capture to that file. It has the packets that pass the hosts
+    `pcap_at`, by default those that send the workload's data, and `snap` bytes of each, by default
+    all. The capture stops when it has `pcap_limit` bytes, and the run continues. Names of trace
+    files are relative to the TOML file, or to the working directory if the scenario is an object.
 
     Raises:
         ScenarioError: if the scenario is wrong.
@@ -240,7 +256,7 @@ def run(
     folder = os.curdir if isinstance(scenario, Scenario) else None
     if settings:
         toml = overrides.changed(toml, file, settings, folder)
-    capture = None if pcap is None else Capture(Path(pcap), pcap_limit)
+    capture = None if pcap is None else Capture(Path(pcap), pcap_limit, pcap_at, snap)
     return run_toml(toml, file, seed, capture, made_by, folder)
 
 
@@ -294,11 +310,8 @@ def run_normalised(
         if on_tick is not None:
             on_tick(now_ns)
 
-    def execute(pcap: str | None = None) -> dict[str, object]:
-        limit = None if capture is None else capture.limit
-        return _core.run(
-            toml, file, seed, pcap=pcap, pcap_limit=limit, own_policies=made_by, tick=tick
-        )
+    def execute(pcap: Pcap | None = None) -> dict[str, object]:
+        return _core.run(toml, file, seed, pcap=pcap, own_policies=made_by, tick=tick)
 
     started, cpu_before = time.perf_counter(), time.thread_time()
     try:
@@ -317,6 +330,7 @@ def run_normalised(
         digest=str(result["digest"]),
         virtual_ns=cast("int", result["virtual_ns"]),
         segments=cast("int", result["segments"]),
+        data_segments=cast("int", result["data_segments"]),
         wall_s=wall_s,
         cpu_s=cpu_s,
         pcap_full_ns=cast("int | None", result["pcap_full_ns"]),
@@ -421,9 +435,14 @@ def cost(toml: str) -> float:
     return nanoseconds(settings["duration"]) / 1e9 * sum(rates) / _PACKET_BITS
 
 
-def capture_estimate(toml: str) -> float:
+def capture_estimate(toml: str, capture: Capture) -> float:
     """Estimated size in bytes of a capture of a normalised scenario whose links are busy."""
-    return cost(toml) * _CAPTURED_PER_PACKET
+    senders = {flow["direction"] for flow in flows(settings_of(toml))}
+    hosts = 2 if capture.at == "both" or (capture.at is None and len(senders) > 1) else 1
+    data, ack = (
+        min(length, capture.snap or length) + _FRAMING_BYTES for length in (_DATA_BYTES, _ACK_BYTES)
+    )
+    return cost(toml) * hosts * (data + 0.5 * ack)
 
 
 def _rate(path: Mapping[str, Any]) -> float:
