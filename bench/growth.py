@@ -1,17 +1,19 @@
 """Measure how the cost of a segment grows with connections, subflows, windows and length.
 
-python3 bench/growth.py [--smoke]
+python3 bench/growth.py [--smoke] [--picture FILE]
 
 Prints instructions per delivered data segment and writes them to target/growth.json. Valgrind
 counts the instructions, so the load of the machine does not matter. Each figure is the difference
-of a longer and a shorter run, which excludes the set-up. With --smoke, the program measures one and
-a thousand connections, and fails if the thousand cost more than 1.3 times as much.
+of a longer and a shorter run, which excludes the set-up. --picture draws the curves. With --smoke,
+the program measures one and a thousand connections, and fails if the thousand cost more than 1.3
+times as much.
 """
 
 import argparse
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from run import ROOT, cachegrind, has_valgrind
 
@@ -21,7 +23,9 @@ MOST_GROWTH = 1.3
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="compare 1 and 1,000 connections")
-    smoke = parser.parse_args().smoke
+    parser.add_argument("--picture", type=Path, help="draw the curves (needs matplotlib)")
+    arguments = parser.parse_args()
+    smoke = arguments.smoke
     if not has_valgrind():
         print("skipped: counting instructions needs valgrind", file=sys.stderr)
         return 0
@@ -33,7 +37,27 @@ def main() -> int:
     output = ROOT / "target/growth.json"
     output.write_text(json.dumps(found, indent=2) + "\n")
     print(f"written: {output.relative_to(ROOT)}")
+    if arguments.picture:
+        draw(found, arguments.picture)
     return 0
+
+
+def draw(found: dict[str, dict[int, float]], file: Path) -> None:
+    """Draw the cost relative to the first value of each curve."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams["svg.hashsalt"] = "growth"  # the same file each time
+    figure = Figure(figsize=(10, 3), layout="constrained")
+    for axes, (name, costs) in zip(figure.subplots(1, len(found)), found.items(), strict=True):
+        axes.semilogx(
+            list(costs), [each / next(iter(costs.values())) for each in costs.values()], "o-"
+        )
+        axes.set(xlabel=UNITS[name], ylim=(0, 2), xticks=list(costs), xticklabels=list(costs))
+        axes.minorticks_off()
+        axes.grid(axis="y", alpha=0.3)
+    figure.axes[0].set_ylabel("relative cost of a data segment")
+    figure.savefig(file, metadata={"Date": None})
 
 
 def curve(name: str, scenario, values: tuple) -> dict[int, float]:
@@ -105,6 +129,12 @@ BULK = (
     '[[connection]]\ndirection = "upload"\nsend_buffer = "20MB"\nreceive_buffer = "20MB"\n'
     '[connection.workload]\nkind = "bulk"\n'
 )
+UNITS = {
+    "connections": "connections",
+    "subflows": "subflows",
+    "windows": "one-way delay (ms)",
+    "lengths": "seconds before",
+}
 CURVES = {
     "connections": (connections, (1, 10, 100, 1000, 10_000)),
     "subflows": (subflows, (1, 2, 4, 8, 16)),
