@@ -139,7 +139,7 @@ CURVES = {
     "connections": (connections, (1, 10, 100, 1000, 10_000)),
     "subflows": (subflows, (1, 2, 4, 8, 16)),
     "windows": (windows, (1, 10, 100, 300)),
-    "lengths": (lengths, (5, 50, 200)),
+    "lengths": (lengths, (5, 20, 60)),
 }
 
 if __name__ == "__main__":
