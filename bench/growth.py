@@ -104,7 +104,8 @@ def subflows(count: int) -> tuple[str, float, float]:
 
 def windows(delay_ms: int) -> tuple[str, float, float]:
     """Bulk data over a path of 100 Mbit/s with this one-way delay in ms."""
-    link = path("a", "100Mbit/s", f"{delay_ms}ms", "2000packets")
+    # The queue holds a bandwidth-delay product of 1,500-byte packets.
+    link = path("a", "100Mbit/s", f"{delay_ms}ms", f"{max(20, 17 * delay_ms)}packets")
     return head("windows") + link + BULK, 20, 30
 
 
