@@ -264,8 +264,9 @@ bench-build:
 bench: bench-build ## time the benchmark scenarios; results also in target/bench.json
 	$(PYTHON) bench/run.py
 
-bench-smoke: bench-build ## run a short benchmark; fails below the promised speed
+bench-smoke: bench-build ## run a short benchmark; fails below the promised speed, or if many connections cost more
 	$(PYTHON) bench/run.py --runs 1 --smoke
+	$(PYTHON) bench/growth.py --smoke
 
 bench-peers: bench-build ## compare with ns-3
 	$(PYTHON) bench/run.py --peers

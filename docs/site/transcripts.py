@@ -21,7 +21,7 @@ PAGES = [DOCS / "tutorial/index.md"]
 
 _FILE = re.compile(r'^```toml title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_WALL_TIMES = re.compile(r"\d[\d,.]* (?:s\b|CPU s\b|M segments)|in [\d.]+ s")
+_WALL_TIMES = re.compile(r"\d[\d,.]* (?:s\b|CPU s\b|M per CPU s)|in [\d.]+ s")
 
 
 def main() -> int:

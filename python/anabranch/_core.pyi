@@ -54,8 +54,7 @@ def run(
     file: str,
     seed: int,
     *,
-    pcap: str | None = None,
-    pcap_limit: int | None = None,
+    pcap: tuple[str, int | None, str | None, int | None] | None = None,
     own_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
     tick: Callable[[int], object] | None = None,
 ) -> dict[str, object]: ...
@@ -76,8 +75,7 @@ def live_run(
     seed: int,
     client: str,
     server: str,
-    pcap: str | None = None,
-    pcap_limit: int | None = None,
+    pcap: tuple[str, int | None, str | None, int | None] | None = None,
 ) -> dict[str, Any]: ...
 def live_stop_preferring() -> None: ...
 

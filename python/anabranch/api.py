@@ -26,7 +26,7 @@ from anabranch.results import folder, frames, metrics
 from anabranch.results.claims import Judgement
 from anabranch.runs import run as core
 from anabranch.runs.executors import Progress
-from anabranch.runs.run import PCAP_LIMIT, Job
+from anabranch.runs.run import PCAP_LIMIT, CaptureAt, Job
 from anabranch.scenarios.scenario import Scenario
 from anabranch.sweeps import compare as comparing
 from anabranch.sweeps import panels as sweep_panels
@@ -170,6 +170,8 @@ def run(
     pcap: str | os.PathLike[str] | None = None,
     *,
     pcap_limit: int = PCAP_LIMIT,
+    pcap_at: CaptureAt | None = None,
+    snap: int | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
@@ -177,9 +179,10 @@ def run(
     `settings` changes keys of the scenario, as ``--set`` does on the command line:
     ``run("wifi_3g.toml", settings={"path.wifi.rate": "20Mbit/s"})``.
 
-    If `pcap` is given, writes a capture of all links to that file. The capture stops when it has
-    `pcap_limit` bytes, and the run continues. Names of trace files are relative to the TOML file,
-    or to the working directory if the scenario is an object.
+    If `pcap` is given, writes a capture to that file. It has the packets that pass the hosts
+    `pcap_at`, by default those that send the workload's data, and `snap` bytes of each, by default
+    all. The capture stops when it has `pcap_limit` bytes, and the run continues. Names of trace
+    files are relative to the TOML file, or to the working directory if the scenario is an object.
 
     Raises:
         ScenarioError: if the scenario is wrong.
@@ -187,7 +190,17 @@ def run(
         IntegrityError: if the run stopped early.
         PolicyError: if the user's own policy raised an exception.
     """
-    return Run.of(core.run(scenario, seed, pcap, pcap_limit=pcap_limit, settings=settings))
+    return Run.of(
+        core.run(
+            scenario,
+            seed,
+            pcap,
+            pcap_limit=pcap_limit,
+            pcap_at=pcap_at,
+            snap=snap,
+            settings=settings,
+        )
+    )
 
 
 def run_many(

@@ -10,6 +10,7 @@ from anabranch import _core
 from anabranch.batches import journal
 from anabranch.batches.journal import FILE, Journal
 from anabranch.batches.reduction import Reduced, Task, make
+from anabranch.batches.tables import tables
 from anabranch.errors import InputError
 from anabranch.results.folder import TABLES
 from anabranch.results.provenance import build
@@ -42,7 +43,12 @@ def found(folder: Path, made: dict[str, Reduced]) -> list[bool]:
         return [kept.find(key) is not None for key in made]
 
 
-def test_a_recorded_run_reads_back_as_it_was(tmp_path: Path, made: dict[str, Reduced]) -> None:
+def test_a_recorded_run_reads_back_as_it_was(tmp_path: Path) -> None:
+    tasks = [
+        dataclasses.replace(task(seed), keep_blocks=True, keep_samples=True) for seed in (1, 2)
+    ]
+    made_by_key = {each.key(): each for each in tasks}
+    made = {key: make(each) for key, each in made_by_key.items()}
     record(tmp_path, made)
     with closing(Journal(tmp_path)) as kept:
         assert kept.damage is None
@@ -50,9 +56,12 @@ def test_a_recorded_run_reads_back_as_it_was(tmp_path: Path, made: dict[str, Red
             again = kept.find(key)
             assert again is not None
             assert (again.digest, again.virtual_ns) == (run.digest, run.virtual_ns)
+            assert again.rows == run.rows
+            before, after = (tables([made_by_key[key]], [each]) for each in (run, again))
+            assert list(after) == list(TABLES)
             for name in TABLES:
-                assert getattr(again, name).equals(getattr(run, name)), name
-                assert getattr(again, name).schema == getattr(run, name).schema, name
+                assert after[name].equals(before[name]), name
+                assert after[name].schema == before[name].schema, name
 
 
 def test_a_key_depends_on_all_that_the_result_does() -> None:

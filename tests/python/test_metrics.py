@@ -3,9 +3,12 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anabranch import Run
 from anabranch.results import metrics
+from anabranch.runs.columns import frame
 
 # Two connections; the first delivers 1 MB in 2 s after the warm-up, which is 4 Mbit/s.
 CONNECTIONS = pl.DataFrame(
@@ -73,6 +76,12 @@ def test_delay_summary_of_1_to_101() -> None:
     assert summary["delay_mode_ms"] == 30.0
 
 
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=50), st.integers(0, 100))
+def test_quantiles_are_exactly_those_of_numpy(values: list[int], percent: int) -> None:
+    for each in (np.array(values, np.uint64), np.array(values) / 7e3):
+        assert metrics._quantile(each, percent) == np.percentile(each, percent)
+
+
 def test_summary_of_no_delays_has_no_numbers() -> None:
     summary = metrics.delay_summary(np.array([]))
     assert tuple(summary) == metrics.DELAY_METRICS
@@ -99,8 +108,8 @@ def test_a_real_run_is_consistent(short_run: Run) -> None:
     assert math.isclose(row["share_wifi"] + row["share_3g"], 1)
     assert row["delay_p5_ms"] <= row["delay_p50_ms"] <= row["delay_max_ms"]
     assert row["goodput_mbps"] <= 10
-    assert metrics.subflow_rows(short_run)["path_name"].to_list() == ["wifi", "3g"]
-    directions = metrics.link_rows(short_run)["direction_name"].to_list()
+    assert frame(metrics.subflow_rows(short_run))["path_name"].to_list() == ["wifi", "3g"]
+    directions = frame(metrics.link_rows(short_run))["direction_name"].to_list()
     assert directions == ["forward", "reverse"] * 2
     blocks = metrics.block_rows(short_run)
     assert blocks.height == row["block_count"]

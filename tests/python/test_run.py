@@ -6,6 +6,7 @@ import pytest
 import anabranch
 from anabranch import Job, Progress, Run, ScenarioError
 from anabranch.results import metrics
+from anabranch.runs.columns import frame
 from anabranch.scenarios.quantities import nanoseconds, size
 from conftest import scenario
 
@@ -87,6 +88,6 @@ def test_a_connection_that_sends_both_ways_has_a_row_for_each_direction() -> Non
     assert [row["connection"] for row in rows] == run.connection_names
     assert [row["bytes_delivered"] for row in rows] == [20 * 8192, 20 * 8192]
     assert all(row["completion_s"] < 1 for row in rows)
-    assert metrics.subflow_rows(run)["connection_name"].unique().sort().to_list() == (
+    assert frame(metrics.subflow_rows(run))["connection_name"].unique().sort().to_list() == (
         run.connection_names
     )

@@ -181,7 +181,7 @@ def test_the_same_again_runs_nothing(file: Path, tmp_path: Path) -> None:
     again = sweep(file, tmp_path / "out")
     assert again.provenance["runs_found"] == 12
     assert again.provenance["wall_all_s"] >= first.provenance["wall_all_s"] > 0
-    assert again.provenance["segments"] == first.provenance["segments"] > 0
+    assert again.provenance["data_segments"] == first.provenance["data_segments"] > 0
     assert again.provenance["cpu_s"] == first.provenance["cpu_s"]
     assert tables(tmp_path / "out") == before
 

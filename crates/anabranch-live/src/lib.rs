@@ -21,7 +21,6 @@
 //!     server: Stack::Kernel,
 //!     capture: None,
 //!     linger: None,
-//!     capture_limit: None,
 //!     interventions: Vec::new(),
 //! };
 //! let outcome = run(&scenario, 1, options)?;

@@ -1,13 +1,13 @@
 //! The run loop in real time: one thread waits for packets, sockets and the clock.
 
-use std::io::{self, Write};
+use std::io;
 
 use anabranch_net::network::Arrival;
 use anabranch_proto::Endpoint;
 use anabranch_sim::driver::{CaptureFile, Host, Hosts, Observed, Progress, Recorder, network};
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{RunError, Side, Table};
-use anabranch_wire::pcap::Direction as Capture;
+use anabranch_sim::{Capture, RunError, Side, Table};
+use anabranch_wire::pcap::Direction;
 use anabranch_wire::{Duration, Instant, Packet, Segment};
 use thiserror::Error;
 
@@ -36,10 +36,8 @@ pub struct Options<'a> {
     pub client: Stack,
     /// The server's stack.
     pub server: Stack,
-    /// Destination of a pcapng capture of all interfaces.
-    pub capture: Option<&'a mut dyn Write>,
-    /// Largest size of the capture in bytes. The run continues when the capture stops.
-    pub capture_limit: Option<u64>,
+    /// The capture to write.
+    pub capture: Option<Capture<'a>>,
     /// End the run this long after all connections have ended.
     pub linger: Option<Duration>,
     /// Interventions at hosts during the run.
@@ -197,7 +195,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             foreign: 0,
             capture: options
                 .capture
-                .map(|out| CaptureFile::new(out, options.capture_limit, scenario))
+                .map(|capture| CaptureFile::new(capture, scenario))
                 .transpose()?,
             buffer: vec![0; LONGEST_PACKET],
             linger: options.linger,
@@ -268,7 +266,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         };
         self.packets += 1;
         if let Some(capture) = &mut self.capture {
-            capture.write(at, path, side, Capture::Outbound, &packet)?;
+            capture.write(at, path, side, Direction::Outbound, &packet)?;
         }
         self.network.handle_packet(at, towards, path, packet);
         Ok(())
@@ -281,7 +279,7 @@ impl<'s, 'c> Lab<'s, 'c> {
             self.lateness.record(now.saturating_since(due));
             let Arrival { receiver: side, path, packet } = arrival;
             if let Some(capture) = &mut self.capture {
-                capture.write(now, path, side, Capture::Inbound, &packet)?;
+                capture.write(now, path, side, Direction::Inbound, &packet)?;
             }
             // No host receives cross-traffic.
             let Packet::Tcp(segment) = packet else { continue };

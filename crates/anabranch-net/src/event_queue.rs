@@ -5,7 +5,7 @@ use anabranch_wire::Instant;
 /// The earliest wake-up of each node. Of simultaneous wake-ups, the node with the lower number
 /// comes first. The order of events therefore never depends on the history of the heap.
 #[derive(Debug)]
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     /// Node numbers, as a binary heap by (time, number).
     heap: Vec<u32>,
     /// Position of each node in the heap.
@@ -15,7 +15,7 @@ pub(crate) struct EventQueue {
 
 impl EventQueue {
     /// A queue for `nodes` nodes without any wake-ups.
-    pub(crate) fn new(nodes: usize) -> Self {
+    pub fn new(nodes: usize) -> Self {
         let numbers = 0..nodes as u32;
         EventQueue {
             heap: numbers.clone().collect(),
@@ -25,13 +25,15 @@ impl EventQueue {
     }
 
     /// The next wake-up and its node; [`Instant::FAR_FUTURE`] if there are no wake-ups.
-    pub(crate) fn peek(&self) -> (Instant, usize) {
+    #[inline]
+    pub fn peek(&self) -> (Instant, usize) {
         let Some(node) = self.heap.first() else { return (Instant::FAR_FUTURE, 0) };
         (self.time[*node as usize], *node as usize)
     }
 
     /// Replace the wake-up of `node` by `at`.
-    pub(crate) fn set(&mut self, node: usize, at: Option<Instant>) {
+    #[inline]
+    pub fn set(&mut self, node: usize, at: Option<Instant>) {
         let at = at.unwrap_or(Instant::FAR_FUTURE);
         let earlier = at < self.time[node];
         if at == self.time[node] {

@@ -52,6 +52,7 @@ mod slab;
 mod trace;
 pub mod units;
 
+pub use event_queue::EventQueue;
 pub use impairment::{GilbertElliottConfig, JitterModel};
 pub use link::{Capacity, Link, LinkConfig, LinkStats};
 pub use network::Network;

@@ -4,18 +4,19 @@ mod analyse;
 mod conform;
 mod listing;
 mod live;
+mod pcap;
 mod policy;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_sim::scenario::{self, OwnNames, Scenario};
 use anabranch_sim::{Column, Options, Outcome, OwnPolicies, RunError, Table};
 use anabranch_wire::Instant;
+use pcap::Pcap;
 use policy::Factories;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -61,60 +62,58 @@ fn json_schema() -> String {
     Scenario::json_schema()
 }
 
-/// Run the scenario `toml` with `seed`. If `pcap` is given, write a pcapng capture of at most
-/// `pcap_limit` bytes to that file.
+/// Run the scenario `toml` with `seed`. `pcap` describes a capture (pcapng): its file, its maximum
+/// size in bytes, the hosts at which packets are captured (`client`, `server`, `both`, or `None` for
+/// the sending hosts), and the maximum number of bytes that are kept of a packet.
 ///
 /// `own_policies` has a dictionary for each connection, with factories of its Python policies under
 /// `scheduler`, `congestion_control` and `path_manager`. Without Python policies, the run releases
 /// the interpreter lock. `tick` is called about twenty times a second with the simulated time in
 /// nanoseconds. An exception that it raises ends the run, and so does a signal such as Ctrl-C.
 ///
-/// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `tables`, `counters` and
-/// `pcap_full_ns`, the time at which the capture reached its limit, or `None`. A table is a
+/// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `data_segments`, `tables`, `counters`
+/// and `pcap_full_ns`, the time at which the capture reached its limit, or `None`. A table is a
 /// dictionary of columns, and a column is a pair of NumPy type and little-endian bytes. `counters`
 /// has a dictionary by name for client and server.
 #[pyfunction]
-#[pyo3(signature = (toml, file, seed, *, pcap=None, pcap_limit=None, own_policies=None, tick=None))]
-#[expect(clippy::too_many_arguments)] // Each argument is a keyword in Python.
+#[pyo3(signature = (toml, file, seed, *, pcap=None, own_policies=None, tick=None))]
 fn run<'py>(
     py: Python<'py>,
     toml: &str,
     file: &str,
     seed: u64,
-    pcap: Option<&str>,
-    pcap_limit: Option<u64>,
+    pcap: Option<Pcap>,
     own_policies: Option<Vec<Factories>>,
     tick: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
     let watch = Arc::new(Watch::default());
     let mut stop = watch.stop(tick);
-    let capture = pcap.map(|path| (path, pcap_limit));
     let outcome = match own_policies {
-        None => py.detach(|| execute(&scenario, seed, capture, &[], &mut stop)),
+        None => py.detach(|| execute(&scenario, seed, pcap, &[], &mut stop)),
         Some(factories) => {
             let own = policy::own_policies(&scenario, factories, &watch);
-            execute(&scenario, seed, capture, &own, &mut stop)
+            execute(&scenario, seed, pcap, &own, &mut stop)
         }
     };
     let outcome = watch.take().map_or(outcome.map_err(|error| failed(error, file)), Err)?;
     dictionary(py, &outcome)
 }
 
-/// Run the scenario, and write a capture to a file of limited size.
+/// Run the scenario, and write a capture.
 fn execute(
     scenario: &Scenario,
     seed: u64,
-    capture: Option<(&str, Option<u64>)>,
+    pcap: Option<Pcap>,
     own_policies: &[OwnPolicies],
     stop: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Outcome, RunError> {
     let options = Options { own_policies, stop: Some(stop), ..Options::default() };
-    let Some((path, capture_limit)) = capture else {
+    let Some(pcap) = pcap else {
         return anabranch_sim::run(scenario, seed, options);
     };
-    let mut file = BufWriter::new(File::create(path)?);
-    let options = Options { capture: Some(&mut file), capture_limit, ..options };
+    let mut file = pcap.create()?;
+    let options = Options { capture: Some(pcap.to(&mut file)), ..options };
     let outcome = anabranch_sim::run(scenario, seed, options)?;
     file.flush()?;
     Ok(outcome)
@@ -133,6 +132,7 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
     result.set_item("digest", format!("{:016x}", outcome.digest))?;
     result.set_item("virtual_ns", outcome.end.as_nanos())?;
     result.set_item("segments", outcome.segments)?;
+    result.set_item("data_segments", outcome.data_segments_delivered)?;
     result.set_item("tables", dictionary_of_tables(py, &outcome.tables)?)?;
     result.set_item("pcap_full_ns", outcome.capture_full_at.map(Instant::as_nanos))?;
     let counters = outcome.counters.map(|host| BTreeMap::from(host.named()));

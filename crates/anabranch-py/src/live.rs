@@ -4,8 +4,7 @@ use pyo3::prelude::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::fs::File;
-    use std::io::{BufWriter, Write};
+    use std::io::Write;
 
     use anabranch_live::{LiveError, Options, Outcome, Stack};
     use anabranch_sim::RunError;
@@ -15,6 +14,7 @@ mod linux {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
+    use crate::pcap::Pcap;
     use crate::{ScenarioError, dictionary_of_tables, invalid};
 
     /// Run `command` inside namespaces where live runs are possible, and return its exit status.
@@ -54,8 +54,7 @@ mod linux {
 
     /// Run the scenario `toml` in real time. `client` and `server` are "engine" or "kernel".
     #[pyfunction]
-    #[pyo3(signature = (toml, file, seed, client, server, pcap=None, pcap_limit=None))]
-    #[expect(clippy::too_many_arguments)] // Some arguments are keywords in Python.
+    #[pyo3(signature = (toml, file, seed, client, server, pcap=None))]
     pub(super) fn live_run<'py>(
         py: Python<'py>,
         toml: &str,
@@ -63,26 +62,19 @@ mod linux {
         seed: u64,
         client: &str,
         server: &str,
-        pcap: Option<&str>,
-        pcap_limit: Option<u64>,
+        pcap: Option<Pcap>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
         let (client, server) = (stack(client), stack(server));
-        let mut capture = pcap.map(|path| File::create(path).map(BufWriter::new)).transpose()?;
+        let mut file = pcap.as_ref().map(Pcap::create).transpose()?;
         let outcome = py.detach(|| {
-            let capture = capture.as_mut().map(|file| file as _);
-            let options = Options {
-                client,
-                server,
-                capture,
-                capture_limit: pcap_limit,
-                linger: None,
-                interventions: Vec::new(),
-            };
+            let capture = pcap.as_ref().zip(file.as_mut()).map(|(pcap, file)| pcap.to(file));
+            let options =
+                Options { client, server, capture, linger: None, interventions: Vec::new() };
             anabranch_live::run(&scenario, seed, options)
         });
-        if let Some(capture) = &mut capture {
-            capture.flush()?;
+        if let Some(file) = &mut file {
+            file.flush()?;
         }
         dictionary(py, &outcome.map_err(failed)?)
     }
@@ -148,8 +140,7 @@ mod linux {
         seed: u64,
         client: &str,
         server: &str,
-        pcap: Option<&str>,
-        pcap_limit: Option<u64>,
+        pcap: Option<Pcap>,
     ) -> PyResult<()> {
         let _ = (toml, file, seed, client, server, pcap, pcap_limit);
         Err(PyOSError::new_err("live runs need Linux"))

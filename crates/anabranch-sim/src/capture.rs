@@ -1,4 +1,4 @@
-//! Captures all interfaces of a scenario.
+//! Captures the interfaces of a scenario's hosts.
 
 use std::io::Write;
 
@@ -9,11 +9,31 @@ use anabranch_wire::{Instant, Packet};
 use crate::error::RunError;
 use crate::scenario::Scenario;
 
-/// A pcapng file with one interface per host and path.
+/// A capture to write.
+pub struct Capture<'a> {
+    /// Where the capture (pcapng) goes.
+    pub out: &'a mut dyn Write,
+    /// The hosts whose interfaces are captured (default: the sending hosts). A packet occurs once
+    /// for each of them that it passes.
+    pub at: Option<&'static [Side]>,
+    /// Maximum number of bytes that are kept of a packet (default: all).
+    pub snap_length: Option<u32>,
+    /// Maximum size in bytes (default: unlimited). After that, the run continues without a capture.
+    pub limit: Option<u64>,
+}
+
+impl<'a> Capture<'a> {
+    /// A capture of whole packets at the sending hosts.
+    pub fn new(out: &'a mut dyn Write) -> Self {
+        Capture { out, at: None, snap_length: None, limit: None }
+    }
+}
+
+/// A pcapng file with one interface per captured host and path.
 pub struct CaptureFile<'a> {
     writer: PcapWriter<&'a mut dyn Write>,
-    /// For each path, the interfaces of client and server.
-    interfaces: Vec<[InterfaceId; 2]>,
+    /// For each path, the interfaces of client and server, if they are captured.
+    interfaces: Vec<[Option<InterfaceId>; 2]>,
     bytes: Vec<u8>,
     /// Maximum size of the file in bytes.
     limit: u64,
@@ -24,22 +44,27 @@ pub struct CaptureFile<'a> {
 const PACKET_OVERHEAD: u64 = 64;
 
 impl<'a> CaptureFile<'a> {
-    /// Start a capture. With a `limit` in bytes, the capture ends before the first packet that
-    /// would exceed it.
+    /// Start a capture. It ends before the first packet that would exceed its limit.
     ///
     /// # Errors
     /// If writing fails.
-    pub fn new(
-        out: &'a mut dyn Write,
-        limit: Option<u64>,
-        scenario: &Scenario,
-    ) -> Result<Self, RunError> {
-        let mut writer = PcapWriter::new(out)?;
+    pub fn new(capture: Capture<'a>, scenario: &Scenario) -> Result<Self, RunError> {
+        let Capture { out, at, snap_length, limit } = capture;
+        let is_captured = |side: Side| match at {
+            Some(sides) => sides.contains(&side),
+            None => {
+                scenario.connections.iter().any(|each| each.direction.senders().contains(&side))
+            }
+        };
+        let mut writer = PcapWriter::with_snap_length(out, snap_length.unwrap_or(0))?;
         let mut interfaces = Vec::new();
         for path in &scenario.paths {
             let mut add = |side: Side| {
+                let name = format!("{side}-{}", path.name);
                 let description = format!("{side} end of path {}", path.name);
-                writer.add_interface(&format!("{side}-{}", path.name), Some(&description))
+                is_captured(side)
+                    .then(|| writer.add_interface(&name, Some(&description)))
+                    .transpose()
             };
             interfaces.push([add(Side::Client)?, add(Side::Server)?]);
         }
@@ -64,16 +89,17 @@ impl<'a> CaptureFile<'a> {
         direction: Direction,
         packet: &Packet,
     ) -> Result<(), RunError> {
+        let Some(interface) = self.interfaces[path][side as usize] else { return Ok(()) };
         if self.full_at.is_some() {
             return Ok(());
         }
         self.bytes.clear();
         packet.emit(&mut self.bytes)?;
-        if self.writer.written() + self.bytes.len() as u64 + PACKET_OVERHEAD > self.limit {
+        let captured = self.writer.captured(self.bytes.len()) as u64;
+        if self.writer.written() + captured + PACKET_OVERHEAD > self.limit {
             self.full_at = Some(now);
             return Ok(());
         }
-        let interface = self.interfaces[path][side as usize];
         self.writer.write_packet(interface, now, direction, &self.bytes, None)?;
         Ok(())
     }

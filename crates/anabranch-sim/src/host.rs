@@ -1,7 +1,7 @@
 //! A host: the engine and its applications.
 
-use anabranch_net::Side;
 use anabranch_net::rng::stream_seed;
+use anabranch_net::{EventQueue, Side};
 use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::{Make, Start};
 use anabranch_proto::platform::Buffers;
@@ -9,7 +9,7 @@ use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats};
 use anabranch_wire::{Instant, Piece, Segment, SocketAddress};
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -40,12 +40,14 @@ pub struct Host {
     /// The engine.
     pub endpoint: Endpoint,
     apps: Vec<EngineApp>,
+    /// The application of each connection.
+    app_of: BTreeMap<ConnectionId, usize>,
+    /// When each application is due.
+    wake_ups: EventQueue,
     /// Segments that writes have caused.
     written: VecDeque<Segment>,
     /// Scheduled changes of the interfaces' states, in reverse chronological order.
     address_changes: Vec<(Instant, IpAddr, bool)>,
-    /// When an application or an interface change is due.
-    apps_due: Option<Instant>,
 }
 
 /// A connection of the engine, as the socket of a workload.
@@ -105,46 +107,53 @@ impl Host {
                 endpoint.listen(topology::port_of(index), app.config.clone());
             }
         }
-        let address_changes = address_changes(side, scenario);
-        let written = VecDeque::new();
-        let mut host = Host { endpoint, apps, written, address_changes, apps_due: None };
-        host.plan_apps();
+        let mut host = Host {
+            endpoint,
+            app_of: BTreeMap::new(),
+            wake_ups: EventQueue::new(apps.len()),
+            apps,
+            written: VecDeque::new(),
+            address_changes: address_changes(side, scenario),
+        };
+        (0..host.apps.len()).for_each(|index| host.plan_app(index));
         host
     }
 
     /// When the host must be woken.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.endpoint.poll_timeout().into_iter().chain(self.apps_due).min()
+        let (app, _) = self.wake_ups.peek();
+        let app = (app != Instant::FAR_FUTURE).then_some(app);
+        let noticed = self.address_changes.last().map(|(at, ..)| *at);
+        self.endpoint.poll_timeout().into_iter().chain(app).chain(noticed).min()
     }
 
-    /// Recompute when an application or an interface change is due.
-    fn plan_apps(&mut self) {
-        let apps = self.apps.iter().flat_map(|each| [each.app.start(), each.app.poll_timeout()]);
-        let noticed = self.address_changes.last().map(|(at, ..)| *at);
-        self.apps_due = apps.chain([noticed]).flatten().min();
+    /// Recompute when an application is due.
+    fn plan_app(&mut self, index: usize) {
+        let app = &self.apps[index].app;
+        self.wake_ups.set(index, app.start().into_iter().chain(app.poll_timeout()).min());
     }
 
     /// Do the work that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
-        if self.apps_due.is_some_and(|at| at <= now) {
-            self.wake_apps(now);
-            self.plan_apps();
-        }
-    }
-
-    fn wake_apps(&mut self, now: Instant) {
         while let Some((_, address, usable)) = self.address_changes.pop_if(|(at, ..)| *at <= now) {
             self.endpoint.handle_address_change(now, address, usable);
         }
-        for index in 0..self.apps.len() {
-            if self.apps[index].app.is_starting(now) {
-                self.connect(now, index);
-            }
-            if self.apps[index].app.poll_timeout().is_some_and(|at| at <= now) {
-                self.write(now, index);
-            }
+        while let (at, index) = self.wake_ups.peek()
+            && at <= now
+        {
+            self.wake_app(now, index);
         }
+    }
+
+    fn wake_app(&mut self, now: Instant, index: usize) {
+        if self.apps[index].app.is_starting(now) {
+            self.connect(now, index);
+        }
+        if self.apps[index].app.poll_timeout().is_some_and(|at| at <= now) {
+            self.write(now, index);
+        }
+        self.plan_app(index);
     }
 
     fn connect(&mut self, now: Instant, index: usize) {
@@ -152,7 +161,9 @@ impl Host {
         let local = app.config.local_addresses.as_ref().expect("a client's addresses")[0];
         let remote = SocketAddress::new(app.server, topology::port_of(index));
         let opened = self.endpoint.connect(now, local, remote, app.config.clone());
-        app.id = Some(opened.expect("the topology's addresses are right"));
+        let id = opened.expect("the topology's addresses are right");
+        app.id = Some(id);
+        self.app_of.insert(id, index);
     }
 
     /// Pass the engine's events to the applications. Returns true if there were any.
@@ -192,13 +203,14 @@ impl Host {
 
     /// The application of a connection. At a listener, the port identifies it at the first event.
     fn app_of(&mut self, id: ConnectionId) -> Option<usize> {
-        if let Some(index) = self.apps.iter().position(|app| app.id == Some(id)) {
-            return Some(index);
+        if let Some(index) = self.app_of.get(&id) {
+            return Some(*index);
         }
         let port = self.endpoint.local_port(id)?;
         let index = topology::connection_of(port);
         let app = self.apps.get_mut(index).filter(|app| app.id.is_none())?;
         app.id = Some(id);
+        self.app_of.insert(id, index);
         Some(index)
     }
 
@@ -212,7 +224,7 @@ impl Host {
                 now,
                 &mut EngineSocket { endpoint: &mut self.endpoint, id, now, written },
             );
-            self.plan_apps();
+            self.plan_app(index);
         }
     }
 
@@ -224,7 +236,7 @@ impl Host {
         if app.sender().is_some() {
             let endpoint = &mut self.endpoint;
             app.on_received(now, &mut EngineSocket { endpoint, id, now, written: None });
-            self.plan_apps();
+            self.plan_app(index);
         }
         if self.apps[index].app.closes_with_peer() && self.endpoint.is_at_end(id) {
             self.endpoint.close(id);

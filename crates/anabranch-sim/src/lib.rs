@@ -55,6 +55,7 @@ pub mod workload;
 mod written;
 
 pub use anabranch_net::Side;
+pub use capture::Capture;
 pub use error::RunError;
 pub use own_policies::{
     OwnCongestionControl, OwnPathManager, OwnPolicies, OwnPoliciesError, OwnScheduler, Owner,

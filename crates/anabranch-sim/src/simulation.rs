@@ -1,13 +1,11 @@
 //! The run loop: executes events in chronological order until the end of the run.
 
-use std::io::Write;
-
 use anabranch_net::network::Arrival;
 use anabranch_net::{Network, Side};
 use anabranch_proto::Counters;
 use anabranch_wire::{Instant, Packet, Segment};
 
-use crate::capture::CaptureFile;
+use crate::capture::{Capture, CaptureFile};
 use crate::error::RunError;
 use crate::host::Host;
 use crate::inspection::Inspection;
@@ -19,10 +17,8 @@ use crate::scenario::Scenario;
 /// Options of a run besides the scenario.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// Where to write a pcapng capture of all interfaces.
-    pub capture: Option<&'a mut dyn Write>,
-    /// Maximum size of the capture in bytes. After that, the run continues without a capture.
-    pub capture_limit: Option<u64>,
+    /// The capture to write.
+    pub capture: Option<Capture<'a>>,
     /// Serialise and parse every packet before it enters a link. This is slower, and proves that
     /// every packet can be represented in bytes.
     pub round_trip: bool,
@@ -96,8 +92,7 @@ enum Due {
 impl<'s, 'c> Simulation<'s, 'c> {
     fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
         own_policies::check_all(scenario, options.own_policies)?;
-        let limit = options.capture_limit;
-        let capture = options.capture.map(|out| CaptureFile::new(out, limit, scenario));
+        let capture = options.capture.map(|capture| CaptureFile::new(capture, scenario));
         let inspection = Inspection::new(capture.transpose()?, options.round_trip);
         let host = |side: Side| Host::new(side, scenario, options.own_policies, seed);
         Ok(Simulation {

@@ -9,7 +9,7 @@
 //! and the place that saw each subflow best. The second pass follows each subflow from that place.
 //!
 //! ```
-//! use anabranch_sim::{Options, run, scenario::Scenario};
+//! use anabranch_sim::{Capture, Options, run, scenario::Scenario};
 //! use anabranch_trace::{Input, analyse};
 //!
 //! // A capture of a short simulation; `Input::file` reads one from a file.
@@ -28,7 +28,7 @@
 //!     "short.toml",
 //! )?;
 //! let mut capture = Vec::new();
-//! run(&scenario, 1, Options { capture: Some(&mut capture), ..Options::default() })?;
+//! run(&scenario, 1, Options { capture: Some(Capture::new(&mut capture)), ..Options::default() })?;
 //!
 //! let found = analyse(&[Input::bytes("short.pcapng", &capture)], &mut |_, _| true)?;
 //! let rows = |name| found.tables.iter().find(|table| table.name == name).unwrap().rows();

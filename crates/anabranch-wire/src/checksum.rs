@@ -73,9 +73,11 @@ impl Checksum {
             bytes = rest;
         }
         let (eights, rest) = bytes.as_chunks();
-        for eight in eights {
-            self.add_words(u64::from_be_bytes(*eight));
-        }
+        // RFC 1071 §2(B), §2(C): the sum does not depend on the order of bytes, if the result is
+        // swapped. Halves of 32 bits need no carry, so the compiler adds several at once.
+        let halves = eights.iter().map(|eight| u64::from_le_bytes(*eight));
+        let sum: u64 = halves.map(|word| (word >> 32) + (word & u64::from(u32::MAX))).sum();
+        self.add_words(sum.swap_bytes());
         let (pairs, rest) = rest.as_chunks();
         for pair in pairs {
             self.add_words(u64::from(u16::from_be_bytes(*pair)));

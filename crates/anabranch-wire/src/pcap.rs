@@ -8,12 +8,16 @@ use std::io::{self, ErrorKind, Write};
 
 use crate::Instant;
 
-/// Writes a capture file block by block, without buffering.
+/// Writes a capture file block by block, with one write per block.
 #[derive(Debug)]
 pub struct PcapWriter<W> {
     out: W,
+    /// Maximum number of bytes that are kept of a packet.
+    snap_length: u32,
     interfaces: u32,
     written: u64,
+    /// The block being written.
+    block: Vec<u8>,
 }
 
 /// An interface of one capture file, numbered in the order of [`PcapWriter::add_interface`].
@@ -30,17 +34,28 @@ pub enum Direction {
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Begin a capture on `out`.
+    /// Begin a capture of whole packets on `out`.
     ///
     /// # Errors
     /// If writing fails.
-    pub fn new(mut out: W) -> io::Result<Self> {
-        let mut body = Vec::new();
+    pub fn new(out: W) -> io::Result<Self> {
+        PcapWriter::with_snap_length(out, NO_SNAP_LENGTH)
+    }
+
+    /// Begin a capture on `out` that keeps at most `snap_length` bytes of each packet; all if it is
+    /// 0.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn with_snap_length(out: W, snap_length: u32) -> io::Result<Self> {
+        let mut writer =
+            PcapWriter { out, snap_length, interfaces: 0, written: 0, block: Vec::new() };
+        let body = writer.begin(SECTION_HEADER);
         body.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         body.extend(VERSION.map(u16::to_le_bytes).as_flattened());
         body.extend(SECTION_LENGTH_UNKNOWN.to_le_bytes());
-        let written = write_block(&mut out, SECTION_HEADER, &body)?;
-        Ok(PcapWriter { out, interfaces: 0, written })
+        writer.end()?;
+        Ok(writer)
     }
 
     /// Declare an interface whose packets start with their IP header.
@@ -53,17 +68,18 @@ impl<W: Write> PcapWriter<W> {
         description: Option<&str>,
     ) -> io::Result<InterfaceId> {
         let id = InterfaceId(self.interfaces);
-        let mut body = Vec::new();
+        let snap_length = self.snap_length;
+        let body = self.begin(INTERFACE_DESCRIPTION);
         body.extend(LINKTYPE_RAW.to_le_bytes());
         body.extend([0; 2]);
-        body.extend(NO_SNAP_LENGTH.to_le_bytes());
-        push_option(&mut body, IF_NAME, name.as_bytes())?;
+        body.extend(snap_length.to_le_bytes());
+        push_option(body, IF_NAME, name.as_bytes())?;
         if let Some(description) = description {
-            push_option(&mut body, IF_DESCRIPTION, description.as_bytes())?;
+            push_option(body, IF_DESCRIPTION, description.as_bytes())?;
         }
-        push_option(&mut body, IF_TSRESOL, &[NANOSECONDS])?;
-        push_option(&mut body, END_OF_OPTIONS, &[])?;
-        self.written += write_block(&mut self.out, INTERFACE_DESCRIPTION, &body)?;
+        push_option(body, IF_TSRESOL, &[NANOSECONDS])?;
+        push_option(body, END_OF_OPTIONS, &[])?;
+        self.end()?;
         self.interfaces += 1;
         Ok(id)
     }
@@ -88,28 +104,49 @@ impl<W: Write> PcapWriter<W> {
                 "interface belongs to another capture",
             ));
         }
-        let len = length32(bytes.len())?.to_le_bytes();
         let nanos = at.as_nanos();
-        let mut body = Vec::with_capacity(bytes.len() + 64);
-        body.extend(interface.0.to_le_bytes());
-        body.extend(((nanos >> 32) as u32).to_le_bytes());
-        body.extend((nanos as u32).to_le_bytes());
-        // Captured length and original length are equal: packets are never truncated.
-        body.extend([len, len].as_flattened());
-        body.extend(bytes);
-        pad(&mut body);
+        let original = length32(bytes.len())?;
+        let captured = self.captured(bytes.len());
+        let words =
+            [interface.0, (nanos >> 32) as u32, nanos as u32, length32(captured)?, original];
+        let body = self.begin(ENHANCED_PACKET);
+        body.extend_from_slice(words.map(u32::to_le_bytes).as_flattened());
+        body.extend_from_slice(&bytes[..captured]);
+        pad(body);
         if let Some(comment) = comment {
-            push_option(&mut body, COMMENT, comment.as_bytes())?;
+            push_option(body, COMMENT, comment.as_bytes())?;
         }
-        push_option(&mut body, PACKET_FLAGS, &direction.flags().to_le_bytes())?;
-        push_option(&mut body, END_OF_OPTIONS, &[])?;
-        self.written += write_block(&mut self.out, ENHANCED_PACKET, &body)?;
-        Ok(())
+        push_option(body, PACKET_FLAGS, &direction.flags().to_le_bytes())?;
+        push_option(body, END_OF_OPTIONS, &[])?;
+        self.end()
+    }
+
+    /// Number of bytes that are kept of a packet with `len` bytes.
+    pub fn captured(&self, len: usize) -> usize {
+        if self.snap_length == NO_SNAP_LENGTH { len } else { len.min(self.snap_length as usize) }
     }
 
     /// Bytes of all blocks written so far.
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// Begin a block. Returns the buffer to which its body is appended.
+    fn begin(&mut self, block_type: u32) -> &mut Vec<u8> {
+        self.block.clear();
+        self.block.extend(block_type.to_le_bytes());
+        self.block.extend([0; 4]);
+        &mut self.block
+    }
+
+    /// Write the block: type, total length, body, total length again.
+    fn end(&mut self) -> io::Result<()> {
+        let length = length32(self.block.len() + size_of::<u32>())?;
+        self.block[4..8].copy_from_slice(&length.to_le_bytes());
+        self.block.extend(length.to_le_bytes());
+        self.out.write_all(&self.block)?;
+        self.written += u64::from(length);
+        Ok(())
     }
 
     /// Flush, and return the underlying writer.
@@ -130,17 +167,6 @@ impl Direction {
             Direction::Outbound => 0b10,
         }
     }
-}
-
-/// Write a block: type, total length, body, total length again. Returns the total length.
-fn write_block(out: &mut impl Write, block_type: u32, body: &[u8]) -> io::Result<u64> {
-    let length = length32(body.len() + BLOCK_OVERHEAD)?;
-    let total = length.to_le_bytes();
-    out.write_all(&block_type.to_le_bytes())?;
-    out.write_all(&total)?;
-    out.write_all(body)?;
-    out.write_all(&total)?;
-    Ok(u64::from(length))
 }
 
 /// Append an option: code, length of its value, value, padding.
@@ -169,9 +195,6 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Bytes of a block without its body.
-const BLOCK_OVERHEAD: usize = 12;
-
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Major and minor version of the format.
 const VERSION: [u16; 2] = [1, 0];
@@ -179,6 +202,7 @@ const SECTION_LENGTH_UNKNOWN: u64 = u64::MAX;
 
 /// Packets begin with an IPv4 or IPv6 header.
 const LINKTYPE_RAW: u16 = 101;
+/// Packets are captured whole.
 const NO_SNAP_LENGTH: u32 = 0;
 
 /// Option codes.
@@ -243,6 +267,16 @@ mod tests {
         expected.extend(b"abcde\0\0\0");
         expected.extend([1, 0, 3, 0, b'w', b'h', b'y', 0, 2, 0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(blocks[3], (6, expected));
+    }
+
+    #[test]
+    fn a_snap_length_cuts_packets_and_keeps_their_original_lengths() {
+        let mut capture = PcapWriter::with_snap_length(Vec::new(), 3).unwrap();
+        let only = capture.add_interface("a", None).unwrap();
+        capture.write_packet(only, Instant::ZERO, Direction::Outbound, b"abcde", None).unwrap();
+        let blocks = blocks(&capture.finish().unwrap());
+        assert_eq!(blocks[1].1[4..8], [3, 0, 0, 0]);
+        assert_eq!(blocks[2].1[12..24], [3, 0, 0, 0, 5, 0, 0, 0, b'a', b'b', b'c', 0]);
     }
 
     #[test]

@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from anabranch.batches.journal import Journal
 from anabranch.batches.reduction import Reduced, Task, make
-from anabranch.results.folder import PROVENANCE, TABLES, Results, writing
+from anabranch.batches.tables import tables
+from anabranch.results.folder import PROVENANCE, Results, writing
 from anabranch.results.provenance import describe_host
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor, Meter, Progress
@@ -144,7 +143,7 @@ def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Redu
         for task, each in zip(tasks, reduced, strict=True)
     ]
     effort = {
-        "segments": sum(each.segments for each in reduced),
+        "data_segments": sum(each.data_segments for each in reduced),
         "cpu_s": round(sum(each.cpu_s for each in reduced), 2),
     }
     provenance = {**describe_host(), **about, **effort, "runs": runs}
@@ -154,11 +153,5 @@ def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Redu
     return Results(
         provenance=provenance,
         scenarios=scenarios,
-        **{name: _stack([getattr(each, name) for each in reduced]) for name in TABLES},
+        **tables(tasks, reduced),
     )
-
-
-def _stack(tables: list[pl.DataFrame]) -> pl.DataFrame:
-    # Keep the first table even if it is empty: it has the columns.
-    filled = [tables[0], *(table for table in tables[1:] if not table.is_empty())]
-    return pl.concat(filled, how="diagonal_relaxed")

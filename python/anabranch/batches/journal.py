@@ -6,7 +6,8 @@ written is lost. A damaged record costs that one run. Bytes of a record::
 
     magic (8)  length of the body (8, little-endian)  SHA-256 of the body (32)  body
 
-The body is compressed (zlib): a line of JSON, then the tables as Arrow IPC streams.
+The body is compressed (zlib): a line of JSON, then the columns as raw numbers, and the frames as
+Arrow IPC streams.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import polars as pl
 
 from anabranch.batches.reduction import Reduced
 from anabranch.errors import InputError
-from anabranch.results.folder import TABLES
+from anabranch.runs.columns import Column, Columns, Words
 from anabranch.scenarios.own import OwnPolicy
 
 FILE = "runs.journal"
@@ -201,18 +203,20 @@ def _read(file: BinaryIO, place: _Place) -> bytes:
 
 
 def _encoded(key: str, run: Reduced) -> bytes:
-    tables = [_ipc(getattr(run, name)) for name in TABLES]
+    body = io.BytesIO()
     about = {
         "key": key,
         "digest": run.digest,
         "virtual_ns": run.virtual_ns,
-        "segments": run.segments,
+        "data_segments": run.data_segments,
         "cpu_s": run.cpu_s,
         "own_policies": [dataclasses.asdict(policy) for policy in run.own_policies],
-        "lengths": [len(table) for table in tables],
+        "rows": run.rows,
+        "tables": {name: _put_columns(table, body) for name, table in run.tables.items()},
+        "frames": {name: _put_frame(frame, body) for name, frame in run.frames.items()},
     }
     head = zlib.compress(json.dumps(about).encode() + b"\n", 1)
-    return struct.pack("<I", len(head)) + head + zlib.compress(b"".join(tables), 1)
+    return struct.pack("<I", len(head)) + head + zlib.compress(body.getvalue(), 1)
 
 
 def _about(body: bytes) -> dict[str, Any]:
@@ -225,21 +229,41 @@ def _decoded(body: bytes) -> Reduced:
     about = _about(body)
     (length,) = struct.unpack_from("<I", body)
     stream = io.BytesIO(zlib.decompress(body[4 + length :]))
-    tables = {
-        name: pl.read_ipc_stream(io.BytesIO(stream.read(byte_count)))
-        for name, byte_count in zip(TABLES, about["lengths"], strict=True)
-    }
     return Reduced(
+        rows=about["rows"],
+        tables={name: _take_columns(table, stream) for name, table in about["tables"].items()},
+        frames={
+            name: pl.read_ipc_stream(io.BytesIO(stream.read(byte_count)))
+            for name, byte_count in about["frames"].items()
+        },
         digest=about["digest"],
         virtual_ns=about["virtual_ns"],
-        segments=about["segments"],
+        data_segments=about["data_segments"],
         cpu_s=about["cpu_s"],
         own_policies=tuple(OwnPolicy(**policy) for policy in about["own_policies"]),
-        **tables,
     )
 
 
-def _ipc(table: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    table.write_ipc_stream(buffer)
-    return buffer.getvalue()
+def _put_columns(table: Columns, body: BinaryIO) -> dict[str, list[Any]]:
+    """Write the columns to the body, and return what is needed to read them."""
+    return {name: _put_column(column, body) for name, column in table.items()}
+
+
+def _put_column(column: Column, body: BinaryIO) -> list[Any]:
+    numbers, words = (column.index, column.words) if isinstance(column, Words) else (column, None)
+    return [numbers.dtype.str, body.write(numbers.tobytes()), words]
+
+
+def _take_columns(layout: dict[str, list[Any]], body: BinaryIO) -> Columns:
+    return {name: _take_column(body, *column) for name, column in layout.items()}
+
+
+def _take_column(body: BinaryIO, dtype: str, byte_count: int, words: list[str] | None) -> Column:
+    numbers = np.frombuffer(body.read(byte_count), dtype)
+    return numbers if words is None else Words(tuple(words), numbers)
+
+
+def _put_frame(frame: pl.DataFrame, body: BinaryIO) -> int:
+    start = body.tell()
+    frame.write_ipc_stream(body)
+    return body.tell() - start

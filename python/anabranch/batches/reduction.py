@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
@@ -18,7 +17,8 @@ from anabranch.live.run import Conditions, identity, run_in_time
 from anabranch.results import metrics
 from anabranch.results.folder import Factor
 from anabranch.results.provenance import Build, build
-from anabranch.runs.run import Run, run_toml
+from anabranch.runs.columns import Columns
+from anabranch.runs.run import Run, run_normalised, settings_of
 from anabranch.scenarios import own
 from anabranch.scenarios.own import MadeBy, OwnPolicy
 
@@ -50,8 +50,8 @@ class Task:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The scenario as plain values."""
-        return tomllib.loads(self.toml)
+        """The scenario as plain values, which must not be changed."""
+        return settings_of(self.toml)
 
     @property
     def starts(self) -> list[str]:
@@ -86,17 +86,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Reduced:
-    """The tables that are kept of a run. Tables that are not kept have no rows."""
+    """What is kept of a run."""
 
-    runs: pl.DataFrame
-    subflows: pl.DataFrame
-    links: pl.DataFrame
-    counters: pl.DataFrame
-    blocks: pl.DataFrame
-    samples: pl.DataFrame
+    rows: list[dict[str, Any]]
+    """A row of metrics for each connection."""
+    tables: dict[str, Columns]
+    """The tables ``subflows``, ``links`` and ``counters``."""
+    frames: dict[str, pl.DataFrame]
+    """The tables ``blocks`` and ``samples``, if they are kept."""
     digest: str
     virtual_ns: int
-    segments: int
+    data_segments: int
     cpu_s: float
     own_policies: tuple[OwnPolicy, ...]
 
@@ -115,7 +115,7 @@ def make(task: Task) -> Reduced:
             f"{task.build.text()}; install the same build on it"
         )
     if task.hosts is None:
-        return reduce(task, run_toml(task.toml, task.file, task.seed, made_by=task.made_by))
+        return reduce(task, run_normalised(task.toml, task.file, task.seed, made_by=task.made_by))
     return reduce(task, *run_in_time(task.toml, task.file, task.seed, task.hosts))
 
 
@@ -126,31 +126,39 @@ def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduce
         InputError: if a factor has the name of a results column.
         IntegrityError: if a connection failed that must not fail, or delivered wrong bytes.
     """
-    rows = [metrics.connection_row(run, index) for index in range(run.connections.height)]
+    rows = [metrics.connection_row(run, index) for index in range(len(run.flows))]
     for row in rows:
         _check_integrity(f"{task.cell}, seed {run.seed}", row, may_fail=task.may_fail)
         row.update({} if conditions is None else conditions.columns())
-    label = {"cell": task.cell, **task.factors, "seed": run.seed}
-    labels = [pl.lit(value).alias(name) for name, value in label.items()]
-
-    def labelled(table: pl.DataFrame, *, keep: bool = True) -> pl.DataFrame:
-        if taken := sorted(label.keys() & set(table.columns)):
-            raise InputError(f'"{taken[0]}" is a column of the results; rename the factor')
-        return (table if keep else table.clear()).select(*labels, pl.all())
-
+    frames = {}
+    if task.keep_blocks:
+        frames["blocks"] = metrics.block_rows(run)
+    if task.keep_samples:
+        frames["samples"] = metrics.sample_rows(run)
+    tables = {
+        "subflows": metrics.subflow_rows(run),
+        "links": metrics.link_rows(run),
+        "counters": run.tables["counters"],
+    }
+    _check_names(task, (rows[0], *tables.values(), metrics.BLOCK_COLUMNS, metrics.SAMPLE_COLUMNS))
     return Reduced(
-        runs=labelled(pl.DataFrame(rows, infer_schema_length=None)),
-        subflows=labelled(metrics.subflow_rows(run)),
-        links=labelled(metrics.link_rows(run)),
-        counters=labelled(run.counters),
-        blocks=labelled(metrics.block_rows(run), keep=task.keep_blocks),
-        samples=labelled(metrics.sample_rows(run), keep=task.keep_samples),
+        rows=rows,
+        tables=tables,
+        frames=frames,
         digest=run.digest,
         virtual_ns=run.virtual_ns,
-        segments=run.segments,
+        data_segments=run.data_segments,
         cpu_s=run.cpu_s,
         own_policies=run.own_policies,
     )
+
+
+def _check_names(task: Task, tables: Iterable[Mapping[str, Any]]) -> None:
+    labels = sorted({"cell", *task.factors, "seed"})
+    for table in tables:
+        for name in labels:
+            if name in table:
+                raise InputError(f'"{name}" is a column of the results; rename the factor')
 
 
 def _check_integrity(where: str, row: Mapping[str, Any], *, may_fail: bool) -> None:

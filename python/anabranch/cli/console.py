@@ -67,7 +67,7 @@ def caution(toml: str, capture: Capture | None) -> None:
     for line in cautions.of(toml):
         complain(f"note: {line}")
     if capture is not None:
-        expected = capture_estimate(toml)
+        expected = capture_estimate(toml, capture)
         end = f"; it stops at {_size(capture.limit)}" if expected > capture.limit else ""
         complain(f"capture: up to about {_size(expected)}{end}")
 

@@ -49,6 +49,14 @@ class Stack(StrEnum):
     KERNEL = "kernel"
 
 
+class CaptureAt(StrEnum):
+    """The hosts at which packets are captured."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    BOTH = "both"
+
+
 LIVE: Any = typer.Option("--live", help="Run Linux' own TCP, in real time (Linux only).")
 CLIENT: Any = typer.Option(
     metavar="engine|kernel", help="TCP stack of the client with --live.  [default: kernel]"
@@ -83,7 +91,14 @@ def run_scenarios(
     out: Annotated[Path | None, out_option("Write results and a report to this folder.")] = None,
     pcap: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a capture of all links (pcapng) to this file."),
+        typer.Option(metavar="FILE", help="Write a capture (pcapng) to this file."),
+    ] = None,
+    pcap_at: Annotated[
+        CaptureAt | None,
+        typer.Option(help="Host that captures.  [default: the sending side]"),
+    ] = None,
+    snap: Annotated[
+        int | None, count_option("Keep this many bytes of each captured packet.", 1, 65_535)
     ] = None,
     pcap_limit: Annotated[
         str | None,
@@ -123,9 +138,12 @@ def run_scenarios(
         require(pcap is None, "--pcap needs a single scenario without --seeds")
         _run_several(files, overrides, range(seed, seed + (seeds or 1)), hosts, out, as_json)
         return
-    require(pcap is not None or pcap_limit is None, "--pcap-limit needs --pcap")
+    options = {"--pcap-limit": pcap_limit, "--pcap-at": pcap_at, "--snap": snap}
+    for option, value in options.items():
+        require(pcap is not None or value is None, f"{option} needs --pcap")
     limit = quantities.size(pcap_limit or _PCAP_LIMIT, "--pcap-limit")
-    capture = None if pcap is None else Capture(pcap, limit)
+    at: Any = None if pcap_at is None else pcap_at.value
+    capture = None if pcap is None else Capture(pcap, limit, at, snap)
     _run_one(files[0], overrides, seed, capture, hosts, out, as_json)
 
 

@@ -14,17 +14,19 @@ from rich.table import Table
 from rich.text import Text
 
 from anabranch.live.hosts import HERE
-from anabranch.live.run import Conditions
 from anabranch.results import metrics
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import number
-from anabranch.results.folder import Results
-from anabranch.runs.run import Run
-from anabranch.sweeps.compare import MAX_CELLS_SHOWN, Comparison
+from anabranch.runs.columns import frame
 
+# The command line must start quickly, and these modules are needed for their types only.
 if TYPE_CHECKING:
     from anabranch.analyze.analysis import Analysis
+    from anabranch.live.run import Conditions
     from anabranch.reports import report
+    from anabranch.results.folder import Results
+    from anabranch.runs.run import Run
+    from anabranch.sweeps.compare import Comparison
 
 _VERDICTS = {
     Verdict.REPRODUCED: ("✓", "green"),
@@ -188,7 +190,7 @@ def pairs(comparison: Comparison) -> str:
     cells = comparison.cells
     if cells == 1:
         over = ""
-    elif cells <= MAX_CELLS_SHOWN:
+    elif comparison.shows_cells:
         over = "; in the rows “all”, each cell counts once"
     else:
         over = f"; each of the {cells:,} cells counts once, and --json prints them"
@@ -294,7 +296,7 @@ def _subflows(run: Run) -> Grid:
             f"{row['timeouts']:,}",
             number(row["min_rtt_ns"] / 1e6),
         )
-        for row in metrics.subflow_rows(run).iter_rows(named=True)
+        for row in frame(metrics.subflow_rows(run)).iter_rows(named=True)
     ]
     return Grid("Subflows (whole run, bytes of payload)", headings, rows, names=2)
 
@@ -337,8 +339,8 @@ def run_json(run: Run, conditions: Conditions | None) -> dict[str, Any]:
         "connections": [
             metrics.connection_row(run, index) for index in range(run.connections.height)
         ],
-        "subflows": metrics.subflow_rows(run).to_dicts(),
-        "links": metrics.link_rows(run).to_dicts(),
+        "subflows": frame(metrics.subflow_rows(run)).to_dicts(),
+        "links": frame(metrics.link_rows(run)).to_dicts(),
         "counters": counters,
         "live": None if conditions is None else conditions.provenance(),
     }

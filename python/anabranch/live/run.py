@@ -19,7 +19,7 @@ from anabranch.errors import IntegrityError, TooLateError
 from anabranch.live import vm
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.lab import at_priority
-from anabranch.runs.run import Capture, Run, counters, frame
+from anabranch.runs.run import Capture, Pcap, Run, tables_of
 
 ATTEMPTS = 3
 """Number of attempts at a run before the machine is considered too busy."""
@@ -71,11 +71,11 @@ class Conditions:
 
 
 def _measured_run(
-    scenario: tuple[str, str, int], hosts: Hosts, pcap: str | None, pcap_limit: int | None
+    scenario: tuple[str, str, int], hosts: Hosts, pcap: Pcap | None
 ) -> tuple[Mapping[str, Any], float]:
     """The result of the run, and its CPU time in s."""
     before = time.thread_time()
-    result = _core.live_run(*scenario, hosts.client, hosts.server, pcap, pcap_limit)
+    result = _core.live_run(*scenario, hosts.client, hosts.server, pcap)
     return result | {"kernel": platform.release()}, time.thread_time() - before
 
 
@@ -102,25 +102,24 @@ def run_toml(
     scenario = (normalised, file, seed)
     try:
         if capture is None:
-            result, cpu_s = make(scenario, hosts, None, None)
+            result, cpu_s = make(scenario, hosts, None)
         else:
             with capture.opened() as pcap:
-                result, cpu_s = make(scenario, hosts, pcap, capture.limit)
+                result, cpu_s = make(scenario, hosts, pcap)
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
-    tables: Mapping[str, Mapping[str, tuple[str, bytes]]] = result["tables"]
     run = Run(
         toml=normalised,
         seed=seed,
         digest="",
         virtual_ns=result["virtual_ns"],
         segments=result["segments"],
+        data_segments=0,
         wall_s=time.perf_counter() - started,
         cpu_s=cpu_s,
         own_policies=(),
         pcap_full_ns=result["pcap_full_ns"],
-        counters=counters(result["counters"]),
-        **{name: frame(columns) for name, columns in tables.items()},
+        tables=tables_of(result),
     )
     p50, p99, p999, largest = (late / 1e6 for late in result["lateness_ns"])
     conditions = Conditions(

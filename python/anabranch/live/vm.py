@@ -22,6 +22,7 @@ from typing import Any
 from anabranch.errors import InputError, IntegrityError
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.runs import interruption
+from anabranch.runs.run import Pcap
 from anabranch.scenarios.quantities import size
 
 KERNEL = "ANABRANCH_LINUX_VM"
@@ -62,7 +63,7 @@ def kernel() -> Path:
 
 
 def live_run(
-    scenario: tuple[str, str, int], hosts: Hosts, pcap: str | None, pcap_limit: int | None
+    scenario: tuple[str, str, int], hosts: Hosts, pcap: Pcap | None
 ) -> tuple[Mapping[str, Any], float]:
     """Make a live run in a new machine; returns what `_core.live_run` does, and the CPU time in s.
 
@@ -76,8 +77,9 @@ def live_run(
     image = kernel()
     with tempfile.TemporaryDirectory(prefix="anabranch-vm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        capture = None if pcap is None else "/run/anabranch/capture"
-        request = (_largest_buffer(scenario[0]), *scenario, hosts.client, hosts.server, capture, pcap_limit)
+        capture = None if pcap is None else ("/run/anabranch/capture", *pcap[1:])
+        largest = _largest_buffer(scenario[0])
+        request = (largest, *scenario, hosts.client, hosts.server, capture)
         (folder / "request").write_bytes(pickle.dumps(request))
         console = _boot(image, folder, scenario[2])
         try:
@@ -87,7 +89,7 @@ def live_run(
         if isinstance(result, BaseException):
             raise result
         if pcap is not None:
-            Path(pcap).write_bytes((folder / "capture").read_bytes())
+            Path(pcap[0]).write_bytes((folder / "capture").read_bytes())
         return result, _cpu_of_children() - before
 
 

@@ -1,4 +1,4 @@
-"""Metrics of a run, computed from its frames. Each metric is defined once.
+"""Metrics of a run, computed from its tables. Each metric is defined once.
 
 Goodput counts bytes that the application received in order. The delay of a block starts when the
 stack has accepted its last byte, and ends when its last byte has been delivered in order. The delay
@@ -9,16 +9,21 @@ still undelivered at the end of the run has no delay.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from anabranch.runs.columns import Columns, Words, column
 from anabranch.runs.run import Run
 from anabranch.scenarios.quantities import nanoseconds
 
 Numbers = npt.NDArray[np.float64]
+
+Table = Columns | pl.DataFrame
+"""A table of a run, as plain columns or as a frame."""
 
 MODE_BIN_MS = 20.0
 """Width of the histogram bins for `mode_ms` and the density plots, as in CS244'14."""
@@ -47,57 +52,57 @@ DELAY_METRICS = (
 )
 
 
-def goodput_mbps(connections: pl.DataFrame, connection: int = 0) -> float:
+def goodput_mbps(connections: Table, connection: int = 0) -> float:
     """Rate of bytes delivered in order to the application after the warm-up, in Mbit/s.
 
     `connections` is the table of that name, and `connection` the index of the connection.
     """
     row = _row(connections, connection)
-    return _rate_mbps(row["bytes_delivered_measured"], row["measured_ns"])
+    return _rate_mbps(row("bytes_delivered_measured"), row("measured_ns"))
 
 
-def window_limited_share(connections: pl.DataFrame, virtual_ns: int, connection: int = 0) -> float:
+def window_limited_share(connections: Table, virtual_ns: int, connection: int = 0) -> float:
     """Share of the whole run in which the receive window stopped the sender."""
-    limited = _row(connections, connection)["window_limited_ns"]
+    limited: int = _row(connections, connection)("window_limited_ns")
     return limited / virtual_ns if virtual_ns else 0.0
 
 
 def duplicate_mbps(
-    connections: pl.DataFrame, subflows: pl.DataFrame, virtual_ns: int, connection: int = 0
+    connections: Table, subflows: Table, virtual_ns: int, connection: int = 0
 ) -> float:
     """Throughput minus goodput at the receiver over the whole run, in Mbit/s.
 
     Throughput counts the payload bytes that each subflow delivered in order. The difference is data
     that arrived on more than one subflow, plus data that awaits reassembly at the end.
     """
-    received = subflows.filter(pl.col("connection") == connection)["bytes_received"].sum()
-    delivered = _row(connections, connection)["bytes_delivered"]
+    received = int(_of(subflows, "bytes_received", connection).sum())
+    delivered = _row(connections, connection)("bytes_delivered")
     return _rate_mbps(received - delivered, virtual_ns)
 
 
-def path_shares(subflows: pl.DataFrame, connection: int = 0) -> dict[int, float]:
+def path_shares(subflows: Table, connection: int = 0) -> dict[int, float]:
     """Share of the received payload bytes that each path carried, by index of the path."""
-    rows = subflows.filter(pl.col("connection") == connection)
-    byte_count = rows.group_by("path").agg(pl.col("bytes_received").sum()).sort("path")
-    total = byte_count["bytes_received"].sum()
-    return {path: count / total if total else 0.0 for path, count in byte_count.iter_rows()}
+    counts: dict[int, int] = {}
+    paths, byte_counts = (_of(subflows, name, connection) for name in ("path", "bytes_received"))
+    for path, count in zip(paths.tolist(), byte_counts.tolist(), strict=True):
+        counts[path] = counts.get(path, 0) + count
+    total = sum(counts.values())
+    return {path: counts[path] / total if total else 0.0 for path in sorted(counts)}
 
 
-def idle_restarts(subflows: pl.DataFrame, connection: int = 0) -> int:
+def idle_restarts(subflows: Table, connection: int = 0) -> int:
     """How often idle time reduced a congestion window of the connection. RFC 5681 §4.1."""
-    rows = subflows.filter(pl.col("connection") == connection)
-    return int(rows["idle_restarts"].sum())
+    return int(_of(subflows, "idle_restarts", connection).sum())
 
 
-def delays_ms(blocks: pl.DataFrame, warm_up_ns: int = 0, connection: int = 0) -> Numbers:
+def delays_ms(blocks: Table, warm_up_ns: int = 0, connection: int = 0) -> Numbers:
     """Delays in ms of the delivered blocks that a connection accepted after the warm-up."""
-    measured = blocks.filter(
-        (pl.col("connection") == connection)
-        & (pl.col("accepted_ns") >= warm_up_ns)
-        & (pl.col("delivered_ns") >= pl.col("accepted_ns"))
+    accepted, delivered = (
+        _of(blocks, name, connection) for name in ("accepted_ns", "delivered_ns")
     )
-    nanoseconds = measured["delivered_ns"] - measured["accepted_ns"]
-    return nanoseconds.to_numpy().astype(np.float64) / 1e6
+    measured = (accepted >= warm_up_ns) & (delivered >= accepted)
+    delays: Numbers = (delivered[measured] - accepted[measured]).astype(np.float64) / 1e6
+    return delays
 
 
 def delay_summary(delays: Numbers) -> dict[str, float | int | None]:
@@ -122,8 +127,18 @@ def delay_summary(delays: Numbers) -> dict[str, float | int | None]:
     }
 
 
-def _quantile(values: Numbers, percent: float) -> float | None:
-    return float(np.percentile(values, percent)) if values.size else None
+def _quantile(values: npt.NDArray[Any], percent: float) -> float | None:
+    """The quantile, interpolated linearly as by `np.percentile`, in a fraction of its time."""
+    if values.size == 0:
+        return None
+    ordered = np.sort(values)
+    at = (values.size - 1) * (percent / 100)
+    below = int(at)
+    low, high = ordered[below].item(), ordered[min(below + 1, values.size - 1)].item()
+    share = at - below
+    if share < 0.5:
+        return float(low + (high - low) * share)
+    return float(high - (high - low) * (1 - share))
 
 
 def completion_s(run: Run, connection: int = 0) -> float | None:
@@ -133,12 +148,16 @@ def completion_s(run: Run, connection: int = 0) -> float | None:
     """
     settings = run.flows[connection]
     count = settings["workload"].get("count")
-    blocks = run.blocks.filter(
-        (pl.col("connection") == connection) & (pl.col("delivered_ns") >= pl.col("accepted_ns"))
-    )
-    if count is None or blocks.height < count:
+    if count is None:
         return None
-    return (cast("int", blocks["delivered_ns"].max()) - nanoseconds(settings["start"])) / 1e9
+    blocks = run.tables["blocks"]
+    accepted, delivered = (
+        _of(blocks, name, connection) for name in ("accepted_ns", "delivered_ns")
+    )
+    delivered = delivered[delivered >= accepted]
+    if delivered.size < count:
+        return None
+    return (int(delivered.max()) - nanoseconds(settings["start"])) / 1e9
 
 
 def recovery_ms(run: Run, connection: int = 0) -> float | None:
@@ -150,10 +169,10 @@ def recovery_ms(run: Run, connection: int = 0) -> float | None:
     """
     changes = [change for path in run.settings["path"] for change in path["change"]]
     down = [nanoseconds(each["at"]) for each in changes if each.get("state") == "down"]
-    delivered = run.blocks.filter(pl.col("connection") == connection)["delivered_ns"].sort()
-    if not down or delivered.is_empty():
+    delivered = np.sort(_of(run.tables["blocks"], "delivered_ns", connection))
+    if not down or delivered.size == 0:
         return None
-    times = np.append(delivered.to_numpy(), run.virtual_ns)
+    times = np.append(delivered, np.uint64(run.virtual_ns))
     begins, ends = times[:-1], times[1:]
     concerned = (begins <= min(down) + 1_000_000_000) & (ends >= min(down))
     return float((ends - begins)[concerned].max(initial=0)) / 1e6
@@ -184,8 +203,11 @@ def series_summary(run: Run, connection: int = 0) -> dict[str, float | None]:
     amount of out-of-order data at the data level. `srtt_p95_ms_PATH` is the 95th percentile of the
     smoothed round-trip time.
     """
-    samples = run.connection_samples.filter(pl.col("connection") == connection).sort("time_ns")
-    times, byte_count = (samples[name].to_numpy() for name in ("time_ns", "bytes_delivered"))
+    samples = run.tables["connection_samples"]
+    times, byte_count, waiting = (
+        _of(samples, name, connection)
+        for name in ("time_ns", "bytes_delivered", "out_of_order_bytes")
+    )
     grows = np.flatnonzero(np.diff(byte_count)) + 1
     paths = {f"srtt_p95_ms_{name}": None for name in run.path_names}
     names = ("transfer_mbps", "goodput_cov", "out_of_order_mean_bytes", *paths)
@@ -198,16 +220,15 @@ def series_summary(run: Run, connection: int = 0) -> dict[str, float | None]:
     first = min(int(np.searchsorted(times, run.warm_up_ns)), last - 1)
     rates = np.diff(byte_count[first : last + 1]) / np.diff(times[first : last + 1])
     summary["goodput_cov"] = float(rates.std() / rates.mean()) if rates.mean() else None
-    waiting = samples["out_of_order_bytes"].to_numpy()[first : last + 1]
-    summary["out_of_order_mean_bytes"] = float(waiting.mean())
-    subflows = run.subflow_samples.filter(
-        (pl.col("connection") == connection)
-        & (pl.col("srtt_ns") > 0)
-        & pl.col("time_ns").is_between(times[first], times[last])
+    summary["out_of_order_mean_bytes"] = float(waiting[first : last + 1].mean())
+    at, path_of, srtts = (
+        _of(run.tables["subflow_samples"], name, connection)
+        for name in ("time_ns", "path", "srtt_ns")
     )
-    for path, srtts in subflows.group_by("path"):
-        quantile = float(np.percentile(srtts["srtt_ns"].to_numpy(), 95)) / 1e6
-        summary[f"srtt_p95_ms_{run.path_names[cast('int', path[0])]}"] = quantile
+    measured = (srtts > 0) & (at >= times[first]) & (at <= times[last])
+    for path, name in enumerate(run.path_names):
+        quantile = _quantile(srtts[measured & (path_of == path)], 95)
+        summary[f"srtt_p95_ms_{name}"] = None if quantile is None else quantile / 1e6
     return summary
 
 
@@ -217,41 +238,42 @@ def one_bottleneck_share(run: Run, connection: int = 0) -> float | None:
     Shared-bottleneck detection (RFC 8382) groups the subflows. Only samples in which every subflow
     has a group, or none, count; `None` if there is no such sample.
     """
-    verdicts = (
-        run.subflow_samples.filter(
-            (pl.col("connection") == connection) & (pl.col("time_ns") >= run.warm_up_ns)
-        )
-        .group_by("time_ns")
-        .agg(least=pl.col("bottleneck").min(), most=pl.col("bottleneck").max())
-        .filter(pl.col("least") > _UNKNOWN)
-    )
-    if verdicts.is_empty():
+    samples = run.tables["subflow_samples"]
+    times, verdicts = (_of(samples, name, connection) for name in ("time_ns", "bottleneck"))
+    times, verdicts = times[times >= run.warm_up_ns], verdicts[times >= run.warm_up_ns]
+    if verdicts.size == 0:
         return None
-    together = (pl.col("least") == pl.col("most")) & (pl.col("least") > _NO_BOTTLENECK)
-    return float(verdicts.select(together.mean()).item())
+    begins = np.flatnonzero(np.append(True, times[1:] != times[:-1]))
+    least = np.minimum.reduceat(verdicts, begins)
+    most = np.maximum.reduceat(verdicts, begins)
+    known = least > _UNKNOWN
+    if not known.any():
+        return None
+    return float(((least == most) & (least > _NO_BOTTLENECK))[known].mean())
 
 
 def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
     """All metrics of one connection of a run, as a row of a results table."""
-    row = _row(run.connections, connection)
-    delays = delays_ms(run.blocks, run.warm_up_ns, connection)
-    shares = path_shares(run.subflows, connection)
+    connections, subflows = run.tables["connections"], run.tables["subflows"]
+    row = _row(connections, connection)
+    delays = delays_ms(run.tables["blocks"], run.warm_up_ns, connection)
+    shares = path_shares(subflows, connection)
     return {
         "connection": run.connection_names[connection],
-        "goodput_mbps": goodput_mbps(run.connections, connection),
-        "duplicate_mbps": duplicate_mbps(run.connections, run.subflows, run.virtual_ns, connection),
-        "window_limited_share": window_limited_share(run.connections, run.virtual_ns, connection),
+        "goodput_mbps": goodput_mbps(connections, connection),
+        "duplicate_mbps": duplicate_mbps(connections, subflows, run.virtual_ns, connection),
+        "window_limited_share": window_limited_share(connections, run.virtual_ns, connection),
         **{
-            key: row[key]
+            key: row(key)
             for key in (
                 *("bytes_written", "bytes_delivered", "reinjections", "path_probes"),
                 *("send_buffer", "receive_buffer", "out_of_order_segments", "stray_segments"),
             )
         },
-        "idle_restarts": idle_restarts(run.subflows, connection),
-        **{key: bool(row[key]) for key in ("is_mptcp", "completed", "failed")},
-        "fallback": FALLBACKS[row["fallback"]],
-        "corrupt_bytes": row["corrupt_bytes"],
+        "idle_restarts": idle_restarts(subflows, connection),
+        **{key: bool(row(key)) for key in ("is_mptcp", "completed", "failed")},
+        "fallback": FALLBACKS[row("fallback")],
+        "corrupt_bytes": row("corrupt_bytes"),
         **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},
         **delay_summary(delays),
         "completion_s": completion_s(run, connection),
@@ -261,22 +283,30 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
     }
 
 
-def subflow_rows(run: Run) -> pl.DataFrame:
+def subflow_rows(run: Run) -> Columns:
     """The run's subflows with the names of their connections and paths, and their shares."""
-    total = pl.col("bytes_received").sum().over("connection")
-    return run.subflows.with_columns(
-        connection_name=_names(pl.col("connection"), run.connection_names),
-        path_name=_names(pl.col("path"), run.path_names),
-        share=pl.when(total > 0).then(pl.col("bytes_received") / total).otherwise(0.0),
-    )
+    subflows = run.tables["subflows"]
+    connections, received = column(subflows, "connection"), column(subflows, "bytes_received")
+    totals = np.zeros(len(run.flows), np.uint64)
+    np.add.at(totals, connections, received)
+    total = totals[connections]
+    return {
+        **subflows,
+        "connection_name": Words(tuple(run.connection_names), connections),
+        "path_name": Words(tuple(run.path_names), column(subflows, "path")),
+        "share": np.divide(received, total, out=np.zeros(len(total)), where=total > 0),
+    }
 
 
-def link_rows(run: Run) -> pl.DataFrame:
+def link_rows(run: Run) -> Columns:
     """The run's links with the names of their paths."""
-    return run.links.with_columns(
-        path_name=_names(pl.col("path"), run.path_names),
-        direction_name=_names(pl.col("direction"), ["forward", "reverse"]),
-    )
+    links = run.tables["links"]
+    directions = column(links, "direction").astype(np.uint32)
+    return {
+        **links,
+        "path_name": Words(tuple(run.path_names), column(links, "path")),
+        "direction_name": Words(("forward", "reverse"), directions),
+    }
 
 
 def block_rows(run: Run) -> pl.DataFrame:
@@ -290,6 +320,29 @@ def block_rows(run: Run) -> pl.DataFrame:
         accepted_ms=(pl.col("accepted_ns") / 1e6).cast(pl.Float32),
         delay_ms=((pl.col("delivered_ns") - pl.col("accepted_ns")) / 1e6).cast(pl.Float32),
     )
+
+
+BLOCK_COLUMNS = {
+    "connection_name": pl.String,
+    "bytes": pl.UInt64,
+    "accepted_ms": pl.Float32,
+    "delay_ms": pl.Float32,
+}
+"""Columns and types of `block_rows`."""
+
+SAMPLE_COLUMNS = {
+    "time_ns": pl.UInt64,
+    "connection": pl.UInt32,
+    **dict.fromkeys(
+        ("bytes_delivered", "out_of_order_bytes", "window_room", "unsent_bytes"), pl.UInt64
+    ),
+    **dict.fromkeys(("subflow", "path"), pl.UInt32),
+    **dict.fromkeys(("cwnd", "ssthresh", "bytes_in_flight", "srtt_ns"), pl.UInt64),
+    **dict.fromkeys(("bottleneck", "queue_packets"), pl.UInt32),
+    **dict.fromkeys(("queue_bytes", "subflow_bytes_received"), pl.UInt64),
+    **dict.fromkeys(("connection_name", "path_name"), pl.String),
+}
+"""Columns and types of `sample_rows`."""
 
 
 def sample_rows(run: Run) -> pl.DataFrame:
@@ -308,8 +361,16 @@ def _names(index: pl.Expr, names: list[str]) -> pl.Expr:
     return index.cast(pl.UInt32).replace_strict(old, names, return_dtype=pl.String)
 
 
-def _row(table: pl.DataFrame, connection: int) -> dict[str, Any]:
-    return table.row(by_predicate=pl.col("connection") == connection, named=True)
+def _row(table: Table, connection: int) -> Callable[[str], Any]:
+    """The values of a connection's row, by column."""
+    at = int(np.flatnonzero(column(table, "connection") == connection)[0])
+    return lambda name: column(table, name)[at].item()
+
+
+def _of(table: Table, name: str, connection: int) -> npt.NDArray[Any]:
+    """A column of the rows of a connection."""
+    values: npt.NDArray[Any] = column(table, name)[column(table, "connection") == connection]
+    return values
 
 
 def _rate_mbps(byte_count: int, nanoseconds: int) -> float:

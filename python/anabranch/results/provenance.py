@@ -116,12 +116,12 @@ def effort(about: Mapping[str, Any]) -> str:
     else:
         before = f", {found:,} of them finished earlier," if found else ""
         words += f"{before} in {about['wall_s']:.1f} s"
-    if not about.get("cpu_s"):
+    if not (about.get("cpu_s") and about.get("data_segments")):
         return words
-    rate = about["segments"] / about["cpu_s"] / 1e6
+    rate = about["data_segments"] / about["cpu_s"] / 1e6
     return (
-        f"{words} · all runs: {about['cpu_s']:,.1f} CPU s, {about['segments']:,} segments, "
-        f"{rate:.2f} M segments per CPU s"
+        f"{words} · all runs: {about['cpu_s']:,.1f} CPU s, {about['data_segments']:,} data "
+        f"segments, {rate:.2f} M per CPU s"
     )
 
 

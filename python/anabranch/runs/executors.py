@@ -10,11 +10,12 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import queue
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
@@ -268,9 +269,17 @@ def _dask(on: str) -> Iterator[Executor]:
 
 
 def _as_completed(futures: Iterable[Future[_T]]) -> Iterator[Future[_T]]:
-    """The futures as they complete. Unlike the library's function, checks for interruptions."""
-    pending = set(futures)
-    while pending:
-        done, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
+    """The futures as they complete. Checks for interruptions while it waits.
+
+    Unlike the library's functions, it does not look at all futures each time.
+    """
+    completed: queue.SimpleQueue[Future[_T]] = queue.SimpleQueue()
+    remaining = 0
+    for future in futures:
+        remaining += 1
+        future.add_done_callback(completed.put)
+    while remaining:
         interruption.check()
-        yield from done
+        with contextlib.suppress(queue.Empty):
+            yield completed.get(timeout=0.1)
+            remaining -= 1

@@ -13,9 +13,9 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ import polars as pl
 from anabranch import _core
 from anabranch.errors import InputError, IntegrityError
 from anabranch.runs import executors, interruption
+from anabranch.runs.columns import Columns, Words, frame
 from anabranch.runs.executors import Meter, Progress
 from anabranch.scenarios import overrides, own
 from anabranch.scenarios.flows import flows
@@ -34,11 +35,18 @@ _T = TypeVar("_T")
 
 _PACKET_BITS = 12_000
 
+CaptureAt = Literal["client", "server", "both"]
+"""The hosts at which packets are captured."""
+
 PCAP_LIMIT = 2_000_000_000
 """Default size limit of a capture in bytes."""
+
 _TRACE_RATE = 20_000_000
-_CAPTURED_PER_PACKET = 2 * (1500 + 60) + 2 * 0.5 * (72 + 60)
-"""Captured bytes per data packet, with half an acknowledgement, at both hosts, with framing."""
+_DATA_BYTES, _ACK_BYTES, _FRAMING_BYTES = 1500, 72, 60
+"""Bytes of a data packet and of an acknowledgement, and bytes that a capture adds to each."""
+
+Pcap = tuple[str, int | None, str | None, int | None]
+"""A capture, as the core takes it: file, largest size, hosts, and bytes kept of a packet."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,9 @@ class Run:
         digest: Digest of the trace of all segments. Equal digests mean equal runs.
         virtual_ns: Simulated time.
         segments: Number of segments that entered a link.
+        data_segments: Number of segments with payload that arrived; 0 in live runs.
         cpu_s: CPU time of the thread that made the run.
+        tables: The tables as plain columns, by name. Each frame is made when it is first used.
         pcap_full_ns: Time at which the capture reached its limit.
         own_policies: The user's own policies in this run. With any, `toml` alone cannot repeat the
             run.
@@ -71,22 +81,52 @@ class Run:
     digest: str
     virtual_ns: int
     segments: int
+    data_segments: int
     wall_s: float
     cpu_s: float
-    connections: pl.DataFrame
-    subflows: pl.DataFrame
-    links: pl.DataFrame
-    blocks: pl.DataFrame
-    subflow_samples: pl.DataFrame
-    connection_samples: pl.DataFrame
-    counters: pl.DataFrame
+    tables: Mapping[str, Columns]
     pcap_full_ns: int | None = None
     own_policies: tuple[OwnPolicy, ...] = ()
 
-    @cached_property
+    @property
     def settings(self) -> dict[str, Any]:
-        """The normalised scenario as plain values."""
-        return tomllib.loads(self.toml)
+        """The normalised scenario as plain values, which must not be changed."""
+        return settings_of(self.toml)
+
+    @cached_property
+    def connections(self) -> pl.DataFrame:
+        """The table of connections."""
+        return frame(self.tables["connections"])
+
+    @cached_property
+    def subflows(self) -> pl.DataFrame:
+        """The table of subflows."""
+        return frame(self.tables["subflows"])
+
+    @cached_property
+    def links(self) -> pl.DataFrame:
+        """The table of links."""
+        return frame(self.tables["links"])
+
+    @cached_property
+    def blocks(self) -> pl.DataFrame:
+        """The table of delivered blocks."""
+        return frame(self.tables["blocks"])
+
+    @cached_property
+    def subflow_samples(self) -> pl.DataFrame:
+        """The time series of subflows."""
+        return frame(self.tables["subflow_samples"])
+
+    @cached_property
+    def connection_samples(self) -> pl.DataFrame:
+        """The time series of connections."""
+        return frame(self.tables["connection_samples"])
+
+    @cached_property
+    def counters(self) -> pl.DataFrame:
+        """The counters of both hosts."""
+        return frame(self.tables["counters"])
 
     @property
     def path_names(self) -> list[str]:
@@ -118,10 +158,14 @@ class Capture:
 
     Attributes:
         limit: Largest size in bytes.
+        at: Hosts at which packets are captured; by default those that send the workload's data.
+        snap: Number of bytes that are kept of each packet; by default all.
     """
 
     file: Path
     limit: int = PCAP_LIMIT
+    at: CaptureAt | None = None
+    snap: int | None = None
 
     @property
     def _part(self) -> Path:
@@ -142,8 +186,8 @@ class Capture:
                 self._part.unlink()
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[str]:
-        """The name of a temporary file, which gets its final name when the capture is complete.
+    def opened(self) -> Iterator[Pcap]:
+        """The capture to a temporary file, which gets its final name when the capture is complete.
 
         Raises:
             InputError: if the file cannot be written. No partial file remains.
@@ -151,7 +195,7 @@ class Capture:
         part = self._part
         try:
             with self._explained():
-                yield os.fspath(part)
+                yield os.fspath(part), self.limit, self.at, self.snap
                 if part != self.file:
                     part.replace(self.file)
         finally:
@@ -186,15 +230,18 @@ def run(
     pcap: str | os.PathLike[str] | None = None,
     *,
     pcap_limit: int = PCAP_LIMIT,
+    pcap_at: CaptureAt | None = None,
+    snap: int | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a scenario, given as an object or as the name of a TOML file.
 
     `settings` changes keys of the scenario, as ``--set`` does on the command line.
 
-    If `pcap` is given, writes a capture of all links to that file. The capture stops when it has
-    `pcap_limit` bytes, and the run continues. Names of trace files are relative to the TOML file,
-    or to the working directory if the scenario is an object.
+    If `pcap` is given, writes a capture to that file. It has the packets that pass the hosts
+    `pcap_at`, by default those that send the workload's data, and `snap` bytes of each, by default
+    all. The capture stops when it has `pcap_limit` bytes, and the run continues. Names of trace
+    files are relative to the TOML file, or to the working directory if the scenario is an object.
 
     Raises:
         ScenarioError: if the scenario is wrong.
@@ -209,7 +256,7 @@ def run(
     folder = os.curdir if isinstance(scenario, Scenario) else None
     if settings:
         toml = overrides.changed(toml, file, settings, folder)
-    capture = None if pcap is None else Capture(Path(pcap), pcap_limit)
+    capture = None if pcap is None else Capture(Path(pcap), pcap_limit, pcap_at, snap)
     return run_toml(toml, file, seed, capture, made_by, folder)
 
 
@@ -245,17 +292,26 @@ def run_toml(
     second with the simulated time in nanoseconds.
     """
     normalised = _core.validate(toml, file, folder)
+    return run_normalised(normalised, file, seed, capture, made_by, on_tick)
+
+
+def run_normalised(
+    toml: str,
+    file: str,
+    seed: int,
+    capture: Capture | None = None,
+    made_by: own.MadeBy | None = None,
+    on_tick: Callable[[int], None] | None = None,
+) -> Run:
+    """Run a normalised scenario, as `run_toml` does."""
 
     def tick(now_ns: int) -> None:
         interruption.check()
         if on_tick is not None:
             on_tick(now_ns)
 
-    def execute(pcap: str | None = None) -> dict[str, object]:
-        limit = None if capture is None else capture.limit
-        return _core.run(
-            normalised, file, seed, pcap=pcap, pcap_limit=limit, own_policies=made_by, tick=tick
-        )
+    def execute(pcap: Pcap | None = None) -> dict[str, object]:
+        return _core.run(toml, file, seed, pcap=pcap, own_policies=made_by, tick=tick)
 
     started, cpu_before = time.perf_counter(), time.thread_time()
     try:
@@ -267,39 +323,52 @@ def run_toml(
     except RuntimeError as error:
         raise IntegrityError(f"{file}: {error}") from error
     wall_s, cpu_s = time.perf_counter() - started, time.thread_time() - cpu_before
-    tables = cast("Mapping[str, Mapping[str, tuple[str, bytes]]]", result["tables"])
-    names = [connection["name"] for connection in tomllib.loads(normalised)["connection"]]
+    names = [connection["name"] for connection in settings_of(toml)["connection"]]
     return Run(
-        toml=normalised,
+        toml=toml,
         seed=seed,
         digest=str(result["digest"]),
         virtual_ns=cast("int", result["virtual_ns"]),
         segments=cast("int", result["segments"]),
+        data_segments=cast("int", result["data_segments"]),
         wall_s=wall_s,
         cpu_s=cpu_s,
         pcap_full_ns=cast("int | None", result["pcap_full_ns"]),
         own_policies=own.describe(names, made_by) if made_by else (),
-        counters=counters(cast("Sequence[Mapping[str, int]]", result["counters"])),
-        **{name: frame(columns) for name, columns in tables.items()},
+        tables=tables_of(result),
     )
 
 
-def frame(columns: Mapping[str, tuple[str, bytes]]) -> pl.DataFrame:
-    """A frame from columns, each given as a numpy type and raw bytes."""
-    return pl.DataFrame(
-        {name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in columns.items()}
-    )
+def tables_of(result: Mapping[str, Any]) -> dict[str, Columns]:
+    """The tables of a run, from the core's result."""
+    tables: dict[str, Columns] = {
+        name: {column: np.frombuffer(data, dtype) for column, (dtype, data) in columns.items()}
+        for name, columns in result["tables"].items()
+    }
+    return tables | {"counters": _counters(result["counters"])}
 
 
-def counters(hosts: Sequence[Mapping[str, int]]) -> pl.DataFrame:
+_HOSTS = ("client", "server")
+
+
+def _counters(hosts: Sequence[Mapping[str, int]]) -> Columns:
     """The counters of client and server as a table."""
-    rows = [
-        (host, name, count)
-        for host, counts in zip(("client", "server"), hosts, strict=True)
-        for name, count in counts.items()
-    ]
-    schema = {"host": pl.String, "counter": pl.String, "count": pl.UInt64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    numbers = {name: number for number, name in enumerate(dict.fromkeys([*hosts[0], *hosts[1]]))}
+    return {
+        "host": Words(
+            _HOSTS, np.repeat(np.arange(2, dtype=np.uint32), [len(each) for each in hosts])
+        ),
+        "counter": Words(
+            tuple(numbers), np.array([numbers[each] for host in hosts for each in host], np.uint32)
+        ),
+        "count": np.array([count for host in hosts for count in host.values()], np.uint64),
+    }
+
+
+@lru_cache(maxsize=256)
+def settings_of(toml: str) -> dict[str, Any]:
+    """A normalised scenario as plain values, which must not be changed."""
+    return tomllib.loads(toml)
 
 
 def run_many(
@@ -361,14 +430,19 @@ def cost(toml: str) -> float:
 
     The estimate is the duration times the sum of the paths' rates.
     """
-    settings = tomllib.loads(toml)
+    settings = settings_of(toml)
     rates = [_rate(path) for path in settings["path"]]
     return nanoseconds(settings["duration"]) / 1e9 * sum(rates) / _PACKET_BITS
 
 
-def capture_estimate(toml: str) -> float:
+def capture_estimate(toml: str, capture: Capture) -> float:
     """Estimated size in bytes of a capture of a normalised scenario whose links are busy."""
-    return cost(toml) * _CAPTURED_PER_PACKET
+    senders = {flow["direction"] for flow in flows(settings_of(toml))}
+    hosts = 2 if capture.at == "both" or (capture.at is None and len(senders) > 1) else 1
+    data, ack = (
+        min(length, capture.snap or length) + _FRAMING_BYTES for length in (_DATA_BYTES, _ACK_BYTES)
+    )
+    return cost(toml) * hosts * (data + 0.5 * ack)
 
 
 def _rate(path: Mapping[str, Any]) -> float:

@@ -96,6 +96,11 @@ class Comparison:
         """The number of cells."""
         return len({each.cell for each in self.differences} - {None})
 
+    @property
+    def shows_cells(self) -> bool:
+        """Whether printed tables have a row for each cell."""
+        return 1 < self.cells <= MAX_CELLS_SHOWN
+
     def tables(self) -> Iterator[tuple[str, Table]]:
         """Readable tables with their titles.
 
@@ -107,7 +112,7 @@ class Comparison:
         for connection in connections:
             shown = [each for each in self.differences if each.connection == connection]
             of = f"{connection}: " if len(connections) > 1 else ""
-            if not 1 < self.cells <= MAX_CELLS_SHOWN:
+            if not self.shows_cells:
                 rows = [(_words(each.metric), each) for each in shown if each.cell is None]
                 yield of.removesuffix(": "), _table("", rows)
                 continue

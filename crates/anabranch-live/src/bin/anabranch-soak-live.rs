@@ -132,14 +132,8 @@ mod linux {
             let scenario = Scenario::from_toml(&self.scenario, self.name)
                 .map_err(|error| error.to_string())?;
             let linger = Some(anabranch_wire::Duration::from_millis(500));
-            let options = Options {
-                client,
-                server,
-                capture: None,
-                capture_limit: None,
-                linger,
-                interventions: Vec::new(),
-            };
+            let options =
+                Options { client, server, capture: None, linger, interventions: Vec::new() };
             let (stop, stopped) = mpsc::channel::<()>();
             let watcher = thread::spawn(move || watch(&stopped));
             let outcome = anabranch_live::run(&scenario, 1, options);

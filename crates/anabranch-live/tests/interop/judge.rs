@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anabranch_live::{HostCounters, Lateness, Options, Outcome, Stack};
-use anabranch_sim::Column;
 use anabranch_sim::scenario::Scenario;
+use anabranch_sim::{Capture, Column, Side};
 use anabranch_trace::Column::{self as Shown, Text as Words};
 use anabranch_trace::{Input, analyse};
 use anabranch_wire::Duration;
@@ -110,9 +110,11 @@ fn run_once(case: &Case) -> (Vec<String>, Vec<u8>, Option<Lateness>) {
     let options = Options {
         client: case.stacks[0],
         server: case.stacks[1],
-        capture: case.captured.then_some(&mut capture as _),
+        capture: case.captured.then(|| Capture {
+            at: Some(&[Side::Client, Side::Server]),
+            ..Capture::new(&mut capture)
+        }),
         linger: Some(LINGER),
-        capture_limit: None,
         interventions: case.interventions.clone(),
     };
     match anabranch_live::run(&scenario, 1, options) {

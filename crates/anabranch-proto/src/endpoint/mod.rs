@@ -42,8 +42,8 @@ pub struct Endpoint {
     secrets: Secrets,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Connection and subflow of each pair of addresses: local, remote.
-    table: BTreeMap<(SocketAddress, SocketAddress), SubflowIndex>,
+    /// Connection and subflow of each pair of addresses.
+    table: BTreeMap<AddressPair, SubflowIndex>,
     tokens: BTreeMap<u32, u32>,
     listeners: BTreeMap<u16, Arc<ConnectionConfig>>,
     /// Connections that may have something to send.
@@ -60,6 +60,13 @@ pub struct Endpoint {
     events: VecDeque<(ConnectionId, Event)>,
     counters: Counters,
     opened: u64,
+}
+
+/// Local and remote address of a subflow. Ports come first, because most comparisons end there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct AddressPair {
+    ports: (u16, u16),
+    addresses: (IpAddr, IpAddr),
 }
 
 /// Location of the subflow to which a segment belongs.
@@ -196,8 +203,7 @@ impl Endpoint {
             self.counters.checksum_errors += 1;
             return;
         }
-        let key = (segment.destination, segment.source);
-        match self.table.get(&key) {
+        match self.table.get(&AddressPair::new(segment.destination, segment.source)) {
             Some(&SubflowIndex { connection: index, slot }) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
@@ -473,10 +479,11 @@ impl Endpoint {
         let Some(connection) = &mut self.slots[index as usize].connection else { return };
         while let Some(change) = connection.poll_registration() {
             let Registration { slot, local, remote, exists } = change;
+            let pair = AddressPair::new(local, remote);
             if exists {
-                self.table.insert((local, remote), SubflowIndex { connection: index, slot });
+                self.table.insert(pair, SubflowIndex { connection: index, slot });
             } else {
-                self.table.remove(&(local, remote));
+                self.table.remove(&pair);
             }
         }
     }
@@ -512,7 +519,10 @@ impl Endpoint {
         let first = self.secrets.draw("port") % u64::from(range);
         (0..range)
             .map(|step| FIRST_EPHEMERAL_PORT + (first as u16).wrapping_add(step) % range)
-            .find(|port| !self.table.contains_key(&(SocketAddress::new(local, *port), remote)))
+            .find(|port| {
+                let local = SocketAddress::new(local, *port);
+                !self.table.contains_key(&AddressPair::new(local, remote))
+            })
     }
 
     /// Create a connection whose first subflow uses `local`.
@@ -571,6 +581,12 @@ impl Endpoint {
             .enumerate()
             .map(|(id, address)| LocalAddress { id: id as u8, address: *address })
             .collect()
+    }
+}
+
+impl AddressPair {
+    fn new(local: SocketAddress, remote: SocketAddress) -> Self {
+        AddressPair { ports: (local.port, remote.port), addresses: (local.address, remote.address) }
     }
 }
 

@@ -7,6 +7,7 @@
 mod acknowledgement;
 mod clock;
 mod ecn;
+mod full_segment;
 mod input;
 mod output;
 mod receiver;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Flags, Instant, Payload, SackBlock, SackBlocks, SeqNumber};
 
+use super::full_segment::FullSegment;
 use crate::platform::{AckRule, Opening};
 use crate::reassembly::{Reassembly, most_pieces};
 
@@ -26,8 +27,7 @@ pub(crate) struct Receiver {
     /// In-order data that the data level has not taken yet.
     ready: VecDeque<(u64, Payload)>,
     acks: AckState,
-    /// Largest payload received, taken as the size of the peer's full-sized segments.
-    full_segment: u32,
+    full_segment: FullSegment,
 }
 
 /// How a segment relates to the data received before.
@@ -91,7 +91,7 @@ impl Receiver {
                 last_data: Instant::ZERO,
                 answers: false,
             },
-            full_segment: 0,
+            full_segment: FullSegment::default(),
         }
     }
 
@@ -142,9 +142,8 @@ impl Receiver {
     ) -> Arrival {
         let fin = flags.contains(Flags::FIN);
         self.acks.last_data = now;
-        self.acks.pushed |= flags.contains(Flags::PSH);
-        self.full_segment = self.full_segment.max(payload.len() as u32);
-        let end = distance + payload.len() as i64;
+        let bytes = payload.len();
+        let end = distance + bytes as i64;
         if fin && self.fin.is_none() && end >= 0 && self.nxt + end as u64 >= self.reach {
             self.fin = Some(self.nxt + end as u64);
         }
@@ -152,9 +151,13 @@ impl Receiver {
         let window = self.fin.map_or(window, |fin| window.min(fin.saturating_sub(self.nxt)));
         let arrival = self.place(distance, payload, window);
         self.take_fin();
+        if arrival == Arrival::InOrder {
+            let short = self.full_segment.measure(bytes, flags);
+            self.acks.pushed |= short || flags.contains(Flags::PSH);
+        }
         match arrival {
             Arrival::InOrder if self.runs.is_empty() => {
-                self.acks.on_data(end.max(0) as u32, self.full_segment, fin);
+                self.acks.on_data(end.max(0) as u32, self.full_segment.bytes(), fin);
             }
             // RFC 5681 §4.2: out-of-order data, data that fills a hole, and duplicates are
             // acknowledged at once.
@@ -309,7 +312,6 @@ impl AckState {
         if bytes == 0 {
             return;
         }
-        self.pushed |= bytes < full_segment;
         // RFC 9293 §3.8.6.3: at least every second full-sized segment.
         let enough = match self.rule.prompt {
             true => self.bytes_unacknowledged > full_segment,
@@ -403,9 +405,13 @@ mod tests {
     }
 
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
+        receive_with(receiver, distance, len, Flags::ACK)
+    }
+
+    fn receive_with(receiver: &mut Receiver, distance: i64, len: u32, flags: Flags) -> Arrival {
         let start = (receiver.nxt() as i64 + distance) as u64;
         let payload = Payload::from(Piece::pattern(start, len));
-        receiver.receive(Instant::ZERO, distance, payload, Flags::ACK, 100_000)
+        receiver.receive(Instant::ZERO, distance, payload, flags, 100_000)
     }
 
     #[test]
@@ -416,6 +422,27 @@ mod tests {
         receive(&mut receiver, 0, 1000);
         assert!(receiver.ack_is_due());
         assert_eq!(receiver.ack_number(), SeqNumber(1000 + 1 + 2000));
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged_after_all_segments_became_shorter() {
+        for prompt in [true, false] {
+            let rule = AckRule { quick_acks: 0, prompt, ..Platform::default().acknowledging };
+            let mut receiver = Receiver::new(SeqNumber(1000), rule, Opening::default());
+            receive(&mut receiver, 0, 1428);
+            let mut acks = 0;
+            for _ in 0..100 {
+                receive(&mut receiver, 0, 1424);
+                // The application reads everything at once.
+                receiver.on_drained();
+                if receiver.ack_is_due() {
+                    receiver.ack_sent();
+                    acks += 1;
+                }
+            }
+            // The first of the shorter segments completes a pair. The second lowers the estimate.
+            assert_eq!(acks, 50);
+        }
     }
 
     #[test]
@@ -473,7 +500,7 @@ mod tests {
         let mut receiver = receiver();
         let short = |receiver: &mut Receiver| {
             receiver.ack_sent();
-            receive(receiver, 0, 100);
+            receive_with(receiver, 0, 100, Flags::ACK | Flags::PSH);
             assert!(receiver.ack_is_delayed());
             receiver.on_drained();
             receiver.ack_is_due()

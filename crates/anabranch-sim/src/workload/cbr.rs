@@ -65,6 +65,8 @@ struct CbrSender {
     start: Option<Instant>,
     /// Number of blocks that have become due so far.
     due: u64,
+    /// When the next block is due.
+    next_due: Option<Instant>,
     written: u64,
     accepted: Vec<Instant>,
     finished: bool,
@@ -79,31 +81,36 @@ impl CbrSender {
             count: count.unwrap_or(u64::MAX),
             start: None,
             due: 0,
+            next_due: None,
             written: 0,
             accepted: Vec::new(),
             finished: false,
         }
     }
 
-    /// Time at which block number `block` is due, from the first block. It does not drift.
-    fn time_of(&self, block: u64) -> Duration {
+    /// When block number `block` is due, if there is such a block. The time does not drift.
+    fn due_at(&self, block: u64) -> Option<Instant> {
+        let start = self.start.filter(|_| block < self.count)?;
         let bits = u128::from(block) * u128::from(self.block_size) * 8;
         let nanos = bits * 1_000_000_000 / u128::from(self.rate.as_bits_per_second());
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Some(start + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
-    fn next_due(&self) -> Option<Instant> {
-        let start = self.start.filter(|_| self.due < self.count)?;
-        Some(start + self.time_of(self.due))
+    fn count_due(&mut self, now: Instant) {
+        if self.start.is_none() {
+            self.start = Some(now);
+            self.next_due = self.due_at(0);
+        }
+        while self.next_due.is_some_and(|at| at <= now) {
+            self.due += 1;
+            self.next_due = self.due_at(self.due);
+        }
     }
 }
 
 impl Sender for CbrSender {
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket) {
-        self.start.get_or_insert(now);
-        while self.next_due().is_some_and(|at| at <= now) {
-            self.due += 1;
-        }
+        self.count_due(now);
         while self.written < self.due * self.block_size {
             let len = self.block_size - self.written % self.block_size;
             let offered = len.min(LONGEST_WRITE);
@@ -123,7 +130,7 @@ impl Sender for CbrSender {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.next_due()
+        self.next_due
     }
 
     fn blocks_accepted(&self) -> &[Instant] {

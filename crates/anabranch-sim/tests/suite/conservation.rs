@@ -1,6 +1,6 @@
 //! Bytes are neither lost nor invented, and the same seed gives the same run.
 
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Capture, Options, Outcome, Side};
 use proptest::prelude::*;
 
 use crate::common::{column, run, run_with, wifi_3g};
@@ -91,12 +91,31 @@ fn another_seed_gives_another_run() {
 }
 
 #[test]
-fn a_capture_changes_nothing_and_contains_every_packet_twice() {
+fn a_capture_changes_nothing_and_at_both_hosts_contains_every_packet_twice() {
     let scenario = wifi_3g("", "kind = \"bulk\"\nsize = \"100kB\"");
     let mut capture = Vec::new();
-    let options = Options { capture: Some(&mut capture), ..Options::default() };
+    let both = Some(&[Side::Client, Side::Server][..]);
+    let options = Options {
+        capture: Some(Capture { at: both, ..Capture::new(&mut capture) }),
+        ..Options::default()
+    };
     let captured = run_with(&scenario, 1, options);
     assert_eq!(captured, run(&scenario, 1));
     let bytes: u64 = column(&captured, "links", "bytes_in").iter().sum();
     assert!(capture.len() as u64 > 2 * bytes, "{} bytes", capture.len());
+}
+
+#[test]
+fn a_capture_at_the_sender_contains_every_packet_once_and_only_the_bytes_asked_for() {
+    let scenario = wifi_3g("", "kind = \"bulk\"\nsize = \"100kB\"");
+    let packets =
+        |captured: &Outcome| -> u64 { column(captured, "links", "packets_in").iter().sum() };
+    for (snap_length, most) in [(None, 1600), (Some(128), 200)] {
+        let mut capture = Vec::new();
+        let options = Capture { snap_length, ..Capture::new(&mut capture) };
+        let captured =
+            run_with(&scenario, 1, Options { capture: Some(options), ..Options::default() });
+        assert!((capture.len() as u64) < most * packets(&captured), "{} bytes", capture.len());
+        assert!(capture.len() as u64 > 100 * packets(&captured), "{} bytes", capture.len());
+    }
 }

@@ -1,7 +1,7 @@
 //! Competing traffic on the paths of connections.
 
 use anabranch_net::OPPORTUNITY_BYTES;
-use anabranch_sim::{Options, Outcome};
+use anabranch_sim::{Capture, Options, Outcome, Side};
 
 use crate::common::{column, goodput, run, run_with};
 
@@ -83,7 +83,9 @@ fn runs_with_cross_traffic_are_reproducible_and_pass_the_round_trip_check() {
     let checked = Options { round_trip: true, ..Options::default() };
     assert_eq!(run_with(&scenario, 1, checked).digest, outcome.digest);
     let mut capture = Vec::new();
-    let captured = Options { capture: Some(&mut capture), ..Options::default() };
+    let both = Some(&[Side::Client, Side::Server][..]);
+    let both = Capture { at: both, ..Capture::new(&mut capture) };
+    let captured = Options { capture: Some(both), ..Options::default() };
     assert_eq!(run_with(&scenario, 1, captured), outcome);
     // The capture contains every packet twice: when it leaves and when it arrives.
     let bytes: u64 = links(&outcome, "bytes_delivered").iter().sum();

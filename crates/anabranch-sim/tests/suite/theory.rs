@@ -147,3 +147,20 @@ fn genuine_losses_are_never_undone() {
         assert_eq!(of("segments_retransmitted"), dropped, "seed {seed}");
     }
 }
+
+#[test]
+#[ignore = "slow: make test-slow"]
+fn every_second_segment_is_acknowledged_after_2_gib_as_well() {
+    // After 2³¹ bytes within 120 s, data sequence numbers have 8 bytes, and segments are shorter.
+    let outcome = run(
+        "name = \"far\"\nduration = \"25s\"\n\
+         [[path]]\nname = \"a\"\nrate = \"1Gbit/s\"\ndelay = \"1ms\"\nlimit = \"1000packets\"\n\
+         [[connection]]\ndirection = \"upload\"\nreceive_buffer = \"4MB\"\n\
+         [connection.workload]\nkind = \"bulk\"\n",
+        1,
+    );
+    assert!(column(&outcome, "connections", "bytes_delivered")[0] > 5 << 29);
+    let acknowledgements = outcome.segments - outcome.data_segments_delivered;
+    let each = acknowledgements as f64 / outcome.data_segments_delivered as f64;
+    assert!((0.49..0.52).contains(&each), "{each:.3} acknowledgements per data segment");
+}

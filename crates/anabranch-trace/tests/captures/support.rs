@@ -1,7 +1,7 @@
 //! Runs, their captures, and the analysis of these.
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Column as Measured, Options};
+use anabranch_sim::{Capture, Column as Measured, Options, Side};
 use anabranch_trace::{Column, Input, Outcome, Table, analyse};
 use anabranch_wire::Segment;
 
@@ -14,7 +14,9 @@ pub(crate) struct Run {
 pub(crate) fn run(scenario: &str, seed: u64) -> Run {
     let scenario = Scenario::from_toml(scenario, "a test").expect("a valid scenario");
     let mut capture = Vec::new();
-    let options = Options { capture: Some(&mut capture), ..Options::default() };
+    let both = Some(&[Side::Client, Side::Server][..]);
+    let both = Capture { at: both, ..Capture::new(&mut capture) };
+    let options = Options { capture: Some(both), ..Options::default() };
     let outcome = anabranch_sim::run(&scenario, seed, options).expect("a run");
     Run { outcome, capture }
 }

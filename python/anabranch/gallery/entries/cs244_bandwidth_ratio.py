@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.stats import spearmanr
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import distance_of, ratio_of, ratio_of_ratios
@@ -120,6 +119,8 @@ def _tails(results: Results, setting: str) -> Sample:
 
 def _tail_grows(results: Results, setting: str) -> Estimate:
     """Rank correlation of WiFi's rate with the p99: the mean over seeds."""
+    from scipy.stats import spearmanr  # the import takes most of a second
+
     tails = _tails(results, setting)
     correlation = np.array([spearmanr(RATES_MBPS, tails[:, n])[0] for n in range(tails.shape[1])])
     return mean(np.nan_to_num(correlation))

@@ -1,0 +1,55 @@
+import dataclasses
+
+import polars as pl
+import pytest
+
+from anabranch import _core
+from anabranch.batches.reduction import Task, make
+from anabranch.batches.tables import tables
+from anabranch.errors import InputError
+from anabranch.results.folder import TABLES, Factor
+from anabranch.results.provenance import build
+from conftest import scenario
+
+TOML = _core.validate(scenario("2s").to_toml(), "test")
+
+
+def task(seed: int, factors: dict[str, Factor], toml: str = TOML) -> Task:
+    return Task(cell="cell", factors=factors, toml=toml, file="test", seed=seed, build=build())
+
+
+def test_each_row_has_the_labels_of_its_run() -> None:
+    tasks = [task(1, {"n": 2}), task(2, {"n": 2.5, "late": True})]
+    found = tables(tasks, [make(each) for each in tasks])
+    assert list(found) == list(TABLES)
+    for name in ("runs", "subflows", "links", "counters"):
+        table = found[name]
+        assert table.columns[:3] == ["cell", "n", "seed"], name
+        assert table.columns[-1] == "late", name
+        rows = table.select("n", "seed", "late").unique().sort("seed").rows()
+        assert rows == [(2.0, 1, None), (2.5, 2, True)]
+        assert table.schema["seed"] == pl.Int32
+    assert found["blocks"].is_empty()
+    assert found["samples"].is_empty()
+
+
+def test_columns_that_only_later_runs_have_stand_at_the_right() -> None:
+    renamed = TOML.replace('"wifi"', '"lte"')
+    tasks = [task(1, {"n": 1}), task(1, {"n": 2}, renamed)]
+    runs = tables(tasks, [make(each) for each in tasks])["runs"]
+    assert runs.columns[-2:] == ["share_lte", "srtt_p95_ms_lte"]
+    assert runs["share_wifi"].to_list()[1] is None
+    assert runs["share_lte"].to_list()[0] is None
+
+
+def test_kept_tables_have_the_columns_of_tables_that_are_not_kept() -> None:
+    kept = dataclasses.replace(task(1, {"n": 1}), keep_blocks=True, keep_samples=True)
+    full, empty = (tables([each], [make(each)]) for each in (kept, task(1, {"n": 1})))
+    for name in ("blocks", "samples"):
+        assert not full[name].is_empty()
+        assert full[name].schema == empty[name].schema
+
+
+def test_a_factor_cannot_have_the_name_of_a_column() -> None:
+    with pytest.raises(InputError, match='"cwnd" is a column of the results; rename the factor'):
+        make(task(1, {"cwnd": 1}))
