@@ -2,7 +2,7 @@
 
 The machine is User-Mode Linux in time-travel mode: a Linux kernel that runs as a process, and whose
 time advances only when all its processes wait. The emulator is in time by construction, and equal
-seeds nearly always give equal captures. `make linux-vm` builds the kernel.
+seeds give equal captures. `make linux-vm` builds the kernel.
 """
 
 from __future__ import annotations
