@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from anabranch.cli.main import run_command
 from anabranch.gallery.entries import calibration
 from anabranch.gallery.reproduce import execute
 from anabranch.gallery.shared.calibration import case, deviations
-from anabranch.live import vm
+from anabranch.live import guest, vm
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_toml
 from anabranch.runs.run import Capture
@@ -41,6 +42,19 @@ def test_equal_seeds_give_equal_captures(kernel: None, tmp_path: Path) -> None:
     first = _captured(tmp_path, 1)
     assert _captured(tmp_path, 1) == first
     assert _captured(tmp_path, 2) != first
+
+
+def test_seeds_begin_at_different_phases_of_the_kernels_timer() -> None:
+    phases = sorted(guest.phase(seed) for seed in range(1, 6))
+    assert phases[0] >= 0
+    assert phases[-1] < 1
+    assert min(later - earlier for earlier, later in pairwise(phases)) > 0.1
+
+
+def test_the_machine_grants_the_largest_buffer_of_a_scenario() -> None:
+    toml = scenario("2s", send_buffer="4MB", receive_buffer="200kB").to_toml()
+    assert vm.largest_buffer(toml) == 4_000_000
+    assert vm.largest_buffer(scenario("2s", send_buffer=None, receive_buffer=None).to_toml()) == 0
 
 
 def test_the_machine_runs_linux_in_time(kernel: None) -> None:

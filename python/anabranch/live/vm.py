@@ -78,7 +78,7 @@ def live_run(
     with tempfile.TemporaryDirectory(prefix="anabranch-vm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         capture = None if pcap is None else ("/run/anabranch/capture", *pcap[1:])
-        largest = _largest_buffer(scenario[0])
+        largest = largest_buffer(scenario[0])
         request = (largest, *scenario, hosts.client, hosts.server, capture)
         (folder / "request").write_bytes(pickle.dumps(request))
         console = _boot(image, folder, scenario[2])
@@ -93,7 +93,7 @@ def live_run(
         return result, _cpu_of_children() - before
 
 
-def _largest_buffer(toml: str) -> int:
+def largest_buffer(toml: str) -> int:
     """The largest buffer of a normalised scenario, in bytes, so that it can be granted."""
     keys = ("send_buffer", "receive_buffer")
     connections = tomllib.loads(toml)["connection"]
