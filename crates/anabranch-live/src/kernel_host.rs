@@ -332,8 +332,8 @@ impl KernelApp {
         }
     }
 
-    /// Would a program that waits be woken to write? The kernel wakes it when a third of the send
-    /// buffer is free.
+    /// Does the kernel wake a program that waits to write? It does when a third of the send buffer
+    /// is free.
     fn has_room(&self) -> bool {
         let Some(socket) = &self.socket else { return false };
         let mut fds = [sys::poll_fd(socket.as_raw_fd(), libc::POLLOUT)];

@@ -33,7 +33,7 @@ pub struct TcpOptions {
     /// once. At most 40 bytes, including the kind and length of each option.
     pub unknown: Option<RawOptions>,
     /// Does each option fill whole words of 4 bytes, as Linux writes options? RFC 7323 appendix A
-    /// recommends it for timestamps. Parsed options do if that accounts for their length.
+    /// recommends it for timestamps. The parser sets this if it explains the options' length.
     pub word_aligned: bool,
 }
 
@@ -158,7 +158,7 @@ impl TcpOptions {
         whole_words(len)
     }
 
-    /// The bytes that an option of so many bytes takes.
+    /// Bytes that an option occupies, with its padding.
     fn fill(&self, option: usize) -> usize {
         if self.word_aligned { whole_words(option) } else { option }
     }

@@ -84,7 +84,8 @@ impl Connection {
         if data_fin {
             self.data_fin.went_with_data();
         }
-        // RFC 9293 §3.9.1.2: PSH ends what is pushed at once, here a run of assigned data.
+        // RFC 9293 §3.9.1.2: PSH marks the end of the data that is pushed together, which is a run
+        // of assigned data.
         let push = why != Again::Assigned || self.send.queue.next_copy(slot) != Some(end);
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let mss = self.lanes.view(slot).mss;

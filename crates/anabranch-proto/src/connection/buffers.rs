@@ -66,9 +66,10 @@ impl Connection {
                 true => unsent,
                 false => assigned.get(usize::from(view.id.slot)).copied().unwrap_or(0),
             };
-            // Linux sends what waits before it compares whole segments (`tcp_data_snd_check`,
-            // `tcp_should_expand_sndbuf`). It sends two at a time, and the last of an odd number
-            // waits (`tcp_tso_should_defer`), which slow start does not have.
+            // Linux first sends waiting data, and then compares whole segments
+            // (`tcp_data_snd_check`, `tcp_should_expand_sndbuf`). It sends two segments at a time.
+            // In congestion avoidance a single one often remains, and waits
+            // (`tcp_tso_should_defer`). In slow start the window grows by even numbers.
             let segments = view.cwnd / mss;
             let is_open = view.phase == Phase::Open && !view.in_slow_start();
             if is_open || (view.bytes_in_flight + waits).div_ceil(mss) < segments {

@@ -35,7 +35,7 @@ pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
 /// (`tcp_rcv_space_adjust`, `mptcp_rcv_space_adjust`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReceiveAutotuning {
-    /// When the last segment arrived, which is when an application reads that does not lag behind.
+    /// Arrival time of the last segment. An application that keeps up reads at this time.
     pub(crate) now: Instant,
     /// The current round: its start, and the bytes that the application had read until then.
     round: Option<(Instant, u64)>,

@@ -85,14 +85,14 @@ impl Platform {
             // `tcp_reset` and `tcp_write_err` leave the receive queue alone.
             keeps_unread_data: true,
             buffers,
-            // `mptcp_established_options_dss` and `tcp_options_write`. Where sizes are those of
-            // payload, hosts of all platforms send segments of the same size.
+            // `mptcp_established_options_dss` and `tcp_options_write`. Hosts whose buffers count
+            // payload send segments of the same size on every platform.
             options: match buffers {
                 Buffers::Payload => OptionForm::Short,
                 Buffers::Socket => OptionForm::Long,
             },
-            // `mptcp_is_fully_established` wants TCP_ESTABLISHED. The data of a sender with a large
-            // buffer then stays on the first path, so only hosts that are to be Linux do this.
+            // `mptcp_is_fully_established` requires TCP_ESTABLISHED. A sender with a large buffer
+            // then uses only its first path. Other hosts therefore accept joins after a close.
             joins_after_close: matches!(buffers, Buffers::Payload),
         }
     }
