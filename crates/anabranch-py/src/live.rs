@@ -114,6 +114,8 @@ mod linux {
     use pyo3::exceptions::PyOSError;
     use pyo3::prelude::*;
 
+    use crate::pcap::Pcap;
+
     #[pyfunction]
     pub(super) fn live_enter(_command: Vec<String>) -> PyResult<i32> {
         Err(PyOSError::new_err("live runs need Linux"))
@@ -133,7 +135,7 @@ mod linux {
     }
 
     #[pyfunction]
-    #[pyo3(signature = (toml, file, seed, client, server, pcap=None, pcap_limit=None))]
+    #[pyo3(signature = (toml, file, seed, client, server, pcap=None))]
     pub(super) fn live_run(
         toml: &str,
         file: &str,
@@ -142,7 +144,7 @@ mod linux {
         server: &str,
         pcap: Option<Pcap>,
     ) -> PyResult<()> {
-        let _ = (toml, file, seed, client, server, pcap, pcap_limit);
+        let _ = (toml, file, seed, client, server, pcap);
         Err(PyOSError::new_err("live runs need Linux"))
     }
 }
