@@ -212,6 +212,7 @@ BOUNDS: dict[str, Bound] = {
         _24,
         f"Networking'16: 62.8 for 68 ms; {_STATED}; until 2026-11-24 at most 1.0",
     ),
+    "E11.otias-cbr": within(0.673, 0.891, _25, _STATED),
     # conext17-ecf
     "E11.ecf-restarts": within(
         0.016, 0.066, _24, "CoNEXT'17: 16 for 486; factor of two; until 2026-11-24 at most 0.25"
