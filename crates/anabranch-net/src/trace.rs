@@ -7,6 +7,8 @@
 use core::fmt;
 use core::num::NonZeroU64;
 
+use anabranch_wire::Instant;
+
 use crate::units::Rate;
 
 /// Bytes that one opportunity carries: Mahimahi's `PACKET_SIZE`. It is an Ethernet MTU plus the
@@ -108,6 +110,26 @@ impl Trace {
     /// Period in milliseconds.
     pub fn period_millis(&self) -> u64 {
         self.moments[self.moments.len() - 1].millis
+    }
+
+    /// Number of opportunities after `from` and until `until`, of a trace that starts at the epoch
+    /// and repeats.
+    pub fn opportunities_between(&self, from: Instant, until: Instant) -> u64 {
+        let period = self.period_millis();
+        let (from, until) = (from.as_millis(), until.as_millis());
+        let within = from % period;
+        let mut start = from - within;
+        let mut next = self.moments.partition_point(|moment| moment.millis <= within);
+        let mut sum = 0;
+        loop {
+            for moment in &self.moments[next..] {
+                if start + moment.millis > until {
+                    return sum;
+                }
+                sum += moment.opportunities.get();
+            }
+            (start, next) = (start + period, 0);
+        }
     }
 
     /// Average rate of the trace over a period, rounded down to one bit per second. Queue limits in

@@ -6,7 +6,9 @@ use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protoc
 use anabranch_proto::congestion::{Make, Start};
 use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
-use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats};
+use anabranch_proto::{
+    ConnectionId, ConnectionStats, Endpoint, Event, Fallback, Reason, SubflowStats,
+};
 use anabranch_wire::{Instant, Piece, Segment, SocketAddress};
 
 use std::collections::{BTreeMap, VecDeque};
@@ -199,6 +201,23 @@ impl Host {
     /// The next segment to send.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         self.written.pop_front().or_else(|| self.endpoint.poll_transmit(now))
+    }
+
+    /// The open subflows of a connection of the scenario, and what each does.
+    pub(crate) fn activities(
+        &self,
+        connection: usize,
+    ) -> impl Iterator<Item = (SubflowStats, Reason)> + '_ {
+        let id = self.apps[connection].id;
+        id.into_iter().flat_map(|id| {
+            self.endpoint.subflow_stats(id).zip(self.endpoint.activities(id))
+        })
+    }
+
+    /// Has a connection of the scenario fallen back to TCP, as far as this host knows?
+    pub(crate) fn has_fallen_back(&self, now: Instant, connection: usize) -> bool {
+        let stats = self.stats(now, connection);
+        stats.is_some_and(|stats| stats.fallback != Fallback::None)
     }
 
     /// The application of a connection. At a listener, the port identifies it at the first event.

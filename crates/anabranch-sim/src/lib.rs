@@ -45,6 +45,7 @@ mod digest;
 mod error;
 mod host;
 mod inspection;
+mod ledger;
 mod network;
 mod own_policies;
 mod recorder;

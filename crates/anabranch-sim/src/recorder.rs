@@ -7,6 +7,7 @@ use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_wire::Instant;
 
 use crate::scenario::Scenario;
+use crate::topology;
 use crate::workload::{Sender, Sink};
 
 /// A column of one type.
@@ -48,33 +49,42 @@ impl Column {
 }
 
 /// Builds a table from 64-bit columns. Columns of narrower types are converted at the end.
-struct Builder {
+pub(crate) struct Builder {
     name: &'static str,
     columns: Vec<(&'static str, Kind, Vec<u64>)>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+pub(crate) enum Kind {
+    /// A flag or a small enumeration.
     Flag,
+    /// An index.
     Index,
+    /// A count, bytes, nanoseconds.
     Count,
 }
 use Kind::{Count, Flag, Index};
 
+/// An index of nothing.
+pub(crate) const NONE: u64 = u32::MAX as u64;
+
 impl Builder {
-    fn new(name: &'static str, columns: &[(&'static str, Kind)]) -> Self {
+    /// A table without rows.
+    pub(crate) fn new(name: &'static str, columns: &[(&'static str, Kind)]) -> Self {
         let columns = columns.iter().map(|(name, kind)| (*name, *kind, Vec::new())).collect();
         Builder { name, columns }
     }
 
-    fn push<const N: usize>(&mut self, row: [u64; N]) {
+    /// Add a row.
+    pub(crate) fn push<const N: usize>(&mut self, row: [u64; N]) {
         assert_eq!(N, self.columns.len(), "a row has one value per column");
         for ((_, _, column), value) in self.columns.iter_mut().zip(row) {
             column.push(value);
         }
     }
 
-    fn finish(self) -> Table {
+    /// The complete table.
+    pub(crate) fn finish(self) -> Table {
         let columns = self.columns.into_iter().map(|(name, kind, values)| {
             let column = match kind {
                 Flag => Column::U8(values.iter().map(|value| *value as u8).collect()),
@@ -122,13 +132,24 @@ pub type Hosts<'a> = [&'a dyn Observed; 2];
 /// One direction of a connection in which the workload's data flows. In the tables of a run, the
 /// column `connection` numbers these flows, in the order of the scenario's connections.
 #[derive(Clone, Copy)]
-struct Flow {
-    connection: usize,
-    sender: Side,
+pub(crate) struct Flow {
+    /// Number of the connection in the scenario.
+    pub(crate) connection: usize,
+    /// The host that sends.
+    pub(crate) sender: Side,
+}
+
+/// Payload that the receiving ends of subflows have received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReceivedOver {
+    /// Bytes in the order of their subflow.
+    pub(crate) in_order: u64,
+    /// Bytes that wait for earlier bytes of their subflow.
+    pub(crate) out_of_order: u64,
 }
 
 /// The flows of all connections.
-fn flows(scenario: &Scenario) -> Vec<Flow> {
+pub(crate) fn flows(scenario: &Scenario) -> Vec<Flow> {
     let connections = scenario.connections.iter().enumerate();
     let flows = connections.flat_map(|(connection, each)| {
         each.direction.senders().iter().map(move |sender| Flow { connection, sender: *sender })
@@ -433,6 +454,24 @@ impl Flow {
         let mut ends = all_subflows(receiver, self.connection).into_iter();
         let other = ends.find(|end| (name(end.local), name(end.remote)) == this);
         other.map_or(0, |end| end.bytes_received)
+    }
+
+    /// Payload that the receiver has received over the paths that are `here`.
+    pub(crate) fn received_over(
+        &self,
+        receiver: &dyn Observed,
+        here: impl Fn(&usize) -> bool,
+    ) -> ReceivedOver {
+        let client = |stats: &SubflowStats| match self.sender {
+            Side::Client => stats.remote,
+            Side::Server => stats.local,
+        };
+        let ends = all_subflows(receiver, self.connection).into_iter();
+        let on = ends.filter(|end| topology::path_of(client(end).address).is_some_and(|p| here(&p)));
+        on.fold(ReceivedOver::default(), |sum, end| ReceivedOver {
+            in_order: sum.in_order + end.bytes_received,
+            out_of_order: sum.out_of_order + end.out_of_order_bytes,
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use crate::capture::{Capture, CaptureFile};
 use crate::error::RunError;
 use crate::host::Host;
 use crate::inspection::Inspection;
+use crate::ledger::Ledger;
 use crate::network::network;
 use crate::own_policies::{self, OwnPolicies};
 use crate::recorder::{Hosts, Recorder, Table};
@@ -25,6 +26,9 @@ pub struct Options<'a> {
     /// User-defined policies. Index *n* holds the policies of connection number *n*; connections
     /// without an entry have none.
     pub own_policies: &'a [OwnPolicies],
+    /// Account for every instant of every subflow and every byte that a link could have carried, in
+    /// two more tables: `activities` and `capacity`.
+    pub ledger: bool,
     /// Called before each event with the time of the event. Returns true to stop the run.
     pub stop: Option<&'a mut dyn FnMut(Instant) -> bool>,
 }
@@ -61,12 +65,15 @@ impl Outcome {
 /// [`RunError`] if the capture cannot be written, if the round-trip check fails, if the
 /// user-defined policies do not match the scenario, or if the run was stopped.
 pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, RunError> {
-    let mut simulation = Simulation::new(scenario, seed, options)?;
-    simulation.run()?;
-    Ok(simulation.finish())
+    if options.ledger {
+        Simulation::<true>::new(scenario, seed, options)?.run()
+    } else {
+        Simulation::<false>::new(scenario, seed, options)?.run()
+    }
 }
 
-struct Simulation<'s, 'c> {
+/// A run. `WATCHED` runs keep a ledger; the others are compiled without one.
+struct Simulation<'s, 'c, const WATCHED: bool> {
     scenario: &'s Scenario,
     now: Instant,
     /// Client and server.
@@ -75,6 +82,7 @@ struct Simulation<'s, 'c> {
     hosts_due: [Instant; 2],
     network: Network<Inspection<'c>>,
     recorder: Recorder<'s>,
+    ledger: Option<Box<Ledger>>,
     next_sample: Instant,
     warm_at: Option<Instant>,
     segments: u64,
@@ -89,19 +97,22 @@ enum Due {
     Network,
 }
 
-impl<'s, 'c> Simulation<'s, 'c> {
+impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
     fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
         own_policies::check_all(scenario, options.own_policies)?;
         let capture = options.capture.map(|capture| CaptureFile::new(capture, scenario));
         let inspection = Inspection::new(capture.transpose()?, options.round_trip);
         let host = |side: Side| Host::new(side, scenario, options.own_policies, seed);
+        let network = network(scenario, seed, inspection);
+        let ledger = WATCHED.then(|| Box::new(Ledger::new(scenario, network.paths())));
         Ok(Simulation {
             scenario,
             now: Instant::ZERO,
             hosts: [host(Side::Client), host(Side::Server)],
             hosts_due: [Instant::FAR_FUTURE; 2],
-            network: network(scenario, seed, inspection),
+            network,
             recorder: Recorder::new(scenario),
+            ledger,
             next_sample: Instant::ZERO,
             warm_at: Some(Instant::ZERO + scenario.warm_up),
             segments: 0,
@@ -110,12 +121,13 @@ impl<'s, 'c> Simulation<'s, 'c> {
         })
     }
 
-    fn run(&mut self) -> Result<(), RunError> {
+    fn run(mut self) -> Result<Outcome, RunError> {
         let end = Instant::ZERO + self.scenario.duration;
         [Side::Client, Side::Server].into_iter().for_each(|side| self.plan_host(side));
         loop {
             let (at, due) = self.next();
             self.observe_until(at.min(end));
+            self.note_time(at.min(end));
             if at > end {
                 break;
             }
@@ -130,9 +142,26 @@ impl<'s, 'c> Simulation<'s, 'c> {
                 }
                 Due::Network => self.serve_network()?,
             }
+            self.note_quiet();
         }
         self.now = end;
-        Ok(())
+        Ok(self.finish())
+    }
+
+    /// The ledger counts what the links have done until `now`.
+    #[inline]
+    fn note_time(&mut self, now: Instant) {
+        if WATCHED && let Some(ledger) = &mut self.ledger {
+            ledger.on_time(now, self.network.observe(now));
+        }
+    }
+
+    /// The ledger asks the engine what each subflow does.
+    #[inline]
+    fn note_quiet(&mut self) {
+        if WATCHED && let Some(ledger) = &mut self.ledger {
+            ledger.on_quiet(self.now, &self.hosts, self.network.observe(self.now));
+        }
     }
 
     /// The next due part, and its time. Of simultaneous events, the client's come first, then the
@@ -178,11 +207,18 @@ impl<'s, 'c> Simulation<'s, 'c> {
     fn arrive(&mut self, arrival: Arrival) -> Result<(), RunError> {
         let Arrival { receiver, path, packet } = arrival;
         self.network.tap_mut().on_received(self.now, receiver, path, &packet)?;
+        if WATCHED && let Some(ledger) = &mut self.ledger {
+            ledger.on_arrival(receiver, path, &packet);
+        }
         // Hosts ignore cross-traffic.
         let Packet::Tcp(segment) = packet else { return Ok(()) };
         self.data_segments_delivered += u64::from(!segment.payload.is_empty());
         self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
-        self.serve_host(receiver)
+        self.serve_host(receiver)?;
+        if WATCHED && let Some(ledger) = &mut self.ledger {
+            ledger.on_processed(self.now, receiver, path, &self.hosts);
+        }
+        Ok(())
     }
 
     /// Run the applications of a host, and send its segments.
@@ -238,13 +274,19 @@ impl<'s, 'c> Simulation<'s, 'c> {
     }
 
     fn finish(self) -> Outcome {
+        let paths = self.network.paths();
+        let more = self.ledger.map(|ledger| ledger.finish(self.now, &self.hosts, paths));
         let hosts = observed(&self.hosts);
         Outcome {
             segments: self.segments,
             data_segments_delivered: self.data_segments_delivered,
             end: self.now,
             counters: self.hosts.each_ref().map(|host| host.endpoint.counters()),
-            tables: self.recorder.finish(self.now, hosts, self.network.paths()),
+            tables: {
+                let mut tables = self.recorder.finish(self.now, hosts, paths);
+                tables.extend(more.into_iter().flatten());
+                tables
+            },
             digest: self.network.tap().digest(),
             capture_full_at: self.network.tap().capture_full_at(),
         }

@@ -163,6 +163,12 @@ impl Paths {
         self.link(*own.expect("a path has links of its own"))
     }
 
+    /// The paths whose links a packet of `path` crosses towards a host, in order.
+    pub fn paths_crossed(&self, path: usize, towards: Side) -> impl Iterator<Item = usize> + '_ {
+        // A path has two links, the one towards the client first.
+        self.routes[path][towards as usize].iter().map(|link| link.number() / 2)
+    }
+
     /// All links, each with its path and its direction.
     pub fn links(&self) -> impl Iterator<Item = (usize, Side, &Link)> {
         let both = |path| [Side::Client, Side::Server].map(|towards| (path, towards));
