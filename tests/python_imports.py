@@ -31,6 +31,7 @@ FLOORS = (
     "anabranch.results",
     "anabranch.batches",
     "anabranch.reports",
+    "anabranch.explain",
     "anabranch.sweeps",
     "anabranch.gallery.thresholds",
     "anabranch.gallery.entry",

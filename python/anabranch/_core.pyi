@@ -57,6 +57,7 @@ def run(
     pcap: tuple[str, int | None, str | None, int | None] | None = None,
     own_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
     tick: Callable[[int], object] | None = None,
+    ledger: bool = False,
 ) -> dict[str, object]: ...
 def analyse(
     files: Sequence[str | os.PathLike[str]],
