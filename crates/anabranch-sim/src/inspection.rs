@@ -8,20 +8,51 @@ use anabranch_wire::{Instant, Packet};
 use crate::capture::CaptureFile;
 use crate::digest::Digest;
 use crate::error::RunError;
+use crate::ledger::Arrivals;
 
 /// Observes every packet of a run.
 pub(crate) struct Inspection<'c> {
     digest: Digest,
-    capture: Option<CaptureFile<'c>>,
+    /// Records of the packets at the hosts. Most runs keep none.
+    records: Option<Box<Records<'c>>>,
     round_trip: bool,
+    looks_at_sent: bool,
     /// The first error inside the network.
     error: Option<RunError>,
 }
 
+/// Records of the packets that leave and reach the hosts.
+struct Records<'c> {
+    capture: Option<CaptureFile<'c>>,
+    arrivals: Option<Arrivals>,
+}
+
 impl<'c> Inspection<'c> {
-    /// Write packets to `capture`. With `round_trip`, also serialise each packet and parse it back.
-    pub(crate) fn new(capture: Option<CaptureFile<'c>>, round_trip: bool) -> Self {
-        Inspection { digest: Digest::default(), capture, round_trip, error: None }
+    /// Write packets to `capture`, and count those that arrive. With `round_trip`, also serialise
+    /// each packet and parse it back.
+    pub(crate) fn new(
+        capture: Option<CaptureFile<'c>>,
+        arrivals: Option<Arrivals>,
+        round_trip: bool,
+    ) -> Self {
+        let any = capture.is_some() || arrivals.is_some();
+        Inspection {
+            digest: Digest::default(),
+            records: any.then(|| Box::new(Records { capture, arrivals })),
+            round_trip,
+            looks_at_sent: any || round_trip,
+            error: None,
+        }
+    }
+
+    /// The packets that arrived, if they are counted.
+    pub(crate) fn arrivals(&self) -> Option<&Arrivals> {
+        self.records.as_ref()?.arrivals.as_ref()
+    }
+
+    /// The packets that arrived, if they are counted, for changes.
+    pub(crate) fn arrivals_mut(&mut self) -> Option<&mut Arrivals> {
+        self.records.as_mut()?.arrivals.as_mut()
     }
 
     /// Fingerprint of all packets that have entered a link.
@@ -31,7 +62,7 @@ impl<'c> Inspection<'c> {
 
     /// When the capture reached its limit.
     pub(crate) fn capture_full_at(&self) -> Option<Instant> {
-        self.capture.as_ref().and_then(CaptureFile::full_at)
+        self.records.as_ref()?.capture.as_ref().and_then(CaptureFile::full_at)
     }
 
     /// The first error inside the network since the last call.
@@ -40,10 +71,10 @@ impl<'c> Inspection<'c> {
         self.error.take()
     }
 
-    /// Does this run need packets as bytes, for a capture or for the round-trip check?
+    /// Must [`Inspection::on_sent`] be called, for a record or for the round-trip check?
     #[inline]
-    pub(crate) fn looks_at_bytes(&self) -> bool {
-        self.capture.is_some() || self.round_trip
+    pub(crate) fn looks_at_sent(&self) -> bool {
+        self.looks_at_sent
     }
 
     /// A packet leaves `sender` on `path`.
@@ -55,7 +86,12 @@ impl<'c> Inspection<'c> {
         path: usize,
         packet: &mut Packet,
     ) -> Result<(), RunError> {
-        self.capture(now, sender, path, Direction::Outbound, packet)?;
+        if let Some(records) = &mut self.records {
+            if let Some(arrivals) = &mut records.arrivals {
+                arrivals.on_sent(now, sender, path, packet);
+            }
+            records.capture(now, sender, path, Direction::Outbound, packet)?;
+        }
         if self.round_trip { round_trip(packet) } else { Ok(()) }
     }
 
@@ -68,10 +104,28 @@ impl<'c> Inspection<'c> {
         path: usize,
         packet: &Packet,
     ) -> Result<(), RunError> {
+        match &mut self.records {
+            Some(records) => records.on_received(now, receiver, path, packet),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Records<'_> {
+    #[cold] // In a function of its own, so that runs without records are not slower.
+    fn on_received(
+        &mut self,
+        now: Instant,
+        receiver: Side,
+        path: usize,
+        packet: &Packet,
+    ) -> Result<(), RunError> {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.on_arrival(now, receiver, path, packet);
+        }
         self.capture(now, receiver, path, Direction::Inbound, packet)
     }
 
-    #[inline]
     fn capture(
         &mut self,
         now: Instant,

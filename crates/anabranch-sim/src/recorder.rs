@@ -415,20 +415,30 @@ impl<'a> Recorder<'a> {
             ],
         );
         for (number, flow) in self.flows.iter().enumerate() {
-            let index = flow.connection;
-            let (sender, receiver) = flow.hosts(hosts);
-            let sink = receiver.sink(index);
-            // A block's delay starts when its sender writes it, or when its receiver requests it.
-            let starts = [sender, receiver].into_iter().filter_map(|host| host.sender(index));
-            let starts = starts.flat_map(|workload| workload.blocks_accepted());
-            for (block, (accepted, delivered)) in starts.zip(sink.blocks_delivered()).enumerate() {
-                let bytes = sink.block_size(block as u64);
+            for (block, (bytes, accepted, delivered)) in block_times(*flow, hosts).enumerate() {
                 let (accepted, delivered) = (accepted.as_nanos(), delivered.as_nanos());
                 table.push([number as u64, block as u64, bytes, accepted, delivered]);
             }
         }
         table.finish()
     }
+}
+
+/// The size of each delivered block of a flow, and when its delay started and ended.
+pub(crate) fn block_times(
+    flow: Flow,
+    hosts: Hosts<'_>,
+) -> impl Iterator<Item = (u64, Instant, Instant)> {
+    let index = flow.connection;
+    let (sender, receiver) = flow.hosts(hosts);
+    let sink = receiver.sink(index);
+    // A block's delay starts when its sender writes it, or when its receiver requests it.
+    let starts = [sender, receiver].into_iter().filter_map(move |host| host.sender(index));
+    let starts = starts.flat_map(|workload| workload.blocks_accepted());
+    let times = starts.zip(sink.blocks_delivered()).enumerate();
+    times.map(|(block, (accepted, delivered))| {
+        (sink.block_size(block as u64), *accepted, *delivered)
+    })
 }
 
 impl Flow {

@@ -9,7 +9,7 @@ use crate::capture::{Capture, CaptureFile};
 use crate::error::RunError;
 use crate::host::Host;
 use crate::inspection::Inspection;
-use crate::ledger::Ledger;
+use crate::ledger::{Arrivals, Ledger};
 use crate::network::network;
 use crate::own_policies::{self, OwnPolicies};
 use crate::recorder::{Hosts, Recorder, Table};
@@ -26,8 +26,8 @@ pub struct Options<'a> {
     /// User-defined policies. Index *n* holds the policies of connection number *n*; connections
     /// without an entry have none.
     pub own_policies: &'a [OwnPolicies],
-    /// Account for every instant of every subflow and every byte that a link could have carried, in
-    /// two more tables: `activities` and `capacity`.
+    /// Account for every instant of every subflow, every byte that a link could have carried, and
+    /// the delay of every block, in three more tables: `activities`, `capacity` and `block_parts`.
     pub ledger: bool,
     /// Called before each event with the time of the event. Returns true to stop the run.
     pub stop: Option<&'a mut dyn FnMut(Instant) -> bool>,
@@ -65,15 +65,12 @@ impl Outcome {
 /// [`RunError`] if the capture cannot be written, if the round-trip check fails, if the
 /// user-defined policies do not match the scenario, or if the run was stopped.
 pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, RunError> {
-    if options.ledger {
-        Simulation::<true>::new(scenario, seed, options)?.run()
-    } else {
-        Simulation::<false>::new(scenario, seed, options)?.run()
-    }
+    let mut simulation = Simulation::new(scenario, seed, options)?;
+    simulation.run()?;
+    Ok(simulation.finish())
 }
 
-/// A run. `WATCHED` runs keep a ledger; the others are compiled without one.
-struct Simulation<'s, 'c, const WATCHED: bool> {
+struct Simulation<'s, 'c> {
     scenario: &'s Scenario,
     now: Instant,
     /// Client and server.
@@ -83,6 +80,9 @@ struct Simulation<'s, 'c, const WATCHED: bool> {
     network: Network<Inspection<'c>>,
     recorder: Recorder<'s>,
     ledger: Option<Box<Ledger>>,
+    /// When the run must be observed: at the next sample, at the end of the warm-up, and with a
+    /// ledger at every event.
+    observed_at: Instant,
     next_sample: Instant,
     warm_at: Option<Instant>,
     segments: u64,
@@ -97,14 +97,15 @@ enum Due {
     Network,
 }
 
-impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
+impl<'s, 'c> Simulation<'s, 'c> {
     fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
         own_policies::check_all(scenario, options.own_policies)?;
         let capture = options.capture.map(|capture| CaptureFile::new(capture, scenario));
-        let inspection = Inspection::new(capture.transpose()?, options.round_trip);
+        let arrivals = options.ledger.then(|| Arrivals::new(scenario));
+        let inspection = Inspection::new(capture.transpose()?, arrivals, options.round_trip);
         let host = |side: Side| Host::new(side, scenario, options.own_policies, seed);
         let network = network(scenario, seed, inspection);
-        let ledger = WATCHED.then(|| Box::new(Ledger::new(scenario, network.paths())));
+        let ledger = options.ledger.then(|| Box::new(Ledger::new(scenario, network.paths())));
         Ok(Simulation {
             scenario,
             now: Instant::ZERO,
@@ -113,6 +114,7 @@ impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
             network,
             recorder: Recorder::new(scenario),
             ledger,
+            observed_at: Instant::ZERO,
             next_sample: Instant::ZERO,
             warm_at: Some(Instant::ZERO + scenario.warm_up),
             segments: 0,
@@ -121,13 +123,12 @@ impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
         })
     }
 
-    fn run(mut self) -> Result<Outcome, RunError> {
+    fn run(&mut self) -> Result<(), RunError> {
         let end = Instant::ZERO + self.scenario.duration;
         [Side::Client, Side::Server].into_iter().for_each(|side| self.plan_host(side));
         loop {
             let (at, due) = self.next();
             self.observe_until(at.min(end));
-            self.note_time(at.min(end));
             if at > end {
                 break;
             }
@@ -142,26 +143,9 @@ impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
                 }
                 Due::Network => self.serve_network()?,
             }
-            self.note_quiet();
         }
         self.now = end;
-        Ok(self.finish())
-    }
-
-    /// The ledger counts what the links have done until `now`.
-    #[inline]
-    fn note_time(&mut self, now: Instant) {
-        if WATCHED && let Some(ledger) = &mut self.ledger {
-            ledger.on_time(now, self.network.observe(now));
-        }
-    }
-
-    /// The ledger asks the engine what each subflow does.
-    #[inline]
-    fn note_quiet(&mut self) {
-        if WATCHED && let Some(ledger) = &mut self.ledger {
-            ledger.on_quiet(self.now, &self.hosts, self.network.observe(self.now));
-        }
+        Ok(())
     }
 
     /// The next due part, and its time. Of simultaneous events, the client's come first, then the
@@ -179,8 +163,20 @@ impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
         }
     }
 
-    /// Take the samples that are due at or before `until`.
+    /// Observe what is due at or before `until`, the time of the next event.
+    #[inline]
     fn observe_until(&mut self, until: Instant) {
+        if self.observed_at <= until {
+            self.observe(until);
+        }
+    }
+
+    #[cold] // Most runs are observed far less often than there are events.
+    fn observe(&mut self, until: Instant) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.on_quiet(self.now, &self.hosts, &mut self.network);
+            ledger.on_time(until, self.network.observe(until));
+        }
         if let Some(at) = self.warm_at.filter(|at| *at <= until) {
             self.warm_at = None;
             if at > Instant::ZERO {
@@ -191,6 +187,9 @@ impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
             let at = self.next_sample;
             self.recorder.sample(at, observed(&self.hosts), self.network.observe(at));
             self.next_sample += self.scenario.sample_interval;
+        }
+        if self.ledger.is_none() {
+            self.observed_at = self.warm_at.unwrap_or(Instant::FAR_FUTURE).min(self.next_sample);
         }
     }
 
@@ -207,18 +206,11 @@ impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
     fn arrive(&mut self, arrival: Arrival) -> Result<(), RunError> {
         let Arrival { receiver, path, packet } = arrival;
         self.network.tap_mut().on_received(self.now, receiver, path, &packet)?;
-        if WATCHED && let Some(ledger) = &mut self.ledger {
-            ledger.on_arrival(receiver, path, &packet);
-        }
         // Hosts ignore cross-traffic.
         let Packet::Tcp(segment) = packet else { return Ok(()) };
         self.data_segments_delivered += u64::from(!segment.payload.is_empty());
         self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
-        self.serve_host(receiver)?;
-        if WATCHED && let Some(ledger) = &mut self.ledger {
-            ledger.on_processed(self.now, receiver, path, &self.hosts);
-        }
-        Ok(())
+        self.serve_host(receiver)
     }
 
     /// Run the applications of a host, and send its segments.
@@ -248,7 +240,7 @@ impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
             return Ok(());
         };
         self.segments += 1;
-        if self.network.tap().looks_at_bytes() {
+        if self.network.tap().looks_at_sent() {
             return self.send_inspected(side, path, segment.into());
         }
         self.network.handle_packet(self.now, side.opposite(), path, segment.into());
@@ -275,7 +267,10 @@ impl<'s, 'c, const WATCHED: bool> Simulation<'s, 'c, WATCHED> {
 
     fn finish(self) -> Outcome {
         let paths = self.network.paths();
-        let more = self.ledger.map(|ledger| ledger.finish(self.now, &self.hosts, paths));
+        let arrivals = self.network.tap().arrivals();
+        let more = self.ledger.zip(arrivals).map(|(ledger, arrivals)| {
+            ledger.finish(self.now, &self.hosts, paths, arrivals)
+        });
         let hosts = observed(&self.hosts);
         Outcome {
             segments: self.segments,

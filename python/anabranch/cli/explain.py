@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from anabranch.explain.explanation import Explanation
     from anabranch.explain.target import Target
     from anabranch.explain.what_if import WhatIf
+    from anabranch.reports.report import Table
 
 
 @app.command(
@@ -116,6 +117,14 @@ def _print_json(found: Sequence[Explanation], predicted: WhatIf | None, out: Pat
     typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
 
 
+def _delays(explanation: Explanation) -> Table:
+    from anabranch.explain import report
+
+    table = report.delays(explanation)
+    assert table is not None, "an explanation with delays has a table of them"
+    return table
+
+
 def _print(found: Sequence[Explanation], predicted: WhatIf | None) -> None:
     from anabranch.cli import console, tables
     from anabranch.explain import report
@@ -125,6 +134,10 @@ def _print(found: Sequence[Explanation], predicted: WhatIf | None) -> None:
             console.say(sentence)
         console.say("")
         console.show(tables.of_report(report.causes(each), "", 2))
+        if each.delays is not None:
+            console.say(each.delays.finding())
+            console.say("")
+            console.show(tables.of_report(_delays(each), ""))
     if predicted is not None:
         console.say(predicted.finding())
         console.say("")

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from anabranch.explain.causes import BY_NAME, CAUSES, NONE, Cause
+from anabranch.explain.delays import Delays
 from anabranch.results.estimates import number
 from anabranch.runs.columns import frame
 from anabranch.runs.run import Run
@@ -213,6 +214,12 @@ class Explanation:
             ]
         return [first, _sentence(self.main, missing)]
 
+    @cached_property
+    def delays(self) -> Delays | None:
+        """The parts of the blocks' delays; `None` if the workload delivered no blocks."""
+        delays = Delays(self.run, self.number)
+        return None if delays.blocks.is_empty() else delays
+
     def json(self) -> dict[str, Any]:
         """The explanation as plain values."""
         return {
@@ -222,6 +229,7 @@ class Explanation:
             "finding": self.finding(),
             "main_cause": None if self.main is None else _loss_json(self.main),
             "losses": [_loss_json(loss) for loss in self.losses],
+            "delays": None if self.delays is None else self.delays.json(),
             "account_bytes": self.account.to_dicts(),
             "states_s": self.states().to_dicts(),
         }

@@ -49,6 +49,16 @@ def causes(explanation: Explanation) -> Table:
     return Table(("cause", "path", "Mbit/s", "of the path"), (*rows, last))
 
 
+def delays(explanation: Explanation) -> Table | None:
+    """A row for each part of the blocks' delays; `None` without blocks."""
+    if explanation.delays is None:
+        return None
+    rows = tuple(
+        (words, number(mean), number(slow)) for words, mean, slow in explanation.delays.rows()
+    )
+    return Table(("part of a block's delay", "mean ms", "slowest 5 % ms"), rows)
+
+
 def as_json(
     found: Sequence[Explanation], what_if: WhatIf | None = None
 ) -> dict[str, Any]:
@@ -80,6 +90,9 @@ def save(found: Sequence[Explanation], folder: Path, what_if: WhatIf | None = No
     contents["activities.parquet"] = _parquet(pl.concat([each.intervals() for each in found]))
     accounts = [each.account.with_columns(connection=pl.lit(each.name)) for each in found]
     contents["capacity.parquet"] = _parquet(pl.concat(accounts))
+    blocks = [each.delays.blocks for each in found if each.delays is not None]
+    if blocks:
+        contents["block_parts.parquet"] = _parquet(pl.concat(blocks))
     if what_if is not None:
         contents["what_if.parquet"] = _parquet(what_if.frame())
     text = json.dumps(as_json(found, what_if), indent=2, ensure_ascii=False)
@@ -90,7 +103,14 @@ def save(found: Sequence[Explanation], folder: Path, what_if: WhatIf | None = No
         version=__version__,
         description=run.settings["description"],
         explanations=[
-            {"name": each.name, "finding": each.finding(), "causes": causes(each)} for each in found
+            {
+                "name": each.name,
+                "finding": each.finding(),
+                "causes": causes(each),
+                "delays": delays(each),
+                "delay_finding": None if each.delays is None else each.delays.finding(),
+            }
+            for each in found
         ],
         drawings=drawings,
         what_if=None if what_if is None else what_if.table(),

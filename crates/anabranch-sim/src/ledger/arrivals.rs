@@ -3,8 +3,9 @@
 use anabranch_net::Side;
 use anabranch_wire::{Instant, Packet, Segment};
 
+use super::journeys::Journeys;
 use crate::host::Host;
-use crate::recorder::{Flow, Observed};
+use crate::recorder::{Flow, Observed, flows};
 use crate::scenario::Scenario;
 use crate::topology;
 
@@ -23,25 +24,46 @@ pub(super) struct Arrived {
     pub(super) other: u64,
 }
 
-pub(super) struct Arrivals {
+/// What arrived so far.
+pub(crate) struct Arrivals {
     flows: Vec<Flow>,
+    /// The last path on which a packet arrived at client and server in the present event.
+    arriving: [Option<usize>; 2],
     /// By flow and path.
     arrived: Vec<Vec<Arrived>>,
     /// By flow: data that the receiver has taken so far.
     taken: Vec<u64>,
+    journeys: Journeys,
 }
 
 impl Arrivals {
-    pub(super) fn new(scenario: &Scenario, flows: &[Flow]) -> Self {
+    /// Nothing has arrived yet.
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let flows = flows(scenario);
         let none = vec![Arrived::default(); scenario.paths.len()];
         Arrivals {
-            flows: flows.to_vec(),
+            journeys: Journeys::new(scenario, &flows),
+            arriving: [None; 2],
             arrived: vec![none; flows.len()],
             taken: vec![0; flows.len()],
+            flows,
         }
     }
 
-    pub(super) fn on_arrival(&mut self, receiver: Side, path: usize, packet: &Packet) {
+    /// Where the blocks spent their delays.
+    pub(super) fn journeys(&self) -> &Journeys {
+        &self.journeys
+    }
+
+    /// A packet leaves `sender` on `path`.
+    pub(crate) fn on_sent(&mut self, now: Instant, sender: Side, path: usize, packet: &Packet) {
+        self.journeys.on_sent(now, sender, path, packet);
+    }
+
+    /// A packet arrives at `receiver` on `path`.
+    pub(crate) fn on_arrival(&mut self, now: Instant, receiver: Side, path: usize, packet: &Packet) {
+        self.journeys.on_arrival(now, receiver, path, packet);
+        self.arriving[receiver as usize] = Some(path);
         let bytes = packet.wire_len() as u64;
         let connection = match packet {
             Packet::Tcp(segment) => connection_of(receiver, segment),
@@ -65,14 +87,17 @@ impl Arrivals {
         }
     }
 
-    pub(super) fn on_processed(
-        &mut self,
-        now: Instant,
-        receiver: Side,
-        path: usize,
-        hosts: &[Host; 2],
-    ) {
-        let host = &hosts[receiver as usize];
+    /// The hosts have processed what arrived in one event. All of it came over one path, except on
+    /// a shared link that delivers several packets at once.
+    pub(super) fn on_processed(&mut self, now: Instant, hosts: &[Host; 2]) {
+        for receiver in [Side::Client, Side::Server] {
+            if let Some(path) = self.arriving[receiver as usize].take() {
+                self.take(now, receiver, path, &hosts[receiver as usize]);
+            }
+        }
+    }
+
+    fn take(&mut self, now: Instant, receiver: Side, path: usize, host: &Host) {
         for (number, flow) in self.flows.iter().enumerate() {
             if flow.sender == receiver {
                 continue;

@@ -1,25 +1,29 @@
 //! Accounts for every instant of every subflow and every byte that a link could have carried.
 //!
 //! A [`Ledger`] watches a run. It asks the engine after each event what each subflow does, and asks
-//! each link what it did since the last event. At the end it writes two tables. `activities` has an
+//! each link what it did since the last event. At the end it writes tables. `activities` has an
 //! interval for each state of each subflow. `capacity` says what became of each byte that each link
-//! could have carried: the bytes of a link add up exactly.
+//! could have carried: the bytes of a link add up exactly. A third table, `block_parts`, splits the
+//! delay of each block.
 //!
-//! An unwatched run has no ledger, and is compiled without it.
+//! A run without a ledger does not pay for one: the run loop looks here only where it takes
+//! samples, and the [`Arrivals`] are counted where captures are written.
 
 mod arrivals;
+mod journeys;
 mod lanes;
 mod links;
 mod states;
 
-use anabranch_net::Side;
+use anabranch_net::Network;
 use anabranch_net::network::Paths;
-use anabranch_wire::{Instant, Packet};
+use anabranch_wire::Instant;
 
 use crate::host::Host;
+use crate::inspection::Inspection;
 use crate::recorder::{Flow, Observed, Table, flows};
 use crate::scenario::Scenario;
-use arrivals::Arrivals;
+pub(crate) use arrivals::Arrivals;
 use lanes::Lanes;
 use links::Links;
 
@@ -28,7 +32,6 @@ pub(crate) struct Ledger {
     flows: Vec<Flow>,
     lanes: Lanes,
     links: Links,
-    arrivals: Arrivals,
 }
 
 impl Ledger {
@@ -38,7 +41,6 @@ impl Ledger {
         let links = Links::new(scenario, &flows, paths);
         Ledger {
             lanes: Lanes::new(scenario, &flows),
-            arrivals: Arrivals::new(scenario, &flows),
             links,
             flows,
         }
@@ -49,24 +51,17 @@ impl Ledger {
         self.links.observe(now, paths, &mut self.lanes);
     }
 
-    /// A packet arrives at `receiver` on `path`.
-    pub(crate) fn on_arrival(&mut self, receiver: Side, path: usize, packet: &Packet) {
-        self.arrivals.on_arrival(receiver, path, packet);
-    }
-
-    /// `receiver` has processed the packet that arrived on `path`.
-    pub(crate) fn on_processed(
+    /// The hosts have processed the event at `now`, and have nothing more to do.
+    pub(crate) fn on_quiet(
         &mut self,
         now: Instant,
-        receiver: Side,
-        path: usize,
         hosts: &[Host; 2],
+        network: &mut Network<Inspection<'_>>,
     ) {
-        self.arrivals.on_processed(now, receiver, path, hosts);
-    }
-
-    /// The hosts have nothing more to do at `now`.
-    pub(crate) fn on_quiet(&mut self, now: Instant, hosts: &[Host; 2], paths: &Paths) {
+        if let Some(arrivals) = network.tap_mut().arrivals_mut() {
+            arrivals.on_processed(now, hosts);
+        }
+        let paths = network.observe(now);
         self.links.observe(now, paths, &mut self.lanes);
         for (number, flow) in self.flows.iter().enumerate() {
             let host = &hosts[flow.sender as usize];
@@ -81,13 +76,15 @@ impl Ledger {
         now: Instant,
         hosts: &[Host; 2],
         paths: &Paths,
-    ) -> [Table; 2] {
+        arrivals: &Arrivals,
+    ) -> [Table; 3] {
         self.links.settle_all(now, paths);
-        let capacity = self.capacity(hosts, paths);
-        [self.lanes.finish(now), capacity]
+        let capacity = self.capacity(hosts, paths, arrivals);
+        let observed = hosts.each_ref().map(|host| host as _);
+        [self.lanes.finish(now), capacity, arrivals.journeys().finish(observed, paths)]
     }
 
-    fn capacity(&self, hosts: &[Host; 2], paths: &Paths) -> Table {
+    fn capacity(&self, hosts: &[Host; 2], paths: &Paths, arrivals: &Arrivals) -> Table {
         let mut table = links::builder();
         for (number, flow) in self.flows.iter().enumerate() {
             let receiver = &hosts[flow.sender.opposite() as usize];
@@ -95,11 +92,11 @@ impl Ledger {
                 let here = |from: &usize| {
                     paths.paths_crossed(*from, flow.sender.opposite()).any(|each| each == path)
                 };
-                let arrived = self.arrivals.over(number, here);
+                let arrived = arrivals.over(number, here);
                 let ends = flow.received_over(receiver, here);
                 account.write(&mut table, number, path, arrived, ends);
             }
-            let useful = self.arrivals.useful(number);
+            let useful = arrivals.useful(number);
             let delivered = receiver.sink(flow.connection).received();
             links::write_held(&mut table, number, useful, delivered);
         }

@@ -178,3 +178,24 @@ fn states_follow_each_other_without_gap_or_overlap() {
     }
     assert!(causes(&outcome).contains_key(&CONGESTION_WINDOW));
 }
+
+#[test]
+fn the_parts_of_a_block_add_up_to_its_delay() {
+    depends_on_the_platform("the sizes of headers and the time of writing");
+    // One block of 1000 bytes each second on an idle path: 1 ms and a bit to send at 8 Mbit/s, and
+    // 10 ms of propagation. Nothing else takes time.
+    let toml = format!(
+        "{WIFI}[[connection]]\nworkload = {{ kind = \"on_off\", burst_size = \"1000B\", \
+         interval = \"1s\" }}\n"
+    );
+    let outcome = watched(&toml);
+    let of = |name| column(&outcome, "block_parts", name);
+    let (accepted, delivered) = (of("accepted_ns"), of("delivered_ns"));
+    assert!(accepted.len() >= 8, "{}", accepted.len());
+    for row in 1..accepted.len() {
+        assert_eq!(of("propagation_ns")[row], 10_000_000);
+        let transmission = of("transmission_ns")[row];
+        assert!((1_040_000..1_100_000).contains(&transmission), "{transmission}");
+        assert_eq!(delivered[row] - accepted[row], 10_000_000 + transmission);
+    }
+}

@@ -21,6 +21,7 @@ const NONE: u64 = u32::MAX as u64;
 pub(crate) fn check(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
     instants(outcome)?;
     links(scenario, outcome)?;
+    blocks(outcome)?;
     goodput(scenario, outcome)
 }
 
@@ -98,6 +99,29 @@ fn links(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
+/// The parts of each block add up to its delay.
+fn blocks(outcome: &Outcome) -> Result<(), String> {
+    let of = |name| column(outcome, "block_parts", name);
+    let (accepted, delivered) = (of("accepted_ns"), of("delivered_ns"));
+    let parts = [
+        "send_wait_ns",
+        "retransmission_ns",
+        "queueing_ns",
+        "transmission_ns",
+        "propagation_ns",
+        "out_of_order_ns",
+        "unknown_ns",
+    ]
+    .map(of);
+    for row in 0..accepted.len() {
+        let sum: u64 = parts.iter().map(|part| part[row]).sum();
+        if sum != delivered[row] - accepted[row] {
+            return Err(format!("the parts of block row {row} add up to {sum} ns"));
+        }
+    }
+    Ok(())
+}
+
 /// The bytes that a link with a rate could have carried until `end`, with its changes of rate.
 fn bytes_of(link: LinkConfig, end: Instant) -> Option<u64> {
     let Capacity::Rate(mut rate) = link.capacity else { return None };
@@ -126,6 +150,9 @@ fn goodput(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
     }
     let [connection, cause, bytes] =
         ["connection", "cause", "bytes"].map(|name| column(outcome, "capacity", name));
+    // The window's edge is rounded up to the unit of the window field, so a little more may arrive.
+    let receive_buffers: Vec<u64> =
+        column(outcome, "connections", "receive_buffer").iter().map(|size| 2 * size).collect();
     for (flow, delivered) in column(outcome, "connections", "bytes_delivered").iter().enumerate() {
         let of = |wanted: u64| -> u64 {
             let rows = (0..bytes.len())
@@ -133,7 +160,7 @@ fn goodput(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
             rows.map(|row| bytes[row]).sum()
         };
         let (useful, held) = (of(USEFUL), of(HELD));
-        if useful != delivered + held {
+        if useful != delivered + held || held > receive_buffers[flow] {
             return Err(format!(
                 "flow {flow}: {useful} useful bytes, {delivered} delivered and {held} held"
             ));
