@@ -88,7 +88,7 @@ def _absent(draw: random.Random) -> dict[str, Any]:
 
 
 def _unequal(draw: random.Random) -> list[dict[str, Any]]:
-    """A fast path, and a slow one whose packets take so long that a small buffer fills behind it."""
+    """A fast path, and a slow one behind which a small buffer fills."""
     slow = _path(draw, "slow", (1, 3), (80, 200)) | {"limit": f"{draw.randint(800, 2000)}ms"}
     return [_path(draw, "fast", (15, 40), (5, 20)), slow]
 

@@ -1,3 +1,4 @@
+import itertools
 import json
 from pathlib import Path
 
@@ -170,7 +171,7 @@ def test_what_if_sorts_changes_by_gain_and_tells_linux_apart() -> None:
     found = what_if.predict(toml, "short.toml", [1, 2])
     gains = [each.goodput.value for each in found.predictions]
     step = what_if._SAME * found.base_mbps
-    assert all(a > b - step for a, b in zip(gains, gains[1:], strict=False))
+    assert all(a > b - step for a, b in itertools.pairwise(gains))
     linux = {each.change.words: each.change.linux for each in found.predictions}
     assert linux["without 3g"]
     assert linux["buffers × 2"]

@@ -41,7 +41,14 @@ pub(crate) struct PartlySent {
 impl Opportunities {
     /// The trace from its beginning, which is the epoch.
     pub(crate) fn new(trace: Arc<Trace>) -> Self {
-        Opportunities { trace, start_millis: 0, next: 0, partly_sent: None, emptied_at: Instant::ZERO, unfilled: 0 }
+        Opportunities {
+            trace,
+            start_millis: 0,
+            next: 0,
+            partly_sent: None,
+            emptied_at: Instant::ZERO,
+            unfilled: 0,
+        }
     }
 
     /// The opportunities at `now` found no more data, and had room for `unfilled` more bytes.

@@ -209,9 +209,8 @@ impl Host {
         connection: usize,
     ) -> impl Iterator<Item = (SubflowStats, Reason)> + '_ {
         let id = self.apps[connection].id;
-        id.into_iter().flat_map(|id| {
-            self.endpoint.subflow_stats(id).zip(self.endpoint.activities(id))
-        })
+        id.into_iter()
+            .flat_map(|id| self.endpoint.subflow_stats(id).zip(self.endpoint.activities(id)))
     }
 
     /// Has a connection of the scenario fallen back to TCP, as far as this host knows?

@@ -477,7 +477,8 @@ impl Flow {
             Side::Server => stats.local,
         };
         let ends = all_subflows(receiver, self.connection).into_iter();
-        let on = ends.filter(|end| topology::path_of(client(end).address).is_some_and(|p| here(&p)));
+        let on =
+            ends.filter(|end| topology::path_of(client(end).address).is_some_and(|p| here(&p)));
         on.fold(ReceivedOver::default(), |sum, end| ReceivedOver {
             in_order: sum.in_order + end.bytes_received,
             out_of_order: sum.out_of_order + end.out_of_order_bytes,

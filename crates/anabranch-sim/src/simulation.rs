@@ -174,7 +174,10 @@ impl<'s, 'c> Simulation<'s, 'c> {
     #[cold] // Most runs are observed far less often than there are events.
     fn observe(&mut self, until: Instant) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.on_quiet(self.now, &self.hosts, &mut self.network);
+            if let Some(arrivals) = self.network.tap_mut().arrivals_mut() {
+                arrivals.on_processed(self.now, &self.hosts);
+            }
+            ledger.on_quiet(self.now, &self.hosts, self.network.observe(self.now));
             ledger.on_time(until, self.network.observe(until));
         }
         if let Some(at) = self.warm_at.filter(|at| *at <= until) {
@@ -268,9 +271,10 @@ impl<'s, 'c> Simulation<'s, 'c> {
     fn finish(self) -> Outcome {
         let paths = self.network.paths();
         let arrivals = self.network.tap().arrivals();
-        let more = self.ledger.zip(arrivals).map(|(ledger, arrivals)| {
-            ledger.finish(self.now, &self.hosts, paths, arrivals)
-        });
+        let more = self
+            .ledger
+            .zip(arrivals)
+            .map(|(ledger, arrivals)| ledger.finish(self.now, &self.hosts, paths, arrivals));
         let hosts = observed(&self.hosts);
         Outcome {
             segments: self.segments,

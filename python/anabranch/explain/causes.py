@@ -48,7 +48,7 @@ STATES: tuple[Cause, ...] = (
     _state("remedy", "limited by a remedy", "a remedy limited the data in flight", "#0b5c5c"),
     _state("recovery", "recovering a loss", "losses were being repaired", YELLOW),
     _state("silent", "silent after a timeout", "the retransmission timer had expired", RED),
-    _state("standby", "standing by as backup", "backups stand by while a regular subflow is usable", "#c9b7e0"),
+    _state("standby", "standing by as backup", "it was only a backup", "#c9b7e0"),
     _state("opening", "not there yet", "no subflow used it yet", "#dddddd"),
     _state(
         "receive_window", "receive window full", "the receive window was full", PURPLE

@@ -30,10 +30,10 @@ _SLOW = 0.95
 class Delays:
     """The delays of one flow's blocks by part, without the warm-up.
 
-    The parts follow the piece of the block that arrived last. It waits in the send buffer until it is
-    first sent. If it is sent again, on the same subflow or on another, that time counts as
-    retransmission. Then it crosses the path, and waits for earlier data. The parts of each block add up
-    to its delay exactly. Jitter counts as queueing.
+    The parts follow the piece of the block that arrived last. It waits in the send buffer until it
+    is first sent. If it is sent again, on the same subflow or on another, that time counts as
+    retransmission. Then it crosses the path, and waits for earlier data. The parts of each block
+    add up to its delay exactly. Jitter counts as queueing.
     """
 
     run: Run
@@ -44,7 +44,9 @@ class Delays:
         """A row for each block: its parts in ms, its path, and the path that it waited behind."""
         names = dict(enumerate(self.run.path_names))
         table = frame(self.run.tables["block_parts"])
-        mine = (pl.col("connection") == self.number) & (pl.col("accepted_ns") >= self.run.warm_up_ns)
+        mine = (pl.col("connection") == self.number) & (
+            pl.col("accepted_ns") >= self.run.warm_up_ns
+        )
         named = {
             name: pl.col(name).replace(NONE, None).replace_strict(
                 names, default=None, return_dtype=pl.String
@@ -64,11 +66,12 @@ class Delays:
 
         Waiting out of order has a row for each path that blocks waited behind.
         """
-        found = []
+        found: list[tuple[str, float, float]] = []
         slow = self.blocks.filter(pl.col("delay_ms") >= pl.col("delay_ms").quantile(_SLOW))
         for part, words in PARTS.items():
             if part != "out_of_order":
-                found.append((words, *(_mean(each, f"{part}_ms") for each in (self.blocks, slow))))
+                column = f"{part}_ms"
+                found.append((words, _mean(self.blocks, column), _mean(slow, column)))
                 continue
             for path in self.run.path_names:
                 behind = f"{words} behind {path}"

@@ -20,9 +20,9 @@ from anabranch.results.estimates import Sample
 from anabranch.runs.columns import frame
 
 CAPTION = (
-    "Each lane is a subflow. At every time, the colours divide its height as its states divided the "
-    "time of one column. Below: data in flight on each subflow, data that arrived out of order, and "
-    "the window that the receiver offers."
+    "Each lane is a subflow. In every column, the colours divide its height as its states divided "
+    "the time. Below: data in flight on each subflow, data that arrived out of order, and the "
+    "window that the receiver offers."
 )
 _BINS = 400
 _LANE_GAP = 0.12

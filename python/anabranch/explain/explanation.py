@@ -41,7 +41,9 @@ class Loss:
     @property
     def words(self) -> str:
         """The cause in words."""
-        return self.cause.words if self.behind is None else f"{self.cause.words} behind {self.behind}"
+        return (
+            self.cause.words if self.behind is None else f"{self.cause.words} behind {self.behind}"
+        )
 
 
 @dataclass(frozen=True)
@@ -193,9 +195,7 @@ class Explanation:
         capacity = sum(self._mbps(self._capacity(numbers[path])) for path in named if path != "all")
         share = sum(by_path[path] for path in named) / (capacity or self.capacity_mbps or 1.0)
         varies = any(loss.varies for loss in losses if loss.path in named)
-        return replace(
-            first, path=" and ".join(named), mbps=total, share=share, varies=varies
-        )
+        return replace(first, path=" and ".join(named), mbps=total, share=share, varies=varies)
 
     def finding(self) -> list[str]:
         """Two sentences: what was lost, and the largest cause."""
@@ -284,9 +284,7 @@ def _sentence(loss: Loss, missing: float) -> str:
     part = f"{percent} of {'its capacity' if loss.varies else 'the time'}"
     if loss.cause.is_idle:
         behind = f" behind {loss.behind}" if loss.behind is not None else ""
-        return (
-            f"{loss.path} idled for {part} because {loss.cause.because}{behind}: {ends}."
-        )
+        return f"{loss.path} idled for {part} because {loss.cause.because}{behind}: {ends}."
     if loss.cause.name == "outage":
         verb = "were" if " and " in loss.path else "was"
         return f"{loss.path} {verb} down for {part}: {ends}."

@@ -59,9 +59,7 @@ def delays(explanation: Explanation) -> Table | None:
     return Table(("part of a block's delay", "mean ms", "slowest 5 % ms"), rows)
 
 
-def as_json(
-    found: Sequence[Explanation], what_if: WhatIf | None = None
-) -> dict[str, Any]:
+def as_json(found: Sequence[Explanation], what_if: WhatIf | None = None) -> dict[str, Any]:
     """Explanations of a run as plain values."""
     run = found[0].run
     return {

@@ -233,7 +233,7 @@ def predict(
     Raises:
         ScenarioError: if the scenario is wrong.
     """
-    tried = [(None, toml)]
+    tried: list[tuple[Change | None, str]] = [(None, toml)]
     for change in changes(settings_of(toml)):
         changed = _changed(toml, file, change)
         if changed is not None:

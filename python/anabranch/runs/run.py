@@ -318,7 +318,9 @@ def run_normalised(
             on_tick(now_ns)
 
     def execute(pcap: Pcap | None = None) -> dict[str, object]:
-        return _core.run(toml, file, seed, pcap=pcap, own_policies=made_by, tick=tick, ledger=ledger)
+        return _core.run(
+            toml, file, seed, pcap=pcap, own_policies=made_by, tick=tick, ledger=ledger
+        )
 
     started, cpu_before = time.perf_counter(), time.thread_time()
     try:

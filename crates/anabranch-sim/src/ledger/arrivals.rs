@@ -61,7 +61,13 @@ impl Arrivals {
     }
 
     /// A packet arrives at `receiver` on `path`.
-    pub(crate) fn on_arrival(&mut self, now: Instant, receiver: Side, path: usize, packet: &Packet) {
+    pub(crate) fn on_arrival(
+        &mut self,
+        now: Instant,
+        receiver: Side,
+        path: usize,
+        packet: &Packet,
+    ) {
         self.journeys.on_arrival(now, receiver, path, packet);
         self.arriving[receiver as usize] = Some(path);
         let bytes = packet.wire_len() as u64;
@@ -89,7 +95,7 @@ impl Arrivals {
 
     /// The hosts have processed what arrived in one event. All of it came over one path, except on
     /// a shared link that delivers several packets at once.
-    pub(super) fn on_processed(&mut self, now: Instant, hosts: &[Host; 2]) {
+    pub(crate) fn on_processed(&mut self, now: Instant, hosts: &[Host; 2]) {
         for receiver in [Side::Client, Side::Server] {
             if let Some(path) = self.arriving[receiver as usize].take() {
                 self.take(now, receiver, path, &hosts[receiver as usize]);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_net::Side;
 use anabranch_net::network::Paths;
 use anabranch_net::units::ByteCount;
-use anabranch_net::Side;
 use anabranch_wire::mptcp::{CapableKeys, WideOrNarrow};
 use anabranch_wire::{Duration, Instant, Packet, Segment};
 
@@ -85,7 +85,13 @@ impl Journeys {
     }
 
     /// A packet arrives at `receiver` on `path`.
-    pub(crate) fn on_arrival(&mut self, now: Instant, receiver: Side, path: usize, packet: &Packet) {
+    pub(crate) fn on_arrival(
+        &mut self,
+        now: Instant,
+        receiver: Side,
+        path: usize,
+        packet: &Packet,
+    ) {
         if let Some((journey, segment)) = self.journey_of(receiver.opposite(), packet) {
             journey.on_arrival(now, path, segment);
         }

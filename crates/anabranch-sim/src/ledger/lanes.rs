@@ -5,7 +5,6 @@ use anabranch_proto::view::SubflowId;
 use anabranch_proto::{Reason, SubflowStats};
 use anabranch_wire::Instant;
 
-use super::links::Links;
 use super::states::{Shown, State};
 use crate::host::Host;
 use crate::recorder::{Builder, Flow, Kind, NONE, Table};
@@ -40,9 +39,8 @@ impl Lanes {
             shown: Shown::new(State::Absent),
             since: Instant::ZERO,
         };
-        let of = |flow: &Flow| {
-            scenario.connections[flow.connection].paths.iter().map(lane).collect()
-        };
+        let of =
+            |flow: &Flow| scenario.connections[flow.connection].paths.iter().map(lane).collect();
         let table = Builder::new(
             "activities",
             &[
@@ -59,14 +57,15 @@ impl Lanes {
         Lanes { lanes: flows.iter().map(of).collect(), table }
     }
 
-    /// Take over what the engine of the sending `host` says of a flow.
+    /// Take over what the engine of the sending `host` says of a flow. `busy` says whether a path's
+    /// link is.
     pub(super) fn update(
         &mut self,
         now: Instant,
         number: usize,
         flow: Flow,
         host: &Host,
-        links: &Links,
+        busy: &dyn Fn(usize) -> bool,
     ) {
         let without = match host.has_fallen_back(now, flow.connection) {
             true => Shown::new(State::FallenBack),
@@ -75,7 +74,7 @@ impl Lanes {
         let mut alive = 0_u32;
         for (stats, reason) in host.activities(flow.connection) {
             alive |= 1 << reason.subflow.slot;
-            self.take(now, number, flow, (stats, reason), links);
+            self.take(now, number, flow, (stats, reason), busy);
         }
         for lane in 0..self.lanes[number].len() {
             let gone = match self.lanes[number][lane].subflow {
@@ -83,7 +82,7 @@ impl Lanes {
                 Some(id) if alive & (1 << id.slot) == 0 => Shown::new(State::Closed),
                 Some(_) => continue,
             };
-            self.set(now, number, lane, gone, links);
+            self.set(now, number, lane, gone, busy);
         }
     }
 
@@ -93,7 +92,7 @@ impl Lanes {
         number: usize,
         flow: Flow,
         (stats, reason): (SubflowStats, Reason),
-        links: &Links,
+        busy: &dyn Fn(usize) -> bool,
     ) {
         let client = match flow.sender {
             Side::Client => stats.local,
@@ -101,12 +100,12 @@ impl Lanes {
         };
         let Some(path) = topology::path_of(client.address) else { return };
         let lane = self.lane_of(number, path, reason.subflow);
-        self.set(now, number, lane, reason.into(), links);
+        self.set(now, number, lane, reason.into(), busy);
         // A slot that is in use again belongs to an earlier subflow no longer.
         for other in 0..self.lanes[number].len() {
             let before = self.lanes[number][other].subflow.filter(|_| other != lane);
             if before.is_some_and(|id| id.slot == reason.subflow.slot) {
-                self.set(now, number, other, Shown::new(State::Closed), links);
+                self.set(now, number, other, Shown::new(State::Closed), busy);
             }
         }
     }
@@ -132,10 +131,17 @@ impl Lanes {
         lanes.len() - 1
     }
 
-    fn set(&mut self, now: Instant, number: usize, lane: usize, reason: Shown, links: &Links) {
+    fn set(
+        &mut self,
+        now: Instant,
+        number: usize,
+        lane: usize,
+        reason: Shown,
+        busy: &dyn Fn(usize) -> bool,
+    ) {
         let lane = &mut self.lanes[number][lane];
         lane.reason = reason;
-        let shown = lane.seen(links.is_busy(number, lane.path));
+        let shown = lane.seen(busy(lane.path));
         lane.show(now, number, shown, &mut self.table);
     }
 

@@ -142,8 +142,7 @@ impl Links {
         let is_busy = occupancy == Occupancy::Busy;
         let is_available = occupancy != Occupancy::Unavailable;
         let rate = link.rate().as_bits_per_second();
-        let same = (is_busy, is_available, rate)
-            == (meter.is_busy, meter.is_available, meter.rate);
+        let same = (is_busy, is_available, rate) == (meter.is_busy, meter.is_available, meter.rate);
         if same {
             return;
         }
@@ -168,9 +167,7 @@ impl Links {
         }
         let work = match link.follows_trace() {
             true => link.capacity_between(until, at),
-            false => {
-                u128::from(at.saturating_since(until).as_nanos()) * u128::from(meter.rate)
-            }
+            false => u128::from(at.saturating_since(until).as_nanos()) * u128::from(meter.rate),
         };
         // Opportunities that were not filled passed while the link was busy.
         let unfilled = link.bytes_unfilled() - meter.unfilled;

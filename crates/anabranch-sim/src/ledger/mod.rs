@@ -15,12 +15,10 @@ mod lanes;
 mod links;
 mod states;
 
-use anabranch_net::Network;
 use anabranch_net::network::Paths;
 use anabranch_wire::Instant;
 
 use crate::host::Host;
-use crate::inspection::Inspection;
 use crate::recorder::{Flow, Observed, Table, flows};
 use crate::scenario::Scenario;
 pub(crate) use arrivals::Arrivals;
@@ -39,11 +37,7 @@ impl Ledger {
     pub(crate) fn new(scenario: &Scenario, paths: &Paths) -> Self {
         let flows = flows(scenario);
         let links = Links::new(scenario, &flows, paths);
-        Ledger {
-            lanes: Lanes::new(scenario, &flows),
-            links,
-            flows,
-        }
+        Ledger { lanes: Lanes::new(scenario, &flows), links, flows }
     }
 
     /// The next event is at `now`, and the links have caught up with it.
@@ -52,20 +46,12 @@ impl Ledger {
     }
 
     /// The hosts have processed the event at `now`, and have nothing more to do.
-    pub(crate) fn on_quiet(
-        &mut self,
-        now: Instant,
-        hosts: &[Host; 2],
-        network: &mut Network<Inspection<'_>>,
-    ) {
-        if let Some(arrivals) = network.tap_mut().arrivals_mut() {
-            arrivals.on_processed(now, hosts);
-        }
-        let paths = network.observe(now);
+    pub(crate) fn on_quiet(&mut self, now: Instant, hosts: &[Host; 2], paths: &Paths) {
         self.links.observe(now, paths, &mut self.lanes);
         for (number, flow) in self.flows.iter().enumerate() {
             let host = &hosts[flow.sender as usize];
-            self.lanes.update(now, number, *flow, host, &self.links);
+            let busy = |path| self.links.is_busy(number, path);
+            self.lanes.update(now, number, *flow, host, &busy);
             self.links.update(now, number, paths, &self.lanes);
         }
     }

@@ -83,9 +83,8 @@ fn held(outcome: &Outcome) -> u64 {
 #[test]
 fn a_constant_stream_leaves_the_rest_to_the_application() {
     depends_on_the_platform("the sizes of headers");
-    let toml = format!(
-        "{WIFI}[[connection]]\nworkload = {{ kind = \"cbr\", rate = \"2Mbit/s\" }}\n"
-    );
+    let toml =
+        format!("{WIFI}[[connection]]\nworkload = {{ kind = \"cbr\", rate = \"2Mbit/s\" }}\n");
     let outcome = watched(&toml);
     let sums = causes(&outcome);
     // 2 of 8 Mbit/s are data, and headers take less than a tenth of that.
@@ -112,9 +111,8 @@ fn a_small_window_fills_behind_the_slow_path() {
         let [path, cause, behind, bytes] =
             ["path", "cause", "behind", "bytes"].map(|name| column(&outcome, "capacity", name));
         let of = |slot| -> u64 {
-            let rows = (0..path.len()).filter(|row| {
-                path[*row] == 0 && cause[*row] == expected && behind[*row] == slot
-            });
+            let rows = (0..path.len())
+                .filter(|row| path[*row] == 0 && cause[*row] == expected && behind[*row] == slot);
             rows.map(|row| bytes[row]).sum()
         };
         assert!(of(1) > 20 * of(0), "{key}: {} and {}", of(1), of(0));
