@@ -1,10 +1,12 @@
 """Scenarios with a planted cause, and how often `anabranch explain` names it first.
 
     python tests/python/planted.py --from 1001 --seeds 50
+    python tests/python/planted.py --capture server
 
-prints the confusion matrix of docs/explain.md. Each scenario is drawn so that one cause takes most
-of the capacity by construction, not by what the explanation says. Seeds below 1000 were used while
-the explanation was built, and those from 1001 on judge it.
+prints the confusion matrices of docs/explain.md: from runs, and from captures of runs. Each
+scenario is drawn so that one cause takes most of the capacity by construction, not by what the
+explanation says. Seeds below 1000 were used while the explanation was built, and those from 1001 on
+judge it.
 """
 
 from __future__ import annotations
@@ -12,13 +14,18 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from anabranch import _core
+from anabranch.analyze.analysis import analyze
+from anabranch.errors import InputError
+from anabranch.explain import capture
 from anabranch.explain.explanation import Explanation
-from anabranch.runs.run import run_normalised
+from anabranch.runs.run import Capture, CaptureAt, run_normalised
 from anabranch.scenarios.scenario import to_toml
 
 NOTHING = "nothing"
@@ -186,20 +193,63 @@ def answer(cause: str, seed: int) -> str:
     return NOTHING if main is None else main.cause.name
 
 
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    NOTHING: ("network",),
+    "congestion_window": ("network",),
+    "silent": ("silent",),
+    "standby": ("standby",),
+    "receive_window": ("receive_window",),
+    "reinjected": ("reinjected",),
+}
+"""The causes that a capture can show, and the right answers, stated before they were judged."""
+
+HIDDEN: Mapping[str, tuple[str, ...]] = {
+    "absent": ("network",),
+    "send_buffer": ("unknown",),
+    "scheduler": ("unknown",),
+    "application": ("unknown",),
+    "fallen_back": ("plain TCP",),
+    "outage": ("silent", "unknown"),
+    "other_traffic": ("network", "recovery"),
+    "remedy": ("network", "unknown"),
+}
+"""The causes that a capture cannot tell apart, and the answers that are right nevertheless."""
+
+
+def capture_answer(cause: str, seed: int, at: CaptureAt) -> str:
+    """What a capture at these hosts shows first. The server sends the data."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{cause}-{seed}.pcapng"
+        taken = Capture(file, at=at, snap=128)
+        run_normalised(scenario(cause, seed), file.name, seed, taken)
+        try:
+            found = next(capture.explanations(analyze(file)))
+        except InputError as error:
+            return "plain TCP" if "plain TCP" in str(error) else "refused"
+    return "network" if found.main is None else found.main[0]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--from", dest="first", type=int, default=FIRST_JUDGED)
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--capture", choices=("server", "both"))
     parser.add_argument("--cause", choices=list(CAUSES), action="append")
     arguments = parser.parse_args()
     right = total = 0
     print("| planted | right | answers |\n|---|---|---|")
     for cause in arguments.cause or CAUSES:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
-        answers = Counter(answer(cause, seed) for seed in seeds)
-        right, total = right + answers[cause], total + len(seeds)
+        if arguments.capture is None:
+            expected: tuple[str, ...] = (cause,)
+            answers = Counter(answer(cause, seed) for seed in seeds)
+        else:
+            expected = SHOWN.get(cause) or HIDDEN[cause]
+            answers = Counter(capture_answer(cause, seed, arguments.capture) for seed in seeds)
+        hits = sum(answers[each] for each in expected)
+        right, total = right + hits, total + len(seeds)
         words = ", ".join(f"{name} {count}" for name, count in answers.most_common())
-        print(f"| {cause} | {answers[cause]} of {len(seeds)} | {words} |", flush=True)
+        print(f"| {cause} | {hits} of {len(seeds)} | {words} |", flush=True)
     print(f"\n{right} of {total}: {right / total * 100:.1f} %")
     return 0
 

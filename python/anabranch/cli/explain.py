@@ -30,11 +30,14 @@ if TYPE_CHECKING:
 
 @app.command(
     epilog="Examples: anabranch explain examples/wifi_3g.toml --what-if  ·  "
-    "anabranch explain results/wifi-3g --out results/why"
+    "anabranch explain client.pcapng"
 )
 def explain(
-    target: Annotated[
-        Path, typer.Argument(metavar="SCENARIO.toml|DIR", help="A scenario, or a results folder.")
+    targets: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TARGET...", help="A scenario (TOML), a results folder, or captures."
+        ),
     ],
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Predict what changes would help.")
@@ -67,15 +70,27 @@ def explain(
 
     With --what-if, runs the scenario again with each scheduler, congestion control and remedy, with
     larger buffers, and without each path, with equal seeds.
+
+    From captures near the sender (pcap, pcapng), infers what each subflow did. Says so where a
+    capture cannot show the reason.
     """
     from anabranch.cli import console
-    from anabranch.explain import target as targets
+    from anabranch.explain import target as naming
     from anabranch.explain.explanation import explanations
     from anabranch.scenarios.overrides import Overrides
     from anabranch.scenarios.quantities import nanoseconds
 
     require(what_if or seeds is None, "--seeds needs --what-if")
-    chosen = targets.of(target, seed, cell, Overrides(settings or (), {}))
+    if naming.are_captures(targets):
+        given = {
+            "--what-if": what_if, "--seed": seed is not None, "--cell": cell is not None,
+            "--set": bool(settings),
+        }  # fmt: skip
+        for option, is_given in given.items():
+            require(not is_given, f"{option}: a capture cannot be run again; name a scenario")
+        _explain_captures(targets, out, as_json)
+        return
+    chosen = naming.of(targets[0], seed, cell, Overrides(settings or (), {}))
     duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
     with console.simulating(chosen.file, duration_s) as on_tick:
         run = chosen.run(on_tick)
@@ -87,6 +102,34 @@ def explain(
         _print_json(found, predicted, out)
         return
     _print(found, predicted)
+    if out is not None:
+        print_report(out)
+
+
+def _explain_captures(files: list[Path], out: Path | None, as_json: bool) -> None:
+    from anabranch.analyze import analysis
+    from anabranch.cli import console, tables
+    from anabranch.explain import capture, report
+    from anabranch.results.folder import writing
+
+    with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
+        analysed = analysis.analyze(*files, on_progress=advance)
+    found = list(capture.explanations(analysed))
+    if out is not None:
+        with writing(out):
+            report.save_captures(found, analysed, out)
+    if as_json:
+        about = report.captures_json(found, analysed)
+        about["report"] = None if out is None else str(out / "report.html")
+        typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+        return
+    for each in found:
+        for sentence in each.finding():
+            console.say(sentence)
+        console.say("")
+        console.show(tables.of_report(capture.table(each), "", 2))
+    for note in report.capture_notes(analysed):
+        console.say(f"note: {note}")
     if out is not None:
         print_report(out)
 

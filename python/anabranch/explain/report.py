@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from anabranch._core import __version__
+from anabranch.analyze.analysis import Analysis
 from anabranch.explain import drawing
+from anabranch.explain.capture import CaptureExplanation
+from anabranch.explain.capture import table as capture_states
 from anabranch.explain.explanation import Explanation, Loss
 from anabranch.reports import figures, page
 from anabranch.reports.report import Table
@@ -116,6 +119,45 @@ def save(found: Sequence[Explanation], folder: Path, what_if: WhatIf | None = No
         run=run,
     )
     write_whole(folder, contents | {"report.html": html.encode()})
+
+
+def captures_json(found: Sequence[CaptureExplanation], analysis: Analysis) -> dict[str, Any]:
+    """Explanations of captures as plain values."""
+    return {
+        "files": analysis.files["file"].to_list(),
+        "connections": [each.json() for each in found],
+        "notes": capture_notes(analysis),
+    }
+
+
+def capture_notes(analysis: Analysis) -> list[str]:
+    """What limits the explanation of captures: damage, and what the analyser says."""
+    damaged = analysis.files.filter(pl.col("damage").is_not_null())
+    damages = [
+        f"{name}: {what}; the packets before are explained"
+        for name, what in damaged["file", "damage"].rows()
+    ]
+    return [*damages, *analysis.notes]
+
+
+def save_captures(found: Sequence[CaptureExplanation], analysis: Analysis, folder: Path) -> None:
+    """Write ``report.html`` and ``explanation.json`` of captures.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    text = json.dumps(captures_json(found, analysis), indent=2, ensure_ascii=False)
+    html = page.template("explain_capture.html").render(
+        name=", ".join(Path(name).name for name in analysis.files["file"]),
+        version=__version__,
+        explanations=[
+            {"finding": each.finding(), "states": capture_states(each), "subflows": each.subflows}
+            for each in found
+        ],
+        notes=capture_notes(analysis),
+    )
+    contents = {"explanation.json": f"{text}\n".encode(), "report.html": html.encode()}
+    write_whole(folder, contents)
 
 
 def _parquet(table: pl.DataFrame) -> bytes:

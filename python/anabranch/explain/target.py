@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,21 @@ from anabranch.scenarios import own
 from anabranch.scenarios.overrides import Overrides
 
 _CAPTURES = (".pcap", ".pcapng", ".cap")
+
+
+def are_captures(targets: Sequence[Path]) -> bool:
+    """Whether the names are those of captures.
+
+    Raises:
+        InputError: if some are, or if there are several other targets.
+    """
+    captures = [each.suffix.lower() in _CAPTURES for each in targets]
+    if all(captures):
+        return True
+    if len(targets) > 1:
+        odd = targets[captures.index(False)]
+        raise InputError(f"{odd}: name one scenario, one results folder, or captures only")
+    return False
 
 
 @dataclass(frozen=True)
@@ -77,11 +92,6 @@ def of(
         return _of_folder(target, seed, cell)
     if cell is not None:
         raise InputError(f"--cell names a cell of a results folder; {target} is not a folder")
-    if target.suffix.lower() in _CAPTURES:
-        raise InputError(
-            f"{target}: a capture; explain takes a scenario (TOML) or a results folder, and "
-            f"`anabranch analyze {target}` reads captures"
-        )
     toml, made_by = (overrides or Overrides()).apply(read_scenario(target), str(target))
     normalised = _core.validate(toml, str(target))
     return Target(normalised, str(target), 1 if seed is None else seed, made_by)
