@@ -57,6 +57,9 @@ _PEAK = 0.9
 """A path's rate is this quantile of the rates of trains, which excludes compressed trains."""
 _SHOWN = 0.001
 """Share of the time, or of the path's rate, below which a table omits a state."""
+_LARGEST_SEGMENT = 1460
+_SLOTS = 1 << 32
+"""More than the number of a subflow in a capture."""
 _ENDED = ("closed", "reset")
 _LEAST_SEGMENTS = 20
 """Data segments below which a capture says nothing."""
@@ -232,8 +235,11 @@ class _Rows:
     """The segments of one connection in the order of time, and the sender's state after each."""
 
     def __init__(self, analysis: Analysis, connection: int, direction: str, base: int) -> None:
-        self.table = analysis.segments.filter(pl.col("connection") == connection)
+        mine = analysis.segments.filter(pl.col("connection") == connection)
+        self.table = mine.sort("time_ns", "file", "packet")
         self.events = analysis.events
+        known = analysis.subflows.drop_nulls("rtt_ns").select("subflow", "rtt_ns")
+        self.first_rtt_ns: dict[int, int] = dict(known.rows())
         self.time = self.table["time_ns"].to_numpy().astype(np.int64)
         self.subflow = self.table["subflow"].to_numpy().astype(np.int64)
         self.length = self.table["len"].to_numpy().astype(np.int64)
@@ -250,20 +256,21 @@ class _Rows:
         edges = np.where(self.is_ack & (self.data_ack >= 0), self.data_ack + window, 0)
         self.edge = np.maximum.accumulate(edges)
         self.nxt = np.maximum.accumulate(np.where(self.is_data, dsn + self.length, 0))
-        self.mss = int(self.length[self.is_data].max(initial=1))
+        self.mss = _usual(self.length[self.is_data])
         self.until = np.append(self.time[1:], self.time[-1:])
 
     def is_near_sender(self) -> bool:
         """Whether data is answered a round-trip time after it passes, and not at once.
 
-        At the sender, some data follows an acknowledgement at once. At the receiver, some
-        acknowledgement follows data at once.
+        At the sender, some data follows an acknowledgement at once, or no answer is much quicker
+        than that of the handshake. At the receiver, some acknowledgement follows data at once.
         """
         for subflow in np.unique(self.subflow[self.is_data]):
             flight = _Flight(self, int(subflow))
             answer, reaction = flight.answer_ns(), flight.reaction_ns()
             if answer is not None:
-                return reaction is None or answer > reaction
+                least = self.first_rtt_ns.get(int(subflow), 0) // 2
+                return reaction is None or answer > reaction or answer > least > 0
         return False
 
     def carrier(self) -> Numbers:
@@ -304,20 +311,21 @@ class _Rows:
             ("receive_window", waits & full),
             ("unknown", waits),
         ]
-        state = np.full(self.time.shape, "network", dtype="<U16")
-        taken = np.zeros(self.time.shape, dtype=bool)
-        for name, mask in rules:
-            state[mask & ~taken] = name
-            taken |= mask
-        behind = np.where(state == "receive_window", self.carrier(), -1)
-        keys = [(str(each), int(slot)) for each, slot in zip(state, behind, strict=True)]
-        numbers = {key: index for index, key in enumerate(dict.fromkeys(keys))}
-        index = np.array([numbers[key] for key in keys])
-        lasted = np.bincount(index, weights=self.until - self.time, minlength=len(numbers)) / 1e9
-        named = [(name, None if slot < 0 else slot) for name, slot in numbers]
+        names = ["network", *(name for name, _ in rules)]
+        state = np.select([mask for _, mask in rules], range(1, len(names)), default=0)
+        blocked = state == names.index("receive_window")
+        slots = np.where(blocked, self.carrier() + 1, 0)
+        codes, index = np.unique(state * _SLOTS + slots, return_inverse=True)
+        lasted = np.bincount(index, weights=self.until - self.time, minlength=len(codes)) / 1e9
+        named: list[tuple[str, int | None]] = []
+        for code in codes.tolist():
+            which, slot = divmod(code, _SLOTS)
+            named.append((names[which], slot - 1 if slot > 0 else None))
         rate, lost = self._lost(flight, index, named)
         name = f"subflow {subflow} ({about['initiator']} – {about['listener']})"
-        return SubflowStates(subflow, name, dict(zip(named, lasted, strict=True)), rate, lost)
+        return SubflowStates(
+            subflow, name, dict(zip(named, lasted.tolist(), strict=True)), rate, lost
+        )
 
     def _lost(
         self, flight: _Flight, index: Numbers, named: list[tuple[str, int | None]]
@@ -448,6 +456,14 @@ class _Flight:
             return None
         gaps = self.rows.time[sent[places[known]]] - self.rows.time[acked[known]]
         return int(gaps.min())
+
+
+def _usual(lengths: Numbers) -> int:
+    """The usual length of a full segment. Offloading shows several segments as one."""
+    if not lengths.size:
+        return 1
+    values, counts = np.unique(lengths, return_counts=True)
+    return min(int(values[np.argmax(counts)]), _LARGEST_SEGMENT)
 
 
 def _relative(numbers: pl.Series, base: int) -> Numbers:
