@@ -272,6 +272,16 @@ def test_a_capture_that_hides_the_reasons_gets_one_line(
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(("direction", "message"), [("in", "no acknowled"), ("out", "too few")])
+def test_a_capture_of_one_direction_is_refused(
+    direction: str, message: str, at_sender: Path
+) -> None:
+    analysis = analyze(at_sender)
+    half = analysis.segments.filter(pl.col("direction") == direction)
+    with pytest.raises(InputError, match=message):
+        list(capture.explanations(dataclasses.replace(analysis, segments=half)))
+
+
 def test_a_file_that_is_no_capture_gets_one_line(tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "text.pcap"
     file.write_text("hello", encoding="utf-8")
