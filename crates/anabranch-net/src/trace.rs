@@ -173,6 +173,17 @@ mod tests {
     }
 
     #[test]
+    fn opportunities_between_two_times_are_those_after_the_first() {
+        // Opportunities at 0, 3, 3 and 5 ms, and every 5 ms again: 5, 8, 8, 10, 10 …
+        let trace = Trace::parse("0\n3\n3\n5\n").unwrap();
+        let ms = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        for (from, until, expected) in [(0, 3, 2), (0, 5, 4), (3, 3, 0), (5, 10, 4), (2, 12, 8)] {
+            let found = trace.opportunities_between(ms(from), ms(until));
+            assert_eq!(found, expected, "from {from} to {until} ms");
+        }
+    }
+
+    #[test]
     fn a_file_is_reproduced_byte_by_byte() {
         for file in ["1\n", "0\n0\n3\n7\n7\n7\n", "1056\n1143\n1143\n"] {
             assert_eq!(Trace::parse(file).unwrap().to_string(), file);

@@ -15,7 +15,7 @@ from anabranch._core import __version__
 from anabranch.explain.causes import NONE, STATES
 from anabranch.explain.explanation import Explanation
 from anabranch.reports import figures
-from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW
 from anabranch.results.estimates import Sample
 from anabranch.runs.columns import frame
 
@@ -77,7 +77,7 @@ def _draw_lanes(
             height = shares(group.filter(pl.col("state") == state), edges) * (1 - _LANE_GAP)
             axes.fill_between(
                 seconds, _stepped(base), _stepped(base + height), step="post", linewidth=0,
-                color=STATES[state].colour,
+                color=STATES[state].colour, label=STATES[state].words,
             )  # fmt: skip
             base = base + height
             used.add(state)
@@ -122,7 +122,7 @@ def _draw_window(axes: Axes, explanation: Explanation) -> None:
         sum_kb = sum_kb + flight
     waiting = connection["out_of_order_bytes"].to_numpy() / 1e3
     axes.fill_between(
-        times / 1e9, sum_kb, sum_kb + waiting, linewidth=0, color="#bbbbbb", label="out of order"
+        times / 1e9, sum_kb, sum_kb + waiting, linewidth=0, color=YELLOW, label="out of order"
     )
     sum_kb = sum_kb + waiting
     edge = sum_kb + connection["window_room"].to_numpy() / 1e3
