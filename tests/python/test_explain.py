@@ -297,10 +297,11 @@ def test_a_capture_shows_a_planted_cause(cause: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("cause", [*planted.SHOWN, *planted.HIDDEN])
 def test_captures_show_planted_causes_or_say_unknown(cause: str) -> None:
-    seeds = range(2001, 2001 + planted.SEEDS)
+    # What a capture cannot show takes fewer seeds, to save time.
+    seeds = range(2001, 2001 + (planted.SEEDS if cause in planted.SHOWN else planted.SEEDS // 5))
     right = planted.SHOWN.get(cause) or planted.HIDDEN[cause]
     hits = sum(planted.capture_answer(cause, seed, "server") in right for seed in seeds)
-    assert hits >= 0.9 * planted.SEEDS
+    assert hits >= 0.9 * len(seeds)
 
 
 @pytest.mark.parametrize("cause", planted.CAUSES)
