@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from anabranch import Blocks, Bulk, Cbr, Connection, NetworkPath, Run
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED
 from anabranch.results import metrics
-from anabranch.scenarios.scenario import Change
+from anabranch.scenarios.scenario import Change, RequestResponse
 from pictures.common import (
     THREE_G,
     WIFI,
@@ -255,6 +255,58 @@ def ecf(axes: Sequence[Axes]) -> Caption:
             for name in ("min_rtt", "ecf")
         },
     )
+
+
+def _responses(axes: Sequence[Axes], name: str) -> Caption:
+    """The mean time of responses over their size, with this scheduler and with min_rtt."""
+    paths = [
+        NetworkPath(name="fast", rate="10Mbit/s", delay="5ms", limit="100packets"),
+        NetworkPath(name="slow", rate="10Mbit/s", delay="50ms", limit="100packets"),
+    ]
+    sizes = np.array([20, 30, 50, 75, 100, 150, 200, 250, 300, 400])
+    kinds: dict[str, tuple[dict[str, Any], str]] = {
+        "min_rtt": ({"scheduler": "min_rtt"}, GREY),
+        name: ({"scheduler": name}, BLUE),
+        "TCP, fast path": ({"protocol": "tcp", "congestion_control": "new_reno"}, GREEN),
+    }
+    means = {}
+    for kind, (keys, colour) in kinds.items():
+        asked = [
+            RequestResponse(request_size="100B", response_size=f"{size}kB", think_time="200ms")
+            for size in sizes
+        ]
+        runs = run_each(
+            scenario(paths, [Connection(workload=each, **keys)], 30, 5) for each in asked
+        )
+        means[kind] = np.array(
+            [float(metrics.delays_ms(run.blocks, run.warm_up_ns).mean()) for (run,) in runs]
+        )
+        curve(axes[0], (sizes, means[kind]), colour, kind)
+        label(axes[0], 403, means[kind][-1], kind, colour, va="center")
+    axes[0].set(xlabel="size of a response (kB)", ylabel="mean time of a response (ms)")
+    axes[0].set(xlim=(0, 400), ylim=(0, None))
+    return Caption(
+        f"{name} answers 50 kB after {means[name][2]:.0f} ms, min_rtt after "
+        f"{means['min_rtt'][2]:.0f} ms",
+        "10 Mbit/s each; 10 ms and 100 ms RTT; 200 ms of pause between requests; LIA",
+        {
+            f"ms, {size} kB, {kind}": float(means[kind][index])
+            for kind in means
+            for index, size in ((2, 50), (4, 100), (8, 300))
+        },
+    )
+
+
+@picture(columns=1)
+def otias(axes: Sequence[Axes]) -> Caption:
+    """Responses with OTIAS."""
+    return _responses(axes, "otias")
+
+
+@picture(columns=1)
+def sttf(axes: Sequence[Axes]) -> Caption:
+    """Responses with STTF."""
+    return _responses(axes, "sttf")
 
 
 @picture()

@@ -31,6 +31,8 @@ _MODULES = {
     "veerman12-fairness": "veerman12_fairness",
     "veerman12-unscaled": "veerman12_unscaled",
     "ipv4-ipv6": "ipv4_ipv6",
+    "cellnet12-handover": "cellnet12_handover",
+    "icc16-redundant": "icc16_redundant",
     "linux-today": "linux_today",
 }
 

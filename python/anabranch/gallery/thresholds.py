@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from anabranch.results.bounds import Bound, above, at_least, at_most, below, within
 
-_20, _21, _24 = "2026-11-20", "2026-11-21", "2026-11-24"
+_20, _21, _24, _25 = "2026-11-20", "2026-11-21", "2026-11-24", "2026-11-25"
 
 _ONE = "RFC 6356 goal 1 and NSDI'12 promise no less than TCP over the best path"
 _STRICTER = f"{_ONE}; until 2026-11-24"
@@ -212,6 +212,7 @@ BOUNDS: dict[str, Bound] = {
         _24,
         f"Networking'16: 62.8 for 68 ms; {_STATED}; until 2026-11-24 at most 1.0",
     ),
+    "E11.otias-cbr": within(0.673, 0.891, _25, _STATED),
     # conext17-ecf
     "E11.ecf-restarts": within(
         0.016, 0.066, _24, "CoNEXT'17: 16 for 486; factor of two; until 2026-11-24 at most 0.25"
@@ -239,6 +240,19 @@ BOUNDS: dict[str, Bound] = {
     "IP.c-reliability MPTCP": at_most(1.0, _21, "ours", "s"),
     "IP.c-reliability TCP": at_least(15, _21, "ours", "s", "the outage"),
     "IP.d-returns": at_least(20, _21, "ours", "%"),
+    # cellnet12-handover
+    "HO.a-continues MPTCP": at_most(3.0, _25, "ours: a user would wait so long", "s"),
+    "HO.a-continues TCP": at_least(15, _25, "ours", "s", "the outage"),
+    "HO.b-single-path-dips": above(1.0, _25, _CHANGE),
+    "HO.c-full-adds-up": above(1.0, _25, _CHANGE),
+    "HO.c-full-adds-up share": at_most(15, _25, "ours: 15 s of 60 at a quarter of the rate", "%"),
+    "HO.e-cured": above(1.0, _25, f"{_CHANGE}; added after HO.c-full-adds-up was violated"),
+    # icc16-redundant
+    "RD.a-shorter-tail": below(1.0, _25, _CHANGE),
+    "RD.b-halved": within(0.25, 0.75, _25, _STATED),
+    "RD.c-control": within(0.9, 1.1, _25, _ABOUT),
+    "RD.d-price TCP": at_most(1.1, _25, _ABOUT),
+    "RD.d-price MPTCP": at_most(0.75, _25, "ours: half of the sum of the rates, with room"),
     # linux-today, nsdi12-fig7-live
     "L1-linux-is-harmed": below(1.0, _21, _CHANGE),
     "L2-half-is-lost": within(3.4, 4.6, _21, "ours: 3.97 in single runs, ± 15 %", "Mbit/s"),

@@ -289,7 +289,7 @@ class Connection:
     remedies: TomlTable | None = None
     sack: bool | None = None
     scheduler: (
-        Literal["min_rtt", "round_robin", "redundant", "blest", "ecf", "linux"]
+        Literal["min_rtt", "round_robin", "redundant", "blest", "ecf", "otias", "sttf", "linux"]
         | TomlTable
         | str
         | Callable[[], policy.Scheduler]

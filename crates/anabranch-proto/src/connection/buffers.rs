@@ -3,6 +3,8 @@
 use anabranch_wire::Instant;
 
 use super::Connection;
+use super::lanes::Lane;
+use crate::platform::Incoming;
 use crate::remedy::BufferSide;
 use crate::view::Phase;
 
@@ -34,22 +36,30 @@ impl Connection {
         }
     }
 
-    /// The application has read. A receive buffer of no stated size follows what it reads.
-    pub(super) fn autotune_receive_buffer(&mut self) {
-        if !self.recv.queue.window().is_autotuned() {
+    /// The application has read. The receive window may follow that.
+    pub(super) fn on_read(&mut self) {
+        if !self.recv.queue.window().follows_reading() {
             return;
         }
         let rtts = self.lanes.views().iter().filter_map(|view| view.receive_rtt);
         let mss = self.lanes.iter().map(|lane| lane.subflow.mss()).max();
         let (Some(rtt), Some(mss)) = (rtts.max(), mss) else { return };
+        let incoming = Incoming { rtt, mss: mss.into(), all_bring_data: self.all_bring_data() };
         let read = self.recv.queue.bytes_read();
-        let window = self.recv.queue.window_mut();
-        if window.tune(read, rtt, mss.into()) {
-            let capacity = window.capacity();
+        if let Some(window) = self.recv.queue.window_mut().on_read(read, incoming) {
             for lane in self.lanes.iter_mut() {
-                lane.subflow.open_window_up_to(capacity);
+                lane.subflow.open_window_up_to(window);
             }
         }
+    }
+
+    /// Have all subflows brought data? Those that this host opens count from their SYN on, and
+    /// others once they are open.
+    fn all_bring_data(&self) -> bool {
+        let opens = !self.session.is_listener();
+        let counts = |lane: &&Lane| !lane.reaped && (opens || lane.subflow.is_established());
+        !self.paths.has_openings()
+            && self.lanes.iter().filter(counts).all(|lane| lane.subflow.receive_next() > 1)
     }
 
     /// The send buffer grows while the application waits for room. It is the sum of the subflows'
@@ -83,8 +93,7 @@ impl Connection {
         self.wake_writer();
     }
 
-    /// The receive window opens with the data of the subflow that has brought the most. The whole
-    /// buffer is offered while every subflow has brought data.
+    /// The receive window opens with the data of the subflow that has brought the most.
     fn offer_buffer(&mut self) {
         if self.session.is_tcp()
             && let Some(lane) = self.lanes.first()
@@ -97,12 +106,6 @@ impl Connection {
             if let Some(opened) = brought.map(|lane| lane.subflow.opened_window()).max() {
                 self.recv.queue.window_mut().open_to(opened);
             }
-        }
-        if self.recv.queue.window().is_smaller_at_first() {
-            let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped);
-            let all =
-                !self.paths.has_openings() && lanes.all(|lane| lane.subflow.receive_next() > 1);
-            self.recv.queue.window_mut().offer(all);
         }
     }
 

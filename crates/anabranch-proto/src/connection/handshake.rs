@@ -125,6 +125,7 @@ impl Connection {
                 }
             }
         }
+        self.recv.plan_opening_acknowledgement(slot);
         self.open(now, slot, Event::Connected);
     }
 
@@ -218,6 +219,7 @@ impl Connection {
         for slot in 0..self.lanes.len() as u8 {
             if self.lanes[usize::from(slot)].subflow.is_established() {
                 self.settle_options(slot);
+                self.send.queue.recut(slot, self.lanes.view(slot).mss);
             }
         }
     }

@@ -101,14 +101,14 @@ impl Connection {
             .beginning_with(lanes.initial_buffer(BufferSide::Send));
         let window = ReceiveWindow::new(counted, is_tcp, config.receive_buffer)
             .beginning_with(lanes.initial_buffer(BufferSide::Receive));
-        let scale = window_scale(window.most());
+        let scale = window.scale();
         Connection {
             session: Session::new(new.role, new.key, &config),
             fallback: fallback::Fallback::default(),
             secrets: new.secrets,
             lanes,
             send: Sender::new(SendQueue::new(send_buffer), config.platform.options),
-            recv: Receiver::new(RecvQueue::new(window.scaled_by(scale)), scale),
+            recv: Receiver::new(RecvQueue::new(window), scale),
             scheduling: Scheduling::new((config.scheduler)()),
             paths: PathDriver::new((config.path_manager)(), new.addresses, new.addresses_down),
             timers: timer::TimerTable::new(),
@@ -143,7 +143,7 @@ impl Connection {
     /// Read the next in-order data.
     pub(crate) fn recv(&mut self) -> Option<Payload> {
         let payload = self.recv.queue.read()?;
-        self.autotune_receive_buffer();
+        self.on_read();
         if !self.recv.queue.has_data() {
             for lane in self.lanes.iter_mut() {
                 lane.subflow.on_drained();
@@ -283,9 +283,4 @@ struct Place {
     remote: SocketAddress,
     local_address_id: u8,
     remote_address_id: u8,
-}
-
-/// The smallest shift with which the window field can represent `buffer` bytes. RFC 7323 §2.3.
-fn window_scale(buffer: u64) -> u8 {
-    (0..14).find(|scale| buffer <= u64::from(u16::MAX) << scale).unwrap_or(14)
 }

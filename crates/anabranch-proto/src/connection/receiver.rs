@@ -53,6 +53,14 @@ impl Receiver {
         }
     }
 
+    /// The connection is open, and the application can write from now on. The acknowledgement of
+    /// the SYN/ACK may come before.
+    pub(super) fn plan_opening_acknowledgement(&mut self, slot: u8) {
+        if let Some(edge) = self.queue.window().opening_edge() {
+            self.early = Some(EarlyAcknowledgement { slot, edge });
+        }
+    }
+
     #[inline]
     pub(super) fn take_early_acknowledgement(&mut self) -> Option<EarlyAcknowledgement> {
         self.early.take()

@@ -1,5 +1,7 @@
 //! What the engine tells a platform.
 
+use anabranch_wire::Duration;
+
 /// The congestion window of a subflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cwnd {
@@ -71,4 +73,15 @@ impl Opening {
         }
         opens
     }
+}
+
+/// The subflows of a connection as the receiver of their data sees them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming {
+    /// Their longest round-trip time, as the receiver measures it.
+    pub(crate) rtt: Duration,
+    /// Their largest segment size.
+    pub(crate) mss: u64,
+    /// Have all of them brought data, and is none opening?
+    pub(crate) all_bring_data: bool,
 }

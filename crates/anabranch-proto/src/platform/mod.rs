@@ -15,7 +15,7 @@ mod send_buffer;
 pub(crate) use cwnd_usage::CwndUsage;
 pub use linux::{LARGEST_RECEIVE_BUFFER, LARGEST_SEND_BUFFER};
 
-pub(crate) use facts::{Cwnd, Extent, Held, Opening, ShortSegments};
+pub(crate) use facts::{Cwnd, Extent, Held, Incoming, Opening, ShortSegments};
 pub(crate) use linux::socket_buffer;
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_buffer::SendBuffer;

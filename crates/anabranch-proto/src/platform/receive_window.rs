@@ -2,10 +2,10 @@
 //!
 //! Offsets are those of the data level. The promised edge never moves back (RFC 8684 §3.3.5).
 
-use anabranch_wire::{Duration, Instant};
+use anabranch_wire::Instant;
 
-use super::linux::{self, ReceiveAutotuning};
-use super::{Buffers, Held};
+use super::linux::{self, ReadRounds, Reading};
+use super::{Buffers, Held, Incoming};
 
 /// The receive window of a connection.
 #[derive(Debug)]
@@ -15,14 +15,12 @@ pub(crate) struct ReceiveWindow {
     capacity: u64,
     /// What the capacity may grow to.
     most: u64,
-    /// Is less offered while a subflow has brought no data?
-    smaller_at_first: bool,
-    /// All subflows have brought data.
-    all_bring_data: bool,
+    /// Is less than the buffer offered, since a subflow has brought no data?
+    offers_less: bool,
     /// How far the window reaches beyond what is acknowledged, at most: it opens with what arrives.
     opened: u32,
-    /// Tunes the capacity, unless a size was requested.
-    autotuning: Option<Box<ReceiveAutotuning>>,
+    /// What the application reads in a round-trip time, where the window depends on that.
+    reading: Option<Box<ReadRounds>>,
     /// The window announced last.
     announced: u32,
     /// The window's edge as the peer knows it.
@@ -42,19 +40,22 @@ impl ReceiveWindow {
             (Buffers::Socket, Some(granted)) => (granted, granted),
             (Buffers::Socket, None) => linux::tuned_receive_buffer().into(),
         };
+        let scale = match buffers {
+            Buffers::Payload => smallest_scale(most),
+            Buffers::Socket => linux::window_scale(requested),
+        };
         let counts_memory = buffers == Buffers::Socket;
         let at_first = u32::try_from(linux::offered_at_first(capacity)).unwrap_or(u32::MAX);
         ReceiveWindow {
             buffers,
             capacity,
             most,
-            smaller_at_first: counts_memory && !is_tcp,
-            all_bring_data: false,
+            offers_less: counts_memory && !is_tcp,
             opened: if counts_memory { at_first } else { u32::MAX },
-            autotuning: (counts_memory && requested.is_none()).then(Box::default),
+            reading: (counts_memory && (requested.is_none() || !is_tcp)).then(Box::default),
             announced: 0,
             promised: 0,
-            scale: 0,
+            scale,
             waiting_below: 0,
         }
         .promising()
@@ -65,11 +66,6 @@ impl ReceiveWindow {
         ReceiveWindow { capacity: self.capacity.min(bytes), ..self }.promising()
     }
 
-    /// The same, announced in units of `1 << scale` bytes.
-    pub(crate) fn scaled_by(self, scale: u8) -> Self {
-        ReceiveWindow { scale, ..self }
-    }
-
     /// All that is offered at first is promised.
     fn promising(self) -> Self {
         let announced = self.offered().min(self.opened.into());
@@ -78,6 +74,17 @@ impl ReceiveWindow {
             promised: 1 + announced,
             ..self
         }
+    }
+
+    /// The same, announced in units of `1 << scale` bytes.
+    #[cfg(test)]
+    pub(crate) fn scaled_by(self, scale: u8) -> Self {
+        ReceiveWindow { scale, ..self }
+    }
+
+    /// The window is announced in units of `1 << scale` bytes. RFC 7323 §2.3.
+    pub(crate) fn scale(&self) -> u8 {
+        self.scale
     }
 
     /// Bytes of payload that the buffer may hold at the most.
@@ -95,37 +102,32 @@ impl ReceiveWindow {
         self.capacity = self.capacity.max(bytes.min(self.most));
     }
 
-    /// Is less offered while a subflow has brought no data?
-    pub(crate) fn is_smaller_at_first(&self) -> bool {
-        self.smaller_at_first
-    }
-
-    /// Is the buffer tuned?
-    pub(crate) fn is_autotuned(&self) -> bool {
-        self.autotuning.is_some()
+    /// Does the window depend on what the application reads in a round-trip time?
+    pub(crate) fn follows_reading(&self) -> bool {
+        self.reading.is_some()
     }
 
     /// A segment has arrived, which the application reads now.
     pub(crate) fn note_arrival(&mut self, now: Instant) {
-        if let Some(tuning) = &mut self.autotuning {
-            tuning.now = now;
+        if let Some(reading) = &mut self.reading {
+            reading.note_arrival(now);
         }
     }
 
-    /// The application has read so many bytes of subflows with this longest round-trip time, as the
-    /// receiver measures it, and this segment size. Did a tuned buffer grow?
-    pub(crate) fn tune(&mut self, read: u64, rtt: Duration, mss: u64) -> bool {
-        let tuning = self.autotuning.as_mut();
+    /// The application has read so many bytes. If a tuned buffer grows, returns the window that it
+    /// offers now.
+    pub(crate) fn on_read(&mut self, read: u64, subflows: Incoming) -> Option<u64> {
+        let reading = self.reading.as_mut()?.update(read, subflows.rtt, subflows.mss);
+        if reading != Reading::TooSoon {
+            self.offers_less = !subflows.all_bring_data;
+        }
+        let Reading::Grows(window) = reading else { return None };
         let before = self.capacity;
-        if let Some(bytes) = tuning.and_then(|tuning| tuning.update(read, rtt, mss)) {
-            self.grow_to(bytes);
-        }
-        self.capacity > before
-    }
-
-    /// Have all subflows brought data? What is promised remains so.
-    pub(crate) fn offer(&mut self, all_bring_data: bool) {
-        self.all_bring_data = all_bring_data;
+        self.grow_to(match self.offers_less {
+            true => linux::capacity_offering_at_first(window),
+            false => window,
+        });
+        (self.capacity > before).then(|| self.offered())
     }
 
     /// Does the window still open with what arrives?
@@ -141,7 +143,7 @@ impl ReceiveWindow {
 
     /// What is offered of the buffer.
     fn offered(&self) -> u64 {
-        match self.smaller_at_first && !self.all_bring_data {
+        match self.offers_less {
             true => linux::offered_at_first(self.capacity),
             false => self.capacity,
         }
@@ -185,7 +187,8 @@ impl ReceiveWindow {
             Buffers::Socket => linux::charged_beyond_holes(held) + u64::from(self.waiting_below),
         };
         let free = (held.read + self.offered()).saturating_sub(charged);
-        free.min(held.nxt.saturating_add(self.opened.into()))
+        let largest = u64::from(self.opened).min(u64::from(u16::MAX) << self.scale);
+        free.min(held.nxt.saturating_add(largest))
     }
 
     /// The least step of the edge.
@@ -200,7 +203,8 @@ impl ReceiveWindow {
         self.promise(held, self.edge(held), mss)
     }
 
-    /// The same, up to an edge that [`ReceiveWindow::early_edge`] gave.
+    /// The same, up to an edge that [`ReceiveWindow::early_edge`] or
+    /// [`ReceiveWindow::opening_edge`] gave.
     pub(crate) fn announce_up_to(
         &mut self,
         held: Held,
@@ -229,6 +233,12 @@ impl ReceiveWindow {
         }
     }
 
+    /// The edge to announce with the acknowledgement that opens a connection, if that is sent before
+    /// the application can write. Linux: `tcp_rcv_synsent_state_process`.
+    pub(crate) fn opening_edge(&self) -> Option<u64> {
+        (self.buffers == Buffers::Socket).then_some(self.promised)
+    }
+
     /// Has the application read so much that the window would at least double? Then the peer may be
     /// waiting, and is told on every subflow. What the peer knows of the window is what is left of
     /// it up to the promised edge, or what was announced last.
@@ -244,8 +254,15 @@ impl ReceiveWindow {
     }
 }
 
+/// The smallest shift with which the window field can represent `buffer` bytes.
+fn smallest_scale(buffer: u64) -> u8 {
+    (0..14).find(|scale| buffer <= u64::from(u16::MAX) << scale).unwrap_or(14)
+}
+
 #[cfg(test)]
 mod tests {
+    use anabranch_wire::Duration;
+
     use super::*;
 
     const READ: u64 = 1 << 16;
@@ -286,7 +303,8 @@ mod tests {
     fn what_waits_in_the_subflow_of_tcp_takes_room_on_linux() {
         // Linux: `tcp_space` counts the out-of-order queue.
         let [mut tcp, _] = socket(100_000);
-        let edge = tcp.limit();
+        // The window field counts pairs of bytes, so one more byte is taken than was promised.
+        let edge = tcp.limit() - 1;
         tcp.note_waiting_below(30_000);
         assert_eq!(tcp.announce(held(20_001, 20_001, 0), mss), edge - 20_001);
         tcp.note_waiting_below(0);
@@ -370,11 +388,21 @@ mod tests {
     #[test]
     fn multipath_tcp_offers_what_was_asked_for_until_all_subflows_bring_data() {
         let [tcp, mut mptcp] = socket(8_000);
-        assert!(!tcp.is_smaller_at_first() && mptcp.is_smaller_at_first());
+        assert!(!tcp.offers_less && mptcp.offers_less);
         assert_eq!(mptcp.announce(held(1, 1, 0), mss), 8_000);
-        mptcp.offer(true);
+        let mut read = |ms, all_bring_data| {
+            mptcp.note_arrival(Instant::ZERO + Duration::from_millis(ms));
+            let rtt = Duration::from_millis(10);
+            mptcp.on_read(0, Incoming { rtt, mss: 1_000, all_bring_data })
+        };
+        assert_eq!([read(0, true), read(10, false), read(19, true)], [None; 3]);
+        // The window is looked at once in a round-trip time.
+        assert!(mptcp.offers_less);
+        mptcp.note_arrival(Instant::ZERO + Duration::from_millis(20));
+        let rtt = Duration::from_millis(10);
+        assert_eq!(mptcp.on_read(0, Incoming { rtt, mss: 1_000, all_bring_data: true }), None);
         assert_eq!(mptcp.announce(held(1, 1, 0), mss), 9_875);
-        mptcp.offer(false);
+        mptcp.offers_less = true;
         assert_eq!(mptcp.announce(held(1, 1, 0), mss), 9_875, "the edge stays");
         assert_eq!(mptcp.announce(held(5_001, 5_001, 0), mss), 8_000);
     }

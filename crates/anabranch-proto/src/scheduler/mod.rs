@@ -5,15 +5,19 @@ mod blest;
 mod ecf;
 mod linux;
 mod min_rtt;
+mod otias;
 mod redundant;
 mod round_robin;
+mod sttf;
 
 pub use blest::{Blest, BlestRule};
 pub use ecf::Ecf;
 pub use linux::Linux;
 pub use min_rtt::MinRtt;
+pub use otias::Otias;
 pub use redundant::Redundant;
 pub use round_robin::RoundRobin;
+pub use sttf::Sttf;
 
 use core::fmt::Debug;
 
@@ -35,8 +39,16 @@ pub struct Making {
 }
 
 /// All schedulers, the default first.
-pub const ALL: &[SchedulerEntry] =
-    &[min_rtt::ENTRY, round_robin::ENTRY, redundant::ENTRY, blest::ENTRY, ecf::ENTRY, linux::ENTRY];
+pub const ALL: &[SchedulerEntry] = &[
+    min_rtt::ENTRY,
+    round_robin::ENTRY,
+    redundant::ENTRY,
+    blest::ENTRY,
+    ecf::ENTRY,
+    otias::ENTRY,
+    sttf::ENTRY,
+    linux::ENTRY,
+];
 
 /// The data that waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +165,27 @@ impl ScheduleContext<'_> {
     /// The candidate with the lowest round-trip time, whether it has room or not.
     pub fn fastest(&self) -> Option<&SubflowView> {
         self.candidates().min_by_key(|view| view.srtt_or_max())
+    }
+}
+
+/// Assign new data to the candidate with the earliest `arrival`, in seconds. Reinjections use the
+/// eligible subflow with room and the earliest arrival, or wait.
+fn assign_earliest(
+    context: &ScheduleContext<'_>,
+    arrival: impl Fn(&SubflowView) -> f64,
+) -> Decision {
+    let arrivals =
+        |view: &&SubflowView, other: &&SubflowView| arrival(view).total_cmp(&arrival(other));
+    let earliest = match context.pending {
+        Pending::NewData { .. } => context.candidates().min_by(arrivals),
+        Pending::Reinjection { .. } => {
+            context.eligible().filter(|view| view.can_send()).min_by(arrivals)
+        }
+    };
+    match (earliest, context.pending) {
+        (Some(view), Pending::NewData { .. }) => Decision::Assign(view.id),
+        (Some(view), Pending::Reinjection { .. }) => Decision::Send(view.id),
+        (None, _) => Decision::Wait { until: None },
     }
 }
 

@@ -52,7 +52,7 @@ struct AckState {
     /// Is one of the unacknowledged segments short, or marked with PSH?
     pushed: bool,
     /// Time of the last payload.
-    last_data: Instant,
+    last_data: Option<Instant>,
     /// Does the application answer before an acknowledgement is due?
     answers: bool,
 }
@@ -88,7 +88,7 @@ impl Receiver {
                 bytes_unacknowledged: 0,
                 due: AckDue::No,
                 pushed: false,
-                last_data: Instant::ZERO,
+                last_data: None,
                 answers: false,
             },
             full_segment: FullSegment::default(),
@@ -141,7 +141,7 @@ impl Receiver {
         window: u64,
     ) -> Arrival {
         let fin = flags.contains(Flags::FIN);
-        self.acks.last_data = now;
+        self.acks.last_data = Some(now);
         let bytes = payload.len();
         let end = distance + bytes as i64;
         if fin && self.fin.is_none() && end >= 0 && self.nxt + end as u64 >= self.reach {
@@ -260,7 +260,8 @@ impl Receiver {
 
     /// Data was sent.
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
-        if now.saturating_since(self.acks.last_data) < self.acks.rule.delay {
+        let since = self.acks.last_data.map(|then| now.saturating_since(then));
+        if since.is_some_and(|since| since < self.acks.rule.delay) {
             self.acks.answers = true;
         }
     }

@@ -194,6 +194,34 @@ mod ecf {
     }
 }
 
+/// Schedulers that let data wait for the subflow on which it arrives first.
+mod earliest {
+    use super::*;
+
+    #[test]
+    fn short_bursts_arrive_sooner_if_they_may_wait_for_the_fast_path() {
+        // Bursts of 40 segments exceed the fast path's window. The last ones wait for a round trip of
+        // 10 ms there, or take 50 ms on the slow path. Hurtig et al., ToN 2019, use these delays.
+        let paths = path("fast", "10Mbit/s", "5ms", "100packets")
+            + &path("slow", "10Mbit/s", "50ms", "100packets");
+        let workload = "kind = \"request_response\"\nrequest_size = \"100B\"\n\
+                        response_size = \"57kB\"\nthink_time = \"200ms\"";
+        let mean = |scheduler: &str| {
+            let connection = format!("scheduler = \"{scheduler}\"");
+            let outcome = run(&scenario("30s", &paths, &connection, workload), 1);
+            let delays = column(&outcome, "blocks", "delivered_ns");
+            let begins = column(&outcome, "blocks", "accepted_ns");
+            let sum: u64 = delays.iter().zip(&begins).map(|(end, begin)| end - begin).sum();
+            sum as f64 / 1e6 / delays.len() as f64
+        };
+        let min_rtt = mean("min_rtt");
+        for scheduler in ["otias", "sttf"] {
+            let found = mean(scheduler);
+            assert!(found <= 0.9 * min_rtt, "{scheduler}: {found:.1} ms, min_rtt {min_rtt:.1} ms");
+        }
+    }
+}
+
 /// A WLAN path, and a 3G path with an unlimited queue. A loss in the first round trips puts the 3G
 /// subflow into congestion avoidance at 16 segments, below its bandwidth-delay product of 25
 /// segments.
@@ -333,7 +361,7 @@ mod congestion_control_by_path {
 mod crossed {
     use super::*;
 
-    const SCHEDULERS: [&str; 7] = [
+    const SCHEDULERS: [&str; 9] = [
         "\"min_rtt\"",
         "\"round_robin\"",
         "{ kind = \"round_robin\", num_segments = 3, cwnd_limited = false }",
@@ -341,6 +369,8 @@ mod crossed {
         "\"blest\"",
         "{ kind = \"blest\", rule = \"paper\" }",
         "\"ecf\"",
+        "\"otias\"",
+        "\"sttf\"",
     ];
     const REMEDIES: [&str; 8] = [
         "none",
@@ -427,7 +457,7 @@ mod crossed {
         (runs, moved)
     }
 
-    const COMBINATIONS: usize = 7 * 8 * 6;
+    const COMBINATIONS: usize = SCHEDULERS.len() * REMEDIES.len() * CONGESTION_CONTROLS.len();
 
     #[test]
     fn every_combination_delivers_every_byte_over_two_paths() {

@@ -31,38 +31,62 @@ pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
     SHARED_SEND + subflows
 }
 
-/// Tunes a receive buffer: at least twice the bytes that the application reads in a round trip
-/// (`tcp_rcv_space_adjust`, `mptcp_rcv_space_adjust`).
+/// Measures what the application reads in rounds of a round-trip time, and from that the window that
+/// a receiver should offer: at least twice as much (`tcp_rcv_space_adjust`,
+/// `mptcp_rcv_space_adjust`).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ReceiveAutotuning {
+pub(crate) struct ReadRounds {
     /// Arrival time of the last segment. An application that keeps up reads at this time.
-    pub(crate) now: Instant,
+    now: Instant,
     /// The current round: its start, and the bytes that the application had read until then.
     round: Option<(Instant, u64)>,
+    /// Round-trip time when it was last looked at.
+    rtt: Duration,
     /// Most bytes read in a round.
     most_read: u64,
 }
 
-impl ReceiveAutotuning {
-    /// The application has read `read` bytes. `rtt` is the longest round-trip time of the subflows
-    /// as the receiver measures it, `mss` their segment size. Returns the bytes of payload that the
-    /// buffer should hold.
-    pub(crate) fn update(&mut self, read: u64, rtt: Duration, mss: u64) -> Option<u64> {
-        let now = self.now;
-        let (since, before) = *self.round.get_or_insert((now, 0));
-        if now.saturating_since(since) < rtt {
-            return None;
+/// What [`ReadRounds`] found after the application has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// The last look was less than a round-trip time ago.
+    TooSoon,
+    /// The application has read no more than in the rounds before.
+    Steady,
+    /// The window should have so many bytes.
+    Grows(u64),
+}
+
+impl ReadRounds {
+    /// A segment has arrived. The first round begins with the handshake.
+    pub(crate) fn note_arrival(&mut self, now: Instant) {
+        self.now = now;
+        self.round.get_or_insert((now, 0));
+    }
+
+    /// The application has read `read` bytes so far. `rtt` is the longest round-trip time of the
+    /// subflows as the receiver measures it, `mss` their segment size.
+    pub(crate) fn update(&mut self, read: u64, rtt: Duration, mss: u64) -> Reading {
+        let Some((since, before)) = self.round else { return Reading::TooSoon };
+        let elapsed = self.now.saturating_since(since);
+        if elapsed < self.rtt {
+            return Reading::TooSoon;
         }
-        self.round = Some((now, read));
+        self.rtt = rtt;
+        if elapsed < rtt {
+            return Reading::Steady;
+        }
+        self.round = Some((self.now, read));
         let (read, last) = (read - before, self.most_read.max(FEWEST_SEGMENTS * mss));
         if read <= last {
-            return None;
+            return Reading::Steady;
         }
         self.most_read = read;
         // Room for a sender that doubles its rate, and for as much growth again.
         let window = 2 * read + 16 * mss;
         let growth = u128::from(window) * u128::from(read - last) / u128::from(last.max(1));
-        Some(window.saturating_add(u64::try_from(2 * growth).unwrap_or(u64::MAX)))
+        let growth = u64::try_from(2 * growth).unwrap_or(u64::MAX);
+        Reading::Grows(window.saturating_add(growth))
     }
 }
 
@@ -72,17 +96,18 @@ mod tests {
 
     #[test]
     fn the_buffer_follows_what_the_application_reads_in_a_round_trip() {
-        let mut tuning = ReceiveAutotuning::default();
+        let mut rounds = ReadRounds::default();
         let rtt = Duration::from_millis(100);
         let mut update = |ms, read| {
-            tuning.now = Instant::ZERO + Duration::from_millis(ms);
-            tuning.update(read, rtt, 1000)
+            rounds.note_arrival(Instant::ZERO + Duration::from_millis(ms));
+            rounds.update(read, rtt, 1000)
         };
-        assert_eq!([update(0, 1000), update(99, 40_000)], [None, None]);
+        assert_eq!(update(0, 1000), Reading::Steady, "the round-trip time was not known");
+        assert_eq!(update(99, 40_000), Reading::TooSoon);
         // 20,000 bytes, twice the initial window: 56,000 and twice the growth of 100 %.
-        assert_eq!(update(100, 20_000), Some(168_000));
-        assert_eq!(update(200, 40_000), None, "no more than before");
-        assert_eq!(update(300, 70_000), Some(76_000 * 2));
+        assert_eq!(update(100, 20_000), Reading::Grows(168_000));
+        assert_eq!(update(200, 40_000), Reading::Steady, "no more than before");
+        assert_eq!(update(300, 70_000), Reading::Grows(76_000 * 2));
     }
 
     #[test]

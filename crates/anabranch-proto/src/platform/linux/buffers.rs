@@ -28,6 +28,13 @@ pub(crate) fn tuned_receive_buffer() -> [u64; 2] {
     [FIRST_RECEIVE, LARGEST_RECEIVE_BUFFER / 2].map(receive_buffer)
 }
 
+/// The shift of the window field: that of what is offered at first, or of the largest buffer that
+/// is tuned. A window that grows beyond is cut (`tcp_select_initial_window`).
+pub(crate) fn window_scale(requested: Option<u64>) -> u8 {
+    let space = requested.unwrap_or(LARGEST_RECEIVE_BUFFER).max(1);
+    space.ilog2().saturating_sub(15).min(14) as u8
+}
+
 /// Bytes that Multipath TCP offers while a subflow, those that are opening included, has brought
 /// no data. The window is a share of the buffer, the lowest of the subflows' shares of payload in
 /// memory, and without data a half is taken for granted (`msk->scaling_ratio` in
@@ -36,6 +43,11 @@ pub(crate) fn tuned_receive_buffer() -> [u64; 2] {
 /// `capacity` is the payload that the buffer holds.
 pub(crate) fn offered_at_first(capacity: u64) -> u64 {
     capacity.saturating_mul(128) / PAYLOAD_IN_MEMORY
+}
+
+/// The payload in a buffer that offers such a window at first.
+pub(crate) fn capacity_offering_at_first(window: u64) -> u64 {
+    window.saturating_mul(PAYLOAD_IN_MEMORY) / 128
 }
 
 /// The window of a subflow opens from half of the buffer on. As long as it opens, segments are

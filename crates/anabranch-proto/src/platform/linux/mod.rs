@@ -8,10 +8,11 @@ mod send_memory;
 pub(crate) mod socket_buffer;
 
 pub use autotuning::{LARGEST_RECEIVE_BUFFER, LARGEST_SEND_BUFFER};
-pub(super) use autotuning::{ReceiveAutotuning, shared_send_memory, tuned_send_memory};
+pub(super) use autotuning::{ReadRounds, Reading, shared_send_memory, tuned_send_memory};
 pub(super) use buffers::{
-    KEEPS_LARGER_WINDOW, charged_beyond_holes, early_edge, known_window, offered_at_first, opening,
-    receive_buffer, send_buffer, tuned_receive_buffer,
+    KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged_beyond_holes, early_edge,
+    known_window, offered_at_first, opening, receive_buffer, send_buffer, tuned_receive_buffer,
+    window_scale,
 };
 pub(super) use cwnd_usage::CwndUsage;
 pub(super) use fragments::DATA_RETRANSMISSION;

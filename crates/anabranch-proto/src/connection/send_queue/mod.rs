@@ -4,6 +4,8 @@
 //! Offsets are 64-bit numbers. The IDSN has offset 0, and the first byte has offset 1. RFC 8684
 //! §3.3.1.
 
+mod assigned;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -272,42 +274,6 @@ impl SendQueue {
         self.payload(start, len)
     }
 
-    /// Assign the next `len` bytes to the subflow in `slot`, which will carry them when it has
-    /// room. If the last segment assigned to it is short, assign only the bytes that fill it.
-    /// Returns the number of bytes.
-    pub(crate) fn assign_next(&mut self, len: u32, slot: u8, mss: u32) -> u64 {
-        let (start, carriage) = (self.nxt, Carriage::Assigned { to: slot });
-        let short = |tail: &&mut Mapped| tail.carriage == carriage && tail.len < mss;
-        let len = if let Some(tail) = self.mapped.back_mut().filter(short) {
-            let len = len.min(mss - tail.len);
-            tail.len += len;
-            len
-        } else {
-            self.mapped.push_back(Mapped { start, len, carriage, queued: false });
-            self.owe(SubflowSet::of(slot), start);
-            len
-        };
-        self.nxt += u64::from(len);
-        let index = usize::from(slot);
-        if self.assigned.len() <= index {
-            self.assigned.resize(index + 1, 0);
-        }
-        self.assigned[index] += u64::from(len);
-        u64::from(len)
-    }
-
-    /// Bytes assigned to each subflow, by slot, that no subflow has carried yet.
-    pub(crate) fn assigned(&self) -> &[u64] {
-        &self.assigned
-    }
-
-    /// Offset where the trailing assigned range begins, or the next offset to send if there is
-    /// none.
-    pub(crate) fn carried_to(&self) -> u64 {
-        let tail = self.mapped.iter().rev().take_while(|mapped| mapped.carriage.is_assigned());
-        tail.last().map_or(self.nxt, |first| first.start)
-    }
-
     fn owe(&mut self, owed: SubflowSet, start: u64) {
         for slot in owed.slots().filter(|slot| !self.owing.contains(*slot)) {
             let index = usize::from(slot);
@@ -317,11 +283,6 @@ impl SendQueue {
             self.cursors[index] = start;
         }
         self.owing.extend(owed);
-    }
-
-    /// Does the data at `start` wait for room on its first subflow?
-    pub(crate) fn is_assigned(&self, start: u64) -> bool {
-        self.find(start).is_some_and(|mapped| mapped.carriage.is_assigned())
     }
 
     /// The subflows that may still owe copies.
@@ -470,26 +431,6 @@ impl SendQueue {
         self.owing.remove(slot);
     }
 
-    /// Send the data assigned to the subflow in `slot` on other subflows.
-    pub(crate) fn reassign(&mut self, slot: u8) {
-        let Some(bytes) = self.assigned.get_mut(usize::from(slot)) else { return };
-        if std::mem::take(bytes) == 0 {
-            return;
-        }
-        let theirs = |mapped: &&mut Mapped| mapped.carriage == Carriage::Assigned { to: slot };
-        for mapped in self.mapped.iter_mut().filter(theirs) {
-            mapped.carriage = Carriage::LOST;
-            mapped.queued = true;
-            self.reinjections.push(Reverse(mapped.start));
-        }
-    }
-
-    fn unassign(&mut self, mapped: &Mapped) {
-        if let Carriage::Assigned { to } = mapped.carriage {
-            self.assigned[usize::from(to)] -= u64::from(mapped.len);
-        }
-    }
-
     /// Send the data at `start` on the subflow in `slot` too, with at most `limit` bytes. Returns
     /// the payload.
     pub(crate) fn carry_again(&mut self, start: u64, limit: u32, slot: u8) -> Option<Payload> {
@@ -551,7 +492,7 @@ mod tests {
     use super::*;
     use crate::platform::Buffers;
 
-    fn queue_of(bytes: u64) -> SendQueue {
+    pub(super) fn queue_of(bytes: u64) -> SendQueue {
         SendQueue::new(SendBuffer::new(Buffers::Payload, false, Some(bytes)))
     }
     use bytes::Bytes;
@@ -597,7 +538,7 @@ mod tests {
     }
 
     /// Starts of the data that is resent now on the subflow in `slot`.
-    fn sent_again(queue: &mut SendQueue, slot: u8) -> Vec<u64> {
+    pub(super) fn sent_again(queue: &mut SendQueue, slot: u8) -> Vec<u64> {
         let mut starts = Vec::new();
         while let Some(mapped) = queue.next_reinjection() {
             starts.push(mapped.start);
@@ -633,69 +574,6 @@ mod tests {
             }
             assert_eq!(sent_again(&mut queue, 5), left, "{gone} is gone");
         }
-    }
-
-    #[test]
-    fn what_is_assigned_is_counted_until_somebody_carries_it_or_it_is_acknowledged() {
-        let mut queue = queue_of(10_000);
-        queue.write(Piece::pattern(0, 4_000));
-        queue.finish();
-        queue.map_next(1000, 0, SubflowSet::EMPTY);
-        for _ in 0..3 {
-            queue.assign_next(1000, 1, 1000);
-        }
-        assert_eq!(
-            (queue.assigned(), queue.carried_to(), queue.nxt()),
-            (&[0, 3000][..], 1001, 4001)
-        );
-        assert!(!queue.fin_is_next(), "a DATA_FIN does not go before its data");
-        // One subflow carries a part, as its MSS requires. Then another carries a segment that the
-        // first no longer owes.
-        assert_eq!(queue.carry_again(1001, 400, 1).map(|payload| payload.len()), Some(400));
-        assert_eq!((queue.assigned(), queue.carried_to()), (&[0, 2600][..], 1401));
-        queue.carry_again(1401, 1000, 0);
-        assert_eq!(queue.assigned(), [0, 2000]);
-        assert_eq!(queue.next_copy(1), Some(2001));
-        // The peer acknowledges data that it cannot have.
-        assert!(queue.acknowledge(2401));
-        assert_eq!(queue.assigned(), [0, 1600]);
-        // The rest is sent on other subflows, each segment once.
-        queue.reassign(1);
-        assert_eq!(queue.assigned(), [0, 0]);
-        assert_eq!(queue.next_copy(1), None);
-        for start in [2401, 3001] {
-            assert_eq!(queue.next_reinjection().map(|mapped| mapped.start), Some(start));
-            queue.carry_again(start, 1000, 0);
-        }
-        assert!(queue.next_reinjection().is_none() && queue.fin_is_next());
-    }
-
-    #[test]
-    fn a_short_segment_that_waits_is_filled_up_by_what_follows_on_its_subflow() {
-        let mut queue = queue_of(10_000);
-        queue.write(Piece::pattern(0, 6_000));
-        let assigned = [(600, 1), (1000, 1), (1000, 1), (200, 0), (1000, 1)]
-            .map(|(len, slot)| queue.assign_next(len, slot, 1000));
-        assert_eq!(assigned, [600, 400, 1000, 200, 1000]);
-        assert_eq!((queue.assigned(), queue.nxt()), (&[200, 3000][..], 3201));
-        for start in [1, 1001, 2201] {
-            assert_eq!(queue.next_copy(1), Some(start));
-            assert_eq!(queue.carry_again(start, 1000, 1).map(|all| all.len()), Some(1000));
-        }
-    }
-
-    #[test]
-    fn with_a_subflow_goes_what_waits_for_it_and_not_what_it_was_to_copy_or_others_wait_for() {
-        let mut queue = queue_of(10_000);
-        queue.write(Piece::pattern(0, 4_000));
-        queue.map_next(1000, 0, SubflowSet::of(1));
-        for slot in [2, 1, 2] {
-            queue.assign_next(1000, slot, 1000);
-        }
-        queue.reassign(1);
-        assert_eq!(queue.assigned(), [0, 0, 2000]);
-        assert_eq!(sent_again(&mut queue, 0), [2001]);
-        assert_eq!(queue.next_copy(2), Some(1001));
     }
 
     #[test]
