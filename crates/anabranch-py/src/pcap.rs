@@ -28,6 +28,6 @@ impl Pcap {
             Some(_) => Some(&[Side::Client, Side::Server]),
             None => None,
         };
-        Capture { out: file, at, snap_length: *snap_length, limit: *limit }
+        Capture { out: Box::new(file), at, snap_length: *snap_length, limit: *limit }
     }
 }

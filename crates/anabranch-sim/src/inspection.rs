@@ -10,7 +10,7 @@ use crate::digest::Digest;
 use crate::error::RunError;
 
 /// Observes every packet of a run.
-pub(crate) struct Inspection<'c> {
+pub struct Inspection<'c> {
     digest: Digest,
     capture: Option<CaptureFile<'c>>,
     round_trip: bool,
@@ -20,35 +20,35 @@ pub(crate) struct Inspection<'c> {
 
 impl<'c> Inspection<'c> {
     /// Write packets to `capture`. With `round_trip`, also serialise each packet and parse it back.
-    pub(crate) fn new(capture: Option<CaptureFile<'c>>, round_trip: bool) -> Self {
+    pub fn new(capture: Option<CaptureFile<'c>>, round_trip: bool) -> Self {
         Inspection { digest: Digest::default(), capture, round_trip, error: None }
     }
 
     /// Fingerprint of all packets that have entered a link.
-    pub(crate) fn digest(&self) -> u64 {
+    pub fn digest(&self) -> u64 {
         self.digest.value()
     }
 
     /// When the capture reached its limit.
-    pub(crate) fn capture_full_at(&self) -> Option<Instant> {
+    pub fn capture_full_at(&self) -> Option<Instant> {
         self.capture.as_ref().and_then(CaptureFile::full_at)
     }
 
     /// The first error inside the network since the last call.
     #[inline]
-    pub(crate) fn take_error(&mut self) -> Option<RunError> {
+    pub fn take_error(&mut self) -> Option<RunError> {
         self.error.take()
     }
 
     /// Does this run need packets as bytes, for a capture or for the round-trip check?
     #[inline]
-    pub(crate) fn looks_at_bytes(&self) -> bool {
+    pub fn looks_at_bytes(&self) -> bool {
         self.capture.is_some() || self.round_trip
     }
 
     /// A packet leaves `sender` on `path`.
     #[inline]
-    pub(crate) fn on_sent(
+    pub fn on_sent(
         &mut self,
         now: Instant,
         sender: Side,
@@ -61,7 +61,7 @@ impl<'c> Inspection<'c> {
 
     /// A packet arrives at `receiver` on `path`.
     #[inline]
-    pub(crate) fn on_received(
+    pub fn on_received(
         &mut self,
         now: Instant,
         receiver: Side,
