@@ -25,7 +25,7 @@ pub fn enter(command: &[String]) -> io::Result<ExitStatus> {
     let start = |leave| {
         let mut inside = Command::new(&command[0]);
         inside.args(&command[1..]).env(INSIDE, "1");
-        sys::start_in_namespaces(&mut inside, leave);
+        sys::start_in_namespaces(&mut inside, leave, true);
         inside.spawn()
     };
     start(Leave::UserAndNetwork).or_else(|_| start(Leave::Network))?.wait()

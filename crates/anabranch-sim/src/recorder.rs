@@ -4,9 +4,9 @@ use anabranch_net::Side;
 use anabranch_net::network::Paths;
 use anabranch_proto::view::Bottleneck;
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
-use anabranch_wire::Instant;
+use anabranch_wire::{Duration, Instant};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Connection, Scenario};
 use crate::workload::{Sender, Sink};
 
 /// A column of one type.
@@ -127,18 +127,11 @@ struct Flow {
     sender: Side,
 }
 
-/// The flows of all connections.
-fn flows(scenario: &Scenario) -> Vec<Flow> {
-    let connections = scenario.connections.iter().enumerate();
-    let flows = connections.flat_map(|(connection, each)| {
-        each.direction.senders().iter().map(move |sender| Flow { connection, sender: *sender })
-    });
-    flows.collect()
-}
-
 /// Builds the tables of a run.
-pub struct Recorder<'a> {
-    scenario: &'a Scenario,
+pub struct Recorder {
+    warm_up: Duration,
+    /// The paths of each connection.
+    paths: Vec<Vec<usize>>,
     flows: Vec<Flow>,
     subflow_samples: Builder,
     connection_samples: Builder,
@@ -146,14 +139,21 @@ pub struct Recorder<'a> {
     warm: Vec<u64>,
 }
 
-impl<'a> Recorder<'a> {
+impl Recorder {
     /// A recorder without any records.
-    pub fn new(scenario: &'a Scenario) -> Self {
-        let flows = flows(scenario);
+    pub fn new(scenario: &Scenario) -> Self {
+        let mut recorder = Recorder::empty(scenario.warm_up);
+        scenario.connections.iter().for_each(|connection| recorder.add(connection));
+        recorder
+    }
+
+    /// A recorder without any connections, of a run whose metrics exclude the `warm_up`.
+    pub fn empty(warm_up: Duration) -> Self {
         Recorder {
-            scenario,
-            warm: vec![0; flows.len()],
-            flows,
+            warm_up,
+            paths: Vec::new(),
+            warm: Vec::new(),
+            flows: Vec::new(),
             subflow_samples: Builder::new(
                 "subflow_samples",
                 &[
@@ -182,6 +182,16 @@ impl<'a> Recorder<'a> {
                     ("unsent_bytes", Count),
                 ],
             ),
+        }
+    }
+
+    /// Add a connection. Its number follows that of the last one.
+    pub fn add(&mut self, connection: &Connection) {
+        let number = self.paths.len();
+        self.paths.push(connection.paths.to_vec());
+        for sender in connection.direction.senders() {
+            self.flows.push(Flow { connection: number, sender: *sender });
+            self.warm.push(0);
         }
     }
 
@@ -238,7 +248,7 @@ impl<'a> Recorder<'a> {
     /// The path of a subflow of the sending host. The client's Address IDs number the paths of the
     /// connection.
     fn path_of(&self, flow: Flow, subflow: &SubflowStats) -> usize {
-        let paths = &self.scenario.connections[flow.connection].paths;
+        let paths = &self.paths[flow.connection];
         paths[usize::from(flow.client_address_id(subflow)).min(paths.len() - 1)]
     }
 
@@ -296,7 +306,7 @@ impl<'a> Recorder<'a> {
                 ("corrupt_bytes", Count),
             ],
         );
-        let measured = now.saturating_since(Instant::ZERO + self.scenario.warm_up);
+        let measured = now.saturating_since(Instant::ZERO + self.warm_up);
         for (number, flow) in self.flows.iter().enumerate() {
             let index = flow.connection;
             let (sender, receiver) = flow.hosts(hosts);

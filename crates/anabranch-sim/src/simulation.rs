@@ -74,7 +74,7 @@ struct Simulation<'s, 'c> {
     /// When each host is due; [`Instant::FAR_FUTURE`] if it has nothing to do.
     hosts_due: [Instant; 2],
     network: Network<Inspection<'c>>,
-    recorder: Recorder<'s>,
+    recorder: Recorder,
     next_sample: Instant,
     warm_at: Option<Instant>,
     segments: u64,

@@ -12,7 +12,12 @@ use crate::scenario::{Family, Path};
 
 /// The server's address on a path.
 pub fn server_address(path: &Path) -> IpAddr {
-    match path.family {
+    server_address_in(path.family)
+}
+
+/// The server's address of a family.
+pub fn server_address_in(family: Family) -> IpAddr {
+    match family {
         Family::Ipv4 => Ipv4Addr::new(10, 0, 0, 1).into(),
         Family::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
     }

@@ -165,6 +165,11 @@ impl Paths {
         [to_client.last(), to_server.first()].map(|own| *own.expect("a path has links of its own"))
     }
 
+    /// Number of paths.
+    pub fn count(&self) -> usize {
+        self.routes.len()
+    }
+
     /// All links, each with its path and its direction.
     pub fn links(&self) -> impl Iterator<Item = (usize, Side, &Link)> {
         let both = |path| [Side::Client, Side::Server].map(|towards| (path, towards));

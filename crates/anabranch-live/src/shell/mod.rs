@@ -1,0 +1,335 @@
+//! Any program inside the emulated network.
+//!
+//! The program runs in a network namespace whose only way out is a TUN device (`room.rs`). The engine
+//! ends the program's TCP connections at the device, and carries their bytes over the paths of a
+//! scenario to a second engine host. From there, ordinary sockets of this process continue them in
+//! the namespace that the command was started in (`forward.rs`). The emulator and all its hosts
+//! compute events at their own times, so a late wake-up delays what the program sees, but not what
+//! the paths do.
+
+mod forward;
+mod record;
+mod room;
+mod tun_device;
+
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anabranch_host::{Emulation, Host};
+use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
+use anabranch_proto::congestion::Cubic;
+use anabranch_proto::path_manager::InitialOnly;
+use anabranch_sim::driver::{client_address_in, connection_config, server_address_in};
+use anabranch_sim::scenario::{Family, Scenario};
+use anabranch_sim::{Capture, RunError, Side, Table};
+use anabranch_wire::Instant;
+use tokio::runtime::Builder;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use crate::counters::{self, HostCounters};
+use crate::lateness::Lateness;
+use crate::run::LiveError;
+use crate::sys;
+use crate::wakefulness::Wakefulness;
+
+use forward::ClientAddresses;
+use record::Log;
+use room::{Plan, Room};
+pub use room::{Terminal, become_program, is_room};
+use tun_device::TunDevice;
+
+/// How to run a program in a shell.
+#[derive(Default)]
+pub struct ShellOptions {
+    /// The command that starts the helper: it calls [`become_program`], which starts the program.
+    pub helper: Vec<String>,
+    /// Where the program's standard files lead.
+    pub terminal: Terminal,
+    /// The capture to write.
+    pub capture: Option<Capture<'static>>,
+}
+
+/// A program inside the network of a scenario.
+pub struct Shell {
+    emulation: Emulation,
+    lateness: Arc<Mutex<Lateness>>,
+    thread: JoinHandle<Result<ShellOutcome, LiveError>>,
+}
+
+/// What a shell leaves.
+#[derive(Clone, Debug)]
+pub struct ShellOutcome {
+    /// Exit status of the program; 128 plus the number of the signal that ended it.
+    pub status: i32,
+    /// The tables of a run, and the scenario with a connection for each of the program's. `None` if
+    /// the program opened no connection.
+    pub recorded: Option<(Vec<Table>, Scenario)>,
+    /// Time at the end.
+    pub end: Instant,
+    /// Number of packets that the two hosts of the network sent.
+    pub packets: u64,
+    /// Lateness of the emulator.
+    pub lateness: Lateness,
+    /// Counters of client and server.
+    pub counters: [HostCounters; 2],
+    /// Time at which the capture reached its limit.
+    pub capture_full_at: Option<Instant>,
+}
+
+/// The state of a path, for a live display. The numbers of bytes are totals since the start.
+#[derive(Clone, Debug)]
+pub struct PathState {
+    /// Bytes that the link towards the client has delivered.
+    pub bytes_down: u64,
+    /// Bytes that the link towards the server has delivered.
+    pub bytes_up: u64,
+    /// Whether packets pass.
+    pub up: bool,
+    /// Bytes in the queues towards the client and towards the server.
+    pub queued: [u64; 2],
+    /// Number of subflows.
+    pub subflows: usize,
+    /// Smoothed round-trip time of the subflow with the largest congestion window, in ns.
+    pub srtt_ns: Option<u64>,
+    /// Congestion windows of all subflows at both hosts, in bytes.
+    pub cwnd: u64,
+}
+
+/// Buffers between the program and the emulator, in bytes. They are large enough for a gigabit per
+/// second, and small enough that the program notices how fast the paths are.
+const NEAR_BUFFER: u64 = 256 << 10;
+/// How long connections may still deliver what the program has written before it ended.
+const DRAIN: Duration = Duration::from_secs(10);
+const TICK: Duration = Duration::from_millis(20);
+/// Time in TIME-WAIT. Old segments cannot outlive it by much, because the links hold few.
+const TIME_WAIT: anabranch_wire::Duration = anabranch_wire::Duration::from_secs(1);
+
+impl Shell {
+    /// Start the program. The options of its connections are those of the scenario's first
+    /// connection; its workload has no meaning here.
+    ///
+    /// # Errors
+    /// If this host lacks what the shell needs, or the scenario names a user-defined policy.
+    pub fn start(scenario: &Scenario, seed: u64, options: ShellOptions) -> Result<Self, LiveError> {
+        let scenario = scenario.clone();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = thread::Builder::new().name("shell".into()).spawn(move || {
+            let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+            runtime.block_on(async {
+                let lab = Lab::new(&scenario, seed, options)?;
+                let _ = tell.send((lab.emulation.clone(), Arc::clone(&lab.lateness)));
+                lab.run().await
+            })
+        })?;
+        match told.recv() {
+            Ok((emulation, lateness)) => Ok(Shell { emulation, lateness, thread }),
+            Err(_) => Err(joined(thread).err().unwrap_or(LiveError::Outside)),
+        }
+    }
+
+    /// Whether the program has ended, and all its data was delivered.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// The state of each path now.
+    pub fn paths(&self) -> Vec<PathState> {
+        self.emulation.observe(|snapshot| {
+            let paths = snapshot.paths;
+            let mut states: Vec<_> = (0..paths.count()).map(|path| state_of(paths, path)).collect();
+            for (side, endpoint) in [Side::Client, Side::Server].into_iter().zip(snapshot.endpoints)
+            {
+                let subflows = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
+                for subflow in subflows {
+                    let client = match side {
+                        Side::Client => subflow.local,
+                        Side::Server => paths.original(subflow.remote),
+                    };
+                    let Some(path) = paths.path_of(client.address) else { continue };
+                    let state: &mut PathState = &mut states[path];
+                    state.subflows += usize::from(side == Side::Client);
+                    if subflow.view.cwnd > state.cwnd || state.srtt_ns.is_none() {
+                        state.srtt_ns = subflow.view.srtt.map(|srtt| srtt.as_nanos());
+                    }
+                    state.cwnd += subflow.view.cwnd;
+                }
+            }
+            states
+        })
+    }
+
+    /// Take a path up or down, from now on.
+    pub fn set_path(&self, path: usize, up: bool) {
+        self.emulation.set_path(path, up);
+    }
+
+    /// Share of the packets that were more than a millisecond late so far.
+    pub fn late_share(&self) -> f64 {
+        lock(&self.lateness).late_share()
+    }
+
+    /// Wait for the end.
+    ///
+    /// # Errors
+    /// If a system call failed, or the capture could not be written.
+    pub fn finish(self) -> Result<ShellOutcome, LiveError> {
+        joined(self.thread)
+    }
+}
+
+fn joined<T>(thread: JoinHandle<Result<T, LiveError>>) -> Result<T, LiveError> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the emulator panicked").into()))
+}
+
+fn state_of(paths: &anabranch_net::network::Paths, path: usize) -> PathState {
+    let links = [Side::Client, Side::Server].map(|towards| paths.link_of(path, towards));
+    PathState {
+        bytes_down: links[0].stats().bytes_delivered,
+        bytes_up: links[1].stats().bytes_delivered,
+        up: links.iter().all(|link| link.is_up()),
+        queued: links.map(|link| link.queue_bytes()),
+        subflows: 0,
+        srtt_ns: None,
+        cwnd: 0,
+    }
+}
+
+/// A running shell, inside its runtime.
+struct Lab {
+    emulation: Emulation,
+    room: Room,
+    log: Log,
+    sample_interval: Duration,
+    lateness: Arc<Mutex<Lateness>>,
+}
+
+impl Lab {
+    fn new(scenario: &Scenario, seed: u64, options: ShellOptions) -> Result<Self, LiveError> {
+        let ShellOptions { helper, terminal, capture } = options;
+        let config = far_config(scenario, seed)?;
+        let emulation = Emulation::with_capture(scenario, seed, capture)?;
+        let addresses = addresses_of(scenario);
+        // The program has the client's addresses on the first path, and its datagrams take that
+        // path.
+        let first = [&addresses.ipv4, &addresses.ipv6].into_iter().filter_map(|of| of.first());
+        let plan = Plan { addresses: first.copied().collect(), services: room::services() };
+        let (room, tun) = Room::open(&helper, &plan, &terminal)?;
+        let device = TunDevice::new(tun)?;
+        let program = Host::new(device, Vec::new(), sys::random_secret()?, near_config());
+        let own: Vec<IpAddr> = [Family::Ipv4, Family::Ipv6].map(server_address_in).into();
+        let (client, server) = (emulation.client(), emulation.server());
+        addresses.ipv4.iter().chain(&addresses.ipv6).for_each(|each| client.add_address(*each));
+        client.keep_records();
+        server.keep_records();
+        tokio::spawn(forward::from_program(program.clone(), client.clone(), addresses, config));
+        tokio::spawn(forward::to_host(server.clone(), own.clone()));
+        tokio::spawn(forward::datagrams(program.clone(), client.clone()));
+        tokio::spawn(forward::datagrams(client.clone(), program));
+        tokio::spawn(forward::datagrams_to_host(server.clone(), own));
+        let lateness = Arc::new(Mutex::new(Lateness::default()));
+        let shared = Arc::clone(&lateness);
+        emulation.on_arrival(move |due, noticed| {
+            lock(&shared).record(noticed.saturating_since(due));
+        });
+        let sample_interval = Duration::from_nanos(scenario.sample_interval.as_nanos());
+        Ok(Lab { emulation, room, log: Log::new(scenario), sample_interval, lateness })
+    }
+
+    async fn run(mut self) -> Result<ShellOutcome, LiveError> {
+        let ended = sys::watch(sys::process_end(self.room.child.id())?)?;
+        self.room.go()?;
+        sys::set_timer_slack();
+        let _until_the_end = Wakefulness::begin();
+        let mut samples = interval(self.sample_interval);
+        samples.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let emulation = self.emulation.clone();
+        let mut over = pin!(async move {
+            let _ = ended.readable().await;
+            drained(&emulation).await;
+        });
+        while timeout_at(samples.tick(), over.as_mut()).await.is_none() {
+            self.emulation.observe(|snapshot| self.log.sample(&snapshot));
+        }
+        let status = self.room.child.wait()?;
+        let status = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+        let Lab { emulation, log, lateness, .. } = self;
+        Ok(emulation.observe(|snapshot| ShellOutcome {
+            status,
+            end: snapshot.now,
+            packets: snapshot.packets,
+            lateness: lock(&lateness).clone(),
+            counters: snapshot.endpoints.map(|host| counters::of_engine(&host.counters())),
+            capture_full_at: snapshot.capture_full_at,
+            recorded: log.finish(&snapshot),
+        }))
+    }
+}
+
+/// The next of two futures: `None` for the first one, and what the second one returns.
+async fn timeout_at<T>(
+    first: impl Future,
+    mut second: std::pin::Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
+    let mut first = pin!(first);
+    poll_fn(|context| match second.as_mut().poll(context) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => first.as_mut().poll(context).map(|_| None),
+    })
+    .await
+}
+
+/// Wait until all connections have delivered what the program has written, for some time at most.
+async fn drained(emulation: &Emulation) {
+    let is_open =
+        || emulation.client().inspect(|_, _, all| all.iter().any(|it| it.ended.is_none()));
+    let wait = async {
+        // What the program has written last may still be on its way.
+        sleep(TICK).await;
+        while is_open() {
+            sleep(TICK).await;
+        }
+    };
+    let _ = timeout(DRAIN, wait).await;
+}
+
+/// The client's addresses on the paths of the scenario's first connection. Both families work on
+/// every path, unless a middlebox, which has one address, might translate between them.
+fn addresses_of(scenario: &Scenario) -> ClientAddresses {
+    let paths = &scenario.connections[0].paths;
+    let plain = scenario.paths.iter().all(|path| path.middleboxes.is_empty());
+    let of = |family| {
+        let usable = |path: &&usize| plain || scenario.paths[**path].family == family;
+        paths.iter().filter(usable).map(|path| client_address_in(family, *path)).collect()
+    };
+    ClientAddresses { ipv4: of(Family::Ipv4), ipv6: of(Family::Ipv6) }
+}
+
+/// The options of connections over the paths.
+fn far_config(scenario: &Scenario, seed: u64) -> Result<ConnectionConfig, LiveError> {
+    let mut config = connection_config(scenario, 0, Side::Client, seed).map_err(RunError::from)?;
+    // The program's own sockets decide whether to wait for more data.
+    config.tcp = config.tcp.nagle(false).time_wait(TIME_WAIT);
+    Ok(config)
+}
+
+/// The options of connections between the program and its device: TCP without a network.
+fn near_config() -> ConnectionConfig {
+    ConnectionConfig::default()
+        .protocol(Protocol::Tcp)
+        .send_buffer(NEAR_BUFFER)
+        .receive_buffer(NEAR_BUFFER)
+        .tcp(TcpConfig::default().mtu(room::MTU).nagle(false).time_wait(TIME_WAIT))
+        .congestion_control(|start| Box::new(Cubic::new(start)))
+        .path_manager(|| Box::new(InitialOnly))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
