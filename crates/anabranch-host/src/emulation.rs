@@ -85,6 +85,7 @@ impl Emulation {
             address_changes: address_changes(Side::Client, scenario),
             on_arrival: None,
             packets: 0,
+            capture_error: None,
         };
         let hosts = SIDES.map(|side| {
             let addresses: &Vec<IpAddr> = &addresses[side as usize];
@@ -133,6 +134,11 @@ impl Emulation {
     /// The fingerprint of all packets so far, as in a run of the simulator.
     pub fn digest(&self) -> u64 {
         self.with(|world| world.emulated().network.tap().digest())
+    }
+
+    /// Why the capture could not be written, if it could not. The emulation goes on without it.
+    pub fn take_capture_error(&self) -> Option<RunError> {
+        self.with(|world| world.emulated().capture_error.take())
     }
 
     /// Time since the emulation started.

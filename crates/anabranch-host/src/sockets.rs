@@ -77,8 +77,9 @@ pub struct Record {
     pub local: SocketAddress,
     /// The peer's address and port on the first subflow.
     pub remote: SocketAddress,
-    /// How the connection ended: `None` while it is open, `Some(None)` after an orderly close.
-    pub ended: Option<Option<ConnectionError>>,
+    /// When the connection ended, and the error unless it was closed in order. `None` while it is
+    /// open.
+    pub ended: Option<(Instant, Option<ConnectionError>)>,
     /// Totals when the connection ended.
     pub last: Option<ConnectionStats>,
     /// Totals of the subflows that have closed.
@@ -199,7 +200,7 @@ impl Sockets {
         let stats = self.endpoint.connection_stats(now, id);
         let open: Vec<_> = self.endpoint.subflow_stats(id).collect();
         if let Some(record) = self.record_mut(id) {
-            record.ended = Some(why);
+            record.ended = Some((now, why));
             record.last = stats;
             let known =
                 |it: &SubflowStats| record.past_subflows.iter().any(|p| p.view.id == it.view.id);

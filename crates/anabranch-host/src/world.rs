@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use anabranch_net::network::Arrival;
 use anabranch_net::{Network, Side};
+use anabranch_sim::RunError;
 use anabranch_sim::driver::Inspection;
 use anabranch_wire::{Instant, Packet};
 use tokio::time::{self, Sleep};
@@ -48,6 +49,8 @@ pub(crate) struct Emulated {
     pub(crate) on_arrival: Option<Box<dyn FnMut(Instant, Instant) + Send>>,
     /// Packets that the hosts have sent.
     pub(crate) packets: u64,
+    /// Why the capture could not be written.
+    pub(crate) capture_error: Option<RunError>,
 }
 
 /// What is due next.
@@ -193,8 +196,8 @@ impl World {
             if let Some(on_arrival) = &mut emulated.on_arrival {
                 on_arrival(now, until);
             }
-            // The capture keeps its error, and the world continues without it.
-            let _ = emulated.network.tap_mut().on_received(now, receiver, path, &packet);
+            let captured = emulated.network.tap_mut().on_received(now, receiver, path, &packet);
+            emulated.note(captured);
             self.hosts[receiver as usize].handle_packet(now, packet);
             self.serve(receiver as usize);
         }
@@ -253,8 +256,9 @@ impl World {
                 // An address without a path has no route. A real host would drop the packet as well.
                 let Some(path) = network.paths().path_of_packet(towards, &packet) else { return };
                 emulated.packets += 1;
-                let _ = network.tap_mut().on_sent(self.now, sender, path, &mut packet);
+                let captured = network.tap_mut().on_sent(self.now, sender, path, &mut packet);
                 network.handle_packet(self.now, towards, path, packet);
+                emulated.note(captured);
             }
         }
     }
@@ -267,6 +271,15 @@ impl World {
         match &mut self.carrier {
             Carrier::Emulated(emulated) => emulated,
             Carrier::Device(_) => panic!("only emulations have an emulated network"),
+        }
+    }
+}
+
+impl Emulated {
+    /// The world continues without the capture.
+    fn note(&mut self, captured: Result<(), RunError>) {
+        if let Err(error) = captured {
+            self.capture_error.get_or_insert(error);
         }
     }
 }

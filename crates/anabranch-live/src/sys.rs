@@ -91,6 +91,12 @@ pub(crate) fn become_user(user: (u32, u32)) -> io::Result<()> {
     maps(user, (0, 0)).iter().try_for_each(|(file, text)| write_file(file, text))
 }
 
+/// Let this process get SIGHUP when the thread that started it ends.
+pub(crate) fn end_with_parent() {
+    // SAFETY: takes no pointers. On failure the process outlives its parent.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGHUP) };
+}
+
 /// Make `command` keep a descriptor across `exec`. If `controlling`, its standard input becomes the
 /// terminal of a new session.
 pub(crate) fn keep_open(command: &mut Command, fd: RawFd, controlling: bool) {

@@ -73,6 +73,7 @@ pub mod driver {
     pub use crate::network::network;
     pub use crate::recorder::{Hosts, Observed, Progress, Recorder};
     pub use crate::topology::{
-        client_address, client_address_in, path_of, port_of, server_address, server_address_in, server_addresses,
+        client_address, client_address_in, path_of, port_of, server_address, server_address_in,
+        server_addresses,
     };
 }

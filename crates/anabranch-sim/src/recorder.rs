@@ -95,6 +95,11 @@ pub trait Observed {
     fn sender(&self, connection: usize) -> Option<&dyn Sender>;
     /// State of the connection.
     fn progress(&self, connection: usize) -> Progress;
+    /// How long the connection has been open, if that is the time to measure it for. By default this
+    /// is the run without its warm-up.
+    fn lifetime(&self, _now: Instant, _connection: usize) -> Option<Duration> {
+        None
+    }
     /// Current totals of the connection, if it exists.
     fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats>;
     /// Final totals of the connection, if it has ended.
@@ -314,6 +319,7 @@ impl Recorder {
             let receiving = connection_stats(now, receiver, index);
             let progress = [sender.progress(index), receiver.progress(index)];
             let received = receiver.sink(index).received();
+            let measured = sender.lifetime(now, index).unwrap_or(measured);
             table.push([
                 number as u64,
                 stats.map_or(0, |stats| u64::from(stats.is_mptcp)),

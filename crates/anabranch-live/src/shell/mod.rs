@@ -31,6 +31,7 @@ use anabranch_sim::scenario::{Family, Scenario};
 use anabranch_sim::{Capture, RunError, Side, Table};
 use anabranch_wire::Instant;
 use tokio::runtime::Builder;
+use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::counters::{self, HostCounters};
@@ -59,7 +60,7 @@ pub struct ShellOptions {
 /// A program inside the network of a scenario.
 pub struct Shell {
     emulation: Emulation,
-    lateness: Arc<Mutex<Lateness>>,
+    stop: Arc<Notify>,
     thread: JoinHandle<Result<ShellOutcome, LiveError>>,
 }
 
@@ -124,12 +125,12 @@ impl Shell {
             let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
             runtime.block_on(async {
                 let lab = Lab::new(&scenario, seed, options)?;
-                let _ = tell.send((lab.emulation.clone(), Arc::clone(&lab.lateness)));
+                let _ = tell.send((lab.emulation.clone(), Arc::clone(&lab.stop)));
                 lab.run().await
             })
         })?;
         match told.recv() {
-            Ok((emulation, lateness)) => Ok(Shell { emulation, lateness, thread }),
+            Ok((emulation, stop)) => Ok(Shell { emulation, stop, thread }),
             Err(_) => Err(joined(thread).err().unwrap_or(LiveError::Outside)),
         }
     }
@@ -170,9 +171,9 @@ impl Shell {
         self.emulation.set_path(path, up);
     }
 
-    /// Share of the packets that were more than a millisecond late so far.
-    pub fn late_share(&self) -> f64 {
-        lock(&self.lateness).late_share()
+    /// End at once: kill the program, and do not wait for its connections.
+    pub fn stop(&self) {
+        self.stop.notify_one();
     }
 
     /// Wait for the end.
@@ -208,6 +209,8 @@ struct Lab {
     log: Log,
     sample_interval: Duration,
     lateness: Arc<Mutex<Lateness>>,
+    /// Notified when everything shall end at once.
+    stop: Arc<Notify>,
 }
 
 impl Lab {
@@ -239,7 +242,8 @@ impl Lab {
             lock(&shared).record(noticed.saturating_since(due));
         });
         let sample_interval = Duration::from_nanos(scenario.sample_interval.as_nanos());
-        Ok(Lab { emulation, room, log: Log::new(scenario), sample_interval, lateness })
+        let (log, stop) = (Log::new(scenario), Arc::new(Notify::new()));
+        Ok(Lab { emulation, room, log, sample_interval, lateness, stop })
     }
 
     async fn run(mut self) -> Result<ShellOutcome, LiveError> {
@@ -249,17 +253,23 @@ impl Lab {
         let _until_the_end = Wakefulness::begin();
         let mut samples = interval(self.sample_interval);
         samples.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let emulation = self.emulation.clone();
-        let mut over = pin!(async move {
+        let (emulation, stop) = (self.emulation.clone(), Arc::clone(&self.stop));
+        let ending = async move {
             let _ = ended.readable().await;
             drained(&emulation).await;
-        });
-        while timeout_at(samples.tick(), over.as_mut()).await.is_none() {
+        };
+        let mut over = pin!(first_of(stop.notified(), ending));
+        while first_of(samples.tick(), over.as_mut()).await == First::One {
             self.emulation.observe(|snapshot| self.log.sample(&snapshot));
         }
+        // It has ended, or shall.
+        let _ = self.room.child.kill();
         let status = self.room.child.wait()?;
         let status = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
         let Lab { emulation, log, lateness, .. } = self;
+        if let Some(error) = emulation.take_capture_error() {
+            return Err(error.into());
+        }
         Ok(emulation.observe(|snapshot| ShellOutcome {
             status,
             end: snapshot.now,
@@ -272,15 +282,20 @@ impl Lab {
     }
 }
 
-/// The next of two futures: `None` for the first one, and what the second one returns.
-async fn timeout_at<T>(
-    first: impl Future,
-    mut second: std::pin::Pin<&mut impl Future<Output = T>>,
-) -> Option<T> {
-    let mut first = pin!(first);
-    poll_fn(|context| match second.as_mut().poll(context) {
-        Poll::Ready(result) => Poll::Ready(Some(result)),
-        Poll::Pending => first.as_mut().poll(context).map(|_| None),
+/// Which of two futures came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    One,
+    Other,
+}
+
+async fn first_of(one: impl Future, other: impl Future) -> First {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| {
+        if other.as_mut().poll(context).is_ready() {
+            return Poll::Ready(First::Other);
+        }
+        one.as_mut().poll(context).map(|_| First::One)
     })
     .await
 }

@@ -132,9 +132,15 @@ impl Observed for View<'_> {
     fn progress(&self, connection: usize) -> Progress {
         match self.records[connection].and_then(|record| record.ended) {
             None => Progress::Underway,
-            Some(None) => Progress::Closed,
-            Some(Some(_)) => Progress::Failed,
+            Some((_, None)) => Progress::Closed,
+            Some((_, Some(_))) => Progress::Failed,
         }
+    }
+
+    fn lifetime(&self, now: Instant, connection: usize) -> Option<Duration> {
+        let record = self.records[connection]?;
+        let end = record.ended.map_or(now, |(at, _)| at);
+        Some(end.saturating_since(record.opened))
     }
 
     fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats> {

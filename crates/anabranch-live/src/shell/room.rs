@@ -235,6 +235,7 @@ fn prepare(socket: &UnixStream) -> io::Result<bool> {
     if let Some(user) = user {
         sys::become_user(user)?;
     }
+    sys::end_with_parent();
     Ok(true)
 }
 
