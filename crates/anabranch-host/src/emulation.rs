@@ -15,6 +15,7 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Capture, RunError};
 use anabranch_wire::Instant;
 
+use crate::device::{Alarm, TokioAlarm};
 use crate::host::Host;
 use crate::sockets::{Record, Sockets};
 use crate::world::{Carrier, Emulated, Shared, World};
@@ -60,20 +61,22 @@ impl Emulation {
     /// # Panics
     /// Outside a Tokio runtime with a timer.
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, RunError> {
-        Emulation::with_capture(scenario, seed, None)
+        Emulation::in_real_time(scenario, seed, None, TokioAlarm::default())
     }
 
-    /// Start the two hosts, and capture their packets.
+    /// Start the two hosts with a more precise alarm than Tokio's timers, and optionally a capture of
+    /// their packets.
     ///
     /// # Errors
     /// As [`new`](Emulation::new), and if the capture cannot be written.
     ///
     /// # Panics
     /// As [`new`](Emulation::new).
-    pub fn with_capture(
+    pub fn in_real_time(
         scenario: &Scenario,
         seed: u64,
         capture: Option<Capture<'static>>,
+        alarm: impl Alarm,
     ) -> Result<Self, RunError> {
         let capture = capture.map(|capture| CaptureFile::new(capture, scenario)).transpose()?;
         let addresses = [
@@ -95,7 +98,8 @@ impl Emulation {
             connection_config(scenario, 0, Side::Client, seed)?,
             connection_config(scenario, 0, Side::Server, seed)?,
         ];
-        let world = Shared::start(hosts.into(), Carrier::Emulated(Box::new(emulated)));
+        let world =
+            Shared::start(hosts.into(), Carrier::Emulated(Box::new(emulated)), Box::new(alarm));
         let [client, server] = addresses;
         let [client_config, server_config] = configs;
         let host = |side: Side, addresses, config| {

@@ -10,7 +10,7 @@ use anabranch_proto::Endpoint;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_wire::{Datagram, Instant, SocketAddress};
 
-use crate::device::Device;
+use crate::device::{Device, TokioAlarm};
 use crate::listener::{Interceptor, Listener};
 use crate::sockets::{Record, Sockets};
 use crate::stream::Stream;
@@ -39,7 +39,11 @@ impl Host {
         config: ConnectionConfig,
     ) -> Self {
         let sockets = Sockets::new(Endpoint::new(addresses.clone(), secret));
-        let world = Shared::start(vec![sockets], Carrier::Device(Box::new(device)));
+        let world = Shared::start(
+            vec![sockets],
+            Carrier::Device(Box::new(device)),
+            Box::new(TokioAlarm::default()),
+        );
         Host::in_world(world, 0, addresses, config)
     }
 

@@ -66,7 +66,7 @@ mod sockets;
 mod stream;
 mod world;
 
-pub use device::Device;
+pub use device::{Alarm, Device};
 pub use emulation::{Emulation, Snapshot};
 pub use host::Host;
 pub use listener::{Incoming, Interceptor, Listener};

@@ -223,7 +223,7 @@ impl Sockets {
             all.accepted.remove(&between);
         }
         // The engine keeps what was not read.
-        self.endpoint.abort(id);
+        while self.endpoint.recv(id).is_some() {}
     }
 
     fn add(&mut self, now: Instant, id: ConnectionId, state: State) -> &mut Socket {
@@ -313,7 +313,10 @@ impl Sockets {
     pub(crate) fn stop_listening(&mut self, port: u16) {
         self.endpoint.stop_listening(port);
         let backlog = self.listeners.remove(&port).map(|backlog| backlog.queue);
-        backlog.into_iter().flatten().for_each(|id| self.forget(id));
+        for id in backlog.into_iter().flatten() {
+            self.endpoint.abort(id);
+            self.forget(id);
+        }
     }
 
     pub(crate) fn poll_accept(

@@ -10,9 +10,9 @@ use anabranch_net::{Network, Side};
 use anabranch_sim::RunError;
 use anabranch_sim::driver::Inspection;
 use anabranch_wire::{Instant, Packet};
-use tokio::time::{self, Sleep};
+use tokio::time;
 
-use crate::device::Device;
+use crate::device::{Alarm, Device};
 use crate::sockets::Sockets;
 
 /// A world that several tasks share.
@@ -70,7 +70,7 @@ impl Shared {
     ///
     /// # Panics
     /// Outside a Tokio runtime.
-    pub(crate) fn start(hosts: Vec<Sockets>, carrier: Carrier) -> Arc<Self> {
+    pub(crate) fn start(hosts: Vec<Sockets>, carrier: Carrier, alarm: Box<dyn Alarm>) -> Arc<Self> {
         let world = World {
             hosts,
             carrier,
@@ -80,8 +80,7 @@ impl Shared {
             driver: None,
         };
         let shared = Arc::new(Shared(Mutex::new(world)));
-        let sleep = Box::pin(time::sleep(std::time::Duration::ZERO));
-        tokio::spawn(Driver { world: Arc::downgrade(&shared), sleep });
+        tokio::spawn(Driver { world: Arc::downgrade(&shared), alarm });
         shared
     }
 
@@ -107,7 +106,7 @@ impl Shared {
 /// The task that lets time pass in a world.
 struct Driver {
     world: Weak<Shared>,
-    sleep: Pin<Box<Sleep>>,
+    alarm: Box<dyn Alarm>,
 }
 
 impl Future for Driver {
@@ -125,8 +124,7 @@ impl Future for Driver {
                 return Poll::Pending;
             }
             let at = world.start + std::time::Duration::from_nanos(world.armed.as_nanos());
-            self.sleep.as_mut().reset(at);
-            if self.sleep.as_mut().poll(context).is_pending() {
+            if self.alarm.poll_at(at, context).is_pending() {
                 return Poll::Pending;
             }
         }

@@ -68,7 +68,7 @@ pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave, preferred
     let maps = maps((0, 0), user_and_group());
     let enter = move || {
         if preferred {
-            prefer_this_process();
+            prefer_this_thread();
         }
         unshare(leave)?;
         if leave == Leave::UserAndNetwork {
@@ -152,6 +152,27 @@ pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(unsafe { AsyncFd::register(fd) }?)
 }
 
+/// A timer that becomes readable when it expires.
+pub(crate) fn timer() -> io::Result<OwnedFd> {
+    let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+    // SAFETY: takes no pointers; the descriptor is new.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?)) }
+}
+
+/// Let a timer expire after `left`, and forget when it expired before.
+pub(crate) fn set_timer(timer: BorrowedFd<'_>, left: Duration) -> io::Result<()> {
+    // A time of 0 would stop it.
+    let left = left.max(Duration::from_nanos(1));
+    let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let value = libc::timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos().into() };
+    let setting = libc::itimerspec { it_interval: zero, it_value: value };
+    // SAFETY: the setting outlives the call, and the old one is not requested.
+    let set = unsafe {
+        libc::timerfd_settime(timer.as_raw_fd(), 0, &raw const setting, std::ptr::null_mut())
+    };
+    check(set).map(|_| ())
+}
+
 /// Send descriptors with one byte over a socket of this machine.
 pub(crate) fn send_descriptors(socket: BorrowedFd<'_>, fds: &[RawFd]) -> io::Result<()> {
     with_descriptors(&mut [0], fds.len(), |message| {
@@ -216,9 +237,9 @@ fn with_descriptors<T>(
     call(&raw mut message)
 }
 
-/// Request real-time priority for this process. Only a privileged process gets it, and no process
-/// inside a user namespace. An emulator that waits for a processor is late.
-fn prefer_this_process() {
+/// Request real-time priority for this thread, and what it starts later. Only a privileged process
+/// gets it, and no process inside a user namespace. An emulator that waits for a processor is late.
+pub(crate) fn prefer_this_thread() {
     schedule(libc::SCHED_RR, 1);
 }
 

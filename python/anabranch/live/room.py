@@ -5,6 +5,7 @@ It imports nothing that is slow.
 
 from __future__ import annotations
 
+import re
 import sys
 
 from anabranch import _core
@@ -17,6 +18,6 @@ if __name__ == "__main__":
     try:
         _core.shell_become(sys.argv[1:])
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = re.sub(r" \(os error \d+\)$", "", str(error)).lower()
         print(f"anabranch: {sys.argv[1]}: {reason}", file=sys.stderr)
         sys.exit(NOT_STARTED)

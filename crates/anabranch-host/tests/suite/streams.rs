@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use anabranch_host::Emulation;
+use anabranch_proto::Endpoint;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -59,6 +60,26 @@ fn the_other_direction_stays_open_after_a_half_close() {
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("it ends well");
         assert_eq!((&*question, &*answer), ("question", "answer"));
+    });
+}
+
+#[test]
+fn streams_that_are_dropped_after_the_end_close_in_order() {
+    virtual_time().block_on(async {
+        let emulation = Emulation::new(&scenario(""), 11).expect("it starts");
+        let (mut client, mut server) = connected(&emulation).await;
+        for stream in [&mut client, &mut server] {
+            stream.write_all(b"all").await.expect("it is open");
+            stream.shutdown().await.expect("it is open");
+        }
+        for stream in [&mut client, &mut server] {
+            stream.read_to_end(&mut Vec::new()).await.expect("it ends well");
+        }
+        drop((client, server));
+        sleep(Duration::from_secs(100)).await;
+        let count = |host: &Endpoint| host.counters().mp_fastclose_rx;
+        let resets = emulation.observe(|it| it.endpoints.map(count));
+        assert_eq!(resets, [0, 0]);
     });
 }
 

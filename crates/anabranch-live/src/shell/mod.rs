@@ -8,6 +8,7 @@
 //! the paths do.
 
 mod forward;
+mod precise_alarm;
 mod record;
 mod room;
 mod tun_device;
@@ -41,6 +42,7 @@ use crate::sys;
 use crate::wakefulness::Wakefulness;
 
 use forward::ClientAddresses;
+use precise_alarm::PreciseAlarm;
 use record::Log;
 use room::{Plan, Room};
 pub use room::{Terminal, become_program, is_room};
@@ -217,7 +219,7 @@ impl Lab {
     fn new(scenario: &Scenario, seed: u64, options: ShellOptions) -> Result<Self, LiveError> {
         let ShellOptions { helper, terminal, capture } = options;
         let config = far_config(scenario, seed)?;
-        let emulation = Emulation::with_capture(scenario, seed, capture)?;
+        let emulation = Emulation::in_real_time(scenario, seed, capture, PreciseAlarm::new()?)?;
         let addresses = addresses_of(scenario);
         // The program has the client's addresses on the first path, and its datagrams take that
         // path.
@@ -250,6 +252,7 @@ impl Lab {
         let ended = sys::watch(sys::process_end(self.room.child.id())?)?;
         self.room.go()?;
         sys::set_timer_slack();
+        sys::prefer_this_thread();
         let _until_the_end = Wakefulness::begin();
         let mut samples = interval(self.sample_interval);
         samples.set_missed_tick_behavior(MissedTickBehavior::Skip);

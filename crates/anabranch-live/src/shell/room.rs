@@ -35,8 +35,8 @@ const READY: u8 = 0;
 pub(super) struct Plan {
     /// The program's addresses, at most one of each family.
     pub(super) addresses: Vec<IpAddr>,
-    /// Protocol and port of each service on the host's loopback interface.
-    pub(super) services: BTreeSet<(String, u16)>,
+    /// Ports of the services on the host's loopback interface.
+    pub(super) services: BTreeSet<u16>,
 }
 
 /// The terminal and the standard files of a program.
@@ -124,7 +124,7 @@ impl Plan {
         let mut lines = Vec::new();
         lines.extend(user.map(|(user, group)| format!("user {user} {group}")));
         lines.extend(self.addresses.iter().map(|address| format!("address {address}")));
-        lines.extend(self.services.iter().map(|(kind, port)| format!("{kind} {port}")));
+        lines.extend(self.services.iter().map(|port| format!("service {port}")));
         lines.join("\n")
     }
 
@@ -139,9 +139,8 @@ impl Plan {
                     user = Some((id.parse().ok()?, group.parse().ok()?));
                 }
                 "address" => plan.addresses.push(value.parse().ok()?),
-                _ => {
-                    plan.services.insert((kind.to_owned(), value.parse().ok()?));
-                }
+                "service" => drop(plan.services.insert(value.parse().ok()?)),
+                _ => return None,
             }
         }
         Some((plan, user))
@@ -179,12 +178,14 @@ impl Plan {
             "rule del pref 0 lookup local".to_owned(),
             format!("route add 127.0.0.0/8 dev {DEVICE} src {source} table {LOCALHOST_TABLE}"),
         ];
-        commands.extend(self.services.iter().map(|(protocol, port)| {
-            format!(
-                "rule add pref 100 to 127.0.0.0/8 ipproto {protocol} dport {port} \
-                 lookup {LOCALHOST_TABLE}"
-            )
-        }));
+        for port in &self.services {
+            commands.extend(["tcp", "udp"].map(|protocol| {
+                format!(
+                    "rule add pref 100 to 127.0.0.0/8 ipproto {protocol} dport {port} \
+                     lookup {LOCALHOST_TABLE}"
+                )
+            }));
+        }
         commands
     }
 }
@@ -239,15 +240,12 @@ fn prepare(socket: &UnixStream) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Protocol and port of every service on this host's loopback interface.
-pub(super) fn services() -> BTreeSet<(String, u16)> {
+/// The ports of this host's loopback interface on which a service waits for TCP or UDP.
+pub(super) fn services() -> BTreeSet<u16> {
     let mut found = BTreeSet::new();
-    for (protocol, file, state) in
-        [("tcp", "tcp", "0A"), ("tcp", "tcp6", "0A"), ("udp", "udp", "07"), ("udp", "udp6", "07")]
-    {
+    for (file, state) in [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")] {
         let text = fs::read_to_string(format!("/proc/net/{file}")).unwrap_or_default();
-        let ports = text.lines().skip(1).filter_map(|line| listening_port(line, state));
-        found.extend(ports.map(|port| (protocol.to_owned(), port)));
+        found.extend(text.lines().skip(1).filter_map(|line| listening_port(line, state)));
     }
     found
 }
@@ -274,7 +272,7 @@ mod tests {
     fn a_plan_survives_its_text() {
         let plan = Plan {
             addresses: vec![[10, 1, 0, 0].into(), "2001:db8:1::".parse().expect("an address")],
-            services: [("tcp".to_owned(), 8000), ("udp".to_owned(), 53)].into(),
+            services: [8000, 53].into(),
         };
         for user in [None, Some((1000, 100))] {
             assert_eq!(Plan::from_text(&plan.to_text(user)), Some((plan.clone(), user)));
