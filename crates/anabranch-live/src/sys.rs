@@ -656,8 +656,12 @@ impl Tun {
     pub(crate) fn open(name: &str, offload: bool) -> io::Result<Self> {
         let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
         // SAFETY: the path ends in a NUL; the descriptor is new.
-        let fd =
-            unsafe { OwnedFd::from_raw_fd(check(libc::open(c"/dev/net/tun".as_ptr(), flags))?) };
+        let fd = unsafe {
+            let opened = check(libc::open(c"/dev/net/tun".as_ptr(), flags));
+            let named =
+                |error: io::Error| io::Error::new(error.kind(), format!("/dev/net/tun: {error}"));
+            OwnedFd::from_raw_fd(opened.map_err(named)?)
+        };
         let header = if offload { libc::IFF_VNET_HDR } else { 0 };
         let mut request = interface_request(name);
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | header) as i16;

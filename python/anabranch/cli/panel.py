@@ -148,9 +148,7 @@ class Screen:
     def _reserve(self) -> None:
         """Keep the last lines from scrolling."""
         height = self._panel.height
-        self._write(
-            "\n" * height + f"\x1b[{height}A\x1b7\x1b[1;{self._size.lines - height}r\x1b8"
-        )
+        self._write("\n" * height + f"\x1b[{height}A\x1b7\x1b[1;{self._size.lines - height}r\x1b8")
 
     def _release(self) -> None:
         """Clear the last lines, and let the whole terminal scroll."""

@@ -196,7 +196,7 @@ pub fn is_room() -> bool {
 }
 
 /// In the helper of a room: set it up, wait until the emulator is ready, and become the program.
-/// Returns only if that fails.
+/// Returns only if the program cannot be started. The emulator reports other errors.
 pub fn become_program(command: &[String]) -> io::Error {
     let Some(fd) = env::var(SOCKET).ok().and_then(|text| text.parse().ok()) else {
         return io::Error::new(ErrorKind::InvalidInput, format!("{SOCKET} is not a descriptor"));
@@ -207,7 +207,7 @@ pub fn become_program(command: &[String]) -> io::Error {
         Ok(false) => std::process::exit(1),
         Err(error) => {
             let _ = (&socket).write_all(error.to_string().as_bytes());
-            return error;
+            std::process::exit(1);
         }
     }
     drop(socket);
