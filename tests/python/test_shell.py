@@ -1,4 +1,4 @@
-"""Programs inside the emulated network. Hosts that do not support it skip the tests with the reason."""
+"""Programs inside the emulated network. On hosts that lack something, the tests are skipped."""
 
 import fcntl
 import hashlib

@@ -48,7 +48,7 @@ async fn talk(seed: u64) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
     // The options of the engine, for this connection.
     let options = (phone.client().config().clone())
         .scheduler(|| Box::new(Ecf::default()))
-        .remedies(|| vec![Box::new(OpportunisticRetransmission::default())])
+        .remedies(|| vec![Box::new(OpportunisticRetransmission)])
         .send_buffer(100_000);
     let server = phone.server().addresses()[0];
     let stream = phone.client().connect_with((server, 7), options).await?;

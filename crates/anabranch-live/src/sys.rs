@@ -207,7 +207,8 @@ pub(crate) fn receive_descriptors(
             let received = check(libc::recvmsg(socket.as_raw_fd(), message, flags) as c_int)?;
             let mut fds = Vec::new();
             if let Some(header) = libc::CMSG_FIRSTHDR(message).as_ref() {
-                let bytes = header.cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+                let with_header: usize = header.cmsg_len as _;
+                let bytes = with_header - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(header).cast::<RawFd>();
                 for at in 0..bytes / size_of::<RawFd>() {
                     fds.push(OwnedFd::from_raw_fd(data.add(at).read_unaligned()));

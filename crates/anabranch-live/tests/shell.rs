@@ -35,8 +35,6 @@ mod linux {
     const BYTES: usize = 4_000_000;
     const CASES: [&str; 7] =
         ["both-ways", "refused", "many", "udp", "ipv6", "own-loopback", "no-privileges"];
-    /// Environment variable: the host has no IPv6.
-    const NO_IPV6: &str = "NO_IPV6";
     /// What a program exits with if it saw what it should.
     const WELL: i32 = 77;
 
@@ -63,9 +61,13 @@ mod linux {
     }
 
     fn run_all() {
-        let port = serve().expect("loopback works");
+        let (port, ipv6) = serve().expect("loopback works");
         let mut failed = 0;
         for case in CASES {
+            if case == "ipv6" && !ipv6 {
+                println!("{case} ... skipped: the host has no ::1");
+                continue;
+            }
             let started = Instant::now();
             match in_shell(case, port) {
                 Err(error) => return println!("shell skipped: {error}"),
@@ -107,8 +109,8 @@ mod linux {
     }
 
     /// A service on the host's loopback interface: it reads a stream to its end, and answers with
-    /// the same bytes. It echoes datagrams as well.
-    fn serve() -> io::Result<u16> {
+    /// the same bytes. It echoes datagrams as well. Returns its port, and whether it has IPv6.
+    fn serve() -> io::Result<(u16, bool)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
         let datagrams = UdpSocket::bind((Ipv4Addr::LOCALHOST, port))?;
@@ -120,18 +122,14 @@ mod linux {
             });
         };
         accept(listener);
-        match TcpListener::bind((Ipv6Addr::LOCALHOST, port)) {
-            Ok(listener) => accept(listener),
-            // SAFETY: no other thread reads the environment yet.
-            Err(_) => unsafe { std::env::set_var(NO_IPV6, "1") },
-        }
+        let ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, port)).map(accept).is_ok();
         thread::spawn(move || {
             let mut buffer = [0; 2000];
             while let Ok((count, from)) = datagrams.recv_from(&mut buffer) {
                 let _ = datagrams.send_to(&buffer[..count], from);
             }
         });
-        Ok(port)
+        Ok((port, ipv6))
     }
 
     fn echo(mut stream: TcpStream) -> io::Result<()> {
@@ -185,10 +183,6 @@ mod linux {
                 let refused =
                     TcpStream::connect(("2001:db8::1", 1)).err().map(|error| error.kind());
                 require(refused == Some(ErrorKind::ConnectionRefused), &format!("{refused:?}"))?;
-                if std::env::var_os(NO_IPV6).is_some() {
-                    println!("ipv6: the host has no ::1");
-                    return Ok(());
-                }
                 exchange(("2001:db8::1", port), 100_000).map(|_| ())
             }
             _ => {

@@ -305,8 +305,15 @@ async fn first_of(one: impl Future, other: impl Future) -> First {
 
 /// Wait until all connections have delivered what the program has written, for some time at most.
 async fn drained(emulation: &Emulation) {
-    let is_open =
-        || emulation.client().inspect(|_, _, all| all.iter().any(|it| it.ended.is_none()));
+    // A connection that has carried nothing has nothing to deliver.
+    let is_open = || {
+        emulation.client().inspect(|now, endpoint, records| {
+            records.iter().filter(|record| record.ended.is_none()).any(|record| {
+                let stats = endpoint.connection_stats(now, record.id);
+                stats.is_some_and(|stats| stats.bytes_written + stats.bytes_delivered > 0)
+            })
+        })
+    };
     let wait = async {
         // What the program has written last may still be on its way.
         sleep(TICK).await;
