@@ -7,6 +7,8 @@
 //! namespaces are allowed, none of this needs root: [`enter`] restarts the command inside one.
 //! [`probe`] checks what this host supports.
 //!
+//! A [`Shell`] runs any program over the engine and the links of a scenario.
+//!
 //! ```no_run
 //! use anabranch_live::{Options, Stack, enter, is_inside, run};
 //! use anabranch_sim::scenario::Scenario;
