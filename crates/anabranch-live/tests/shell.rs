@@ -2,6 +2,7 @@
 //! support this skips the test and reports the reason.
 
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "the test measures real time")]
 mod linux {
     use std::io::{self, ErrorKind, Read, Write};
     use std::net::{

@@ -115,8 +115,8 @@ def finding(results: Results) -> list[str]:
     found = [f"{delivered}.", f"Its bytes came over {carried}." if carried else "Nothing arrived."]
     if results.runs.height > _MOST_CONNECTIONS:
         found.append(
-            f"The drawings show the {_MOST_CONNECTIONS} of {results.runs.height:,} connections that "
-            "delivered the most."
+            f"The drawings show the {_MOST_CONNECTIONS} of {results.runs.height:,} connections "
+            "that delivered the most."
         )
     return found
 

@@ -208,6 +208,7 @@ fn hosts_forget_closed_connections_and_dropped_connects() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the test compares with real time")]
 fn time_is_virtual() {
     let started = std::time::Instant::now();
     virtual_time().block_on(async {
