@@ -20,7 +20,7 @@ use crate::sys;
 
 /// Bytes that a connection holds between two sockets, in each direction.
 const CHUNK: usize = 128 << 10;
-/// After this time without a datagram, a UDP flow ends (RFC 4787 §4.3 asks for two minutes).
+/// After this time without a datagram, a UDP flow ends, as in the NATs of home routers.
 const UDP_IDLE: Duration = Duration::from_secs(120);
 /// Number of simultaneous UDP flows (ours). Datagrams of further flows are dropped.
 const MOST_UDP_FLOWS: usize = 1024;
