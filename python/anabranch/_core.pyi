@@ -92,6 +92,7 @@ class Shell:
         file: str,
         seed: int,
         helper: Sequence[str],
+        client: str,
         terminal: int | None = None,
         pcap: tuple[str, int | None, str | None, int | None] | None = None,
     ) -> Shell: ...

@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import os
 import pty
+import shutil
 import signal
 import struct
 import subprocess
@@ -92,6 +93,27 @@ def test_a_program_reads_from_a_service_of_this_host_and_leaves_results(
         [*_ANABRANCH, "analyze", str(pcap)], capture_output=True, text=True, check=True
     )
     assert "no violations" in analysed.stdout
+
+
+def test_the_kernel_can_be_the_client(file: Path, tmp_path: Path, url: str) -> None:
+    if shutil.which("mptcpize") is None:
+        pytest.skip("mptcpize is not installed")
+    options = ("--client", "kernel", "--out", str(tmp_path / "out"))
+    done = _shell(file, *options, "--", sys.executable, "-c", _FETCH, url)
+    assert (done.returncode, done.stdout.strip()) == (0, hashlib.sha256(_BODY).hexdigest())
+    results = load(tmp_path / "out")
+    assert results.runs["is_mptcp"].to_list()[0]
+    # Linux joins over the second path, and the body takes both.
+    delivered = results.links.filter(results.links["direction"] == "download")["bytes_delivered"]
+    assert all(count > 20_000 for count in delivered)
+
+
+def test_the_kernel_as_the_client_needs_mptcpize(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run_command(["shell", str(file), "--client", "kernel", "--", "true"]) == 2
+    assert "apt install mptcpize" in capfd.readouterr().err
 
 
 def test_a_scenario_takes_a_path_down(file: Path, url: str) -> None:

@@ -15,7 +15,7 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Capture, RunError};
 use anabranch_wire::Instant;
 
-use crate::device::{Alarm, TokioAlarm};
+use crate::device::{Alarm, Device, TokioAlarm};
 use crate::host::Host;
 use crate::sockets::{Record, Sockets};
 use crate::world::{Carrier, Emulated, Shared, World};
@@ -34,6 +34,16 @@ pub struct Emulation {
     world: Arc<Shared>,
     client: Host,
     server: Host,
+}
+
+/// Parts of an emulation in real time.
+pub struct RealTime {
+    /// An alarm that may be more precise than Tokio's timers.
+    pub alarm: Box<dyn Alarm>,
+    /// A capture of the packets of both hosts.
+    pub capture: Option<Capture<'static>>,
+    /// A client outside the emulation, which replaces [`Emulation::client`].
+    pub client: Option<Box<dyn Device>>,
 }
 
 /// A state of an emulation, for observers.
@@ -61,23 +71,19 @@ impl Emulation {
     /// # Panics
     /// Outside a Tokio runtime with a timer.
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, RunError> {
-        Emulation::in_real_time(scenario, seed, None, TokioAlarm::default())
+        let alarm = Box::new(TokioAlarm::default());
+        Emulation::in_real_time(scenario, seed, RealTime { alarm, capture: None, client: None })
     }
 
-    /// Start the two hosts with a more precise alarm than Tokio's timers, and optionally a capture of
-    /// their packets.
+    /// Start the two hosts with parts for an emulation in real time.
     ///
     /// # Errors
     /// As [`new`](Emulation::new), and if the capture cannot be written.
     ///
     /// # Panics
     /// As [`new`](Emulation::new).
-    pub fn in_real_time(
-        scenario: &Scenario,
-        seed: u64,
-        capture: Option<Capture<'static>>,
-        alarm: impl Alarm,
-    ) -> Result<Self, RunError> {
+    pub fn in_real_time(scenario: &Scenario, seed: u64, parts: RealTime) -> Result<Self, RunError> {
+        let RealTime { alarm, capture, client } = parts;
         let capture = capture.map(|capture| CaptureFile::new(capture, scenario)).transpose()?;
         let addresses = [
             (0..scenario.paths.len()).map(|path| client_address(&scenario.paths, path)).collect(),
@@ -89,6 +95,7 @@ impl Emulation {
             on_arrival: None,
             packets: 0,
             capture_error: None,
+            client,
         };
         let hosts = SIDES.map(|side| {
             let addresses: &Vec<IpAddr> = &addresses[side as usize];
@@ -98,8 +105,7 @@ impl Emulation {
             connection_config(scenario, 0, Side::Client, seed)?,
             connection_config(scenario, 0, Side::Server, seed)?,
         ];
-        let world =
-            Shared::start(hosts.into(), Carrier::Emulated(Box::new(emulated)), Box::new(alarm));
+        let world = Shared::start(hosts.into(), Carrier::Emulated(Box::new(emulated)), alarm);
         let [client, server] = addresses;
         let [client_config, server_config] = configs;
         let host = |side: Side, addresses, config| {

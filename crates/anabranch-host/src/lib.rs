@@ -67,7 +67,7 @@ mod stream;
 mod world;
 
 pub use device::{Alarm, Device};
-pub use emulation::{Emulation, Snapshot};
+pub use emulation::{Emulation, RealTime, Snapshot};
 pub use host::Host;
 pub use listener::{Incoming, Interceptor, Listener};
 pub use sockets::Record;

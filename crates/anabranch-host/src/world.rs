@@ -51,6 +51,8 @@ pub(crate) struct Emulated {
     pub(crate) packets: u64,
     /// Why the capture could not be written.
     pub(crate) capture_error: Option<RunError>,
+    /// The client, if it is a host outside this world.
+    pub(crate) client: Option<Box<dyn Device>>,
 }
 
 /// What is due next.
@@ -117,8 +119,8 @@ impl Future for Driver {
         let mut world = shared.lock();
         world.driver = Some(context.waker().clone());
         loop {
-            world.receive(context);
             world.advance();
+            world.receive(context);
             world.armed = world.next().0;
             if world.armed == Instant::FAR_FUTURE {
                 return Poll::Pending;
@@ -196,32 +198,39 @@ impl World {
             }
             let captured = emulated.network.tap_mut().on_received(now, receiver, path, &packet);
             emulated.note(captured);
+            if let Some(client) = emulated.client.as_mut().filter(|_| receiver == Side::Client) {
+                if let Err(error) = client.send(&packet) {
+                    self.hosts[Side::Client as usize].fail(&error);
+                }
+                continue;
+            }
             self.hosts[receiver as usize].handle_packet(now, packet);
             self.serve(receiver as usize);
         }
     }
 
-    /// Take what has arrived at the device.
+    /// Take what has arrived at the device, or what a client outside this world has sent.
     fn receive(&mut self, context: &mut Context<'_>) {
-        let Carrier::Device(device) = &mut self.carrier else { return };
-        let now = Instant::from_nanos(self.start.elapsed().as_nanos() as u64);
-        let mut taken = 0;
-        loop {
-            match device.poll_receive(context) {
-                Poll::Ready(Ok(packet)) => self.hosts[0].handle_packet(now, packet),
-                Poll::Ready(Err(error)) => return self.hosts[0].fail(&error),
-                Poll::Pending => break,
-            }
-            taken += 1;
+        for taken in 0.. {
+            let device = match &mut self.carrier {
+                Carrier::Device(device) => Some(device),
+                Carrier::Emulated(emulated) => emulated.client.as_mut(),
+            };
+            let Some(device) = device else { return };
             if taken == BATCH {
                 context.waker().wake_by_ref();
                 break;
             }
+            match (device.poll_receive(context), &self.carrier) {
+                (Poll::Ready(Ok(packet)), Carrier::Device(_)) => {
+                    self.hosts[0].handle_packet(self.now, packet);
+                }
+                (Poll::Ready(Ok(packet)), Carrier::Emulated(_)) => self.send(0, packet),
+                (Poll::Ready(Err(error)), _) => return self.hosts[0].fail(&error),
+                (Poll::Pending, _) => break,
+            }
         }
-        if taken > 0 {
-            self.now = self.now.max(now);
-            self.serve(0);
-        }
+        self.serve(0);
     }
 
     /// Process the events of a host, and send its segments.

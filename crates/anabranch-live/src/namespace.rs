@@ -61,6 +61,11 @@ impl Namespace {
         done
     }
 
+    /// Move this thread into the namespace for good.
+    pub(crate) fn stay(&self) -> io::Result<()> {
+        sys::enter_network(self.file.as_fd())
+    }
+
     /// A path to the namespace, for `ip`.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())

@@ -520,6 +520,23 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// A socket that another process has opened on an interface whose other end has the link-layer
+    /// address `station`.
+    pub(crate) fn from_fd(fd: OwnedFd, station: [u8; 6]) -> io::Result<Self> {
+        // SAFETY: an address may be all zeros.
+        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        let mut len = size_of::<libc::sockaddr_ll>() as socklen_t;
+        // SAFETY: the address is as long as stated and outlives the call.
+        check(unsafe {
+            libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut len)
+        })?;
+        Ok(PacketSocket { fd, interface: address.sll_ifindex, station })
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
     fn address(&self, protocol: u16) -> libc::sockaddr_ll {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.station);
@@ -712,6 +729,12 @@ impl Tun {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl From<Tun> for OwnedFd {
+    fn from(tun: Tun) -> Self {
+        tun.fd
     }
 }
 

@@ -23,15 +23,17 @@ mod linux {
     #[pymethods]
     impl Shell {
         /// Start `helper`, which must call `shell_become`, for the scenario `toml`. `terminal` is the
-        /// descriptor of a terminal for the program, which this call closes, or `None`.
+        /// descriptor of a terminal for the program, which this call closes, or `None`. `client` is
+        /// "engine" or "kernel".
         #[new]
-        #[pyo3(signature = (toml, file, seed, helper, terminal=None, pcap=None))]
+        #[pyo3(signature = (toml, file, seed, helper, client, terminal=None, pcap=None))]
         fn new(
             py: Python<'_>,
             toml: &str,
             file: &str,
             seed: u64,
             helper: Vec<String>,
+            client: &str,
             terminal: Option<i32>,
             pcap: Option<Pcap>,
         ) -> PyResult<Self> {
@@ -39,7 +41,8 @@ mod linux {
             let slave = terminal.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
             let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
             let capture = pcap.map(Pcap::into_capture).transpose()?;
-            let options = ShellOptions { helper, terminal: Terminal { slave }, capture };
+            let of_kernel = client == "kernel";
+            let options = ShellOptions { of_kernel, helper, terminal: Terminal { slave }, capture };
             let shell = py.detach(|| anabranch_live::Shell::start(&scenario, seed, options));
             Ok(Shell(Some(shell.map_err(live::failed)?).into()))
         }
@@ -131,16 +134,17 @@ mod linux {
     #[pymethods]
     impl Shell {
         #[new]
-        #[pyo3(signature = (toml, file, seed, helper, terminal=None, pcap=None))]
+        #[pyo3(signature = (toml, file, seed, helper, client, terminal=None, pcap=None))]
         fn new(
             toml: &str,
             file: &str,
             seed: u64,
             helper: Vec<String>,
+            client: &str,
             terminal: Option<i32>,
             pcap: Option<Pcap>,
         ) -> PyResult<Self> {
-            let _ = (toml, file, seed, helper, terminal, pcap);
+            let _ = (toml, file, seed, helper, client, terminal, pcap);
             Err(PyOSError::new_err("a shell needs Linux"))
         }
     }

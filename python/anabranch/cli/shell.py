@@ -14,6 +14,7 @@ import typer
 
 from anabranch import _core
 from anabranch.cli.app import MAX_SEED, app, count_option, out_option, require, write_report
+from anabranch.cli.runs import Stack
 
 if TYPE_CHECKING:
     from anabranch.live.shell import Outcome, Shell
@@ -32,6 +33,13 @@ def shell(
     command: Annotated[
         list[str], typer.Argument(metavar="-- COMMAND...", help="Program and its arguments.")
     ],
+    client: Annotated[
+        Stack | None,
+        typer.Option(
+            metavar="engine|kernel",
+            help="TCP stack of the program on the paths.  [default: engine]",
+        ),
+    ] = None,
     seed: Annotated[int, count_option("Random seed of the links.", 0, MAX_SEED)] = 1,
     settings: Annotated[
         list[str] | None,
@@ -59,6 +67,9 @@ def shell(
     workload is not used. Services of this host are reachable on localhost, if they listened before
     the command started, and on 10.0.0.1.
 
+    With --client kernel, the program's own sockets use the paths, and mptcpize makes them Multipath
+    TCP.
+
     A terminal shows the paths below the program's output. Ctrl-] and a digit take a path down or
     up. Exits with the status of the program.
     """
@@ -79,7 +90,8 @@ def shell(
 
             stack.enter_context(writing(out))
         started = time.perf_counter()
-        outcome = _made(normalised, str(file), seed, command, capture, quiet=quiet)
+        of = (client or Stack.ENGINE).value
+        outcome = _made(normalised, str(file), seed, command, of, capture, quiet=quiet)
         if out is not None:
             _save(outcome, out, time.perf_counter() - started)
     if not quiet:
@@ -88,7 +100,14 @@ def shell(
 
 
 def _made(
-    toml: str, file: str, seed: int, command: list[str], capture: Capture | None, *, quiet: bool
+    toml: str,
+    file: str,
+    seed: int,
+    command: list[str],
+    client: str,
+    capture: Capture | None,
+    *,
+    quiet: bool,
 ) -> Outcome:
     from anabranch.live.shell import started
 
@@ -98,7 +117,8 @@ def _made(
 
         screen = screen_for([path["name"] for path in tomllib.loads(toml)["path"]])
     terminal = None if screen is None else screen.slave()
-    with started(toml, file, seed, command, terminal, capture) as running, _interrupts(running):
+    shell = started(toml, file, seed, command, client, terminal, capture)
+    with shell as running, _interrupts(running):
         if screen is not None:
             screen.follow(running)
         while not running.is_over:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -46,8 +47,8 @@ class Outcome(NamedTuple):
 class Shell:
     """A running program."""
 
-    def __init__(self, core: _core.Shell, file: str, seed: int) -> None:
-        self._core, self._file, self._seed = core, file, seed
+    def __init__(self, core: _core.Shell, file: str, seed: int, client: str) -> None:
+        self._core, self._file, self._seed, self._client = core, file, seed, client
         self._started, self._cpu_before = time.perf_counter(), time.process_time()
 
     @property
@@ -79,7 +80,7 @@ class Shell:
             raise IntegrityError(f"{self._file}: {error}") from error
         p50, p99, p999, largest = (late / 1e6 for late in result["lateness_ns"])
         conditions = Conditions(
-            client="engine",
+            client=self._client,
             server="engine",
             machine=HERE,
             kernel=platform.release(),
@@ -108,33 +109,53 @@ class Shell:
         )
 
 
+def _mptcpize() -> list[str]:
+    """The command that makes a program open Multipath TCP sockets.
+
+    Raises:
+        InputError: if it is not installed.
+    """
+    if shutil.which("mptcpize") is None:
+        raise InputError(
+            "--client kernel: mptcpize is not installed, and makes the program's sockets Multipath "
+            "TCP; run: apt install mptcpize"
+        )
+    return ["mptcpize", "run"]
+
+
 @contextlib.contextmanager
 def started(
     toml: str,
     file: str,
     seed: int,
     command: Sequence[str],
+    client: str = "engine",
     terminal: int | None = None,
     capture: Capture | None = None,
 ) -> Iterator[Shell]:
     """Start a program inside the network of a normalised scenario. At the end, it is stopped.
+
+    `client` is the stack of the program's connections on the paths: ``"engine"``, or ``"kernel"``
+    for its own sockets, which mptcpize makes Multipath TCP.
 
     `terminal` is the descriptor of a terminal for the program, which is handed over.
 
     Raises:
         InputError: if this host lacks what a shell needs, or the capture cannot be written.
     """
+    if client == "kernel":
+        command = [*_mptcpize(), *command]
     helper = [sys.executable, "-P", "-m", "anabranch.live.room", *command]
     with contextlib.ExitStack() as stack:
         pcap = None if capture is None else stack.enter_context(capture.opened())
         try:
-            core = _core.Shell(toml, file, seed, helper, terminal, pcap)
+            core = _core.Shell(toml, file, seed, helper, client, terminal, pcap)
         except OSError as error:
             raise InputError(f"a shell is not possible here: {reason(error)}") from error
         except RuntimeError as error:
             why = str(error).removeprefix("live run: ")
             raise InputError(f"no shell: {why}; see: anabranch doctor") from error
-        shell = Shell(core, file, seed)
+        shell = Shell(core, file, seed, client)
         try:
             yield shell
         finally:

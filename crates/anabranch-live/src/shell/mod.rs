@@ -8,6 +8,7 @@
 //! the paths do.
 
 mod forward;
+mod ports_device;
 mod precise_alarm;
 mod record;
 mod room;
@@ -23,7 +24,7 @@ use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anabranch_host::{Emulation, Host};
+use anabranch_host::{Device, Emulation, Host, RealTime};
 use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
@@ -38,10 +39,12 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use crate::counters::{self, HostCounters};
 use crate::lateness::Lateness;
 use crate::run::LiveError;
-use crate::sys;
+use crate::settings::Settings;
+use crate::sys::{self, Tun};
 use crate::wakefulness::Wakefulness;
 
 use forward::ClientAddresses;
+use ports_device::PortsDevice;
 use precise_alarm::PreciseAlarm;
 use record::Log;
 use room::{Plan, Room};
@@ -51,6 +54,9 @@ use tun_device::TunDevice;
 /// How to run a program in a shell.
 #[derive(Default)]
 pub struct ShellOptions {
+    /// Whether the kernel is the client: the program's own sockets use the paths. They use several
+    /// only if the program opens Multipath TCP sockets.
+    pub of_kernel: bool,
     /// The command that starts the helper: it calls [`become_program`], which starts the program.
     pub helper: Vec<String>,
     /// Where the program's standard files lead.
@@ -217,26 +223,37 @@ struct Lab {
 
 impl Lab {
     fn new(scenario: &Scenario, seed: u64, options: ShellOptions) -> Result<Self, LiveError> {
-        let ShellOptions { helper, terminal, capture } = options;
+        let ShellOptions { of_kernel, helper, terminal, capture } = options;
+        let scenario = &for_stack(scenario, of_kernel)?;
         let config = far_config(scenario, seed)?;
-        let emulation = Emulation::in_real_time(scenario, seed, capture, PreciseAlarm::new()?)?;
         let addresses = addresses_of(scenario);
         // The program has the client's addresses on the first path, and its datagrams take that
         // path.
         let first = [&addresses.ipv4, &addresses.ipv6].into_iter().filter_map(|of| of.first());
-        let plan = Plan { addresses: first.copied().collect(), services: room::services() };
-        let (room, tun) = Room::open(&helper, &plan, &terminal)?;
-        let device = TunDevice::new(tun)?;
-        let program = Host::new(device, Vec::new(), sys::random_secret()?, near_config());
+        let plan = Plan {
+            addresses: first.copied().collect(),
+            services: room::services(),
+            paths: of_kernel.then(|| scenario.to_toml()),
+        };
+        let (room, mut fds) = Room::open(&helper, &plan, &terminal)?;
+        let tun = (!of_kernel).then(|| Tun::from_fd(fds.remove(0)));
+        let client: Option<Box<dyn Device>> =
+            if of_kernel { Some(Box::new(PortsDevice::new(fds)?)) } else { None };
+        let parts = RealTime { alarm: Box::new(PreciseAlarm::new()?), capture, client };
+        let emulation = Emulation::in_real_time(scenario, seed, parts)?;
         let own: Vec<IpAddr> = [Family::Ipv4, Family::Ipv6].map(server_address_in).into();
         let (client, server) = (emulation.client(), emulation.server());
         addresses.ipv4.iter().chain(&addresses.ipv6).for_each(|each| client.add_address(*each));
         client.keep_records();
         server.keep_records();
-        tokio::spawn(forward::from_program(program.clone(), client.clone(), addresses, config));
+        if let Some(tun) = tun {
+            let (device, secret) = (TunDevice::new(tun)?, sys::random_secret()?);
+            let program = Host::new(device, Vec::new(), secret, near_config());
+            tokio::spawn(forward::from_program(program.clone(), client.clone(), addresses, config));
+            tokio::spawn(forward::datagrams(program.clone(), client.clone()));
+            tokio::spawn(forward::datagrams(client.clone(), program));
+        }
         tokio::spawn(forward::to_host(server.clone(), own.clone()));
-        tokio::spawn(forward::datagrams(program.clone(), client.clone()));
-        tokio::spawn(forward::datagrams(client.clone(), program));
         tokio::spawn(forward::datagrams_to_host(server.clone(), own));
         let lateness = Arc::new(Mutex::new(Lateness::default()));
         let shared = Arc::clone(&lateness);
@@ -244,7 +261,7 @@ impl Lab {
             lock(&shared).record(noticed.saturating_since(due));
         });
         let sample_interval = Duration::from_nanos(scenario.sample_interval.as_nanos());
-        let (log, stop) = (Log::new(scenario), Arc::new(Notify::new()));
+        let (log, stop) = (Log::new(scenario, of_kernel), Arc::new(Notify::new()));
         Ok(Lab { emulation, room, log, sample_interval, lateness, stop })
     }
 
@@ -307,7 +324,7 @@ async fn first_of(one: impl Future, other: impl Future) -> First {
 async fn drained(emulation: &Emulation) {
     // A connection that has carried nothing has nothing to deliver.
     let is_open = || {
-        emulation.client().inspect(|now, endpoint, records| {
+        emulation.server().inspect(|now, endpoint, records| {
             records.iter().filter(|record| record.ended.is_none()).any(|record| {
                 let stats = endpoint.connection_stats(now, record.id);
                 stats.is_some_and(|stats| stats.bytes_written + stats.bytes_delivered > 0)
@@ -334,6 +351,18 @@ fn addresses_of(scenario: &Scenario) -> ClientAddresses {
         paths.iter().filter(usable).map(|path| client_address_in(family, *path)).collect()
     };
     ClientAddresses { ipv4: of(Family::Ipv4), ipv6: of(Family::Ipv6) }
+}
+
+/// The scenario for a stack: a kernel takes less of it.
+fn for_stack(scenario: &Scenario, of_kernel: bool) -> Result<Scenario, LiveError> {
+    let mut scenario = scenario.clone();
+    scenario.connections.truncate(1);
+    if of_kernel {
+        // Linux does not notice that a path drops the options of its data.
+        scenario.connections[0].late_fallback = false;
+        Settings::new(&scenario).check(&scenario).map_err(LiveError::Unsupported)?;
+    }
+    Ok(scenario)
 }
 
 /// The options of connections over the paths.

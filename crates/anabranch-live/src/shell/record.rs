@@ -21,6 +21,8 @@ pub(super) struct Log {
     numbers: BTreeMap<(SocketAddress, SocketAddress), usize>,
     /// Number of the server's records that were assigned.
     assigned: usize,
+    /// Whether the client's connections are unknown, so that those of the server count.
+    of_server: bool,
 }
 
 /// One side of all connections at one time.
@@ -31,7 +33,8 @@ struct View<'a> {
 }
 
 impl Log {
-    pub(super) fn new(scenario: &Scenario) -> Self {
+    /// A log of the client's connections, or of the server's if the client is no engine.
+    pub(super) fn new(scenario: &Scenario, of_server: bool) -> Self {
         Log {
             // A shell has no end that is known in advance, so nothing is excluded at its start.
             recorder: Recorder::empty(Duration::ZERO),
@@ -40,6 +43,7 @@ impl Log {
             at_server: Vec::new(),
             numbers: BTreeMap::new(),
             assigned: 0,
+            of_server,
         }
     }
 
@@ -70,11 +74,16 @@ impl Log {
     /// Number the connections that are new.
     fn discover(&mut self, snapshot: &Snapshot<'_>) {
         let [client, server] = snapshot.records;
-        for record in &client[self.connections.len()..] {
+        let counting = if self.of_server { server } else { client };
+        for record in &counting[self.connections.len()..] {
             let number = self.connections.len();
             let template = &self.scenario.connections[0];
+            let (client, destination) = match self.of_server {
+                true => (snapshot.paths.original(record.remote), record.local),
+                false => (record.local, record.remote),
+            };
             let connection = Connection {
-                name: format!("{} {}", number + 1, record.remote),
+                name: format!("{} {destination}", number + 1),
                 start: record.opened.saturating_since(Instant::ZERO),
                 direction: Directions::Both,
                 workload: Workload::Bulk(Bulk { size: None }),
@@ -84,7 +93,7 @@ impl Log {
             self.connections.push(connection);
             self.at_server.push(None);
             // A port that is used again belongs to its latest connection.
-            self.numbers.insert((record.local, record.remote), number);
+            self.numbers.insert((client, destination), number);
         }
         for (index, record) in server.iter().enumerate().skip(self.assigned) {
             let client = snapshot.paths.original(record.remote);
@@ -97,7 +106,7 @@ impl Log {
 
     fn views<'a>(&self, snapshot: &Snapshot<'a>) -> [View<'a>; 2] {
         let [client, server] = snapshot.records;
-        let at_client = client.iter().map(Some).collect();
+        let at_client = (0..self.connections.len()).map(|number| client.get(number)).collect();
         let at_server = self.at_server.iter().map(|index| index.map(|index| &server[index]));
         let view = |side: Side, records: Vec<Option<&'a Record>>| {
             let endpoint = snapshot.endpoints[side as usize];

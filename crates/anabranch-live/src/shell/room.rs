@@ -14,21 +14,31 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
+use anabranch_sim::Side;
+use anabranch_sim::driver;
+use anabranch_sim::scenario::Scenario;
+
+use crate::kernel_setup::KernelNetwork;
 use crate::namespace::{ip, set_sysctl};
+use crate::settings::Settings;
 use crate::sys::{self, Leave, Tun};
 
 /// Environment variable of the helper: the descriptor of its socket to the emulator.
 const SOCKET: &str = "ANABRANCH_ROOM";
 /// Name of the device in the room.
 const DEVICE: &str = "paths";
+/// Name of the first path's interface, as `kernel_setup.rs` names it.
+const FIRST_PATH: &str = "path0";
 /// Largest packet between the program and the emulator, in bytes. No link lies between them, so
 /// large packets save work. Segments on the paths have the size of the scenario.
 pub(super) const MTU: u16 = 65_520;
 /// Routing table of the ports of `localhost` that lead to the host.
 const LOCALHOST_TABLE: u32 = 77;
 
-/// A message of the helper: the device follows.
+/// A message of the helper: the devices follow.
 const READY: u8 = 0;
+/// Largest number of descriptors in a message (`SCM_MAX_FD`).
+const MOST_INTERFACES: usize = 253;
 
 /// What the helper has to set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +47,9 @@ pub(super) struct Plan {
     pub(super) addresses: Vec<IpAddr>,
     /// Ports of the services on the host's loopback interface.
     pub(super) services: BTreeSet<u16>,
+    /// The scenario, if the program's own sockets use the paths. The room then has an interface for
+    /// each path instead of the device.
+    pub(super) paths: Option<String>,
 }
 
 /// The terminal and the standard files of a program.
@@ -60,16 +73,13 @@ impl Room {
         helper: &[String],
         plan: &Plan,
         terminal: &Terminal,
-    ) -> io::Result<(Self, Tun)> {
+    ) -> io::Result<(Self, Vec<OwnedFd>)> {
         let start = |leave| Room::start(helper, plan, terminal, leave);
         let (mut child, mut socket) =
             start(Leave::UserAndNetwork).or_else(|_| start(Leave::Network))?;
-        let told = sys::receive_descriptors(socket.as_fd(), 1);
+        let told = sys::receive_descriptors(socket.as_fd(), MOST_INTERFACES);
         match told {
-            Ok(Some((READY, mut fds))) if fds.len() == 1 => {
-                let tun = Tun::from_fd(fds.remove(0));
-                Ok((Room { child, socket }, tun))
-            }
+            Ok(Some((READY, fds))) if !fds.is_empty() => Ok((Room { child, socket }, fds)),
             other => {
                 let mut why = String::new();
                 if let Ok(Some((first, _))) = other {
@@ -125,11 +135,14 @@ impl Plan {
         lines.extend(user.map(|(user, group)| format!("user {user} {group}")));
         lines.extend(self.addresses.iter().map(|address| format!("address {address}")));
         lines.extend(self.services.iter().map(|port| format!("service {port}")));
+        lines.push(format!("paths {}", self.paths.as_deref().unwrap_or_default()));
         lines.join("\n")
     }
 
     fn from_text(text: &str) -> Option<(Self, Option<(u32, u32)>)> {
-        let mut plan = Plan { addresses: Vec::new(), services: BTreeSet::new() };
+        let (text, paths) = text.split_once("paths ")?;
+        let paths = Some(paths.to_owned()).filter(|toml| !toml.is_empty());
+        let mut plan = Plan { addresses: Vec::new(), services: BTreeSet::new(), paths };
         let mut user = None;
         for line in text.lines() {
             let (kind, value) = line.split_once(' ')?;
@@ -160,23 +173,36 @@ impl Plan {
             commands.push(format!("{family}route add default dev {DEVICE} src {address}"));
         }
         if let Some(address) = self.addresses.iter().find(|address| address.is_ipv4()) {
-            commands.extend(self.localhost(*address));
+            commands.extend(self.localhost(*address, DEVICE));
         }
         ip(&commands)?;
-        for interface in ["all", DEVICE] {
-            set_sysctl(&format!("ipv4/conf/{interface}/rp_filter"), "0")?;
-            // Packets of 127.0.0.1 may arrive at the device.
-            set_sysctl(&format!("ipv4/conf/{interface}/route_localnet"), "1")?;
-        }
+        accept_localhost(DEVICE)?;
         Ok(tun)
     }
 
+    /// Make an interface for each path, and move this thread to where they are. Returns their far
+    /// ends.
+    fn set_up_paths(&self, toml: &str) -> io::Result<Vec<OwnedFd>> {
+        let scenario = Scenario::from_toml(toml, "scenario").map_err(io::Error::other)?;
+        let mut settings = Settings::new(&scenario);
+        settings.check(&scenario).map_err(io::Error::other)?;
+        let KernelNetwork { namespace, ports } =
+            KernelNetwork::new(Side::Client, &scenario, &settings)?;
+        namespace.stay()?;
+        let first = driver::client_address(&scenario.paths, 0);
+        if first.is_ipv4() {
+            ip(&self.localhost(first, FIRST_PATH))?;
+            accept_localhost(FIRST_PATH)?;
+        }
+        ports.iter().map(|port| port.as_fd().try_clone_to_owned()).collect()
+    }
+
     /// Routes that lead the host's services on `localhost` to the device, before the room's own.
-    fn localhost(&self, source: IpAddr) -> Vec<String> {
+    fn localhost(&self, source: IpAddr, device: &str) -> Vec<String> {
         let mut commands = vec![
             "rule add pref 1000 lookup local".to_owned(),
             "rule del pref 0 lookup local".to_owned(),
-            format!("route add 127.0.0.0/8 dev {DEVICE} src {source} table {LOCALHOST_TABLE}"),
+            format!("route add 127.0.0.0/8 dev {device} src {source} table {LOCALHOST_TABLE}"),
         ];
         for port in &self.services {
             commands.extend(["tcp", "udp"].map(|protocol| {
@@ -188,6 +214,15 @@ impl Plan {
         }
         commands
     }
+}
+
+/// Let packets of 127.0.0.1 arrive at an interface.
+fn accept_localhost(interface: &str) -> io::Result<()> {
+    for interface in ["all", interface] {
+        set_sysctl(&format!("ipv4/conf/{interface}/rp_filter"), "0")?;
+        set_sysctl(&format!("ipv4/conf/{interface}/route_localnet"), "1")?;
+    }
+    Ok(())
 }
 
 /// Whether this process is the helper of a room, and must call [`become_program`].
@@ -226,9 +261,13 @@ fn prepare(socket: &UnixStream) -> io::Result<bool> {
     let text = String::from_utf8_lossy(&text);
     let damaged = || io::Error::new(ErrorKind::InvalidData, "the plan of the room is damaged");
     let (plan, user) = Plan::from_text(&text).ok_or_else(damaged)?;
-    let tun = plan.set_up()?;
-    sys::send_descriptors(socket.as_fd(), &[tun.as_raw_fd()])?;
-    drop(tun);
+    let fds = match &plan.paths {
+        Some(toml) => plan.set_up_paths(toml)?,
+        None => vec![plan.set_up()?.into()],
+    };
+    let raw: Vec<_> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+    sys::send_descriptors(socket.as_fd(), &raw)?;
+    drop(fds);
     let mut go = [0];
     if reader.read(&mut go)? == 0 {
         return Ok(false);
@@ -273,6 +312,7 @@ mod tests {
         let plan = Plan {
             addresses: vec![[10, 1, 0, 0].into(), "2001:db8:1::".parse().expect("an address")],
             services: [8000, 53].into(),
+            paths: Some("name = \"two\"\nlines = 2\n".to_owned()),
         };
         for user in [None, Some((1000, 100))] {
             assert_eq!(Plan::from_text(&plan.to_text(user)), Some((plan.clone(), user)));
