@@ -88,9 +88,7 @@ class Shell:
 
     def __new__(
         cls,
-        toml: str,
-        file: str,
-        seed: int,
+        scenario: tuple[str, str, int],
         helper: Sequence[str],
         client: str,
         terminal: int | None = None,

@@ -22,16 +22,14 @@ mod linux {
 
     #[pymethods]
     impl Shell {
-        /// Start `helper`, which must call `shell_become`, for the scenario `toml`. `terminal` is the
-        /// descriptor of a terminal for the program, which this call closes, or `None`. `client` is
-        /// "engine" or "kernel".
+        /// Start `helper`, which must call `shell_become`, for a scenario: its TOML, its file's name
+        /// and a seed. `client` is "engine" or "kernel". `terminal` is the descriptor of a terminal
+        /// for the program, which this call closes, or `None`.
         #[new]
-        #[pyo3(signature = (toml, file, seed, helper, client, terminal=None, pcap=None))]
+        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None))]
         fn new(
             py: Python<'_>,
-            toml: &str,
-            file: &str,
-            seed: u64,
+            scenario: (String, String, u64),
             helper: Vec<String>,
             client: &str,
             terminal: Option<i32>,
@@ -39,7 +37,8 @@ mod linux {
         ) -> PyResult<Self> {
             // SAFETY: the caller hands over the descriptor.
             let slave = terminal.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-            let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
+            let (toml, file, seed) = scenario;
+            let scenario = Scenario::from_toml(&toml, &file).map_err(invalid)?;
             let capture = pcap.map(Pcap::into_capture).transpose()?;
             let of_kernel = client == "kernel";
             let options = ShellOptions { of_kernel, helper, terminal: Terminal { slave }, capture };
@@ -134,17 +133,15 @@ mod linux {
     #[pymethods]
     impl Shell {
         #[new]
-        #[pyo3(signature = (toml, file, seed, helper, client, terminal=None, pcap=None))]
+        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None))]
         fn new(
-            toml: &str,
-            file: &str,
-            seed: u64,
+            scenario: (String, String, u64),
             helper: Vec<String>,
             client: &str,
             terminal: Option<i32>,
             pcap: Option<Pcap>,
         ) -> PyResult<Self> {
-            let _ = (toml, file, seed, helper, client, terminal, pcap);
+            let _ = (scenario, helper, client, terminal, pcap);
             Err(PyOSError::new_err("a shell needs Linux"))
         }
     }

@@ -37,7 +37,7 @@ def shell(
         Stack | None,
         typer.Option(
             metavar="engine|kernel",
-            help="TCP stack of the program on the paths.  [default: engine]",
+            help="TCP stack on the program's side.  [default: engine]",
         ),
     ] = None,
     seed: Annotated[int, count_option("Random seed of the links.", 0, MAX_SEED)] = 1,

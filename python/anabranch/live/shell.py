@@ -149,7 +149,7 @@ def started(
     with contextlib.ExitStack() as stack:
         pcap = None if capture is None else stack.enter_context(capture.opened())
         try:
-            core = _core.Shell(toml, file, seed, helper, client, terminal, pcap)
+            core = _core.Shell((toml, file, seed), helper, client, terminal, pcap)
         except OSError as error:
             raise InputError(f"a shell is not possible here: {reason(error)}") from error
         except RuntimeError as error:
