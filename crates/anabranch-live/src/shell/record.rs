@@ -28,7 +28,10 @@ pub(super) struct Log {
 /// One side of all connections at one time.
 struct View<'a> {
     endpoint: &'a Endpoint,
+    /// The side's own records.
     records: Vec<Option<&'a Record>>,
+    /// The same, with the peer's where the side has none.
+    known: Vec<Option<&'a Record>>,
     sinks: Vec<Sink>,
 }
 
@@ -106,20 +109,33 @@ impl Log {
 
     fn views<'a>(&self, snapshot: &Snapshot<'a>) -> [View<'a>; 2] {
         let [client, server] = snapshot.records;
-        let at_client = (0..self.connections.len()).map(|number| client.get(number)).collect();
+        let numbers = 0..self.connections.len();
+        let at_client: Vec<_> = numbers.clone().map(|number| client.get(number)).collect();
         let at_server = self.at_server.iter().map(|index| index.map(|index| &server[index]));
-        let view = |side: Side, records: Vec<Option<&'a Record>>| {
-            let endpoint = snapshot.endpoints[side as usize];
-            let sink = |record: &Option<&Record>| {
-                let stats = record.and_then(|it| {
-                    it.last.or_else(|| endpoint.connection_stats(snapshot.now, it.id))
-                });
-                Sink::of_received(stats.map_or(0, |stats| stats.bytes_delivered))
-            };
-            let sinks = records.iter().map(sink).collect();
-            View { endpoint, records, sinks }
+        let at_server: Vec<_> = at_server.collect();
+        let stats = |side: Side, record: Option<&Record>| {
+            let current = |id| snapshot.endpoints[side as usize].connection_stats(snapshot.now, id);
+            record.and_then(|record| record.last.or_else(|| current(record.id)))
         };
-        [view(Side::Client, at_client), view(Side::Server, at_server.collect())]
+        // What a client outside the engine has received is what it has acknowledged.
+        let received = |side: Side, number: usize| match (side, at_client[number]) {
+            (Side::Client, None) => {
+                stats(Side::Server, at_server[number]).map(|stats| stats.bytes_acknowledged)
+            }
+            (Side::Client, own) => stats(side, own).map(|stats| stats.bytes_delivered),
+            (Side::Server, _) => stats(side, at_server[number]).map(|stats| stats.bytes_delivered),
+        };
+        let view = |side: Side, records: &[Option<&'a Record>], peers: &[Option<&'a Record>]| {
+            let sinks = numbers.clone().map(|number| received(side, number).unwrap_or(0));
+            let known = records.iter().zip(peers).map(|(own, peer)| own.or(*peer));
+            View {
+                endpoint: snapshot.endpoints[side as usize],
+                records: records.to_vec(),
+                known: known.collect(),
+                sinks: sinks.map(Sink::of_received).collect(),
+            }
+        };
+        [view(Side::Client, &at_client, &at_server), view(Side::Server, &at_server, &at_client)]
     }
 }
 
@@ -139,7 +155,7 @@ impl Observed for View<'_> {
     }
 
     fn progress(&self, connection: usize) -> Progress {
-        match self.records[connection].and_then(|record| record.ended) {
+        match self.known[connection].and_then(|record| record.ended) {
             None => Progress::Underway,
             Some((_, None)) => Progress::Closed,
             Some((_, Some(_))) => Progress::Failed,
@@ -147,7 +163,7 @@ impl Observed for View<'_> {
     }
 
     fn lifetime(&self, now: Instant, connection: usize) -> Option<Duration> {
-        let record = self.records[connection]?;
+        let record = self.known[connection]?;
         let end = record.ended.map_or(now, |(at, _)| at);
         Some(end.saturating_since(record.opened))
     }
