@@ -4,8 +4,6 @@ use pyo3::prelude::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::os::fd::{FromRawFd, OwnedFd};
-
     use anabranch_live::{ShellOptions, ShellOutcome, Terminal};
     use anabranch_sim::scenario::Scenario;
     use anabranch_wire::Instant;
@@ -35,13 +33,12 @@ mod linux {
             terminal: Option<i32>,
             pcap: Option<Pcap>,
         ) -> PyResult<Self> {
-            // SAFETY: the caller hands over the descriptor.
-            let slave = terminal.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+            let terminal = terminal.map(Terminal::of).unwrap_or_default();
             let (toml, file, seed) = scenario;
             let scenario = Scenario::from_toml(&toml, &file).map_err(invalid)?;
             let capture = pcap.map(Pcap::into_capture).transpose()?;
             let of_kernel = client == "kernel";
-            let options = ShellOptions { of_kernel, helper, terminal: Terminal { slave }, capture };
+            let options = ShellOptions { of_kernel, helper, terminal, capture };
             let shell = py.detach(|| anabranch_live::Shell::start(&scenario, seed, options));
             Ok(Shell(Some(shell.map_err(live::failed)?).into()))
         }

@@ -52,12 +52,19 @@ pub(super) struct Plan {
     pub(super) paths: Option<String>,
 }
 
-/// The terminal and the standard files of a program.
+/// The terminal of a program.
 #[derive(Debug, Default)]
 pub struct Terminal {
     /// The end of a pseudo-terminal for the program. It replaces the standard files that are
     /// terminals, and becomes the program's controlling terminal.
     pub slave: Option<OwnedFd>,
+}
+
+impl Terminal {
+    /// The terminal with this descriptor, which the caller hands over.
+    pub fn of(slave: RawFd) -> Self {
+        Terminal { slave: Some(sys::inherited(slave)) }
+    }
 }
 
 /// A program that waits to be started.
