@@ -186,6 +186,7 @@ def test_a_panel_shows_rates_since_the_last_look() -> None:
     [
         (("--pcap-limit", "1MB", "--", "true"), "--pcap-limit needs --pcap"),
         ((), "Missing argument"),
+        (("--set", "connection.main.scheduler=own:x", "--", "true"), "a built-in scheduler"),
         (("--set", "path.wifi.rate=fast", "--", "true"), "path.wifi.rate"),
     ],
 )

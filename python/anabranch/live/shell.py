@@ -15,7 +15,8 @@ from anabranch.errors import InputError, IntegrityError
 from anabranch.live.hosts import HERE
 from anabranch.live.lab import reason
 from anabranch.live.run import Conditions
-from anabranch.runs.run import Capture, Run, tables_of
+from anabranch.runs.run import Capture, Run, settings_of, tables_of
+from anabranch.scenarios import own
 
 
 class Path(NamedTuple):
@@ -109,6 +110,13 @@ class Shell:
         )
 
 
+def _refuse_own_policies(toml: str, file: str) -> None:
+    first = settings_of(toml)["connection"][0]
+    for kind in own.KINDS:
+        if str(first.get(kind, "")).startswith(own.PREFIX):
+            raise InputError(f"{file}: {kind} {first[kind]}: a shell needs a built-in {kind}")
+
+
 def _mptcpize() -> list[str]:
     """The command that makes a program open Multipath TCP sockets.
 
@@ -141,8 +149,10 @@ def started(
     `terminal` is the descriptor of a terminal for the program, which is handed over.
 
     Raises:
-        InputError: if this host lacks what a shell needs, or the capture cannot be written.
+        InputError: if this host lacks what a shell needs, the scenario names a user-defined policy,
+            or the capture cannot be written.
     """
+    _refuse_own_policies(toml, file)
     if client == "kernel":
         command = [*_mptcpize(), *command]
     helper = [sys.executable, "-P", "-m", "anabranch.live.room", *command]
