@@ -25,6 +25,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anabranch_host::{Device, Emulation, Host, RealTime};
+use anabranch_net::network::Paths;
 use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
@@ -153,21 +154,22 @@ impl Shell {
         self.emulation.observe(|snapshot| {
             let paths = snapshot.paths;
             let mut states: Vec<_> = (0..paths.count()).map(|path| state_of(paths, path)).collect();
-            for (side, endpoint) in [Side::Client, Side::Server].into_iter().zip(snapshot.endpoints)
-            {
-                let subflows = endpoint.connections().flat_map(|id| endpoint.subflow_stats(id));
-                for subflow in subflows {
+            let mut largest = vec![0; states.len()];
+            for (side, endpoint) in SIDES.into_iter().zip(snapshot.endpoints) {
+                for subflow in endpoint.connections().flat_map(|id| endpoint.subflow_stats(id)) {
                     let client = match side {
                         Side::Client => subflow.local,
                         Side::Server => paths.original(subflow.remote),
                     };
                     let Some(path) = paths.path_of(client.address) else { continue };
-                    let state: &mut PathState = &mut states[path];
-                    state.subflows += usize::from(side == Side::Client);
-                    if subflow.view.cwnd > state.cwnd || state.srtt_ns.is_none() {
-                        state.srtt_ns = subflow.view.srtt.map(|srtt| srtt.as_nanos());
+                    let (state, view) = (&mut states[path], &subflow.view);
+                    // The server knows every subflow, also those of a client outside the engine.
+                    state.subflows += usize::from(side == Side::Server);
+                    state.cwnd += view.cwnd;
+                    if view.cwnd >= largest[path] {
+                        largest[path] = view.cwnd;
+                        state.srtt_ns = view.srtt.map(|srtt| srtt.as_nanos());
                     }
-                    state.cwnd += subflow.view.cwnd;
                 }
             }
             states
@@ -197,8 +199,10 @@ fn joined<T>(thread: JoinHandle<Result<T, LiveError>>) -> Result<T, LiveError> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the emulator panicked").into()))
 }
 
-fn state_of(paths: &anabranch_net::network::Paths, path: usize) -> PathState {
-    let links = [Side::Client, Side::Server].map(|towards| paths.link_of(path, towards));
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
+
+fn state_of(paths: &Paths, path: usize) -> PathState {
+    let links = SIDES.map(|towards| paths.link_of(path, towards));
     PathState {
         bytes_down: links[0].stats().bytes_delivered,
         bytes_up: links[1].stats().bytes_delivered,
