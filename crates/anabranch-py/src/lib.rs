@@ -6,6 +6,7 @@ mod listing;
 mod live;
 mod pcap;
 mod policy;
+mod shell;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -112,14 +113,13 @@ fn execute(
     ledger: bool,
     stop: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Outcome, RunError> {
-    let options = Options { own_policies, ledger, stop: Some(stop), ..Options::default() };
-    let Some(pcap) = pcap else {
-        return anabranch_sim::run(scenario, seed, options);
-    };
-    let mut file = pcap.create()?;
-    let options = Options { capture: Some(pcap.to(&mut file)), ..options };
+    let mut file = pcap.as_ref().map(Pcap::create).transpose()?;
+    let capture = pcap.as_ref().zip(file.as_mut()).map(|(pcap, file)| pcap.to(file));
+    let options = Options { capture, own_policies, ledger, stop: Some(stop), ..Options::default() };
     let outcome = anabranch_sim::run(scenario, seed, options)?;
-    file.flush()?;
+    if let Some(file) = &mut file {
+        file.flush()?;
+    }
     Ok(outcome)
 }
 
@@ -178,5 +178,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     analyse::register(module)?;
     conform::register(module)?;
     live::register(module)?;
-    policy::register(module)
+    policy::register(module)?;
+    shell::register(module)
 }

@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::app::App;
-use crate::own_policies::{OwnPolicies, Owner, PathNames};
+use crate::own_policies::{self, OwnPolicies, OwnPoliciesError, Owner, PathNames};
 use crate::recorder::{Observed, Progress};
 use crate::scenario::{self, CongestionControl, LinkState, Policy};
 use crate::topology;
@@ -326,7 +326,7 @@ fn client_addresses(
 }
 
 /// Interface changes that the host notices, in reverse chronological order.
-fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, IpAddr, bool)> {
+pub fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, IpAddr, bool)> {
     if side == Side::Server {
         return Vec::new();
     }
@@ -343,6 +343,24 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
     all.sort_by_key(|(at, ..)| *at);
     all.reverse();
     all
+}
+
+/// The engine's configuration for the `side` end of connection number `index`, whose policies are
+/// built in.
+///
+/// # Errors
+/// If the connection names a user-defined policy.
+pub fn connection_config(
+    scenario: &scenario::Scenario,
+    index: usize,
+    side: Side,
+    seed: u64,
+) -> Result<ConnectionConfig, OwnPoliciesError> {
+    own_policies::check_all(scenario, &[])?;
+    let connection = &scenario.connections[index];
+    let paths = PathNames::of(connection, scenario);
+    let owner = Owner { connection: connection.name.clone(), side, paths, seed };
+    Ok(config(scenario, connection, &owner, &OwnPolicies::default()))
 }
 
 /// The engine's configuration for one end of a connection.
@@ -437,7 +455,7 @@ fn make_congestion_control(
 }
 
 /// The secret of a host: 256 bits derived from the seed and the host's name.
-fn secret(seed: u64, side: Side) -> [u8; 32] {
+pub fn secret(seed: u64, side: Side) -> [u8; 32] {
     let mut secret = [0; 32];
     for (part, bytes) in secret.chunks_exact_mut(8).enumerate() {
         bytes.copy_from_slice(&stream_seed(seed, &format!("host/{side}/{part}")).to_be_bytes());

@@ -11,7 +11,7 @@ use crate::error::RunError;
 use crate::ledger::Arrivals;
 
 /// Observes every packet of a run.
-pub(crate) struct Inspection<'c> {
+pub struct Inspection<'c> {
     digest: Digest,
     /// Records of the packets at the hosts. Most runs keep none.
     records: Option<Box<Records<'c>>>,
@@ -28,9 +28,13 @@ struct Records<'c> {
 }
 
 impl<'c> Inspection<'c> {
-    /// Write packets to `capture`, and count those that arrive. With `round_trip`, also serialise
-    /// each packet and parse it back.
-    pub(crate) fn new(
+    /// Write packets to `capture`. With `round_trip`, also serialise each packet and parse it back.
+    pub fn new(capture: Option<CaptureFile<'c>>, round_trip: bool) -> Self {
+        Inspection::counting(capture, None, round_trip)
+    }
+
+    /// The same, and count the packets that arrive.
+    pub(crate) fn counting(
         capture: Option<CaptureFile<'c>>,
         arrivals: Option<Arrivals>,
         round_trip: bool,
@@ -56,30 +60,30 @@ impl<'c> Inspection<'c> {
     }
 
     /// Fingerprint of all packets that have entered a link.
-    pub(crate) fn digest(&self) -> u64 {
+    pub fn digest(&self) -> u64 {
         self.digest.value()
     }
 
     /// When the capture reached its limit.
-    pub(crate) fn capture_full_at(&self) -> Option<Instant> {
+    pub fn capture_full_at(&self) -> Option<Instant> {
         self.records.as_ref()?.capture.as_ref().and_then(CaptureFile::full_at)
     }
 
     /// The first error inside the network since the last call.
     #[inline]
-    pub(crate) fn take_error(&mut self) -> Option<RunError> {
+    pub fn take_error(&mut self) -> Option<RunError> {
         self.error.take()
     }
 
     /// Must [`Inspection::on_sent`] be called, for a record or for the round-trip check?
     #[inline]
-    pub(crate) fn looks_at_sent(&self) -> bool {
+    pub fn looks_at_sent(&self) -> bool {
         self.looks_at_sent
     }
 
     /// A packet leaves `sender` on `path`.
     #[inline]
-    pub(crate) fn on_sent(
+    pub fn on_sent(
         &mut self,
         now: Instant,
         sender: Side,
@@ -97,7 +101,7 @@ impl<'c> Inspection<'c> {
 
     /// A packet arrives at `receiver` on `path`.
     #[inline]
-    pub(crate) fn on_received(
+    pub fn on_received(
         &mut self,
         now: Instant,
         receiver: Side,

@@ -4,9 +4,9 @@ use anabranch_net::Side;
 use anabranch_net::network::Paths;
 use anabranch_proto::view::Bottleneck;
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
-use anabranch_wire::Instant;
+use anabranch_wire::{Duration, Instant};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Connection, Scenario};
 use crate::topology;
 use crate::workload::{Sender, Sink};
 
@@ -105,6 +105,11 @@ pub trait Observed {
     fn sender(&self, connection: usize) -> Option<&dyn Sender>;
     /// State of the connection.
     fn progress(&self, connection: usize) -> Progress;
+    /// How long the connection has been open, if that is the time to measure it for. By default this
+    /// is the run without its warm-up.
+    fn lifetime(&self, _now: Instant, _connection: usize) -> Option<Duration> {
+        None
+    }
     /// Current totals of the connection, if it exists.
     fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats>;
     /// Final totals of the connection, if it has ended.
@@ -151,15 +156,19 @@ pub(crate) struct ReceivedOver {
 /// The flows of all connections.
 pub(crate) fn flows(scenario: &Scenario) -> Vec<Flow> {
     let connections = scenario.connections.iter().enumerate();
-    let flows = connections.flat_map(|(connection, each)| {
-        each.direction.senders().iter().map(move |sender| Flow { connection, sender: *sender })
-    });
-    flows.collect()
+    connections.flat_map(|(number, connection)| flows_of(number, connection)).collect()
+}
+
+fn flows_of(number: usize, connection: &Connection) -> impl Iterator<Item = Flow> {
+    let senders = connection.direction.senders().iter();
+    senders.map(move |sender| Flow { connection: number, sender: *sender })
 }
 
 /// Builds the tables of a run.
-pub struct Recorder<'a> {
-    scenario: &'a Scenario,
+pub struct Recorder {
+    warm_up: Duration,
+    /// The paths of each connection.
+    paths: Vec<Vec<usize>>,
     flows: Vec<Flow>,
     subflow_samples: Builder,
     connection_samples: Builder,
@@ -167,14 +176,21 @@ pub struct Recorder<'a> {
     warm: Vec<u64>,
 }
 
-impl<'a> Recorder<'a> {
+impl Recorder {
     /// A recorder without any records.
-    pub fn new(scenario: &'a Scenario) -> Self {
-        let flows = flows(scenario);
+    pub fn new(scenario: &Scenario) -> Self {
+        let mut recorder = Recorder::empty(scenario.warm_up);
+        scenario.connections.iter().for_each(|connection| recorder.add(connection));
+        recorder
+    }
+
+    /// A recorder without any connections, of a run whose metrics exclude the `warm_up`.
+    pub fn empty(warm_up: Duration) -> Self {
         Recorder {
-            scenario,
-            warm: vec![0; flows.len()],
-            flows,
+            warm_up,
+            paths: Vec::new(),
+            warm: Vec::new(),
+            flows: Vec::new(),
             subflow_samples: Builder::new(
                 "subflow_samples",
                 &[
@@ -204,6 +220,14 @@ impl<'a> Recorder<'a> {
                 ],
             ),
         }
+    }
+
+    /// Add a connection. Its number follows that of the last one.
+    pub fn add(&mut self, connection: &Connection) {
+        let number = self.paths.len();
+        self.paths.push(connection.paths.to_vec());
+        self.flows.extend(flows_of(number, connection));
+        self.warm.resize(self.flows.len(), 0);
     }
 
     /// Record the end of the warm-up.
@@ -259,7 +283,7 @@ impl<'a> Recorder<'a> {
     /// The path of a subflow of the sending host. The client's Address IDs number the paths of the
     /// connection.
     fn path_of(&self, flow: Flow, subflow: &SubflowStats) -> usize {
-        let paths = &self.scenario.connections[flow.connection].paths;
+        let paths = &self.paths[flow.connection];
         paths[usize::from(flow.client_address_id(subflow)).min(paths.len() - 1)]
     }
 
@@ -317,7 +341,7 @@ impl<'a> Recorder<'a> {
                 ("corrupt_bytes", Count),
             ],
         );
-        let measured = now.saturating_since(Instant::ZERO + self.scenario.warm_up);
+        let measured = now.saturating_since(Instant::ZERO + self.warm_up);
         for (number, flow) in self.flows.iter().enumerate() {
             let index = flow.connection;
             let (sender, receiver) = flow.hosts(hosts);
@@ -325,6 +349,7 @@ impl<'a> Recorder<'a> {
             let receiving = connection_stats(now, receiver, index);
             let progress = [sender.progress(index), receiver.progress(index)];
             let received = receiver.sink(index).received();
+            let measured = sender.lifetime(now, index).unwrap_or(measured);
             table.push([
                 number as u64,
                 stats.map_or(0, |stats| u64::from(stats.is_mptcp)),

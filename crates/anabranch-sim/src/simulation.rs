@@ -78,7 +78,7 @@ struct Simulation<'s, 'c> {
     /// When each host is due; [`Instant::FAR_FUTURE`] if it has nothing to do.
     hosts_due: [Instant; 2],
     network: Network<Inspection<'c>>,
-    recorder: Recorder<'s>,
+    recorder: Recorder,
     ledger: Option<Box<Ledger>>,
     /// When the run must be observed: at the next sample, at the end of the warm-up, and with a
     /// ledger at every event.
@@ -102,7 +102,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         own_policies::check_all(scenario, options.own_policies)?;
         let capture = options.capture.map(|capture| CaptureFile::new(capture, scenario));
         let arrivals = options.ledger.then(|| Arrivals::new(scenario));
-        let inspection = Inspection::new(capture.transpose()?, arrivals, options.round_trip);
+        let inspection = Inspection::counting(capture.transpose()?, arrivals, options.round_trip);
         let host = |side: Side| Host::new(side, scenario, options.own_policies, seed);
         let network = network(scenario, seed, inspection);
         let ledger = options.ledger.then(|| Box::new(Ledger::new(scenario, network.paths())));
