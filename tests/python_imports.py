@@ -38,6 +38,7 @@ FLOORS = (
     "anabranch.gallery.entries",
     "anabranch.gallery",
     "anabranch.analyze",
+    "anabranch.explain",
     "anabranch.conformance",
     "anabranch.api",
     "anabranch.cli",

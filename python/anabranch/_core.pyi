@@ -14,6 +14,7 @@ __all__ = [
     "Reinjection",
     "ScheduleContext",
     "Send",
+    "Shell",
     "Start",
     "SubflowId",
     "SubflowView",
@@ -31,6 +32,7 @@ __all__ = [
     "parts",
     "policies",
     "run",
+    "shell_become",
     "validate",
     "with_own",
 ]
@@ -57,6 +59,7 @@ def run(
     pcap: tuple[str, int | None, str | None, int | None] | None = None,
     own_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
     tick: Callable[[int], object] | None = None,
+    ledger: bool = False,
 ) -> dict[str, object]: ...
 def analyse(
     files: Sequence[str | os.PathLike[str]],
@@ -78,6 +81,25 @@ def live_run(
     pcap: tuple[str, int | None, str | None, int | None] | None = None,
 ) -> dict[str, Any]: ...
 def live_stop_preferring() -> None: ...
+def shell_become(command: Sequence[str]) -> None: ...
+
+@final
+class Shell:
+    """A program inside the network of a scenario."""
+
+    def __new__(
+        cls,
+        scenario: tuple[str, str, int],
+        helper: Sequence[str],
+        client: str,
+        terminal: int | None = None,
+        pcap: tuple[str, int | None, str | None, int | None] | None = None,
+    ) -> Shell: ...
+    def is_over(self) -> bool: ...
+    def paths(self) -> list[dict[str, Any]]: ...
+    def set_path(self, path: int, up: bool) -> None: ...
+    def stop(self) -> None: ...
+    def finish(self) -> dict[str, Any]: ...
 
 @final
 class SubflowId:

@@ -29,6 +29,7 @@ NOT_RUN = {
     r"dask .*|.* dask://.*": "needs a cluster; tests/python/test_executors.py starts one",
     r"anabranch calibrate.*": "minutes; tests/python/test_calibration.py",
     r"anabranch (run|reproduce|conform) .*--live.*": "in real time; tests/python/test_live.py",
+    r"anabranch shell .*": "in real time; tests/python/test_shell.py",
     r"anabranch doctor": "what it says depends on the host; tests/python/test_live.py",
     r"anabranch reproduce .*--full.*": "minutes to hours",
     r"anabranch gallery.*": "`make gallery`",

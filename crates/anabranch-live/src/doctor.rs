@@ -40,7 +40,7 @@ pub fn probe() -> Vec<Capability> {
         useful("congestion control cubic", "kernel hosts", KERNEL, cubic()),
         useful("preference", "an emulator in time on a busy machine", ROOT, preference()),
         useful("tshark", "a second decoder of captures", "apt install tshark", tool("tshark")),
-        useful("TUN", "make bench-tun", "permissions of /dev/net/tun", tun()),
+        useful("TUN", "anabranch shell; make bench-tun", "permissions of /dev/net/tun", tun()),
         useful("nftables", "make interop: options that this kernel strips", NFTABLES, nftables()),
     ]
 }

@@ -64,17 +64,13 @@ impl KernelNetwork {
 
 fn interfaces(side: Side, scenario: &Scenario, settings: &Settings) -> Vec<Interface> {
     let paths = &scenario.paths;
-    let interface = |number: usize, mtu, addresses| {
-        let [high, low] = (number as u16).to_be_bytes();
-        Interface {
-            name: format!("path{number}"),
-            far_name: format!("{}{number}", if side == Side::Client { "client" } else { "server" }),
-            // A locally administered address.
-            station: [0x02, 0xab, side as u8, 0, high, low],
-            route_mtu: mtu,
-            device_mtu: if settings.coalesced { u16::MAX } else { mtu },
-            addresses,
-        }
+    let interface = |number: usize, mtu, addresses| Interface {
+        name: format!("path{number}"),
+        far_name: format!("{}{number}", if side == Side::Client { "client" } else { "server" }),
+        station: station(side, number),
+        route_mtu: mtu,
+        device_mtu: if settings.coalesced { u16::MAX } else { mtu },
+        addresses,
     };
     match side {
         Side::Client => (0..paths.len())
@@ -85,6 +81,12 @@ fn interfaces(side: Side, scenario: &Scenario, settings: &Settings) -> Vec<Inter
             vec![interface(0, mtu, driver::server_addresses(paths))]
         }
     }
+}
+
+/// The link-layer address of an interface: a locally administered one.
+pub(crate) fn station(side: Side, number: usize) -> [u8; 6] {
+    let [high, low] = (number as u16).to_be_bytes();
+    [0x02, 0xab, side as u8, 0, high, low]
 }
 
 /// Set up one side of a scenario. Call this inside the namespace.

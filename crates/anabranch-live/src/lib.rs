@@ -7,6 +7,8 @@
 //! namespaces are allowed, none of this needs root: [`enter`] restarts the command inside one.
 //! [`probe`] checks what this host supports.
 //!
+//! A [`Shell`] runs any program over the engine and the links of a scenario.
+//!
 //! ```no_run
 //! use anabranch_live::{Options, Stack, enter, is_inside, run};
 //! use anabranch_sim::scenario::Scenario;
@@ -42,6 +44,7 @@ mod namespace;
 mod run;
 mod script_stack;
 mod settings;
+mod shell;
 mod super_segment;
 mod sys;
 mod tun_host;
@@ -54,4 +57,5 @@ pub use lateness::Lateness;
 pub use namespace::{enter, is_inside};
 pub use run::{Action, Intervention, LiveError, Options, Outcome, Stack, run};
 pub use script_stack::KernelStack;
+pub use shell::{PathState, Shell, ShellOptions, ShellOutcome, Terminal, become_program, is_room};
 pub use sys::stop_preferring;

@@ -25,7 +25,7 @@ pub fn enter(command: &[String]) -> io::Result<ExitStatus> {
     let start = |leave| {
         let mut inside = Command::new(&command[0]);
         inside.args(&command[1..]).env(INSIDE, "1");
-        sys::start_in_namespaces(&mut inside, leave);
+        sys::start_in_namespaces(&mut inside, leave, true);
         inside.spawn()
     };
     start(Leave::UserAndNetwork).or_else(|_| start(Leave::Network))?.wait()
@@ -59,6 +59,11 @@ impl Namespace {
         let done = f();
         sys::enter_network(here.file.as_fd())?;
         done
+    }
+
+    /// Move this thread into the namespace for good.
+    pub(crate) fn stay(&self) -> io::Result<()> {
+        sys::enter_network(self.file.as_fd())
     }
 
     /// A path to the namespace, for `ip`.

@@ -137,7 +137,7 @@ struct Lab<'s, 'c> {
     clock: Clock,
     hosts: [AnyHost; 2],
     network: CatchingUp,
-    recorder: Recorder<'s>,
+    recorder: Recorder,
     next_sample: Instant,
     warm_at: Option<Instant>,
     lateness: Lateness,

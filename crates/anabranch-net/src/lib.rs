@@ -54,10 +54,11 @@ pub mod units;
 
 pub use event_queue::EventQueue;
 pub use impairment::{GilbertElliottConfig, JitterModel};
-pub use link::{Capacity, Link, LinkConfig, LinkStats};
+pub use link::{Capacity, Link, LinkConfig, LinkStats, Occupancy};
 pub use network::Network;
 pub use node::Node;
 pub use queue::{CoDelConfig, Discipline, RedConfig};
 pub use schedule::{LinkChange, ScheduledChange, StateChange};
+pub use serialiser::WORK_PER_BYTE;
 pub use side::Side;
 pub use trace::{Moment, OPPORTUNITY_BYTES, Trace, TraceError};

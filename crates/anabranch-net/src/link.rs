@@ -10,9 +10,9 @@ use crate::opportunities::{Opportunities, PartlySent};
 use crate::propagation::Propagation;
 use crate::queue::{Discipline, Packet, Queue};
 use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
-use crate::serialiser::Serialiser;
+use crate::serialiser::{Serialiser, WORK_PER_BYTE};
 use crate::slab::Slab;
-use crate::trace::Trace;
+use crate::trace::{OPPORTUNITY_BYTES, Trace};
 use crate::units::{ByteCount, Probability, QueueLimit, Rate};
 
 /// Configuration of a link.
@@ -101,6 +101,20 @@ pub struct Link {
     schedule: Schedule,
     down: bool,
     stats: LinkStats,
+}
+
+/// What a link's transmitter does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occupancy {
+    /// It sends, or data waits for its next opportunity.
+    Busy,
+    /// It has had nothing to send since this time.
+    Idle {
+        /// When the last bit left.
+        since: Instant,
+    },
+    /// The link is down or suspended.
+    Unavailable,
 }
 
 /// The packet in transmission, and its delivery time unless the link changes.
@@ -237,6 +251,45 @@ impl Link {
         self.serialiser.is_suspended()
     }
 
+    /// What the transmitter does, at the last call with a time.
+    pub fn occupancy(&self) -> Occupancy {
+        let waits = self.queue.packets() > 0 || self.partly_sent().is_some();
+        if self.down || self.is_suspended() {
+            Occupancy::Unavailable
+        } else if self.transmission.is_some() || waits {
+            Occupancy::Busy
+        } else {
+            let emptied_at = self.opportunities.as_ref().map(|each| each.emptied_at());
+            Occupancy::Idle { since: emptied_at.unwrap_or_else(|| self.serialiser.free_at()) }
+        }
+    }
+
+    /// Does the link follow a trace?
+    pub fn follows_trace(&self) -> bool {
+        self.opportunities.is_some()
+    }
+
+    /// Bytes that the opportunities of a trace could have carried when the data ran out; 0 on a link
+    /// with a rate.
+    pub fn bytes_unfilled(&self) -> u64 {
+        self.opportunities.as_ref().map_or(0, |opportunities| opportunities.unfilled())
+    }
+
+    /// What the link can send after `from` and until `until` at its present rate or with the
+    /// opportunities of its trace, in [`WORK_PER_BYTE`]-ths of a byte.
+    pub fn capacity_between(&self, from: Instant, until: Instant) -> u128 {
+        match &self.opportunities {
+            None => {
+                let nanos = until.saturating_since(from).as_nanos();
+                u128::from(nanos) * u128::from(self.rate().as_bits_per_second())
+            }
+            Some(opportunities) => {
+                let opportunities = opportunities.trace().opportunities_between(from, until);
+                u128::from(opportunities) * u128::from(OPPORTUNITY_BYTES * WORK_PER_BYTE)
+            }
+        }
+    }
+
     /// Execute all departures and changes that are due by `now`, in chronological order.
     #[inline]
     fn catch_up(&mut self, now: Instant) {
@@ -310,7 +363,9 @@ impl Link {
                 let packet = self.dequeue(now)?;
                 Some(PartlySent { packet, bytes_left: u64::from(packet.bytes) })
             });
-            let Some(PartlySent { packet, bytes_left }) = next else { return };
+            let Some(PartlySent { packet, bytes_left }) = next else {
+                return opportunities.run_empty(now, bytes);
+            };
             let sent = bytes.min(bytes_left);
             bytes -= sent;
             let bytes_left = bytes_left - sent;
@@ -321,6 +376,9 @@ impl Link {
                 let delay = self.jitter.delay_of(packet.number, self.delay);
                 self.propagation.push(packet, self.propagation.admissible(now + delay));
             }
+        }
+        if opportunities.partly_sent().is_none() && self.queue.packets() == 0 {
+            opportunities.run_empty(now, 0);
         }
     }
 

@@ -24,6 +24,10 @@ pub(crate) struct Opportunities {
     next: usize,
     /// The packet that was sent in part.
     partly_sent: Option<PartlySent>,
+    /// When opportunities last found no more data.
+    emptied_at: Instant,
+    /// Bytes that opportunities could have carried when the data ran out.
+    unfilled: u64,
 }
 
 /// A packet that has left the queue but not yet the transmitter.
@@ -37,7 +41,35 @@ pub(crate) struct PartlySent {
 impl Opportunities {
     /// The trace from its beginning, which is the epoch.
     pub(crate) fn new(trace: Arc<Trace>) -> Self {
-        Opportunities { trace, start_millis: 0, next: 0, partly_sent: None }
+        Opportunities {
+            trace,
+            start_millis: 0,
+            next: 0,
+            partly_sent: None,
+            emptied_at: Instant::ZERO,
+            unfilled: 0,
+        }
+    }
+
+    /// The opportunities at `now` found no more data, and had room for `unfilled` more bytes.
+    pub(crate) fn run_empty(&mut self, now: Instant, unfilled: u64) {
+        self.emptied_at = now;
+        self.unfilled += unfilled;
+    }
+
+    /// Bytes that opportunities could have carried when the data ran out.
+    pub(crate) fn unfilled(&self) -> u64 {
+        self.unfilled
+    }
+
+    /// When opportunities last found no more data.
+    pub(crate) fn emptied_at(&self) -> Instant {
+        self.emptied_at
+    }
+
+    /// The trace.
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
     }
 
     /// Time of the next opportunities.

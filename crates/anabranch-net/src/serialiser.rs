@@ -4,9 +4,9 @@ use anabranch_wire::{Duration, Instant};
 
 use crate::units::Rate;
 
-/// Work per byte: 8 bits, in bit/s × ns. In this unit, a transmission takes work ÷ rate
+/// Work per byte of a link: 8 bits, in bit/s × ns. In this unit, a transmission takes work ÷ rate
 /// nanoseconds, and both are integers.
-const WORK_PER_BYTE: u64 = 8 * 1_000_000_000;
+pub const WORK_PER_BYTE: u64 = 8 * 1_000_000_000;
 
 /// A transmitter that sends one packet after the other.
 ///

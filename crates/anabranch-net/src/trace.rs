@@ -7,6 +7,8 @@
 use core::fmt;
 use core::num::NonZeroU64;
 
+use anabranch_wire::Instant;
+
 use crate::units::Rate;
 
 /// Bytes that one opportunity carries: Mahimahi's `PACKET_SIZE`. It is an Ethernet MTU plus the
@@ -110,6 +112,26 @@ impl Trace {
         self.moments[self.moments.len() - 1].millis
     }
 
+    /// Number of opportunities after `from` and until `until`, of a trace that starts at the epoch
+    /// and repeats.
+    pub fn opportunities_between(&self, from: Instant, until: Instant) -> u64 {
+        let period = self.period_millis();
+        let (from, until) = (from.as_millis(), until.as_millis());
+        let within = from % period;
+        let mut start = from - within;
+        let mut next = self.moments.partition_point(|moment| moment.millis <= within);
+        let mut sum = 0;
+        loop {
+            for moment in &self.moments[next..] {
+                if start + moment.millis > until {
+                    return sum;
+                }
+                sum += moment.opportunities.get();
+            }
+            (start, next) = (start + period, 0);
+        }
+    }
+
     /// Average rate of the trace over a period, rounded down to one bit per second. Queue limits in
     /// time are converted to bytes with this rate.
     pub fn mean_rate(&self) -> Rate {
@@ -148,6 +170,17 @@ mod tests {
 
     fn error(text: &str) -> String {
         Trace::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn opportunities_between_two_times_are_those_after_the_first() {
+        // Opportunities at 0, 3, 3 and 5 ms, and every 5 ms again: 5, 8, 8, 10, 10 …
+        let trace = Trace::parse("0\n3\n3\n5\n").unwrap();
+        let ms = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        for (from, until, expected) in [(0, 3, 2), (0, 5, 4), (3, 3, 0), (5, 10, 4), (2, 12, 8)] {
+            let found = trace.opportunities_between(ms(from), ms(until));
+            assert_eq!(found, expected, "from {from} to {until} ms");
+        }
     }
 
     #[test]

@@ -50,6 +50,7 @@
 //! Imports inside the crate go in one direction: [`view`] and the round-trip time estimator ←
 //! policies ← `subflow` (TCP) ← `connection` (the data level) ← `endpoint`.
 
+mod activity;
 mod bottleneck;
 pub mod config;
 pub mod congestion;
@@ -71,6 +72,7 @@ mod timers;
 mod trace;
 pub mod view;
 
+pub use activity::{Activity, Reason};
 pub use anabranch_wire::entry as policy;
 pub use connection::{ConnectionStats, Fallback, SubflowStats};
 pub use counters::Counters;

@@ -6,6 +6,7 @@ mod listing;
 mod live;
 mod pcap;
 mod policy;
+mod shell;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -69,14 +70,16 @@ fn json_schema() -> String {
 /// `own_policies` has a dictionary for each connection, with factories of its Python policies under
 /// `scheduler`, `congestion_control` and `path_manager`. Without Python policies, the run releases
 /// the interpreter lock. `tick` is called about twenty times a second with the simulated time in
-/// nanoseconds. An exception that it raises ends the run, and so does a signal such as Ctrl-C.
+/// nanoseconds. An exception that it raises ends the run, and so does a signal such as Ctrl-C. With
+/// `ledger`, the tables `activities` and `capacity` account for every instant and byte.
 ///
 /// Returns a dictionary of `digest`, `virtual_ns`, `segments`, `data_segments`, `tables`, `counters`
 /// and `pcap_full_ns`, the time at which the capture reached its limit, or `None`. A table is a
 /// dictionary of columns, and a column is a pair of NumPy type and little-endian bytes. `counters`
 /// has a dictionary by name for client and server.
 #[pyfunction]
-#[pyo3(signature = (toml, file, seed, *, pcap=None, own_policies=None, tick=None))]
+#[pyo3(signature = (toml, file, seed, *, pcap=None, own_policies=None, tick=None, ledger=false))]
+#[expect(clippy::too_many_arguments, reason = "named arguments of a Python function")]
 fn run<'py>(
     py: Python<'py>,
     toml: &str,
@@ -85,15 +88,16 @@ fn run<'py>(
     pcap: Option<Pcap>,
     own_policies: Option<Vec<Factories>>,
     tick: Option<Py<PyAny>>,
+    ledger: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
     let watch = Arc::new(Watch::default());
     let mut stop = watch.stop(tick);
     let outcome = match own_policies {
-        None => py.detach(|| execute(&scenario, seed, pcap, &[], &mut stop)),
+        None => py.detach(|| execute(&scenario, seed, pcap, &[], ledger, &mut stop)),
         Some(factories) => {
             let own = policy::own_policies(&scenario, factories, &watch);
-            execute(&scenario, seed, pcap, &own, &mut stop)
+            execute(&scenario, seed, pcap, &own, ledger, &mut stop)
         }
     };
     let outcome = watch.take().map_or(outcome.map_err(|error| failed(error, file)), Err)?;
@@ -106,16 +110,16 @@ fn execute(
     seed: u64,
     pcap: Option<Pcap>,
     own_policies: &[OwnPolicies],
+    ledger: bool,
     stop: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Outcome, RunError> {
-    let options = Options { own_policies, stop: Some(stop), ..Options::default() };
-    let Some(pcap) = pcap else {
-        return anabranch_sim::run(scenario, seed, options);
-    };
-    let mut file = pcap.create()?;
-    let options = Options { capture: Some(pcap.to(&mut file)), ..options };
+    let mut file = pcap.as_ref().map(Pcap::create).transpose()?;
+    let capture = pcap.as_ref().zip(file.as_mut()).map(|(pcap, file)| pcap.to(file));
+    let options = Options { capture, own_policies, ledger, stop: Some(stop), ..Options::default() };
     let outcome = anabranch_sim::run(scenario, seed, options)?;
-    file.flush()?;
+    if let Some(file) = &mut file {
+        file.flush()?;
+    }
     Ok(outcome)
 }
 
@@ -174,5 +178,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     analyse::register(module)?;
     conform::register(module)?;
     live::register(module)?;
-    policy::register(module)
+    policy::register(module)?;
+    shell::register(module)
 }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 mod linux {
     use std::io::Write;
 
-    use anabranch_live::{LiveError, Options, Outcome, Stack};
+    use anabranch_live::{Lateness, LiveError, Options, Outcome, Stack};
     use anabranch_sim::RunError;
     use anabranch_sim::scenario::Scenario;
     use anabranch_wire::Instant;
@@ -83,7 +83,7 @@ mod linux {
         if name == "kernel" { Stack::Kernel } else { Stack::Engine }
     }
 
-    fn failed(error: LiveError) -> PyErr {
+    pub(crate) fn failed(error: LiveError) -> PyErr {
         match error {
             LiveError::Unsupported(what) => ScenarioError::new_err(what),
             LiveError::Capture(RunError::Capture(error)) => error.into(),
@@ -91,18 +91,22 @@ mod linux {
         }
     }
 
-    fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
-        let late = &outcome.lateness;
+    /// Add the lateness of the emulator to a result.
+    pub(crate) fn lateness(result: &Bound<'_, PyDict>, late: &Lateness) -> PyResult<()> {
         let nanos = |share| late.quantile(share).as_nanos();
+        result.set_item("valid", late.is_valid())?;
+        result.set_item("late_share", late.late_share())?;
+        result.set_item("lateness_ns", [0.5, 0.99, 0.999, 1.0].map(nanos))
+    }
+
+    fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
         let result = PyDict::new(py);
         result.set_item("virtual_ns", outcome.end.as_nanos())?;
         result.set_item("segments", outcome.packets)?;
         result.set_item("tables", dictionary_of_tables(py, &outcome.tables)?)?;
         result.set_item("pcap_full_ns", outcome.capture_full_at.map(Instant::as_nanos))?;
         result.set_item("foreign", outcome.foreign)?;
-        result.set_item("valid", late.is_valid())?;
-        result.set_item("late_share", late.late_share())?;
-        result.set_item("lateness_ns", [0.5, 0.99, 0.999, 1.0].map(nanos))?;
+        lateness(&result, &outcome.lateness)?;
         result.set_item("counters", &outcome.counters)?;
         result.set_item("notices", &outcome.notices)?;
         Ok(result)
@@ -148,6 +152,9 @@ mod linux {
         Err(PyOSError::new_err("live runs need Linux"))
     }
 }
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{failed, lateness};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(linux::live_enter, module)?)?;

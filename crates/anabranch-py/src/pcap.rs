@@ -1,7 +1,7 @@
 //! Captures of runs.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 
 use anabranch_sim::{Capture, Side};
 use pyo3::FromPyObject;
@@ -21,6 +21,16 @@ impl Pcap {
 
     /// The capture, written to `file`.
     pub(crate) fn to<'a>(&self, file: &'a mut BufWriter<File>) -> Capture<'a> {
+        self.to_writer(file)
+    }
+
+    /// The capture, which creates its file and owns it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn into_capture(self) -> io::Result<Capture<'static>> {
+        Ok(self.to_writer(self.create()?))
+    }
+
+    fn to_writer<'a>(&self, file: impl Write + Send + 'a) -> Capture<'a> {
         let Pcap(_, limit, at, snap_length) = self;
         let at: Option<&[Side]> = match at.as_deref() {
             Some("client") => Some(&[Side::Client]),
@@ -28,6 +38,6 @@ impl Pcap {
             Some(_) => Some(&[Side::Client, Side::Server]),
             None => None,
         };
-        Capture { out: file, at, snap_length: *snap_length, limit: *limit }
+        Capture { out: Box::new(file), at, snap_length: *snap_length, limit: *limit }
     }
 }

@@ -12,7 +12,7 @@ use crate::scenario::Scenario;
 /// A capture to write.
 pub struct Capture<'a> {
     /// Where the capture (pcapng) goes.
-    pub out: &'a mut dyn Write,
+    pub out: Box<dyn Write + Send + 'a>,
     /// The hosts whose interfaces are captured (default: the sending hosts). A packet occurs once
     /// for each of them that it passes.
     pub at: Option<&'static [Side]>,
@@ -24,14 +24,14 @@ pub struct Capture<'a> {
 
 impl<'a> Capture<'a> {
     /// A capture of whole packets at the sending hosts.
-    pub fn new(out: &'a mut dyn Write) -> Self {
-        Capture { out, at: None, snap_length: None, limit: None }
+    pub fn new(out: impl Write + Send + 'a) -> Self {
+        Capture { out: Box::new(out), at: None, snap_length: None, limit: None }
     }
 }
 
 /// A pcapng file with one interface per captured host and path.
 pub struct CaptureFile<'a> {
-    writer: PcapWriter<&'a mut dyn Write>,
+    writer: PcapWriter<Box<dyn Write + Send + 'a>>,
     /// For each path, the interfaces of client and server, if they are captured.
     interfaces: Vec<[Option<InterfaceId>; 2]>,
     bytes: Vec<u8>,

@@ -6,7 +6,9 @@ use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protoc
 use anabranch_proto::congestion::{Make, Start};
 use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
-use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, Event, SubflowStats};
+use anabranch_proto::{
+    ConnectionId, ConnectionStats, Endpoint, Event, Fallback, Reason, SubflowStats,
+};
 use anabranch_wire::{Instant, Piece, Segment, SocketAddress};
 
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::app::App;
-use crate::own_policies::{OwnPolicies, Owner, PathNames};
+use crate::own_policies::{self, OwnPolicies, OwnPoliciesError, Owner, PathNames};
 use crate::recorder::{Observed, Progress};
 use crate::scenario::{self, CongestionControl, LinkState, Policy};
 use crate::topology;
@@ -201,6 +203,22 @@ impl Host {
         self.written.pop_front().or_else(|| self.endpoint.poll_transmit(now))
     }
 
+    /// The open subflows of a connection of the scenario, and what each does.
+    pub(crate) fn activities(
+        &self,
+        connection: usize,
+    ) -> impl Iterator<Item = (SubflowStats, Reason)> + '_ {
+        let id = self.apps[connection].id;
+        id.into_iter()
+            .flat_map(|id| self.endpoint.subflow_stats(id).zip(self.endpoint.activities(id)))
+    }
+
+    /// Has a connection of the scenario fallen back to TCP, as far as this host knows?
+    pub(crate) fn has_fallen_back(&self, now: Instant, connection: usize) -> bool {
+        let stats = self.stats(now, connection);
+        stats.is_some_and(|stats| stats.fallback != Fallback::None)
+    }
+
     /// The application of a connection. At a listener, the port identifies it at the first event.
     fn app_of(&mut self, id: ConnectionId) -> Option<usize> {
         if let Some(index) = self.app_of.get(&id) {
@@ -308,7 +326,7 @@ fn client_addresses(
 }
 
 /// Interface changes that the host notices, in reverse chronological order.
-fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, IpAddr, bool)> {
+pub fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, IpAddr, bool)> {
     if side == Side::Server {
         return Vec::new();
     }
@@ -325,6 +343,24 @@ fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, I
     all.sort_by_key(|(at, ..)| *at);
     all.reverse();
     all
+}
+
+/// The engine's configuration for the `side` end of connection number `index`, whose policies are
+/// built in.
+///
+/// # Errors
+/// If the connection names a user-defined policy.
+pub fn connection_config(
+    scenario: &scenario::Scenario,
+    index: usize,
+    side: Side,
+    seed: u64,
+) -> Result<ConnectionConfig, OwnPoliciesError> {
+    own_policies::check_all(scenario, &[])?;
+    let connection = &scenario.connections[index];
+    let paths = PathNames::of(connection, scenario);
+    let owner = Owner { connection: connection.name.clone(), side, paths, seed };
+    Ok(config(scenario, connection, &owner, &OwnPolicies::default()))
 }
 
 /// The engine's configuration for one end of a connection.
@@ -419,7 +455,7 @@ fn make_congestion_control(
 }
 
 /// The secret of a host: 256 bits derived from the seed and the host's name.
-fn secret(seed: u64, side: Side) -> [u8; 32] {
+pub fn secret(seed: u64, side: Side) -> [u8; 32] {
     let mut secret = [0; 32];
     for (part, bytes) in secret.chunks_exact_mut(8).enumerate() {
         bytes.copy_from_slice(&stream_seed(seed, &format!("host/{side}/{part}")).to_be_bytes());

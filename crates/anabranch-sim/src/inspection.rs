@@ -8,70 +8,128 @@ use anabranch_wire::{Instant, Packet};
 use crate::capture::CaptureFile;
 use crate::digest::Digest;
 use crate::error::RunError;
+use crate::ledger::Arrivals;
 
 /// Observes every packet of a run.
-pub(crate) struct Inspection<'c> {
+pub struct Inspection<'c> {
     digest: Digest,
-    capture: Option<CaptureFile<'c>>,
+    /// Records of the packets at the hosts. Most runs keep none.
+    records: Option<Box<Records<'c>>>,
     round_trip: bool,
+    looks_at_sent: bool,
     /// The first error inside the network.
     error: Option<RunError>,
 }
 
+/// Records of the packets that leave and reach the hosts.
+struct Records<'c> {
+    capture: Option<CaptureFile<'c>>,
+    arrivals: Option<Arrivals>,
+}
+
 impl<'c> Inspection<'c> {
     /// Write packets to `capture`. With `round_trip`, also serialise each packet and parse it back.
-    pub(crate) fn new(capture: Option<CaptureFile<'c>>, round_trip: bool) -> Self {
-        Inspection { digest: Digest::default(), capture, round_trip, error: None }
+    pub fn new(capture: Option<CaptureFile<'c>>, round_trip: bool) -> Self {
+        Inspection::counting(capture, None, round_trip)
+    }
+
+    /// The same, and count the packets that arrive.
+    pub(crate) fn counting(
+        capture: Option<CaptureFile<'c>>,
+        arrivals: Option<Arrivals>,
+        round_trip: bool,
+    ) -> Self {
+        let any = capture.is_some() || arrivals.is_some();
+        Inspection {
+            digest: Digest::default(),
+            records: any.then(|| Box::new(Records { capture, arrivals })),
+            round_trip,
+            looks_at_sent: any || round_trip,
+            error: None,
+        }
+    }
+
+    /// The packets that arrived, if they are counted.
+    pub(crate) fn arrivals(&self) -> Option<&Arrivals> {
+        self.records.as_ref()?.arrivals.as_ref()
+    }
+
+    /// The packets that arrived, if they are counted, for changes.
+    pub(crate) fn arrivals_mut(&mut self) -> Option<&mut Arrivals> {
+        self.records.as_mut()?.arrivals.as_mut()
     }
 
     /// Fingerprint of all packets that have entered a link.
-    pub(crate) fn digest(&self) -> u64 {
+    pub fn digest(&self) -> u64 {
         self.digest.value()
     }
 
     /// When the capture reached its limit.
-    pub(crate) fn capture_full_at(&self) -> Option<Instant> {
-        self.capture.as_ref().and_then(CaptureFile::full_at)
+    pub fn capture_full_at(&self) -> Option<Instant> {
+        self.records.as_ref()?.capture.as_ref().and_then(CaptureFile::full_at)
     }
 
     /// The first error inside the network since the last call.
     #[inline]
-    pub(crate) fn take_error(&mut self) -> Option<RunError> {
+    pub fn take_error(&mut self) -> Option<RunError> {
         self.error.take()
     }
 
-    /// Does this run need packets as bytes, for a capture or for the round-trip check?
+    /// Must [`Inspection::on_sent`] be called, for a record or for the round-trip check?
     #[inline]
-    pub(crate) fn looks_at_bytes(&self) -> bool {
-        self.capture.is_some() || self.round_trip
+    pub fn looks_at_sent(&self) -> bool {
+        self.looks_at_sent
     }
 
     /// A packet leaves `sender` on `path`.
     #[inline]
-    pub(crate) fn on_sent(
+    pub fn on_sent(
         &mut self,
         now: Instant,
         sender: Side,
         path: usize,
         packet: &mut Packet,
     ) -> Result<(), RunError> {
-        self.capture(now, sender, path, Direction::Outbound, packet)?;
+        if let Some(records) = &mut self.records {
+            if let Some(arrivals) = &mut records.arrivals {
+                arrivals.on_sent(now, sender, path, packet);
+            }
+            records.capture(now, sender, path, Direction::Outbound, packet)?;
+        }
         if self.round_trip { round_trip(packet) } else { Ok(()) }
     }
 
     /// A packet arrives at `receiver` on `path`.
     #[inline]
-    pub(crate) fn on_received(
+    pub fn on_received(
         &mut self,
         now: Instant,
         receiver: Side,
         path: usize,
         packet: &Packet,
     ) -> Result<(), RunError> {
+        match &mut self.records {
+            Some(records) => records.on_received(now, receiver, path, packet),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Records<'_> {
+    #[cold] // In a function of its own, so that runs without records are not slower.
+    fn on_received(
+        &mut self,
+        now: Instant,
+        receiver: Side,
+        path: usize,
+        packet: &Packet,
+    ) -> Result<(), RunError> {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.on_arrival(now, receiver, path, packet);
+        }
         self.capture(now, receiver, path, Direction::Inbound, packet)
     }
 
-    #[inline]
     fn capture(
         &mut self,
         now: Instant,

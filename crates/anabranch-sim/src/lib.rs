@@ -45,6 +45,7 @@ mod digest;
 mod error;
 mod host;
 mod inspection;
+mod ledger;
 mod network;
 mod own_policies;
 mod recorder;
@@ -68,8 +69,12 @@ pub use simulation::{Options, Outcome, run};
 pub mod driver {
     pub use crate::app::App;
     pub use crate::capture::CaptureFile;
-    pub use crate::host::Host;
+    pub use crate::host::{Host, address_changes, connection_config, secret};
+    pub use crate::inspection::Inspection;
     pub use crate::network::network;
     pub use crate::recorder::{Hosts, Observed, Progress, Recorder};
-    pub use crate::topology::{client_address, path_of, port_of, server_address, server_addresses};
+    pub use crate::topology::{
+        client_address, client_address_in, path_of, port_of, server_address, server_address_in,
+        server_addresses,
+    };
 }

@@ -4,9 +4,10 @@ use anabranch_net::Side;
 use anabranch_net::network::Paths;
 use anabranch_proto::view::Bottleneck;
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
-use anabranch_wire::Instant;
+use anabranch_wire::{Duration, Instant};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Connection, Scenario};
+use crate::topology;
 use crate::workload::{Sender, Sink};
 
 /// A column of one type.
@@ -48,33 +49,42 @@ impl Column {
 }
 
 /// Builds a table from 64-bit columns. Columns of narrower types are converted at the end.
-struct Builder {
+pub(crate) struct Builder {
     name: &'static str,
     columns: Vec<(&'static str, Kind, Vec<u64>)>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+pub(crate) enum Kind {
+    /// A flag or a small enumeration.
     Flag,
+    /// An index.
     Index,
+    /// A count, bytes, nanoseconds.
     Count,
 }
 use Kind::{Count, Flag, Index};
 
+/// An index of nothing.
+pub(crate) const NONE: u64 = u32::MAX as u64;
+
 impl Builder {
-    fn new(name: &'static str, columns: &[(&'static str, Kind)]) -> Self {
+    /// A table without rows.
+    pub(crate) fn new(name: &'static str, columns: &[(&'static str, Kind)]) -> Self {
         let columns = columns.iter().map(|(name, kind)| (*name, *kind, Vec::new())).collect();
         Builder { name, columns }
     }
 
-    fn push<const N: usize>(&mut self, row: [u64; N]) {
+    /// Add a row.
+    pub(crate) fn push<const N: usize>(&mut self, row: [u64; N]) {
         assert_eq!(N, self.columns.len(), "a row has one value per column");
         for ((_, _, column), value) in self.columns.iter_mut().zip(row) {
             column.push(value);
         }
     }
 
-    fn finish(self) -> Table {
+    /// The complete table.
+    pub(crate) fn finish(self) -> Table {
         let columns = self.columns.into_iter().map(|(name, kind, values)| {
             let column = match kind {
                 Flag => Column::U8(values.iter().map(|value| *value as u8).collect()),
@@ -95,6 +105,11 @@ pub trait Observed {
     fn sender(&self, connection: usize) -> Option<&dyn Sender>;
     /// State of the connection.
     fn progress(&self, connection: usize) -> Progress;
+    /// How long the connection has been open, if that is the time to measure it for. By default this
+    /// is the run without its warm-up.
+    fn lifetime(&self, _now: Instant, _connection: usize) -> Option<Duration> {
+        None
+    }
     /// Current totals of the connection, if it exists.
     fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats>;
     /// Final totals of the connection, if it has ended.
@@ -122,23 +137,38 @@ pub type Hosts<'a> = [&'a dyn Observed; 2];
 /// One direction of a connection in which the workload's data flows. In the tables of a run, the
 /// column `connection` numbers these flows, in the order of the scenario's connections.
 #[derive(Clone, Copy)]
-struct Flow {
-    connection: usize,
-    sender: Side,
+pub(crate) struct Flow {
+    /// Number of the connection in the scenario.
+    pub(crate) connection: usize,
+    /// The host that sends.
+    pub(crate) sender: Side,
+}
+
+/// Payload that the receiving ends of subflows have received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReceivedOver {
+    /// Bytes in the order of their subflow.
+    pub(crate) in_order: u64,
+    /// Bytes that wait for earlier bytes of their subflow.
+    pub(crate) out_of_order: u64,
 }
 
 /// The flows of all connections.
-fn flows(scenario: &Scenario) -> Vec<Flow> {
+pub(crate) fn flows(scenario: &Scenario) -> Vec<Flow> {
     let connections = scenario.connections.iter().enumerate();
-    let flows = connections.flat_map(|(connection, each)| {
-        each.direction.senders().iter().map(move |sender| Flow { connection, sender: *sender })
-    });
-    flows.collect()
+    connections.flat_map(|(number, connection)| flows_of(number, connection)).collect()
+}
+
+fn flows_of(number: usize, connection: &Connection) -> impl Iterator<Item = Flow> {
+    let senders = connection.direction.senders().iter();
+    senders.map(move |sender| Flow { connection: number, sender: *sender })
 }
 
 /// Builds the tables of a run.
-pub struct Recorder<'a> {
-    scenario: &'a Scenario,
+pub struct Recorder {
+    warm_up: Duration,
+    /// The paths of each connection.
+    paths: Vec<Vec<usize>>,
     flows: Vec<Flow>,
     subflow_samples: Builder,
     connection_samples: Builder,
@@ -146,14 +176,21 @@ pub struct Recorder<'a> {
     warm: Vec<u64>,
 }
 
-impl<'a> Recorder<'a> {
+impl Recorder {
     /// A recorder without any records.
-    pub fn new(scenario: &'a Scenario) -> Self {
-        let flows = flows(scenario);
+    pub fn new(scenario: &Scenario) -> Self {
+        let mut recorder = Recorder::empty(scenario.warm_up);
+        scenario.connections.iter().for_each(|connection| recorder.add(connection));
+        recorder
+    }
+
+    /// A recorder without any connections, of a run whose metrics exclude the `warm_up`.
+    pub fn empty(warm_up: Duration) -> Self {
         Recorder {
-            scenario,
-            warm: vec![0; flows.len()],
-            flows,
+            warm_up,
+            paths: Vec::new(),
+            warm: Vec::new(),
+            flows: Vec::new(),
             subflow_samples: Builder::new(
                 "subflow_samples",
                 &[
@@ -183,6 +220,14 @@ impl<'a> Recorder<'a> {
                 ],
             ),
         }
+    }
+
+    /// Add a connection. Its number follows that of the last one.
+    pub fn add(&mut self, connection: &Connection) {
+        let number = self.paths.len();
+        self.paths.push(connection.paths.to_vec());
+        self.flows.extend(flows_of(number, connection));
+        self.warm.resize(self.flows.len(), 0);
     }
 
     /// Record the end of the warm-up.
@@ -238,7 +283,7 @@ impl<'a> Recorder<'a> {
     /// The path of a subflow of the sending host. The client's Address IDs number the paths of the
     /// connection.
     fn path_of(&self, flow: Flow, subflow: &SubflowStats) -> usize {
-        let paths = &self.scenario.connections[flow.connection].paths;
+        let paths = &self.paths[flow.connection];
         paths[usize::from(flow.client_address_id(subflow)).min(paths.len() - 1)]
     }
 
@@ -296,7 +341,7 @@ impl<'a> Recorder<'a> {
                 ("corrupt_bytes", Count),
             ],
         );
-        let measured = now.saturating_since(Instant::ZERO + self.scenario.warm_up);
+        let measured = now.saturating_since(Instant::ZERO + self.warm_up);
         for (number, flow) in self.flows.iter().enumerate() {
             let index = flow.connection;
             let (sender, receiver) = flow.hosts(hosts);
@@ -304,6 +349,7 @@ impl<'a> Recorder<'a> {
             let receiving = connection_stats(now, receiver, index);
             let progress = [sender.progress(index), receiver.progress(index)];
             let received = receiver.sink(index).received();
+            let measured = sender.lifetime(now, index).unwrap_or(measured);
             table.push([
                 number as u64,
                 stats.map_or(0, |stats| u64::from(stats.is_mptcp)),
@@ -394,20 +440,30 @@ impl<'a> Recorder<'a> {
             ],
         );
         for (number, flow) in self.flows.iter().enumerate() {
-            let index = flow.connection;
-            let (sender, receiver) = flow.hosts(hosts);
-            let sink = receiver.sink(index);
-            // A block's delay starts when its sender writes it, or when its receiver requests it.
-            let starts = [sender, receiver].into_iter().filter_map(|host| host.sender(index));
-            let starts = starts.flat_map(|workload| workload.blocks_accepted());
-            for (block, (accepted, delivered)) in starts.zip(sink.blocks_delivered()).enumerate() {
-                let bytes = sink.block_size(block as u64);
+            for (block, (bytes, accepted, delivered)) in block_times(*flow, hosts).enumerate() {
                 let (accepted, delivered) = (accepted.as_nanos(), delivered.as_nanos());
                 table.push([number as u64, block as u64, bytes, accepted, delivered]);
             }
         }
         table.finish()
     }
+}
+
+/// The size of each delivered block of a flow, and when its delay started and ended.
+pub(crate) fn block_times(
+    flow: Flow,
+    hosts: Hosts<'_>,
+) -> impl Iterator<Item = (u64, Instant, Instant)> {
+    let index = flow.connection;
+    let (sender, receiver) = flow.hosts(hosts);
+    let sink = receiver.sink(index);
+    // A block's delay starts when its sender writes it, or when its receiver requests it.
+    let starts = [sender, receiver].into_iter().filter_map(move |host| host.sender(index));
+    let starts = starts.flat_map(|workload| workload.blocks_accepted());
+    let times = starts.zip(sink.blocks_delivered()).enumerate();
+    times.map(|(block, (accepted, delivered))| {
+        (sink.block_size(block as u64), *accepted, *delivered)
+    })
 }
 
 impl Flow {
@@ -433,6 +489,25 @@ impl Flow {
         let mut ends = all_subflows(receiver, self.connection).into_iter();
         let other = ends.find(|end| (name(end.local), name(end.remote)) == this);
         other.map_or(0, |end| end.bytes_received)
+    }
+
+    /// Payload that the receiver has received over the paths that are `here`.
+    pub(crate) fn received_over(
+        &self,
+        receiver: &dyn Observed,
+        here: impl Fn(&usize) -> bool,
+    ) -> ReceivedOver {
+        let client = |stats: &SubflowStats| match self.sender {
+            Side::Client => stats.remote,
+            Side::Server => stats.local,
+        };
+        let ends = all_subflows(receiver, self.connection).into_iter();
+        let on =
+            ends.filter(|end| topology::path_of(client(end).address).is_some_and(|p| here(&p)));
+        on.fold(ReceivedOver::default(), |sum, end| ReceivedOver {
+            in_order: sum.in_order + end.bytes_received,
+            out_of_order: sum.out_of_order + end.out_of_order_bytes,
+        })
     }
 }
 

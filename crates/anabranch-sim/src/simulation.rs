@@ -9,6 +9,7 @@ use crate::capture::{Capture, CaptureFile};
 use crate::error::RunError;
 use crate::host::Host;
 use crate::inspection::Inspection;
+use crate::ledger::{Arrivals, Ledger};
 use crate::network::network;
 use crate::own_policies::{self, OwnPolicies};
 use crate::recorder::{Hosts, Recorder, Table};
@@ -25,6 +26,9 @@ pub struct Options<'a> {
     /// User-defined policies. Index *n* holds the policies of connection number *n*; connections
     /// without an entry have none.
     pub own_policies: &'a [OwnPolicies],
+    /// Account for every instant of every subflow, every byte that a link could have carried, and
+    /// the delay of every block, in three more tables: `activities`, `capacity` and `block_parts`.
+    pub ledger: bool,
     /// Called before each event with the time of the event. Returns true to stop the run.
     pub stop: Option<&'a mut dyn FnMut(Instant) -> bool>,
 }
@@ -74,7 +78,11 @@ struct Simulation<'s, 'c> {
     /// When each host is due; [`Instant::FAR_FUTURE`] if it has nothing to do.
     hosts_due: [Instant; 2],
     network: Network<Inspection<'c>>,
-    recorder: Recorder<'s>,
+    recorder: Recorder,
+    ledger: Option<Box<Ledger>>,
+    /// When the run must be observed: at the next sample, at the end of the warm-up, and with a
+    /// ledger at every event.
+    observed_at: Instant,
     next_sample: Instant,
     warm_at: Option<Instant>,
     segments: u64,
@@ -93,15 +101,20 @@ impl<'s, 'c> Simulation<'s, 'c> {
     fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
         own_policies::check_all(scenario, options.own_policies)?;
         let capture = options.capture.map(|capture| CaptureFile::new(capture, scenario));
-        let inspection = Inspection::new(capture.transpose()?, options.round_trip);
+        let arrivals = options.ledger.then(|| Arrivals::new(scenario));
+        let inspection = Inspection::counting(capture.transpose()?, arrivals, options.round_trip);
         let host = |side: Side| Host::new(side, scenario, options.own_policies, seed);
+        let network = network(scenario, seed, inspection);
+        let ledger = options.ledger.then(|| Box::new(Ledger::new(scenario, network.paths())));
         Ok(Simulation {
             scenario,
             now: Instant::ZERO,
             hosts: [host(Side::Client), host(Side::Server)],
             hosts_due: [Instant::FAR_FUTURE; 2],
-            network: network(scenario, seed, inspection),
+            network,
             recorder: Recorder::new(scenario),
+            ledger,
+            observed_at: Instant::ZERO,
             next_sample: Instant::ZERO,
             warm_at: Some(Instant::ZERO + scenario.warm_up),
             segments: 0,
@@ -150,8 +163,23 @@ impl<'s, 'c> Simulation<'s, 'c> {
         }
     }
 
-    /// Take the samples that are due at or before `until`.
+    /// Observe what is due at or before `until`, the time of the next event.
+    #[inline]
     fn observe_until(&mut self, until: Instant) {
+        if self.observed_at <= until {
+            self.observe(until);
+        }
+    }
+
+    #[cold] // Most runs are observed far less often than there are events.
+    fn observe(&mut self, until: Instant) {
+        if let Some(ledger) = &mut self.ledger {
+            if let Some(arrivals) = self.network.tap_mut().arrivals_mut() {
+                arrivals.on_processed(self.now, &self.hosts);
+            }
+            ledger.on_quiet(self.now, &self.hosts, self.network.observe(self.now));
+            ledger.on_time(until, self.network.observe(until));
+        }
         if let Some(at) = self.warm_at.filter(|at| *at <= until) {
             self.warm_at = None;
             if at > Instant::ZERO {
@@ -162,6 +190,9 @@ impl<'s, 'c> Simulation<'s, 'c> {
             let at = self.next_sample;
             self.recorder.sample(at, observed(&self.hosts), self.network.observe(at));
             self.next_sample += self.scenario.sample_interval;
+        }
+        if self.ledger.is_none() {
+            self.observed_at = self.warm_at.unwrap_or(Instant::FAR_FUTURE).min(self.next_sample);
         }
     }
 
@@ -212,7 +243,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             return Ok(());
         };
         self.segments += 1;
-        if self.network.tap().looks_at_bytes() {
+        if self.network.tap().looks_at_sent() {
             return self.send_inspected(side, path, segment.into());
         }
         self.network.handle_packet(self.now, side.opposite(), path, segment.into());
@@ -238,13 +269,23 @@ impl<'s, 'c> Simulation<'s, 'c> {
     }
 
     fn finish(self) -> Outcome {
+        let paths = self.network.paths();
+        let arrivals = self.network.tap().arrivals();
+        let more = self
+            .ledger
+            .zip(arrivals)
+            .map(|(ledger, arrivals)| ledger.finish(self.now, &self.hosts, paths, arrivals));
         let hosts = observed(&self.hosts);
         Outcome {
             segments: self.segments,
             data_segments_delivered: self.data_segments_delivered,
             end: self.now,
             counters: self.hosts.each_ref().map(|host| host.endpoint.counters()),
-            tables: self.recorder.finish(self.now, hosts, self.network.paths()),
+            tables: {
+                let mut tables = self.recorder.finish(self.now, hosts, paths);
+                tables.extend(more.into_iter().flatten());
+                tables
+            },
             digest: self.network.tap().digest(),
             capture_full_at: self.network.tap().capture_full_at(),
         }

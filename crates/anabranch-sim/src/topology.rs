@@ -12,7 +12,12 @@ use crate::scenario::{Family, Path};
 
 /// The server's address on a path.
 pub fn server_address(path: &Path) -> IpAddr {
-    match path.family {
+    server_address_in(path.family)
+}
+
+/// The server's address of a family.
+pub fn server_address_in(family: Family) -> IpAddr {
+    match family {
         Family::Ipv4 => Ipv4Addr::new(10, 0, 0, 1).into(),
         Family::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
     }
@@ -31,17 +36,23 @@ const FIRST_PORT: u16 = 5_001;
 
 /// The client's address on path number `path`.
 pub fn client_address(paths: &[Path], path: usize) -> IpAddr {
-    address_on(paths, path, 1)
+    client_address_in(paths[path].family, path)
+}
+
+/// The address of a family that the client has on path number `path`. Networks carry packets of both
+/// families, whatever the family of the path in the scenario.
+pub fn client_address_in(family: Family, path: usize) -> IpAddr {
+    address_on(family, path, 1)
 }
 
 /// The address that middlebox number `index` of a path can use instead of the client's.
 pub(crate) fn translated_address(paths: &[Path], path: usize, index: usize) -> IpAddr {
-    address_on(paths, path, 2 + index as u8)
+    address_on(paths[path].family, path, 2 + index as u8)
 }
 
-fn address_on(paths: &[Path], path: usize, net: u8) -> IpAddr {
+fn address_on(family: Family, path: usize, net: u8) -> IpAddr {
     let number = path as u16;
-    match paths[path].family {
+    match family {
         Family::Ipv4 => {
             let [high, low] = number.to_be_bytes();
             Ipv4Addr::new(10, net, high, low).into()

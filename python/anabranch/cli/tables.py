@@ -237,6 +237,33 @@ def run(run: Run, conditions: Conditions | None) -> list[Grid]:
     return [_connections(run, conditions), _subflows(run), _counters(run)]
 
 
+def paths(run: Run) -> Grid:
+    """What each path carried of the connections of a program."""
+    links = run.links
+    total = max(links["bytes_delivered"].sum(), 1)
+    rows = []
+    for index, name in enumerate(run.path_names):
+        down, up = links.filter(links["path"] == index).sort("direction").iter_rows(named=True)
+        carried = [each["bytes_delivered"] for each in (down, up)]
+        lost = sum(
+            each[column]
+            for each in (down, up)
+            for column in ("dropped_by_queue", "dropped_by_loss", "dropped_down")
+        )
+        rows.append(
+            (
+                name,
+                *(f"{count / 1e6:,.2f}" for count in carried),
+                f"{sum(carried) / total * 100:.0f} %",
+                f"{lost:,}",
+            )
+        )
+    opened = len(run.settings["connection"])
+    failed = run.connections.filter(run.connections["failed"] == 1).height // 2
+    caption = f"{opened:,} connection{'' if opened == 1 else 's'}, {failed:,} failed"
+    return Grid("Paths", ("path", "MB down", "MB up", "share", "packets lost"), rows, 1, caption)
+
+
 def _connections(run: Run, conditions: Conditions | None) -> Grid:
     rows = [metrics.connection_row(run, index) for index in range(run.connections.height)]
     has_blocks = any(row["block_count"] for row in rows)

@@ -71,7 +71,7 @@ def schema(
 
 @app.command()
 def doctor() -> None:
-    """Check whether this host supports live runs."""
+    """Check whether this host supports live runs and shells."""
     from anabranch.cli import console, tables
     from anabranch.live import lab
 
@@ -82,6 +82,8 @@ def doctor() -> None:
         console.stdout().print(line)
     possible = not any(each["required"] and each["problem"] for each in found)
     console.stdout().print(f"live runs are {'possible' if possible else 'not possible'} here")
+    lacks = any(each["name"] in lab.OF_SHELLS and each["problem"] for each in found)
+    console.stdout().print(f"anabranch shell is {'not ' if lacks else ''}possible here")
     if not possible:
         raise typer.Exit(1)
 

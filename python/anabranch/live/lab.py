@@ -18,6 +18,9 @@ from anabranch.runs import interruption
 
 T = TypeVar("T")
 
+OF_SHELLS = ("namespaces", "iproute2", "TUN")
+"""The capabilities that `anabranch shell` needs."""
+
 
 def is_inside() -> bool:
     """Whether this process runs where live runs are possible."""

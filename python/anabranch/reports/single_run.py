@@ -21,6 +21,9 @@ from anabranch.scenarios.flows import flows
 _COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK)
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
+_MOST_CONNECTIONS = len(_COLOURS)
+"""Number of connections in a drawing: those that delivered the most."""
+
 Samples = tuple[str, pl.DataFrame, Style]
 """A label, the samples of one subflow or connection, and how they are drawn."""
 
@@ -109,7 +112,13 @@ def finding(results: Results) -> list[str]:
     carried = " and ".join(
         f"{name} ({share * 100:.0f} %)" for name, share in shares.items() if share
     )
-    return [f"{delivered}.", f"Its bytes came over {carried}." if carried else "Nothing arrived."]
+    found = [f"{delivered}.", f"Its bytes came over {carried}." if carried else "Nothing arrived."]
+    if results.runs.height > _MOST_CONNECTIONS:
+        found.append(
+            f"The drawings show the {_MOST_CONNECTIONS} of {results.runs.height:,} connections "
+            "that delivered the most."
+        )
+    return found
 
 
 def _goodput(results: Results, axes: Axes) -> None:
@@ -173,17 +182,28 @@ def _colours_of_connections(count: int) -> Sequence[str]:
     return (BLACK,) if count == 1 else _COLOURS
 
 
+def _drawn(results: Results) -> pl.DataFrame:
+    """The samples of the connections in the drawings."""
+    if results.runs.height <= _MOST_CONNECTIONS:
+        return results.samples
+    largest = results.runs.sort("bytes_delivered", descending=True).head(_MOST_CONNECTIONS)
+    return results.samples.join(
+        largest, left_on="connection_name", right_on="connection", how="semi"
+    )
+
+
 def _connections(results: Results) -> Iterator[Samples]:
-    if results.samples.is_empty():
+    drawn = _drawn(results)
+    if drawn.is_empty():
         raise NothingMeasured("no connection was established")
-    groups = results.samples.partition_by("connection_name", maintain_order=True)
+    groups = drawn.partition_by("connection_name", maintain_order=True)
     for samples, colour in zip(groups, _colours_of_connections(len(groups)), strict=False):
         unique = samples.unique("time_ns", maintain_order=True)
         yield samples["connection_name"][0], unique, Style(colour)
 
 
 def _subflows(results: Results) -> Iterator[Samples]:
-    samples = results.samples.drop_nulls("subflow")
+    samples = _drawn(results).drop_nulls("subflow")
     if samples.is_empty():
         raise NothingMeasured("no subflow was established")
     keys = ["connection_name", "subflow", "path_name"]

@@ -302,8 +302,15 @@ def run_normalised(
     capture: Capture | None = None,
     made_by: own.MadeBy | None = None,
     on_tick: Callable[[int], None] | None = None,
+    *,
+    ledger: bool = False,
 ) -> Run:
-    """Run a normalised scenario, as `run_toml` does."""
+    """Run a normalised scenario, as `run_toml` does.
+
+    With `ledger`, the run has the tables ``activities`` and ``capacity``, which account for every
+    instant of every subflow and every byte that a link could have carried. `anabranch.explain`
+    reads them.
+    """
 
     def tick(now_ns: int) -> None:
         interruption.check()
@@ -311,7 +318,9 @@ def run_normalised(
             on_tick(now_ns)
 
     def execute(pcap: Pcap | None = None) -> dict[str, object]:
-        return _core.run(toml, file, seed, pcap=pcap, own_policies=made_by, tick=tick)
+        return _core.run(
+            toml, file, seed, pcap=pcap, own_policies=made_by, tick=tick, ledger=ledger
+        )
 
     started, cpu_before = time.perf_counter(), time.thread_time()
     try:

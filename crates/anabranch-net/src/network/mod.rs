@@ -48,6 +48,7 @@ use anabranch_wire::{Instant, Packet};
 
 use crate::event_queue::EventQueue;
 use crate::node::Node;
+use crate::schedule::LinkChange;
 use crate::side::Side;
 
 pub use paths::{LinkId, Locate, Path, Paths};
@@ -137,6 +138,17 @@ impl<T: Tap> Network<T> {
             self.enter_link(now, first, packet);
         } else {
             self.enter(now, first, packet);
+        }
+    }
+
+    /// Change both links of a path at `now`, in addition to their scheduled changes.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn handle_change(&mut self, now: Instant, path: usize, change: LinkChange) {
+        for link in self.paths.own_links(path) {
+            self.paths.link_mut(link).handle_change(now, change);
+            self.plan_link(link);
         }
     }
 

@@ -155,12 +155,25 @@ impl Paths {
     /// # Panics
     /// If there is no such path.
     pub fn link_of(&self, path: usize, towards: Side) -> &Link {
-        let route = &self.routes[path][towards as usize];
-        let own = match towards {
-            Side::Client => route.last(),
-            Side::Server => route.first(),
-        };
-        self.link(*own.expect("a path has links of its own"))
+        self.link(self.own_links(path)[towards as usize])
+    }
+
+    /// The links of a path towards the client and towards the server, without the links of paths
+    /// that it leads via.
+    pub(super) fn own_links(&self, path: usize) -> [LinkId; 2] {
+        let [to_client, to_server] = &self.routes[path];
+        [to_client.last(), to_server.first()].map(|own| *own.expect("a path has links of its own"))
+    }
+
+    /// Number of paths.
+    pub fn count(&self) -> usize {
+        self.routes.len()
+    }
+
+    /// The paths whose links a packet of `path` crosses towards a host, in order.
+    pub fn paths_crossed(&self, path: usize, towards: Side) -> impl Iterator<Item = usize> + '_ {
+        // A path has two links, the one towards the client first.
+        self.routes[path][towards as usize].iter().map(|link| link.number() / 2)
     }
 
     /// All links, each with its path and its direction.

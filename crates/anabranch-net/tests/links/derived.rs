@@ -3,7 +3,8 @@
 use crate::support::{Driver, at};
 use anabranch_net::units::Rate;
 use anabranch_net::{
-    JitterModel, Link, LinkChange, LinkConfig, Node, ScheduledChange, StateChange,
+    JitterModel, Link, LinkChange, LinkConfig, Node, Occupancy, ScheduledChange, StateChange,
+    WORK_PER_BYTE,
 };
 use anabranch_wire::{Duration, Instant};
 
@@ -42,6 +43,32 @@ fn a_packet_takes_its_serialisation_and_the_delay() {
     driver.run_out();
     assert_eq!(driver.delivered, [(at(11_500), 0), (at(30_040), 1)]);
     assert_eq!(driver.link.poll_timeout(), None);
+}
+
+#[test]
+fn an_idle_link_knows_since_when() {
+    let mut driver = driver(config(10, "infinite"));
+    burst(&mut driver, 2);
+    assert_eq!(driver.link.occupancy(), Occupancy::Busy);
+    // Two packets take 3 ms. The last bit then left long before anybody asked.
+    driver.link.handle_timeout(at(9_000));
+    assert_eq!(driver.link.occupancy(), Occupancy::Idle { since: at(3_000) });
+    // 8 Mbit/s carry 6000 bytes in 6 ms.
+    let work = driver.link.capacity_between(at(3_000), at(9_000));
+    assert_eq!(work, 6_000 * u128::from(WORK_PER_BYTE));
+}
+
+#[test]
+fn a_link_that_is_down_or_suspended_is_not_available() {
+    for (change, back) in
+        [(StateChange::Down, StateChange::Up), (StateChange::Suspend, StateChange::Resume)]
+    {
+        let mut driver = with_changes(&[(1_000, state(change)), (2_000, state(back))]);
+        driver.link.handle_timeout(at(1_500));
+        assert_eq!(driver.link.occupancy(), Occupancy::Unavailable, "{change:?}");
+        driver.link.handle_timeout(at(2_500));
+        assert!(matches!(driver.link.occupancy(), Occupancy::Idle { .. }), "{change:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The data level: one connection over several subflows. RFC 8684.
 
+mod activity;
 mod again;
 mod announce;
 mod buffers;

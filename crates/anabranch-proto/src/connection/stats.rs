@@ -144,7 +144,7 @@ impl Connection {
         self.lanes.add_to(sum);
     }
 
-    fn why_tcp(&self) -> Fallback {
+    pub(super) fn why_tcp(&self) -> Fallback {
         let counters = &self.counters;
         if !self.session.is_tcp() || self.config.protocol == Protocol::Tcp {
             return Fallback::None;

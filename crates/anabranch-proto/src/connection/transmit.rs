@@ -276,7 +276,7 @@ impl Connection {
     }
 
     /// RFC 9293 §3.7.4: a short segment waits.
-    fn is_held_by_nagle(&self, len: u64, slot: u8) -> bool {
+    pub(super) fn is_held_by_nagle(&self, len: u64, slot: u8) -> bool {
         self.config.tcp.nagle
             && len < u64::from(self.lanes.view(slot).mss)
             && self.send.queue.una() < self.config.platform.nagle.awaits(self.send.short_segments())

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use anabranch_wire::{Instant, Payload, Piece, Segment, SocketAddress};
 
+use crate::activity::Reason;
 use crate::config::{ConnectionConfig, Protocol};
 use crate::connection::{
     Connection, ConnectionStats, NewConnection, Registration, Role, SubflowStats,
@@ -380,6 +381,12 @@ impl Endpoint {
     /// Totals of a connection's subflows, by slot.
     pub fn subflow_stats(&self, id: ConnectionId) -> impl Iterator<Item = SubflowStats> + '_ {
         self.connection(id).into_iter().flat_map(Connection::subflow_stats)
+    }
+
+    /// What each subflow of a connection does, by slot, and why it sends nothing more. Ask after
+    /// [`poll_transmit`](Endpoint::poll_transmit) has returned `None`.
+    pub fn activities(&self, id: ConnectionId) -> impl Iterator<Item = Reason> + '_ {
+        self.connection(id).into_iter().flat_map(Connection::activities)
     }
 
     /// The connections that the host has not forgotten yet.

@@ -9,6 +9,7 @@ mod clock;
 mod ecn;
 mod full_segment;
 mod input;
+mod limits;
 mod output;
 mod receiver;
 mod recovery;

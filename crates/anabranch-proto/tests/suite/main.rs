@@ -5,6 +5,7 @@
 #[path = "../pair/mod.rs"]
 mod pair;
 
+mod activities;
 mod announcements;
 mod assignment;
 mod bad_scheduler;

@@ -22,6 +22,11 @@ impl Sink {
         Sink { sizes, block_end: sizes.map_or(0, |sizes| sizes.of(0)), ..Sink::default() }
     }
 
+    /// A reader outside the simulator that has read this many bytes, without checking them.
+    pub fn of_received(received: u64) -> Self {
+        Sink { received, ..Sink::default() }
+    }
+
     /// `payload`, the next part of the stream, arrives at `now`.
     pub fn on_data(&mut self, now: Instant, payload: &Payload) {
         if !payload.matches_pattern(self.received) {

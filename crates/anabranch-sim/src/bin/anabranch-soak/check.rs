@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Column, Options, Outcome, RunError};
 
+use crate::account;
 use crate::draw::{self, Drawn};
 
 /// Far more events than any run needs. A run exceeds it if time stands still, or if the hosts send
@@ -51,24 +52,40 @@ pub(crate) fn check(seed: u64) -> Result<Tally, String> {
     let drawn = draw::scenario(seed);
     let scenario = Scenario::from_toml(&drawn.toml, "soak.toml")
         .map_err(|error| format!("the scenario is invalid: {error}"))?;
-    let outcome = run(&scenario, seed, false)?;
+    let outcome = run(&scenario, seed, Watched::default())?;
     // For some seeds, check that a run with the round-trip check gives the same digest.
     if seed.is_multiple_of(16) {
-        let again = run(&scenario, seed, true)?;
+        let again = run(&scenario, seed, Watched { round_trip: true, ..Watched::default() })?;
         if again.digest != outcome.digest {
             return Err("a run with the round-trip check has another digest".into());
         }
     }
+    // For others, check that a ledger changes nothing and accounts for everything.
+    if seed % 8 == 3 {
+        let again = run(&scenario, seed, Watched { ledger: true, ..Watched::default() })?;
+        if again.digest != outcome.digest {
+            return Err("a run with a ledger has another digest".into());
+        }
+        account::check(&scenario, &again)?;
+    }
     judge(&drawn, &outcome)
 }
 
-fn run(scenario: &Scenario, seed: u64, round_trip: bool) -> Result<Outcome, String> {
+/// How a run is watched, which changes nothing.
+#[derive(Clone, Copy, Default)]
+struct Watched {
+    round_trip: bool,
+    ledger: bool,
+}
+
+fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, String> {
     let mut events = 0u64;
     let mut too_many = |_| {
         events += 1;
         events > MOST_EVENTS
     };
-    let options = Options { stop: Some(&mut too_many), round_trip, ..Options::default() };
+    let Watched { round_trip, ledger } = watched;
+    let options = Options { stop: Some(&mut too_many), round_trip, ledger, ..Options::default() };
     match catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(scenario, seed, options))) {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(RunError::Stopped)) => Err(format!("more than {MOST_EVENTS} events")),

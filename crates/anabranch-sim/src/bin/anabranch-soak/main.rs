@@ -2,6 +2,7 @@
 //!
 //! `anabranch-soak [--from SEED] [--seeds COUNT] [--minutes MINUTES] [--show SEED]`
 
+mod account;
 mod check;
 mod draw;
 

@@ -3,12 +3,16 @@
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use libc::{c_int, c_void, socklen_t};
+
+mod handover;
+
+pub(crate) use handover::*;
 
 /// `IPPROTO_MPTCP`.
 pub(crate) const MPTCP: c_int = 262;
@@ -45,18 +49,30 @@ pub(crate) fn unshare(leave: Leave) -> io::Result<()> {
     Ok(())
 }
 
-/// Make `command` start in new namespaces, as root inside them.
-pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave) {
-    use std::os::unix::process::CommandExt;
+/// The user and the group of this process.
+pub(crate) fn user_and_group() -> (u32, u32) {
     // SAFETY: take no pointers and cannot fail.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    let maps = [
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// The files that map one user and one group of a new user namespace to those outside, and their
+/// contents.
+fn maps(inside: (u32, u32), outside: (u32, u32)) -> [(&'static std::ffi::CStr, String); 3] {
+    [
         (c"/proc/self/setgroups", "deny".to_owned()),
-        (c"/proc/self/uid_map", format!("0 {user} 1")),
-        (c"/proc/self/gid_map", format!("0 {group} 1")),
-    ];
+        (c"/proc/self/uid_map", format!("{} {} 1", inside.0, outside.0)),
+        (c"/proc/self/gid_map", format!("{} {} 1", inside.1, outside.1)),
+    ]
+}
+
+/// Make `command` start in new namespaces, as root inside them.
+pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave, preferred: bool) {
+    use std::os::unix::process::CommandExt;
+    let maps = maps((0, 0), user_and_group());
     let enter = move || {
-        prefer_this_process();
+        if preferred {
+            prefer_this_thread();
+        }
         unshare(leave)?;
         if leave == Leave::UserAndNetwork {
             for (file, text) in &maps {
@@ -70,9 +86,17 @@ pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// Request real-time priority for this process. Only a privileged process gets it, and no process
-/// inside a user namespace. An emulator that waits for a processor is late.
-fn prefer_this_process() {
+/// Move this process from a user namespace in which it is root into one in which it is `user`
+/// without any privilege.
+pub(crate) fn become_user(user: (u32, u32)) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::unshare(libc::CLONE_NEWUSER) })?;
+    maps(user, (0, 0)).iter().try_for_each(|(file, text)| write_file(file, text))
+}
+
+/// Request real-time priority for this thread, and what it starts later. Only a privileged process
+/// gets it, and no process inside a user namespace. An emulator that waits for a processor is late.
+pub(crate) fn prefer_this_thread() {
     schedule(libc::SCHED_RR, 1);
 }
 
@@ -352,6 +376,23 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    /// A socket that another process has opened on an interface whose other end has the link-layer
+    /// address `station`.
+    pub(crate) fn from_fd(fd: OwnedFd, station: [u8; 6]) -> io::Result<Self> {
+        // SAFETY: an address may be all zeros.
+        let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+        let mut len = size_of::<libc::sockaddr_ll>() as socklen_t;
+        // SAFETY: the address is as long as stated and outlives the call.
+        check(unsafe {
+            libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut len)
+        })?;
+        Ok(PacketSocket { fd, interface: address.sll_ifindex, station })
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
     fn address(&self, protocol: u16) -> libc::sockaddr_ll {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.station);
@@ -489,8 +530,12 @@ impl Tun {
     pub(crate) fn open(name: &str, offload: bool) -> io::Result<Self> {
         let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
         // SAFETY: the path ends in a NUL; the descriptor is new.
-        let fd =
-            unsafe { OwnedFd::from_raw_fd(check(libc::open(c"/dev/net/tun".as_ptr(), flags))?) };
+        let fd = unsafe {
+            let opened = check(libc::open(c"/dev/net/tun".as_ptr(), flags));
+            let named =
+                |error: io::Error| io::Error::new(error.kind(), format!("/dev/net/tun: {error}"));
+            OwnedFd::from_raw_fd(opened.map_err(named)?)
+        };
         let header = if offload { libc::IFF_VNET_HDR } else { 0 };
         let mut request = interface_request(name);
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | header) as i16;
@@ -505,6 +550,15 @@ impl Tun {
 
     pub(crate) fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// A device that another process has opened.
+    pub(crate) fn from_fd(fd: OwnedFd) -> Self {
+        Tun { fd }
     }
 
     /// Write a frame, which arrives at the interface.
@@ -531,6 +585,12 @@ impl Tun {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl From<Tun> for OwnedFd {
+    fn from(tun: Tun) -> Self {
+        tun.fd
     }
 }
 

@@ -1,0 +1,393 @@
+//! Any program inside the emulated network.
+//!
+//! The program runs in a network namespace whose only way out is a TUN device (`room.rs`). The engine
+//! ends the program's TCP connections at the device, and carries their bytes over the paths of a
+//! scenario to a second engine host. From there, ordinary sockets of this process continue them in
+//! the namespace that the command was started in (`forward.rs`). The emulator and all its hosts
+//! compute events at their own times, so a late wake-up delays what the program sees, but not what
+//! the paths do.
+
+mod forward;
+mod ports_device;
+mod precise_alarm;
+mod record;
+mod room;
+mod tun_device;
+
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anabranch_host::{Device, Emulation, Host, RealTime};
+use anabranch_net::network::Paths;
+use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
+use anabranch_proto::congestion::Cubic;
+use anabranch_proto::path_manager::InitialOnly;
+use anabranch_sim::driver::{client_address_in, connection_config, server_address_in};
+use anabranch_sim::scenario::{Family, Scenario};
+use anabranch_sim::{Capture, RunError, Side, Table};
+use anabranch_wire::Instant;
+use tokio::runtime::Builder;
+use tokio::sync::Notify;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use crate::counters::{self, HostCounters};
+use crate::lateness::Lateness;
+use crate::run::LiveError;
+use crate::settings::Settings;
+use crate::sys::{self, Tun};
+use crate::wakefulness::Wakefulness;
+
+use forward::ClientAddresses;
+use ports_device::PortsDevice;
+use precise_alarm::PreciseAlarm;
+use record::Log;
+use room::{Plan, Room};
+pub use room::{Terminal, become_program, is_room};
+use tun_device::TunDevice;
+
+/// How to run a program in a shell.
+#[derive(Default)]
+pub struct ShellOptions {
+    /// Whether the kernel is the client: the program's own sockets use the paths. They use several
+    /// only if the program opens Multipath TCP sockets.
+    pub of_kernel: bool,
+    /// The command that starts the helper: it calls [`become_program`], which starts the program.
+    pub helper: Vec<String>,
+    /// Where the program's standard files lead.
+    pub terminal: Terminal,
+    /// The capture to write.
+    pub capture: Option<Capture<'static>>,
+}
+
+/// A program inside the network of a scenario.
+pub struct Shell {
+    emulation: Emulation,
+    stop: Arc<Notify>,
+    thread: JoinHandle<Result<ShellOutcome, LiveError>>,
+}
+
+/// What a shell leaves.
+#[derive(Clone, Debug)]
+pub struct ShellOutcome {
+    /// Exit status of the program; 128 plus the number of the signal that ended it.
+    pub status: i32,
+    /// The tables of a run, and the scenario with a connection for each of the program's. `None` if
+    /// the program opened no connection.
+    pub recorded: Option<(Vec<Table>, Scenario)>,
+    /// Time at the end.
+    pub end: Instant,
+    /// Number of packets that the two hosts of the network sent.
+    pub packets: u64,
+    /// Lateness of the emulator.
+    pub lateness: Lateness,
+    /// Counters of client and server.
+    pub counters: [HostCounters; 2],
+    /// Time at which the capture reached its limit.
+    pub capture_full_at: Option<Instant>,
+}
+
+/// The state of a path, for a live display. The numbers of bytes are totals since the start.
+#[derive(Clone, Debug)]
+pub struct PathState {
+    /// Bytes that the link towards the client has delivered.
+    pub bytes_down: u64,
+    /// Bytes that the link towards the server has delivered.
+    pub bytes_up: u64,
+    /// Whether packets pass.
+    pub up: bool,
+    /// Bytes in the queues towards the client and towards the server.
+    pub queued: [u64; 2],
+    /// Number of subflows.
+    pub subflows: usize,
+    /// Smoothed round-trip time of the subflow with the largest congestion window, in ns.
+    pub srtt_ns: Option<u64>,
+    /// Congestion windows of all subflows at both hosts, in bytes.
+    pub cwnd: u64,
+}
+
+/// Buffers between the program and the emulator, in bytes. They are large enough for a gigabit per
+/// second, and small enough that the program notices how fast the paths are.
+const NEAR_BUFFER: u64 = 256 << 10;
+/// How long connections may still deliver what the program has written before it ended.
+const DRAIN: Duration = Duration::from_secs(10);
+const TICK: Duration = Duration::from_millis(20);
+/// Time in TIME-WAIT. Old segments cannot outlive it by much, because the links hold few.
+const TIME_WAIT: anabranch_wire::Duration = anabranch_wire::Duration::from_secs(1);
+
+impl Shell {
+    /// Start the program. The options of its connections are those of the scenario's first
+    /// connection; its workload has no meaning here.
+    ///
+    /// # Errors
+    /// If this host lacks what the shell needs, or the scenario names a user-defined policy.
+    pub fn start(scenario: &Scenario, seed: u64, options: ShellOptions) -> Result<Self, LiveError> {
+        let scenario = scenario.clone();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = thread::Builder::new().name("shell".into()).spawn(move || {
+            let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+            runtime.block_on(async {
+                let lab = Lab::new(&scenario, seed, options)?;
+                let _ = tell.send((lab.emulation.clone(), Arc::clone(&lab.stop)));
+                lab.run().await
+            })
+        })?;
+        match told.recv() {
+            Ok((emulation, stop)) => Ok(Shell { emulation, stop, thread }),
+            Err(_) => Err(joined(thread).err().unwrap_or(LiveError::Outside)),
+        }
+    }
+
+    /// Whether the program has ended, and all its data was delivered.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// The state of each path now.
+    pub fn paths(&self) -> Vec<PathState> {
+        self.emulation.observe(|snapshot| {
+            let paths = snapshot.paths;
+            let mut states: Vec<_> = (0..paths.count()).map(|path| state_of(paths, path)).collect();
+            let mut largest = vec![0; states.len()];
+            for (side, endpoint) in SIDES.into_iter().zip(snapshot.endpoints) {
+                for subflow in endpoint.connections().flat_map(|id| endpoint.subflow_stats(id)) {
+                    let client = match side {
+                        Side::Client => subflow.local,
+                        Side::Server => paths.original(subflow.remote),
+                    };
+                    let Some(path) = paths.path_of(client.address) else { continue };
+                    let (state, view) = (&mut states[path], &subflow.view);
+                    // The server knows every subflow, also those of a client outside the engine.
+                    state.subflows += usize::from(side == Side::Server);
+                    state.cwnd += view.cwnd;
+                    if view.cwnd >= largest[path] {
+                        largest[path] = view.cwnd;
+                        state.srtt_ns = view.srtt.map(|srtt| srtt.as_nanos());
+                    }
+                }
+            }
+            states
+        })
+    }
+
+    /// Take a path up or down, from now on.
+    pub fn set_path(&self, path: usize, up: bool) {
+        self.emulation.set_path(path, up);
+    }
+
+    /// End at once: kill the program, and do not wait for its connections.
+    pub fn stop(&self) {
+        self.stop.notify_one();
+    }
+
+    /// Wait for the end.
+    ///
+    /// # Errors
+    /// If a system call failed, or the capture could not be written.
+    pub fn finish(self) -> Result<ShellOutcome, LiveError> {
+        joined(self.thread)
+    }
+}
+
+fn joined<T>(thread: JoinHandle<Result<T, LiveError>>) -> Result<T, LiveError> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the emulator panicked").into()))
+}
+
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
+
+fn state_of(paths: &Paths, path: usize) -> PathState {
+    let links = SIDES.map(|towards| paths.link_of(path, towards));
+    PathState {
+        bytes_down: links[0].stats().bytes_delivered,
+        bytes_up: links[1].stats().bytes_delivered,
+        up: links.iter().all(|link| link.is_up()),
+        queued: links.map(|link| link.queue_bytes()),
+        subflows: 0,
+        srtt_ns: None,
+        cwnd: 0,
+    }
+}
+
+/// A running shell, inside its runtime.
+struct Lab {
+    emulation: Emulation,
+    room: Room,
+    log: Log,
+    sample_interval: Duration,
+    lateness: Arc<Mutex<Lateness>>,
+    /// Notified when everything shall end at once.
+    stop: Arc<Notify>,
+}
+
+impl Lab {
+    fn new(scenario: &Scenario, seed: u64, options: ShellOptions) -> Result<Self, LiveError> {
+        let ShellOptions { of_kernel, helper, terminal, capture } = options;
+        let scenario = &for_stack(scenario, of_kernel)?;
+        let config = far_config(scenario, seed)?;
+        let addresses = addresses_of(scenario);
+        // The program has the client's addresses on the first path, and its datagrams take that
+        // path.
+        let first = [&addresses.ipv4, &addresses.ipv6].into_iter().filter_map(|of| of.first());
+        let plan = Plan {
+            addresses: first.copied().collect(),
+            services: room::services(),
+            paths: of_kernel.then(|| scenario.to_toml()),
+        };
+        let (room, mut fds) = Room::open(&helper, &plan, &terminal)?;
+        let tun = (!of_kernel).then(|| Tun::from_fd(fds.remove(0)));
+        let client: Option<Box<dyn Device>> =
+            if of_kernel { Some(Box::new(PortsDevice::new(fds)?)) } else { None };
+        let parts = RealTime { alarm: Box::new(PreciseAlarm::new()?), capture, client };
+        let emulation = Emulation::in_real_time(scenario, seed, parts)?;
+        let own: Vec<IpAddr> = [Family::Ipv4, Family::Ipv6].map(server_address_in).into();
+        let (client, server) = (emulation.client(), emulation.server());
+        addresses.ipv4.iter().chain(&addresses.ipv6).for_each(|each| client.add_address(*each));
+        client.keep_records();
+        server.keep_records();
+        if let Some(tun) = tun {
+            let (device, secret) = (TunDevice::new(tun)?, sys::random_secret()?);
+            let program = Host::new(device, Vec::new(), secret, near_config());
+            tokio::spawn(forward::from_program(program.clone(), client.clone(), addresses, config));
+            tokio::spawn(forward::datagrams(program.clone(), client.clone()));
+            tokio::spawn(forward::datagrams(client.clone(), program));
+        }
+        tokio::spawn(forward::to_host(server.clone(), own.clone()));
+        tokio::spawn(forward::datagrams_to_host(server.clone(), own));
+        let lateness = Arc::new(Mutex::new(Lateness::default()));
+        let shared = Arc::clone(&lateness);
+        emulation.on_arrival(move |due, noticed| {
+            lock(&shared).record(noticed.saturating_since(due));
+        });
+        let sample_interval = Duration::from_nanos(scenario.sample_interval.as_nanos());
+        let (log, stop) = (Log::new(scenario, of_kernel), Arc::new(Notify::new()));
+        Ok(Lab { emulation, room, log, sample_interval, lateness, stop })
+    }
+
+    async fn run(mut self) -> Result<ShellOutcome, LiveError> {
+        let ended = sys::watch(sys::process_end(self.room.child.id())?)?;
+        self.room.go()?;
+        sys::set_timer_slack();
+        sys::prefer_this_thread();
+        let _until_the_end = Wakefulness::begin();
+        let mut samples = interval(self.sample_interval);
+        samples.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let (emulation, stop) = (self.emulation.clone(), Arc::clone(&self.stop));
+        let ending = async move {
+            let _ = ended.readable().await;
+            drained(&emulation).await;
+        };
+        let mut over = pin!(first_of(stop.notified(), ending));
+        while first_of(samples.tick(), over.as_mut()).await == First::One {
+            self.emulation.observe(|snapshot| self.log.sample(&snapshot));
+        }
+        // It has ended, or shall.
+        let _ = self.room.child.kill();
+        let status = self.room.child.wait()?;
+        let status = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+        let Lab { emulation, log, lateness, .. } = self;
+        if let Some(error) = emulation.take_capture_error() {
+            return Err(error.into());
+        }
+        Ok(emulation.observe(|snapshot| ShellOutcome {
+            status,
+            end: snapshot.now,
+            packets: snapshot.packets,
+            lateness: lock(&lateness).clone(),
+            counters: snapshot.endpoints.map(|host| counters::of_engine(&host.counters())),
+            capture_full_at: snapshot.capture_full_at,
+            recorded: log.finish(&snapshot),
+        }))
+    }
+}
+
+/// Which of two futures came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    One,
+    Other,
+}
+
+async fn first_of(one: impl Future, other: impl Future) -> First {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| {
+        if other.as_mut().poll(context).is_ready() {
+            return Poll::Ready(First::Other);
+        }
+        one.as_mut().poll(context).map(|_| First::One)
+    })
+    .await
+}
+
+/// Wait until all connections have delivered what the program has written, for some time at most.
+async fn drained(emulation: &Emulation) {
+    // A connection that has carried nothing has nothing to deliver.
+    let is_open = || {
+        emulation.server().inspect(|now, endpoint, records| {
+            records.iter().filter(|record| record.ended.is_none()).any(|record| {
+                let stats = endpoint.connection_stats(now, record.id);
+                stats.is_some_and(|stats| stats.bytes_written + stats.bytes_delivered > 0)
+            })
+        })
+    };
+    let wait = async {
+        // What the program has written last may still be on its way.
+        sleep(TICK).await;
+        while is_open() {
+            sleep(TICK).await;
+        }
+    };
+    let _ = timeout(DRAIN, wait).await;
+}
+
+/// The client's addresses on the paths of the scenario's first connection. Both families work on
+/// every path, unless a middlebox, which has one address, might translate between them.
+fn addresses_of(scenario: &Scenario) -> ClientAddresses {
+    let paths = &scenario.connections[0].paths;
+    let plain = scenario.paths.iter().all(|path| path.middleboxes.is_empty());
+    let of = |family| {
+        let usable = |path: &&usize| plain || scenario.paths[**path].family == family;
+        paths.iter().filter(usable).map(|path| client_address_in(family, *path)).collect()
+    };
+    ClientAddresses { ipv4: of(Family::Ipv4), ipv6: of(Family::Ipv6) }
+}
+
+/// The scenario for a stack: a kernel takes less of it.
+fn for_stack(scenario: &Scenario, of_kernel: bool) -> Result<Scenario, LiveError> {
+    let mut scenario = scenario.clone();
+    scenario.connections.truncate(1);
+    if of_kernel {
+        // Linux does not notice that a path drops the options of its data.
+        scenario.connections[0].late_fallback = false;
+        Settings::new(&scenario).check(&scenario).map_err(LiveError::Unsupported)?;
+    }
+    Ok(scenario)
+}
+
+/// The options of connections over the paths.
+fn far_config(scenario: &Scenario, seed: u64) -> Result<ConnectionConfig, LiveError> {
+    let mut config = connection_config(scenario, 0, Side::Client, seed).map_err(RunError::from)?;
+    // The program's own sockets decide whether to wait for more data.
+    config.tcp = config.tcp.nagle(false).time_wait(TIME_WAIT);
+    Ok(config)
+}
+
+/// The options of connections between the program and its device: TCP without a network.
+fn near_config() -> ConnectionConfig {
+    ConnectionConfig::default()
+        .protocol(Protocol::Tcp)
+        .send_buffer(NEAR_BUFFER)
+        .receive_buffer(NEAR_BUFFER)
+        .tcp(TcpConfig::default().mtu(room::MTU).nagle(false).time_wait(TIME_WAIT))
+        .congestion_control(|start| Box::new(Cubic::new(start)))
+        .path_manager(|| Box::new(InitialOnly))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

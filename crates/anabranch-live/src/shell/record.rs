@@ -1,0 +1,187 @@
+//! The tables of a shell: each connection of the program is one of the scenario's connections.
+
+use std::collections::BTreeMap;
+
+use anabranch_host::{Record, Snapshot};
+use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, SubflowStats};
+use anabranch_sim::driver::{Observed, Progress, Recorder};
+use anabranch_sim::scenario::{Connection, Directions, Scenario, Workload};
+use anabranch_sim::workload::{Bulk, Sender, Sink};
+use anabranch_sim::{Side, Table};
+use anabranch_wire::{Duration, Instant, SocketAddress};
+
+/// Follows the connections of a shell.
+pub(super) struct Log {
+    scenario: Scenario,
+    recorder: Recorder,
+    connections: Vec<Connection>,
+    /// The server's record of each connection, by number.
+    at_server: Vec<Option<usize>>,
+    /// Number of the connection with this address of the client and this destination.
+    numbers: BTreeMap<(SocketAddress, SocketAddress), usize>,
+    /// Number of the server's records that were assigned.
+    assigned: usize,
+    /// Whether the client's connections are unknown, so that those of the server count.
+    of_server: bool,
+}
+
+/// One side of all connections at one time.
+struct View<'a> {
+    endpoint: &'a Endpoint,
+    /// The side's own records.
+    records: Vec<Option<&'a Record>>,
+    /// The same, with the peer's where the side has none.
+    known: Vec<Option<&'a Record>>,
+    sinks: Vec<Sink>,
+}
+
+impl Log {
+    /// A log of the client's connections, or of the server's if the client is no engine.
+    pub(super) fn new(scenario: &Scenario, of_server: bool) -> Self {
+        Log {
+            // A shell has no end that is known in advance, so nothing is excluded at its start.
+            recorder: Recorder::empty(Duration::ZERO),
+            scenario: scenario.clone(),
+            connections: Vec::new(),
+            at_server: Vec::new(),
+            numbers: BTreeMap::new(),
+            assigned: 0,
+            of_server,
+        }
+    }
+
+    /// Take a sample.
+    pub(super) fn sample(&mut self, snapshot: &Snapshot<'_>) {
+        self.discover(snapshot);
+        let [client, server] = self.views(snapshot);
+        self.recorder.sample(snapshot.now, [&client, &server], snapshot.paths);
+    }
+
+    /// All tables, and the scenario whose connections they number. `None` if the program opened no
+    /// connection.
+    pub(super) fn finish(mut self, snapshot: &Snapshot<'_>) -> Option<(Vec<Table>, Scenario)> {
+        self.sample(snapshot);
+        let views = self.views(snapshot);
+        let Log { recorder, connections, mut scenario, .. } = self;
+        if connections.is_empty() {
+            return None;
+        }
+        let hosts = views.each_ref().map(|view| view as &dyn Observed);
+        let tables = recorder.finish(snapshot.now, hosts, snapshot.paths);
+        scenario.connections = connections;
+        scenario.warm_up = Duration::ZERO;
+        scenario.duration = snapshot.now.saturating_since(Instant::ZERO);
+        Some((tables, scenario))
+    }
+
+    /// Number the connections that are new.
+    fn discover(&mut self, snapshot: &Snapshot<'_>) {
+        let [client, server] = snapshot.records;
+        let counting = if self.of_server { server } else { client };
+        for record in &counting[self.connections.len()..] {
+            let number = self.connections.len();
+            let template = &self.scenario.connections[0];
+            let (client, destination) = match self.of_server {
+                true => (snapshot.paths.original(record.remote), record.local),
+                false => (record.local, record.remote),
+            };
+            let connection = Connection {
+                name: format!("{} {destination}", number + 1),
+                start: record.opened.saturating_since(Instant::ZERO),
+                direction: Directions::Both,
+                workload: Workload::Bulk(Bulk { size: None }),
+                ..template.clone()
+            };
+            self.recorder.add(&connection);
+            self.connections.push(connection);
+            self.at_server.push(None);
+            // A port that is used again belongs to its latest connection.
+            self.numbers.insert((client, destination), number);
+        }
+        for (index, record) in server.iter().enumerate().skip(self.assigned) {
+            let client = snapshot.paths.original(record.remote);
+            if let Some(number) = self.numbers.get(&(client, record.local)) {
+                self.at_server[*number] = Some(index);
+            }
+        }
+        self.assigned = server.len();
+    }
+
+    fn views<'a>(&self, snapshot: &Snapshot<'a>) -> [View<'a>; 2] {
+        let [client, server] = snapshot.records;
+        let numbers = 0..self.connections.len();
+        let at_client: Vec<_> = numbers.clone().map(|number| client.get(number)).collect();
+        let at_server = self.at_server.iter().map(|index| index.map(|index| &server[index]));
+        let at_server: Vec<_> = at_server.collect();
+        let stats = |side: Side, record: Option<&Record>| {
+            let current = |id| snapshot.endpoints[side as usize].connection_stats(snapshot.now, id);
+            record.and_then(|record| record.last.or_else(|| current(record.id)))
+        };
+        // What a client outside the engine has received is what it has acknowledged.
+        let received = |side: Side, number: usize| match (side, at_client[number]) {
+            (Side::Client, None) => {
+                stats(Side::Server, at_server[number]).map(|stats| stats.bytes_acknowledged)
+            }
+            (Side::Client, own) => stats(side, own).map(|stats| stats.bytes_delivered),
+            (Side::Server, _) => stats(side, at_server[number]).map(|stats| stats.bytes_delivered),
+        };
+        let view = |side: Side, records: &[Option<&'a Record>], peers: &[Option<&'a Record>]| {
+            let sinks = numbers.clone().map(|number| received(side, number).unwrap_or(0));
+            let known = records.iter().zip(peers).map(|(own, peer)| own.or(*peer));
+            View {
+                endpoint: snapshot.endpoints[side as usize],
+                records: records.to_vec(),
+                known: known.collect(),
+                sinks: sinks.map(Sink::of_received).collect(),
+            }
+        };
+        [view(Side::Client, &at_client, &at_server), view(Side::Server, &at_server, &at_client)]
+    }
+}
+
+impl View<'_> {
+    fn id(&self, connection: usize) -> Option<ConnectionId> {
+        self.records[connection].map(|record| record.id)
+    }
+}
+
+impl Observed for View<'_> {
+    fn sink(&self, connection: usize) -> &Sink {
+        &self.sinks[connection]
+    }
+
+    fn sender(&self, _connection: usize) -> Option<&dyn Sender> {
+        None
+    }
+
+    fn progress(&self, connection: usize) -> Progress {
+        match self.known[connection].and_then(|record| record.ended) {
+            None => Progress::Underway,
+            Some((_, None)) => Progress::Closed,
+            Some((_, Some(_))) => Progress::Failed,
+        }
+    }
+
+    fn lifetime(&self, now: Instant, connection: usize) -> Option<Duration> {
+        let record = self.known[connection]?;
+        let end = record.ended.map_or(now, |(at, _)| at);
+        Some(end.saturating_since(record.opened))
+    }
+
+    fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats> {
+        self.id(connection).and_then(|id| self.endpoint.connection_stats(now, id))
+    }
+
+    fn last_stats(&self, connection: usize) -> Option<ConnectionStats> {
+        self.records[connection].and_then(|record| record.last)
+    }
+
+    fn subflows(&self, connection: usize) -> Vec<SubflowStats> {
+        let id = self.id(connection);
+        id.into_iter().flat_map(|id| self.endpoint.subflow_stats(id)).collect()
+    }
+
+    fn past_subflows(&self, connection: usize) -> &[SubflowStats] {
+        self.records[connection].map_or(&[], |record| &record.past_subflows)
+    }
+}

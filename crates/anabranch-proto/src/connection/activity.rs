@@ -1,0 +1,101 @@
+//! Why each subflow sends nothing more. This is a function of the connection's state, so it costs
+//! nothing unless a driver asks.
+
+use super::Connection;
+use super::lanes::Lane;
+use super::stats::Fallback;
+use crate::activity::{Activity, Reason};
+use crate::view::{Phase, SubflowView, Usability};
+
+impl Connection {
+    /// What each subflow does, by slot. The answer is exact once
+    /// [`poll_transmit`](Connection::poll_transmit) has returned `None`.
+    pub(crate) fn activities(&self) -> impl Iterator<Item = Reason> + '_ {
+        self.lanes.iter().zip(self.lanes.views()).map(|(lane, view)| {
+            let activity = self.activity(lane, view);
+            let waits = matches!(activity, Activity::ReceiveWindow | Activity::SendBuffer);
+            let behind = if waits { self.blocking_slot() } else { None };
+            Reason { subflow: view.id, activity, behind }
+        })
+    }
+
+    /// The reason that would have to change first for the subflow to send.
+    fn activity(&self, lane: &Lane, view: &SubflowView) -> Activity {
+        match view.usability {
+            _ if self.session.has_ended() => return Activity::Closed,
+            Usability::Closed if self.why_tcp() != Fallback::None => return Activity::FallenBack,
+            Usability::Closed => return Activity::Closed,
+            Usability::Opening => return Activity::Opening,
+            Usability::PotentiallyFailed => return Activity::Silent,
+            Usability::Usable => {}
+        }
+        if view.backup && view.bytes_in_flight == 0 && self.has_regular_subflow() {
+            return Activity::Standby;
+        }
+        let has_room = view.can_send();
+        if !has_room && view.phase == Phase::Loss {
+            return Activity::Silent;
+        }
+        if self.has_nothing_to_send() {
+            return Activity::Application;
+        }
+        if has_room { self.limit_beyond_congestion(view) } else { congestion_limit(lane, view) }
+    }
+
+    /// Why a subflow with room sends nothing.
+    fn limit_beyond_congestion(&self, view: &SubflowView) -> Activity {
+        let queue = &self.send.queue;
+        let unsent = queue.unsent();
+        if unsent == 0 {
+            // The scheduler has assigned what is left to subflows without room.
+            let assigned = queue.assigned().iter().any(|bytes| *bytes > 0);
+            return if assigned { Activity::Scheduler } else { Activity::SendBuffer };
+        }
+        let len = unsent.min(u64::from(view.mss));
+        if self.is_held_by_nagle(len, view.id.slot) {
+            return self.limit_by_writer();
+        }
+        if self.send.window_room() < len {
+            let all_arrived = queue.una() == queue.nxt();
+            return if all_arrived { Activity::Reader } else { Activity::ReceiveWindow };
+        }
+        Activity::Scheduler
+    }
+
+    /// Less than a segment is left: the application has written no more, or could not.
+    fn limit_by_writer(&self) -> Activity {
+        if self.send.writer_waits() { Activity::SendBuffer } else { Activity::Application }
+    }
+
+    /// Was everything written sent, and does the application not wait for room?
+    fn has_nothing_to_send(&self) -> bool {
+        let queue = &self.send.queue;
+        let assigned = queue.assigned().iter().any(|bytes| *bytes > 0);
+        queue.unsent() == 0 && !assigned && !self.send.writer_waits()
+    }
+
+    fn has_regular_subflow(&self) -> bool {
+        self.lanes.views().iter().any(|view| view.usability == Usability::Usable && !view.backup)
+    }
+
+    /// The subflow that carries the oldest unacknowledged data. If several do, the one that carried
+    /// it first is unknown, and the slowest counts: the window waits for a copy on any of them.
+    fn blocking_slot(&self) -> Option<u8> {
+        let carriers = self.send.queue.head()?.carried_by();
+        carriers.slots().max_by_key(|slot| self.lanes.view(*slot).srtt_or_max())
+    }
+}
+
+/// Why a subflow has no room.
+fn congestion_limit(lane: &Lane, view: &SubflowView) -> Activity {
+    if lane.subflow.own_room() >= u64::from(view.mss) {
+        return Activity::Remedy;
+    }
+    if lane.subflow.is_limited_by_window() {
+        return Activity::ReceiveWindow;
+    }
+    match view.phase {
+        Phase::Recovery => Activity::Recovery,
+        Phase::Open | Phase::Loss => Activity::CongestionWindow,
+    }
+}

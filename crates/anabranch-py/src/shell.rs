@@ -1,0 +1,155 @@
+//! Programs inside the emulated network, for Python. On systems other than Linux, every call fails.
+
+use pyo3::prelude::*;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use anabranch_live::{ShellOptions, ShellOutcome, Terminal};
+    use anabranch_sim::scenario::Scenario;
+    use anabranch_wire::Instant;
+    use pyo3::exceptions::PyRuntimeError;
+    use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+
+    use crate::pcap::Pcap;
+    use crate::{dictionary_of_tables, invalid, live};
+
+    /// A program inside the network of a scenario.
+    #[pyclass(frozen)]
+    pub(super) struct Shell(std::sync::Mutex<Option<anabranch_live::Shell>>);
+
+    #[pymethods]
+    impl Shell {
+        /// Start `helper`, which must call `shell_become`, for a scenario: its TOML, its file's name
+        /// and a seed. `client` is "engine" or "kernel". `terminal` is the descriptor of a terminal
+        /// for the program, which this call closes, or `None`.
+        #[new]
+        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None))]
+        fn new(
+            py: Python<'_>,
+            scenario: (String, String, u64),
+            helper: Vec<String>,
+            client: &str,
+            terminal: Option<i32>,
+            pcap: Option<Pcap>,
+        ) -> PyResult<Self> {
+            let terminal = terminal.map(Terminal::of).unwrap_or_default();
+            let (toml, file, seed) = scenario;
+            let scenario = Scenario::from_toml(&toml, &file).map_err(invalid)?;
+            let capture = pcap.map(Pcap::into_capture).transpose()?;
+            let of_kernel = client == "kernel";
+            let options = ShellOptions { of_kernel, helper, terminal, capture };
+            let shell = py.detach(|| anabranch_live::Shell::start(&scenario, seed, options));
+            Ok(Shell(Some(shell.map_err(live::failed)?).into()))
+        }
+
+        /// Whether the program has ended, and all its data was delivered.
+        fn is_over(&self) -> bool {
+            self.with(|shell| shell.is_over()).unwrap_or(true)
+        }
+
+        /// The state of each path: dictionaries with the fields of `anabranch_live::PathState`.
+        fn paths<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+            let states = py.detach(|| self.with(anabranch_live::Shell::paths)).unwrap_or_default();
+            let all = states.into_iter().map(|path| {
+                let state = PyDict::new(py);
+                state.set_item("bytes_down", path.bytes_down)?;
+                state.set_item("bytes_up", path.bytes_up)?;
+                state.set_item("up", path.up)?;
+                state.set_item("queued", path.queued)?;
+                state.set_item("subflows", path.subflows)?;
+                state.set_item("srtt_ns", path.srtt_ns)?;
+                state.set_item("cwnd", path.cwnd)?;
+                Ok(state)
+            });
+            all.collect()
+        }
+
+        /// Take a path up or down.
+        fn set_path(&self, py: Python<'_>, path: usize, up: bool) {
+            py.detach(|| self.with(|shell| shell.set_path(path, up)));
+        }
+
+        /// End at once: kill the program, and do not wait for its connections.
+        fn stop(&self) {
+            self.with(anabranch_live::Shell::stop);
+        }
+
+        /// Wait for the end. Returns a dictionary like that of `live_run`, with the exit `status` of
+        /// the program and the `toml` of the scenario with its connections. `toml` is `None`, and
+        /// there are no tables, if it opened no connection.
+        fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+            let shell = self.0.lock().ok().and_then(|mut shell| shell.take());
+            let shell = shell.ok_or_else(|| PyRuntimeError::new_err("it has finished already"))?;
+            let outcome = py.detach(|| shell.finish()).map_err(live::failed)?;
+            dictionary(py, &outcome)
+        }
+    }
+
+    impl Shell {
+        fn with<T>(&self, f: impl FnOnce(&anabranch_live::Shell) -> T) -> Option<T> {
+            self.0.lock().ok()?.as_ref().map(f)
+        }
+    }
+
+    fn dictionary<'py>(py: Python<'py>, outcome: &ShellOutcome) -> PyResult<Bound<'py, PyDict>> {
+        let result = PyDict::new(py);
+        result.set_item("status", outcome.status)?;
+        let (tables, scenario) = outcome
+            .recorded
+            .as_ref()
+            .map_or((None, None), |(tables, it)| (Some(tables), Some(it.to_toml())));
+        result.set_item("toml", scenario)?;
+        let tables = tables.map_or(&[][..], |tables| &tables[..]);
+        result.set_item("tables", dictionary_of_tables(py, tables)?)?;
+        result.set_item("virtual_ns", outcome.end.as_nanos())?;
+        result.set_item("segments", outcome.packets)?;
+        result.set_item("pcap_full_ns", outcome.capture_full_at.map(Instant::as_nanos))?;
+        live::lateness(&result, &outcome.lateness)?;
+        result.set_item("counters", &outcome.counters)?;
+        Ok(result)
+    }
+
+    /// In the helper of a shell: become the program. Returns only if that fails, with the reason.
+    #[pyfunction]
+    pub(super) fn shell_become(command: Vec<String>) -> PyResult<()> {
+        Err(anabranch_live::become_program(&command).into())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod linux {
+    use pyo3::exceptions::PyOSError;
+    use pyo3::prelude::*;
+
+    use crate::pcap::Pcap;
+
+    #[pyclass(frozen)]
+    pub(super) struct Shell;
+
+    #[pymethods]
+    impl Shell {
+        #[new]
+        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None))]
+        fn new(
+            scenario: (String, String, u64),
+            helper: Vec<String>,
+            client: &str,
+            terminal: Option<i32>,
+            pcap: Option<Pcap>,
+        ) -> PyResult<Self> {
+            let _ = (scenario, helper, client, terminal, pcap);
+            Err(PyOSError::new_err("a shell needs Linux"))
+        }
+    }
+
+    #[pyfunction]
+    pub(super) fn shell_become(_command: Vec<String>) -> PyResult<()> {
+        Err(PyOSError::new_err("a shell needs Linux"))
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<linux::Shell>()?;
+    module.add_function(wrap_pyfunction!(linux::shell_become, module)?)
+}

@@ -1,0 +1,145 @@
+//! What arrived over each path, and how much of it was new.
+
+use anabranch_net::Side;
+use anabranch_wire::{Instant, Packet, Segment};
+
+use super::journeys::Journeys;
+use crate::host::Host;
+use crate::recorder::{Flow, Observed, flows};
+use crate::scenario::Scenario;
+use crate::topology;
+
+/// Bytes that arrived, as one flow sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arrived {
+    /// Data of the flow.
+    pub(super) payload: u64,
+    /// Data that its receiver took for the first time.
+    pub(super) useful: u64,
+    /// Headers of segments with data.
+    pub(super) headers: u64,
+    /// Segments without data.
+    pub(super) control: u64,
+    /// Packets that do not belong to the flow's connection.
+    pub(super) other: u64,
+}
+
+/// What arrived so far.
+pub(crate) struct Arrivals {
+    flows: Vec<Flow>,
+    /// The last path on which a packet arrived at client and server in the present event.
+    arriving: [Option<usize>; 2],
+    /// By flow and path.
+    arrived: Vec<Vec<Arrived>>,
+    /// By flow: data that the receiver has taken so far.
+    taken: Vec<u64>,
+    journeys: Journeys,
+}
+
+impl Arrivals {
+    /// Nothing has arrived yet.
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let flows = flows(scenario);
+        let none = vec![Arrived::default(); scenario.paths.len()];
+        Arrivals {
+            journeys: Journeys::new(scenario, &flows),
+            arriving: [None; 2],
+            arrived: vec![none; flows.len()],
+            taken: vec![0; flows.len()],
+            flows,
+        }
+    }
+
+    /// Where the blocks spent their delays.
+    pub(super) fn journeys(&self) -> &Journeys {
+        &self.journeys
+    }
+
+    /// A packet leaves `sender` on `path`.
+    pub(crate) fn on_sent(&mut self, now: Instant, sender: Side, path: usize, packet: &Packet) {
+        self.journeys.on_sent(now, sender, path, packet);
+    }
+
+    /// A packet arrives at `receiver` on `path`.
+    pub(crate) fn on_arrival(
+        &mut self,
+        now: Instant,
+        receiver: Side,
+        path: usize,
+        packet: &Packet,
+    ) {
+        self.journeys.on_arrival(now, receiver, path, packet);
+        self.arriving[receiver as usize] = Some(path);
+        let bytes = packet.wire_len() as u64;
+        let connection = match packet {
+            Packet::Tcp(segment) => connection_of(receiver, segment),
+            Packet::Udp(_) => None,
+        };
+        let payload = match packet {
+            Packet::Tcp(segment) => segment.payload.len() as u64,
+            Packet::Udp(_) => 0,
+        };
+        let flows = self.flows.iter().zip(&mut self.arrived);
+        for (flow, arrived) in flows.filter(|(flow, _)| flow.sender != receiver) {
+            let arrived = &mut arrived[path];
+            if connection != Some(flow.connection) {
+                arrived.other += bytes;
+            } else if payload == 0 {
+                arrived.control += bytes;
+            } else {
+                arrived.payload += payload;
+                arrived.headers += bytes - payload;
+            }
+        }
+    }
+
+    /// The hosts have processed what arrived in one event. All of it came over one path, except on
+    /// a shared link that delivers several packets at once.
+    pub(crate) fn on_processed(&mut self, now: Instant, hosts: &[Host; 2]) {
+        for receiver in [Side::Client, Side::Server] {
+            if let Some(path) = self.arriving[receiver as usize].take() {
+                self.take(now, receiver, path, &hosts[receiver as usize]);
+            }
+        }
+    }
+
+    fn take(&mut self, now: Instant, receiver: Side, path: usize, host: &Host) {
+        for (number, flow) in self.flows.iter().enumerate() {
+            if flow.sender == receiver {
+                continue;
+            }
+            // Only arrivals let the receiver take data. A fallback drops data that arrives again.
+            let Some(stats) = host.stats(now, flow.connection) else { continue };
+            let taken = stats.bytes_delivered + stats.out_of_order_bytes;
+            let useful = &mut self.arrived[number][path].useful;
+            *useful = (*useful + taken).saturating_sub(self.taken[number]);
+            self.taken[number] = taken;
+        }
+    }
+
+    /// What arrived on the paths that are `here`.
+    pub(super) fn over(&self, number: usize, here: impl Fn(&usize) -> bool) -> Arrived {
+        let paths = self.arrived[number].iter().enumerate().filter(|(path, _)| here(path));
+        paths.fold(Arrived::default(), |sum, (_, each)| Arrived {
+            payload: sum.payload + each.payload,
+            useful: sum.useful + each.useful,
+            headers: sum.headers + each.headers,
+            control: sum.control + each.control,
+            other: sum.other + each.other,
+        })
+    }
+
+    /// Data of a flow that its receiver has taken.
+    pub(super) fn useful(&self, number: usize) -> u64 {
+        self.arrived[number].iter().map(|each| each.useful).sum()
+    }
+}
+
+/// The connection of an arriving segment. The server's port identifies it.
+fn connection_of(receiver: Side, segment: &Segment) -> Option<usize> {
+    let server = match receiver {
+        Side::Server => segment.destination,
+        Side::Client => segment.source,
+    };
+    Some(topology::connection_of(server.port))
+}

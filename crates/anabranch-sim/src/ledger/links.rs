@@ -1,0 +1,349 @@
+//! What became of each byte that a link could have carried.
+
+use std::collections::BTreeMap;
+
+use anabranch_net::network::Paths;
+use anabranch_net::{Occupancy, Side, WORK_PER_BYTE};
+use anabranch_wire::Instant;
+
+use super::arrivals::Arrived;
+use super::lanes::Lanes;
+use super::states::{Shown, State};
+use crate::recorder::{Builder, Flow, Kind, NONE, ReceivedOver};
+use crate::scenario::Scenario;
+
+/// Uses and losses of capacity that are not the state of a subflow. Their numbers follow those of
+/// the states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Cause {
+    /// Data that the receiver took for the first time.
+    Useful = 32,
+    /// IP and TCP headers of segments with data.
+    Headers,
+    /// Segments without data: acknowledgements, handshakes.
+    Control,
+    /// Data that this subflow had delivered before.
+    Retransmitted,
+    /// Data that another subflow had delivered before.
+    Reinjected,
+    /// Data that waits on a subflow for earlier data when the run ends.
+    Waiting,
+    /// Packets that left the link and did not arrive, or not before the end.
+    Lost,
+    /// Packets of other connections and cross-traffic.
+    OtherTraffic,
+    /// The link was down or suspended.
+    Outage,
+    /// On no path: data that has arrived, but that the application has not read when the run ends.
+    Held,
+}
+
+pub(super) struct Links {
+    /// By path, towards the client and towards the server.
+    meters: Vec<[Meter; 2]>,
+    /// By flow.
+    accounts: Vec<Vec<Account>>,
+    /// The direction of each flow's data.
+    towards: Vec<Side>,
+}
+
+/// What a link has done so far.
+#[derive(Clone, Copy)]
+struct Meter {
+    is_busy: bool,
+    is_available: bool,
+    /// Time up to which the meter counts.
+    until: Instant,
+    rate: u64,
+    /// What it could have carried, and what it could not because it was not available.
+    capacity: u128,
+    outage: u128,
+    unfilled: u64,
+}
+
+/// The losses of one flow on one link.
+pub(super) struct Account {
+    path: usize,
+    reason: Shown,
+    idle: BTreeMap<Shown, u128>,
+    total: u128,
+    outage: u128,
+}
+
+impl Links {
+    pub(super) fn new(scenario: &Scenario, flows: &[Flow], paths: &Paths) -> Self {
+        let account = |path| Account {
+            path,
+            reason: Shown::new(State::Absent),
+            idle: BTreeMap::new(),
+            total: 0,
+            outage: 0,
+        };
+        let of = |flow: &Flow| {
+            let own = scenario.connections[flow.connection].paths.iter();
+            let towards = flow.sender.opposite();
+            let mut crossed: Vec<_> =
+                own.flat_map(|path| paths.paths_crossed(*path, towards)).collect();
+            crossed.sort_unstable();
+            crossed.dedup();
+            crossed.into_iter().map(account).collect()
+        };
+        let meter = |path: usize, towards: Side| Meter {
+            is_busy: false,
+            is_available: true,
+            until: Instant::ZERO,
+            rate: paths.link_of(path, towards).rate().as_bits_per_second(),
+            capacity: 0,
+            outage: 0,
+            unfilled: 0,
+        };
+        Links {
+            meters: (0..scenario.paths.len())
+                .map(|path| [meter(path, Side::Client), meter(path, Side::Server)])
+                .collect(),
+            accounts: flows.iter().map(of).collect(),
+            towards: flows.iter().map(|flow| flow.sender.opposite()).collect(),
+        }
+    }
+
+    /// Is any link busy that the flow's packets on `path` cross?
+    pub(super) fn is_busy(&self, number: usize, path: usize) -> bool {
+        // The first link of a route is busy most of the time; few routes have a second one.
+        let towards = self.towards[number] as usize;
+        self.meters[path][towards].is_busy
+    }
+
+    /// The accounts of a flow, by path.
+    pub(super) fn accounts(&self, number: usize) -> impl Iterator<Item = (usize, &Account)> {
+        self.accounts[number].iter().map(|account| (account.path, account))
+    }
+
+    /// Count what the links have done since the last call.
+    pub(super) fn observe(&mut self, now: Instant, paths: &Paths, lanes: &mut Lanes) {
+        for path in 0..self.meters.len() {
+            for towards in [Side::Client, Side::Server] {
+                self.observe_link(now, path, towards, paths, lanes);
+            }
+        }
+    }
+
+    fn observe_link(
+        &mut self,
+        now: Instant,
+        path: usize,
+        towards: Side,
+        paths: &Paths,
+        lanes: &mut Lanes,
+    ) {
+        let link = paths.link_of(path, towards);
+        let meter = self.meters[path][towards as usize];
+        let occupancy = link.occupancy();
+        let is_busy = occupancy == Occupancy::Busy;
+        let is_available = occupancy != Occupancy::Unavailable;
+        let rate = link.rate().as_bits_per_second();
+        let same = (is_busy, is_available, rate) == (meter.is_busy, meter.is_available, meter.rate);
+        if same {
+            return;
+        }
+        // The link may have run empty between two events. Everything else happens at events.
+        let at = match occupancy {
+            Occupancy::Idle { since } if meter.is_busy => since.clamp(meter.until, now),
+            _ => now,
+        };
+        self.settle(at, path, towards, paths);
+        let meter = &mut self.meters[path][towards as usize];
+        (meter.is_busy, meter.is_available, meter.rate) = (is_busy, is_available, rate);
+        lanes.on_occupancy(at, |number, path| self.is_busy(number, path));
+    }
+
+    /// Count up to `at`, during which nothing has changed.
+    fn settle(&mut self, at: Instant, path: usize, towards: Side, paths: &Paths) {
+        let link = paths.link_of(path, towards);
+        let meter = &mut self.meters[path][towards as usize];
+        let Meter { until, is_busy, is_available, .. } = *meter;
+        if at < until {
+            return;
+        }
+        let work = match link.follows_trace() {
+            true => link.capacity_between(until, at),
+            false => u128::from(at.saturating_since(until).as_nanos()) * u128::from(meter.rate),
+        };
+        // Opportunities that were not filled passed while the link was busy.
+        let unfilled = link.bytes_unfilled() - meter.unfilled;
+        meter.unfilled += unfilled;
+        meter.until = at;
+        meter.capacity += work;
+        let idle = match is_available && !is_busy {
+            true => work,
+            false => (u128::from(unfilled) * u128::from(WORK_PER_BYTE)).min(work),
+        };
+        let outage = if is_available { 0 } else { work };
+        meter.outage += outage;
+        let flows = self.accounts.iter_mut().zip(&self.towards);
+        let here = flows.filter(|(_, each)| **each == towards);
+        for account in here.flat_map(|(all, _)| all).filter(|account| account.path == path) {
+            account.total += work;
+            account.outage += outage;
+            if idle > 0 {
+                *account.idle.entry(account.reason).or_default() += idle;
+            }
+        }
+    }
+
+    /// The states of a flow's subflows may have changed.
+    pub(super) fn update(&mut self, now: Instant, number: usize, paths: &Paths, lanes: &Lanes) {
+        let towards = self.towards[number];
+        for index in 0..self.accounts[number].len() {
+            let Account { path, reason, .. } = self.accounts[number][index];
+            let crosses =
+                |from: usize| from == path || paths.paths_crossed(from, towards).any(|p| p == path);
+            let new = lanes.reason(number, crosses);
+            if new != reason {
+                self.settle(now, path, towards, paths);
+                self.accounts[number][index].reason = new;
+            }
+        }
+    }
+
+    /// Count up to the end of the run.
+    pub(super) fn settle_all(&mut self, now: Instant, paths: &Paths) {
+        for path in 0..self.meters.len() {
+            for towards in [Side::Client, Side::Server] {
+                self.settle(now, path, towards, paths);
+            }
+        }
+    }
+}
+
+/// The table of capacities, without rows.
+pub(super) fn builder() -> Builder {
+    Builder::new(
+        "capacity",
+        &[
+            ("connection", Kind::Index),
+            ("path", Kind::Index),
+            ("cause", Kind::Flag),
+            ("behind", Kind::Index),
+            ("bytes", Kind::Count),
+        ],
+    )
+}
+
+/// The data of a flow that has arrived, and that its application has not read.
+pub(super) fn write_held(table: &mut Builder, number: usize, useful: u64, delivered: u64) {
+    let held = useful.saturating_sub(delivered);
+    if held > 0 {
+        table.push([number as u64, NONE, Cause::Held as u64, NONE, held]);
+    }
+}
+
+impl Account {
+    /// Write a row for each cause. The bytes of all rows add up to what the link could have
+    /// carried.
+    pub(super) fn write(
+        &self,
+        table: &mut Builder,
+        number: usize,
+        path: usize,
+        arrived: Arrived,
+        ends: ReceivedOver,
+    ) {
+        let mut push = |cause: u64, behind: Option<u8>, bytes: u64| {
+            if bytes > 0 {
+                let behind = behind.map_or(NONE, u64::from);
+                table.push([number as u64, path as u64, cause, behind, bytes]);
+            }
+        };
+        let idle: u128 = self.idle.values().sum();
+        // Whole bytes: each boundary between two causes is rounded once.
+        let mut split = Split::default();
+        let used = split.take((self.total - self.outage - idle).next_multiple_of(BYTE));
+        push(Cause::Outage as u64, None, split.take(self.outage));
+        for (shown, work) in &self.idle {
+            push(shown.state as u64, shown.behind, split.take(*work));
+        }
+        for (cause, bytes) in arrived.split(used, ends) {
+            push(cause as u64, None, bytes);
+        }
+    }
+}
+
+const BYTE: u128 = WORK_PER_BYTE as u128;
+
+/// Splits work into whole bytes without losing any.
+#[derive(Default)]
+struct Split {
+    work: u128,
+    bytes: u128,
+}
+
+impl Split {
+    fn take(&mut self, work: u128) -> u64 {
+        self.work += work;
+        let until = self.work / BYTE;
+        let bytes = until - self.bytes;
+        self.bytes = until;
+        bytes as u64
+    }
+}
+
+impl Arrived {
+    /// What became of the `used` bytes that the link sent.
+    fn split(self, used: u64, ends: ReceivedOver) -> [(Cause, u64); 8] {
+        let mut left = used;
+        let mut take = |bytes: u64| {
+            let taken = bytes.min(left);
+            left -= taken;
+            taken
+        };
+        let again = self.payload.saturating_sub(self.useful);
+        let elsewhere = ends.in_order.saturating_sub(self.useful).min(again);
+        let waiting = ends.out_of_order.min(again - elsewhere);
+        let causes = [
+            (Cause::Useful, take(self.useful)),
+            (Cause::Reinjected, take(elsewhere)),
+            (Cause::Waiting, take(waiting)),
+            (Cause::Retransmitted, take(again - elsewhere - waiting)),
+            (Cause::Headers, take(self.headers)),
+            (Cause::Control, take(self.control)),
+            (Cause::OtherTraffic, take(self.other)),
+        ];
+        let [a, b, c, d, e, f, g] = causes;
+        [a, b, c, d, e, f, g, (Cause::Lost, left)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_bytes_add_up_whatever_the_parts() {
+        // 1.5 + 1.5 + 1 bytes: the first boundary lies within a byte.
+        let mut split = Split::default();
+        let parts = [3 * BYTE / 2, 3 * BYTE / 2, BYTE].map(|work| split.take(work));
+        assert_eq!(parts, [1, 2, 1]);
+    }
+
+    #[test]
+    fn what_a_link_sent_is_split_by_what_arrived() {
+        // Of 1000 bytes of data, 600 are new. The subflows have 700 in order, so another subflow had
+        // delivered 100 before. 50 wait for a hole, and 250 arrived twice. 1200 - 1000 - 80 - 40 =
+        // 80 bytes did not arrive.
+        let arrived = Arrived { payload: 1000, useful: 600, headers: 80, control: 40, other: 0 };
+        let ends = ReceivedOver { in_order: 700, out_of_order: 50 };
+        let split: BTreeMap<u8, u64> = arrived
+            .split(1200, ends)
+            .into_iter()
+            .map(|(cause, bytes)| (cause as u8, bytes))
+            .collect();
+        let of = |cause: Cause| split[&(cause as u8)];
+        assert_eq!(of(Cause::Useful), 600);
+        assert_eq!(of(Cause::Reinjected), 100);
+        assert_eq!(of(Cause::Waiting), 50);
+        assert_eq!(of(Cause::Retransmitted), 250);
+        assert_eq!(of(Cause::Lost), 80);
+        assert_eq!(split.values().sum::<u64>(), 1200);
+    }
+}

@@ -1,0 +1,83 @@
+//! The states of a subflow, as the tables name them.
+
+use anabranch_proto::{Activity, Reason};
+
+/// The state of a subflow: the engine's [`Activity`], and what only an observer of the network
+/// knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum State {
+    Sending,
+    CongestionWindow,
+    Remedy,
+    Recovery,
+    Silent,
+    Standby,
+    Opening,
+    ReceiveWindow,
+    SendBuffer,
+    Scheduler,
+    Application,
+    Reader,
+    FallenBack,
+    Closed,
+    Absent,
+}
+
+/// A state, and the slot of the subflow that blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shown {
+    pub(crate) state: State,
+    pub(crate) behind: Option<u8>,
+}
+
+impl Shown {
+    pub(crate) fn new(state: State) -> Self {
+        Shown { state, behind: None }
+    }
+
+    /// Rank among the subflows of a link. The one that comes closest to sending explains an idle
+    /// link.
+    pub(crate) fn rank(self) -> u8 {
+        const BY_CLOSENESS: [State; 15] = [
+            State::Sending,
+            State::CongestionWindow,
+            State::Recovery,
+            State::Remedy,
+            State::ReceiveWindow,
+            State::SendBuffer,
+            State::Scheduler,
+            State::Silent,
+            State::Reader,
+            State::Application,
+            State::Standby,
+            State::Opening,
+            State::FallenBack,
+            State::Closed,
+            State::Absent,
+        ];
+        let rank = BY_CLOSENESS.iter().position(|state| *state == self.state);
+        rank.expect("the list has all states") as u8
+    }
+}
+
+impl From<Reason> for Shown {
+    fn from(reason: Reason) -> Self {
+        let state = match reason.activity {
+            Activity::Opening => State::Opening,
+            Activity::CongestionWindow => State::CongestionWindow,
+            Activity::Remedy => State::Remedy,
+            Activity::Recovery => State::Recovery,
+            Activity::Silent => State::Silent,
+            Activity::Standby => State::Standby,
+            Activity::ReceiveWindow => State::ReceiveWindow,
+            Activity::SendBuffer => State::SendBuffer,
+            Activity::Scheduler => State::Scheduler,
+            Activity::Application => State::Application,
+            Activity::Reader => State::Reader,
+            Activity::FallenBack => State::FallenBack,
+            Activity::Closed => State::Closed,
+        };
+        Shown { state, behind: reason.behind }
+    }
+}

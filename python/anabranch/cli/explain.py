@@ -1,0 +1,188 @@
+"""The command that explains runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch.cli.app import (
+    JSON,
+    MAX_SEED,
+    MOST_SEEDS,
+    app,
+    count_option,
+    out_option,
+    print_report,
+    require,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from anabranch.explain.explanation import Explanation
+    from anabranch.explain.target import Target
+    from anabranch.explain.what_if import WhatIf
+    from anabranch.reports.report import Table
+
+
+@app.command(
+    epilog="Examples: anabranch explain examples/wifi_3g.toml --what-if  ·  "
+    "anabranch explain client.pcapng"
+)
+def explain(
+    targets: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TARGET...", help="A scenario (TOML), a results folder, or captures."
+        ),
+    ],
+    what_if: Annotated[
+        bool, typer.Option("--what-if", help="Predict what changes would help.")
+    ] = False,
+    seed: Annotated[
+        int | None, count_option("Random seed.  [default: 1, or the folder's first]", 0, MAX_SEED)
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        count_option("Pairs of runs for each change, with --what-if.  [default: 5]", 1, MOST_SEEDS),
+    ] = None,
+    cell: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Cell of a folder that has several.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
+    ] = None,
+    out: Annotated[
+        Path | None, out_option("Write a report, figures and tables to this folder.")
+    ] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Explain why a connection is slow, and what would help.
+
+    Makes the run in virtual time and accounts for every instant of every subflow and every byte
+    that a path could have carried: sent, blocked by the receive window or the send buffer behind
+    another path, limited by the congestion window, waiting for the application, and so on. The
+    causes add up exactly.
+
+    With --what-if, runs the scenario again with each scheduler, congestion control and remedy, with
+    larger buffers, and without each path, with equal seeds.
+
+    From captures near the sender (pcap, pcapng), infers what each subflow did. Says so where a
+    capture cannot show the reason.
+    """
+    from anabranch.cli import console
+    from anabranch.explain import target as naming
+    from anabranch.explain.explanation import explanations
+    from anabranch.scenarios.overrides import Overrides
+    from anabranch.scenarios.quantities import nanoseconds
+
+    require(what_if or seeds is None, "--seeds needs --what-if")
+    if naming.are_captures(targets):
+        given = {
+            "--what-if": what_if, "--seed": seed is not None, "--cell": cell is not None,
+            "--set": bool(settings),
+        }  # fmt: skip
+        for option, is_given in given.items():
+            require(not is_given, f"{option}: a capture cannot be run again; name a scenario")
+        _explain_captures(targets, out, as_json)
+        return
+    chosen = naming.of(targets[0], seed, cell, Overrides(settings or (), {}))
+    duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
+    with console.simulating(chosen.file, duration_s) as on_tick:
+        run = chosen.run(on_tick)
+    found = list(explanations(run))
+    predicted = _predict(chosen, seeds) if what_if else None
+    if out is not None:
+        _save(found, out, predicted)
+    if as_json:
+        _print_json(found, predicted, out)
+        return
+    _print(found, predicted)
+    if out is not None:
+        print_report(out)
+
+
+def _explain_captures(files: list[Path], out: Path | None, as_json: bool) -> None:
+    from anabranch.analyze import analysis
+    from anabranch.cli import console, tables
+    from anabranch.explain import capture, report
+    from anabranch.results.folder import writing
+
+    with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
+        analysed = analysis.analyze(*files, on_progress=advance)
+    found = list(capture.explanations(analysed))
+    if out is not None:
+        with writing(out):
+            report.save_captures(found, analysed, out)
+    if as_json:
+        about = report.captures_json(found, analysed)
+        about["report"] = None if out is None else str(out / "report.html")
+        typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+        return
+    for each in found:
+        for sentence in each.finding():
+            console.say(sentence)
+        console.say("")
+        console.show(tables.of_report(capture.table(each), "", 2))
+    for note in report.capture_notes(analysed):
+        console.say(f"note: {note}")
+    if out is not None:
+        print_report(out)
+
+
+def _predict(chosen: Target, seeds: int | None) -> WhatIf:
+    from anabranch.cli import console
+    from anabranch.explain import what_if
+
+    pairs = range(chosen.seed, chosen.seed + (seeds or what_if.SEEDS))
+    with console.progress("what if") as advance:
+        return what_if.predict(chosen.toml, chosen.file, pairs, advance)
+
+
+def _save(found: Sequence[Explanation], out: Path, predicted: WhatIf | None) -> None:
+    from anabranch.cli import console
+    from anabranch.explain import report
+    from anabranch.results.folder import writing
+
+    with writing(out), console.working("drawing the report"):
+        report.save(found, out, predicted)
+
+
+def _print_json(found: Sequence[Explanation], predicted: WhatIf | None, out: Path | None) -> None:
+    from anabranch.explain import report
+
+    about = report.as_json(found, predicted)
+    about["report"] = None if out is None else str(out / "report.html")
+    typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+
+
+def _delays(explanation: Explanation) -> Table:
+    from anabranch.explain import report
+
+    table = report.delays(explanation)
+    assert table is not None, "an explanation with delays has a table of them"
+    return table
+
+
+def _print(found: Sequence[Explanation], predicted: WhatIf | None) -> None:
+    from anabranch.cli import console, tables
+    from anabranch.explain import report
+
+    for each in found:
+        for sentence in each.finding():
+            console.say(sentence)
+        console.say("")
+        console.show(tables.of_report(report.causes(each), "", 2))
+        if each.delays is not None:
+            console.say(each.delays.finding())
+            console.say("")
+            console.show(tables.of_report(_delays(each), ""))
+    if predicted is not None:
+        console.say(predicted.finding())
+        console.say("")
+        console.show(tables.of_report(predicted.table(), "What if", may_omit=True))
+        console.say(predicted.about())

@@ -1,0 +1,178 @@
+"""The command that runs a program inside the emulated network."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anabranch import _core
+from anabranch.cli.app import MAX_SEED, app, count_option, out_option, require, write_report
+from anabranch.cli.runs import Stack
+
+if TYPE_CHECKING:
+    from anabranch.live.shell import Outcome, Shell
+    from anabranch.runs.run import Capture
+
+_PCAP_LIMIT = "2GB"
+
+
+@app.command(
+    epilog="Example: anabranch shell examples/wifi_3g.toml -- curl -O http://example.org/file"
+)
+def shell(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Scenario (TOML) whose paths are used.")
+    ],
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="Program and its arguments.")
+    ],
+    client: Annotated[
+        Stack | None,
+        typer.Option(
+            metavar="engine|kernel",
+            help="TCP stack on the program's side.  [default: engine]",
+        ),
+    ] = None,
+    seed: Annotated[int, count_option("Random seed of the links.", 0, MAX_SEED)] = 1,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
+    ] = None,
+    out: Annotated[Path | None, out_option("Write results and a report to this folder.")] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a capture (pcapng) to this file."),
+    ] = None,
+    pcap_limit: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Stop the capture at this size.  [default: 2GB]"),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Show neither the paths nor a summary.")
+    ] = False,
+) -> None:
+    """Run any program inside the emulated network (Linux only).
+
+    The engine carries every TCP connection of the program over the scenario's paths, in real time.
+    UDP takes the first path.
+
+    The scenario's first connection chooses scheduler, congestion control, remedies and buffers; its
+    workload is not used. Services of this host are reachable on localhost, if they listened before
+    the command started, and on 10.0.0.1.
+
+    With --client kernel, the program's own sockets use the paths, and mptcpize makes them Multipath
+    TCP.
+
+    A terminal shows the paths below the program's output. Ctrl-] and a digit take a path down or
+    up. Exits with the status of the program.
+    """
+    from anabranch.runs.run import Capture, read_scenario
+    from anabranch.scenarios import quantities
+    from anabranch.scenarios.overrides import Overrides
+
+    require(pcap is not None or pcap_limit is None, "--pcap-limit needs --pcap")
+    toml, _ = Overrides(settings or (), {}).apply(read_scenario(file), str(file))
+    normalised = _core.validate(toml, str(file))
+    capture = None
+    if pcap is not None:
+        capture = Capture(pcap, quantities.size(pcap_limit or _PCAP_LIMIT, "--pcap-limit"), "both")
+        capture.require_writable()
+    with contextlib.ExitStack() as stack:
+        if out is not None:
+            from anabranch.results.folder import writing
+
+            stack.enter_context(writing(out))
+        started = time.perf_counter()
+        of = (client or Stack.ENGINE).value
+        outcome = _made(normalised, str(file), seed, command, of, capture, quiet=quiet)
+        if out is not None:
+            _save(outcome, out, time.perf_counter() - started)
+    if not quiet:
+        _print(outcome, out)
+    raise typer.Exit(outcome.status)
+
+
+def _made(
+    toml: str,
+    file: str,
+    seed: int,
+    command: list[str],
+    client: str,
+    capture: Capture | None,
+    *,
+    quiet: bool,
+) -> Outcome:
+    from anabranch.live.shell import started
+
+    screen = None
+    if not quiet:
+        from anabranch.cli.panel import screen_for
+
+        screen = screen_for([path["name"] for path in tomllib.loads(toml)["path"]])
+    terminal = None if screen is None else screen.slave()
+    shell = started(toml, file, seed, command, client, terminal, capture)
+    with shell as running, _interrupts(running):
+        if screen is not None:
+            screen.follow(running)
+        while not running.is_over:
+            time.sleep(0.02)
+        return running.finish()
+
+
+@contextlib.contextmanager
+def _interrupts(running: Shell) -> Iterator[None]:
+    """Leave Ctrl-C to the program, which gets it as well. A second one ends everything."""
+    times = 0
+
+    def on_interrupt(*_: object) -> None:
+        nonlocal times
+        times += 1
+        if times > 1:
+            running.stop()
+
+    before: Any = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _save(outcome: Outcome, out: Path, wall_s: float) -> None:
+    from anabranch.batches.single import single
+
+    if outcome.run is None:
+        return
+    results = single(outcome.run, outcome.run.settings["name"], wall_s, outcome.conditions)
+    results.save(out)
+    write_report(results, out)
+
+
+def _print(outcome: Outcome, out: Path | None) -> None:
+    """Print a summary on standard error: standard output belongs to the program."""
+    from rich.console import Console
+
+    from anabranch.cli import tables
+
+    screen = Console(stderr=True, highlight=False)
+    if outcome.run is None:
+        screen.print("the program opened no TCP connection", style="dim")
+        return
+    for part in tables.paths(outcome.run).fitted(screen):
+        screen.print(part)
+    for line in tables.effort_of(outcome.run, outcome.conditions).splitlines():
+        screen.print(line, soft_wrap=True)
+    if not outcome.conditions.valid:
+        screen.print("note: the emulator was late too often; do not compare these numbers")
+    if out is not None:
+        screen.print(f"report: {out / 'report.html'}", soft_wrap=True)

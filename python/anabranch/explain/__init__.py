@@ -1,0 +1,1 @@
+"""Explain why a connection was slow, and what would help."""

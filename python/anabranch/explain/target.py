@@ -1,0 +1,134 @@
+"""The run that the user wants explained: of a scenario, or of a results folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anabranch import _core
+from anabranch.errors import InputError
+from anabranch.results.folder import load
+from anabranch.runs.run import Run, read_scenario, run_normalised, settings_of
+from anabranch.scenarios import overrides as overriding
+from anabranch.scenarios import own
+from anabranch.scenarios.overrides import Overrides
+
+_CAPTURES = (".pcap", ".pcapng", ".cap")
+
+
+def are_captures(targets: Sequence[Path]) -> bool:
+    """Whether the names are those of captures.
+
+    Raises:
+        InputError: if some are, or if there are several other targets.
+    """
+    captures = [each.suffix.lower() in _CAPTURES for each in targets]
+    if all(captures):
+        return True
+    if len(targets) > 1:
+        odd = targets[captures.index(False)]
+        raise InputError(f"{odd}: name one scenario, one results folder, or captures only")
+    return False
+
+
+@dataclass(frozen=True)
+class Target:
+    """A run to make again with a ledger.
+
+    Attributes:
+        toml: The normalised scenario.
+        file: Its name in messages.
+        digest: The digest of the run in the results folder, if it comes from one.
+    """
+
+    toml: str
+    file: str
+    seed: int
+    made_by: own.MadeBy | None = None
+    digest: str | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The normalised scenario as plain values, which must not be changed."""
+        return settings_of(self.toml)
+
+    def run(self, on_tick: Callable[[int], None] | None = None) -> Run:
+        """Make the run.
+
+        Raises:
+            InputError: if this build makes another run than the one in the results folder.
+        """
+        run = run_normalised(
+            self.toml, self.file, self.seed, made_by=self.made_by, on_tick=on_tick, ledger=True
+        )
+        if self.digest is not None and run.digest != self.digest:
+            raise InputError(
+                f"{self.file}: this version makes another run than the one in the folder (digest "
+                f"{run.digest} instead of {self.digest}); make the results again"
+            )
+        return run
+
+
+def of(
+    target: Path, seed: int | None, cell: str | None = None, overrides: Overrides | None = None
+) -> Target:
+    """The run that `target` names: a scenario file, or a folder with results.
+
+    `seed` is the first one by default. `cell` names a cell of a folder that has several.
+
+    Raises:
+        InputError: if there is no such run, or if it cannot be made again.
+        ScenarioError: if the scenario is wrong.
+    """
+    changed = overrides is not None and bool(overrides.settings or overrides.policies)
+    if target.is_dir():
+        if changed:
+            raise InputError(
+                f"{target}: --set and policies change a scenario; name one of the files in "
+                f"{target / 'scenarios'}"
+            )
+        return _of_folder(target, seed, cell)
+    if cell is not None:
+        raise InputError(f"--cell names a cell of a results folder; {target} is not a folder")
+    toml, made_by = (overrides or Overrides()).apply(read_scenario(target), str(target))
+    normalised = _core.validate(toml, str(target))
+    return Target(normalised, str(target), 1 if seed is None else seed, made_by)
+
+
+def _of_folder(folder: Path, seed: int | None, cell: str | None) -> Target:
+    results = load(folder)
+    about = results.provenance
+    if "live" in about or any(run["digest"] is None for run in about["runs"]):
+        raise InputError(
+            f"{folder}: these runs were live, and only virtual time can be made again; name the "
+            f"scenario in {folder / 'scenarios'}"
+        )
+    if "own_policies" in about:
+        raise InputError(
+            f"{folder}: the run used your own policies, which the folder does not contain; name "
+            "the scenario and the policies"
+        )
+    cells = [*results.scenarios]
+    if cell is None and len(cells) > 1:
+        shown = ", ".join(cells[:6]) + (", …" if len(cells) > 6 else "")
+        raise InputError(f"{folder}: {len(cells)} cells; name one with --cell: {shown}")
+    chosen = cells[0] if cell is None and cells else cell
+    if chosen not in results.scenarios:
+        raise InputError(f"{folder}: no cell {chosen!r}; it has {', '.join(cells) or 'none'}")
+    runs = {run["seed"]: run for run in about["runs"] if run["cell"] == chosen}
+    wanted = min(runs, default=None) if seed is None else seed
+    if wanted is None or wanted not in runs:
+        seeds = ", ".join(map(str, sorted(runs)[:8]))
+        raise InputError(f"{folder}: no run of {chosen} with seed {seed}; it has {seeds}")
+    file = str(folder / "scenarios" / f"{chosen}.toml")
+    toml = _started(results.scenarios[str(chosen)], file, runs[wanted])
+    return Target(toml, file, wanted, digest=runs[wanted]["digest"])
+
+
+def _started(toml: str, file: str, run: Mapping[str, Any]) -> str:
+    """The scenario as this run had it: a cell's file has the starts of its first seed."""
+    starts = run.get("starts") or []
+    new = {f"connection[{index}].start": start for index, start in enumerate(starts)}
+    return _core.validate(overriding.changed(toml, file, new), file)

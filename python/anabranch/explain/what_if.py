@@ -1,0 +1,371 @@
+"""Predict what changes of a scenario would help.
+
+Each change is run with the same seeds as the scenario itself. All random draws of the network then
+have the same values, so the differences of a pair come from the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from anabranch import _core
+from anabranch.errors import AnabranchError
+from anabranch.reports.report import Table
+from anabranch.results import metrics
+from anabranch.results.estimates import Estimate, Sample, median, number
+from anabranch.runs import executors
+from anabranch.runs.executors import Meter, Progress
+from anabranch.runs.run import Run, cost, run_normalised, settings_of
+from anabranch.scenarios import overrides, quantities
+from anabranch.scenarios.flows import flows
+
+SEEDS = 5
+"""Default number of pairs."""
+_AS_LINUX = {"linux", "new_reno", "cubic", "cubic_linux"}
+"""Schedulers and congestion controls that Linux has for Multipath TCP (6.18)."""
+_FACTORS = (2, 4)
+_MOST_PATHS = 4
+"""Number of paths up to which each is tried as the only regular one."""
+_SAME = 0.005
+"""Relative differences of goodput below this sort by delay (ours)."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a scenario.
+
+    Attributes:
+        settings: Keys of every changed connection, and their new values.
+        linux: Whether Linux can do it.
+    """
+
+    words: str
+    settings: Mapping[str, Any]
+    linux: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The goodput in Mbit/s and quantiles of the block delay in ms, by seed."""
+
+    goodput: Sample
+    p50: Sample
+    p95: Sample
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The predicted effect of a change: medians of the differences of pairs.
+
+    The delays are `None` if the workload has no blocks.
+    """
+
+    change: Change
+    goodput: Estimate
+    p50: Estimate | None
+    p95: Estimate | None
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The predictions for a scenario, the best first."""
+
+    base: Outcome
+    seeds: Sequence[int]
+    predictions: Sequence[Prediction]
+
+    @property
+    def base_mbps(self) -> float:
+        """Goodput without a change, in Mbit/s: the median over the seeds."""
+        return float(np.median(self.base.goodput))
+
+    def about(self) -> str:
+        """How the numbers were made, in a few sentences."""
+        delays = ""
+        if self.base.p50.size:
+            p50, p95 = (number(float(np.median(each))) for each in (self.base.p50, self.base.p95))
+            delays = f" and block delays of {p50} ms (median) and {p95} ms (95th percentile)"
+        return (
+            f"Differences from {number(self.base_mbps)} Mbit/s{delays}: medians over "
+            f"{len(self.seeds)} pairs of runs with equal seeds, with 95 % bootstrap intervals. "
+            "“Linux” marks changes that Linux can make."
+        )
+
+    def table(self) -> Table:
+        """A row for each change."""
+        headings = ["change", "Linux", "goodput %"]
+        if self.base.p50.size:
+            headings += ["p95 ms", "p50 ms"]
+        rows = []
+        percent = 100 / self.base_mbps if self.base_mbps else 0.0
+        for each in self.predictions:
+            row = [
+                each.change.words,
+                "yes" if each.change.linux else "–",
+                _difference(each.goodput, percent),
+            ]
+            if self.base.p50.size:
+                row += [_difference(each.p95), _difference(each.p50)]
+            rows.append(tuple(row))
+        return Table(tuple(headings), tuple(rows))
+
+    def frame(self) -> pl.DataFrame:
+        """The predictions as a frame."""
+        return pl.DataFrame([_row(each, self.base_mbps) for each in self.predictions])
+
+    def json(self) -> dict[str, Any]:
+        """The predictions as plain values."""
+        return {
+            "seeds": list(self.seeds),
+            "goodput_mbps": self.base_mbps,
+            "changes": [
+                {**_row(each, self.base_mbps), "settings": dict(each.change.settings)}
+                for each in self.predictions
+            ],
+        }
+
+    def best(self, *, linux: bool) -> Prediction | None:
+        """The change with the largest gain in goodput whose interval excludes zero.
+
+        With `linux`, among the changes that Linux can make.
+        """
+        among = [
+            each
+            for each in self.predictions
+            if each.goodput.low > _SAME * self.base_mbps and (each.change.linux or not linux)
+        ]
+        return max(among, key=lambda each: each.goodput.value, default=None)
+
+    def finding(self) -> str:
+        """The best changes in one sentence."""
+        linux, engine = self.best(linux=True), self.best(linux=False)
+        if engine is None:
+            return "No change that was tried raises the goodput."
+        words = f"Best change: {_gain(engine, self.base_mbps)}"
+        if engine.change.linux:
+            return f"{words}, which Linux can do."
+        if linux is None:
+            return f"{words}, which Linux cannot do; no change that Linux can make helps."
+        return f"{words}; as Linux can do it: {_gain(linux, self.base_mbps)}."
+
+
+def changes(settings: Mapping[str, Any]) -> Iterator[Change]:
+    """The changes to try for the first Multipath TCP connection of a normalised scenario.
+
+    Without one, the changes that apply to TCP for its first connection.
+    """
+    connection = changed_connections(settings)[0]
+    yield from _buffers(connection)
+    yield from _of_kind("congestion_control", connection)
+    if connection["protocol"] != "mptcp":
+        return
+    yield from _of_kind("scheduler", connection)
+    yield from _remedies(connection)
+    paths = connection["paths"]
+    if len(paths) < 2:
+        return
+    for path in paths:
+        rest = [each for each in paths if each != path]
+        yield Change(f"without {path}", {"paths": rest}, linux=True)
+    if len(paths) <= _MOST_PATHS:
+        for path in paths:
+            others = " and ".join(each for each in paths if each != path)
+            manager = {"kind": "backup", "regular": path}
+            words = f"{others} as backup" + ("s" if len(paths) > 2 else "")
+            yield Change(words, {"path_manager": manager}, linux=True)
+
+
+def changed_connections(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The connections that changes apply to: those with Multipath TCP, or all if there is none."""
+    multipath = [each for each in settings["connection"] if each["protocol"] == "mptcp"]
+    return multipath or list(settings["connection"])
+
+
+def _buffers(connection: Mapping[str, Any]) -> Iterator[Change]:
+    keys = [key for key in ("send_buffer", "receive_buffer") if key in connection]
+    sizes = {key: quantities.size(connection[key], key) for key in keys}
+    for factor in _FACTORS:
+        larger = {key: f"{size * factor}B" for key, size in sizes.items()}
+        if larger:
+            yield Change(f"buffers × {factor}", larger, linux=True)
+
+
+def _of_kind(kind: str, connection: Mapping[str, Any]) -> Iterator[Change]:
+    for policy in _core.policies():
+        name = str(policy["name"])
+        if policy["sort"] == kind and name != _kind_of(connection[kind]):
+            words = f"{name} ({kind.replace('_', ' ')})"
+            yield Change(words, {kind: name}, linux=name in _AS_LINUX)
+
+
+def _remedies(connection: Mapping[str, Any]) -> Iterator[Change]:
+    now = connection.get("remedies", {})
+    names = [str(each["name"]) for each in _core.policies() if each["sort"] == "remedy"]
+    for name in names:
+        if name not in now:
+            changed = {"remedies": {**now, name: True}}
+            yield Change(f"with {name}", changed, linux=False)
+    both = {"opportunistic_retransmission": True, "penalisation": True}
+    if not both.keys() & now.keys():
+        words = "with both remedies (M1, M2)"
+        yield Change(words, {"remedies": {**now, **both}}, linux=False)
+    if now:
+        yield Change("without remedies", {"remedies": {}}, linux=True)
+
+
+def _kind_of(chosen: Any) -> str:
+    return str(chosen["kind"] if isinstance(chosen, dict) else chosen)
+
+
+def predict(
+    toml: str,
+    file: str,
+    seeds: Sequence[int],
+    on_progress: Callable[[Progress], None] | None = None,
+) -> WhatIf:
+    """Run a normalised scenario and all changes of it with these seeds, on all cores.
+
+    Raises:
+        ScenarioError: if the scenario is wrong.
+    """
+    tried: list[tuple[Change | None, str]] = [(None, toml)]
+    for change in changes(settings_of(toml)):
+        changed = _changed(toml, file, change)
+        if changed is not None:
+            tried.append((change, changed))
+    jobs = [(text, seed) for _, text in tried for seed in seeds]
+    costs = [cost(text) for text, _ in jobs]
+    meter = Meter(on_progress, costs)
+    results: list[tuple[float, float, float] | None] = [None] * len(jobs)
+
+    with executors.opened(own_policies=False) as executor:
+
+        def work(job: tuple[str, int]) -> tuple[tuple[float, float, float], int]:
+            run = executor.call(_run, (job[0], file, job[1]))
+            return _measured(run), run.virtual_ns
+
+        def done(index: int, result: tuple[tuple[float, float, float], int]) -> None:
+            results[index], virtual_ns = result
+            meter.made(index, virtual_ns)
+
+        executors.call_all(executor, work, jobs, costs, done)
+    rows = np.array(results, dtype=np.float64).reshape(len(tried), len(seeds), 3)
+    base = _outcome(rows[0])
+    predictions = [
+        _prediction(change, base, _outcome(row))
+        for (change, _), row in zip(tried, rows, strict=True)
+        if change is not None
+    ]
+    return WhatIf(base, seeds, sorted(predictions, key=_order(float(np.median(base.goodput)))))
+
+
+def _changed(toml: str, file: str, change: Change) -> str | None:
+    """The changed scenario; `None` if the change contradicts other settings."""
+    settings = settings_of(toml)
+    new: dict[str, Any] = {}
+    for index, connection in enumerate(settings["connection"]):
+        if connection in changed_connections(settings):
+            for key, value in change.settings.items():
+                new[f"connection[{index}].{key}"] = value
+    try:
+        return _core.validate(overrides.changed(toml, file, new), file)
+    except AnabranchError:
+        return None
+
+
+def _run(job: tuple[str, str, int]) -> Run:
+    toml, file, seed = job
+    return run_normalised(toml, file, seed)
+
+
+def _measured(run: Run) -> tuple[float, float, float]:
+    """Goodput of the changed connections in Mbit/s, and two quantiles of their blocks' delays."""
+    names = {each["name"] for each in changed_connections(run.settings)}
+    directions = [
+        index
+        for index, flow in enumerate(flows(run.settings))
+        if flow["name"] in names or flow["name"].rsplit(" ", 1)[0] in names
+    ]
+    goodput = sum(metrics.goodput_mbps(run.connections, index) for index in directions)
+    delays = [metrics.delays_ms(run.blocks, run.warm_up_ns, index) for index in directions]
+    all_delays = np.concatenate(delays)
+    if not all_delays.size:
+        return goodput, np.nan, np.nan
+    p50, p95 = np.percentile(all_delays, (50, 95))
+    return goodput, float(p50), float(p95)
+
+
+def _outcome(rows: Sample) -> Outcome:
+    delays = rows[:, 1:]
+    if np.isnan(delays).all():
+        return Outcome(rows[:, 0], np.empty(0), np.empty(0))
+    return Outcome(rows[:, 0], delays[:, 0], delays[:, 1])
+
+
+def _prediction(change: Change, base: Outcome, changed: Outcome) -> Prediction:
+    return Prediction(
+        change,
+        median(changed.goodput - base.goodput, of="pairs"),
+        _paired(base.p50, changed.p50),
+        _paired(base.p95, changed.p95),
+    )
+
+
+def _paired(base: Sample, changed: Sample) -> Estimate | None:
+    if base.size == 0 or base.size != changed.size:
+        return None
+    differences = changed - base
+    differences = differences[~np.isnan(differences)]
+    return median(differences, of="pairs") if differences.size else None
+
+
+def _order(base_mbps: float) -> Callable[[Prediction], tuple[float, float]]:
+    step = max(_SAME * base_mbps, 1e-9)
+
+    def key(each: Prediction) -> tuple[float, float]:
+        delay = 0.0 if each.p95 is None else each.p95.value
+        return -round(each.goodput.value / step), delay
+
+    return key
+
+
+def _row(each: Prediction, base_mbps: float) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "change": each.change.words,
+        "linux": each.change.linux,
+        "goodput_gain": each.goodput.value / base_mbps if base_mbps else None,
+    }
+    estimates = {
+        "goodput_mbps": each.goodput, "delay_p50_ms": each.p50, "delay_p95_ms": each.p95,
+    }  # fmt: skip
+    for name, estimate in estimates.items():
+        row[name] = None if estimate is None else estimate.value
+        row[f"{name}_low"] = None if estimate is None else estimate.low
+        row[f"{name}_high"] = None if estimate is None else estimate.high
+    return row
+
+
+def _difference(estimate: Estimate | None, scale: float = 1.0) -> str:
+    if estimate is None:
+        return "–"
+    value, low, high = (
+        _signed(each * scale) for each in (estimate.value, estimate.low, estimate.high)
+    )
+    return value if value == low == high else f"{value} [{low}, {high}]"
+
+
+def _signed(value: float) -> str:
+    text = f"{abs(value):,.0f}" if abs(value) >= 9.95 else f"{abs(value):.1f}"
+    if float(text.replace(",", "")) == 0:
+        return "0"
+    return ("+" if value > 0 else "−") + text
+
+
+def _gain(each: Prediction, base_mbps: float) -> str:
+    percent = each.goodput.value / base_mbps * 100 if base_mbps else float("inf")
+    return f"{each.change.words} (+{percent:.0f} %)"

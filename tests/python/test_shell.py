@@ -1,0 +1,199 @@
+"""Programs inside the emulated network. On hosts that lack something, the tests are skipped."""
+
+import fcntl
+import hashlib
+import http.server
+import os
+import pty
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anabranch.cli.main import run_command
+from anabranch.cli.panel import Panel
+from anabranch.live.shell import Path as State
+from anabranch.results.folder import load
+from conftest import scenario
+
+_ANABRANCH = [sys.executable, "-m", "anabranch"]
+_BODY = bytes(range(256)) * 4096
+
+_FETCH = """
+import hashlib, sys, urllib.request
+with urllib.request.urlopen(sys.argv[1]) as answer:
+    print(hashlib.sha256(answer.read()).hexdigest())
+"""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(_BODY)))
+        self.end_headers()
+        self.wfile.write(_BODY)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _possible() -> None:
+    done = subprocess.run([*_ANABRANCH, "doctor"], capture_output=True, text=True, check=False)
+    if "shell is possible" not in done.stdout:
+        pytest.skip((done.stdout + done.stderr).strip())
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """A service on the loopback interface of this host."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "phone.toml"
+    path.write_text(scenario("2s").to_toml())
+    return path
+
+
+def _shell(file: Path, *arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    command = [*_ANABRANCH, "shell", str(file), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def test_a_program_reads_from_a_service_of_this_host_and_leaves_results(
+    file: Path, tmp_path: Path, url: str
+) -> None:
+    out, pcap = tmp_path / "out", tmp_path / "run.pcapng"
+    options = ("--out", str(out), "--pcap", str(pcap))
+    done = _shell(file, *options, "--", sys.executable, "-c", _FETCH, url)
+    assert (done.returncode, done.stdout.strip()) == (0, hashlib.sha256(_BODY).hexdigest())
+    assert "1 connection, 0 failed" in done.stderr
+    results = load(out)
+    # A row for each direction. The download has the body, and the upload the request only.
+    down, up = results.runs.sort("connection").iter_rows(named=True)
+    assert down["connection"].startswith("1 127.0.0.1:")
+    assert len(_BODY) < down["bytes_delivered"] < len(_BODY) + 1000
+    assert 0 < up["bytes_delivered"] < 1000
+    assert results.provenance["live"]["client"] == "engine"
+    assert (out / "report.html").is_file()
+    analysed = subprocess.run(
+        [*_ANABRANCH, "analyze", str(pcap)], capture_output=True, text=True, check=True
+    )
+    assert "no violations" in analysed.stdout
+
+
+def test_the_kernel_can_be_the_client(file: Path, tmp_path: Path, url: str) -> None:
+    if shutil.which("mptcpize") is None:
+        pytest.skip("mptcpize is not installed")
+    options = ("--client", "kernel", "--out", str(tmp_path / "out"))
+    done = _shell(file, *options, "--", sys.executable, "-c", _FETCH, url)
+    assert (done.returncode, done.stdout.strip()) == (0, hashlib.sha256(_BODY).hexdigest())
+    results = load(tmp_path / "out")
+    assert results.runs["is_mptcp"].to_list()[0]
+    # Linux joins over the second path, and the body takes both.
+    delivered = results.links.filter(results.links["direction"] == 0)["bytes_delivered"]
+    assert all(count > 20_000 for count in delivered)
+
+
+def test_the_kernel_as_the_client_needs_mptcpize(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run_command(["shell", str(file), "--client", "kernel", "--", "true"]) == 2
+    assert "apt install mptcpize" in capfd.readouterr().err
+
+
+def test_a_scenario_takes_a_path_down(file: Path, url: str) -> None:
+    settings = ("--set", 'path.wifi.change=[{ at = "0s", state = "down" }]')
+    fetch = (sys.executable, "-c", _FETCH.replace("argv[1]", "argv[1], timeout=3"), url)
+    done = _shell(file, *settings, "--", *fetch)
+    assert done.returncode == 1
+    assert "timed out" in done.stderr
+
+
+def test_the_exit_status_is_that_of_the_program(file: Path) -> None:
+    assert _shell(file, "--quiet", "--", "sh", "-c", "exit 5").returncode == 5
+    killed = _shell(file, "--quiet", "--", "sh", "-c", "kill -9 $$")
+    assert (killed.returncode, killed.stderr) == (137, "")
+    missing = _shell(file, "--quiet", "--", "no-such-program")
+    assert missing.returncode == 127
+    assert missing.stderr == "anabranch: no-such-program: no such file or directory\n"
+
+
+def test_ctrl_c_ends_the_program_and_the_shell(file: Path) -> None:
+    command = [*_ANABRANCH, "shell", str(file), "--", "sh", "-c", "echo ready; exec sleep 100"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(10) == 130
+
+
+def test_a_terminal_shows_the_paths_and_its_keys_toggle_them(file: Path) -> None:
+    program = "read line; stty size; echo got $line; sleep 2"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm", LINES="", COLUMNS="")
+        os.execv(sys.executable, [*_ANABRANCH, "shell", str(file), "--", "sh", "-c", program])
+    size = struct.pack("HHHH", 30, 80, 0, 0)
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
+    output, deadline, typed = b"", time.monotonic() + 30, False
+    while time.monotonic() < deadline:
+        try:
+            output += os.read(terminal, 65536)
+        except OSError:
+            break
+        if not typed and b"1 wifi" in output:
+            os.write(terminal, b"\x1d1hello\r")
+            typed = True
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    # Two paths, their headings and the line about keys take 4 of 30 lines.
+    assert b"26 80" in output
+    assert b"got hello" in output
+    assert b"Ctrl-]" in output
+    assert output.count(b" down") > 2
+
+
+def test_a_panel_shows_rates_since_the_last_look() -> None:
+    panel = Panel(["wifi", "lte"])
+    idle = State(0, 0, True, (0, 0), 0, None, 0)
+    panel.lines(1.0, [idle, idle], 80)
+    # 1 MB down and 0.25 MB up in 2 s: 4 and 1 Mbit/s, all of it over WiFi.
+    busy = State(1_000_000, 250_000, True, (3000, 0), 2, 25_000_000, 15_000)
+    wifi, lte = panel.lines(3.0, [busy, idle._replace(up=False)], 100)[1:3]
+    for part in ("4.00 Mbit/s", "1.00 Mbit/s", "100 %", "25 ms", "15 kB", "3 kB"):
+        assert part in wifi
+    assert "down" in lte
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--pcap-limit", "1MB", "--", "true"), "--pcap-limit needs --pcap"),
+        ((), "Missing argument"),
+        (("--set", "connection.main.scheduler=own:x", "--", "true"), "a built-in scheduler"),
+        (("--set", "path.wifi.rate=fast", "--", "true"), "path.wifi.rate"),
+    ],
+)
+def test_bad_input_is_one_line(
+    file: Path, arguments: tuple[str, ...], reason: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["shell", str(file), *arguments]) == 2
+    error = capfd.readouterr().err
+    assert reason in error
+    assert error.count("\n") == 1
