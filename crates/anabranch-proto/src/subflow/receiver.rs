@@ -51,8 +51,8 @@ struct AckState {
     due: AckDue,
     /// Is one of the unacknowledged segments short, or marked with PSH?
     pushed: bool,
-    /// Time of the last payload.
-    last_data: Option<Instant>,
+    /// Time of the last payload, if there was any.
+    last_data: Instant,
     /// Does the application answer before an acknowledgement is due?
     answers: bool,
 }
@@ -88,7 +88,7 @@ impl Receiver {
                 bytes_unacknowledged: 0,
                 due: AckDue::No,
                 pushed: false,
-                last_data: None,
+                last_data: Instant::ZERO,
                 answers: false,
             },
             full_segment: FullSegment::default(),
@@ -141,7 +141,7 @@ impl Receiver {
         window: u64,
     ) -> Arrival {
         let fin = flags.contains(Flags::FIN);
-        self.acks.last_data = Some(now);
+        self.acks.last_data = now;
         let bytes = payload.len();
         let end = distance + bytes as i64;
         if fin && self.fin.is_none() && end >= 0 && self.nxt + end as u64 >= self.reach {
@@ -260,10 +260,9 @@ impl Receiver {
 
     /// Data was sent.
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
-        let since = self.acks.last_data.map(|then| now.saturating_since(then));
-        if since.is_some_and(|since| since < self.acks.rule.delay) {
-            self.acks.answers = true;
-        }
+        let since = now.saturating_since(self.acks.last_data);
+        let has_data = self.nxt > 1 || self.reach > 0;
+        self.acks.answers |= has_data && since < self.acks.rule.delay;
     }
 
     /// The application has not answered within the delay of acknowledgements.
