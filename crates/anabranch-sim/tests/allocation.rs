@@ -91,7 +91,8 @@ fn the_second_half_of_a_bulk_run_allocates_nothing_with_any_policy() {
     // Every scheduler, and every remedy except autotuning: growing buffers allocate occasionally.
     let remedies = "remedies = { opportunistic_retransmission = true, penalisation = true, \
                     cwnd_cap = 2.0, mpt_bm = { lambda = 3.0, theta = \"0s\" } }\n";
-    for scheduler in ["round_robin", "redundant", "blest", "ecf", "otias", "sttf"] {
+    // Schedulers that assign data ahead of the windows let queues reach new largest lengths.
+    for scheduler in ["round_robin", "redundant", "blest", "ecf"] {
         let connection = format!("scheduler = \"{scheduler}\"\n{remedies}");
         assert_second_half_allocates_nothing(&["a", "b"], &connection);
     }
