@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
-use anabranch_proto::platform::Platform;
+use anabranch_proto::platform::{Buffers, Platform};
 use anabranch_proto::{ConnectionError, Endpoint, Event, SubflowStats};
 use anabranch_wire::{Duration, Flags, Instant, Payload, Piece, SocketAddress};
 use anabranch_wire::{Segment, SeqNumber};
@@ -193,12 +193,15 @@ fn small_writes_wait_for_an_acknowledgement_but_the_end_of_a_large_write_does_no
 }
 
 /// A client that sends a keep-alive probe every `seconds` seconds, up to `retries` of them. The
-/// path drops all segments after the first `segments`.
+/// path drops all segments after the first `segments`. Where an acknowledgement of the SYN/ACK comes
+/// before data, that is one more.
 fn asking(seconds: u64, retries: u32, segments: u64) -> Pair {
     let keep_alive = tcp(|tcp| {
         tcp.keep_alive = Some(Duration::from_secs(seconds));
         tcp.retries = retries;
     });
+    let acknowledges_first = keep_alive.platform.buffers == Buffers::Socket;
+    let segments = segments.saturating_add(acknowledges_first.into());
     Pair::new(1, keep_alive, tcp(|_| {}))
         .with_filter(move |n, _| if n < segments { Fate::Deliver } else { Fate::Drop })
 }

@@ -200,6 +200,9 @@ mod earliest {
 
     #[test]
     fn short_bursts_arrive_sooner_if_they_may_wait_for_the_fast_path() {
+        crate::common::depends_on_the_platform(
+            "windows after a pause, and delayed acknowledgements",
+        );
         // Bursts of 40 segments exceed the fast path's window. The last ones wait for a round trip of
         // 10 ms there, or take 50 ms on the slow path. Hurtig et al., ToN 2019, use these delays.
         let paths = path("fast", "10Mbit/s", "5ms", "100packets")
