@@ -105,10 +105,11 @@ def use(wheel: Path, folder: Path) -> None:
     print(f"reproduced {ENTRY}: digest {digest}")
 
     # 1 and 2: this host does not support live runs.
-    words = run(anabranch, "doctor", statuses=(0, 1, 2)).splitlines()[-1]
-    if not words.removeprefix("anabranch: ").startswith("live runs "):
-        sys.exit(f"anabranch doctor ends with: {words}")
-    print(f"doctor: {words}")
+    lines = run(anabranch, "doctor", statuses=(0, 1, 2)).splitlines()
+    words = [line for line in lines if line.removeprefix("anabranch: ").startswith("live runs ")]
+    if not words:
+        sys.exit(f"anabranch doctor says nothing of live runs: {lines}")
+    print(f"doctor: {words[-1]}")
 
     uvx = (UV, "tool", "run", "--no-build", "--python", programs / "python", "--from", wheel)
     # uv needs commands of the usual path, such as realpath.
