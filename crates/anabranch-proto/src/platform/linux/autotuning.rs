@@ -58,16 +58,19 @@ pub(crate) enum Reading {
 }
 
 impl ReadRounds {
-    /// A segment has arrived. The first round begins with the handshake.
+    /// A segment has arrived.
     pub(crate) fn note_arrival(&mut self, now: Instant) {
         self.now = now;
-        self.round.get_or_insert((now, 0));
     }
 
     /// The application has read `read` bytes so far. `rtt` is the longest round-trip time of the
     /// subflows as the receiver measures it, `mss` their segment size.
     pub(crate) fn update(&mut self, read: u64, rtt: Duration, mss: u64) -> Reading {
-        let Some((since, before)) = self.round else { return Reading::TooSoon };
+        // Linux reckons the first round from `connect`, so the first read ends it.
+        let Some((since, before)) = self.round else {
+            (self.round, self.rtt) = (Some((self.now, read)), rtt);
+            return Reading::Steady;
+        };
         let elapsed = self.now.saturating_since(since);
         if elapsed < self.rtt {
             return Reading::TooSoon;
@@ -102,7 +105,7 @@ mod tests {
             rounds.note_arrival(Instant::ZERO + Duration::from_millis(ms));
             rounds.update(read, rtt, 1000)
         };
-        assert_eq!(update(0, 1000), Reading::Steady, "the round-trip time was not known");
+        assert_eq!(update(0, 0), Reading::Steady, "the first read begins a round");
         assert_eq!(update(99, 40_000), Reading::TooSoon);
         // 20,000 bytes, twice the initial window: 56,000 and twice the growth of 100 %.
         assert_eq!(update(100, 20_000), Reading::Grows(168_000));
