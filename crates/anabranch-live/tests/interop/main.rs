@@ -39,13 +39,14 @@ fn main() {
     let cases = selected(&arguments[1..]);
     let nftables = capabilities.iter().find(|each| each.name == "nftables").expect("it is probed");
     let mut results = run_all(cases, nftables.problem.as_deref());
-    for problem in results.captures.judge(results.failed > 0) {
-        println!("{problem}");
-        results.failed += 1;
+    for problem in results.captures.judge(!results.failures.is_empty()) {
+        results.failures.push(problem);
     }
-    let Results { ran, skipped, failed, .. } = results;
-    println!("interop: {ran} ran, {skipped} skipped, {failed} failed");
-    exit(i32::from(failed > 0));
+    let Results { ran, skipped, failures, .. } = results;
+    // Repeated at the end, where a reader of a long log looks.
+    failures.iter().for_each(|failure| println!("failed: {failure}"));
+    println!("interop: {ran} ran, {skipped} skipped, {} failed", failures.len());
+    exit(i32::from(!failures.is_empty()));
 }
 
 /// The cases that the arguments select.
@@ -70,7 +71,7 @@ fn selected(arguments: &[String]) -> Vec<cases::Case> {
 struct Results {
     ran: usize,
     skipped: usize,
-    failed: usize,
+    failures: Vec<String>,
     captures: judge::Captures,
 }
 
@@ -111,7 +112,9 @@ impl Results {
         println!("{name} ... {}", if problems.is_empty() { "ok" } else { "FAILED" });
         problems.iter().for_each(|problem| println!("    {problem}"));
         self.ran += 1;
-        self.failed += usize::from(!problems.is_empty());
+        if !problems.is_empty() {
+            self.failures.push(format!("{name}: {}", problems.join("; ")));
+        }
         self.captures.add(capture);
     }
 }
