@@ -7,7 +7,8 @@
 //! namespaces are allowed, none of this needs root: [`enter`] restarts the command inside one.
 //! [`probe`] checks what this host supports.
 //!
-//! A [`Shell`] runs any program over the engine and the links of a scenario.
+//! A [`Shell`] runs any program over the engine and the links of a scenario. A [`TunDevice`] is the
+//! interface of a Rust program's own `anabranch_host::Host`.
 //!
 //! ```no_run
 //! use anabranch_live::{Options, Stack, enter, is_inside, run};
@@ -47,6 +48,7 @@ mod settings;
 mod shell;
 mod super_segment;
 mod sys;
+mod tun_device;
 mod tun_host;
 pub mod tun_throughput;
 mod wakefulness;
@@ -59,3 +61,4 @@ pub use run::{Action, Intervention, LiveError, Options, Outcome, Stack, run};
 pub use script_stack::KernelStack;
 pub use shell::{PathState, Shell, ShellOptions, ShellOutcome, Terminal, become_program, is_room};
 pub use sys::stop_preferring;
+pub use tun_device::TunDevice;

@@ -40,7 +40,99 @@ fn main() {
             failed += i32::from(!ok);
         }
     }
+    let echoed = device::echo();
+    println!("a host of its own on the device ... {echoed:?}");
+    failed += i32::from(echoed.is_err());
     exit(failed.min(1));
+}
+
+/// The public device: a host of `anabranch-host` in this namespace, and a Multipath TCP socket of the
+/// kernel with a subflow for each of two addresses.
+#[cfg(target_os = "linux")]
+mod device {
+    use std::error::Error;
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, SocketAddr};
+    use std::process::Command;
+    use std::thread;
+    use std::time::Duration;
+
+    use anabranch_host::{Host, Stream};
+    use anabranch_live::TunDevice;
+    use anabranch_proto::config::ConnectionConfig;
+    use socket2::{Domain, Protocol, Socket, Type};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::runtime::Builder;
+    use tokio::task::spawn_blocking;
+    use tokio::time::timeout;
+
+    const DEVICE: &str = "echo0";
+    const SETUP: &[&str] = &[
+        "address add 10.99.0.1/24 dev echo0",
+        "address add 10.99.1.1/24 dev echo0",
+        "link set echo0 up",
+        "mptcp limits set subflows 1",
+        "mptcp endpoint add 10.99.1.1 dev echo0 subflow",
+    ];
+    const BYTES: usize = 1_000_000;
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// The kernel sends and receives `BYTES` bytes over two subflows.
+    pub(super) fn echo() -> Result<(), Box<dyn Error>> {
+        Builder::new_current_thread().enable_all().build()?.block_on(async {
+            let device = TunDevice::open(DEVICE)?;
+            for command in SETUP {
+                let status = Command::new("ip").args(command.split(' ')).status()?;
+                assert!(status.success(), "ip {command}: {status}");
+            }
+            let addresses = vec!["10.99.0.2".parse()?];
+            let host = Host::new(device, addresses, [7; 32], ConnectionConfig::default());
+            let listener = host.listen(7)?;
+            let kernel = spawn_blocking(talk);
+            let subflows = timeout(PATIENCE, async {
+                let (stream, _) = listener.accept().await?;
+                serve(stream).await
+            });
+            let subflows = subflows.await??;
+            let echoed = timeout(PATIENCE, kernel).await???;
+            assert!(echoed.iter().eq(&pattern()), "other bytes came back");
+            assert_eq!(subflows, 2, "subflows");
+            Ok(())
+        })
+    }
+
+    /// Return what arrives, and then the largest number of subflows.
+    async fn serve(mut stream: Stream) -> std::io::Result<usize> {
+        let (mut buffer, mut subflows) = (vec![0; 1 << 16], 0);
+        loop {
+            let len = stream.read(&mut buffer).await?;
+            subflows = subflows.max(stream.subflows().len());
+            if len == 0 {
+                stream.shutdown().await?;
+                return Ok(subflows);
+            }
+            stream.write_all(&buffer[..len]).await?;
+        }
+    }
+
+    fn talk() -> std::io::Result<Vec<u8>> {
+        let mut socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.connect(&SocketAddr::from(([10, 99, 0, 2], 7)).into())?;
+        let mut reader = socket.try_clone()?;
+        let received = thread::spawn(move || {
+            let mut received = Vec::new();
+            reader.read_to_end(&mut received).map(|_| received)
+        });
+        socket.write_all(&pattern())?;
+        socket.shutdown(Shutdown::Write)?;
+        received.join().expect("no panic")
+    }
+
+    fn pattern() -> Vec<u8> {
+        (0..BYTES).map(|each| (each % 251) as u8).collect()
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -12,7 +12,6 @@ mod ports_device;
 mod precise_alarm;
 mod record;
 mod room;
-mod tun_device;
 
 use std::future::poll_fn;
 use std::io;
@@ -42,6 +41,7 @@ use crate::lateness::Lateness;
 use crate::run::LiveError;
 use crate::settings::Settings;
 use crate::sys::{self, Tun};
+use crate::tun_device::TunDevice;
 use crate::wakefulness::Wakefulness;
 
 use forward::ClientAddresses;
@@ -50,7 +50,6 @@ use precise_alarm::PreciseAlarm;
 use record::Log;
 use room::{Plan, Room};
 pub use room::{Terminal, become_program, is_room};
-use tun_device::TunDevice;
 
 /// How to run a program in a shell.
 #[derive(Default)]

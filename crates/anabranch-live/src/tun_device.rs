@@ -11,7 +11,13 @@ use tokio::io::unix::AsyncFd;
 
 use crate::sys::{self, LONGEST_FRAME, Tun};
 
-pub(super) struct TunDevice {
+/// A TUN device of this system as a [`Device`], in real time. The kernel is the router: it forwards
+/// the packets that [`Host`](anabranch_host::Host) sends, and routes those for the host's addresses
+/// to the interface. Give the interface one address of the kernel for each address of the host.
+///
+/// `examples/tun_echo.rs` is a whole program.
+#[derive(Debug)]
+pub struct TunDevice {
     tun: Tun,
     /// Says when frames wait; a second descriptor of the device.
     readiness: AsyncFd<OwnedFd>,
@@ -20,8 +26,18 @@ pub(super) struct TunDevice {
 }
 
 impl TunDevice {
-    /// The device, in a runtime of Tokio.
-    pub(super) fn new(tun: Tun) -> io::Result<Self> {
+    /// Open the TUN device `name` in this thread's network namespace, for packets as on a wire. A
+    /// device that does not exist is created, which needs `CAP_NET_ADMIN`; other users need one that
+    /// `ip tuntap add dev NAME mode tun user USER` has made. Call this in a runtime of Tokio.
+    ///
+    /// # Errors
+    /// If `/dev/net/tun` is missing, or the system refuses the device.
+    pub fn open(name: &str) -> io::Result<Self> {
+        TunDevice::new(Tun::open(name, false)?)
+    }
+
+    /// A device that is open already, in a runtime of Tokio.
+    pub(crate) fn new(tun: Tun) -> io::Result<Self> {
         let readiness = sys::watch(tun.as_fd().try_clone_to_owned()?)?;
         let arrived = BytesMut::with_capacity(LONGEST_FRAME);
         Ok(TunDevice { tun, readiness, arrived, leaving: Vec::new() })
