@@ -30,7 +30,9 @@ impl Connection {
 
     /// Let a send buffer of no stated size grow.
     fn autotune(&mut self, now: Instant) {
-        self.recv.queue.window_mut().note_arrival(now);
+        if !self.session.is_opening() {
+            self.recv.queue.window_mut().note_arrival(now);
+        }
         if self.send.queue.buffer().is_autotuned() && self.send.writer_waits() {
             self.autotune_send_buffer();
         }
@@ -42,7 +44,7 @@ impl Connection {
             return;
         }
         let rtts = self.lanes.views().iter().filter_map(|view| view.receive_rtt);
-        let mss = self.lanes.iter().map(|lane| lane.subflow.mss()).max();
+        let mss = self.lanes.iter().map(|lane| lane.subflow.advertised_mss()).max();
         let (Some(rtt), Some(mss)) = (rtts.max(), mss) else { return };
         let incoming = Incoming { rtt, mss: mss.into(), all_bring_data: self.all_bring_data() };
         let read = self.recv.queue.bytes_read();

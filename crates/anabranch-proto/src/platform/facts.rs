@@ -80,7 +80,7 @@ impl Opening {
 pub(crate) struct Incoming {
     /// Their longest round-trip time, as the receiver measures it.
     pub(crate) rtt: Duration,
-    /// Their largest segment size.
+    /// Their largest segment with timestamps alone, in bytes of payload.
     pub(crate) mss: u64,
     /// Have all of them brought data, and is none opening?
     pub(crate) all_bring_data: bool,

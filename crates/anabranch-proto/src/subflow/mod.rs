@@ -446,6 +446,12 @@ impl Subflow {
         (u32::from(self.config.tcp.mtu) - self.header_bytes()).min(u32::from(self.peer.mss))
     }
 
+    /// Payload bytes of a full segment that has timestamps, if they are used, and no other options.
+    /// Linux: `advmss`.
+    pub(crate) fn advertised_mss(&self) -> u32 {
+        self.mss_without_options() - self.data_option_bytes(Carries::Nothing)
+    }
+
     fn header_bytes(&self) -> u32 {
         if self.local.address.is_ipv4() { 40 } else { 60 }
     }

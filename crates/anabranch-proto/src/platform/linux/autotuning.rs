@@ -38,8 +38,10 @@ pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
 pub(crate) struct ReadRounds {
     /// Arrival time of the last segment. An application that keeps up reads at this time.
     now: Instant,
-    /// The current round: its start, and the bytes that the application had read until then.
-    round: Option<(Instant, u64)>,
+    /// Start of the current round. The first one begins with the connection.
+    since: Option<Instant>,
+    /// Bytes that the application had read until then.
+    before: u64,
     /// Round-trip time when it was last looked at.
     rtt: Duration,
     /// Most bytes read in a round.
@@ -58,20 +60,16 @@ pub(crate) enum Reading {
 }
 
 impl ReadRounds {
-    /// A segment has arrived.
+    /// A segment of an open connection has arrived, be it that which opened the connection.
     pub(crate) fn note_arrival(&mut self, now: Instant) {
         self.now = now;
+        self.since.get_or_insert(now);
     }
 
     /// The application has read `read` bytes so far. `rtt` is the longest round-trip time of the
-    /// subflows as the receiver measures it, `mss` their segment size.
+    /// subflows as the receiver measures it, `mss` their largest segment with timestamps alone.
     pub(crate) fn update(&mut self, read: u64, rtt: Duration, mss: u64) -> Reading {
-        // Linux reckons the first round from `connect`, so the first read ends it.
-        let Some((since, before)) = self.round else {
-            (self.round, self.rtt) = (Some((self.now, read)), rtt);
-            return Reading::Steady;
-        };
-        let elapsed = self.now.saturating_since(since);
+        let elapsed = self.now.saturating_since(self.since.unwrap_or(self.now));
         if elapsed < self.rtt {
             return Reading::TooSoon;
         }
@@ -79,8 +77,8 @@ impl ReadRounds {
         if elapsed < rtt {
             return Reading::Steady;
         }
-        self.round = Some((self.now, read));
-        let (read, last) = (read - before, self.most_read.max(FEWEST_SEGMENTS * mss));
+        self.since = Some(self.now);
+        let (read, last) = (read - std::mem::replace(&mut self.before, read), self.most_read.max(FEWEST_SEGMENTS * mss));
         if read <= last {
             return Reading::Steady;
         }
@@ -105,12 +103,24 @@ mod tests {
             rounds.note_arrival(Instant::ZERO + Duration::from_millis(ms));
             rounds.update(read, rtt, 1000)
         };
-        assert_eq!(update(0, 0), Reading::Steady, "the first read begins a round");
+        assert_eq!(update(0, 1_000), Reading::Steady, "the connection has just opened");
         assert_eq!(update(99, 40_000), Reading::TooSoon);
         // 20,000 bytes, twice the initial window: 56,000 and twice the growth of 100 %.
         assert_eq!(update(100, 20_000), Reading::Grows(168_000));
         assert_eq!(update(200, 40_000), Reading::Steady, "no more than before");
         assert_eq!(update(300, 70_000), Reading::Grows(76_000 * 2));
+    }
+
+    #[test]
+    fn a_first_read_a_round_trip_after_the_handshake_ends_the_first_round() {
+        let mut rounds = ReadRounds::default();
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        rounds.note_arrival(at(0));
+        rounds.note_arrival(at(100));
+        assert_eq!(rounds.update(1_000, Duration::from_millis(100), 1000), Reading::Steady);
+        rounds.note_arrival(at(200));
+        let grows = rounds.update(21_000, Duration::from_millis(100), 1000);
+        assert_eq!(grows, Reading::Grows(168_000), "without what ended the round before");
     }
 
     #[test]

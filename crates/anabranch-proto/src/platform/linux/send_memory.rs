@@ -38,19 +38,19 @@ impl SendMemory {
         if extent.end == extent.nxt { 0 } else { self.full.saturating_sub(used) }
     }
 
-    /// Memory that is charged once the last socket buffer is full.
+    /// Memory that is charged.
     pub(crate) fn charged(&self, extent: Extent) -> u64 {
         let Extent { una, nxt, end } = extent;
         let sent = (nxt - una).div_ceil(SEGMENTS * self.mss);
         let before_last = self.last.saturating_sub(nxt).div_ceil(self.full);
         let unsent = if end == nxt { 0 } else { before_last + 1 };
-        end - una + self.rest(extent) + OVERHEAD * (sent + unsent)
+        end - una + OVERHEAD * (sent + unsent)
     }
 
-    /// Bytes that may be written at once.
+    /// Bytes that may be written at once. What is charged counts once the last socket buffer is full.
     pub(crate) fn room(&self, limit: u64, extent: Extent) -> u64 {
         let rest = self.rest(extent);
-        if self.charged(extent) < limit { rest + self.full } else { rest }
+        if self.charged(extent) + rest < limit { rest + self.full } else { rest }
     }
 
     /// So many bytes are written, no more than there is room for.
@@ -121,5 +121,13 @@ mod tests {
         let (memory, extent) = (memory(), Extent { una: 19_000, nxt: 20_000, end: 20_000 });
         assert_eq!(memory.room(1, extent), 0);
         assert_eq!(memory.room(10_000, extent), 10_000);
+    }
+
+    #[test]
+    fn what_the_last_one_could_take_is_not_charged() {
+        let mut memory = SendMemory::default();
+        memory.measure(1000, 20_000);
+        let extent = Extent { una: 0, nxt: 4_000, end: 5_000 };
+        assert_eq!(memory.charged(extent), 5_000 + 3 * OVERHEAD);
     }
 }
