@@ -34,6 +34,7 @@ _MODULES = {
     "cellnet12-handover": "cellnet12_handover",
     "icc16-redundant": "icc16_redundant",
     "linux-today": "linux_today",
+    "linux-small-path": "linux_small_path",
 }
 
 _LIVE = {"nsdi12-fig7": "nsdi12_fig7_live"}

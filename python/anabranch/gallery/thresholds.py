@@ -264,6 +264,10 @@ BOUNDS: dict[str, Bound] = {
     "K3-cured": at_least(0.95, _21, "ours: noise of real time"),
     "K3-cured goodput": above(1.0, _21, _CHANGE),
     "K3-cured delay": below(1.0, _21, _CHANGE),
+    # linux-small-path
+    "S1-linux-is-harmed": below(1.0, _25, _CHANGE),
+    "S2-harm-vanishes": at_least(0.95, _25, "ours: the report has 0.991; noise of real time"),
+    "S3-cured": at_least(0.95, _25, "ours: noise of real time"),
     # calibration
     "C output median": at_most(3, _24, "ours", "%"),
     "C output p90": at_most(8, _24, "ours", "%"),
