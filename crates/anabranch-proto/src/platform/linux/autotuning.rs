@@ -78,7 +78,10 @@ impl ReadRounds {
             return Reading::Steady;
         }
         self.since = Some(self.now);
-        let (read, last) = (read - std::mem::replace(&mut self.before, read), self.most_read.max(FEWEST_SEGMENTS * mss));
+        let (read, last) = (
+            read - std::mem::replace(&mut self.before, read),
+            self.most_read.max(FEWEST_SEGMENTS * mss),
+        );
         if read <= last {
             return Reading::Steady;
         }
