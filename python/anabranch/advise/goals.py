@@ -154,7 +154,7 @@ def of_variants(rows: Numbers) -> Numbers:
 def gains(goals: Goals, values: Numbers, now: Numbers) -> Numbers:
     """For each seed, the weighted geometric mean of the improvements over the present state.
 
-    The improvement of a value is its ratio to the present one, or the reverse for delays and pauses.
+    The improvement of a value is its ratio to the present one; for delays and pauses, the reverse.
     """
     values, now = (np.where(np.isnan(each), _NEVER, each) for each in (values, now))
     logs = np.zeros(len(values))

@@ -33,7 +33,7 @@ def finding(advice: Advice) -> str:
 def table(advice: Advice) -> Table:
     """A row for the present state, the rule and the advice."""
     known = [goal for goal in GOALS.values() if advice.now.values.get(goal.key) is not None]
-    headings = (advice.stack, *(goal.words for goal in known), "improvement ×")
+    headings = ("", *(goal.words for goal in known), "improvement ×")
     rows = [
         (_name(each), *(_text(each.values[goal.key]) for goal in known), each.gain.text())
         for each in (advice.now, advice.rule, advice.best)
@@ -57,8 +57,8 @@ def about(advices: Sequence[Advice], aims: Goals, rule: int) -> str:
     seeds = advices[0].now.gain.seeds
     return (
         f"For {goals.text(aims)}. Medians over {seeds} seeds that the search did not use, with "
-        "95 % bootstrap intervals. The improvement is the weighted geometric mean over the goals. The "
-        f"rule is 2·ΣBW·RTTmax = {number(rule / 1024)} KiB for both buffers."
+        "95 % bootstrap intervals. The improvement is the weighted geometric mean over the goals. "
+        f"The rule is 2·ΣBW·RTTmax = {number(rule / 1024)} KiB for both buffers."
     )
 
 

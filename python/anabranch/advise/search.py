@@ -26,7 +26,7 @@ from anabranch.runs import executors
 from anabranch.runs.executors import Executor, Meter, Progress
 from anabranch.runs.run import settings_of
 
-LINUX, ENGINE = "Linux", "anabranch's engine"
+LINUX, ENGINE = "Linux", "anabranch"
 """The stacks that advice is for."""
 _SEARCH_SEEDS = 2
 _RIVAL = 0.9

@@ -126,7 +126,7 @@ def _print(advices: Sequence[Advice], chosen: Goals, rule: int) -> None:
         console.say(report.finding(each))
     console.say("")
     for each in advices:
-        console.show(tables.of_report(report.table(each), ""))
+        console.show(tables.of_report(report.table(each), each.stack))
         if each.stack == LINUX:
             _print_commands(each)
     console.say(report.about(advices, chosen, rule))
