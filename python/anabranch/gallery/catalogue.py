@@ -33,6 +33,7 @@ _MODULES = {
     "ipv4-ipv6": "ipv4_ipv6",
     "cellnet12-handover": "cellnet12_handover",
     "icc16-redundant": "icc16_redundant",
+    "field-reports": "field_reports",
     "linux-today": "linux_today",
     "linux-small-path": "linux_small_path",
 }

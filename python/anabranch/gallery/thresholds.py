@@ -268,6 +268,10 @@ BOUNDS: dict[str, Bound] = {
     "S1-linux-is-harmed": below(1.0, _25, _CHANGE),
     "S2-harm-vanishes": at_least(0.95, _25, "ours: the report has 0.991; noise of real time"),
     "S3-cured": at_least(0.95, _25, "ours: noise of real time"),
+    # field-reports
+    "FR.harmed": below(1.0, _25, "ours: any harm counts"),
+    "FR.cured": at_least(0.95, _25, _ABOUT),
+    "FR.as-reported": within(0.8, 1.25, _25, "ours; stated after a table of shorter runs"),
     # calibration
     "C output median": at_most(3, _24, "ours", "%"),
     "C output p90": at_most(8, _24, "ours", "%"),
