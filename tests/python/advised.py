@@ -2,7 +2,7 @@
 
     python tests/python/advised.py --from 1001 --count 12 --for throughput
 
-draws scenarios with two paths, asks for advice, and runs each scenario with the kernel at both ends,
+draws scenarios with two paths, asks for advice, and runs each with the kernel at both ends,
 before and after, in the virtual machine of `make linux-vm`. It prints the tables of docs/advise.md.
 Seeds below 1000 were used while the command was built, and those from 1001 on judge it.
 """
@@ -110,8 +110,8 @@ def main() -> int:
         gains.append((predicted, gain))
     changed = [pair for pair in gains if pair[0] != 1]
     better = sum(gain > 1 for _, gain in changed)
-    print(f"\nThe advice changes {len(changed)} of {len(gains)} scenarios; the kernel is better with "
-          f"it in {better}.")  # fmt: skip
+    count = f"{len(changed)} of {len(gains)} scenarios"
+    print(f"\nThe advice changes {count}; the kernel is better with it in {better}.")
     errors = [abs(gain / predicted - 1) for predicted, gain in changed]
     if errors:
         print(f"Improvement, kernel / predicted: median deviation {np.median(errors):.1%}, worst "
