@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 
 @app.command(
     epilog="Examples: anabranch explain examples/wifi_3g.toml --what-if  ·  "
-    "anabranch explain client.pcapng"
+    "anabranch explain client.pcapng  ·  anabranch explain ss.txt nstat.txt"
 )
 def explain(
     targets: Annotated[
         list[Path],
         typer.Argument(
-            metavar="TARGET...", help="A scenario (TOML), a results folder, or captures."
+            metavar="TARGET...",
+            help="A scenario (TOML), a results folder, captures, or text of ss and nstat.",
         ),
     ],
     what_if: Annotated[
@@ -73,6 +74,9 @@ def explain(
 
     From captures near the sender (pcap, pcapng), infers what each subflow did. Says so where a
     capture cannot show the reason.
+
+    From the output of ss -tiMm on the sending host (a .txt file, also of several snapshots), infers
+    the same for Linux. The output of nstat -a adds fallbacks and refused joins.
     """
     from anabranch.cli import console
     from anabranch.explain import target as naming
@@ -81,14 +85,16 @@ def explain(
     from anabranch.scenarios.quantities import nanoseconds
 
     require(what_if or seeds is None, "--seeds needs --what-if")
-    if naming.are_captures(targets):
+    captures, texts = naming.are_captures(targets), naming.are_texts(targets)
+    if captures or texts:
         given = {
             "--what-if": what_if, "--seed": seed is not None, "--cell": cell is not None,
             "--set": bool(settings),
         }  # fmt: skip
+        kind = "a capture" if captures else "the text of ss"
         for option, is_given in given.items():
-            require(not is_given, f"{option}: a capture cannot be run again; name a scenario")
-        _explain_captures(targets, out, as_json)
+            require(not is_given, f"{option}: {kind} cannot be run again; name a scenario")
+        (_explain_captures if captures else _explain_sockets)(targets, out, as_json)
         return
     chosen = naming.of(targets[0], seed, cell, Overrides(settings or (), {}))
     duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
@@ -129,6 +135,34 @@ def _explain_captures(files: list[Path], out: Path | None, as_json: bool) -> Non
         console.say("")
         console.show(tables.of_report(capture.table(each), "", 2))
     for note in report.capture_notes(analysed):
+        console.say(f"note: {note}")
+    if out is not None:
+        print_report(out)
+
+
+def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None:
+    from anabranch.cli import console, tables
+    from anabranch.explain import socket_report
+    from anabranch.results.folder import writing
+
+    report = socket_report.read(files)
+    if out is not None:
+        with writing(out):
+            socket_report.save(report, out)
+    if as_json:
+        about = report.json()
+        about["report"] = None if out is None else str(out / "report.html")
+        typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+        return
+    for each in report.found:
+        console.say(" ".join(each.finding()))
+        console.say("")
+        console.show(tables.of_report(socket_report.states(each), "", 2))
+        console.show(tables.of_report(socket_report.subflows(each), ""))
+    counters = socket_report.counters(report)
+    if counters is not None and counters.rows:
+        console.show(tables.of_report(counters, ""))
+    for note in report.notes():
         console.say(f"note: {note}")
     if out is not None:
         print_report(out)
