@@ -5,18 +5,79 @@ use anabranch_wire::{Duration, Instant};
 
 use super::{Remedy, RemedyActions, RemedyContext};
 use crate::congestion::ExternalReduction;
-use crate::policy::{Entry, Kind, Parameter, Value};
+use crate::policy::{Entry, Kind, Parameter, Value, Values};
 use crate::view::{Phase, SubflowSet, SubflowView, Usability};
 
-/// The two published rules.
+/// When a subflow is slower than the one that has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PenalisationForm {
-    /// "Slower" means a lower cwnd / RTT. Penalise at most once per round trip of the slow subflow.
-    /// Set ssthresh in slow start as well.
-    Nsdi12,
-    /// "Slower" means a higher RTT. Penalise at most once per round trip of the fast subflow. Keep
-    /// ssthresh in slow start.
-    Conext13,
+pub enum Slower {
+    /// Its cwnd / RTT is lower.
+    Rate,
+    /// Its RTT is higher.
+    Rtt,
+}
+
+/// Whose round trip must pass before the next penalty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// That of the slow subflow, since it was last penalised.
+    Slow,
+    /// That of the fast subflow, since it last penalised another one.
+    Fast,
+}
+
+/// The three parts in which the published forms differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PenalisationForm {
+    /// Which subflows are slower.
+    pub slower: Slower,
+    /// How often a subflow is penalised.
+    pub pause: Pause,
+    /// What becomes of its window and threshold.
+    pub reduction: ExternalReduction,
+}
+
+impl PenalisationForm {
+    /// As first published.
+    pub const NSDI12: Self = PenalisationForm {
+        slower: Slower::Rate,
+        pause: Pause::Slow,
+        reduction: ExternalReduction::HalveBoth,
+    };
+    /// As later corrected.
+    pub const CONEXT13: Self = PenalisationForm {
+        slower: Slower::Rtt,
+        pause: Pause::Fast,
+        reduction: ExternalReduction::HalveKeepSlowStart,
+    };
+    /// As in the kernels of Multipath TCP 0.88 and 0.89.
+    pub const KERNEL_0_89: Self =
+        PenalisationForm { reduction: ExternalReduction::HalveKeepUnset, ..Self::CONEXT13 };
+
+    fn from_values(values: &Values) -> Self {
+        let mut form = match values.choice("form") {
+            "nsdi12" => Self::NSDI12,
+            "kernel_0_89" => Self::KERNEL_0_89,
+            _ => Self::CONEXT13,
+        };
+        match values.choice("slower") {
+            "rate" => form.slower = Slower::Rate,
+            "rtt" => form.slower = Slower::Rtt,
+            _ => {}
+        }
+        match values.choice("pause") {
+            "slow_rtt" => form.pause = Pause::Slow,
+            "fast_rtt" => form.pause = Pause::Fast,
+            _ => {}
+        }
+        match values.choice("ssthresh") {
+            "halve" => form.reduction = ExternalReduction::HalveBoth,
+            "keep_slow_start" => form.reduction = ExternalReduction::HalveKeepSlowStart,
+            "keep_unset" => form.reduction = ExternalReduction::HalveKeepUnset,
+            _ => {}
+        }
+        form
+    }
 }
 
 /// Penalisation of slow subflows.
@@ -26,25 +87,48 @@ pub struct Penalisation {
     last: [Option<Instant>; SubflowSet::CAPACITY],
 }
 
+const fn part(
+    name: &'static str,
+    meaning: &'static str,
+    choices: &'static [&'static str],
+) -> Parameter {
+    Parameter {
+        name,
+        meaning,
+        kind: Kind::Choice(choices),
+        default: Value::Choice("as_form"),
+        origin: "ours: to change one part of a form at a time",
+        only_with: None,
+    }
+}
+
 /// Name, description, parameters and constructor of this remedy.
 pub(super) const ENTRY: super::RemedyEntry = Entry {
     name: "penalisation",
     summary: "M2: halves the congestion window of the subflow that blocks the receive window.",
     source: "Raiciu et al., NSDI 2012, §4.2; Paasch et al., CoNEXT 2013",
-    parameters: &[Parameter {
-        name: "form",
-        meaning: "as first published, or as later corrected",
-        kind: Kind::Choice(&["nsdi12", "conext13"]),
-        default: Value::Choice("conext13"),
-        origin: "the later one",
-        only_with: None,
-    }],
-    make: |values| {
-        Box::new(Penalisation::new(match values.choice("form") {
-            "nsdi12" => PenalisationForm::Nsdi12,
-            _ => PenalisationForm::Conext13,
-        }))
-    },
+    parameters: &[
+        Parameter {
+            name: "form",
+            meaning: "as first published, as later corrected, or as in MPTCP 0.88 and 0.89",
+            kind: Kind::Choice(&["nsdi12", "conext13", "kernel_0_89"]),
+            default: Value::Choice("conext13"),
+            origin: "the later one",
+            only_with: None,
+        },
+        part("slower", "what makes a subflow slower", &["as_form", "rate", "rtt"]),
+        part(
+            "pause",
+            "whose round trip passes between penalties",
+            &["as_form", "slow_rtt", "fast_rtt"],
+        ),
+        part(
+            "ssthresh",
+            "whether it is halved: always, not in slow start, or not before the first loss",
+            &["as_form", "halve", "keep_slow_start", "keep_unset"],
+        ),
+    ],
+    make: |values| Box::new(Penalisation::new(PenalisationForm::from_values(values))),
 };
 
 impl Penalisation {
@@ -69,18 +153,14 @@ impl Penalisation {
             return RemedyActions::default();
         }
         self.remember(guilty, fast, context.now);
-        let reduction = match self.form {
-            PenalisationForm::Nsdi12 => ExternalReduction::HalveBoth,
-            PenalisationForm::Conext13 => ExternalReduction::HalveKeepSlowStart,
-        };
-        RemedyActions { reinject: false, penalise: Some((guilty, reduction)) }
+        RemedyActions { reinject: false, penalise: Some((guilty, self.form.reduction)) }
     }
 
     fn is_slower(&self, slow: &SubflowView, fast: &SubflowView) -> bool {
-        match self.form {
-            PenalisationForm::Conext13 => fast.srtt_or_max() < slow.srtt_or_max(),
+        match self.form.slower {
+            Slower::Rtt => fast.srtt_or_max() < slow.srtt_or_max(),
             // cwnd_slow / srtt_slow < cwnd_fast / srtt_fast, without dividing
-            PenalisationForm::Nsdi12 => match (slow.srtt, fast.srtt) {
+            Slower::Rate => match (slow.srtt, fast.srtt) {
                 (Some(slow_rtt), Some(fast_rtt)) => {
                     u128::from(slow.cwnd) * u128::from(fast_rtt.as_nanos())
                         < u128::from(fast.cwnd) * u128::from(slow_rtt.as_nanos())
@@ -91,18 +171,18 @@ impl Penalisation {
     }
 
     fn is_due(&self, slow: &SubflowView, fast: &SubflowView, now: Instant) -> bool {
-        let (keeper, pause) = match self.form {
-            PenalisationForm::Nsdi12 => (slow.id.slot, slow.srtt),
-            PenalisationForm::Conext13 => (fast.id.slot, fast.srtt),
+        let (keeper, pause) = match self.form.pause {
+            Pause::Slow => (slow.id.slot, slow.srtt),
+            Pause::Fast => (fast.id.slot, fast.srtt),
         };
         let pause = pause.unwrap_or(Duration::ZERO);
         self.last[usize::from(keeper)].is_none_or(|last| now.saturating_since(last) >= pause)
     }
 
     fn remember(&mut self, guilty: SubflowSet, fast: &SubflowView, now: Instant) {
-        match self.form {
-            PenalisationForm::Conext13 => self.last[usize::from(fast.id.slot)] = Some(now),
-            PenalisationForm::Nsdi12 => {
+        match self.form.pause {
+            Pause::Fast => self.last[usize::from(fast.id.slot)] = Some(now),
+            Pause::Slow => {
                 for (slot, last) in self.last.iter_mut().enumerate() {
                     if guilty.contains(slot as u8) {
                         *last = Some(now);
@@ -141,7 +221,7 @@ mod tests {
 
     #[test]
     fn conext13_penalises_once_per_round_trip_of_the_fast_subflow() {
-        let mut remedy = Penalisation::new(PenalisationForm::Conext13);
+        let mut remedy = Penalisation::new(PenalisationForm::CONEXT13);
         let subflows = [view(0, 20), view(1, 150)];
         assert!(ask(&mut remedy, &subflows, 100));
         assert!(!ask(&mut remedy, &subflows, 119));
@@ -150,20 +230,20 @@ mod tests {
 
     #[test]
     fn nsdi12_penalises_once_per_round_trip_of_the_slow_subflow_and_compares_rates() {
-        let mut remedy = Penalisation::new(PenalisationForm::Nsdi12);
+        let mut remedy = Penalisation::new(PenalisationForm::NSDI12);
         let subflows = [view(0, 20), view(1, 150)];
         assert!(ask(&mut remedy, &subflows, 100));
         assert!(!ask(&mut remedy, &subflows, 249));
         assert!(ask(&mut remedy, &subflows, 250));
         // A longer delay with a proportionally larger window is not slow by this rule.
         let wide = SubflowView { cwnd: 200_000, ..view(1, 150) };
-        assert!(!ask(&mut Penalisation::new(PenalisationForm::Nsdi12), &[view(0, 20), wide], 0));
+        assert!(!ask(&mut Penalisation::new(PenalisationForm::NSDI12), &[view(0, 20), wide], 0));
     }
 
     #[test]
     fn a_subflow_in_recovery_or_that_did_not_carry_the_head_is_left_alone() {
         let recovering = SubflowView { phase: Phase::Recovery, ..view(1, 150) };
-        let mut remedy = Penalisation::new(PenalisationForm::Conext13);
+        let mut remedy = Penalisation::new(PenalisationForm::CONEXT13);
         assert!(!ask(&mut remedy, &[view(0, 20), recovering], 0));
         assert!(!ask(&mut remedy, &[view(0, 20), view(2, 150)], 0));
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
@@ -55,7 +54,9 @@ class Report:
         return max(self.paths, key=lambda path: bits_per_second(str(path.rate))).name
 
 
-def _path(name: str, mbps: float, rtt_ms: float, limit: str, loss: str | None = None) -> NetworkPath:
+def _path(
+    name: str, mbps: float, rtt_ms: float, limit: str, loss: str | None = None
+) -> NetworkPath:
     return NetworkPath(
         name=name, rate=f"{mbps:g}Mbit/s", delay=f"{rtt_ms / 2:g}ms", limit=limit, loss=loss
     )
@@ -66,10 +67,11 @@ _ROUTER = "https://github.com/Ysurac/openmptcprouter/issues"
 
 
 def _issue_381(rtt_ms: int, share: float) -> Report:
+    paths = f"100 Mbit/s, 10 ms and 2 Mbit/s, {rtt_ms} ms"
     return Report(
         key=f"net-next-381-{rtt_ms}ms",
         thread=f"{_NET_NEXT}/381",
-        says=f"Mininet: 100 Mbit/s, 10 ms and 2 Mbit/s, {rtt_ms} ms give {share * 100:.1f} % of TCP",
+        says=f"Mininet: {paths} give {share * 100:.1f} % of TCP",
         assumed="delays are round trips; TCP has 96 Mbit/s; queues of 100 packets",
         mbps=round(96 * share, 1),
         harmed=share < 0.95,
