@@ -100,7 +100,11 @@ def read(files: Sequence[Path]) -> SocketReport:
 def states(explanation: SocketExplanation) -> Table:
     """A row for each subflow and state."""
     rows = [
-        (subflow, WORDS[state], f"{explanation.share(subflow, state) * 100:.0f} %")
+        (
+            explanation.labels[subflow],
+            WORDS[state],
+            f"{explanation.share(subflow, state) * 100:.0f} %",
+        )
         for subflow, counts in explanation.states.items()
         for state, _ in counts.most_common()
     ]
@@ -112,7 +116,10 @@ def subflows(explanation: SocketExplanation) -> Table:
     headings: tuple[str, ...] = ("subflow", "RTT ms", "least", "cwnd", "Mbit/s", "retransmitted")
     if explanation.token is None:
         headings = (*headings, "rwnd_limited", "sndbuf_limited")
-    rows = [_measured(each, is_tcp=explanation.token is None) for each in explanation.last.subflows]
+    rows = [
+        (explanation.labels[each.name], *_measured(each, is_tcp=explanation.token is None))
+        for each in explanation.last.subflows
+    ]
     return Table(headings, tuple(rows))
 
 
@@ -120,7 +127,6 @@ def _measured(subflow: Socket, *, is_tcp: bool) -> tuple[str, ...]:
     sent, busy = subflow.number("bytes_sent"), subflow.number("busy")
     again = subflow.number("bytes_retrans") / sent if sent else 0.0
     row: tuple[str, ...] = (
-        subflow.name,
         number(subflow.number("rtt")),
         number(subflow.number("minrtt")),
         f"{subflow.number('cwnd'):.0f}",
@@ -139,7 +145,10 @@ def counters(report: SocketReport) -> Table | None:
     """A row for each counter that explains something; `None` without the output of nstat."""
     if report.counters is None:
         return None
-    rows = [(name, f"{count:,}", words) for name, count, words in nstat.meanings(report.counters)]
+    rows = [
+        (name.removeprefix("MPTcpExt"), f"{count:,}", words)
+        for name, count, words in nstat.meanings(report.counters)
+    ]
     return Table(("counter of the host", "count", "meaning"), tuple(rows))
 
 

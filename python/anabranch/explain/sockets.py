@@ -247,6 +247,16 @@ class SocketExplanation:
                 found.setdefault(subflow.name, Counter())[moment.state(subflow)] += 1
         return found
 
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """A short name of each subflow: the end that tells it from the others."""
+        every = {each.name: each for moment in self.moments for each in moment.subflows}
+        ends = {f"to {each.peer}": name for name, each in every.items()}
+        if len(ends) < len(every):
+            ends = {f"from {each.local}": name for name, each in every.items()}
+        known = {name: label for label, name in ends.items()}
+        return known if len(known) == len(every) else {name: name for name in every}
+
     def share(self, subflow: str, state: str) -> float:
         """Share of a subflow's snapshots in a state."""
         counts = self.states[subflow]
@@ -279,7 +289,7 @@ class SocketExplanation:
         if self.main is None:
             return [f"{self.name}:", f"in {where}, its paths or congestion windows were the limit."]
         subflow, state, share = self.main
-        ends = subflow if self.token else "it"
+        ends = f"the subflow {self.labels[subflow]}" if self.token else "it"
         verb = (
             "was repairing losses" if state == "recovery" else f"waited because {_BECAUSE[state]}"
         )
@@ -306,8 +316,8 @@ class SocketExplanation:
         """The subflow that probably has the oldest data: that with the longest round-trip time."""
         others = [each for each in self.last.subflows if each.send_queue and each.name != waiting]
         if not others:
-            return "data of its own"
-        return max(others, key=lambda each: each.number("rtt")).name
+            return "its own data"
+        return f"that {self.labels[max(others, key=lambda each: each.number('rtt')).name]}"
 
 
 def explanations(snapshots: Sequence[Sequence[Socket]]) -> list[SocketExplanation]:
