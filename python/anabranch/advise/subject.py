@@ -163,9 +163,9 @@ def doubts(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> list[s
         return []
     names, has = (" and ".join(short), "has" if len(short) == 1 else "have")
     return [
-        f"{names} {has} a queue of at most {_SHORT_QUEUE} packets. With such a queue beside another "
-        "path, Linux can differ much from its model (docs/calibration.md): try the advice before you "
-        "rely on it."
+        f"{names} {has} a queue of at most {_SHORT_QUEUE} packets. With such a queue beside "
+        "another path, Linux can differ much from its model (docs/calibration.md): try the advice "
+        "before you rely on it."
     ]
 
 
