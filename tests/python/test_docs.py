@@ -46,6 +46,7 @@ FILES = {
     "results/after": "anabranch run examples/wifi_3g.toml --scheduler ecf --out results/after",
     "my.pkt": "cp conformance/tcp/refused.pkt my.pkt",
     "results/nsdi12-fig7": "anabranch reproduce nsdi12-fig7 --seeds 1",
+    "results/field-reports": "anabranch reproduce field-reports --seeds 1",
 }
 """Files that the pages' commands need and readers have, with the commands that make them."""
 
