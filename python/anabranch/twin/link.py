@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import median_filter
 from scipy.optimize import minimize_scalar
 
 from anabranch.analyze.flights import Mask
@@ -42,6 +43,8 @@ _LONG_RUN = 1.4
 """Mean number of losses in a run from which losses come in bursts (ours)."""
 _REORDERS = 0.003
 """Share of packets that arrived late from which jitter reorders (ours)."""
+_SMOOTHED = 101
+"""Answers over which slow changes of the delay are removed before jitter is measured."""
 _BASE = 0.02
 """Quantile of the constant times that is free of delayed acknowledgements and jitter."""
 
@@ -61,7 +64,7 @@ class Link:
     Attributes:
         rate_mbps: In Mbit/s of IP packets.
         delay_ms: One way; half of the round trip, because the two ways cannot be told apart.
-        spread_ms: Spread of the delay around the model: from the 5th to the 95th percentile.
+        spread_ms: Spread of quick changes of the delay: from the 5th to the 95th percentile.
         reorders: Whether packets overtook each other.
         limit: Packets in the queue when it dropped some.
         filled: Whether the queue was full. If not, `limit` is an assumption above what was seen.
@@ -94,11 +97,13 @@ def link(sent: Transmissions) -> Link | None:
     rate = model.rate()
     constant = model.constants(rate)
     base_ns = float(np.quantile(constant, _BASE))
-    spread_ns = float(np.quantile(constant, 0.95) - np.quantile(constant, 0.05))
+    quick = constant - median_filter(constant, _SMOOTHED, mode="nearest")
+    spread_ns = float(np.quantile(quick, 0.95) - np.quantile(quick, 0.05))
     delay_ns = (base_ns - _ACK_BYTES / rate) / 2
     sigma_ns = spread_ns / np.sqrt(constant.size)
     queue = model.queue(rate)
-    limit, filled, dropped = _limit(queue, sent.lost)
+    slack = spread_ns * rate / float(np.median(sent.packet_bytes))
+    limit, filled, dropped = _limit(queue, sent.lost, slack)
     loss, burst = _losses(sent.lost & ~dropped)
     return Link(
         rate_mbps=Estimate(rate * 8e3, model.error(rate) * 8e3),
@@ -194,10 +199,10 @@ class _Model:
         return waiting
 
 
-def _limit(queue: Sample, lost: Mask) -> tuple[Estimate, bool, Mask]:
+def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[Estimate, bool, Mask]:
     """The queue's limit, whether it was reached, and the packets that were dropped there."""
     longest = float(queue[~lost].max(initial=0.0)) + 1
-    least = min(_NEAR_FULL * longest, longest - 1)
+    least = min(_NEAR_FULL * longest, longest - 1) - slack
     dropped: Mask = lost & (queue >= least) & (longest > 2)
     if dropped.any():
         at = queue[dropped]
@@ -214,4 +219,6 @@ def _losses(lost: Mask) -> tuple[Estimate, float]:
     probability = count / total
     error = np.sqrt(max(count, 1)) / total
     length = count / runs if runs else 1.0
-    return Estimate(probability, error), length if runs >= _MANY_RUNS and length >= _LONG_RUN else 1.0
+    return Estimate(
+        probability, error
+    ), length if runs >= _MANY_RUNS and length >= _LONG_RUN else 1.0
