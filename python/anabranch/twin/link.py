@@ -1,4 +1,4 @@
-"""The link behind a subflow: rate, delay, jitter, queue and losses, from when data was acknowledged.
+"""The link behind a subflow: rate, delay, jitter, queue and losses.
 
 A link sends one packet after the other: packet *i*, sent at *t*, leaves at
 ``D[i] = max(D[i-1], t[i]) + bytes[i] / rate`` (Lindley 1952). An acknowledgement comes a constant
@@ -25,10 +25,11 @@ _TRAINS = (4, 8, 16, 32)
 """Numbers of acknowledgements in the trains that give the bounds of the rate."""
 _AROUND = 0.2
 """How far beyond the rates of trains the rate is sought, as a part of it (ours)."""
-_STEP, _NEAR = 0.002, 0.02
-"""Relative steps of the search: the misfit has its minimum within one or two of them (ours)."""
-_FIRST = 10_000
+_FIRST = 2_000
 """Answers at the beginning of a long capture that the first search uses."""
+_COARSE, _FINE, _NEAR = 1e-3, 2e-4, 5e-3
+"""Relative steps of both searches, and the half width of the second. A rate that is wrong by one in
+a thousand puts a queue wrong by one packet after a thousand, so the misfit has a narrow minimum."""
 _PARTS = 8
 """Parts of the capture whose rates are compared for the uncertainty."""
 _LEAST_ANSWERS = 10
@@ -150,10 +151,9 @@ class _Model:
         """The rate that explains the acknowledgements best, in bytes per ns."""
         low, high = self._bounds()
         first = slice(0, _FIRST)
-        count = 2 + int(np.log(high / low) / _STEP)
-        best = min(np.geomspace(low, high, count), key=lambda rate: self._misfit(rate, first))
-        around = np.geomspace(best / (1 + _NEAR), best * (1 + _NEAR), 2 + int(2 * _NEAR / _STEP))
-        return self._sought(min(around, key=self._misfit), slice(None))
+        best = min(_grid(low, high, _COARSE), key=lambda rate: self._misfit(rate, first))
+        fine = _grid(best * (1 - _NEAR), best * (1 + _NEAR), _FINE)
+        return self._sought(min(fine, key=self._misfit), slice(None))
 
     def _bounds(self) -> tuple[float, float]:
         """The least and the largest rate that trains of acknowledgements suggest."""
@@ -173,9 +173,9 @@ class _Model:
         def misfit(log_rate: float) -> float:
             return self._misfit(float(np.exp(log_rate)), of)
 
-        low, high = np.log(guess) - _STEP, np.log(guess) + _STEP
+        low, high = np.log(guess) - _FINE, np.log(guess) + _FINE
         found = minimize_scalar(misfit, bounds=(low, high), method="bounded",
-                                options={"xatol": 1e-5})  # fmt: skip
+                                options={"xatol": 1e-6})  # fmt: skip
         return float(np.exp(found.x))
 
     def error(self, rate: float) -> float:
@@ -197,6 +197,12 @@ class _Model:
         started = np.searchsorted(starts, self.time, side="right")
         waiting: Sample = np.maximum(before - started, 0).astype(np.float64)
         return waiting
+
+
+def _grid(low: float, high: float, step: float) -> list[float]:
+    """Values from `low` to `high` in equal relative steps."""
+    values: list[float] = np.geomspace(low, high, 2 + int(np.log(high / low) / step)).tolist()
+    return values
 
 
 def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[Estimate, bool, Mask]:

@@ -1,4 +1,4 @@
-"""What became of each data packet of a subflow: lost, or delivered, and when it was acknowledged."""
+"""What became of each data packet of a subflow: lost, or delivered and acknowledged."""
 
 from __future__ import annotations
 
@@ -97,6 +97,9 @@ def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions:
     """The packets of a subflow that carried data."""
     flight = Flight(rows, subflow)
     data = np.flatnonzero(flight.data)
+    # Of later packets, the capture does not show what became of them.
+    unknown = np.flatnonzero(flight.end[data] > flight.una[-1])
+    data = data[: unknown[0]] if unknown.size else data
     acks = np.flatnonzero(flight.acks)
     end, length = flight.end[data], rows.length[data]
     headers = _MTU - rows.mss
