@@ -33,12 +33,15 @@ _MOST_STEP = 2.0
 """Largest factor by which a round changes a value."""
 _SIGNIFICANT = 2.0
 """Standard errors from which a difference is corrected."""
-_GOODPUT, _SHARE, _RTT, _IN_FLIGHT, _WAITED = 0.05, 0.05, 0.10, 0.15, 0.05
-"""Differences that count as one: relative, but those of shares in parts of the whole (ours)."""
+_GOODPUT, _SHARE, _RTT, _IN_FLIGHT = 0.05, 0.05, 0.10, 0.15
+"""Differences that count as one: relative, but the share's in parts of the whole (ours)."""
 _LEAST_SHARE = 0.03
 """Share below which a path's round-trip time does not count."""
-_GOOD = 0.5
-"""Difference at which no send buffer is sought (ours)."""
+_GOOD, _GOOD_TUNED = 0.5, 1.0
+"""Difference at which no send buffer is sought: beside a fixed receive buffer, and beside one that
+is tuned. Few programs set only one of them (ours)."""
+_BETTER = 0.5
+"""Part of that difference that the best send buffer must have, beside a tuned receive buffer."""
 _SIZES = np.geomspace(0.35, 1.4, 9)
 """Send buffers that are tried, as parts of the data in flight. Linux doubles what is asked for, and
 charges overhead to it, so the sizes lie on both sides of 1."""
@@ -159,13 +162,15 @@ def _with_send_buffer(twin: Twin, file: str, told: Told) -> Twin:
     """The twin with the send buffer whose run is most like the capture."""
     seen = twin.seen
     (first,) = run_all([(to_toml(twin, "twin"), 1)], file, told)
-    if difference(seen, first) < _GOOD:
+    if difference(seen, first) < (_GOOD_TUNED if seen.ends.tuned else _GOOD):
         return twin
     sizes = [round(part * seen.ends.in_flight) for part in _SIZES]
     twins = [replace(twin, send_buffer=size) for size in sizes if size > 0]
     runs = run_all([(to_toml(each, "twin"), 1) for each in twins], file, told)
-    differences = [difference(seen, first), *(difference(seen, run) for run in runs)]
-    return [twin, *twins][int(np.argmin(differences))]
+    best = int(np.argmin([difference(seen, run) for run in runs]))
+    needed = _BETTER if seen.ends.tuned else 1.0
+    is_better = difference(seen, runs[best]) < needed * difference(seen, first)
+    return twins[best] if is_better else twin
 
 
 def difference(seen: Observed, run: Observed) -> float:
@@ -175,7 +180,6 @@ def difference(seen: Observed, run: Observed) -> float:
     parts = [
         (run.goodput_mbps / seen.goodput_mbps - 1) / _GOODPUT,
         (run.ends.in_flight / seen.ends.in_flight - 1) / _IN_FLIGHT,
-        (run.ends.waited - seen.ends.waited) / _WAITED,
     ]
     for lane, other in zip(seen.lanes, run.lanes, strict=False):
         parts.append((other.share - lane.share) / _SHARE)

@@ -13,6 +13,9 @@ from anabranch.results.estimates import Sample
 _TUNED = 1.3
 """Growth of the receive window from which the host tunes it. A fixed buffer of Linux' opens by 1.23
 times (docs/calibration.md)."""
+_DEFAULT = (62_000, 66_000)
+"""First windows of Linux with its default buffer of 131,072 bytes, which it tunes. Half of that,
+rounded to the unit of the window field."""
 _LINUX_SEGMENT = 1424
 """Payload of a full segment of Linux' over IPv4: its options take whole words."""
 _IDLE_OF_RTT = 0.5
@@ -69,15 +72,16 @@ def ends(rows: Rows, flights: list[Flight], *, closed: bool, rtt_ns: int) -> End
     """What the rows of a connection show of its hosts."""
     windows = rows.table["window"].to_numpy()[rows.is_ack & (rows.data_ack >= 0)]
     first, largest = int(windows[0]), int(windows.max())
+    is_linux = rows.mss == _LINUX_SEGMENT or largest > first
     has_data = (rows.nxt > rows.una) & (rows.time > rows.time[rows.is_data][0])
     room = np.any([each.has_room for each in flights], axis=0) & (rows.edge - rows.nxt >= rows.mss)
     lasted = rows.until - rows.time
     during = max(1, int(lasted[has_data].sum()))
     return Ends(
-        is_linux=rows.mss == _LINUX_SEGMENT or largest > first,
+        is_linux=is_linux,
         first_window=first,
         largest_window=largest,
-        tuned=largest > _TUNED * first,
+        tuned=largest > _TUNED * first or (is_linux and _DEFAULT[0] <= first <= _DEFAULT[1]),
         in_flight=float(np.quantile((rows.nxt - rows.una)[has_data], 0.95)),
         waited=float(lasted[has_data & room].sum()) / during,
         workload=_workload(rows, closed=closed, rtt_ns=rtt_ns),

@@ -52,28 +52,21 @@ class Transmissions:
     def answers(self) -> tuple[Numbers, Numbers]:
         """Packets that were acknowledged at once and in order, and when.
 
-        The acknowledgement advances by at most two segments, to the end of a packet that was sent
-        once. Those of a repaired hole, and those that a timer delayed, say nothing about the link.
+        The acknowledgement advances by at most two segments, to the end of a packet, over data that
+        was sent once. Those of a repaired hole, and those that a timer delayed, say nothing about the link.
         """
         before = np.concatenate([[0], self.acked[:-1]])
         advance = self.acked - before
-        prompt = (advance > 0) & (advance <= _AT_ONCE * self.mss)
+        repeated = np.sort(self.start[self.again])
+        repairs = np.searchsorted(repeated, self.acked) > np.searchsorted(repeated, before)
+        prompt = (advance > 0) & (advance <= _AT_ONCE * self.mss) & ~repairs
         first = np.flatnonzero(~self.again)
         ends = self.end[first]
         places = np.searchsorted(ends, self.acked[prompt])
         known = places < first.size
         known[known] = ends[places[known]] == self.acked[prompt][known]
         packets = first[places[known]]
-        sent_once = ~self._sent_again[packets]
-        return packets[sent_once], self.ack_ns[prompt][known][sent_once]
-
-    @cached_property
-    def _sent_again(self) -> Mask:
-        found = np.zeros(self.end.size, dtype=bool)
-        first = np.flatnonzero(~self.again)
-        places = np.searchsorted(self.start[first], self.start[self.again], side="right") - 1
-        found[first[places[places >= 0]]] = True
-        return found
+        return packets, self.ack_ns[prompt][known]
 
     @cached_property
     def reordered(self) -> float:
