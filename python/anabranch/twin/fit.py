@@ -22,13 +22,13 @@ from anabranch.runs.executors import Meter, Progress
 from anabranch.runs.run import Capture, cost, run_normalised
 from anabranch.twin.link import Estimate, Link
 from anabranch.twin.observed import Observed, read
-from anabranch.twin.scenario import Twin, first_guess, to_toml
+from anabranch.twin.scenario import CONTROLS, Twin, first_guess, to_toml
 
 SEEDS = 5
 """Runs that are laid beside the capture."""
 _SNAP = 128
 _ROUNDS = 4
-_ROUND_SEEDS = 2
+_ROUND_SEEDS = 3
 _MOST_STEP = 2.0
 """Largest factor by which a round changes a value."""
 _SIGNIFICANT = 2.0
@@ -37,11 +37,11 @@ _GOODPUT, _SHARE, _RTT, _IN_FLIGHT = 0.05, 0.05, 0.10, 0.15
 """Differences that count as one: relative, but the share's in parts of the whole (ours)."""
 _LEAST_SHARE = 0.03
 """Share below which a path's round-trip time does not count."""
-_GOOD, _GOOD_TUNED = 0.5, 1.0
-"""Difference at which no send buffer is sought: beside a fixed receive buffer, and beside one that
-is tuned. Few programs set only one of them (ours)."""
+_GOOD, _GOOD_DEFAULT = 0.5, 1.0
+"""Difference at which the hosts' defaults are kept: beside a receive buffer that a program chose, and
+beside a default one. Few programs choose only one of the buffers (ours)."""
 _BETTER = 0.5
-"""Part of that difference that the best send buffer must have, beside a tuned receive buffer."""
+"""Part of that difference that a choice must have to replace a default (ours)."""
 _SIZES = np.geomspace(0.35, 1.4, 9)
 """Send buffers that are tried, as parts of the data in flight. Linux doubles what is asked for, and
 charges overhead to it, so the sizes lie on both sides of 1."""
@@ -68,7 +68,7 @@ def fit(seen: Observed, file: str, name: str, seeds: Sequence[int], told: Told =
     if all(each.link is None for each in seen.lanes):
         raise InputError(f"{file}: too few acknowledgements in order to measure a path")
     twin = _calibrated(first_guess(seen), file, told)
-    twin = _with_send_buffer(twin, file, told)
+    twin = _with_hosts(twin, file, told)
     toml = to_toml(twin, name)
     runs = run_all([(toml, seed) for seed in seeds], file, told)
     return Fitted(twin, toml, tuple(seeds), tuple(runs))
@@ -158,19 +158,37 @@ def _differ(wanted: Estimate, found: Sequence[Estimate]) -> bool:
     return abs(wanted.value - mean) > _SIGNIFICANT * np.sqrt(wanted.error**2 + error)
 
 
-def _with_send_buffer(twin: Twin, file: str, told: Told) -> Twin:
-    """The twin with the send buffer whose run is most like the capture."""
+def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
+    """The twin with the congestion control and the send buffer that explain the capture.
+
+    Both stay at the host's defaults unless a run with other ones is much more like the capture.
+    """
     seen = twin.seen
-    (first,) = run_all([(to_toml(twin, "twin"), 1)], file, told)
-    if difference(seen, first) < (_GOOD_TUNED if seen.ends.tuned else _GOOD):
+    (now,) = _differences([twin], file, told)
+    if now < (_GOOD_DEFAULT if seen.ends.is_default else _GOOD):
         return twin
     sizes = [round(part * seen.ends.in_flight) for part in _SIZES]
-    twins = [replace(twin, send_buffer=size) for size in sizes if size > 0]
-    runs = run_all([(to_toml(each, "twin"), 1) for each in twins], file, told)
-    best = int(np.argmin([difference(seen, run) for run in runs]))
-    needed = _BETTER if seen.ends.tuned else 1.0
-    is_better = difference(seen, runs[best]) < needed * difference(seen, first)
-    return twins[best] if is_better else twin
+    buffers = [replace(twin, send_buffer=size) for size in sizes if size > 0]
+    others = CONTROLS[twin.is_linux][1:]
+    controls = [replace(twin, congestion_control=each) for each in others]
+    found = _differences([*controls, *buffers], file, told)
+    for tried, differences, part in (
+        (controls, found[: len(controls)], _BETTER),
+        (buffers, found[len(controls) :], _BETTER if seen.ends.is_default else 1.0),
+    ):
+        best = int(np.argmin(differences))
+        if differences[best] < part * now:
+            return tried[best]
+    return twin
+
+
+def _differences(twins: Sequence[Twin], file: str, told: Told) -> list[float]:
+    """How far each of these twins of the same capture is from it: the mean over a few runs."""
+    seeds = range(1, 1 + (_ROUND_SEEDS if twins[0].is_random else 1))
+    runs = run_all([(to_toml(each, "twin"), seed) for each in twins for seed in seeds], file, told)
+    found = np.array([difference(twins[0].seen, run) for run in runs])
+    means: list[float] = found.reshape(len(twins), -1).mean(axis=1).tolist()
+    return means
 
 
 def difference(seen: Observed, run: Observed) -> float:

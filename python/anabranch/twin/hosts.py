@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from anabranch.analyze.flights import Flight, Numbers, Rows
-from anabranch.results.estimates import Sample
 
 _TUNED = 1.3
 """Growth of the receive window from which the host tunes it. A fixed buffer of Linux' opens by 1.23
 times (docs/calibration.md)."""
-_DEFAULT = (62_000, 66_000)
-"""First windows of Linux with its default buffer of 131,072 bytes, which it tunes. Half of that,
-rounded to the unit of the window field."""
+_DEFAULTS = (*range(62_000, 66_001), 6 << 20)
+"""First windows of default buffers: half of the 131,072 bytes that Linux begins with, in whole units
+of the window field, and 6 MiB of a host that counts payload."""
 _LINUX_SEGMENT = 1424
 """Payload of a full segment of Linux' over IPv4: its options take whole words."""
 _IDLE_OF_RTT = 0.5
@@ -30,10 +29,7 @@ _PACED = 0.5
 """Share of batches that no acknowledgement caused, from which the application sets the pace."""
 _FEW = 4
 _ASKED = 0.8
-"""Share of the bursts that answer data of the receiver, from which these are requests."""
-_ANSWER_NS = 20_000_000
-_BLOCKED = 0.02
-"""Share of the time that the sender waited from which the send buffer may be the reason."""
+"""Number of times that the receiver sent data, as a part of the bursts, from which it requests."""
 
 
 @dataclass(frozen=True)
@@ -51,21 +47,19 @@ class Ends:
     Attributes:
         is_linux: Whether segments and windows look like Linux'.
         first_window, largest_window: Receive window after the handshake, and the largest, in bytes.
-        tuned: Whether the receiver enlarges its buffer.
+        is_default: Whether the receive buffer is its host's default, which Linux tunes.
         in_flight: The most data that was sent and not acknowledged at the data level, in bytes: its
             95th percentile.
         waited: Share of the time in which there was room on a subflow and in the window.
-        reduction: What was in flight after a loss, divided by what was before; `None` without one.
     """
 
     is_linux: bool
     first_window: int
     largest_window: int
-    tuned: bool
+    is_default: bool
     in_flight: float
     waited: float
     workload: Workload
-    reduction: float | None
 
 
 def ends(rows: Rows, flights: list[Flight], *, closed: bool, rtt_ns: int) -> Ends:
@@ -81,11 +75,10 @@ def ends(rows: Rows, flights: list[Flight], *, closed: bool, rtt_ns: int) -> End
         is_linux=is_linux,
         first_window=first,
         largest_window=largest,
-        tuned=largest > _TUNED * first or (is_linux and _DEFAULT[0] <= first <= _DEFAULT[1]),
+        is_default=first in _DEFAULTS or (is_linux and largest > _TUNED * first),
         in_flight=float(np.quantile((rows.nxt - rows.una)[has_data], 0.95)),
         waited=float(lasted[has_data & room].sum()) / during,
         workload=_workload(rows, closed=closed, rtt_ns=rtt_ns),
-        reduction=_reduction(flights),
     )
 
 
@@ -125,65 +118,81 @@ def _bursts(rows: Rows, idle_ns: int) -> list[tuple[int, int]]:
 
 def _repeated(rows: Rows, bursts: list[tuple[int, int]], *, closed: bool) -> Workload:
     """Bursts at times of the sender's own, or after requests of the receiver."""
+    asking = _requests(rows)
+    if asking.size >= max(_FEW, _ASKED * len(bursts)):
+        return _asked(rows, asking, closed=closed)
     starts = rows.time[[row for row, _ in bursts]]
     sizes = np.array([size for _, size in bursts])
-    whole = sizes if closed else sizes[:-1]
-    count = {"count": len(bursts)} if closed else {}
+    settings = {
+        "kind": "on_off",
+        "burst_size": _sizes(sizes if closed else sizes[:-1]),
+        "interval": _times(np.diff(starts)),
+    }
+    if closed:
+        settings["count"] = len(bursts)
+    return Workload(settings, f"{len(bursts)} bursts of data with pauses between them")
+
+
+def _requests(rows: Rows) -> Numbers:
+    """Rows that end a request: the receiver's data before the sender's next."""
     asking = np.flatnonzero(rows.is_ack & (rows.length > 0))
-    asked = rows.time[asking]
-    places = np.searchsorted(asked, starts, side="right") - 1
-    gaps = np.where(places >= 0, starts - asked[np.clip(places, 0, None)], _ANSWER_NS + 1)
-    if asking.size and (gaps <= _ANSWER_NS).mean() >= _ASKED:
-        emptied = np.maximum.accumulate(np.where(np.diff(rows.una, prepend=0) > 0, rows.time, 0))
-        thinks = np.array([
-            rows.time[row] - emptied[row]
-            for row in asking[places[1:]].tolist()
-        ])  # fmt: skip
-        request = int(rows.length[asking].sum() / max(1, len(bursts)))
-        return Workload(
-            {
-                "kind": "request_response",
-                "request_size": f"{max(1, request)}B",
-                "response_size": _sizes(whole),
-                "think_time": _times(thinks),
-                **count,
-            },
-            f"{len(bursts)} bursts of data, each after data of the receiver",
-        )
-    return Workload(
-        {
-            "kind": "on_off",
-            "burst_size": _sizes(whole),
-            "interval": _times(np.diff(starts)),
-            **count,
-        },
-        f"{len(bursts)} bursts of data with pauses between them",
-    )
+    data = np.flatnonzero(rows.is_data)
+    places = np.searchsorted(data, asking)
+    last = np.append(np.diff(places) > 0, True)[: asking.size]
+    return asking[last & (places < data.size)]
 
 
-_CONSTANT = 0.02
-"""Relative spread up to which a quantity is constant (ours)."""
+def _asked(rows: Rows, asking: Numbers, *, closed: bool) -> Workload:
+    """Responses between requests, and how long the receiver thinks before the next."""
+    edges = np.append(rows.nxt[asking], rows.nxt[-1])
+    sizes = np.diff(edges)
+    advanced = np.where(np.diff(rows.una, prepend=0) > 0, rows.time, 0)
+    emptied = np.maximum.accumulate(advanced)[asking]
+    thinks = (rows.time[asking] - emptied)[1:]
+    incoming = int(rows.length[rows.is_ack].sum())
+    settings = {
+        "kind": "request_response",
+        "request_size": f"{max(1, incoming // asking.size)}B",
+        "response_size": _sizes(sizes if closed else sizes[:-1]),
+        "think_time": _times(thinks),
+    }
+    if closed:
+        settings["count"] = int(asking.size)
+    return Workload(settings, f"{asking.size} bursts of data, each after data of the receiver")
+
+
+_CONSTANT, _MEMORYLESS = 0.02, 0.7
+"""Coefficients of variation: up to the first a quantity is constant, and from the second on the time
+between events is exponential, for which it is 1 (ours)."""
 
 
 def _sizes(values: Numbers) -> Any:
     """A size, or its lognormal distribution."""
-    median, sigma = _lognormal(values)
-    if sigma < _CONSTANT:
-        return f"{round(median)}B"
-    return {"kind": "lognormal", "median": f"{round(median)}B", "sigma": round(sigma, 3)}
+    mean, variation = _moments(values)
+    if variation < _CONSTANT:
+        return f"{round(float(np.median(values)))}B"
+    return _lognormal(f"{round(mean / np.sqrt(1 + variation**2))}B", variation)
 
 
 def _times(values: Numbers) -> Any:
-    """A duration, or its lognormal distribution."""
-    median, sigma = _lognormal(np.maximum(values, 1))
-    if sigma < _CONSTANT:
-        return f"{round(median / 1e3)}us"
-    return {"kind": "lognormal", "median": f"{round(median / 1e3)}us", "sigma": round(sigma, 3)}
+    """A duration, or its exponential or lognormal distribution."""
+    mean, variation = _moments(values)
+    if variation < _CONSTANT:
+        return f"{round(float(np.median(values)) / 1e3)}us"
+    if variation > _MEMORYLESS:
+        return {"kind": "exponential", "mean": f"{round(mean / 1e3)}us"}
+    return _lognormal(f"{round(mean / np.sqrt(1 + variation**2) / 1e3)}us", variation)
 
 
-def _lognormal(values: Numbers) -> tuple[float, float]:
-    logs = np.log(np.maximum(values, 1).astype(np.float64))
-    return float(np.exp(np.median(logs))), float(np.std(logs))
+def _lognormal(median: str, variation: float) -> dict[str, Any]:
+    sigma = float(np.sqrt(np.log1p(variation**2)))
+    return {"kind": "lognormal", "median": median, "sigma": round(sigma, 3)}
+
+
+def _moments(values: Numbers) -> tuple[float, float]:
+    """The mean, which is at least 1, and the coefficient of variation."""
+    mean = max(1.0, float(values.mean()))
+    return mean, float(values.std()) / mean
 
 
 def _paced(rows: Rows) -> Workload | None:
@@ -196,26 +205,14 @@ def _paced(rows: Rows) -> Workload | None:
     acks = rows.time[rows.is_ack]
     places = np.searchsorted(acks, times[begins], side="right") - 1
     since = times[begins] - acks[np.clip(places, 0, None)]
-    if (since > _CLOCKED_NS).mean() < _PACED:
+    own = begins[since > _CLOCKED_NS]
+    if own.size < max(_FEW, _PACED * begins.size):
         return None
-    sums = np.add.reduceat(rows.length[data], begins)
-    sizes, counts = np.unique(sums[:-1], return_counts=True)
-    block = int(sizes[np.argmax(counts)])
-    rate: Sample = sums[:-1].sum() * 8e9 / (times[begins[-1]] - times[0])
+    carried = int(rows.length[data[own[0] : own[-1]]].sum())
+    rate = carried * 8e9 / (times[own[-1]] - times[own[0]])
+    # Nagle's algorithm moves ends of blocks to later batches, so the times give the size.
+    block = round(rate * float(np.median(np.diff(times[own]))) / 8e9)
     return Workload(
-        {"kind": "cbr", "block_size": f"{block}B", "rate": f"{round(float(rate))}bit/s"},
+        {"kind": "cbr", "block_size": f"{block}B", "rate": f"{round(rate)}bit/s"},
         "batches of data that no acknowledgement caused",
     )
-
-
-def _reduction(flights: list[Flight]) -> float | None:
-    """The median over repaired losses of data in flight afterwards, as a part of that before."""
-    ratios = []
-    for each in flights:
-        recovering = each.recovering()
-        edges = np.diff(recovering.astype(np.int8), prepend=0)
-        for start, stop in zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)):
-            before = each.outstanding[start]
-            if before > 0:
-                ratios.append(each.outstanding[stop] / before)
-    return float(np.median(ratios)) if ratios else None

@@ -21,7 +21,7 @@ from anabranch.twin.transmissions import Transmissions
 
 _ACK_BYTES = 72
 """An acknowledgement with timestamps and a DATA_ACK, which the way back transmits too."""
-_TRAINS = (4, 8, 16, 32)
+_TRAINS = (1, 2, 4, 8, 16, 32)
 """Numbers of acknowledgements in the trains that give the bounds of the rate."""
 _AROUND = 0.2
 """How far beyond the rates of trains the rate is sought, as a part of it (ours)."""

@@ -15,8 +15,8 @@ _LEAST_JITTER = 0.01
 _LEAST_JITTER_MS = 0.3
 _MIDDLE = 1.8
 """A uniform distribution from −1 to 1 has its 5th and 95th percentiles this far apart."""
-_HALF_OF_WINDOW = 0.6
-"""Reduction below which the congestion control halves its window. CUBIC leaves 0.7."""
+CONTROLS = {True: ("cubic_linux", "new_reno"), False: ("lia", "cubic", "new_reno")}
+"""Congestion controls that are tried for a Linux host, and for another one; its default first."""
 _SLACK_S = 1.0
 
 
@@ -50,6 +50,11 @@ class Twin:
     receive_buffer: int | None
     send_buffer: int | None
 
+    @property
+    def is_random(self) -> bool:
+        """Whether runs with different seeds differ."""
+        return any(each.loss or each.jitter for each in self.paths)
+
     def with_path(self, index: int, **changes: Any) -> Twin:
         """The twin with other values of one path."""
         paths = list(self.paths)
@@ -64,21 +69,14 @@ def first_guess(seen: Observed) -> Twin:
         seen=seen,
         paths=tuple(_path(each, seen) for each in seen.lanes if _is_used(each)),
         is_linux=hosts.is_linux,
-        congestion_control=_control(seen),
-        receive_buffer=None if hosts.tuned else hosts.first_window,
+        congestion_control=CONTROLS[hosts.is_linux][0],
+        receive_buffer=None if hosts.is_default else hosts.first_window,
         send_buffer=None,
     )
 
 
 def _is_used(lane: Lane) -> bool:
     return lane.link is not None or lane.is_backup
-
-
-def _control(seen: Observed) -> str:
-    reduction = seen.ends.reduction
-    if reduction is not None and reduction < _HALF_OF_WINDOW and not seen.ends.is_linux:
-        return "new_reno"
-    return "cubic_linux" if seen.ends.is_linux else "cubic"
 
 
 def _path(lane: Lane, seen: Observed) -> PathOfTwin:
@@ -178,10 +176,9 @@ def _host_lines(twin: Twin) -> Iterator[str]:
 
 
 def _control_words(twin: Twin) -> str:
-    reduction = twin.seen.ends.reduction
-    if reduction is None:
-        return "  # the default; no loss showed it"
-    return f"  # a loss left {reduction * 100:.0f} % in flight"
+    if twin.congestion_control == CONTROLS[twin.is_linux][0]:
+        return "  # the default; no other explains the capture much better"
+    return "  # explains the capture much better than the default"
 
 
 def _limit(each: PathOfTwin) -> str:
