@@ -23,7 +23,6 @@ from anabranch.errors import InputError
 from anabranch.reports.report import Table
 from anabranch.results.estimates import number
 
-
 STATES: Mapping[str, str] = {
     "network": "limited by the path or its congestion window",
     "receive_window": "receive window full",

@@ -16,8 +16,9 @@ from anabranch.twin.fit import Fitted
 from anabranch.twin.observed import Lane, Observed
 
 CAPTION = (
-    "Solid: the capture. Dashed: the runs of the twin, one line for each seed. Left: what each path "
-    "had acknowledged by then. Right: the median round-trip time of each path in parts of the time."
+    "Solid: the capture. Dashed: the runs of the twin, one line for each seed. Left: what each "
+    "path had acknowledged by then. Right: the median round-trip time of each path in 60 parts of "
+    "the time."
 )
 _OF_PATHS = (BLUE, ORANGE, GREEN, RED, SKY, PURPLE)
 _BINS = 60

@@ -38,8 +38,8 @@ _GOODPUT, _SHARE, _RTT, _IN_FLIGHT = 0.05, 0.05, 0.10, 0.15
 _LEAST_SHARE = 0.03
 """Share below which a path's round-trip time does not count."""
 _GOOD, _GOOD_DEFAULT = 0.5, 1.0
-"""Difference at which the hosts' defaults are kept: beside a receive buffer that a program chose, and
-beside a default one. Few programs choose only one of the buffers (ours)."""
+"""Difference at which the hosts' defaults are kept: beside a receive buffer that a program chose,
+and beside a default one. Few programs choose only one of the buffers (ours)."""
 _BETTER = 0.5
 """Part of that difference that a choice must have to replace a default (ours)."""
 _SIZES = np.geomspace(0.35, 1.4, 9)
@@ -155,7 +155,7 @@ def _ratio(wanted: float, found: Sequence[float]) -> float:
 def _differ(wanted: Estimate, found: Sequence[Estimate]) -> bool:
     mean = float(np.mean([each.value for each in found]))
     error = np.mean([each.error**2 for each in found]) / len(found)
-    return abs(wanted.value - mean) > _SIGNIFICANT * np.sqrt(wanted.error**2 + error)
+    return bool(abs(wanted.value - mean) > _SIGNIFICANT * np.sqrt(wanted.error**2 + error))
 
 
 def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
@@ -168,7 +168,8 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
     if now < (_GOOD_DEFAULT if seen.ends.is_default else _GOOD):
         return twin
     sizes = [round(part * seen.ends.in_flight) for part in _SIZES]
-    buffers = [replace(twin, send_buffer=size) for size in sizes if size > 0]
+    is_bulk = seen.ends.workload.settings["kind"] == "bulk"
+    buffers = [replace(twin, send_buffer=size) for size in sizes if size > 0 and is_bulk]
     others = CONTROLS[twin.is_linux][1:]
     controls = [replace(twin, congestion_control=each) for each in others]
     found = _differences([*controls, *buffers], file, told)
@@ -176,8 +177,8 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
         (controls, found[: len(controls)], _BETTER),
         (buffers, found[len(controls) :], _BETTER if seen.ends.is_default else 1.0),
     ):
-        best = int(np.argmin(differences))
-        if differences[best] < part * now:
+        best = int(np.argmin(differences)) if differences else 0
+        if differences and differences[best] < part * now:
             return tried[best]
     return twin
 

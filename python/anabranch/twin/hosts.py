@@ -13,8 +13,8 @@ _TUNED = 1.3
 """Growth of the receive window from which the host tunes it. A fixed buffer of Linux' opens by 1.23
 times (docs/calibration.md)."""
 _DEFAULTS = (*range(62_000, 66_001), 6 << 20)
-"""First windows of default buffers: half of the 131,072 bytes that Linux begins with, in whole units
-of the window field, and 6 MiB of a host that counts payload."""
+"""First windows of default buffers: half of the 131,072 bytes that Linux begins with, in whole
+units of the window field, and 6 MiB of a host that counts payload."""
 _LINUX_SEGMENT = 1424
 """Payload of a full segment of Linux' over IPv4: its options take whole words."""
 _IDLE_OF_RTT = 0.5
@@ -162,8 +162,8 @@ def _asked(rows: Rows, asking: Numbers, *, closed: bool) -> Workload:
 
 
 _CONSTANT, _MEMORYLESS = 0.02, 0.7
-"""Coefficients of variation: up to the first a quantity is constant, and from the second on the time
-between events is exponential, for which it is 1 (ours)."""
+"""Coefficients of variation: up to the first a quantity is constant, and from the second on the
+time between events is exponential, for which it is 1 (ours)."""
 
 
 def _sizes(values: Numbers) -> Any:

@@ -158,7 +158,7 @@ def _lanes(
     for place, each in enumerate(subflows):
         hosts = (each["initiator"].rpartition(":")[0], each["listener"].rpartition(":")[0])
         by_address.setdefault(" – ".join(hosts), []).append(place)
-    found = []
+    found: list[Lane] = []
     for addresses, places in by_address.items():
         most = max(places, key=lambda place: int(flights[place].una[-1]))
         carried = sum(int(flights[place].una[-1]) for place in places)

@@ -53,7 +53,8 @@ class Transmissions:
         """Packets that were acknowledged at once and in order, and when.
 
         The acknowledgement advances by at most two segments, to the end of a packet, over data that
-        was sent once. Those of a repaired hole, and those that a timer delayed, say nothing about the link.
+        was sent once. Those of a repaired hole, and those that a timer delayed, say nothing about
+        the link.
         """
         before = np.concatenate([[0], self.acked[:-1]])
         advance = self.acked - before
