@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -113,7 +114,7 @@ def with_change(scenario: Scenario, change: Change, twin: str) -> str:
         for mine, real in zip(settings_of(twin)["path"], settings["path"], strict=False)
     }
     (connection,) = settings["connection"]
-    new = {}
+    new: dict[str, Any] = {}
     for key, value in change.settings.items():
         if key.endswith("_buffer"):
             factor = int(change.words.split("×")[1])

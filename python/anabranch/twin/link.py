@@ -35,6 +35,12 @@ _PARTS = 8
 _LEAST_ANSWERS = 10
 _NEAR_FULL = 0.96
 """Part of the longest queue from which a loss counts as the queue's (ours)."""
+_MOSTLY = 0.5
+"""Share of the packets that found a full queue and were lost, at least. The others are errors of
+the model, or passed while the queue was nearly full (ours)."""
+_BESIDE = 0.8
+"""Part of the limit from which losses count as the queue's, because the model of a queue that
+dropped many packets can be a few packets off (ours)."""
 _UNFILLED = 2.0
 """How much larger than the longest queue seen a queue is assumed that never dropped (ours)."""
 _LEAST_LIMIT = 20
@@ -206,14 +212,25 @@ def _grid(low: float, high: float, step: float) -> list[float]:
 
 
 def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[Estimate, bool, Mask]:
-    """The queue's limit, whether it was reached, and the packets that were dropped there."""
+    """The queue's limit, whether it was reached, and the packets that were dropped there.
+
+    Of the packets that find a full queue, nearly all are lost. `slack` is the uncertainty of
+    `queue` by jitter, in packets.
+    """
     longest = float(queue[~lost].max(initial=0.0)) + 1
     least = min(_NEAR_FULL * longest, longest - 1) - slack
-    dropped: Mask = lost & (queue >= least) & (longest > 2)
+    if slack < 1:
+        levels = np.unique(queue[lost])
+        arrived = [int((queue >= level).sum()) for level in levels]
+        dropped_there = [int((lost & (queue >= level)).sum()) for level in levels]
+        full = np.array(dropped_there) >= _MOSTLY * np.array(arrived)
+        least = float(levels[full][0]) if full.any() else longest
+    dropped: Mask = lost & (queue >= least) & (queue > 0)
     if dropped.any():
         at = queue[dropped]
+        dropped |= lost & (queue >= _BESIDE * np.median(at))
         spread = float(np.std(at) / np.sqrt(at.size)) if at.size > 1 else 1.0
-        return Estimate(float(np.median(at)), max(spread, 0.5)), True, dropped
+        return Estimate(max(1.0, float(np.median(at))), max(spread, 0.5)), True, dropped
     assumed = max(_UNFILLED * longest, _LEAST_LIMIT)
     return Estimate(assumed, assumed - longest), False, dropped
 

@@ -136,12 +136,14 @@ def _path_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
         model = "reordering" if each.reorders else "fifo"
         yield f'jitter_model = "{model}"'
         yield from _one_way(keys, seen)
-    if each.loss and each.burst > 1:
+    if each.loss and each.burst > 1 and seen.direction == "download":
         to_good = 1 / each.burst
         to_bad = each.loss * to_good / (1 - each.loss)
         bursts = {"to_bad": f"{to_bad * 100:.4g}%", "to_good": f"{to_good * 100:.4g}%"}
-        yield from _one_way({"burst_loss": bursts}, seen)
+        yield f"burst_loss = {_value(bursts)}"
     elif each.loss:
+        if each.burst > 1:
+            yield f"# On average {each.burst:.1f} were lost in a row; `reverse` has no burst_loss."
         yield from _one_way({"loss": f"{each.loss * 100:.4g}%"}, seen)
 
 
