@@ -41,10 +41,10 @@ def seen(analysis: Analysis, about: Mapping[str, Any], direction: str) -> Rows:
     """
     if about["protocol"] != "MPTCP":
         fallback = f", fallen back ({about['fallback']})" if about["fallback"] else ""
-        raise Hidden(f"plain TCP{fallback}; only Multipath TCP can be explained")
+        raise Hidden(f"plain TCP{fallback}; only Multipath TCP has subflows to follow")
     rows = Rows(analysis, about["connection"], direction, about[f"base_{direction}"])
     if rows.is_data.sum() < LEAST_SEGMENTS:
-        raise Hidden(f"{rows.is_data.sum()} data segments; too few to explain")
+        raise Hidden(f"{rows.is_data.sum()} data segments; too few to tell anything")
     if not (rows.is_ack & (rows.data_ack >= 0)).any():
         raise Hidden("no acknowledgements; capture both directions")
     if not rows.is_near_sender():

@@ -187,7 +187,7 @@ def _limit(each: PathOfTwin) -> str:
     link = each.lane.link
     assert link is not None
     if link.filled:
-        return f"  # ± {number(link.limit.error)}; {link.drops} packets were dropped there"
+        return f"  # ± {number(link.limit.error)}; it dropped {link.drops}"
     return f"  # assumed: it never dropped; the longest was {link.limit.value / 2:.0f}"
 
 
