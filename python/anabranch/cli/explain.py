@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch import _core
 from anabranch.cli.app import (
     JSON,
     MAX_SEED,
@@ -72,7 +73,8 @@ def explain(
     larger buffers, and without each path, with equal seeds.
 
     From captures near the sender (pcap, pcapng), infers what each subflow did. Says so where a
-    capture cannot show the reason.
+    capture cannot show the reason. With --what-if, changes the twin of the capture (anabranch
+    twin).
     """
     from anabranch.cli import console
     from anabranch.explain import target as naming
@@ -83,12 +85,12 @@ def explain(
     require(what_if or seeds is None, "--seeds needs --what-if")
     if naming.are_captures(targets):
         given = {
-            "--what-if": what_if, "--seed": seed is not None, "--cell": cell is not None,
-            "--set": bool(settings),
+            "--seed": seed is not None, "--cell": cell is not None, "--set": bool(settings),
         }  # fmt: skip
         for option, is_given in given.items():
-            require(not is_given, f"{option}: a capture cannot be run again; name a scenario")
-        _explain_captures(targets, out, as_json)
+            require(not is_given, f"{option}: a capture cannot be run again; name its twin")
+        predicted = _predict_twin(targets, seeds) if what_if else None
+        _explain_captures(targets, out, as_json, predicted)
         return
     chosen = naming.of(targets[0], seed, cell, Overrides(settings or (), {}))
     duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
@@ -106,7 +108,9 @@ def explain(
         print_report(out)
 
 
-def _explain_captures(files: list[Path], out: Path | None, as_json: bool) -> None:
+def _explain_captures(
+    files: list[Path], out: Path | None, as_json: bool, predicted: WhatIf | None
+) -> None:
     from anabranch.analyze import analysis
     from anabranch.cli import console, tables
     from anabranch.explain import capture, report
@@ -117,9 +121,9 @@ def _explain_captures(files: list[Path], out: Path | None, as_json: bool) -> Non
     found = list(capture.explanations(analysed))
     if out is not None:
         with writing(out):
-            report.save_captures(found, analysed, out)
+            report.save_captures(found, analysed, out, predicted)
     if as_json:
-        about = report.captures_json(found, analysed)
+        about = report.captures_json(found, analysed, predicted)
         about["report"] = None if out is None else str(out / "report.html")
         typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
         return
@@ -130,8 +134,19 @@ def _explain_captures(files: list[Path], out: Path | None, as_json: bool) -> Non
         console.show(tables.of_report(capture.table(each), "", 2))
     for note in report.capture_notes(analysed):
         console.say(f"note: {note}")
+    if predicted is not None:
+        _print_prediction(predicted)
     if out is not None:
         print_report(out)
+
+
+def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
+    """The predictions for the twin of the connection that carried most."""
+    from anabranch.cli.twin import fitted_to
+    from anabranch.explain.target import Target
+
+    fitted = fitted_to(files, None)
+    return _predict(Target(_core.validate(fitted.toml, files[0].name), files[0].name, 1), seeds)
 
 
 def _predict(chosen: Target, seeds: int | None) -> WhatIf:
@@ -182,7 +197,13 @@ def _print(found: Sequence[Explanation], predicted: WhatIf | None) -> None:
             console.say("")
             console.show(tables.of_report(_delays(each), ""))
     if predicted is not None:
-        console.say(predicted.finding())
-        console.say("")
-        console.show(tables.of_report(predicted.table(), "What if", may_omit=True))
-        console.say(predicted.about())
+        _print_prediction(predicted)
+
+
+def _print_prediction(predicted: WhatIf) -> None:
+    from anabranch.cli import console, tables
+
+    console.say(predicted.finding())
+    console.say("")
+    console.show(tables.of_report(predicted.table(), "What if", may_omit=True))
+    console.say(predicted.about())

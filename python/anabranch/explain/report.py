@@ -121,12 +121,15 @@ def save(found: Sequence[Explanation], folder: Path, what_if: WhatIf | None = No
     write_whole(folder, contents | {"report.html": html.encode()})
 
 
-def captures_json(found: Sequence[CaptureExplanation], analysis: Analysis) -> dict[str, Any]:
+def captures_json(
+    found: Sequence[CaptureExplanation], analysis: Analysis, what_if: WhatIf | None = None
+) -> dict[str, Any]:
     """Explanations of captures as plain values."""
     return {
         "files": analysis.files["file"].to_list(),
         "connections": [each.json() for each in found],
         "notes": capture_notes(analysis),
+        "what_if": None if what_if is None else what_if.json(),
     }
 
 
@@ -140,13 +143,18 @@ def capture_notes(analysis: Analysis) -> list[str]:
     return [*damages, *analysis.notes]
 
 
-def save_captures(found: Sequence[CaptureExplanation], analysis: Analysis, folder: Path) -> None:
-    """Write ``report.html`` and ``explanation.json`` of captures.
+def save_captures(
+    found: Sequence[CaptureExplanation],
+    analysis: Analysis,
+    folder: Path,
+    what_if: WhatIf | None = None,
+) -> None:
+    """Write ``report.html``, ``explanation.json`` and predictions of captures.
 
     Raises:
         InputError: if the folder cannot be written.
     """
-    text = json.dumps(captures_json(found, analysis), indent=2, ensure_ascii=False)
+    text = json.dumps(captures_json(found, analysis, what_if), indent=2, ensure_ascii=False)
     html = page.template("explain_capture.html").render(
         name=", ".join(Path(name).name for name in analysis.files["file"]),
         version=__version__,
@@ -155,8 +163,12 @@ def save_captures(found: Sequence[CaptureExplanation], analysis: Analysis, folde
             for each in found
         ],
         notes=capture_notes(analysis),
+        what_if=None if what_if is None else what_if.table(),
+        what_if_about=None if what_if is None else what_if.about(),
     )
     contents = {"explanation.json": f"{text}\n".encode(), "report.html": html.encode()}
+    if what_if is not None:
+        contents["what_if.parquet"] = _parquet(what_if.frame())
     write_whole(folder, contents)
 
 
