@@ -141,7 +141,7 @@ def test_a_report_has_figures_and_tables(file: Path, tmp_path: Path, capsys: Cap
     [
         (["missing.toml"], "missing.toml: no such file or directory"),
         (["missing.pcapng"], "missing.pcapng: No such file"),
-        (["a.pcapng", "FILE"], "name one scenario, one results folder, or captures only"),
+        (["a.pcapng", "FILE"], "name one scenario, one results folder, captures only"),
         (["."], "provenance.json is missing"),
         (["FILE", "--cell", "a"], "--cell names a cell of a results folder"),
         (["FILE", "--seeds", "2"], "--seeds needs --what-if"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch._core import __version__
-from anabranch.advise import commands, goals
+from anabranch.advise import commands, goals, subject
 from anabranch.advise.commands import Commands
 from anabranch.advise.goals import GOALS, Goals
 from anabranch.advise.search import ENGINE, LINUX, Advice, Predicted
@@ -66,7 +66,8 @@ def linux_commands(advice: Advice) -> tuple[list[Commands], list[str]]:
     """The commands for the advice, and what they leave to the reader."""
     settings = settings_of(advice.advised.toml)
     connection = changed_connections(settings)[0]
-    return commands.of(settings, connection), commands.notes(connection)
+    notes = [*commands.notes(connection), *subject.doubts(settings, connection)]
+    return commands.of(settings, connection), notes
 
 
 def as_json(

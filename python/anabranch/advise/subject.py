@@ -11,6 +11,7 @@ from anabranch import _core
 from anabranch.errors import InputError, ScenarioError
 from anabranch.explain.pairs import changed_connections
 from anabranch.runs.run import read_scenario
+from anabranch.scenarios import quantities
 from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Scenario, to_toml
@@ -21,6 +22,8 @@ _EXAMPLE = "8Mbit/s,20ms,54packets,loss=0.5%"
 _PACKETS = 50_000
 _SHORTEST_S, _LONGEST_S = 10, 60
 """Runs over paths of the command line carry about this many packets, within these times (ours)."""
+_SHORT_QUEUE = 30
+"""Queue in packets up to which calibration finds large differences with two paths."""
 _OPPORTUNITY_BITS = 1504 * 8
 """What an opportunity of a trace delivers."""
 
@@ -150,6 +153,30 @@ def rule_bytes(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> in
     rates = sum(_bits_per_second(path, connection["direction"], paths) for path in used)
     longest_s = max(_round_trip_ns(path) for path in used) / 1e9
     return round(2 * rates / 8 * longest_s)
+
+
+def doubts(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> list[str]:
+    """Why the model of Linux may be wrong for a connection of a normalised scenario."""
+    used = [path for path in settings["path"] if path["name"] in connection["paths"]]
+    short = [path["name"] for path in used if _queue_packets(path) <= _SHORT_QUEUE]
+    if len(used) < 2 or not short:
+        return []
+    names, has = (" and ".join(short), "has" if len(short) == 1 else "have")
+    return [
+        f"{names} {has} a queue of at most {_SHORT_QUEUE} packets. With such a queue beside "
+        "another path, Linux can differ much from its model (docs/calibration.md): try the advice "
+        "before you rely on it."
+    ]
+
+
+def _queue_packets(path: Mapping[str, Any]) -> float:
+    """Queue of a path in packets of its MTU."""
+    limit, packet = path["limit"], quantities.byte_count(path["mtu"])
+    if limit.endswith("packets"):
+        return quantities.packets(limit)
+    if limit.endswith("s"):
+        return _rate_of_side(path) * nanoseconds(limit) / 1e9 / 8 / packet
+    return quantities.byte_count(limit) / packet
 
 
 def _bits_per_second(

@@ -134,11 +134,12 @@ def _print(advices: Sequence[Advice], chosen: Goals, rule: int) -> None:
 
 def _print_commands(advice: Advice) -> None:
     from anabranch.advise import report
+    from anabranch.cli import console
 
     shown, notes = report.linux_commands(advice)
     for place in shown:
         typer.echo(f"# {place.place}")
         typer.echo("\n".join(place.lines) + "\n")
     for note in notes:
-        typer.echo(note)
+        console.say(note)
     typer.echo("")

@@ -29,7 +29,17 @@ from anabranch.cli.messages import complain
 from anabranch.errors import AnabranchError, PolicyError
 from anabranch.runs import interruption
 
-__all__ = ["advise", "app", "experiments", "explain", "run_command", "runs", "shell", "tools", "twin"]
+__all__ = [
+    "advise",
+    "app",
+    "experiments",
+    "explain",
+    "run_command",
+    "runs",
+    "shell",
+    "tools",
+    "twin",
+]
 
 
 def run_command(arguments: Sequence[str]) -> int:
