@@ -39,6 +39,7 @@ FLOORS = (
     "anabranch.gallery",
     "anabranch.analyze",
     "anabranch.explain",
+    "anabranch.twin",
     "anabranch.advise",
     "anabranch.conformance",
     "anabranch.api",

@@ -49,6 +49,7 @@ FILES = {
     "nstat.txt": f"cp {ROOT}/tests/python/ss/fallback-nstat.txt nstat.txt",
     "my.pkt": "cp conformance/tcp/refused.pkt my.pkt",
     "results/nsdi12-fig7": "anabranch reproduce nsdi12-fig7 --seeds 1",
+    "results/field-reports": "anabranch reproduce field-reports --seeds 1",
 }
 """Files that the pages' commands need and readers have, with the commands that make them."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch import _core
 from anabranch.cli.app import (
     JSON,
     MAX_SEED,
@@ -73,7 +74,8 @@ def explain(
     larger buffers, and without each path, with equal seeds.
 
     From captures near the sender (pcap, pcapng), infers what each subflow did. Says so where a
-    capture cannot show the reason.
+    capture cannot show the reason. With --what-if, changes the twin of the capture (anabranch
+    twin).
 
     From the output of ss -tiMm on the sending host (a .txt file, also of several snapshots), infers
     the same for Linux. The output of nstat -a adds fallbacks and refused joins.
@@ -88,13 +90,19 @@ def explain(
     captures, texts = naming.are_captures(targets), naming.are_texts(targets)
     if captures or texts:
         given = {
-            "--what-if": what_if, "--seed": seed is not None, "--cell": cell is not None,
-            "--set": bool(settings),
+            "--seed": seed is not None, "--cell": cell is not None, "--set": bool(settings),
+            "--what-if": what_if and texts,
         }  # fmt: skip
         kind = "a capture" if captures else "the text of ss"
         for option, is_given in given.items():
-            require(not is_given, f"{option}: {kind} cannot be run again; name a scenario")
-        (_explain_captures if captures else _explain_sockets)(targets, out, as_json)
+            require(
+                not is_given, f"{option}: {kind} cannot be run again; name a scenario or a twin"
+            )
+        if captures:
+            predicted = _predict_twin(targets, seeds) if what_if else None
+            _explain_captures(targets, out, as_json, predicted)
+        else:
+            _explain_sockets(targets, out, as_json)
         return
     chosen = naming.of(targets[0], seed, cell, Overrides(settings or (), {}))
     duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
@@ -112,7 +120,9 @@ def explain(
         print_report(out)
 
 
-def _explain_captures(files: list[Path], out: Path | None, as_json: bool) -> None:
+def _explain_captures(
+    files: list[Path], out: Path | None, as_json: bool, predicted: WhatIf | None
+) -> None:
     from anabranch.analyze import analysis
     from anabranch.cli import console, tables
     from anabranch.explain import capture, report
@@ -123,9 +133,9 @@ def _explain_captures(files: list[Path], out: Path | None, as_json: bool) -> Non
     found = list(capture.explanations(analysed))
     if out is not None:
         with writing(out):
-            report.save_captures(found, analysed, out)
+            report.save_captures(found, analysed, out, predicted)
     if as_json:
-        about = report.captures_json(found, analysed)
+        about = report.captures_json(found, analysed, predicted)
         about["report"] = None if out is None else str(out / "report.html")
         typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
         return
@@ -136,8 +146,19 @@ def _explain_captures(files: list[Path], out: Path | None, as_json: bool) -> Non
         console.show(tables.of_report(capture.table(each), "", 2))
     for note in report.capture_notes(analysed):
         console.say(f"note: {note}")
+    if predicted is not None:
+        _print_prediction(predicted)
     if out is not None:
         print_report(out)
+
+
+def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
+    """The predictions for the twin of the connection that carried most."""
+    from anabranch.cli.twin import fitted_to
+    from anabranch.explain.target import Target
+
+    fitted = fitted_to(files, None)
+    return _predict(Target(_core.validate(fitted.toml, files[0].name), files[0].name, 1), seeds)
 
 
 def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None:
@@ -216,7 +237,13 @@ def _print(found: Sequence[Explanation], predicted: WhatIf | None) -> None:
             console.say("")
             console.show(tables.of_report(_delays(each), ""))
     if predicted is not None:
-        console.say(predicted.finding())
-        console.say("")
-        console.show(tables.of_report(predicted.table(), "What if", may_omit=True))
-        console.say(predicted.about())
+        _print_prediction(predicted)
+
+
+def _print_prediction(predicted: WhatIf) -> None:
+    from anabranch.cli import console, tables
+
+    console.say(predicted.finding())
+    console.say("")
+    console.show(tables.of_report(predicted.table(), "What if", may_omit=True))
+    console.say(predicted.about())

@@ -271,6 +271,11 @@ BOUNDS: dict[str, Bound] = {
     "S1-linux-is-harmed": below(1.0, _25, _CHANGE),
     "S2-harm-vanishes": at_least(0.95, _25, "ours: the report has 0.991; noise of real time"),
     "S3-cured": at_least(0.95, _25, "ours: noise of real time"),
+    # veerman12-parallel
+    "VP.a-right-split": at_least(0.9, _25, "ours: 'about as fast'"),
+    "VP.b-even-split": above(1.0, _25, _CHANGE),
+    "VP.c-fair": at_least(0.4, _25, "ours: half, with room for small differences of round trips"),
+    "VP.c-fair parallel": at_most(0.3, _25, "ours: one flow of five, with room"),
     # field-reports
     "FR.harmed": below(1.0, _25, "ours: any harm counts"),
     "FR.cured": at_least(0.95, _25, _ABOUT),

@@ -1,0 +1,85 @@
+"""The command that makes the twin of a captured connection."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch.cli.app import JSON, MOST_SEEDS, app, count_option, out_option, print_report
+
+if TYPE_CHECKING:
+    from anabranch.twin.fit import Fitted
+
+
+@app.command(
+    epilog="Example: anabranch twin server.pcap --out twin.toml && anabranch explain twin.toml"
+)
+def twin(
+    captures: Annotated[
+        list[Path],
+        typer.Argument(metavar="CAPTURE...", help="Captures of one connection, at its sender."),
+    ],
+    out: Annotated[Path | None, out_option("Write the scenario to this file (TOML).")] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Write a report and its figure to this folder."),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        count_option("Runs to compare with the capture.  [default: 5]", 1, MOST_SEEDS),
+    ] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Make the scenario that explains a captured connection.
+
+    Estimates each path's rate, delay, queue, losses and jitter, the buffers of both hosts, and the
+    pattern of writes, from captures near the sender (pcap, pcapng). Then runs the scenario in
+    virtual time, and says how far it is from the capture: goodput, what each path carried,
+    round-trip times, and data out of order.
+
+    The scenario file names the uncertainty of each value. Change it to see what would help, or let
+    `anabranch explain CAPTURE --what-if` do that.
+    """
+    from anabranch.cli import console, tables
+    from anabranch.results.folder import write_whole, writing
+    from anabranch.twin import comparison
+    from anabranch.twin import report as reporting
+
+    fitted = fitted_to(captures, seeds)
+    if out is not None:
+        write_whole(out.parent, {out.name: fitted.toml.encode()})
+    if report is not None:
+        with writing(report), console.working("drawing the report"):
+            reporting.save(fitted, captures, report)
+    if as_json:
+        about = comparison.as_json(fitted, captures)
+        about["report"] = None if report is None else str(report / "report.html")
+        typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+        return
+    for sentence in comparison.finding(fitted):
+        console.say(sentence)
+    console.say("")
+    console.show(tables.of_report(comparison.paths(fitted), "Paths of the twin"))
+    console.show(tables.of_report(comparison.table(fitted), "Beside the capture"))
+    for note in fitted.twin.seen.notes:
+        console.say(f"note: {note}")
+    if out is not None:
+        console.say(f"scenario: {out}")
+    if report is not None:
+        print_report(report)
+
+
+def fitted_to(captures: list[Path], seeds: int | None) -> Fitted:
+    """The twin of the connection in captures, with progress on standard error."""
+    from anabranch.cli import console
+    from anabranch.twin import fit, observed
+
+    name = captures[0].name if len(captures) == 1 else f"{len(captures)} files"
+    with console.reading(name) as advance:
+        seen = observed.read(captures, advance)
+    with console.progress("twin") as told:
+        count = range(1, 1 + (seeds or fit.SEEDS))
+        return fit.fit(seen, name, f"twin of {captures[0].stem}", count, told)

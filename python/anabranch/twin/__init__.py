@@ -1,0 +1,1 @@
+"""The scenario that explains a capture, and how far it is off."""

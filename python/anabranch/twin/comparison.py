@@ -1,0 +1,206 @@
+"""The twin's runs beside the capture, as sentences, tables and plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anabranch.reports.report import Table
+from anabranch.results.estimates import number
+from anabranch.twin.fit import Fitted
+from anabranch.twin.observed import Observed
+
+_NEAR = 0.05
+"""Deviation of goodput up to which a twin is called close (ours)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A quantity of the capture, and the same of the twin's runs.
+
+    Attributes:
+        twin: Median over the runs.
+        low, high: Least and largest value of the runs.
+    """
+
+    quantity: str
+    path: str
+    unit: str
+    capture: float
+    twin: float
+    low: float
+    high: float
+
+    @property
+    def off_by(self) -> float | None:
+        """Relative deviation of the twin; `None` if the capture has 0."""
+        return self.twin / self.capture - 1 if self.capture else None
+
+
+def rows(fitted: Fitted) -> list[Row]:
+    """All quantities that are compared."""
+    seen, runs = fitted.twin.seen, fitted.runs
+    found = [
+        _row("goodput", "all", "Mbit/s", seen, runs, lambda each: each.goodput_mbps),
+        _row("out of order, median", "all", "kB", seen, runs, lambda each: each.reordering_kb[0]),
+        _row("out of order, p95", "all", "kB", seen, runs, lambda each: each.reordering_kb[1]),
+    ]
+    for index, lane in enumerate(seen.lanes):
+        found += [
+            _of_lane("goodput", "Mbit/s", seen, runs, index, lambda each: each.goodput_mbps),
+            _of_lane("share", "%", seen, runs, index, lambda each: each.share * 100),
+        ]
+        if lane.rtt_ms is not None:
+            found += [
+                _of_lane("RTT, median", "ms", seen, runs, index, _rtt(0)),
+                _of_lane("RTT, p95", "ms", seen, runs, index, _rtt(1)),
+            ]
+    return found
+
+
+def _rtt(which: int) -> Callable[[Any], float]:
+    return lambda lane: float("nan") if lane.rtt_ms is None else float(lane.rtt_ms[which])
+
+
+def _of_lane(
+    quantity: str,
+    unit: str,
+    seen: Observed,
+    runs: Sequence[Observed],
+    index: int,
+    value: Callable[[Any], float],
+) -> Row:
+    def of(each: Observed) -> float:
+        return value(each.lanes[index]) if index < len(each.lanes) else float("nan")
+
+    return _row(quantity, seen.lanes[index].name, unit, seen, runs, of)
+
+
+def _row(
+    quantity: str,
+    path: str,
+    unit: str,
+    seen: Observed,
+    runs: Sequence[Observed],
+    value: Callable[[Observed], float],
+) -> Row:
+    values = np.array([value(each) for each in runs])
+    values = values[~np.isnan(values)]
+    if not values.size:
+        values = np.zeros(1)
+    low, twin, high = (float(np.quantile(values, part)) for part in (0, 0.5, 1))
+    return Row(quantity, path, unit, value(seen), twin, low, high)
+
+
+def finding(fitted: Fitted) -> list[str]:
+    """Two sentences: what the twin is, and how far it is off."""
+    seen = fitted.twin.seen
+    count = len(fitted.twin.paths)
+    (goodput,) = (
+        each for each in rows(fitted) if each.quantity == "goodput" and each.path == "all"
+    )
+    off = goodput.off_by or 0.0
+    close = "is close to" if abs(off) <= _NEAR else "differs from"
+    return [
+        f"The capture shows {number(seen.goodput_mbps)} Mbit/s over {count} "
+        f"path{'' if count == 1 else 's'} for {number(seen.seconds)} s.",
+        f"The twin {close} it: {number(goodput.twin)} Mbit/s ({_percent(off)}) in the median of "
+        f"{len(fitted.runs)} runs.",
+    ]
+
+
+def table(fitted: Fitted) -> Table:
+    """A row for each quantity."""
+    shown = []
+    for each in rows(fitted):
+        off = each.off_by
+        if each.unit == "%":
+            deviation = f"{_signed(each.twin - each.capture)} points"
+        else:
+            deviation = "–" if off is None else _percent(off)
+        between = f"{number(each.low)} to {number(each.high)}"
+        quantity = f"{each.quantity} ({each.unit})"
+        shown.append(
+            (quantity, each.path, number(each.capture), number(each.twin), between, deviation)
+        )
+    return Table(("quantity", "path", "capture", "twin", "runs", "off by"), tuple(shown))
+
+
+def paths(fitted: Fitted) -> Table:
+    """A row for each value of each path, with its standard error."""
+    shown: list[tuple[str, ...]] = []
+    for each in fitted.twin.paths:
+        link = each.lane.link
+        if link is None:
+            shown.append((each.lane.name, "everything", "assumed", "as the first path"))
+            continue
+        filled = f"{link.drops} packets dropped there" if link.filled else "assumed: never full"
+        shown += [
+            (each.lane.name, "rate", f"{number(each.rate)} Mbit/s", _plus(link.rate_mbps.error)),
+            (each.lane.name, "delay", f"{number(each.delay)} ms", _plus(link.delay_ms.error)),
+            (each.lane.name, "queue", f"{each.limit} packets", filled),
+            (each.lane.name, "loss", f"{each.loss * 100:.3g} %", _plus(link.loss.error * 100)),
+        ]
+        if each.jitter:
+            words = "reordering" if each.reorders else "in order"
+            shown.append((each.lane.name, "jitter", f"{number(each.jitter)} ms", words))
+    return Table(("path", "value", "estimate", "error"), tuple(shown))
+
+
+def as_json(fitted: Fitted, files: Sequence[Path]) -> dict[str, Any]:
+    """The twin as plain values."""
+    return {
+        "files": [str(each) for each in files],
+        "finding": finding(fitted),
+        "scenario": fitted.toml,
+        "seeds": list(fitted.seeds),
+        "paths": [_path_json(each) for each in fitted.twin.paths],
+        "comparison": [
+            {
+                "quantity": each.quantity,
+                "path": each.path,
+                "unit": each.unit,
+                "capture": each.capture,
+                "twin": each.twin,
+                "least": each.low,
+                "largest": each.high,
+            }
+            for each in rows(fitted)
+        ],
+        "notes": list(fitted.twin.seen.notes),
+    }
+
+
+def _path_json(each: Any) -> dict[str, Any]:
+    link = each.lane.link
+    return {
+        "name": each.lane.name,
+        "addresses": each.lane.addresses,
+        "rate_mbps": each.rate,
+        "delay_ms": each.delay,
+        "jitter_ms": each.jitter,
+        "limit_packets": each.limit,
+        "queue_was_full": link is not None and link.filled,
+        "loss": each.loss,
+        "lost_in_a_row": each.burst,
+        "rate_error_mbps": None if link is None else link.rate_mbps.error,
+        "delay_error_ms": None if link is None else link.delay_ms.error,
+        "loss_error": None if link is None else link.loss.error,
+    }
+
+
+def _plus(error: float) -> str:
+    return f"± {number(error)}"
+
+
+def _percent(part: float) -> str:
+    return f"{_signed(part * 100)} %"
+
+
+def _signed(value: float) -> str:
+    text = f"{abs(value):.1f}"
+    return text if float(text) == 0 else ("+" if value > 0 else "−") + text

@@ -1,0 +1,75 @@
+"""The figure of a twin: what the capture and the twin's runs delivered, and their round trips."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from anabranch._core import __version__
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from anabranch.results.estimates import Sample
+from anabranch.twin.fit import Fitted
+from anabranch.twin.observed import Lane, Observed
+
+CAPTION = (
+    "Solid: the capture. Dashed: the runs of the twin, one line for each seed. Left: what each "
+    "path had acknowledged by then. Right: the median round-trip time of each path in 60 parts of "
+    "the time."
+)
+_OF_PATHS = (BLUE, ORANGE, GREEN, RED, SKY, PURPLE)
+_BINS = 60
+_THIN = 0.8
+
+
+def draw(fitted: Fitted) -> Figure:
+    """The figure of a twin beside its capture."""
+    seen = fitted.twin.seen
+    with matplotlib.rc_context(figures.RC):
+        figure = Figure(figsize=(8.2, 3.9), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for run in fitted.runs:
+            _draw(left, right, run, dashed=True)
+        _draw(left, right, seen, dashed=False)
+        left.set_ylabel("acknowledged (MB)")
+        right.set_ylabel("round-trip time (ms)")
+        for axes in (left, right):
+            axes.set_xlabel("time (s)")
+            axes.set_xlim(0, seen.seconds)
+            axes.set_ylim(bottom=0)
+        handles = [
+            Line2D([], [], color=_OF_PATHS[index % len(_OF_PATHS)], label=lane.name)
+            for index, lane in enumerate(seen.lanes)
+        ]
+        handles += [
+            Line2D([], [], color=GREY, label="capture"),
+            Line2D([], [], color=GREY, linestyle="--", linewidth=_THIN, label="twin"),
+        ]
+        figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), fontsize=8)
+        source = f"anabranch {__version__} · {len(fitted.runs)} runs of the twin"
+        figure.supxlabel(source, fontsize=7, color=GREY, x=0.008, ha="left")
+    return figure
+
+
+def _draw(left: Axes, right: Axes, of: Observed, *, dashed: bool) -> None:
+    style = {"linestyle": "--", "linewidth": _THIN} if dashed else {"linestyle": "-"}
+    whose = "twin" if dashed else "capture"
+    for index, lane in enumerate(of.lanes):
+        colour = _OF_PATHS[index % len(_OF_PATHS)]
+        label = f"{lane.name}, {whose}"
+        left.plot(lane.acked_s, lane.acked_mb, color=colour, label=label, **style)
+        if lane.rtt_s.size:
+            right.plot(*_medians(lane, of.seconds), color=colour, label=label, **style)
+
+
+def _medians(lane: Lane, seconds: float) -> tuple[Sample, Sample]:
+    """Middles of equal parts of the time, and the median round-trip time in each."""
+    edges = np.linspace(0, seconds, _BINS + 1)
+    places = np.searchsorted(edges, lane.rtt_s) - 1
+    used = [place for place in range(_BINS) if (places == place).any()]
+    medians = [float(np.median(lane.rtt_samples_ms[places == place])) for place in used]
+    middles = (edges[:-1] + edges[1:]) / 2
+    return middles[used], np.array(medians)

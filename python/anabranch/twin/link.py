@@ -1,0 +1,247 @@
+"""The link behind a subflow: rate, delay, jitter, queue and losses.
+
+A link sends one packet after the other: packet *i*, sent at *t*, leaves at
+``D[i] = max(D[i-1], t[i]) + bytes[i] / rate`` (Lindley 1952). An acknowledgement comes a constant
+time later. The rate is the one for which this time varies least. This uses every packet, whether
+the queue is full or empty, and contains packet pairs and trains (Keshav 1991; Dovrolis 2001) as the
+case of packets that were sent together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import median_filter
+from scipy.optimize import minimize_scalar
+
+from anabranch.analyze.flights import Mask
+from anabranch.results.estimates import Sample
+from anabranch.twin.transmissions import Transmissions
+
+_ACK_BYTES = 72
+"""An acknowledgement with timestamps and a DATA_ACK, which the way back transmits too."""
+_TRAINS = (1, 2, 4, 8, 16, 32)
+"""Numbers of acknowledgements in the trains that give the bounds of the rate."""
+_AROUND = 0.2
+"""How far beyond the rates of trains the rate is sought, as a part of it (ours)."""
+_FIRST = 2_000
+"""Answers at the beginning of a long capture that the first search uses."""
+_COARSE, _FINE, _NEAR = 1e-3, 2e-4, 5e-3
+"""Relative steps of both searches, and the half width of the second. A rate that is wrong by one in
+a thousand puts a queue wrong by one packet after a thousand, so the misfit has a narrow minimum."""
+_PARTS = 8
+"""Parts of the capture whose rates are compared for the uncertainty."""
+_LEAST_ANSWERS = 10
+_NEAR_FULL = 0.96
+"""Part of the longest queue from which a loss counts as the queue's (ours)."""
+_MOSTLY = 0.5
+"""Share of the packets that found a full queue and were lost, at least. The others are errors of
+the model, or passed while the queue was nearly full (ours)."""
+_BESIDE = 0.8
+"""Part of the limit from which losses count as the queue's, because the model of a queue that
+dropped many packets can be a few packets off (ours)."""
+_UNFILLED = 2.0
+"""How much larger than the longest queue seen a queue is assumed that never dropped (ours)."""
+_LEAST_LIMIT = 20
+_MANY_RUNS = 4
+"""Runs of losses from which bursts can be told."""
+_LONG_RUN = 1.4
+"""Mean number of losses in a run from which losses come in bursts (ours)."""
+_REORDERS = 0.003
+"""Share of packets that arrived late from which jitter reorders (ours)."""
+_SMOOTHED = 101
+"""Answers over which slow changes of the delay are removed before jitter is measured."""
+_BASE = 0.02
+"""Quantile of the constant times that is free of delayed acknowledgements and jitter."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its standard error, in the same unit."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a subflow shows of its link.
+
+    Attributes:
+        rate_mbps: In Mbit/s of IP packets.
+        delay_ms: One way; half of the round trip, because the two ways cannot be told apart.
+        spread_ms: Spread of quick changes of the delay: from the 5th to the 95th percentile.
+        reorders: Whether packets overtook each other.
+        limit: Packets in the queue when it dropped some.
+        filled: Whether the queue was full. If not, `limit` is an assumption above what was seen.
+        loss: Probability of a loss that the queue did not cause; 0 if none was seen.
+        burst: Mean number of packets lost in a row; 1 if losses are independent.
+        drops: Number of packets that the full queue dropped.
+    """
+
+    rate_mbps: Estimate
+    delay_ms: Estimate
+    spread_ms: float
+    reorders: bool
+    limit: Estimate
+    filled: bool
+    loss: Estimate
+    burst: float
+    packets: int
+    drops: int
+
+
+def link(sent: Transmissions) -> Link | None:
+    """The link that explains when a subflow's data was acknowledged.
+
+    `None` if fewer than ten acknowledgements tell.
+    """
+    packets, acked_ns = sent.answers
+    if packets.size < _LEAST_ANSWERS:
+        return None
+    model = _Model(sent, packets, acked_ns)
+    rate = model.rate()
+    constant = model.constants(rate)
+    base_ns = float(np.quantile(constant, _BASE))
+    quick = constant - median_filter(constant, _SMOOTHED, mode="nearest")
+    spread_ns = float(np.quantile(quick, 0.95) - np.quantile(quick, 0.05))
+    delay_ns = (base_ns - _ACK_BYTES / rate) / 2
+    sigma_ns = spread_ns / np.sqrt(constant.size)
+    queue = model.queue(rate)
+    slack = spread_ns * rate / float(np.median(sent.packet_bytes))
+    limit, filled, dropped = _limit(queue, sent.lost, slack)
+    loss, burst = _losses(sent.lost & ~dropped)
+    return Link(
+        rate_mbps=Estimate(rate * 8e3, model.error(rate) * 8e3),
+        delay_ms=Estimate(max(0.0, delay_ns) / 1e6, sigma_ns / 2e6),
+        spread_ms=spread_ns / 1e6,
+        reorders=sent.reordered > _REORDERS,
+        limit=limit,
+        filled=filled,
+        loss=loss,
+        burst=burst,
+        packets=sent.end.size,
+        drops=int(dropped.sum()),
+    )
+
+
+class _Model:
+    """The packets that entered the link's queue, and the answers to some of them."""
+
+    def __init__(self, sent: Transmissions, packets: np.ndarray, acked_ns: np.ndarray) -> None:
+        self.sent = sent
+        self.entered = np.flatnonzero(~sent.lost)
+        self.begin_ns = int(sent.sent_ns[0])
+        self.time: Sample = (sent.sent_ns - self.begin_ns).astype(np.float64)
+        self.answered = np.searchsorted(self.entered, packets)
+        self.packets = packets
+        self.acked: Sample = (acked_ns - self.begin_ns).astype(np.float64)
+
+    def departures(self, rate: float) -> Sample:
+        """When each packet that was not lost left the link, in ns, at a rate in bytes per ns."""
+        service = self.sent.packet_bytes[self.entered] / rate
+        work = np.cumsum(service)
+        idle: Sample = np.maximum.accumulate(self.time[self.entered] - (work - service))
+        return idle + work
+
+    def constants(self, rate: float) -> Sample:
+        """The time from each answered packet's departure to its acknowledgement, in ns."""
+        return self.acked - self.departures(rate)[self.answered]
+
+    def _misfit(self, rate: float, of: Mask | slice = slice(None)) -> float:
+        constant = self.constants(rate)[of]
+        return float(np.abs(constant - np.median(constant)).mean())
+
+    def rate(self) -> float:
+        """The rate that explains the acknowledgements best, in bytes per ns."""
+        low, high = self._bounds()
+        first = slice(0, _FIRST)
+        best = min(_grid(low, high, _COARSE), key=lambda rate: self._misfit(rate, first))
+        fine = _grid(best * (1 - _NEAR), best * (1 + _NEAR), _FINE)
+        return self._sought(min(fine, key=self._misfit), slice(None))
+
+    def _bounds(self) -> tuple[float, float]:
+        """The least and the largest rate that trains of acknowledgements suggest."""
+        found: list[float] = []
+        covered = np.cumsum(self.sent.packet_bytes[self.entered])[self.answered]
+        for train in _TRAINS:
+            if self.acked.size <= train:
+                break
+            lasted = self.acked[train:] - self.acked[:-train]
+            carried = covered[train:] - covered[:-train]
+            rates = carried[lasted > 0] / lasted[lasted > 0]
+            if rates.size:
+                found += np.quantile(rates, (0.25, 0.97)).tolist()
+        return min(found) / (1 + _AROUND), max(found) * (1 + _AROUND)
+
+    def _sought(self, guess: float, of: Mask | slice) -> float:
+        def misfit(log_rate: float) -> float:
+            return self._misfit(float(np.exp(log_rate)), of)
+
+        low, high = np.log(guess) - _FINE, np.log(guess) + _FINE
+        found = minimize_scalar(misfit, bounds=(low, high), method="bounded",
+                                options={"xatol": 1e-6})  # fmt: skip
+        return float(np.exp(found.x))
+
+    def error(self, rate: float) -> float:
+        """Standard error of the rate: from parts of the capture, each with a rate of its own."""
+        parts = np.array_split(np.arange(self.acked.size), _PARTS)
+        rates = []
+        for part in parts:
+            if part.size >= _LEAST_ANSWERS:
+                of = np.zeros(self.acked.size, dtype=bool)
+                of[part] = True
+                rates.append(self._sought(rate, of))
+        return float(np.std(rates) / np.sqrt(len(rates))) if len(rates) > 1 else rate * _AROUND
+
+    def queue(self, rate: float) -> Sample:
+        """How many packets waited when each packet arrived, without the one in transmission."""
+        departures = self.departures(rate)
+        starts = departures - self.sent.packet_bytes[self.entered] / rate
+        before = np.searchsorted(self.entered, np.arange(self.time.size))
+        started = np.searchsorted(starts, self.time, side="right")
+        waiting: Sample = np.maximum(before - started, 0).astype(np.float64)
+        return waiting
+
+
+def _grid(low: float, high: float, step: float) -> list[float]:
+    """Values from `low` to `high` in equal relative steps."""
+    values: list[float] = np.geomspace(low, high, 2 + int(np.log(high / low) / step)).tolist()
+    return values
+
+
+def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[Estimate, bool, Mask]:
+    """The queue's limit, whether it was reached, and the packets that were dropped there.
+
+    Of the packets that find a full queue, nearly all are lost. `slack` is the uncertainty of
+    `queue` by jitter, in packets.
+    """
+    longest = float(queue[~lost].max(initial=0.0)) + 1
+    least = min(_NEAR_FULL * longest, longest - 1) - slack
+    if slack < 1:
+        levels = np.unique(queue[lost])
+        arrived = [int((queue >= level).sum()) for level in levels]
+        dropped_there = [int((lost & (queue >= level)).sum()) for level in levels]
+        full = np.array(dropped_there) >= _MOSTLY * np.array(arrived)
+        least = float(levels[full][0]) if full.any() else longest
+    dropped: Mask = lost & (queue >= least) & (queue > 0)
+    if dropped.any():
+        at = queue[dropped]
+        dropped |= lost & (queue >= _BESIDE * np.median(at))
+        spread = float(np.std(at) / np.sqrt(at.size)) if at.size > 1 else 1.0
+        return Estimate(max(1.0, float(np.median(at))), max(spread, 0.5)), True, dropped
+    assumed = max(_UNFILLED * longest, _LEAST_LIMIT)
+    return Estimate(assumed, assumed - longest), False, dropped
+
+
+def _losses(lost: Mask) -> tuple[Estimate, float]:
+    """The probability of a random loss, and the mean number of packets lost in a row."""
+    count, total = int(lost.sum()), lost.size
+    runs = int((np.diff(lost.astype(np.int8), prepend=0) == 1).sum())
+    probability = count / total
+    error = np.sqrt(max(count, 1)) / total
+    length = count / runs if runs else 1.0
+    return Estimate(
+        probability, error
+    ), length if runs >= _MANY_RUNS and length >= _LONG_RUN else 1.0

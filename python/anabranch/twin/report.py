@@ -1,0 +1,37 @@
+"""The report of a twin: one HTML file, its figure, the scenario, and the numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from anabranch._core import __version__
+from anabranch.reports import figures, page
+from anabranch.results.folder import write_whole
+from anabranch.twin import comparison, drawing
+from anabranch.twin.fit import Fitted
+
+
+def save(fitted: Fitted, files: Sequence[Path], folder: Path) -> None:
+    """Write ``report.html``, ``twin.toml``, ``twin.json`` and the figure.
+
+    Raises:
+        InputError: if the folder cannot be written.
+    """
+    figure = drawing.draw(fitted)
+    about = comparison.as_json(fitted, files)
+    html = page.template("twin.html").render(
+        name=", ".join(each.name for each in files),
+        version=__version__,
+        finding=comparison.finding(fitted),
+        notes=fitted.twin.seen.notes,
+        paths=comparison.paths(fitted),
+        compared=comparison.table(fitted),
+        scenario=fitted.toml,
+        drawings=[page.drawing("The twin beside the capture", drawing.CAPTION, figure)],
+    )
+    contents = {f"twin.{form}": figures.rendered(figure, form) for form in ("svg", "png")}
+    contents["twin.toml"] = fitted.toml.encode()
+    contents["twin.json"] = f"{json.dumps(about, indent=2, ensure_ascii=False)}\n".encode()
+    write_whole(folder, contents | {"report.html": html.encode()})

@@ -1,0 +1,203 @@
+"""The twin as a scenario file, with the uncertainty of each value in a comment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anabranch.results.estimates import number
+from anabranch.twin.link import Estimate
+from anabranch.twin.observed import Lane, Observed
+
+_LEAST_JITTER = 0.01
+"""Spread of the delay from which a path has jitter, as a part of the round trip (ours)."""
+_LEAST_JITTER_MS = 0.3
+_MIDDLE = 1.8
+"""A uniform distribution from −1 to 1 has its 5th and 95th percentiles this far apart."""
+CONTROLS = {True: ("cubic_linux", "new_reno"), False: ("lia", "cubic", "new_reno")}
+"""Congestion controls that are tried for a Linux host, and for another one; its default first."""
+_SLACK_S = 1.0
+
+
+@dataclass(frozen=True)
+class PathOfTwin:
+    """Values of one path; rates are Mbit/s, times ms, the queue packets."""
+
+    lane: Lane
+    rate: float
+    delay: float
+    jitter: float
+    reorders: bool
+    limit: int
+    loss: float
+    burst: float
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The values of a twin. A buffer that is `None` is tuned by its host.
+
+    Attributes:
+        seen: What it is the twin of.
+        host: How the hosts behave, as a scenario says it.
+    """
+
+    seen: Observed
+    paths: tuple[PathOfTwin, ...]
+    is_linux: bool
+    congestion_control: str
+    receive_buffer: int | None
+    send_buffer: int | None
+
+    @property
+    def is_random(self) -> bool:
+        """Whether runs with different seeds differ."""
+        return any(each.loss or each.jitter for each in self.paths)
+
+    def with_path(self, index: int, **changes: Any) -> Twin:
+        """The twin with other values of one path."""
+        paths = list(self.paths)
+        paths[index] = replace(paths[index], **changes)
+        return replace(self, paths=tuple(paths))
+
+
+def first_guess(seen: Observed) -> Twin:
+    """The twin that the estimates give directly."""
+    hosts = seen.ends
+    return Twin(
+        seen=seen,
+        paths=tuple(_path(each, seen) for each in seen.lanes if _is_used(each)),
+        is_linux=hosts.is_linux,
+        congestion_control=CONTROLS[hosts.is_linux][0],
+        receive_buffer=None if hosts.is_default else hosts.first_window,
+        send_buffer=None,
+    )
+
+
+def _is_used(lane: Lane) -> bool:
+    return lane.link is not None or lane.is_backup
+
+
+def _path(lane: Lane, seen: Observed) -> PathOfTwin:
+    link = lane.link or next(each.link for each in seen.lanes if each.link is not None)
+    least = max(_LEAST_JITTER_MS, _LEAST_JITTER * 2 * link.delay_ms.value)
+    jitter = link.spread_ms / _MIDDLE if link.spread_ms > least else 0.0
+    return PathOfTwin(
+        lane=lane,
+        rate=link.rate_mbps.value,
+        delay=link.delay_ms.value + jitter / 2,
+        jitter=jitter,
+        reorders=link.reorders,
+        limit=max(1, round(link.limit.value)),
+        loss=link.loss.value,
+        burst=link.burst,
+    )
+
+
+def to_toml(twin: Twin, name: str) -> str:
+    """The scenario as text."""
+    return "\n".join(_lines(twin, name)) + "\n"
+
+
+def _lines(twin: Twin, name: str) -> Iterator[str]:
+    seen = twin.seen
+    finite = "size" in seen.ends.workload.settings or "count" in seen.ends.workload.settings
+    seconds = seen.seconds * (1.5 if finite else 1) + (_SLACK_S if finite else 0)
+    yield f"name = {_value(name)}"
+    yield f'description = "The twin of a connection that lasted {seen.seconds:.3f} s."'
+    yield f'duration = "{seconds * 1e3:.0f}ms"'
+    for each in twin.paths:
+        yield ""
+        yield "[[path]]"
+        yield from _path_lines(each, seen)
+    yield ""
+    yield "[[connection]]"
+    yield 'name = "twin"'
+    yield f"direction = {_value(seen.direction)}"
+    yield from _host_lines(twin)
+    yield f"workload = {_value(seen.ends.workload.settings)}  # {seen.ends.workload.because}"
+
+
+def _path_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
+    link = each.lane.link
+    yield f"name = {_value(each.lane.name)}  # {each.lane.addresses}"
+    if seen.is_ipv6:
+        yield 'family = "ipv6"'
+    if link is None:
+        yield "# It carried too little to be measured; these are the first path's values."
+    rate = "" if link is None else _error(link.rate_mbps, "Mbit/s")
+    yield f'rate = "{each.rate * 1e3:.1f}kbit/s"{rate}'
+    delay = "" if link is None else _error(link.delay_ms, "ms; half of the round trip")
+    yield f'delay = "{each.delay * 1e3:.0f}us"{delay}'
+    yield f'limit = "{each.limit}packets"{"" if link is None else _limit(each)}'
+    if each.jitter:
+        keys = {"jitter": f"{each.jitter * 1e3:.0f}us"}
+        model = "reordering" if each.reorders else "fifo"
+        yield f'jitter_model = "{model}"'
+        yield from _one_way(keys, seen)
+    if each.loss and each.burst > 1 and seen.direction == "download":
+        to_good = 1 / each.burst
+        to_bad = each.loss * to_good / (1 - each.loss)
+        bursts = {"to_bad": f"{to_bad * 100:.4g}%", "to_good": f"{to_good * 100:.4g}%"}
+        yield f"burst_loss = {_value(bursts)}"
+    elif each.loss:
+        if each.burst > 1:
+            yield f"# On average {each.burst:.1f} were lost in a row; `reverse` has no burst_loss."
+        yield from _one_way({"loss": f"{each.loss * 100:.4g}%"}, seen)
+
+
+def _one_way(keys: dict[str, Any], seen: Observed) -> Iterator[str]:
+    """Keys of the direction of the data."""
+    prefix = "reverse." if seen.direction == "upload" else ""
+    for key, value in keys.items():
+        yield f"{prefix}{key} = {_value(value)}"
+
+
+def _host_lines(twin: Twin) -> Iterator[str]:
+    hosts = twin.seen.ends
+    yield 'protocol = "mptcp"'
+    backups = [each for each in twin.paths if each.lane.is_backup]
+    if backups and len(backups) < len(twin.paths):
+        regular = next(each.lane.name for each in twin.paths if not each.lane.is_backup)
+        yield f"path_manager = {_value({'kind': 'backup', 'regular': regular})}"
+    if twin.is_linux:
+        yield 'host = { kind = "linux", buffers = "socket" }  # segments and windows look like it'
+        yield 'scheduler = "linux"  # the default of Linux; a capture does not show it'
+    yield f"congestion_control = {_value(twin.congestion_control)}{_control_words(twin)}"
+    if twin.receive_buffer is not None:
+        yield (
+            f'receive_buffer = "{twin.receive_buffer}B"  # windows from {hosts.first_window:,} to '
+            f"{hosts.largest_window:,} bytes"
+        )
+    if twin.send_buffer is not None:
+        yield (
+            f'send_buffer = "{twin.send_buffer}B"  # at most about {hosts.in_flight:,.0f} bytes '
+            "were unacknowledged"
+        )
+
+
+def _control_words(twin: Twin) -> str:
+    if twin.congestion_control == CONTROLS[twin.is_linux][0]:
+        return "  # the default; no other explains the capture much better"
+    return "  # explains the capture much better than the default"
+
+
+def _limit(each: PathOfTwin) -> str:
+    link = each.lane.link
+    assert link is not None
+    if link.filled:
+        return f"  # ± {number(link.limit.error)}; it dropped {link.drops}"
+    return f"  # assumed: it never dropped; the longest was {link.limit.value / 2:.0f}"
+
+
+def _error(estimate: Estimate, unit: str) -> str:
+    return f"  # ± {number(estimate.error)} {unit}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)

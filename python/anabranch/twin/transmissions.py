@@ -1,0 +1,146 @@
+"""What became of each data packet of a subflow: lost, or delivered and acknowledged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from anabranch.analyze.flights import Flight, Mask, Numbers, Rows
+from anabranch.results.estimates import Sample
+
+_MTU = 1500
+_IPV4_HEADERS = 76
+"""IPv4, TCP with timestamps, and DSS with a 64-bit data sequence number and a 32-bit DATA_ACK."""
+_IPV6_MORE = 20
+_SLOWER_OPTIONS = 24
+"""Most bytes of headers that a full segment has more or less than `_IPV4_HEADERS`."""
+_TOO_SOON = 0.9
+"""Part of the least round-trip time in which no retransmission can be acknowledged (ours)."""
+_AT_ONCE = 2.5
+"""Full segments up to which an acknowledgement is taken to answer the last of them at once."""
+
+
+@dataclass(frozen=True)
+class Transmissions:
+    """The data packets of one subflow in the order of sending, and its acknowledgements.
+
+    Attributes:
+        sent_ns: When each packet passed the capture.
+        start: Its first byte on the subflow, from the subflow's first data.
+        end: The byte after its last.
+        packet_bytes: Its length as an IP packet, with headers as they usually are.
+        lost: Whether it was lost: its data was sent again, and an acknowledgement of that came no
+            sooner than a round-trip time later.
+        again: Whether it is a retransmission.
+        ack_ns, acked: When acknowledgements arrived, and up to which byte they go.
+    """
+
+    sent_ns: Numbers
+    start: Numbers
+    end: Numbers
+    packet_bytes: Sample
+    lost: Mask
+    again: Mask
+    ack_ns: Numbers
+    acked: Numbers
+    mss: int
+    least_rtt_ns: int
+
+    @cached_property
+    def answers(self) -> tuple[Numbers, Numbers]:
+        """Packets that were acknowledged at once and in order, and when.
+
+        The acknowledgement advances by at most two segments, to the end of a packet, over data that
+        was sent once. Those of a repaired hole, and those that a timer delayed, say nothing about
+        the link.
+        """
+        before = np.concatenate([[0], self.acked[:-1]])
+        advance = self.acked - before
+        repeated = np.sort(self.start[self.again])
+        repairs = np.searchsorted(repeated, self.acked) > np.searchsorted(repeated, before)
+        prompt = (advance > 0) & (advance <= _AT_ONCE * self.mss) & ~repairs
+        first = np.flatnonzero(~self.again)
+        ends = self.end[first]
+        places = np.searchsorted(ends, self.acked[prompt])
+        known = places < first.size
+        known[known] = ends[places[known]] == self.acked[prompt][known]
+        packets = first[places[known]]
+        return packets, self.ack_ns[prompt][known]
+
+    @cached_property
+    def reordered(self) -> float:
+        """Share of the packets that arrived after a later one, without being lost.
+
+        The receiver repeats its acknowledgement, and then acknowledges several segments, although
+        nothing was sent again, or too soon for a retransmission.
+        """
+        before = np.concatenate([[0], self.acked[:-1]])
+        advance = self.acked - before
+        jumps = np.flatnonzero(advance > _AT_ONCE * self.mss)
+        repeated = np.zeros(self.acked.size, dtype=bool)
+        repeated[1:] = advance[:-1] == 0
+        holes = before[jumps[repeated[jumps]]]
+        late = ~np.isin(holes, self.start[self.again])
+        spurious = self.again & ~_needed(self)
+        return float(late.sum() + spurious.sum()) / max(1, self.end.size)
+
+
+def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions:
+    """The packets of a subflow that carried data."""
+    flight = Flight(rows, subflow)
+    data = np.flatnonzero(flight.data)
+    # Of later packets, the capture does not show what became of them.
+    unknown = np.flatnonzero(flight.end[data] > flight.una[-1])
+    data = data[: unknown[0]] if unknown.size else data
+    acks = np.flatnonzero(flight.acks)
+    end, length = flight.end[data], rows.length[data]
+    headers = _MTU - rows.mss
+    usual = _IPV4_HEADERS + (_IPV6_MORE if ipv6 else 0)
+    if abs(headers - usual) > _SLOWER_OPTIONS:
+        headers = usual
+    # Offloading shows several packets as one.
+    count = np.maximum(1, -(-length // rows.mss))
+    found = Transmissions(
+        sent_ns=rows.time[data],
+        start=end - length,
+        end=end,
+        packet_bytes=(length + count * headers).astype(np.float64),
+        lost=np.zeros(data.size, dtype=bool),
+        again=flight.again[data],
+        ack_ns=rows.time[acks],
+        acked=flight.una[acks],
+        mss=rows.mss,
+        least_rtt_ns=flight.answer_ns() or rows.first_rtt_ns.get(subflow, 0),
+    )
+    found.lost[:] = _lost(found)
+    return found
+
+
+def _needed(sent: Transmissions) -> Mask:
+    """Of each retransmission, whether its acknowledgement came a round-trip time later."""
+    places = np.searchsorted(sent.acked, sent.start, side="right")
+    answered = places < sent.acked.size
+    when = sent.ack_ns[np.clip(places, 0, max(0, sent.acked.size - 1))]
+    soon = answered & (when - sent.sent_ns < _TOO_SOON * sent.least_rtt_ns)
+    needed: Mask = sent.again & ~soon
+    return needed
+
+
+def _lost(sent: Transmissions) -> Mask:
+    """The packets whose data had to be sent again."""
+    lost = np.zeros(sent.end.size, dtype=bool)
+    latest: dict[int, int] = {}
+    needed = _needed(sent)
+    first = np.flatnonzero(~sent.again)
+    for index in np.flatnonzero(sent.again):
+        start = int(sent.start[index])
+        before = latest.get(start)
+        if before is None:
+            place = int(np.searchsorted(sent.start[first], start, side="right")) - 1
+            before = int(first[place]) if place >= 0 else None
+        if before is not None and needed[index]:
+            lost[before] = True
+        latest[start] = int(index)
+    return lost

@@ -1,0 +1,226 @@
+"""Twins of captured runs whose scenario is known."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import anabranch
+from anabranch.cli.main import run_command
+from anabranch.explain import what_if
+from anabranch.twin import comparison, fit, observed, scenario
+from anabranch.twin.fit import Fitted
+from anabranch.twin.observed import Observed
+from conftest import scenario as short
+
+Captured = pytest.CaptureFixture[str]
+
+_WIFI: dict[str, Any] = {"name": "wifi", "rate": "12Mbit/s", "delay": "15ms", "limit": "60packets"}
+_LTE: dict[str, Any] = {"name": "lte", "rate": "3Mbit/s", "delay": "30ms", "limit": "40packets"}
+_LINUX = {
+    "host": {"kind": "linux", "buffers": "socket"},
+    "scheduler": "linux",
+    "congestion_control": "cubic_linux",
+}
+
+
+def observe(
+    folder: Path,
+    wifi: dict[str, Any] | None = None,
+    duration: str = "10s",
+    **connection: Any,
+) -> Observed:
+    """What the capture at the sender of a run over both paths shows."""
+    paths = tuple(anabranch.NetworkPath(**each) for each in (_WIFI | (wifi or {}), _LTE))
+    settings: dict[str, Any] = {"workload": anabranch.Bulk(), **_LINUX, **connection}
+    made = anabranch.Scenario(
+        name="truth",
+        duration=duration,
+        paths=paths,
+        connections=(anabranch.Connection(name="main", **settings),),
+    )
+    file = folder / "server.pcapng"
+    anabranch.run(made, seed=7, pcap=file, snap=128)
+    return observed.read([file])
+
+
+def test_rate_delay_and_queue_are_those_of_the_paths(tmp_path: Path) -> None:
+    seen = observe(tmp_path)
+    for lane, truth in zip(seen.lanes, ((12, 15, 60), (3, 30, 40)), strict=True):
+        rate, delay, limit = truth
+        assert lane.link is not None
+        assert lane.link.rate_mbps.value == pytest.approx(rate, rel=0.001)
+        assert lane.link.delay_ms.value == pytest.approx(delay, rel=0.01)
+        assert lane.link.loss.value == 0
+        if lane.link.filled:
+            assert lane.link.limit.value == pytest.approx(limit, abs=1)
+    assert seen.lanes[0].link is not None
+    assert seen.lanes[0].link.filled
+
+
+def test_random_losses_are_told_from_drops_of_the_queue(tmp_path: Path) -> None:
+    seen = observe(tmp_path, {"loss": "0.5%"}, duration="30s")
+    link = seen.lanes[0].link
+    assert link is not None
+    assert abs(link.loss.value - 0.005) < 3 * link.loss.error
+    assert link.burst == 1
+    assert link.rate_mbps.value == pytest.approx(12, rel=0.001)
+
+
+def test_losses_in_a_row_are_bursts(tmp_path: Path) -> None:
+    bursts = anabranch.BurstLoss(to_bad="0.3%", to_good="25%")
+    seen = observe(tmp_path, {"burst_loss": bursts}, duration="30s")
+    link = seen.lanes[0].link
+    assert link is not None
+    # A visit to the bad state loses 1 / 0.25 = 4 packets in the mean.
+    assert link.burst == pytest.approx(4, rel=0.35)
+    assert "burst_loss" in scenario.to_toml(scenario.first_guess(seen), "twin")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["fifo", "reordering"])
+def test_jitter_is_that_of_the_path(tmp_path: Path, model: str) -> None:
+    seen = observe(tmp_path, {"jitter": "3ms", "jitter_model": model})
+    path = fit.fit(seen, "server.pcapng", "twin", [1]).twin.paths[0]
+    assert path.jitter == pytest.approx(3, rel=0.15)
+    assert path.delay == pytest.approx(15, rel=0.05 if model == "fifo" else 0.15)
+    assert path.rate == pytest.approx(12, rel=0.03)
+    assert path.reorders is (model == "reordering")
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        {"kind": "bulk"},
+        {"kind": "bulk", "size": "300000B"},
+        {"kind": "on_off", "burst_size": "100000B", "interval": "700000us"},
+        {"kind": "cbr", "block_size": "8192B", "rate": "6000000bit/s"},
+    ],
+)
+def test_the_pattern_of_writes_is_found(tmp_path: Path, workload: dict[str, Any]) -> None:
+    seen = observe(tmp_path, workload=workload)
+    found = seen.ends.workload.settings
+    assert found.keys() == workload.keys()
+    for key, value in workload.items():
+        if key in ("block_size", "rate"):  # averages over the capture
+            number = float(found[key].rstrip("Bbit/s"))
+            assert number == pytest.approx(float(value.rstrip("Bbit/s")), rel=0.001)
+        else:
+            assert found[key] == value
+
+
+def test_requests_of_the_receiver_are_found(tmp_path: Path) -> None:
+    workload = {
+        "kind": "request_response",
+        "request_size": "400B",
+        "response_size": "80000B",
+        "think_time": "100ms",
+    }
+    found = observe(tmp_path, workload=workload).ends.workload.settings
+    assert {key: found[key] for key in ("kind", "request_size", "response_size")} == {
+        key: workload[key] for key in ("kind", "request_size", "response_size")
+    }
+
+
+def test_a_chosen_receive_buffer_is_told_from_a_default_one(tmp_path: Path) -> None:
+    chosen = observe(tmp_path, receive_buffer="300kB", send_buffer="2MB")
+    assert scenario.first_guess(chosen).receive_buffer == pytest.approx(300_000, rel=0.01)
+    assert scenario.first_guess(observe(tmp_path)).receive_buffer is None
+    plain = observe(
+        tmp_path, host="linux", scheduler="min_rtt", congestion_control="lia",
+        receive_buffer="300kB",
+    )  # fmt: skip
+    assert not plain.ends.is_linux
+    assert scenario.first_guess(plain).receive_buffer == 300_000
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
+    """The twin of a connection that its small send buffer limits."""
+    seen = observe(tmp_path_factory.mktemp("limited"), send_buffer="100kB", receive_buffer="2MB")
+    return fit.fit(seen, "server.pcapng", "twin", [1, 2])
+
+
+def test_a_send_buffer_that_limits_is_found(limited: Fitted) -> None:
+    assert limited.twin.send_buffer == pytest.approx(100_000, rel=0.25)
+    goodput = next(each for each in comparison.rows(limited) if each.path == "all")
+    assert goodput.off_by == pytest.approx(0, abs=0.05)
+
+
+def test_the_twin_predicts_what_helps(limited: Fitted) -> None:
+    predicted = what_if.predict(anabranch_normalised(limited.toml), "twin.toml", [1])
+    best = predicted.best(linux=True)
+    assert best is not None
+    assert best.change.words.startswith("buffers")
+
+
+def anabranch_normalised(toml: str) -> str:
+    """The scenario with every default."""
+    return anabranch._core.validate(toml, "twin.toml")
+
+
+@pytest.fixture(scope="module")
+def at_sender(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("captures") / "server.pcapng"
+    anabranch.run(short("6s"), pcap=file, pcap_at="server", snap=128)
+    return file
+
+
+def test_the_command_writes_a_scenario_and_a_report(
+    at_sender: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    out, report = tmp_path / "twin.toml", tmp_path / "report"
+    arguments = ["twin", str(at_sender), "--seeds", "2", "--out", str(out), "--report", str(report)]
+    assert run_command([*arguments, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    settings = tomllib.loads(out.read_text(encoding="utf-8"))
+    assert told["scenario"] == out.read_text(encoding="utf-8")
+    assert told["paths"][0]["rate_mbps"] == pytest.approx(8, rel=0.03)
+    assert told["paths"][1]["rate_mbps"] == pytest.approx(2, rel=0.03)
+    assert [each["name"] for each in settings["path"]] == ["path-1", "path-2"]
+    names = {"report.html", "twin.toml", "twin.json", "twin.svg", "twin.png"}
+    assert {each.name for each in report.iterdir()} == names
+    assert run_command(["twin", str(at_sender), "--seeds", "1"]) == 0
+    assert "Beside the capture" in capsys.readouterr().out
+    assert run_command(["run", str(out), "--set", "duration=1s"]) == 0
+
+
+@pytest.mark.slow
+def test_a_capture_says_what_would_help(at_sender: Path, capsys: Captured) -> None:
+    assert run_command(["explain", str(at_sender), "--what-if", "--seeds", "1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert any(each["linux"] for each in told["what_if"]["changes"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "at", "message"),
+    [
+        ({}, "client", "captured near the receiver"),
+        ({"connection.main.protocol": "tcp", "connection.main.paths": ["wifi"]}, "server",
+         "plain TCP; only Multipath TCP"),
+        ({"connection.main.workload": {"kind": "bulk", "size": "3kB"}}, "server", "too few"),
+    ],
+)  # fmt: skip
+def test_a_capture_without_a_twin_is_one_line(
+    settings: dict[str, Any], at: Any, message: str, tmp_path: Path, capsys: Captured
+) -> None:
+    file = tmp_path / "bad.pcapng"
+    anabranch.run(short("3s"), pcap=file, pcap_at=at, settings=settings)
+    assert run_command(["twin", str(file), "--out", str(tmp_path / "twin.toml")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("anabranch: bad.pcapng: connection 0: ")
+    assert message in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "twin.toml").exists()
+
+
+def test_a_file_that_is_no_capture_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "text.pcap"
+    file.write_text("not a capture", encoding="utf-8")
+    for name in (file, tmp_path / "missing.pcap"):
+        assert run_command(["twin", str(name)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,201 @@
+"""How close twins of captured runs of Linux are to these runs.
+
+    python tests/python/twins.py --seed 4242 --count 20
+    python tests/python/twins.py --seed 4243 --count 10 --what-if
+
+draws scenarios, runs Linux in the virtual machine, captures at the sender, makes the twin of each
+capture from the capture alone, and prints the tables of docs/twin.md. With ``--what-if``, it runs
+Linux again with the best change that Linux can make, as the twin predicts it, and compares the
+gains. The kernel of the machine is built by `make linux-vm`. Seeds below 1000 were used
+while the twin was built, and those from 1000 on judge it. ``--folder`` keeps the captures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anabranch import _core
+from anabranch.explain import what_if
+from anabranch.explain.what_if import Change
+from anabranch.gallery.shared.calibration import drawn
+from anabranch.live.hosts import LINUX_VM, Hosts
+from anabranch.live.run import run_toml
+from anabranch.runs.run import Capture, normalised, settings_of
+from anabranch.scenarios import overrides
+from anabranch.scenarios.quantities import size
+from anabranch.scenarios.scenario import Bulk, Scenario
+from anabranch.twin import fit, observed
+from anabranch.twin.observed import Observed
+
+_HOSTS = Hosts(machine=LINUX_VM)
+GOODPUT, SHARE, RTT, GAIN = 0.05, 0.05, 0.10, 0.10
+"""What a twin may be off: relative, but shares and gains in parts of the whole."""
+_LEAST_SHARE = 0.03
+"""Share of a path below which its round-trip time does not count."""
+_SMALL_KB = (60, 400)
+
+
+def draw(seed: int, index: int) -> Scenario:
+    """A drawn scenario of the calibration, with Multipath TCP also over one path."""
+    scenario = drawn.draw(seed, index)
+    (connection,) = scenario.connections
+    multipath = dataclasses.replace(connection, protocol="mptcp", scheduler="linux")
+    return dataclasses.replace(scenario, connections=(multipath,))
+
+
+def captured(toml: str, name: str, seed: int, folder: Path) -> Observed:
+    """What the capture of a run of Linux shows; makes the run if the folder lacks it."""
+    file = folder / f"{name}.pcapng"
+    if not file.exists():
+        run_toml(toml, f"{name}.toml", seed, _HOSTS, Capture(file, snap=128))
+    return observed.read([file])
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """How far the median of the twin's runs is from the capture."""
+
+    goodput: float
+    share: float
+    rtt: float
+
+    @property
+    def within(self) -> tuple[bool, bool, bool]:
+        """Whether each is within its bound."""
+        bounds = (GOODPUT, SHARE, RTT)
+        values = (self.goodput, self.share, self.rtt)
+        return tuple(abs(each) <= bound for each, bound in zip(values, bounds, strict=True))  # type: ignore[return-value]
+
+
+def judge(seen: Observed, runs: Sequence[Observed]) -> Judged:
+    """The deviations of goodput, of the path whose share, and whose median RTT, is furthest off."""
+    goodput = float(np.median([run.goodput_mbps for run in runs]))
+    shares, rtts = [0.0], [0.0]
+    for index, lane in enumerate(seen.lanes):
+        lanes = [run.lanes[index] for run in runs if index < len(run.lanes)]
+        shares.append(float(np.median([each.share for each in lanes] or [0.0])) - lane.share)
+        known = [each.rtt_ms[0] for each in lanes if each.rtt_ms is not None]
+        if lane.rtt_ms is not None and known and lane.share > _LEAST_SHARE:
+            rtts.append(float(np.median(known)) / lane.rtt_ms[0] - 1)
+    return Judged(goodput / seen.goodput_mbps - 1, max(shares, key=abs), max(rtts, key=abs))
+
+
+def limited(seed: int, index: int) -> Scenario:
+    """A drawn scenario of endless data over two paths, with buffers that may be too small."""
+    draws = random.Random(f"anabranch twins {seed} {index}")
+    scenario = drawn.draw(seed, 3 * index)
+    (connection,) = scenario.connections
+    send, receive = (f"{draws.randint(*_SMALL_KB)}kB" for _ in range(2))
+    changed = dataclasses.replace(
+        connection, workload=Bulk(), send_buffer=send, receive_buffer=receive
+    )
+    rates = scenario.name.split(",")[0].split(maxsplit=1)[1]
+    name = f"{seed}-w{index + 1:02} {rates}, {send} + {receive} {connection.direction}"
+    return dataclasses.replace(scenario, name=name, duration="20s", connections=(changed,))
+
+
+def with_change(scenario: Scenario, change: Change, twin: str) -> str:
+    """The scenario with a change that was predicted for its twin.
+
+    Paths are changed by their places, and buffers by the same factor.
+    """
+    settings = settings_of(normalised(scenario))
+    names = {
+        mine["name"]: real["name"]
+        for mine, real in zip(settings_of(twin)["path"], settings["path"], strict=False)
+    }
+    (connection,) = settings["connection"]
+    new: dict[str, Any] = {}
+    for key, value in change.settings.items():
+        if key.endswith("_buffer"):
+            factor = int(change.words.split("×")[1])
+            for each in ("send_buffer", "receive_buffer"):
+                new[each] = f"{size(connection[each], each) * factor}B"
+        elif key == "paths":
+            new[key] = [names[each] for each in value]
+        elif key == "path_manager":
+            new[key] = value | {"regular": names[value["regular"]]}
+        else:
+            new[key] = value
+    changes = {f"connection[0].{key}": value for key, value in new.items()}
+    return overrides.changed(normalised(scenario), scenario.name, changes)
+
+
+def judge_twins(seed: int, count: int, folder: Path) -> None:
+    """Print a row for each drawn scenario: how far its twin is off."""
+    print("| scenario | goodput | share | median RTT | within |")
+    print("|---|--:|--:|--:|---|")
+    good = np.zeros(4, dtype=int)
+    for index in range(count):
+        scenario = draw(seed, index)
+        name = scenario.name.split()[0]
+        seen = captured(scenario.to_toml(), name, 1, folder)
+        fitted = fit.fit(seen, name, name, range(1, fit.SEEDS + 1))
+        found = judge(seen, fitted.runs)
+        good += [*found.within, all(found.within)]
+        marks = "yes" if all(found.within) else "no"
+        print(
+            f"| {scenario.name} | {found.goodput:+.1%} | {found.share * 100:+.1f} | "
+            f"{found.rtt:+.1%} | {marks} |",
+            flush=True,
+        )
+    words = ("goodput", "share", "median RTT", "all three")
+    print(f"\nof {count}: " + ", ".join(f"{word} {n}" for word, n in zip(words, good, strict=True)))
+
+
+def judge_changes(seed: int, count: int, folder: Path) -> None:
+    """Print a row for each drawn scenario for whose twin a change of Linux helps."""
+    print("| scenario | change | predicted | seen | within |")
+    print("|---|---|--:|--:|---|")
+    good = cases = index = 0
+    while cases < count:
+        scenario = limited(seed, index)
+        index += 1
+        name = scenario.name.split()[0]
+        before = captured(scenario.to_toml(), name, 1, folder)
+        twin = fit.fit(before, name, name, (1,)).toml
+        predicted = what_if.predict(_core.validate(twin, name), name, range(1, 1 + what_if.SEEDS))
+        best = predicted.best(linux=True)
+        if best is None:
+            continue
+        cases += 1
+        changed = with_change(scenario, best.change, twin)
+        after = captured(changed, f"{name}-changed", 1, folder)
+        wanted = best.goodput.value / predicted.base_mbps
+        gain = after.goodput_mbps / before.goodput_mbps - 1
+        is_near = abs(wanted - gain) <= GAIN
+        good += is_near
+        print(
+            f"| {scenario.name} | {best.change.words} | {wanted:+.0%} | {gain:+.0%} | "
+            f"{'yes' if is_near else 'no'} |",
+            flush=True,
+        )
+    print(f"\nwithin {GAIN * 100:.0f} points: {good} of {cases}; {index} scenarios drawn")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--what-if", action="store_true")
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        work = judge_changes if options.what_if else judge_twins
+        work(options.seed, options.count, folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
