@@ -5,8 +5,8 @@
 draws scenarios with a small receive buffer, with neither buffer small, and with a small send
 buffer. Each runs with Linux at both ends of an emulated link, in real time. The sender reads the
 clocks ``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` at the end. `explain` attributes the time
-of the same scenario in virtual time. Prints the table of docs/explain.md. Seeds below 2001 were used
-while the script was built, and those from 2001 on judge.
+of the same scenario in virtual time. Prints the table of docs/explain.md. Seeds below 2001 were
+used while the script was built, and those from 2001 on judge.
 
 The sender is a program that writes with blocking calls. With ``--poll``, it writes without blocking
 and waits with poll, as the hosts of live runs do. With ``--paced``, the kernel paces its segments.
