@@ -65,11 +65,17 @@ def draw(seed: int) -> str:
     return _core.validate(to_toml(table), f"advised-{seed}")
 
 
-def in_kernel(toml: str, file: str) -> np.ndarray[Any, Any]:
+def in_kernel(toml: str, file: str, aims: goals.Goals) -> np.ndarray[Any, Any]:
     """Goodput, delay and pause of the kernel: medians over seeds."""
     hosts = Hosts(machine=LINUX_VM)
-    runs = [run_in_time(toml, file, seed, hosts)[0] for seed in _SEEDS]
-    return np.median([goals.measured(run) for run in runs], axis=0)
+    values = [
+        [
+            goals.measured(run_in_time(variant, file, seed, hosts)[0])
+            for variant in goals.variants(toml, file, aims)
+        ]
+        for seed in _SEEDS
+    ]
+    return np.median(goals.of_variants(np.array(values)), axis=0)
 
 
 def row(seed: int, aims: goals.Goals) -> tuple[str, float, float]:
@@ -77,7 +83,7 @@ def row(seed: int, aims: goals.Goals) -> tuple[str, float, float]:
     toml, file = draw(seed), f"advised-{seed}"
     advices, _ = search.advise(toml, file, aims, range(1, 6))
     advice = advices[0]
-    now, best = (in_kernel(each.toml, file) for each in (advice.now, advice.advised))
+    now, best = (in_kernel(each.toml, file, aims) for each in (advice.now, advice.advised))
     gain = float(goals.gains(aims, best[None], now[None])[0])
     cells = [str(seed), advice.advised.words]
     for index, goal in enumerate(GOALS.values()):

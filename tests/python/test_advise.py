@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import anabranch
 from anabranch import _core
 from anabranch.advise import commands, goals, search, space, subject
 from anabranch.cli.main import run_command
@@ -169,6 +171,22 @@ def test_linux_accepts_the_commands(tmp_path: Path) -> None:
             pytest.skip(f"no namespaces or no Multipath TCP here: {done.stderr}")
         assert done.returncode == 0, done.stderr
         assert ("192.0.2.2 id 2 subflow backup" in done.stdout) == (place is client)
+
+
+def test_a_server_announces_its_address_of_the_other_family() -> None:
+    wifi = anabranch.NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
+    lte = dataclasses.replace(wifi, name="lte", family="ipv6")
+    connection = anabranch.Connection(workload=anabranch.Blocks())
+    both = anabranch.Scenario(
+        name="both", duration="5s", paths=(wifi, lte), connections=(connection,)
+    )
+    toml = _core.validate(both.to_toml(), "both")
+    made = changed(toml, "both", subject.as_linux(connection_of(toml)))
+    assert made is not None
+    client, server = commands.of(settings_of(made), connection_of(made))
+    assert "ip mptcp limits set subflows 1 add_addr_accepted 1" in client.lines
+    assert "ip mptcp endpoint add 2001:db8::2 subflow  # lte" in client.lines
+    assert server.lines[-1] == "ip mptcp endpoint add 2001:db8::100 signal  # the server's"
 
 
 def test_large_buffers_need_a_larger_limit_on_the_side_that_uses_them() -> None:

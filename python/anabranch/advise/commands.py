@@ -13,6 +13,8 @@ _LARGEST_BY_DEFAULT = 212_992
 _CONTROLS = {"cubic_linux": "cubic", "new_reno": "reno"}
 _DOCUMENTED = {"ipv4": "192.0.2.{}", "ipv6": "2001:db8::{}"}
 """Addresses for documentation (RFC 5737, RFC 3849), one for each path."""
+_SERVER = 100
+"""Number of the server's address."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,10 @@ def of(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> list[Comma
         receives = connection["direction"] != own
         root = [*_host(connection, sends=sends, receives=receives)]
         if connection["protocol"] == "mptcp":
-            root += _limits(connection)
-            root += _endpoints(settings, connection) if place == "client" else []
+            families = _families(settings, connection)
+            root += _limits(connection, announced=len(families) - 1)
+            ends = _endpoints if place == "client" else _announced
+            root += ends(settings, connection)
         program = _of_program(connection, sends=sends, receives=receives)
         found.append(Commands(f"on the {place}, as root", tuple(root)))
         found.append(Commands(f"in the {place}'s program, before {call}()", tuple(program)))
@@ -69,9 +73,21 @@ def _sizes(
             yield option, quantities.byte_count(connection[key])
 
 
-def _limits(connection: Mapping[str, Any]) -> list[str]:
+def _families(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> list[str]:
+    """The address families of the connection's paths, that of the first path first."""
+    family = {path["name"]: path["family"] for path in settings["path"]}
+    return [*dict.fromkeys(family[name] for name in connection["paths"])]
+
+
+def _limits(connection: Mapping[str, Any], announced: int) -> list[str]:
     further = 0 if connection["path_manager"] == "initial_only" else len(connection["paths"]) - 1
-    return [f"ip mptcp limits set subflows {further} add_addr_accepted 0"]
+    return [f"ip mptcp limits set subflows {further} add_addr_accepted {announced}"]
+
+
+def _announced(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> Iterator[str]:
+    """The server's address of the other family, which clients join over its paths."""
+    for family in _families(settings, connection)[1:]:
+        yield f"ip mptcp endpoint add {_DOCUMENTED[family].format(_SERVER)} signal  # the server's"
 
 
 def _endpoints(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> Iterator[str]:
@@ -96,7 +112,7 @@ def notes(connection: Mapping[str, Any]) -> list[str]:
     """What the commands leave to the reader."""
     found = []
     if connection["protocol"] == "mptcp" and connection["path_manager"] != "initial_only":
-        found.append("Replace each 192.0.2.N or 2001:db8::N by the client's address on that path.")
+        found.append("Replace each 192.0.2.N or 2001:db8::N by the address on that path.")
         found.append(f"The connection opens over {connection['paths'][0]}: route the server there.")
     if connection["protocol"] == "mptcp":
         found.append("A program without Multipath TCP needs: mptcpize run PROGRAM")

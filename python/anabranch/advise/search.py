@@ -157,7 +157,10 @@ def advise(
     rule = subject.rule_bytes(settings, connection)
     linux = changed(toml, file, subject.as_linux(connection))
     if linux is None:
-        raise InputError(f"{file}: Linux cannot run this scenario; see: anabranch run --live")
+        raise InputError(
+            f"{file}: connection {connection['name']}: Linux cannot have its other settings; "
+            "remove those that belong to its congestion control or path manager"
+        )
     asked = {
         LINUX: (Question(linux, file, goals, rule, seeds), spaces.of_linux),
         ENGINE: (Question(toml, file, goals, rule, seeds), spaces.of_engine),
@@ -236,13 +239,12 @@ class _Search:
                 study.tell(trial, float(np.log(max(gain, 1e-6))))
 
     def _obvious(self) -> list[Candidate]:
-        """The present state, and each kind of remedy for it alone and with the rule's buffers."""
-        rule = self._rule()
-        found = [self._present, rule]
-        for number, choice in enumerate(self._space):
+        """The present state, the rule, and the rule with both remedies toggled."""
+        remedied = rule = self._rule()
+        for at, choice in enumerate(self._space):
             if choice.name in ("opportunistic_retransmission", "penalisation"):
-                rule = (*rule[:number], 1, *rule[number + 1 :])
-        return [*dict.fromkeys([*found, rule])]
+                remedied = (*remedied[:at], 1, *remedied[at + 1 :])
+        return [*dict.fromkeys([self._present, rule, remedied])]
 
     def _rule(self) -> Candidate:
         """The present state with the buffers of the rule."""
