@@ -163,7 +163,8 @@ def judge_changes(seed: int, count: int, folder: Path) -> None:
         name = scenario.name.split()[0]
         before = captured(scenario.to_toml(), name, 1, folder)
         twin = fit.fit(before, name, name, (1,)).toml
-        predicted = what_if.predict(_core.validate(twin, name), name, range(1, 1 + what_if.SEEDS))
+        normal, pairs = _core.validate(twin, name), range(1, 1 + what_if.SEEDS)
+        predicted = what_if.predict(normal, name, pairs, linux_only=True)
         best = predicted.best(linux=True)
         if best is None:
             continue

@@ -215,15 +215,20 @@ def predict(
     file: str,
     seeds: Sequence[int],
     on_progress: Callable[[Progress], None] | None = None,
+    *,
+    linux_only: bool = False,
 ) -> WhatIf:
     """Run a normalised scenario and all changes of it with these seeds, on all cores.
+
+    With `linux_only`, only the changes that Linux can make.
 
     Raises:
         ScenarioError: if the scenario is wrong.
     """
     tried: list[tuple[Change | None, str]] = [(None, toml)]
     for change in changes(settings_of(toml)):
-        new = changed(toml, file, change.settings)
+        wanted = change.linux or not linux_only
+        new = changed(toml, file, change.settings) if wanted else None
         if new is not None:
             tried.append((change, new))
     jobs = [(text, seed) for _, text in tried for seed in seeds]

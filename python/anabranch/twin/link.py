@@ -18,6 +18,7 @@ from scipy.optimize import minimize_scalar
 from anabranch.analyze.flights import Mask
 from anabranch.results.estimates import Sample
 from anabranch.twin.transmissions import Transmissions
+from anabranch.twin.varying import Varying, varying
 
 _ACK_BYTES = 72
 """An acknowledgement with timestamps and a DATA_ACK, which the way back transmits too."""
@@ -33,14 +34,15 @@ a thousand puts a queue wrong by one packet after a thousand, so the misfit has 
 _PARTS = 8
 """Parts of the capture whose rates are compared for the uncertainty."""
 _LEAST_ANSWERS = 10
-_NEAR_FULL = 0.96
-"""Part of the longest queue from which a loss counts as the queue's (ours)."""
 _MOSTLY = 0.5
 """Share of the packets that found a full queue and were lost, at least. The others are errors of
 the model, or passed while the queue was nearly full (ours)."""
 _BESIDE = 0.8
 """Part of the limit from which losses count as the queue's, because the model of a queue that
 dropped many packets can be a few packets off (ours)."""
+_OVER, _BEYOND = 1.1, 0.1
+"""Part of the limit beyond which packets cannot have passed, and the share of those near the limit
+that may seem to (ours)."""
 _UNFILLED = 2.0
 """How much larger than the longest queue seen a queue is assumed that never dropped (ours)."""
 _LEAST_LIMIT = 20
@@ -52,6 +54,11 @@ _REORDERS = 0.003
 """Share of packets that arrived late from which jitter reorders (ours)."""
 _SMOOTHED = 101
 """Answers over which slow changes of the delay are removed before jitter is measured."""
+_BLUR = 2.0
+"""Packets by which the queue of a link with a varying rate is uncertain (ours)."""
+_SLOW_PACKETS, _SLOW = 10, 0.15
+"""Spread of slow changes of the delay from which the rate varies: in packets, and as a part of the
+round trip. A model that has misjudged a few losses is wrong by a few packets (ours)."""
 _BASE = 0.02
 """Quantile of the constant times that is free of delayed acknowledgements and jitter."""
 
@@ -90,6 +97,8 @@ class Link:
     burst: float
     packets: int
     drops: int
+    varying: Varying | None
+    """The link's capacity over time, if no constant rate explains the acknowledgements."""
 
 
 def link(sent: Transmissions) -> Link | None:
@@ -103,18 +112,27 @@ def link(sent: Transmissions) -> Link | None:
     model = _Model(sent, packets, acked_ns)
     rate = model.rate()
     constant = model.constants(rate)
+    slow = median_filter(constant, _SMOOTHED, mode="nearest")
     base_ns = float(np.quantile(constant, _BASE))
-    quick = constant - median_filter(constant, _SMOOTHED, mode="nearest")
-    spread_ns = float(np.quantile(quick, 0.95) - np.quantile(quick, 0.05))
+    size = float(np.median(sent.packet_bytes))
+    found = None
+    if _spread(slow) > max(_SLOW_PACKETS * size / rate, _SLOW * base_ns):
+        found = varying(sent, model.entered)
+        base_ns, rate, spread_ns, slack = found.base_ns, found.rate, 0.0, _BLUR
+        before = np.concatenate([[0.0], found.departures[:-1]])
+        queue = model.queue(found.departures, np.maximum(before, model.time[model.entered]))
+    else:
+        spread_ns = _spread(constant - slow)
+        slack = spread_ns * rate / size
+        departures = model.departures(rate)
+        queue = model.queue(departures, departures - sent.packet_bytes[model.entered] / rate)
     delay_ns = (base_ns - _ACK_BYTES / rate) / 2
-    sigma_ns = spread_ns / np.sqrt(constant.size)
-    queue = model.queue(rate)
-    slack = spread_ns * rate / float(np.median(sent.packet_bytes))
     limit, filled, dropped = _limit(queue, sent.lost, slack)
     loss, burst = _losses(sent.lost & ~dropped)
+    error = model.error(rate) if found is None else rate / np.sqrt(_PARTS)
     return Link(
-        rate_mbps=Estimate(rate * 8e3, model.error(rate) * 8e3),
-        delay_ms=Estimate(max(0.0, delay_ns) / 1e6, sigma_ns / 2e6),
+        rate_mbps=Estimate(rate * 8e3, error * 8e3),
+        delay_ms=Estimate(max(0.0, delay_ns) / 1e6, spread_ns / np.sqrt(constant.size) / 2e6),
         spread_ms=spread_ns / 1e6,
         reorders=sent.reordered > _REORDERS,
         limit=limit,
@@ -123,7 +141,13 @@ def link(sent: Transmissions) -> Link | None:
         burst=burst,
         packets=sent.end.size,
         drops=int(dropped.sum()),
+        varying=found,
     )
+
+
+def _spread(values: Sample) -> float:
+    """From the 5th to the 95th percentile."""
+    return float(np.quantile(values, 0.95) - np.quantile(values, 0.05))
 
 
 class _Model:
@@ -195,12 +219,14 @@ class _Model:
                 rates.append(self._sought(rate, of))
         return float(np.std(rates) / np.sqrt(len(rates))) if len(rates) > 1 else rate * _AROUND
 
-    def queue(self, rate: float) -> Sample:
-        """How many packets waited when each packet arrived, without the one in transmission."""
-        departures = self.departures(rate)
-        starts = departures - self.sent.packet_bytes[self.entered] / rate
+    def queue(self, departures: Sample, starts: Sample) -> Sample:
+        """How many packets waited when each packet arrived, without the one in transmission.
+
+        Packets that were not lost leave at `departures`, and their transmission begins at `starts`.
+        """
         before = np.searchsorted(self.entered, np.arange(self.time.size))
-        started = np.searchsorted(starts, self.time, side="right")
+        begun = np.maximum.accumulate(np.minimum(starts, departures))
+        started = np.searchsorted(begun, self.time, side="right")
         waiting: Sample = np.maximum(before - started, 0).astype(np.float64)
         return waiting
 
@@ -214,17 +240,10 @@ def _grid(low: float, high: float, step: float) -> list[float]:
 def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[Estimate, bool, Mask]:
     """The queue's limit, whether it was reached, and the packets that were dropped there.
 
-    Of the packets that find a full queue, nearly all are lost. `slack` is the uncertainty of
-    `queue` by jitter, in packets.
+    `slack` is the uncertainty of `queue` in packets.
     """
     longest = float(queue[~lost].max(initial=0.0)) + 1
-    least = min(_NEAR_FULL * longest, longest - 1) - slack
-    if slack < 1:
-        levels = np.unique(queue[lost])
-        arrived = [int((queue >= level).sum()) for level in levels]
-        dropped_there = [int((lost & (queue >= level)).sum()) for level in levels]
-        full = np.array(dropped_there) >= _MOSTLY * np.array(arrived)
-        least = float(levels[full][0]) if full.any() else longest
+    least = _exact(queue, lost) if slack < 1 else _blurred(queue, lost, slack)
     dropped: Mask = lost & (queue >= least) & (queue > 0)
     if dropped.any():
         at = queue[dropped]
@@ -233,6 +252,28 @@ def _limit(queue: Sample, lost: Mask, slack: float) -> tuple[Estimate, bool, Mas
         return Estimate(max(1.0, float(np.median(at))), max(spread, 0.5)), True, dropped
     assumed = max(_UNFILLED * longest, _LEAST_LIMIT)
     return Estimate(assumed, assumed - longest), False, dropped
+
+
+def _exact(queue: Sample, lost: Mask) -> float:
+    """The shortest queue from which most packets are lost, or infinity."""
+    levels = np.unique(queue[lost])
+    arrived = np.array([(queue >= level).sum() for level in levels])
+    gone = np.array([(lost & (queue >= level)).sum() for level in levels])
+    full = levels[gone >= _MOSTLY * arrived]
+    return float(full.min(initial=np.inf))
+
+
+def _blurred(queue: Sample, lost: Mask, slack: float) -> float:
+    """A queue shorter than at most losses, if few packets found a longer one; or infinity."""
+    if not lost.any():
+        return np.inf
+    long = queue[lost & (queue >= queue[lost].max() / 2)]
+    level = float(np.median(long))
+    near = queue >= _BESIDE * level
+    beyond = ~lost & (queue > _OVER * level + 1 + slack)
+    if long.size < 2 or beyond.sum() > _BEYOND * near.sum():
+        return np.inf
+    return _BESIDE * level - slack
 
 
 def _losses(lost: Mask) -> tuple[Estimate, float]:

@@ -32,6 +32,7 @@ class Lane:
     Attributes:
         name: Name of the path in the twin.
         addresses: The two hosts, as the capture names them.
+        data_s: When its subflow first sent data, from the connection's begin.
         link: What the subflow shows of the link; `None` if it carried too little.
         share: Its part of the acknowledged bytes of all subflows.
         goodput_mbps: What its subflow acknowledged, over the time of the connection.
@@ -43,7 +44,7 @@ class Lane:
     name: str
     addresses: str
     is_backup: bool
-    begin_s: float
+    data_s: float
     link: Link | None
     share: float
     goodput_mbps: float
@@ -175,7 +176,7 @@ def _lanes(
                 name=f"path-{len(found) + 1}",
                 addresses=addresses,
                 is_backup=bool(subflows[most]["is_backup"]),
-                begin_s=(int(subflows[places[0]]["begin_ns"]) - begin_ns) / 1e9,
+                data_s=0.0 if sent is None else (int(sent.sent_ns[0]) - begin_ns) / 1e9,
                 link=None if sent is None else link(sent),
                 share=carried / total,
                 goodput_mbps=carried * 8e3 / lasted,

@@ -126,8 +126,11 @@ def _path_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
         yield 'family = "ipv6"'
     if link is None:
         yield "# It carried too little to be measured; these are the first path's values."
-    rate = "" if link is None else _error(link.rate_mbps, "Mbit/s")
-    yield f'rate = "{each.rate * 1e3:.1f}kbit/s"{rate}'
+    if link is not None and link.varying is not None:
+        yield from _trace_lines(each, seen)
+    else:
+        rate = "" if link is None else _error(link.rate_mbps, "Mbit/s")
+        yield f'rate = "{each.rate * 1e3:.1f}kbit/s"{rate}'
     delay = "" if link is None else _error(link.delay_ms, "ms; half of the round trip")
     yield f'delay = "{each.delay * 1e3:.0f}us"{delay}'
     yield f'limit = "{each.limit}packets"{"" if link is None else _limit(each)}'
@@ -145,6 +148,26 @@ def _path_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
         if each.burst > 1:
             yield f"# On average {each.burst:.1f} were lost in a row; `reverse` has no burst_loss."
         yield from _one_way({"loss": f"{each.loss * 100:.4g}%"}, seen)
+
+
+def _trace_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
+    """The trace of a path, and the other direction at its mean rate."""
+    link = each.lane.link
+    assert link is not None
+    assert link.varying is not None
+    # The capture begins when the first SYN arrives, and the run when it is sent.
+    before_ms = each.delay if seen.direction == "download" else 0.0
+    before_ns = each.lane.data_s * 1e9 + before_ms * 1e6
+    until_ns = (seen.seconds - each.lane.data_s) * 1e9
+    trace = {"milliseconds": link.varying.milliseconds(before_ns, until_ns)}
+    mean = f"{each.rate * 1e3:.1f}kbit/s"
+    yield f"# The rate varies; the mean is {number(each.rate)} Mbit/s."
+    if seen.direction == "download":
+        yield f"trace = {_value(trace)}"
+        yield f'reverse.rate = "{mean}"'
+    else:
+        yield f'rate = "{mean}"'
+        yield f"reverse.trace = {_value(trace)}"
 
 
 def _one_way(keys: dict[str, Any], seen: Observed) -> Iterator[str]:

@@ -5,7 +5,7 @@ use anabranch_wire::{Duration, Instant};
 
 use super::{Remedy, RemedyActions, RemedyContext};
 use crate::congestion::ExternalReduction;
-use crate::policy::{Entry, Kind, Parameter, Value, Values};
+use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{Phase, SubflowSet, SubflowView, Usability};
 
 /// When a subflow is slower than the one that has room.
@@ -54,29 +54,16 @@ impl PenalisationForm {
     pub const KERNEL_0_89: Self =
         PenalisationForm { reduction: ExternalReduction::HalveKeepUnset, ..Self::CONEXT13 };
 
-    fn from_values(values: &Values) -> Self {
-        let mut form = match values.choice("form") {
-            "nsdi12" => Self::NSDI12,
+    fn named(name: &str) -> Self {
+        let (old, new) = (Self::NSDI12, Self::CONEXT13);
+        match name {
+            "nsdi12" => old,
+            "nsdi12_ssthresh" => PenalisationForm { reduction: new.reduction, ..old },
+            "nsdi12_rtt" => PenalisationForm { slower: new.slower, ..old },
+            "nsdi12_pause" => PenalisationForm { pause: new.pause, ..old },
             "kernel_0_89" => Self::KERNEL_0_89,
-            _ => Self::CONEXT13,
-        };
-        match values.choice("slower") {
-            "rate" => form.slower = Slower::Rate,
-            "rtt" => form.slower = Slower::Rtt,
-            _ => {}
+            _ => new,
         }
-        match values.choice("pause") {
-            "slow_rtt" => form.pause = Pause::Slow,
-            "fast_rtt" => form.pause = Pause::Fast,
-            _ => {}
-        }
-        match values.choice("ssthresh") {
-            "halve" => form.reduction = ExternalReduction::HalveBoth,
-            "keep_slow_start" => form.reduction = ExternalReduction::HalveKeepSlowStart,
-            "keep_unset" => form.reduction = ExternalReduction::HalveKeepUnset,
-            _ => {}
-        }
-        form
     }
 }
 
@@ -87,48 +74,28 @@ pub struct Penalisation {
     last: [Option<Instant>; SubflowSet::CAPACITY],
 }
 
-const fn part(
-    name: &'static str,
-    meaning: &'static str,
-    choices: &'static [&'static str],
-) -> Parameter {
-    Parameter {
-        name,
-        meaning,
-        kind: Kind::Choice(choices),
-        default: Value::Choice("as_form"),
-        origin: "ours: to change one part of a form at a time",
-        only_with: None,
-    }
-}
-
 /// Name, description, parameters and constructor of this remedy.
 pub(super) const ENTRY: super::RemedyEntry = Entry {
     name: "penalisation",
     summary: "M2: halves the congestion window of the subflow that blocks the receive window.",
     source: "Raiciu et al., NSDI 2012, §4.2; Paasch et al., CoNEXT 2013",
-    parameters: &[
-        Parameter {
-            name: "form",
-            meaning: "as first published, as later corrected, or as in MPTCP 0.88 and 0.89",
-            kind: Kind::Choice(&["nsdi12", "conext13", "kernel_0_89"]),
-            default: Value::Choice("conext13"),
-            origin: "the later one",
-            only_with: None,
-        },
-        part("slower", "what makes a subflow slower", &["as_form", "rate", "rtt"]),
-        part(
-            "pause",
-            "whose round trip passes between penalties",
-            &["as_form", "slow_rtt", "fast_rtt"],
-        ),
-        part(
-            "ssthresh",
-            "whether it is halved: always, not in slow start, or not before the first loss",
-            &["as_form", "halve", "keep_slow_start", "keep_unset"],
-        ),
-    ],
-    make: |values| Box::new(Penalisation::new(PenalisationForm::from_values(values))),
+    parameters: &[Parameter {
+        name: "form",
+        meaning: "as first published, with one part of the later form, as in MPTCP 0.88 and 0.89, \
+                  or as later corrected",
+        kind: Kind::Choice(&[
+            "nsdi12",
+            "nsdi12_ssthresh",
+            "nsdi12_rtt",
+            "nsdi12_pause",
+            "kernel_0_89",
+            "conext13",
+        ]),
+        default: Value::Choice("conext13"),
+        origin: "the later one",
+        only_with: None,
+    }],
+    make: |values| Box::new(Penalisation::new(PenalisationForm::named(values.choice("form")))),
 };
 
 impl Penalisation {

@@ -41,13 +41,13 @@ STYLES = {
     OLD: Style(SKY, (0, (1, 1)), "x"),
     NEW: Style(GREEN, "-", "^"),
 }
-_PENALISATION: dict[str, dict[str, str]] = {
-    OLD: {"form": "nsdi12"},
-    NEW: {"form": "conext13"},
-    SSTHRESH: {"form": "nsdi12", "ssthresh": "keep_slow_start"},
-    RTT: {"form": "nsdi12", "slower": "rtt"},
-    PAUSE: {"form": "nsdi12", "pause": "fast_rtt"},
-    KERNEL: {"form": "kernel_0_89"},
+_FORM = {
+    OLD: "nsdi12",
+    NEW: "conext13",
+    SSTHRESH: "nsdi12_ssthresh",
+    RTT: "nsdi12_rtt",
+    PAUSE: "nsdi12_pause",
+    KERNEL: "kernel_0_89",
 }
 PARTS = (SSTHRESH, RTT, PAUSE)
 """The form of 2012 with one part of that of 2013."""
@@ -91,8 +91,9 @@ def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
 
 
 def _remedies(curve: str) -> dict[str, Any] | None:
-    form = _PENALISATION.get(curve)
-    return form and {"opportunistic_retransmission": True, "penalisation": form}
+    if curve not in _FORM:
+        return None
+    return {"opportunistic_retransmission": True, "penalisation": _FORM[curve]}
 
 
 def _mean_difference(results: Results, more: str, less: str) -> Estimate:

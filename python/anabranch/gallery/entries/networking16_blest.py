@@ -130,7 +130,7 @@ def _cell(tier: Tier, curve: str, paths: str, workload: str) -> Cell:
         paths=_PATHS[paths],
         connections=(connection,),
     )
-    key = cell_key(curve, paths, workload.split()[0])
+    key = cell_key(curve, paths.replace("%", "percent"), workload.split()[0])
     return Cell(key, scenario, at(curve, paths, workload))
 
 

@@ -84,7 +84,8 @@ def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
         paths=_LINKS,
         connections=tuple(connections),
     )
-    return Cell(cell_key(*words), scenario, at(workload, curve, flows))
+    key = cell_key(*words).replace(":", "-")
+    return Cell(key, scenario, at(workload, curve, flows))
 
 
 def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]:
