@@ -224,10 +224,10 @@ def test_a_capture_gives_a_report(at_sender: Path, tmp_path: Path, capsys: Captu
     tables = {"report.html", "explanation.json", "activities.parquet"}
     assert {each.name for each in folder.iterdir()} == {*tables, "states-0.svg", "states-0.png"}
     intervals = pl.read_parquet(folder / "activities.parquet").sort("subflow", "from_ns")
-    for _, lane in intervals.group_by("subflow"):
+    for lane in intervals.partition_by("subflow"):
         assert lane["from_ns"].to_list()[1:] == lane["until_ns"].to_list()[:-1]
     blocked = intervals.filter(pl.col("state") == "receive_window")
-    lasted = (blocked["until_ns"] - blocked["from_ns"]).sum() / 1e9
+    lasted = float((blocked["until_ns"] - blocked["from_ns"]).sum()) / 1e9
     states = told["connections"][0]["states"]
     told_s = sum(each["seconds"] for each in states if each["state"] == "receive_window")
     assert lasted == pytest.approx(told_s)
