@@ -40,6 +40,7 @@ FLOORS = (
     "anabranch.analyze",
     "anabranch.explain",
     "anabranch.twin",
+    "anabranch.advise",
     "anabranch.conformance",
     "anabranch.api",
     "anabranch.cli",

@@ -11,6 +11,7 @@ uv next to this Python.
 
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -105,11 +106,11 @@ def use(wheel: Path, folder: Path) -> None:
     print(f"reproduced {ENTRY}: digest {digest}")
 
     # 1 and 2: this host does not support live runs.
-    lines = run(anabranch, "doctor", statuses=(0, 1, 2)).splitlines()
-    words = [line for line in lines if line.removeprefix("anabranch: ").startswith("live runs ")]
-    if not words:
-        sys.exit(f"anabranch doctor says nothing of live runs: {lines}")
-    print(f"doctor: {words[-1]}")
+    said = run(anabranch, "doctor", statuses=(0, 1, 2))
+    says = re.search(r"^live runs are .*\nanabranch shell is .*\Z", said, re.MULTILINE)
+    if not says and not said.startswith("anabranch: live runs need "):
+        sys.exit(f"anabranch doctor does not say what this host supports:\n{said}")
+    print(f"doctor: {said.splitlines()[-1]}")
 
     uvx = (UV, "tool", "run", "--no-build", "--python", programs / "python", "--from", wheel)
     # uv needs commands of the usual path, such as realpath.

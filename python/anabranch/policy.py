@@ -206,7 +206,7 @@ class MssChanged:
 CongestionEvent = SynLost | Recovery | Marked | Timeout | Undo | Idle | Underused | MssChanged
 """An event, other than an acknowledgement, that changes the window."""
 
-ExternalReduction = Literal["halve_both", "halve_keep_slow_start"]
+ExternalReduction = Literal["halve_both", "halve_keep_slow_start", "halve_keep_unset"]
 """How a remedy reduces the window: as in the NSDI 2012 paper, or as in the CoNEXT 2013 paper."""
 
 

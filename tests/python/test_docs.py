@@ -30,6 +30,7 @@ NOT_RUN = {
     r"anabranch calibrate.*": "minutes; tests/python/test_calibration.py",
     r"anabranch (run|reproduce|conform) .*--live.*": "in real time; tests/python/test_live.py",
     r"anabranch shell .*": "in real time; tests/python/test_shell.py",
+    r"(for|nstat) .*": "needs a connection; tests/python/test_sockets.py reads recordings",
     r"anabranch doctor": "what it says depends on the host; tests/python/test_live.py",
     r"anabranch reproduce .*--full.*": "minutes to hours",
     r"anabranch gallery.*": "`make gallery`",
@@ -44,8 +45,11 @@ FILES = {
     "results/sweep": "anabranch sweep examples/sweep_wifi_3g.toml --out results/sweep",
     "results/before": "anabranch run examples/wifi_3g.toml --out results/before",
     "results/after": "anabranch run examples/wifi_3g.toml --scheduler ecf --out results/after",
+    "ss.txt": f"cp {ROOT}/tests/python/ss/network.txt ss.txt",
+    "nstat.txt": f"cp {ROOT}/tests/python/ss/fallback-nstat.txt nstat.txt",
     "my.pkt": "cp conformance/tcp/refused.pkt my.pkt",
     "results/nsdi12-fig7": "anabranch reproduce nsdi12-fig7 --seeds 1",
+    "results/field-reports": "anabranch reproduce field-reports --seeds 1",
 }
 """Files that the pages' commands need and readers have, with the commands that make them."""
 

@@ -141,7 +141,7 @@ def test_a_report_has_figures_and_tables(file: Path, tmp_path: Path, capsys: Cap
     [
         (["missing.toml"], "missing.toml: no such file or directory"),
         (["missing.pcapng"], "missing.pcapng: No such file"),
-        (["a.pcapng", "FILE"], "name one scenario, one results folder, or captures only"),
+        (["a.pcapng", "FILE"], "name one scenario, one results folder, captures only"),
         (["."], "provenance.json is missing"),
         (["FILE", "--cell", "a"], "--cell names a cell of a results folder"),
         (["FILE", "--seeds", "2"], "--seeds needs --what-if"),
@@ -221,7 +221,16 @@ def test_a_capture_gives_a_report(at_sender: Path, tmp_path: Path, capsys: Captu
     assert run_command(["explain", str(at_sender), "--out", str(folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["connections"][0]["main_cause"] == "receive_window"
-    assert {each.name for each in folder.iterdir()} == {"report.html", "explanation.json"}
+    tables = {"report.html", "explanation.json", "activities.parquet"}
+    assert {each.name for each in folder.iterdir()} == {*tables, "states-0.svg", "states-0.png"}
+    intervals = pl.read_parquet(folder / "activities.parquet").sort("subflow", "from_ns")
+    for _, lane in intervals.group_by("subflow"):
+        assert lane["from_ns"].to_list()[1:] == lane["until_ns"].to_list()[:-1]
+    blocked = intervals.filter(pl.col("state") == "receive_window")
+    lasted = (blocked["until_ns"] - blocked["from_ns"]).sum() / 1e9
+    states = told["connections"][0]["states"]
+    told_s = sum(each["seconds"] for each in states if each["state"] == "receive_window")
+    assert lasted == pytest.approx(told_s)
     assert run_command(["explain", str(at_sender)]) == 0
     assert "receive window full behind 1" in capsys.readouterr().out
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Duration, Instant};
 
-use crate::view::{Bottleneck, SubflowId};
+use crate::view::{Bottleneck, SubflowId, SubflowSet};
 
 /// T: base interval over which delays are summarised. RFC 8382 §2.2.
 const BASE_INTERVAL: Duration = Duration::from_millis(350);
@@ -17,6 +17,12 @@ const BASE_INTERVAL: Duration = Duration::from_millis(350);
 const LONG: usize = 50;
 /// M: base intervals over which mean, skewness and variability are estimated.
 const SHORT: usize = 30;
+/// F: the newest base intervals, which have the full weight in skewness and variability. RFC 8382
+/// §4.1.
+const NEW: usize = 20;
+/// Base intervals for which a subflow must have had the same partners before its verdict counts (ours).
+/// As long as they change, it stays coupled with all others.
+const STABLE: usize = LONG;
 /// c_s: skewness below which a flow passes through a bottleneck.
 const SKEWED: f64 = 0.1;
 /// c_h: the same limit for a flow that passed through a bottleneck before.
@@ -51,6 +57,9 @@ struct Flow {
     mean_delay: Option<f64>,
     totals: Totals,
     congested: bool,
+    /// The other subflows of its group, and for how many intervals they have been the same.
+    partners: SubflowSet,
+    unchanged: usize,
 }
 
 /// One base interval.
@@ -64,6 +73,8 @@ struct Interval {
     deviation: f64,
     sent: f64,
     lost: f64,
+    /// Did the flow pass through a bottleneck when the interval ended?
+    congested: bool,
 }
 
 /// Segments that a subflow has sent and lost so far.
@@ -124,29 +135,18 @@ impl Detector {
         totals: impl Fn(SubflowId) -> Totals,
     ) -> Vec<(SubflowId, Bottleneck)> {
         self.interval_end = Some(now + BASE_INTERVAL);
-        for flow in &mut self.flows {
-            flow.close_interval(totals(flow.id));
-        }
-        let mut verdicts: Vec<_> =
-            self.flows.iter().map(|flow| (flow.id, Bottleneck::Unknown)).collect();
         let mut congested = Vec::new();
-        for (flow, (_, verdict)) in self.flows.iter_mut().zip(&mut verdicts) {
-            let Some(estimates) = flow.estimates() else { continue };
-            flow.congested = is_congested(&estimates, flow.congested, self.loss_threshold);
-            *verdict = Bottleneck::None;
-            if flow.congested {
-                congested.push((flow.id, estimates));
-            }
+        for flow in &mut self.flows {
+            flow.close_interval(totals(flow.id), self.loss_threshold);
+            congested.extend(flow.estimates().filter(|_| flow.congested).map(|e| (flow.id, e)));
         }
-        for group in group(congested, self.loss_threshold) {
-            let name = group.iter().map(|(id, _)| id.slot).min().unwrap_or(0);
-            for (id, verdict) in &mut verdicts {
-                if group.iter().any(|(member, _)| member == id) {
-                    *verdict = Bottleneck::Shared(name);
-                }
-            }
-        }
-        verdicts
+        let groups: Vec<SubflowSet> =
+            group(congested, self.loss_threshold).iter().map(|members| slots(members)).collect();
+        let verdict = |flow: &mut Flow| {
+            let found = groups.iter().find(|group| group.contains(flow.id.slot));
+            (flow.id, flow.settle(found.copied().unwrap_or(SubflowSet::EMPTY)))
+        };
+        self.flows.iter_mut().map(verdict).collect()
     }
 }
 
@@ -159,6 +159,8 @@ impl Flow {
             mean_delay: None,
             totals: Totals::default(),
             congested: false,
+            partners: SubflowSet::EMPTY,
+            unchanged: 0,
         }
     }
 
@@ -174,7 +176,7 @@ impl Flow {
         }
     }
 
-    fn close_interval(&mut self, totals: Totals) {
+    fn close_interval(&mut self, totals: Totals, loss_threshold: f64) {
         self.current.sent += totals.sent.saturating_sub(self.totals.sent) as f64;
         self.current.lost += totals.lost.saturating_sub(self.totals.lost) as f64;
         self.totals = totals;
@@ -185,52 +187,98 @@ impl Flow {
             self.past.pop_front();
         }
         self.past.push_back(std::mem::take(&mut self.current));
-        let means = self.short().map(Interval::mean);
-        self.mean_delay = Some(means.sum::<f64>() / self.short().count() as f64);
+        let means = self.past.iter().rev().take(SHORT).map(Interval::mean);
+        self.mean_delay = Some(means.sum::<f64>() / self.past.len().min(SHORT) as f64);
+        self.congested = is_congested(self.skew(), self.loss(), self.congested, loss_threshold);
+        if let Some(last) = self.past.back_mut() {
+            last.congested = self.congested;
+        }
     }
 
-    /// The last M intervals.
-    fn short(&self) -> impl Iterator<Item = &Interval> {
-        self.past.iter().rev().take(SHORT)
+    /// Take over the group that this interval shows; empty without a bottleneck. Return the verdict.
+    fn settle(&mut self, group: SubflowSet) -> Bottleneck {
+        let mut partners = group;
+        partners.remove(self.id.slot);
+        self.unchanged = match self.past.len() == LONG && partners == self.partners {
+            true => self.unchanged + 1,
+            false => 0,
+        };
+        self.partners = partners;
+        match group.slots().next() {
+            _ if self.unchanged < STABLE => Bottleneck::Unknown,
+            None => Bottleneck::None,
+            Some(first) => Bottleneck::Shared(first),
+        }
     }
 
-    /// The estimates of RFC 8382 §3.2; `None` until there is enough history.
-    fn estimates(&self) -> Option<Estimates> {
-        let mean_delay = self.mean_delay.filter(|_| self.past.len() == LONG)?;
-        let samples: f64 = self.short().map(|interval| interval.samples).sum();
-        let variability = self.short().map(|i| i.deviation).sum::<f64>() / samples;
+    /// Per sample, the weighted sum of `value` over the last M intervals. The weight falls linearly
+    /// after the newest F of them. RFC 8382 §4.1.
+    fn per_sample(&self, value: impl Fn(&Interval) -> f64) -> f64 {
+        let mut sums = (0.0, 0.0);
+        for (age, interval) in self.past.iter().rev().take(SHORT).enumerate() {
+            let weight = (SHORT - age.max(NEW - 1)) as f64;
+            sums.0 += weight * value(interval);
+            sums.1 += weight * interval.samples;
+        }
+        sums.0 / sums.1
+    }
+
+    fn skew(&self) -> f64 {
+        self.per_sample(|interval| interval.skew)
+    }
+
+    /// Loss over the last N intervals.
+    fn loss(&self) -> f64 {
         let sent: f64 = self.past.iter().map(|interval| interval.sent).sum();
         let lost: f64 = self.past.iter().map(|interval| interval.lost).sum();
-        let means = self.past.iter().map(Interval::mean);
+        if sent > 0.0 { lost / sent } else { 0.0 }
+    }
+
+    /// The estimates of RFC 8382 §3.2; `None` until there is enough history. Intervals in which the
+    /// flow passed through no bottleneck count neither in the variability nor in the frequency: their
+    /// variations are noise (§4.2).
+    fn estimates(&self) -> Option<Estimates> {
+        let mean_delay = self.mean_delay.filter(|_| self.past.len() == LONG)?;
+        let variability =
+            self.per_sample(|interval| if interval.congested { interval.deviation } else { 0.0 });
+        let means = self.past.iter().map(|interval| (interval.mean(), interval.congested));
         let crossings = crossings(means, mean_delay, SIGNIFICANT * variability);
         Some(Estimates {
-            skew: self.short().map(|interval| interval.skew).sum::<f64>() / samples,
+            skew: self.skew(),
             variability,
             frequency: crossings as f64 / LONG as f64,
-            loss: if sent > 0.0 { lost / sent } else { 0.0 },
+            loss: self.loss(),
         })
     }
 }
 
 /// Number of times that `means` cross from more than `margin` on one side of `centre` to more than
-/// `margin` on the other. RFC 8382 §3.2.3.
-fn crossings(means: impl Iterator<Item = f64>, centre: f64, margin: f64) -> usize {
-    let sides = means.filter_map(|mean| ((mean - centre).abs() > margin).then_some(mean > centre));
+/// `margin` on the other, in intervals that count. RFC 8382 §3.2.4.
+fn crossings(means: impl Iterator<Item = (f64, bool)>, centre: f64, margin: f64) -> usize {
+    let far = means.filter(|(mean, _)| (mean - centre).abs() > margin);
     let mut last = None;
-    sides.filter(|side| last.replace(*side).is_some_and(|before| before != *side)).count()
+    far.filter(|(mean, counts)| {
+        let side = *mean > centre;
+        last.replace(side).is_some_and(|before| before != side) && *counts
+    })
+    .count()
 }
 
 /// Does the flow pass through a bottleneck? Queueing makes most delays longer than the mean.
-/// RFC 8382 §3.3.
-fn is_congested(estimates: &Estimates, before: bool, loss_threshold: f64) -> bool {
-    estimates.skew < SKEWED
-        || (before && estimates.skew < STILL_SKEWED)
-        || estimates.loss > loss_threshold
+/// RFC 8382 §3.3.1.
+fn is_congested(skew: f64, loss: f64, before: bool, loss_threshold: f64) -> bool {
+    skew < SKEWED || (before && skew < STILL_SKEWED) || loss > loss_threshold
 }
 
 type Member = (SubflowId, Estimates);
 
-/// Group the flows that pass through bottlenecks by similar estimates. RFC 8382 §3.3.1.
+fn slots(members: &[Member]) -> SubflowSet {
+    let mut slots = SubflowSet::EMPTY;
+    members.iter().for_each(|(id, _)| slots.insert(id.slot));
+    slots
+}
+
+/// Group the flows that pass through bottlenecks by similar estimates. RFC 8382 §3.3.2.
 fn group(flows: Vec<Member>, loss_threshold: f64) -> Vec<Vec<Member>> {
     let relative = |part: f64| move |larger: f64, smaller: f64| larger - smaller < part * larger;
     let absolute = |most: f64| move |larger: f64, smaller: f64| larger - smaller < most;
@@ -239,14 +287,15 @@ fn group(flows: Vec<Member>, loss_threshold: f64) -> Vec<Vec<Member>> {
         // Two flows without variability are alike.
         split(group, |e| e.variability, |a, b| a == b || relative(SAME_VARIABILITY)(a, b))
     });
-    let last = |group: Vec<Member>| {
-        if group.iter().any(|(_, estimates)| estimates.loss > loss_threshold) {
-            split(group, |e| e.loss, relative(SAME_LOSS))
-        } else {
-            split(group, |e| e.skew, absolute(SAME_SKEW))
-        }
+    let groups = groups.flat_map(|group| split(group, |e| e.skew, absolute(SAME_SKEW)));
+    let by_loss = |group: Vec<Member>| match group
+        .iter()
+        .any(|(_, estimates)| estimates.loss > loss_threshold)
+    {
+        true => split(group, |e| e.loss, relative(SAME_LOSS)),
+        false => vec![group],
     };
-    groups.flat_map(last).collect()
+    groups.flat_map(by_loss).collect()
 }
 
 /// Sort by `key` in descending order, and split where neighbours are not alike.
@@ -297,11 +346,13 @@ mod tests {
         for other in [faster, wilder, crooked] {
             assert_eq!(groups(&[QUIET, other, QUIET]), [vec![0, 2], vec![1]]);
         }
-        // At high loss rates, the loss decides instead of the skewness.
+        // At high loss rates, the loss divides as well.
         let lossy = Estimates { loss: 0.10, ..QUIET };
         let lossier = Estimates { loss: 0.12, ..QUIET };
         let crooked = Estimates { skew: -0.2, ..lossy };
-        assert_eq!(groups(&[lossy, lossier, crooked]), [vec![0, 2], vec![1]]);
+        assert_eq!(groups(&[lossy, lossier, crooked]), [vec![0], vec![1], vec![2]]);
+        let less = Estimates { loss: 0.03, ..QUIET };
+        assert_eq!(groups(&[QUIET, less]), [vec![0, 1]]);
     }
 
     #[test]
@@ -312,27 +363,30 @@ mod tests {
 
     #[test]
     fn a_flow_stays_congested_up_to_the_higher_skewness() {
-        let at = |skew, loss| Estimates { skew, loss, ..QUIET };
-        assert!(is_congested(&at(0.05, 0.0), false, 0.05));
-        assert!(!is_congested(&at(0.2, 0.0), false, 0.05));
-        assert!(is_congested(&at(0.2, 0.0), true, 0.05));
-        assert!(!is_congested(&at(0.35, 0.0), true, 0.05));
-        assert!(is_congested(&at(0.9, 0.06), false, 0.05));
+        assert!(is_congested(0.05, 0.0, false, 0.05));
+        assert!(!is_congested(0.2, 0.0, false, 0.05));
+        assert!(is_congested(0.2, 0.0, true, 0.05));
+        assert!(!is_congested(0.35, 0.0, true, 0.05));
+        assert!(is_congested(0.9, 0.06, false, 0.05));
     }
 
     #[test]
     fn only_significant_crossings_count() {
         let means = [10.0, 12.0, 9.0, 10.4, 9.6, 12.0, 9.9, 8.0];
-        assert_eq!(crossings(means.into_iter(), 10.0, 0.7), 3);
-        assert_eq!(crossings(means.into_iter(), 10.0, 5.0), 0);
+        let all = || means.into_iter().map(|mean| (mean, true));
+        assert_eq!(crossings(all(), 10.0, 0.7), 3);
+        assert_eq!(crossings(all(), 10.0, 5.0), 0);
+        // Without a bottleneck in the first half, its crossing does not count.
+        let half = means.into_iter().enumerate().map(|(n, mean)| (mean, n >= 4));
+        assert_eq!(crossings(half, 10.0, 0.7), 2);
     }
 
-    /// The verdicts on two flows with the given delays in each of `LONG` intervals.
+    /// The verdicts on two flows with the given delays in each of the intervals up to a verdict.
     fn verdicts(delays: impl Fn(usize, usize) -> [i32; 2]) -> Vec<Bottleneck> {
         let mut detector = Detector::new(0.05);
         let mut now = Instant::ZERO;
         let mut last = Vec::new();
-        for interval in 0..LONG {
+        for interval in 0..LONG + STABLE {
             for sample in 0..20 {
                 for (slot, delay) in delays(interval, sample).into_iter().enumerate() {
                     detector.on_delay(now, id(slot as u8), delay);
@@ -345,7 +399,7 @@ mod tests {
                 .into_iter()
                 .map(|(_, verdict)| verdict)
                 .collect();
-            if interval + 1 < LONG {
+            if interval + 1 < LONG + STABLE {
                 assert_eq!(last, [Bottleneck::Unknown; 2]);
             }
         }

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 from matplotlib.axes import Axes
 
 from anabranch import Bulk, Connection, NetworkPath, Queue, Run, Scenario
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, SKY
+from anabranch.results.metrics import one_bottleneck_share
 from anabranch.scenarios.scenario import SharedBottleneckDetection
 from pictures.common import (
     Caption,
@@ -384,8 +384,8 @@ def shared_bottleneck_detection(axes: Sequence[Axes]) -> Caption:
             axes[place].plot((at - 0.3, at + 0.3), [shares.mean()] * 2, color=colour)
             numbers[f"share, {name}, {where}, %"] = float(shares.mean())
             if at == 1:
-                same = [_found_shared(run) for run in runs]
-                words = f"'same bottleneck', {where}, % of intervals"
+                same = [one_bottleneck_share(run) or 0 for run in runs]
+                words = f"both coupled, {where}, % of intervals"
                 numbers[words] = 100 * float(np.mean(same))
                 numbers[f"{words}, least"] = 100 * min(same)
                 numbers[f"{words}, most"] = 100 * max(same)
@@ -403,11 +403,3 @@ def shared_bottleneck_detection(axes: Sequence[Axes]) -> Caption:
 def _share(run: Run) -> float:
     each = [goodput(run, connection) for connection in range(run.connections.height)]
     return each[0] / sum(each)
-
-
-def _found_shared(run: Run) -> float:
-    """The share of samples from 20 s on that assign both subflows to one bottleneck."""
-    rows = run.subflow_samples.filter((pl.col("connection") == 0) & (pl.col("time_ns") > 20e9))
-    verdicts = rows.pivot("subflow", index="time_ns", values="bottleneck").drop_nulls()
-    first, second = verdicts["0"].to_numpy(), verdicts["1"].to_numpy()
-    return float(((first == second) & (first > 1)).mean())

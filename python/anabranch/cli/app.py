@@ -134,6 +134,9 @@ MACHINE: Any = typer.Option(
     help="Machine of live runs: this one, or the virtual one that `make linux-vm` builds.  "
     "[default: here]",
 )
+QLOG: Any = typer.Option(
+    "--qlog", metavar="FILE", help="Write each subflow as qlog, for qvis, to this file."
+)
 STRICT: Any = typer.Option("--strict", help="Exit with 1 if a claim is not reproduced.")
 
 

@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 
 @app.command(
     epilog="Examples: anabranch explain examples/wifi_3g.toml --what-if  ·  "
-    "anabranch explain client.pcapng"
+    "anabranch explain client.pcapng  ·  anabranch explain ss.txt nstat.txt"
 )
 def explain(
     targets: Annotated[
         list[Path],
         typer.Argument(
-            metavar="TARGET...", help="A scenario (TOML), a results folder, or captures."
+            metavar="TARGET...",
+            help="A scenario (TOML), a results folder, captures, or text of ss and nstat.",
         ),
     ],
     what_if: Annotated[
@@ -75,6 +76,9 @@ def explain(
     From captures near the sender (pcap, pcapng), infers what each subflow did. Says so where a
     capture cannot show the reason. With --what-if, changes the twin of the capture (anabranch
     twin).
+
+    From the output of ss -tiMm on the sending host (a .txt file, also of several snapshots), infers
+    the same for Linux. The output of nstat -a adds fallbacks and refused joins.
     """
     from anabranch.cli import console
     from anabranch.explain import target as naming
@@ -83,14 +87,22 @@ def explain(
     from anabranch.scenarios.quantities import nanoseconds
 
     require(what_if or seeds is None, "--seeds needs --what-if")
-    if naming.are_captures(targets):
+    captures, texts = naming.are_captures(targets), naming.are_texts(targets)
+    if captures or texts:
         given = {
             "--seed": seed is not None, "--cell": cell is not None, "--set": bool(settings),
+            "--what-if": what_if and texts,
         }  # fmt: skip
+        kind = "a capture" if captures else "the text of ss"
         for option, is_given in given.items():
-            require(not is_given, f"{option}: a capture cannot be run again; name its twin")
-        predicted = _predict_twin(targets, seeds) if what_if else None
-        _explain_captures(targets, out, as_json, predicted)
+            require(
+                not is_given, f"{option}: {kind} cannot be run again; name a scenario or a twin"
+            )
+        if captures:
+            predicted = _predict_twin(targets, seeds) if what_if else None
+            _explain_captures(targets, out, as_json, predicted)
+        else:
+            _explain_sockets(targets, out, as_json)
         return
     chosen = naming.of(targets[0], seed, cell, Overrides(settings or (), {}))
     duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
@@ -147,6 +159,34 @@ def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
 
     fitted = fitted_to(files, None)
     return _predict(Target(_core.validate(fitted.toml, files[0].name), files[0].name, 1), seeds)
+
+
+def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None:
+    from anabranch.cli import console, tables
+    from anabranch.explain import socket_report
+    from anabranch.results.folder import writing
+
+    report = socket_report.read(files)
+    if out is not None:
+        with writing(out):
+            socket_report.save(report, out)
+    if as_json:
+        about = report.json()
+        about["report"] = None if out is None else str(out / "report.html")
+        typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+        return
+    for each in report.found:
+        console.say(" ".join(each.finding()))
+        console.say("")
+        console.show(tables.of_report(socket_report.states(each), "", 2))
+        console.show(tables.of_report(socket_report.subflows(each), ""))
+    counters = socket_report.counters(report)
+    if counters is not None and counters.rows:
+        console.show(tables.of_report(counters, ""))
+    for note in report.notes():
+        console.say(f"note: {note}")
+    if out is not None:
+        print_report(out)
 
 
 def _predict(chosen: Target, seeds: int | None) -> WhatIf:

@@ -23,13 +23,23 @@ from types import TracebackType
 
 import typer
 
-from anabranch.cli import experiments, explain, runs, shell, tools, twin
+from anabranch.cli import advise, experiments, explain, runs, shell, tools, twin
 from anabranch.cli.app import app
 from anabranch.cli.messages import complain
 from anabranch.errors import AnabranchError, PolicyError
 from anabranch.runs import interruption
 
-__all__ = ["app", "experiments", "explain", "run_command", "runs", "shell", "tools", "twin"]
+__all__ = [
+    "advise",
+    "app",
+    "experiments",
+    "explain",
+    "run_command",
+    "runs",
+    "shell",
+    "tools",
+    "twin",
+]
 
 
 def run_command(arguments: Sequence[str]) -> int:

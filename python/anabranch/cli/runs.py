@@ -21,6 +21,7 @@ from anabranch.cli.app import (
     MAX_SEED,
     MOST_SEEDS,
     ON,
+    QLOG,
     Machine,
     app,
     count_option,
@@ -104,6 +105,7 @@ def run_scenarios(
         str | None,
         typer.Option(metavar="SIZE", help="Stop the capture at this size.  [default: 2GB]"),
     ] = None,
+    qlog: Annotated[Path | None, QLOG] = None,
     live: Annotated[bool, LIVE] = False,
     client: Annotated[Stack | None, CLIENT] = None,
     server: Annotated[Stack | None, SERVER] = None,
@@ -135,7 +137,8 @@ def run_scenarios(
         _refuse_plan(file)
     hosts = _hosts(live, client, server, machine)
     if len(files) > 1 or seeds is not None:
-        require(pcap is None, "--pcap needs a single scenario without --seeds")
+        for option, output in (("--pcap", pcap), ("--qlog", qlog)):
+            require(output is None, f"{option} needs a single scenario without --seeds")
         _run_several(files, overrides, range(seed, seed + (seeds or 1)), hosts, out, as_json)
         return
     options = {"--pcap-limit": pcap_limit, "--pcap-at": pcap_at, "--snap": snap}
@@ -144,7 +147,32 @@ def run_scenarios(
     limit = quantities.size(pcap_limit or _PCAP_LIMIT, "--pcap-limit")
     at: Any = None if pcap_at is None else pcap_at.value
     capture = None if pcap is None else Capture(pcap, limit, at, snap)
-    _run_one(files[0], overrides, seed, capture, hosts, out, as_json)
+    with _logged(qlog, capture) as used:
+        _run_one(files[0], overrides, seed, used, hosts, out, as_json)
+
+
+@contextlib.contextmanager
+def _logged(qlog: Path | None, capture: Capture | None) -> Iterator[Capture | None]:
+    """The capture of a run, from which this writes the qlog file after the run.
+
+    Without ``--pcap``, the capture is a temporary file.
+    """
+    if qlog is None:
+        yield capture
+        return
+    from anabranch.analyze import analysis
+    from anabranch.analyze import qlog as qlogs
+    from anabranch.cli import console
+    from anabranch.runs.run import Capture
+
+    qlogs.require_writable(qlog)
+    with tempfile.TemporaryDirectory(prefix="anabranch-", ignore_cleanup_errors=True) as folder:
+        used = capture or Capture(Path(folder) / "run.pcapng", snap=qlogs.SNAP)
+        yield used
+        with console.reading("reading the capture") as advance:
+            found = analysis.analyze(used.file, on_progress=advance)
+        with console.working(f"writing {qlog.name}"):
+            qlogs.save(found, qlog)
 
 
 def _refuse_plan(file: Path) -> None:

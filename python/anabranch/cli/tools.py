@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch import _core
-from anabranch.cli.app import app, enter_lab, out_option, print_report, require
+from anabranch.cli.app import QLOG, app, enter_lab, out_option, print_report, require
 from anabranch.errors import InputError
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def analyze(
     csv: Annotated[
         bool, typer.Option("--csv", help="Write tables as CSV instead of Parquet (with --out).")
     ] = False,
+    qlog: Annotated[Path | None, QLOG] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 if a packet violates RFC 8684.")
     ] = False,
@@ -112,9 +113,12 @@ def analyze(
     with 2.
     """
     from anabranch.analyze import analysis
+    from anabranch.analyze import qlog as qlogs
     from anabranch.cli import console, tables
 
     require(out is not None or not csv, "--csv needs --out, the folder for the tables")
+    if qlog is not None:
+        qlogs.require_writable(qlog)
     with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
         found = analysis.analyze(*files, on_progress=advance)
     for table in tables.analysis(found):
@@ -126,6 +130,9 @@ def analyze(
     console.say(f"{number} violation{'' if count == 1 else 's'} of RFC 8684")
     if out is not None:
         _save(found, out, csv=csv)
+    if qlog is not None:
+        with console.working(f"writing {qlog.name}"):
+            qlogs.save(found, qlog)
     damages = found.files.filter(found.files["damage"].is_not_null())
     if not damages.is_empty():
         raise InputError(

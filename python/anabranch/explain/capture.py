@@ -21,7 +21,7 @@ from anabranch.analyze.analysis import Analysis
 from anabranch.analyze.flights import Flight, Hidden, Mask, Numbers, Rows, seen
 from anabranch.errors import InputError
 from anabranch.reports.report import Table
-from anabranch.results.estimates import number
+from anabranch.results.estimates import Sample, number
 
 STATES: Mapping[str, str] = {
     "network": "limited by the path or its congestion window",
@@ -47,6 +47,8 @@ _BECAUSE = {
 _SMALL = 0.05
 """Share of the capacity below which a loss is not named first (ours)."""
 _BIN_NS = 200_000_000
+_TIMES = 1_000
+"""Times at which a figure shows the window."""
 _SHOWN = 0.001
 """Share of the time, or of the path's rate, below which a table omits a state."""
 _SLOTS = 1 << 32
@@ -69,7 +71,16 @@ class SubflowStates:
 
 @dataclass(frozen=True)
 class CaptureExplanation:
-    """What the subflows of one direction of a connection did, as far as the capture shows it."""
+    """What the subflows of one direction of a connection did, as far as the capture shows it.
+
+    Attributes:
+        intervals: ``subflow``, ``state``, ``behind``, and ``from_ns`` and ``until_ns`` since the
+            first packet of the connection.
+        times_ns: Times since then, for which the next three state bytes.
+        in_flight: Data in flight on each subflow.
+        waiting: Data that a subflow has delivered and the receiver has not acknowledged as a whole.
+        room: What the receive window still admits.
+    """
 
     connection: int
     direction: str
@@ -77,6 +88,11 @@ class CaptureExplanation:
     seconds: float
     goodput_mbps: float
     subflows: tuple[SubflowStates, ...]
+    intervals: pl.DataFrame
+    times_ns: Sample
+    in_flight: Mapping[int, Sample]
+    waiting: Sample
+    room: Sample
 
     @cached_property
     def losses(self) -> list[tuple[str, int | None, int, float]]:
@@ -194,20 +210,35 @@ def _explain(analysis: Analysis, about: Mapping[str, Any], direction: str) -> Ca
     rows = seen(analysis, about, direction)
     lasted = int(rows.time[-1] - rows.time[0]) / 1e9
     known = analysis.subflows.filter(pl.col("connection") == connection)
+    flights = {int(subflow): Flight(rows, int(subflow)) for subflow in known["subflow"]}
+    found = [_states(rows, flights[each["subflow"]], each) for each in known.iter_rows(named=True)]
+    times = np.linspace(rows.time[0], rows.time[-1], _TIMES).astype(np.int64)
+    places = np.searchsorted(rows.time, times, side="right") - 1
+    in_flight = {
+        subflow: flight.outstanding[places].astype(np.float64)
+        for subflow, flight in flights.items()
+    }
+    waiting = np.maximum(rows.nxt - rows.una, 0)[places] - sum(in_flight.values())
     return CaptureExplanation(
         connection=connection,
         direction=direction,
         initiator=about["initiator"],
         seconds=lasted,
         goodput_mbps=float(rows.una[-1]) * 8e-6 / lasted if lasted else 0.0,
-        subflows=tuple(_states(rows, each) for each in known.iter_rows(named=True)),
+        subflows=tuple(states for states, _ in found),
+        intervals=pl.concat([intervals for _, intervals in found]),
+        times_ns=(times - rows.time[0]).astype(np.float64),
+        in_flight=in_flight,
+        waiting=np.maximum(waiting, 0),
+        room=np.maximum(rows.edge - rows.nxt, 0)[places].astype(np.float64),
     )
 
 
-def _states(rows: Rows, about: Mapping[str, Any]) -> SubflowStates:
-    """How long each state of a subflow lasted."""
+def _states(
+    rows: Rows, flight: Flight, about: Mapping[str, Any]
+) -> tuple[SubflowStates, pl.DataFrame]:
+    """How long each state of a subflow lasted, and when."""
     subflow = int(about["subflow"])
-    flight = Flight(rows, subflow)
     full = (rows.edge - rows.nxt < rows.mss) & (rows.nxt > rows.una)
     waits = flight.has_room
     begin = int(about["begin_ns"])
@@ -235,7 +266,28 @@ def _states(rows: Rows, about: Mapping[str, Any]) -> SubflowStates:
         named.append((names[which], slot - 1 if slot > 0 else None))
     rate, lost = _lost(rows, flight, index, named)
     name = f"subflow {subflow} ({about['initiator']} – {about['listener']})"
-    return SubflowStates(subflow, name, dict(zip(named, lasted.tolist(), strict=True)), rate, lost)
+    seconds = dict(zip(named, lasted.tolist(), strict=True))
+    return SubflowStates(subflow, name, seconds, rate, lost), _intervals(
+        rows, subflow, index, named
+    )
+
+
+def _intervals(
+    rows: Rows, subflow: int, index: Numbers, named: list[tuple[str, int | None]]
+) -> pl.DataFrame:
+    """Each interval of the subflow in one state; `index` is the state after each row."""
+    begins = np.flatnonzero(np.append(True, np.diff(index) != 0))
+    since = rows.time[begins] - rows.time[0]
+    states = [named[each] for each in index[begins]]
+    return pl.DataFrame(
+        {
+            "subflow": np.full(begins.size, subflow),
+            "state": [state for state, _ in states],
+            "behind": pl.Series([behind for _, behind in states], dtype=pl.Int64),
+            "from_ns": since,
+            "until_ns": np.append(since[1:], rows.time[-1] - rows.time[0]),
+        }
+    )
 
 
 def _lost(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
@@ -12,7 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from anabranch._core import __version__
-from anabranch.explain.causes import NONE, STATES
+from anabranch.explain import capture
+from anabranch.explain.capture import CaptureExplanation
+from anabranch.explain.causes import BY_NAME, NONE, STATES, Cause
 from anabranch.explain.explanation import Explanation
 from anabranch.reports import figures
 from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW
@@ -28,30 +31,86 @@ _BINS = 400
 _LANE_GAP = 0.12
 _OF_SUBFLOWS = (BLUE, ORANGE, GREEN, RED, SKY, PURPLE)
 _LANE_INCHES, _WINDOW_INCHES, _REST_INCHES = 0.55, 2.2, 1.9
+_LOOKS: Mapping[str, Cause] = BY_NAME | {
+    "network": Cause("network", "limited by the path or its congestion window", colour=SKY),
+    "unknown": Cause("unknown", "send buffer, scheduler or application", colour=ORANGE),
+}
+"""The look of states of captures; most are those of runs."""
 
 
-def draw(explanation: Explanation) -> Figure:
+@dataclass(frozen=True)
+class Lane:
+    """The states of a subflow.
+
+    Attributes:
+        intervals: By state, a table with the columns ``from_ns`` and ``until_ns``.
+    """
+
+    label: str
+    intervals: Mapping[Cause, pl.DataFrame]
+
+
+@dataclass(frozen=True)
+class Window:
+    """What fills the send window, at some times. Amounts are in bytes.
+
+    Attributes:
+        in_flight: Data in flight on each subflow.
+        waiting: Data that arrived out of order.
+        room: What the window still admits.
+    """
+
+    times_ns: Sample
+    in_flight: Mapping[str, Sample]
+    waiting: Sample
+    room: Sample
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What the figure shows, and where it comes from."""
+
+    lanes: Sequence[Lane]
+    window: Window | None
+    lasted_ns: int
+    source: str
+
+
+def draw(picture: Picture) -> Figure:
     """The figure of one direction of a connection."""
-    lanes = list(_lanes(explanation))
-    heights = (max(1, len(lanes)) * _LANE_INCHES, _WINDOW_INCHES)
+    heights = (max(1, len(picture.lanes)) * _LANE_INCHES, _WINDOW_INCHES)
     with matplotlib.rc_context(figures.RC):
         figure = Figure(figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
-        used = _draw_lanes(above, explanation, lanes)
-        _draw_window(below, explanation)
-        colours = {STATES[state].words: STATES[state].colour for state in used}
+        _draw_lanes(above, picture)
+        if picture.window is None:
+            said = "the connection never opened"
+            below.text(0.5, 0.5, said, ha="center", transform=below.transAxes)
+        else:
+            _draw_window(below, picture.window)
+        colours = {state.words: state.colour for lane in picture.lanes for state in lane.intervals}
         handles = [Patch(color=colour, label=words) for words, colour in colours.items()]
         figure.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=8)
         below.set_xlabel("time (s)")
-        below.set_xlim(0, explanation.seconds)
-        run = explanation.run
-        source = f"anabranch {__version__} · {explanation.name} · seed {run.seed} · {run.digest}"
+        below.set_xlim(0, picture.lasted_ns / 1e9)
+        source = f"anabranch {__version__} · {picture.source}"
         figure.supxlabel(source, fontsize=7, color=GREY, x=0.008, ha="left")
     return figure
 
 
-def _lanes(explanation: Explanation) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The label and the intervals of each subflow, by path."""
+def of_run(explanation: Explanation) -> Picture:
+    """The picture of an explained run."""
+    run = explanation.run
+    return Picture(
+        list(_lanes_of_run(explanation)),
+        _window_of_run(explanation),
+        run.virtual_ns,
+        f"{explanation.name} · seed {run.seed} · {run.digest}",
+    )
+
+
+def _lanes_of_run(explanation: Explanation) -> Iterator[Lane]:
+    """The lanes of the subflows, by path."""
     table = explanation.activities.sort("path", "subflow", "generation", "from_ns")
     groups = table.partition_by(["path", "subflow", "generation"], maintain_order=True)
     several = table.select("path", "subflow", "generation").unique()["path"].value_counts()
@@ -61,30 +120,69 @@ def _lanes(explanation: Explanation) -> Iterator[tuple[str, pl.DataFrame]]:
         label = explanation.run.path_names[first["path"]]
         if first["path"] in repeated and first["subflow"] != NONE:
             label += f" ({first['subflow']}.{first['generation']})"
-        yield label, group
+        states = sorted(group["state"].unique())
+        yield Lane(label, {STATES[each]: group.filter(pl.col("state") == each) for each in states})
 
 
-def _draw_lanes(
-    axes: Axes, explanation: Explanation, lanes: list[tuple[str, pl.DataFrame]]
-) -> list[int]:
-    """Draw the lanes, the first at the top. Returns the states that occur."""
-    edges = np.linspace(0, explanation.run.virtual_ns, _BINS + 1)
+def _window_of_run(explanation: Explanation) -> Window | None:
+    run, number = explanation.run, explanation.number
+    connection = frame(run.tables["connection_samples"]).filter(pl.col("connection") == number)
+    subflows = frame(run.tables["subflow_samples"]).filter(pl.col("connection") == number)
+    if connection.is_empty():
+        return None
+    times = connection["time_ns"].to_numpy()
+    in_flight = {
+        str(explanation.path_of_subflow.get(slot, slot)): _at(
+            subflows.filter(pl.col("subflow") == slot), "bytes_in_flight", times
+        )
+        for slot in sorted(subflows["subflow"].unique())
+    }
+    waiting, room = (connection[each].to_numpy() for each in ("out_of_order_bytes", "window_room"))
+    return Window(times, in_flight, waiting, room)
+
+
+def _at(samples: pl.DataFrame, column: str, times: Sample) -> Sample:
+    """A column of samples at these times; 0 where there is no sample."""
+    values = np.zeros(len(times))
+    places = np.searchsorted(times, samples["time_ns"].to_numpy())
+    values[places] = samples[column].to_numpy()
+    return values
+
+
+def of_capture(found: CaptureExplanation, source: str) -> Picture:
+    """The picture of an explained capture, whose files `source` names."""
+    lanes = []
+    for subflow in found.subflows:
+        mine = found.intervals.filter(pl.col("subflow") == subflow.subflow)
+        present = set(mine["state"].unique())
+        states = {
+            _LOOKS[state]: mine.filter(pl.col("state") == state)
+            for state in capture.STATES
+            if state in present
+        }
+        lanes.append(Lane(f"subflow {subflow.subflow}", states))
+    names = {f"subflow {subflow}": values for subflow, values in found.in_flight.items()}
+    window = Window(found.times_ns, names, found.waiting, found.room)
+    return Picture(lanes, window, round(found.seconds * 1e9), source)
+
+
+def _draw_lanes(axes: Axes, picture: Picture) -> None:
+    """Draw the lanes, the first at the top."""
+    edges = np.linspace(0, picture.lasted_ns, _BINS + 1)
     seconds = edges / 1e9
-    used: set[int] = set()
-    for place, (_, group) in enumerate(reversed(lanes)):
+    lanes = [*reversed(picture.lanes)]
+    for place, lane in enumerate(lanes):
         base = np.full(_BINS, place + _LANE_GAP / 2)
-        for state in sorted(group["state"].unique()):
-            height = shares(group.filter(pl.col("state") == state), edges) * (1 - _LANE_GAP)
+        for state, intervals in lane.intervals.items():
+            height = shares(intervals, edges) * (1 - _LANE_GAP)
             axes.fill_between(
                 seconds, _stepped(base), _stepped(base + height), step="post", linewidth=0,
-                color=STATES[state].colour, label=STATES[state].words,
+                color=state.colour, label=state.words,
             )  # fmt: skip
             base = base + height
-            used.add(state)
-    axes.set_yticks(np.arange(len(lanes)) + 0.5, [label for label, _ in reversed(lanes)])
+    axes.set_yticks(np.arange(len(lanes)) + 0.5, [lane.label for lane in lanes])
     axes.set_ylim(0, max(1, len(lanes)))
     axes.grid(visible=False)
-    return sorted(used)
 
 
 def shares(intervals: pl.DataFrame, edges: Sample) -> Sample:
@@ -102,40 +200,22 @@ def _stepped(values: Sample) -> Sample:
     return np.append(values, values[-1])
 
 
-def _draw_window(axes: Axes, explanation: Explanation) -> None:
+def _draw_window(axes: Axes, window: Window) -> None:
     """Draw data in flight by subflow, data out of order, and the window."""
-    run, number = explanation.run, explanation.number
-    connection = frame(run.tables["connection_samples"]).filter(pl.col("connection") == number)
-    subflows = frame(run.tables["subflow_samples"]).filter(pl.col("connection") == number)
-    if connection.is_empty():
-        axes.text(0.5, 0.5, "the connection never opened", ha="center", transform=axes.transAxes)
-        return
-    times = connection["time_ns"].to_numpy()
-    sum_kb = np.zeros(len(times))
-    for place, slot in enumerate(sorted(subflows["subflow"].unique())):
-        flight = _at(subflows.filter(pl.col("subflow") == slot), "bytes_in_flight", times) / 1e3
+    seconds = window.times_ns / 1e9
+    sum_kb = np.zeros(len(seconds))
+    for place, (name, flight) in enumerate(window.in_flight.items()):
+        above = sum_kb + flight / 1e3
         axes.fill_between(
-            times / 1e9, sum_kb, sum_kb + flight, linewidth=0, alpha=0.75,
-            color=_OF_SUBFLOWS[place % len(_OF_SUBFLOWS)],
-            label=f"in flight on {explanation.path_of_subflow.get(slot, slot)}",
+            seconds, sum_kb, above, linewidth=0, alpha=0.75,
+            color=_OF_SUBFLOWS[place % len(_OF_SUBFLOWS)], label=f"in flight on {name}",
         )  # fmt: skip
-        sum_kb = sum_kb + flight
-    waiting = connection["out_of_order_bytes"].to_numpy() / 1e3
-    axes.fill_between(
-        times / 1e9, sum_kb, sum_kb + waiting, linewidth=0, color=YELLOW, label="out of order"
-    )
-    sum_kb = sum_kb + waiting
-    edge = sum_kb + connection["window_room"].to_numpy() / 1e3
-    axes.plot(times / 1e9, edge, color=BLACK, linewidth=1, label="receive window")
+        sum_kb = above
+    above = sum_kb + window.waiting / 1e3
+    axes.fill_between(seconds, sum_kb, above, linewidth=0, color=YELLOW, label="out of order")
+    edge = above + window.room / 1e3
+    axes.plot(seconds, edge, color=BLACK, linewidth=1, label="receive window")
     axes.set_ylabel("data (kB)")
-    top = max(float(np.quantile(sum_kb, 0.99)) * 1.4, 1.0)
+    top = max(float(np.quantile(above, 0.99)) * 1.4, 1.0)
     axes.set_ylim(0, min(float(edge.max()) * 1.05 or 1.0, 3 * top))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4)
-
-
-def _at(samples: pl.DataFrame, column: str, times: Sample) -> Sample:
-    """A column of samples at these times; 0 where there is no sample."""
-    values = np.zeros(len(times))
-    places = np.searchsorted(times, samples["time_ns"].to_numpy())
-    values[places] = samples[column].to_numpy()
-    return values

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from matplotlib.figure import Figure
 
 from anabranch._core import __version__
 from anabranch.analyze.analysis import Analysis
@@ -84,9 +85,8 @@ def save(found: Sequence[Explanation], folder: Path, what_if: WhatIf | None = No
     contents: dict[str, bytes] = {}
     drawings = []
     for index, each in enumerate(found):
-        figure = drawing.draw(each)
-        for form in ("svg", "png"):
-            contents[f"states-{index}.{form}"] = figures.rendered(figure, form)
+        figure = drawing.draw(drawing.of_run(each))
+        contents |= _figures(figure, index)
         drawings.append(page.drawing(f"States of {each.name}", drawing.CAPTION, figure))
     contents["activities.parquet"] = _parquet(pl.concat([each.intervals() for each in found]))
     accounts = [each.account.with_columns(connection=pl.lit(each.name)) for each in found]
@@ -149,27 +149,41 @@ def save_captures(
     folder: Path,
     what_if: WhatIf | None = None,
 ) -> None:
-    """Write ``report.html``, ``explanation.json`` and predictions of captures.
+    """Write ``report.html``, figures, ``explanation.json`` and tables of captures.
 
     Raises:
         InputError: if the folder cannot be written.
     """
     text = json.dumps(captures_json(found, analysis, what_if), indent=2, ensure_ascii=False)
+    contents = {"explanation.json": f"{text}\n".encode()}
+    name = ", ".join(Path(name).name for name in analysis.files["file"])
+    drawings = []
+    for index, each in enumerate(found):
+        figure = drawing.draw(drawing.of_capture(each, f"{name} · connection {each.connection}"))
+        contents |= _figures(figure, index)
+        title = f"States of connection {each.connection}"
+        drawings.append(page.drawing(title, drawing.CAPTION, figure))
+    tables = [each.intervals.with_columns(connection=each.connection) for each in found]
+    contents["activities.parquet"] = _parquet(pl.concat(tables))
     html = page.template("explain_capture.html").render(
-        name=", ".join(Path(name).name for name in analysis.files["file"]),
+        name=name,
         version=__version__,
         explanations=[
             {"finding": each.finding(), "states": capture_states(each), "subflows": each.subflows}
             for each in found
         ],
+        drawings=drawings,
         notes=capture_notes(analysis),
         what_if=None if what_if is None else what_if.table(),
         what_if_about=None if what_if is None else what_if.about(),
     )
-    contents = {"explanation.json": f"{text}\n".encode(), "report.html": html.encode()}
     if what_if is not None:
         contents["what_if.parquet"] = _parquet(what_if.frame())
-    write_whole(folder, contents)
+    write_whole(folder, contents | {"report.html": html.encode()})
+
+
+def _figures(figure: Figure, index: int) -> dict[str, bytes]:
+    return {f"states-{index}.{form}": figures.rendered(figure, form) for form in ("svg", "png")}
 
 
 def _parquet(table: pl.DataFrame) -> bytes:

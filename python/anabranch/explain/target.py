@@ -16,6 +16,7 @@ from anabranch.scenarios import own
 from anabranch.scenarios.overrides import Overrides
 
 _CAPTURES = (".pcap", ".pcapng", ".cap")
+_TEXTS = (".txt",)
 
 
 def are_captures(targets: Sequence[Path]) -> bool:
@@ -24,12 +25,27 @@ def are_captures(targets: Sequence[Path]) -> bool:
     Raises:
         InputError: if some are, or if there are several other targets.
     """
-    captures = [each.suffix.lower() in _CAPTURES for each in targets]
-    if all(captures):
+    return _are(targets, _CAPTURES)
+
+
+def are_texts(targets: Sequence[Path]) -> bool:
+    """Whether the names are those of text files, with the output of ss and nstat.
+
+    Raises:
+        InputError: if some are, or if there are several other targets.
+    """
+    return _are(targets, _TEXTS)
+
+
+def _are(targets: Sequence[Path], suffixes: Sequence[str]) -> bool:
+    kinds = {each.suffix.lower() for each in targets}
+    if kinds <= {*suffixes}:
         return True
-    if len(targets) > 1:
-        odd = targets[captures.index(False)]
-        raise InputError(f"{odd}: name one scenario, one results folder, or captures only")
+    if len(targets) > 1 and not (kinds <= {*_CAPTURES} or kinds <= {*_TEXTS}):
+        odd = next(each for each in targets if each.suffix.lower() not in suffixes)
+        raise InputError(
+            f"{odd}: name one scenario, one results folder, captures only, or text of ss and nstat"
+        )
     return False
 
 

@@ -1,8 +1,4 @@
-"""Predict what changes of a scenario would help.
-
-Each change is run with the same seeds as the scenario itself. All random draws of the network then
-have the same values, so the differences of a pair come from the change.
-"""
+"""Predict what changes of a scenario would help. Each runs with the scenario's own seeds."""
 
 from __future__ import annotations
 
@@ -14,15 +10,13 @@ import numpy as np
 import polars as pl
 
 from anabranch import _core
-from anabranch.errors import AnabranchError
+from anabranch.explain.pairs import Runs, changed, changed_connections, goodput_and_delays
 from anabranch.reports.report import Table
-from anabranch.results import metrics
 from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
-from anabranch.runs.run import Run, cost, run_normalised, settings_of
-from anabranch.scenarios import overrides, quantities
-from anabranch.scenarios.flows import flows
+from anabranch.runs.run import cost, settings_of
+from anabranch.scenarios import quantities
 
 SEEDS = 5
 """Default number of pairs."""
@@ -180,12 +174,6 @@ def changes(settings: Mapping[str, Any]) -> Iterator[Change]:
             yield Change(words, {"path_manager": manager}, linux=True)
 
 
-def changed_connections(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The connections that changes apply to: those with Multipath TCP, or all if there is none."""
-    multipath = [each for each in settings["connection"] if each["protocol"] == "mptcp"]
-    return multipath or list(settings["connection"])
-
-
 def _buffers(connection: Mapping[str, Any]) -> Iterator[Change]:
     keys = [key for key in ("send_buffer", "receive_buffer") if key in connection]
     sizes = {key: quantities.size(connection[key], key) for key in keys}
@@ -240,25 +228,13 @@ def predict(
     tried: list[tuple[Change | None, str]] = [(None, toml)]
     for change in changes(settings_of(toml)):
         wanted = change.linux or not linux_only
-        changed = _changed(toml, file, change) if wanted else None
-        if changed is not None:
-            tried.append((change, changed))
+        new = changed(toml, file, change.settings) if wanted else None
+        if new is not None:
+            tried.append((change, new))
     jobs = [(text, seed) for _, text in tried for seed in seeds]
-    costs = [cost(text) for text, _ in jobs]
-    meter = Meter(on_progress, costs)
-    results: list[tuple[float, float, float] | None] = [None] * len(jobs)
-
+    meter = Meter(on_progress, [cost(text) for text, _ in jobs])
     with executors.opened(own_policies=False) as executor:
-
-        def work(job: tuple[str, int]) -> tuple[tuple[float, float, float], int]:
-            run = executor.call(_run, (job[0], file, job[1]))
-            return _measured(run), run.virtual_ns
-
-        def done(index: int, result: tuple[tuple[float, float, float], int]) -> None:
-            results[index], virtual_ns = result
-            meter.made(index, virtual_ns)
-
-        executors.call_all(executor, work, jobs, costs, done)
+        results = Runs(executor, file, goodput_and_delays).of(jobs, meter.made)
     rows = np.array(results, dtype=np.float64).reshape(len(tried), len(seeds), 3)
     base = _outcome(rows[0])
     predictions = [
@@ -267,42 +243,6 @@ def predict(
         if change is not None
     ]
     return WhatIf(base, seeds, sorted(predictions, key=_order(float(np.median(base.goodput)))))
-
-
-def _changed(toml: str, file: str, change: Change) -> str | None:
-    """The changed scenario; `None` if the change contradicts other settings."""
-    settings = settings_of(toml)
-    new: dict[str, Any] = {}
-    for index, connection in enumerate(settings["connection"]):
-        if connection in changed_connections(settings):
-            for key, value in change.settings.items():
-                new[f"connection[{index}].{key}"] = value
-    try:
-        return _core.validate(overrides.changed(toml, file, new), file)
-    except AnabranchError:
-        return None
-
-
-def _run(job: tuple[str, str, int]) -> Run:
-    toml, file, seed = job
-    return run_normalised(toml, file, seed)
-
-
-def _measured(run: Run) -> tuple[float, float, float]:
-    """Goodput of the changed connections in Mbit/s, and two quantiles of their blocks' delays."""
-    names = {each["name"] for each in changed_connections(run.settings)}
-    directions = [
-        index
-        for index, flow in enumerate(flows(run.settings))
-        if flow["name"] in names or flow["name"].rsplit(" ", 1)[0] in names
-    ]
-    goodput = sum(metrics.goodput_mbps(run.connections, index) for index in directions)
-    delays = [metrics.delays_ms(run.blocks, run.warm_up_ns, index) for index in directions]
-    all_delays = np.concatenate(delays)
-    if not all_delays.size:
-        return goodput, np.nan, np.nan
-    p50, p95 = np.percentile(all_delays, (50, 95))
-    return goodput, float(p50), float(p95)
 
 
 def _outcome(rows: Sample) -> Outcome:

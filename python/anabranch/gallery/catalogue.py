@@ -30,9 +30,11 @@ _MODULES = {
     "veerman12-wan": "veerman12_wan",
     "veerman12-fairness": "veerman12_fairness",
     "veerman12-unscaled": "veerman12_unscaled",
+    "veerman12-parallel": "veerman12_parallel",
     "ipv4-ipv6": "ipv4_ipv6",
     "cellnet12-handover": "cellnet12_handover",
     "icc16-redundant": "icc16_redundant",
+    "field-reports": "field_reports",
     "linux-today": "linux_today",
     "linux-small-path": "linux_small_path",
 }

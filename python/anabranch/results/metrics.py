@@ -233,11 +233,15 @@ def series_summary(run: Run, connection: int = 0) -> dict[str, float | None]:
 
 
 def one_bottleneck_share(run: Run, connection: int = 0) -> float | None:
-    """Share of the samples after the warm-up in which all subflows share one bottleneck.
+    """Share of the samples after the warm-up in which the subflows count as behind one bottleneck.
 
-    Shared-bottleneck detection (RFC 8382) groups the subflows. Only samples in which every subflow
-    has a group, or none, count; `None` if there is no such sample.
+    They do if shared-bottleneck detection (RFC 8382) has put all of them into one group, or has no
+    stable verdict on one of them. `None` without detection.
     """
+    key = "shared_bottleneck_detection"
+    # Most runs have no detection. To search the text is much faster than to parse it.
+    if key not in run.toml or key not in run.settings["connection"][connection]:
+        return None
     samples = run.tables["subflow_samples"]
     times, verdicts = (_of(samples, name, connection) for name in ("time_ns", "bottleneck"))
     times, verdicts = times[times >= run.warm_up_ns], verdicts[times >= run.warm_up_ns]
@@ -246,10 +250,8 @@ def one_bottleneck_share(run: Run, connection: int = 0) -> float | None:
     begins = np.flatnonzero(np.append(True, times[1:] != times[:-1]))
     least = np.minimum.reduceat(verdicts, begins)
     most = np.maximum.reduceat(verdicts, begins)
-    known = least > _UNKNOWN
-    if not known.any():
-        return None
-    return float(((least == most) & (least > _NO_BOTTLENECK))[known].mean())
+    one_group = (least == most) & (least > _NO_BOTTLENECK)
+    return float((one_group | (least == _UNKNOWN)).mean())
 
 
 def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:

@@ -80,30 +80,36 @@ const PAIRS: &[(&str, &str)] = &[
 /// Time for which a run continues after both hosts have closed: enough for the last DATA_ACK.
 const LINGER: Duration = Duration::from_millis(150);
 
-/// Maximum number of attempts. A case is repeated if it failed while the emulator was late, because
-/// the failure may be due to that.
-const ATTEMPTS: usize = 3;
-
 /// Run a case. Returns its problems and its capture.
+///
+/// Linux and the emulator share this machine's processors in real time, so a case can fail because
+/// either of them had to wait. A case that fails therefore runs again, and counts as it ends two
+/// times of three. Wrong bytes are final.
 pub(crate) fn run(case: &Case) -> (Vec<String>, Vec<u8>) {
-    let mut attempts = 0;
+    let (mut passed, mut failed) = (0, 0);
     loop {
-        attempts += 1;
         let (mut problems, capture, lateness) = run_once(case);
-        let Some(late) = lateness.filter(|late| !late.is_valid() && !problems.is_empty()) else {
-            return (problems, capture);
-        };
-        let tail = late.quantile(0.999).as_nanos() as f64 / 1e6;
-        problems.push(format!("the emulator was late: p99.9 {tail:.1} ms"));
-        if attempts == ATTEMPTS {
+        *if problems.is_empty() { &mut passed } else { &mut failed } += 1;
+        let Some(late) = lateness else { return (problems, capture) };
+        if !problems.is_empty() && !late.is_valid() {
+            let tail = late.quantile(0.999).as_nanos() as f64 / 1e6;
+            problems.push(format!("the emulator was late: p99.9 {tail:.1} ms"));
+        }
+        if passed > failed || failed == 2 {
             return (problems, capture);
         }
-        println!("{} ... repeated: {}", case.name, problems.join("; "));
+        println!(
+            "{} ... repeated: {}/{} passed; {}",
+            case.name,
+            passed,
+            passed + failed,
+            problems.join("; ")
+        );
     }
 }
 
-/// Run a case once. Returns its problems, its capture, and the emulator's lateness if this may be
-/// the cause. Lateness never explains a wrong byte.
+/// Run a case once. Returns its problems, its capture, and the emulator's lateness unless the run
+/// failed or a byte was wrong.
 fn run_once(case: &Case) -> (Vec<String>, Vec<u8>, Option<Lateness>) {
     let scenario = Scenario::from_toml(&case.scenario, &case.name).expect("a valid scenario");
     let mut capture = Vec::new();

@@ -189,7 +189,8 @@ impl Window {
         self.ssthresh = match reduction {
             ExternalReduction::HalveBoth => self.cwnd.max(MIN_SSTHRESH_SEGMENTS * mss),
             ExternalReduction::HalveKeepSlowStart if prior < self.ssthresh => self.ssthresh,
-            ExternalReduction::HalveKeepSlowStart => {
+            ExternalReduction::HalveKeepUnset if self.ssthresh == u64::MAX => self.ssthresh,
+            ExternalReduction::HalveKeepSlowStart | ExternalReduction::HalveKeepUnset => {
                 self.segments(self.ssthresh / 2).max(MIN_SSTHRESH_SEGMENTS * mss)
             }
         };
@@ -239,6 +240,16 @@ mod tests {
         new.reduce(16_000, 0.5); // congestion avoidance with cwnd = ssthresh = 8 segments
         new.on_external_reduction(ExternalReduction::HalveKeepSlowStart);
         assert_eq!((new.cwnd(), new.ssthresh()), (4_000, 4_000));
+    }
+
+    #[test]
+    fn the_reduction_of_0_89_halves_a_threshold_that_a_loss_has_set() {
+        let mut window = window(20);
+        window.on_external_reduction(ExternalReduction::HalveKeepUnset);
+        assert_eq!((window.cwnd(), window.ssthresh()), (10_000, u64::MAX));
+        window.collapse(16_000, 0.5, false); // slow start up to 8 segments
+        window.on_external_reduction(ExternalReduction::HalveKeepUnset);
+        assert_eq!((window.cwnd(), window.ssthresh()), (1_000, 4_000));
     }
 
     #[test]

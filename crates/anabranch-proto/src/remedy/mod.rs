@@ -13,7 +13,7 @@ pub use buffer_autotuning::BufferAutotuning;
 pub use cwnd_cap::CwndCap;
 pub use mpt_bm::MptBm;
 pub use opportunistic_retransmission::OpportunisticRetransmission;
-pub use penalisation::{Penalisation, PenalisationForm};
+pub use penalisation::{Pause, Penalisation, PenalisationForm, Slower};
 
 use core::fmt::Debug;
 

@@ -8,15 +8,63 @@ use crate::congestion::ExternalReduction;
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{Phase, SubflowSet, SubflowView, Usability};
 
-/// The two published rules.
+/// When a subflow is slower than the one that has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PenalisationForm {
-    /// "Slower" means a lower cwnd / RTT. Penalise at most once per round trip of the slow subflow.
-    /// Set ssthresh in slow start as well.
-    Nsdi12,
-    /// "Slower" means a higher RTT. Penalise at most once per round trip of the fast subflow. Keep
-    /// ssthresh in slow start.
-    Conext13,
+pub enum Slower {
+    /// Its cwnd / RTT is lower.
+    Rate,
+    /// Its RTT is higher.
+    Rtt,
+}
+
+/// Whose round trip must pass before the next penalty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// That of the slow subflow, since it was last penalised.
+    Slow,
+    /// That of the fast subflow, since it last penalised another one.
+    Fast,
+}
+
+/// The three parts in which the published forms differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PenalisationForm {
+    /// Which subflows are slower.
+    pub slower: Slower,
+    /// How often a subflow is penalised.
+    pub pause: Pause,
+    /// What becomes of its window and threshold.
+    pub reduction: ExternalReduction,
+}
+
+impl PenalisationForm {
+    /// As first published.
+    pub const NSDI12: Self = PenalisationForm {
+        slower: Slower::Rate,
+        pause: Pause::Slow,
+        reduction: ExternalReduction::HalveBoth,
+    };
+    /// As later corrected.
+    pub const CONEXT13: Self = PenalisationForm {
+        slower: Slower::Rtt,
+        pause: Pause::Fast,
+        reduction: ExternalReduction::HalveKeepSlowStart,
+    };
+    /// As in the kernels of Multipath TCP 0.88 and 0.89.
+    pub const KERNEL_0_89: Self =
+        PenalisationForm { reduction: ExternalReduction::HalveKeepUnset, ..Self::CONEXT13 };
+
+    fn named(name: &str) -> Self {
+        let (old, new) = (Self::NSDI12, Self::CONEXT13);
+        match name {
+            "nsdi12" => old,
+            "nsdi12_ssthresh" => PenalisationForm { reduction: new.reduction, ..old },
+            "nsdi12_rtt" => PenalisationForm { slower: new.slower, ..old },
+            "nsdi12_pause" => PenalisationForm { pause: new.pause, ..old },
+            "kernel_0_89" => Self::KERNEL_0_89,
+            _ => new,
+        }
+    }
 }
 
 /// Penalisation of slow subflows.
@@ -33,18 +81,21 @@ pub(super) const ENTRY: super::RemedyEntry = Entry {
     source: "Raiciu et al., NSDI 2012, §4.2; Paasch et al., CoNEXT 2013",
     parameters: &[Parameter {
         name: "form",
-        meaning: "as first published, or as later corrected",
-        kind: Kind::Choice(&["nsdi12", "conext13"]),
+        meaning: "as first published, with one part of the later form, as in MPTCP 0.88 and 0.89, \
+                  or as later corrected",
+        kind: Kind::Choice(&[
+            "nsdi12",
+            "nsdi12_ssthresh",
+            "nsdi12_rtt",
+            "nsdi12_pause",
+            "kernel_0_89",
+            "conext13",
+        ]),
         default: Value::Choice("conext13"),
         origin: "the later one",
         only_with: None,
     }],
-    make: |values| {
-        Box::new(Penalisation::new(match values.choice("form") {
-            "nsdi12" => PenalisationForm::Nsdi12,
-            _ => PenalisationForm::Conext13,
-        }))
-    },
+    make: |values| Box::new(Penalisation::new(PenalisationForm::named(values.choice("form")))),
 };
 
 impl Penalisation {
@@ -69,18 +120,14 @@ impl Penalisation {
             return RemedyActions::default();
         }
         self.remember(guilty, fast, context.now);
-        let reduction = match self.form {
-            PenalisationForm::Nsdi12 => ExternalReduction::HalveBoth,
-            PenalisationForm::Conext13 => ExternalReduction::HalveKeepSlowStart,
-        };
-        RemedyActions { reinject: false, penalise: Some((guilty, reduction)) }
+        RemedyActions { reinject: false, penalise: Some((guilty, self.form.reduction)) }
     }
 
     fn is_slower(&self, slow: &SubflowView, fast: &SubflowView) -> bool {
-        match self.form {
-            PenalisationForm::Conext13 => fast.srtt_or_max() < slow.srtt_or_max(),
+        match self.form.slower {
+            Slower::Rtt => fast.srtt_or_max() < slow.srtt_or_max(),
             // cwnd_slow / srtt_slow < cwnd_fast / srtt_fast, without dividing
-            PenalisationForm::Nsdi12 => match (slow.srtt, fast.srtt) {
+            Slower::Rate => match (slow.srtt, fast.srtt) {
                 (Some(slow_rtt), Some(fast_rtt)) => {
                     u128::from(slow.cwnd) * u128::from(fast_rtt.as_nanos())
                         < u128::from(fast.cwnd) * u128::from(slow_rtt.as_nanos())
@@ -91,18 +138,18 @@ impl Penalisation {
     }
 
     fn is_due(&self, slow: &SubflowView, fast: &SubflowView, now: Instant) -> bool {
-        let (keeper, pause) = match self.form {
-            PenalisationForm::Nsdi12 => (slow.id.slot, slow.srtt),
-            PenalisationForm::Conext13 => (fast.id.slot, fast.srtt),
+        let (keeper, pause) = match self.form.pause {
+            Pause::Slow => (slow.id.slot, slow.srtt),
+            Pause::Fast => (fast.id.slot, fast.srtt),
         };
         let pause = pause.unwrap_or(Duration::ZERO);
         self.last[usize::from(keeper)].is_none_or(|last| now.saturating_since(last) >= pause)
     }
 
     fn remember(&mut self, guilty: SubflowSet, fast: &SubflowView, now: Instant) {
-        match self.form {
-            PenalisationForm::Conext13 => self.last[usize::from(fast.id.slot)] = Some(now),
-            PenalisationForm::Nsdi12 => {
+        match self.form.pause {
+            Pause::Fast => self.last[usize::from(fast.id.slot)] = Some(now),
+            Pause::Slow => {
                 for (slot, last) in self.last.iter_mut().enumerate() {
                     if guilty.contains(slot as u8) {
                         *last = Some(now);
@@ -141,7 +188,7 @@ mod tests {
 
     #[test]
     fn conext13_penalises_once_per_round_trip_of_the_fast_subflow() {
-        let mut remedy = Penalisation::new(PenalisationForm::Conext13);
+        let mut remedy = Penalisation::new(PenalisationForm::CONEXT13);
         let subflows = [view(0, 20), view(1, 150)];
         assert!(ask(&mut remedy, &subflows, 100));
         assert!(!ask(&mut remedy, &subflows, 119));
@@ -150,20 +197,20 @@ mod tests {
 
     #[test]
     fn nsdi12_penalises_once_per_round_trip_of_the_slow_subflow_and_compares_rates() {
-        let mut remedy = Penalisation::new(PenalisationForm::Nsdi12);
+        let mut remedy = Penalisation::new(PenalisationForm::NSDI12);
         let subflows = [view(0, 20), view(1, 150)];
         assert!(ask(&mut remedy, &subflows, 100));
         assert!(!ask(&mut remedy, &subflows, 249));
         assert!(ask(&mut remedy, &subflows, 250));
         // A longer delay with a proportionally larger window is not slow by this rule.
         let wide = SubflowView { cwnd: 200_000, ..view(1, 150) };
-        assert!(!ask(&mut Penalisation::new(PenalisationForm::Nsdi12), &[view(0, 20), wide], 0));
+        assert!(!ask(&mut Penalisation::new(PenalisationForm::NSDI12), &[view(0, 20), wide], 0));
     }
 
     #[test]
     fn a_subflow_in_recovery_or_that_did_not_carry_the_head_is_left_alone() {
         let recovering = SubflowView { phase: Phase::Recovery, ..view(1, 150) };
-        let mut remedy = Penalisation::new(PenalisationForm::Conext13);
+        let mut remedy = Penalisation::new(PenalisationForm::CONEXT13);
         assert!(!ask(&mut remedy, &[view(0, 20), recovering], 0));
         assert!(!ask(&mut remedy, &[view(0, 20), view(2, 150)], 0));
     }

@@ -34,10 +34,12 @@ pub enum BlestRule {
     /// The paper's rule. `X = mss_F · (cwnd_F + (q − 1)/2) · q` with `q = rtt_S / rtt_F`. Wait if
     /// `delta · X > window − mss_S · (inflight_S + 1)`. delta starts at 1. Once per rtt_F it rises
     /// by `step` if F was blocked, and falls by `step` otherwise. The paper tries steps from 0.001
-    /// to 0.02 and states no bounds. Here delta does not become negative (ours).
+    /// to 0.02 and states no bounds. Here delta does not fall below `floor` (ours).
     Paper {
         /// Step of delta.
         step: f64,
+        /// Least delta.
+        floor: f64,
     },
     /// The rule of the authors' implementation for Linux (`mptcp_blest.c`). S's segment occupies
     /// the window for a time between S's smallest and largest RTT, depending on how full S is.
@@ -69,12 +71,22 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
             origin: "the middle of what the paper tries",
             only_with: Some(("rule", "paper")),
         },
+        Parameter {
+            name: "floor",
+            meaning: "least value of the factor",
+            kind: Kind::Number { least: 0.0, most: 1.0 },
+            default: Value::Number(0.0),
+            origin: "ours: the paper states no bounds",
+            only_with: Some(("rule", "paper")),
+        },
     ],
     make: Making {
         as_linux: false,
         make: |values| {
             Box::new(Blest::new(match values.choice("rule") {
-                "paper" => BlestRule::Paper { step: values.number("step") },
+                "paper" => {
+                    BlestRule::Paper { step: values.number("step"), floor: values.number("floor") }
+                }
                 _ => BlestRule::Linux,
             }))
         },
@@ -160,8 +172,8 @@ impl Blest {
         let was_blocked = context.blocked > self.blocked;
         (self.adapted, self.blocked) = (context.now, context.blocked);
         self.factor = match self.rule {
-            BlestRule::Paper { step } => {
-                (self.factor + if was_blocked { step } else { -step }).max(0.0)
+            BlestRule::Paper { step, floor } => {
+                (self.factor + if was_blocked { step } else { -step }).max(floor)
             }
             BlestRule::Linux => {
                 let step = if was_blocked { LAMBDA_RISE } else { -LAMBDA_FALL };
@@ -223,7 +235,7 @@ mod tests {
     use crate::scheduler::tests::{NEW, context};
     use crate::view::tests::view;
 
-    const PAPER: BlestRule = BlestRule::Paper { step: 0.01 };
+    const PAPER: BlestRule = BlestRule::Paper { step: 0.01, floor: 0.0 };
 
     /// F is full, with 20 segments of 1000 bytes. S has 19 of 20 segments in flight.
     fn pair(fast_ms: u64, slow_ms: u64) -> [SubflowView; 2] {

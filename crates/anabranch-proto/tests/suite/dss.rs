@@ -142,7 +142,7 @@ fn an_abort_reaches_the_peer() {
 fn remedies() -> ConnectionConfig {
     on_any_platform().remedies(|| {
         vec![
-            Box::new(Penalisation::new(PenalisationForm::Conext13)) as Box<dyn Remedy>,
+            Box::new(Penalisation::new(PenalisationForm::CONEXT13)) as Box<dyn Remedy>,
             Box::new(OpportunisticRetransmission),
         ]
     })

@@ -69,7 +69,7 @@ fn configs() -> impl Strategy<Value = ConnectionConfig> {
         if remedied {
             config.remedies = Arc::new(|| {
                 vec![
-                    Box::new(Penalisation::new(PenalisationForm::Nsdi12)) as Box<dyn Remedy>,
+                    Box::new(Penalisation::new(PenalisationForm::NSDI12)) as Box<dyn Remedy>,
                     Box::new(OpportunisticRetransmission),
                 ]
             });

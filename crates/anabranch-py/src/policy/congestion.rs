@@ -168,6 +168,7 @@ impl CongestionControl for PyCongestionControl {
         let name = match reduction {
             ExternalReduction::HalveBoth => "halve_both",
             ExternalReduction::HalveKeepSlowStart => "halve_keep_slow_start",
+            ExternalReduction::HalveKeepUnset => "halve_keep_unset",
         };
         let object = Python::attach(|py| self.own.object.clone_ref(py));
         self.tell(None, |py| {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -16,19 +17,22 @@ from anabranch.gallery.shared.vague import LINKS
 from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse, Scenario
 
 DEFAULT, BLEST, ECF = "lowest RTT", "BLEST", "ECF"
+OTIAS, STTF = "OTIAS", "STTF"
 STYLES = {
     DEFAULT: Style(RED, "-", "o"),
     BLEST: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
     ECF: Style(BLUE, (0, (4, 1.5)), "s"),
+    OTIAS: Style(ORANGE, (0, (2, 1)), "D"),
+    STTF: Style(PURPLE, (0, (1, 1)), "x"),
 }
-_SCHEDULER = {DEFAULT: "min_rtt", BLEST: "blest", ECF: "ecf"}
+_SCHEDULER = {DEFAULT: "min_rtt", BLEST: "blest", ECF: "ecf", OTIAS: "otias", STTF: "sttf"}
 
 STREAM, DOWNLOAD = "stream", "download"
 UNEQUAL = "0.3 + 8.6"
@@ -151,13 +155,14 @@ _UNEQUAL_VIDEO = f"{UNEQUAL} Mbit/s, video of {JUDGED_MBPS:g} Mbit/s"
 
 
 def _both_used(workload: str) -> Callable[[Results], str | None]:
-    """The precondition that each path carried data in every run, with every scheduler.
+    """The precondition that each path carried data in every run with lowest RTT, BLEST and ECF.
 
     Downloads below 512 KiB are exempt.
     """
 
     def reason(results: Results) -> str | None:
-        rows = results.runs.filter(pl.col("workload") == workload)
+        compared = pl.col("curve").is_in((DEFAULT, BLEST, ECF))
+        rows = results.runs.filter(compared & (pl.col("workload") == workload))
         if workload == DOWNLOAD:
             rows = rows.filter(pl.col("amount") >= 512)
         idle = rows.filter((pl.col("share_wifi") == 0) | (pl.col("share_lte") == 0))
@@ -270,8 +275,11 @@ def _draw_video(
     results: Results, axes: Axes, values: Callable[[Results, str, float], Sample], unit: str
 ) -> None:
     for curve, style in STYLES.items():
-        points = [median(values(results, curve, mbps)) for mbps in VIDEO_MBPS]
-        figures.estimates(axes, VIDEO_MBPS, points, curve, style)
+        points = {}
+        for mbps in VIDEO_MBPS:
+            with suppress(NothingMeasured):  # no chunk arrived
+                points[mbps] = median(values(results, curve, mbps))
+        figures.estimates(axes, [*points], [*points.values()], curve, style)
     figures.plain_ticks(axes, VIDEO_MBPS)
     axes.set(xlabel="video rate (Mbit/s)", ylabel=unit)
     axes.set_ylim(0)

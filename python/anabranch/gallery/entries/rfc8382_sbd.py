@@ -146,7 +146,7 @@ def _cell(
 
 
 def verdicts(results: Results, environment: str) -> Sample:
-    """By setting, the share of time in which both subflows were in one group."""
+    """By setting, the share of time in which both subflows were coupled."""
     rows = at(DETECTION, environment) | {"connection": "main"}
     return np.array(list(medians(results, "one_bottleneck_share", **rows).values()))
 
@@ -197,7 +197,7 @@ CLAIMS = (
         "RFC 8382; the threshold is ours",
         (
             Condition(
-                "settings in which both subflows were in one group most of the time",
+                "settings in which both subflows were coupled most of the time",
                 _mostly_together,
                 BOUNDS["E12.a-shared"],
             ),
@@ -211,7 +211,7 @@ CLAIMS = (
         "RFC 8382; the threshold is ours",
         (
             Condition(
-                "settings in which the subflows were in one group at most half of the time",
+                "settings in which the subflows were coupled at most half of the time",
                 _mostly_apart,
                 BOUNDS["E12.b-disjoint"],
             ),
@@ -262,7 +262,7 @@ def _draw_verdicts(results: Results, axes: Axes) -> None:
         values = verdicts(results, environment) * 100
         figures.share_of_settings(axes, values, environment, style)
     axes.axvline(50, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set_xlabel("time in one group (%)")
+    axes.set_xlabel("time in which both are coupled (%)")
     axes.set_xlim(0, 100)
 
 
@@ -279,11 +279,11 @@ def notes(results: Results) -> Sequence[str]:
     together = {each: np.mean(verdicts(results, each)) for each in (SHARED, DISJOINT)}
     shares = [f"{curve} {np.median(tcp_shares(results, curve)):.2f}" for curve in STYLES]
     return [
-        f"Mean share of the time in one group: {together[SHARED]:.0%} with one bottleneck, "
-        f"{together[DISJOINT]:.0%} with two bottlenecks.",
+        f"Mean share of the time in which both are coupled: {together[SHARED] * 100:.0f} % with "
+        f"one bottleneck, {together[DISJOINT] * 100:.0f} % with two bottlenecks.",
         f"Median share of TCP with one bottleneck: {', '.join(shares)}.",
-        "The measurement omits the first 55 s: a verdict takes 17.5 s, and the detection gets "
-        "three such periods.",
+        "The measurement omits the first 55 s: the estimates take 17.5 s, and a verdict must hold "
+        "for another 17.5 s.",
     ]
 
 
@@ -332,7 +332,7 @@ ENTRY = Entry(
         factors={"environment": "environment", "curve": "curve", "connection": "connection"},
         metrics={
             "goodput_mbps": "goodput (Mbit/s)",
-            "one_bottleneck_share": "share of time in one group",
+            "one_bottleneck_share": "share of time coupled",
         },
         path="two",
     ),

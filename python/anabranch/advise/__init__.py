@@ -1,0 +1,1 @@
+"""Advice on buffers, paths and policies for a scenario, or for paths."""

@@ -1,0 +1,336 @@
+"""The search for the best settings, and predictions for them.
+
+A search draws candidates with Optuna's tree-structured Parzen estimator, which learns from the
+candidates before. All of them run with the same seeds. The predictions use other seeds, so they do
+not inherit the luck of the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna
+
+from anabranch.advise import goals as aims
+from anabranch.advise import space as spaces
+from anabranch.advise import subject
+from anabranch.advise.goals import GOALS, Goals, Numbers
+from anabranch.advise.space import Space
+from anabranch.errors import InputError
+from anabranch.explain.pairs import Runs, changed, changed_connections
+from anabranch.results.estimates import Estimate, mean, median
+from anabranch.runs import executors
+from anabranch.runs.executors import Executor, Meter, Progress
+from anabranch.runs.run import settings_of
+
+LINUX, ENGINE = "Linux", "anabranch"
+"""The stacks that advice is for."""
+_SEARCH_SEEDS = 2
+_RIVAL = 0.9
+"""A candidate gets the second seed if it reaches this share of the best with the first (ours)."""
+_ROUNDS, _BATCH = 5, 8
+"""A search draws 40 candidates, eight at a time. The numbers do not depend on the cores, so the
+result does not either."""
+_SAMPLER_SEED = 8684
+_SAME = 0.02
+"""Candidates whose gains differ by less than this are equally good (ours: seeds differ as much)."""
+
+Candidate = tuple[int, ...]
+"""The index of the option of each choice."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a candidate would do.
+
+    Attributes:
+        name: ``"now"``, ``"rule"`` or ``"advice"``.
+        words: Its changes.
+        values: Goodput, delay and pause, by the keys of the goals: medians over seeds with
+            intervals. Without failover among the goals, there is no pause.
+        gain: Weighted geometric mean of the improvements over the present state; mean over pairs.
+    """
+
+    name: str
+    words: str
+    keys: Mapping[str, Any]
+    toml: str
+    values: Mapping[str, Estimate | None]
+    gain: Estimate
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer for one stack, `LINUX` or `ENGINE`."""
+
+    stack: str
+    now: Predicted
+    rule: Predicted
+    best: Predicted
+
+    @property
+    def helps(self) -> bool:
+        """Whether the interval of the advice's gain excludes none."""
+        return self.best.gain.low > 1
+
+    @property
+    def advised(self) -> Predicted:
+        """The advice, or the present state if no change surely helps."""
+        return self.best if self.helps else self.now
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to advise.
+
+    Attributes:
+        toml: The normalised scenario as it is.
+        rule: The buffer of the rule, in bytes.
+        seeds: Seeds of the predictions. The search uses the seeds that follow.
+    """
+
+    toml: str
+    file: str
+    goals: Goals
+    rule: int
+    seeds: Sequence[int]
+
+
+class _Searcher:
+    """Runs candidates of several questions on one executor, and counts all of their runs."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        file: str,
+        planned: int,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._runs = Runs(executor, file, aims.measured)
+        self._meter = Meter(on_progress, [1.0] * planned)
+        self._planned = planned
+        self._made = 0
+
+    def values(
+        self, question: Question, tomls: Sequence[str | None], seeds: Sequence[int]
+    ) -> list[Numbers | None]:
+        """The values of candidates (seeds × goals); `None` for those that contradict themselves."""
+        variants = {
+            toml: aims.variants(toml, question.file, question.goals)
+            for toml in tomls
+            if toml is not None
+        }
+        jobs = [(variant, seed) for each in variants.values() for seed in seeds for variant in each]
+        rows = iter(self._runs.of(jobs, self._count))
+        found = {}
+        for toml, each in variants.items():
+            values = np.array([[next(rows) for _ in each] for _ in seeds], dtype=np.float64)
+            found[toml] = aims.of_variants(values)
+        return [None if toml is None else found[toml] for toml in tomls]
+
+    def _count(self, _: int, virtual_ns: int) -> None:
+        if self._made < self._planned:
+            self._meter.made(self._made, virtual_ns)
+            self._made += 1
+
+
+def advise(
+    toml: str,
+    file: str,
+    goals: Goals,
+    seeds: Sequence[int],
+    on_progress: Callable[[Progress], None] | None = None,
+) -> tuple[list[Advice], int]:
+    """Advice for a normalised scenario, with Linux and with the engine, on all cores.
+
+    `seeds` are those of the predictions; the search uses the seeds that follow. Also returns the
+    buffer of the rule in bytes.
+
+    Raises:
+        InputError: if a goal cannot be measured.
+    """
+    settings = settings_of(toml)
+    connection = changed_connections(settings)[0]
+    rule = subject.rule_bytes(settings, connection)
+    linux = changed(toml, file, subject.as_linux(connection))
+    if linux is None:
+        raise InputError(
+            f"{file}: connection {connection['name']}: Linux cannot have its other settings; "
+            "remove those that belong to its congestion control or path manager"
+        )
+    asked = {
+        LINUX: (Question(linux, file, goals, rule, seeds), spaces.of_linux),
+        ENGINE: (Question(toml, file, goals, rule, seeds), spaces.of_engine),
+    }
+    planned = sum(_planned(question) for question, _ in asked.values())
+    with executors.opened(own_policies=False) as executor:
+        searcher = _Searcher(executor, file, planned, on_progress)
+        found = [
+            _Search(searcher, stack, question, space_of).advice()
+            for stack, (question, space_of) in asked.items()
+        ]
+    return found, rule
+
+
+def _planned(question: Question) -> int:
+    """Least number of runs for a question."""
+    variants = len(aims.variants(question.toml, question.file, question.goals))
+    return variants * (_ROUNDS * _BATCH + 3 * len(question.seeds))
+
+
+class _Search:
+    def __init__(
+        self,
+        searcher: _Searcher,
+        stack: str,
+        question: Question,
+        space_of: Callable[[Mapping[str, Any], int], Space],
+    ) -> None:
+        self._searcher = searcher
+        self._stack = stack
+        self._question = question
+        self._connection = changed_connections(settings_of(question.toml))[0]
+        self._space = space_of(self._connection, question.rule)
+        last = question.seeds[-1]
+        self._seeds = range(last + 1, last + 1 + _SEARCH_SEEDS)
+        self._present = tuple(choice.present for choice in self._space)
+        self._now = self._values([self._present], self._seeds)[0]
+        self._gains: dict[Candidate, float] = {self._present: 1.0}
+        self._require_measurable()
+
+    def advice(self) -> Advice:
+        """The answer: the present state, the rule, and the simplest of the best candidates."""
+        self._look()
+        best = self._simplest(self._best())
+        named = {"now": self._present, "rule": self._rule(), "advice": best}
+        values = self._values([*named.values()], self._question.seeds)
+        now, rule, found = (
+            self._predicted(name, candidate, each, values[0])
+            for (name, candidate), each in zip(named.items(), values, strict=True)
+        )
+        return Advice(self._stack, now, rule, found)
+
+    def _require_measurable(self) -> None:
+        assert self._now is not None, "the present state is a valid scenario"
+        goals = self._question.goals
+        if "latency" in goals and np.isnan(self._now[:, 1]).any():
+            raise InputError(
+                f"{self._question.file}: --for latency: no block is delivered after the warm-up; "
+                "choose a longer duration or a shorter warm_up"
+            )
+
+    def _look(self) -> None:
+        """Try candidates, the obvious ones first."""
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        sampler = optuna.samplers.TPESampler(seed=_SAMPLER_SEED)
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        for candidate in self._obvious():
+            names = [choice.name for choice in self._space]
+            study.enqueue_trial(dict(zip(names, candidate, strict=True)))
+        for _ in range(_ROUNDS):
+            trials = [study.ask() for _ in range(_BATCH)]
+            candidates = [
+                tuple(_suggested(trial, each) for each in self._space) for trial in trials
+            ]
+            for trial, gain in zip(trials, self._measured(candidates), strict=True):
+                study.tell(trial, float(np.log(max(gain, 1e-6))))
+
+    def _obvious(self) -> list[Candidate]:
+        """The present state, the rule, and the rule with both remedies toggled."""
+        remedied = rule = self._rule()
+        for at, choice in enumerate(self._space):
+            if choice.name in ("opportunistic_retransmission", "penalisation"):
+                remedied = (*remedied[:at], 1, *remedied[at + 1 :])
+        return [*dict.fromkeys([self._present, rule, remedied])]
+
+    def _rule(self) -> Candidate:
+        """The present state with the buffers of the rule."""
+        words = spaces.buffer_words(self._question.rule)
+        buffers = self._space[0]
+        index = buffers.words.index(words) if words in buffers.words else buffers.present
+        return (index, *self._present[1:])
+
+    def _best(self) -> Candidate:
+        return max(self._gains, key=lambda each: self._gains[each])
+
+    def _simplest(self, best: Candidate) -> Candidate:
+        """Of the candidates about as good as the best, that with the fewest changes.
+
+        Of equals, it has the smallest buffers. The search first tries to undo changes of the best
+        candidate, and to make its buffers smaller.
+        """
+        least = self._gains[best] * (1 - _SAME)
+        while simpler := self._undone(best):
+            gains = self._measured(simpler)
+            if max(gains) < least:
+                break
+            best = simpler[int(np.argmax(gains))]
+        while best[0] > 0 and self._measured([(best[0] - 1, *best[1:])])[0] >= least:
+            best = (best[0] - 1, *best[1:])
+        good = [each for each, gain in self._gains.items() if gain >= least]
+        return min(good, key=lambda each: (len(self._undone(each)), each))
+
+    def _undone(self, candidate: Candidate) -> list[Candidate]:
+        """The candidate without each of its changes."""
+        return [
+            (*candidate[:at], choice.present, *candidate[at + 1 :])
+            for at, choice in enumerate(self._space)
+            if candidate[at] != choice.present
+        ]
+
+    def _measured(self, candidates: Sequence[Candidate]) -> list[float]:
+        """The gains of candidates in the runs of the search; 0 for those that are no scenario."""
+        new = [each for each in dict.fromkeys(candidates) if each not in self._gains]
+        self._race(new, self._seeds[:1])
+        best = max(self._gains.values())
+        self._race([each for each in new if self._gains[each] >= _RIVAL * best], self._seeds)
+        return [self._gains[each] for each in candidates]
+
+    def _race(self, candidates: Sequence[Candidate], seeds: Sequence[int]) -> None:
+        for candidate, values in zip(candidates, self._values(candidates, seeds), strict=True):
+            self._gains[candidate] = 0.0 if values is None else self._gain(values)
+
+    def _gain(self, values: Numbers) -> float:
+        assert self._now is not None, "the present state is a valid scenario"
+        gains = aims.gains(self._question.goals, values, self._now[: len(values)])
+        return float(np.exp(np.log(np.maximum(gains, 1e-6)).mean()))
+
+    def _values(
+        self, candidates: Sequence[Candidate], seeds: Sequence[int]
+    ) -> list[Numbers | None]:
+        return self._searcher.values(
+            self._question, [self._toml(each) for each in candidates], seeds
+        )
+
+    def _toml(self, candidate: Candidate) -> str | None:
+        question = self._question
+        return changed(question.toml, question.file, self._keys(candidate))
+
+    def _keys(self, candidate: Candidate) -> dict[str, Any]:
+        return spaces.keys(self._space, candidate, self._connection)
+
+    def _predicted(
+        self, name: str, candidate: Candidate, values: Numbers | None, now: Numbers | None
+    ) -> Predicted:
+        toml = self._toml(candidate)
+        assert toml is not None, "the search chooses valid scenarios"
+        assert values is not None, "the search chooses valid scenarios"
+        assert now is not None, "the present state is a valid scenario"
+        known = {
+            goal.key: None if np.isnan(values[:, index]).any() else median(values[:, index])
+            for index, goal in enumerate(GOALS.values())
+            if goal.name != "failover" or goal.name in self._question.goals
+        }
+        gain = mean(aims.gains(self._question.goals, values, now), of="pairs")
+        words = spaces.words(self._space, candidate)
+        return Predicted(name, words, self._keys(candidate), toml, known, gain)
+
+
+def _suggested(trial: optuna.Trial, choice: spaces.Choice) -> int:
+    last = len(choice.options) - 1
+    if choice.is_ordered:
+        return trial.suggest_int(choice.name, 0, last)
+    return int(trial.suggest_categorical(choice.name, range(last + 1)))

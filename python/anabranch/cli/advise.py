@@ -1,0 +1,145 @@
+"""The command that advises on buffers, paths and policies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anabranch.cli.app import (
+    JSON,
+    MAX_SEED,
+    MOST_SEEDS,
+    app,
+    count_option,
+    out_option,
+    print_report,
+    require,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from anabranch.advise.goals import Goals
+    from anabranch.advise.search import Advice
+
+
+@app.command(
+    epilog="Examples: anabranch advise examples/wifi_3g.toml --for throughput=2,latency  ·  "
+    "anabranch advise --path 8Mbit/s,20ms,54packets --path 2Mbit/s,150ms,loss=0.5%"
+)
+def advise(
+    scenario: Annotated[
+        Path | None, typer.Argument(metavar="[SCENARIO]", help="A scenario (TOML).")
+    ] = None,
+    paths: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--path",
+            metavar="RATE,RTT[,QUEUE][,loss=P]",
+            help="A path, instead of a scenario. Repeat it for each path. Default queue: 100 ms.",
+        ),
+    ] = None,
+    aims: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for",
+            metavar="GOAL[=WEIGHT],...",
+            help="Goals: throughput, latency, failover.  [default: throughput]",
+        ),
+    ] = None,
+    seed: Annotated[int, count_option("First random seed.", 0, MAX_SEED - 2 * MOST_SEEDS)] = 1,
+    seeds: Annotated[int, count_option("Seeds of each prediction.", 1, MOST_SEEDS)] = 5,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
+    ] = None,
+    out: Annotated[
+        Path | None, out_option("Write a report and the advised scenarios to this folder.")
+    ] = None,
+    as_json: Annotated[bool, JSON] = False,
+) -> None:
+    """Advise on buffers, congestion control, paths and scheduler.
+
+    Gives two answers. The first is what Linux can do, with the commands. Its predictions come from
+    the model of Linux. The second is what anabranch's engine can do, with all of its schedulers and
+    remedies.
+
+    For each, searches the settings in virtual time, and predicts goodput and delay before and
+    after. Also predicts the common rule for buffers: twice the sum of the rates times the longest
+    round-trip time.
+
+    Goals: throughput is goodput, latency the 95th percentile of the delay of blocks, failover the
+    longest pause after a path fails silently. With several goals, the weighted geometric mean of
+    the improvements counts.
+    """
+    from anabranch.advise import goals, report, subject
+    from anabranch.runs.run import settings_of
+
+    require((scenario is None) != (not paths), "name a scenario, or paths with --path")
+    require(not (paths and settings), "--set changes a scenario; change the values of --path")
+    chosen = goals.parsed(aims or ["throughput"])
+    file = str(scenario or "--path")
+    if scenario is None:
+        toml = subject.of_paths(paths or [])
+    else:
+        toml = subject.of_file(scenario, settings or ())
+    advices, rule = _search(toml, file, chosen, range(seed, seed + seeds))
+    about = settings_of(toml)
+    if out is not None:
+        _save(advices, chosen, rule, toml, out)
+    if as_json:
+        values = report.as_json(advices, chosen, rule, about)
+        values["report"] = None if out is None else str(out / "report.html")
+        typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
+        return
+    _print(advices, chosen, rule)
+    if out is not None:
+        print_report(out)
+
+
+def _search(toml: str, file: str, chosen: Goals, seeds: Sequence[int]) -> tuple[list[Advice], int]:
+    from anabranch.advise import search
+    from anabranch.cli import console
+
+    with console.progress("advise") as advance:
+        return search.advise(toml, file, chosen, seeds, advance)
+
+
+def _save(advices: Sequence[Advice], chosen: Goals, rule: int, toml: str, out: Path) -> None:
+    from anabranch.advise import report
+    from anabranch.results.folder import writing
+    from anabranch.runs.run import settings_of
+
+    with writing(out):
+        report.save(advices, chosen, rule, settings_of(toml), out)
+
+
+def _print(advices: Sequence[Advice], chosen: Goals, rule: int) -> None:
+    from anabranch.advise import report
+    from anabranch.advise.search import LINUX
+    from anabranch.cli import console, tables
+
+    for each in advices:
+        console.say(report.finding(each))
+    console.say("")
+    for each in advices:
+        console.show(tables.of_report(report.table(each), each.stack))
+        if each.stack == LINUX:
+            _print_commands(each)
+    console.say(report.about(advices, chosen, rule))
+
+
+def _print_commands(advice: Advice) -> None:
+    from anabranch.advise import report
+    from anabranch.cli import console
+
+    shown, notes = report.linux_commands(advice)
+    for place in shown:
+        typer.echo(f"# {place.place}")
+        typer.echo("\n".join(place.lines) + "\n")
+    for note in notes:
+        console.say(note)
+    typer.echo("")

@@ -1,0 +1,333 @@
+"""Public reports of slow Multipath TCP, with the model of Linux and with the engine's remedies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
+from anabranch.gallery.shared.measures import median_of, ratio_of
+from anabranch.gallery.shared.vague import LINKS
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.gallery.thresholds import BOUNDS
+from anabranch.reports import figures
+from anabranch.reports.figures import Panel, Style
+from anabranch.reports.report import Table
+from anabranch.results.claims import Claim, Condition, each
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.quantities import bits_per_second
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+
+TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
+STYLES = {
+    TCP: Style(figures.BLUE, "-", "o"),
+    LINUX: Style(figures.RED, "-", "s"),
+    ENGINE: Style(figures.GREEN, "-", "^"),
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """A public report.
+
+    Attributes:
+        key: Repository and number of the thread, and a case of it.
+        thread: Its address.
+        says: The situation and the reported numbers.
+        assumed: What the report leaves open.
+        mbps: The reported goodput in Mbit/s of Multipath TCP over all paths.
+        harmed: Whether that is less than the report's best path alone.
+    """
+
+    key: str
+    thread: str
+    says: str
+    assumed: str
+    mbps: float
+    harmed: bool
+    paths: tuple[NetworkPath, ...]
+
+    @property
+    def fastest(self) -> str:
+        """Name of the path with the highest rate."""
+        return max(self.paths, key=lambda path: bits_per_second(str(path.rate))).name
+
+
+def _path(
+    name: str, mbps: float, rtt_ms: float, limit: str, loss: str | None = None
+) -> NetworkPath:
+    return NetworkPath(
+        name=name, rate=f"{mbps:g}Mbit/s", delay=f"{rtt_ms / 2:g}ms", limit=limit, loss=loss
+    )
+
+
+_NET_NEXT = "https://github.com/multipath-tcp/mptcp_net-next/issues"
+_ROUTER = "https://github.com/Ysurac/openmptcprouter/issues"
+
+
+def _issue_381(rtt_ms: int, share: float) -> Report:
+    paths = f"100 Mbit/s, 10 ms and 2 Mbit/s, {rtt_ms} ms"
+    return Report(
+        key=f"net-next-381-{rtt_ms}ms",
+        thread=f"{_NET_NEXT}/381",
+        says=f"Mininet: {paths} give {share * 100:.1f} % of TCP",
+        assumed="delays are round trips; TCP has 96 Mbit/s; queues of 100 packets",
+        mbps=round(96 * share, 1),
+        harmed=share < 0.95,
+        paths=(
+            _path("fast", 100, 10, "100packets"),
+            _path("slow", 2, rtt_ms, "100packets"),
+        ),
+    )
+
+
+REPORTS = (
+    _issue_381(1, 0.157),
+    _issue_381(10, 0.266),
+    _issue_381(25, 0.991),
+    Report(
+        key="net-next-307",
+        thread=f"{_NET_NEXT}/307",
+        says="Ethernet alone 160 to 170 Mbit/s; with a busy WLAN of 1.7 kbit/s 60 to 70",
+        assumed="Linux 6.18 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
+        mbps=65,
+        harmed=True,
+        paths=(
+            _path("ethernet", 170, 1, "200packets"),
+            _path("wlan", 1, 20, "500ms", "5%"),
+        ),
+    ),
+    Report(
+        key="net-next-452",
+        thread=f"{_NET_NEXT}/452",
+        says="100 and 50 Mbit/s alone, 10 Mbit/s together",
+        assumed="Linux 6.18 instead of 5.15; round trips of 20 and 60 ms; queues of 100 ms",
+        mbps=10,
+        harmed=True,
+        paths=(_path("a", 100, 20, "100ms"), _path("b", 50, 60, "100ms")),
+    ),
+    Report(
+        key="openmptcprouter-3984",
+        thread=f"{_ROUTER}/3984",
+        says="cable alone 800 Mbit/s; with 100 Mbit/s of 5G 400",
+        assumed="round trips of 20 and 50 ms; queues of 50 and 200 ms; no tunnel, no slow CPU",
+        mbps=400,
+        harmed=True,
+        paths=(_path("cable", 800, 20, "50ms"), _path("5g", 100, 50, "200ms")),
+    ),
+    Report(
+        key="openmptcprouter-3374",
+        thread=f"{_ROUTER}/3374",
+        says="two lines of 900 Mbit/s give 800 Mbit/s; round trip 18 ms",
+        assumed="queues of 30 ms; no tunnel, no slow CPU",
+        mbps=800,
+        harmed=True,
+        paths=(_path("line1", 900, 18, "30ms"), _path("line2", 900, 18, "30ms")),
+    ),
+    Report(
+        key="openmptcprouter-1021",
+        thread=f"{_ROUTER}/1021",
+        says="LTE of 120 and of 210 Mbit/s give 130 Mbit/s",
+        assumed="round trips of 50 and 70 ms; queues of 150 ms; no tunnel, no slow CPU",
+        mbps=130,
+        harmed=True,
+        paths=(_path("lte1", 120, 50, "150ms"), _path("lte2", 210, 70, "150ms")),
+    ),
+    Report(
+        key="openmptcprouter-1683",
+        thread=f"{_ROUTER}/1683",
+        says="SIM cards of 25, 25 and 10 Mbit/s give 29 Mbit/s",
+        assumed="round trips of 120, 120 and 200 ms; queues of 400 ms; 0.1 % loss; no tunnel",
+        mbps=29,
+        harmed=False,
+        paths=(
+            _path("sim1", 25, 120, "400ms", "0.1%"),
+            _path("sim2", 25, 120, "400ms", "0.1%"),
+            _path("sim3", 10, 200, "400ms", "0.1%"),
+        ),
+    ),
+    Report(
+        key="tcp-in-udp-10",
+        thread="https://github.com/multipath-tcp/tcp-in-udp/issues/10",
+        says="netem: 500 Mbit/s, 100 ms and 75 Mbit/s, 10 ± 10 ms give 515 Mbit/s; in UDP 195",
+        assumed="round trips; queues of 1000 packets; not in UDP",
+        mbps=515,
+        harmed=False,
+        paths=(
+            _path("long", 500, 100, "1000packets"),
+            replace(_path("short", 75, 10, "1000packets"), jitter="5ms"),
+        ),
+    ),
+)
+
+
+def at(curve: str, report: Report) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "report": report.key}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every report with every curve."""
+    return [_cell(tier, curve, report) for report in REPORTS for curve in STYLES]
+
+
+def _cell(tier: Tier, curve: str, report: Report) -> Cell:
+    scenario = Scenario(
+        name=f"{report.key}, {curve}",
+        description=f"{report.thread}: {report.says}. Assumed: {report.assumed}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=report.paths,
+        connections=(_connection(curve, report),),
+    )
+    return Cell(cell_key(report.key, curve), scenario, at(curve, report))
+
+
+def _connection(curve: str, report: Report) -> Connection:
+    if curve == ENGINE:
+        remedies = {"opportunistic_retransmission": True, "penalisation": "conext13"}
+        return Connection(name="main", remedies=remedies, workload=Bulk())
+    linux = Connection(
+        name="main",
+        host={"kind": "linux", "buffers": "socket"},
+        congestion_control="cubic_linux",
+        workload=Bulk(),
+    )
+    if curve == TCP:
+        return replace(linux, protocol="tcp", paths=(report.fastest,))
+    return replace(linux, scheduler="linux")
+
+
+def _over_reported(report: Report) -> Condition:
+    return Condition(
+        f"goodput in virtual time / reported, {report.mbps:g} Mbit/s",
+        median_of("goodput_mbps", at(LINUX, report), 1 / report.mbps),
+        BOUNDS["FR.as-reported"],
+    )
+
+
+def _over_tcp(curve: str, report: Report, key: str) -> Condition:
+    return Condition(
+        f"goodput, {curve} / {TCP}, {report.key}",
+        ratio_of("goodput_mbps", at(curve, report), at(TCP, report)),
+        BOUNDS[key],
+    )
+
+
+CLAIMS = (
+    Claim(
+        "FR.harmed",
+        "Where a report has less goodput over all paths than over the best one, the model of Linux "
+        "has so, too.",
+        "the reports",
+        each(
+            f"goodput, {LINUX} / {TCP}, every report of harm",
+            (_over_tcp(LINUX, report, "FR.harmed") for report in REPORTS if report.harmed),
+        ),
+    ),
+    Claim(
+        "FR.cured",
+        "The engine with opportunistic retransmission and penalisation loses no goodput in any of "
+        "these situations.",
+        "ours",
+        each(
+            f"goodput, {ENGINE} / {TCP}, every report",
+            (_over_tcp(ENGINE, report, "FR.cured") for report in REPORTS),
+        ),
+    ),
+    *(
+        Claim(
+            f"FR.{report.key}",
+            f"The model of Linux has the reported goodput: {report.says}.",
+            report.thread,
+            (_over_reported(report),),
+        )
+        for report in REPORTS
+    ),
+)
+
+
+def _over_reports(axes: Axes) -> range:
+    """Places of the reports on the horizontal axis."""
+    places = range(len(REPORTS))
+    axes.set_xticks(places, [report.key for report in REPORTS], rotation=60, ha="right")
+    return places
+
+
+def _draw_goodput(results: Results, axes: Axes) -> None:
+    places = _over_reports(axes)
+    for curve, style in STYLES.items():
+        shares = [
+            median_of("goodput_mbps", at(curve, report), 1 / _sum_mbps(report))(results)
+            for report in REPORTS
+        ]
+        figures.estimates(axes, places, shares, curve, replace(style, line="none"))
+    reported = [report.mbps / _sum_mbps(report) for report in REPORTS]
+    axes.plot(places, reported, "x", color="black", label="reported")
+    axes.set_ylabel("goodput / sum of the rates")
+    axes.set_ylim(0, 1)
+
+
+def _draw_beside_tcp(results: Results, axes: Axes) -> None:
+    places = _over_reports(axes)
+    for curve in (LINUX, ENGINE):
+        ratios = [
+            ratio_of("goodput_mbps", at(curve, report), at(TCP, report))(results)
+            for report in REPORTS
+        ]
+        figures.estimates(axes, places, ratios, curve, replace(STYLES[curve], line="none"))
+    figures.reference_line(axes, 1, "as TCP")
+    figures.plain_log_y(axes)
+    axes.set_ylabel("goodput / that of TCP")
+
+
+def _goodputs(results: Results) -> Table:
+    """Goodput of each report and curve."""
+
+    def row(report: Report) -> tuple[str, ...]:
+        goodputs = (median_of("goodput_mbps", at(curve, report))(results) for curve in STYLES)
+        return (report.key, f"{report.mbps:g}", *(goodput.text() for goodput in goodputs))
+
+    headings = ("report", "reported (Mbit/s)", *(f"{curve} (Mbit/s)" for curve in STYLES))
+    return Table(headings, tuple(map(row, REPORTS)))
+
+
+def _sum_mbps(report: Report) -> float:
+    return sum(bits_per_second(str(path.rate)) for path in report.paths) / 1e6
+
+
+ENTRY = Entry(
+    id="field-reports",
+    title="Public reports of slow Multipath TCP",
+    question="Does the model of Linux show what people report? Do the engine's remedies help?",
+    references=tuple(dict.fromkeys(report.thread for report in REPORTS)),
+    parameters=(
+        *(
+            Parameter(report.key, report.says, f"the report. Assumed: {report.assumed}")
+            for report in REPORTS
+        ),
+        Parameter("workload", "one endless transfer", "ours"),
+        Parameter("buffers of Linux", "no size requested, so the kernel tunes them", "ours"),
+        Parameter("buffers of the engine", "4 and 6 MiB, the defaults", "ours"),
+        Parameter("congestion control", "Linux: CUBIC; engine: LIA", "Linux' default; ours"),
+    ),
+    quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),
+    full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),
+    cells=cells,
+    vague=LINKS,
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "Goodput of each report",
+            "Of the sum of the rates of all paths. A cross is what the report states.",
+            _draw_goodput,
+        ),
+        Panel(
+            "Compared with TCP",
+            "Below 1, the further paths do harm.",
+            _draw_beside_tcp,
+        ),
+    ),
+    overview=_goodputs,
+)

@@ -1,0 +1,290 @@
+"""Parallel TCP as GridFTP opens it, beside Multipath TCP: further work of Veerman 2012."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
+from anabranch.gallery.shared.vague import BUFFERS, LINKS
+from anabranch.gallery.shared.veerman12 import (
+    RFC_LIA,
+    SCALE,
+    SCALING,
+    STACK_PARAMETERS,
+    VEERMAN,
+    at_scale,
+    carried,
+    connection,
+    link,
+    min_buffer_mb,
+)
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.gallery.thresholds import BOUNDS
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.reports.report import Table
+from anabranch.results.claims import Claim, Condition, each
+from anabranch.results.estimates import Estimate, Sample, estimate, median
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+
+MPTCP = "MPTCP"
+EVEN, RIGHT = "TCP, 1:1", "TCP, 4:1"
+STYLES = {
+    MPTCP: Style(GREEN, "-", "o"),
+    EVEN: Style(ORANGE, (0, (4, 1.5)), "s"),
+    RIGHT: Style(BLUE, (0, (2, 1)), "D"),
+}
+FILE, BESIDE_TCP = "file", "beside TCP"
+FLOWS = (2, 4, 8)
+_PARTS = {EVEN: 1 / 2, RIGHT: 4 / 5}
+"""The part of the file that goes over the large link."""
+
+RTT_MS = 35
+SMALL_GBPS, LARGE_GBPS = 0.3, 1.0
+BUFFER_MB = round(min_buffer_mb(RTT_MS, SMALL_GBPS, LARGE_GBPS), 1)
+FILE_MB = 2000
+"""Size of the file in MB of the slides' scale."""
+_BYTES = FILE_MB * 1_000_000 // SCALE
+_LINKS = (link("small", SMALL_GBPS, RTT_MS), link("large", LARGE_GBPS, RTT_MS))
+
+
+def at(workload: str, curve: str, flows: int) -> dict[str, Factor]:
+    """The factors of a cell; Multipath TCP is one connection with two subflows."""
+    return {"workload": workload, "curve": curve, "flows": flows}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """A file with every number of flows and both splits; the largest number beside TCP."""
+    parallel = [(curve, flows) for curve in _PARTS for flows in FLOWS]
+    beside = [(MPTCP, 1), (EVEN, max(FLOWS))]
+    return [
+        *(_cell(tier, FILE, curve, flows) for curve, flows in [(MPTCP, 1), *parallel]),
+        *(_cell(tier, BESIDE_TCP, curve, flows) for curve, flows in beside),
+    ]
+
+
+def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
+    connections = [_connection(*row, whole=workload == FILE) for row in _transfers(curve, flows)]
+    if workload == BESIDE_TCP:
+        connections.append(
+            replace(_connection("tcp", ("large",), 0, whole=False), start="1s"),
+        )
+    words = (workload, curve, str(flows))
+    scenario = Scenario(
+        name=", ".join(words),
+        duration=f"{tier.warm_up_s + tier.measured_s}s",
+        warm_up=None if workload == FILE else tier.warm_up,
+        sample_interval="1s",
+        paths=_LINKS,
+        connections=tuple(connections),
+    )
+    key = cell_key(*words).replace(":", "-")
+    return Cell(key, scenario, at(workload, curve, flows))
+
+
+def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]:
+    """Name, paths and bytes of each connection that carries a part of the file."""
+    if curve == MPTCP:
+        return [("main", ("large", "small"), _BYTES)]
+    on_each = flows // 2
+    large = round(_BYTES * _PARTS[curve] / on_each)
+    small = round(_BYTES * (1 - _PARTS[curve]) / on_each)
+    return [
+        *((f"large-{number}", ("large",), large) for number in range(on_each)),
+        *((f"small-{number}", ("small",), small) for number in range(on_each)),
+    ]
+
+
+def _connection(name: str, paths: tuple[str, ...], size: int, *, whole: bool) -> Connection:
+    is_tcp = len(paths) == 1
+    return connection(
+        name,
+        BUFFER_MB,
+        paths=paths,
+        protocol="tcp" if is_tcp else "mptcp",
+        congestion_control="new_reno" if is_tcp else "lia",
+        workload=Bulk(size=f"{size}B") if whole else Bulk(),
+    )
+
+
+def file_mbps(results: Results, curve: str, flows: int) -> Sample:
+    """Size of the file over the time until its last part has arrived, for each seed."""
+    times = [
+        size * 8e-6 / results.values("transfer_mbps", connection=name, **at(FILE, curve, flows))
+        for name, _, size in _transfers(curve, flows)
+    ]
+    rates: Sample = _BYTES * 8e-6 / np.max(times, axis=0)
+    return rates
+
+
+def tcp_share(results: Results, curve: str, flows: int) -> Sample:
+    """TCP's share of the bytes over the large link, for each seed."""
+    cell = at(BESIDE_TCP, curve, flows)
+
+    def goodput(name: str) -> Sample:
+        return results.values("goodput_mbps", connection=name, **cell)
+
+    tcp = goodput("tcp")
+    if curve == MPTCP:
+        crossing = goodput("main") * results.values("share_large", connection="main", **cell)
+    else:
+        crossing = np.sum([goodput(f"large-{n}") for n in range(flows // 2)], axis=0)
+    share: Sample = tcp / (tcp + crossing)
+    return share
+
+
+def _over(results: Results, curve: str, flows: int) -> Estimate:
+    """The rate of Multipath TCP over that of parallel TCP."""
+    rates = (file_mbps(results, *each) for each in ((MPTCP, 1), (curve, flows)))
+    return estimate(lambda a, b, axis: np.median(a, axis=axis) / np.median(b, axis=axis), *rates)
+
+
+def _share(results: Results, curve: str, flows: int) -> Estimate:
+    return median(tcp_share(results, curve, flows))
+
+
+def _over_parallel(curve: str, key: str) -> tuple[Condition, ...]:
+    return each(
+        f"rate of the file, {MPTCP} / {curve}, with {', '.join(map(str, FLOWS))} flows",
+        (
+            Condition(
+                f"rate of the file, {MPTCP} / {curve}, {flows} flows",
+                partial(_over, curve=curve, flows=flows),
+                BOUNDS[key],
+            )
+            for flows in FLOWS
+        ),
+    )
+
+
+_BOTH_USED = carried("large", "small", connection="main", **at(FILE, MPTCP, 1))
+
+CLAIMS = at_scale(
+    (
+        Claim(
+            "VP.a-right-split",
+            "Multipath TCP carries a file about as fast as parallel TCP whose split fits the "
+            "links, and needs to know neither.",
+            "ours; the slides name GridFTP as further work",
+            _over_parallel(RIGHT, "VP.a-right-split"),
+            _BOTH_USED,
+        ),
+        Claim(
+            "VP.b-even-split",
+            "Multipath TCP is faster than parallel TCP that splits a file evenly over unequal "
+            "links.",
+            "ours; the slides name GridFTP as further work",
+            _over_parallel(EVEN, "VP.b-even-split"),
+            _BOTH_USED,
+        ),
+        Claim(
+            "VP.c-fair",
+            "Beside Multipath TCP, a TCP flow keeps its share of the large link. Beside four "
+            "parallel flows, it does not.",
+            "RFC 6356 §2, goal 2; the range is ours",
+            (
+                Condition(
+                    f"TCP's share beside {MPTCP}",
+                    partial(_share, curve=MPTCP, flows=1),
+                    BOUNDS["VP.c-fair"],
+                ),
+                Condition(
+                    f"TCP's share beside {max(FLOWS) // 2} parallel flows",
+                    partial(_share, curve=EVEN, flows=max(FLOWS)),
+                    BOUNDS["VP.c-fair parallel"],
+                ),
+            ),
+        ),
+    )
+)
+
+
+def _draw_rates(results: Results, axes: Axes) -> None:
+    for curve in _PARTS:
+        points = [median(file_mbps(results, curve, flows)) for flows in FLOWS]
+        figures.estimates(axes, FLOWS, points, curve, STYLES[curve])
+    whole = [median(file_mbps(results, MPTCP, 1))] * len(FLOWS)
+    figures.estimates(axes, FLOWS, whole, MPTCP, STYLES[MPTCP])
+    figures.plain_ticks(axes, FLOWS)
+    figures.reference_line(axes, (SMALL_GBPS + LARGE_GBPS) * 1000 / SCALE, "sum of\nthe links")
+    axes.set(xlabel="parallel flows of TCP", ylabel="rate of the file (Mbit/s)")
+    axes.set_ylim(0)
+
+
+def _draw_shares(results: Results, axes: Axes) -> None:
+    cases = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
+    bars = {words: ([_share(results, *case)], STYLES[case[0]]) for words, case in cases.items()}
+    figures.grouped_bars(axes, ["large link"], bars)
+    figures.reference_line(axes, 0.5, "half")
+    axes.set_ylabel("share of one TCP flow")
+    axes.set_ylim(0, 1)
+
+
+def _overview(results: Results) -> Table:
+    """The rate of the file with each number of flows, and TCP's shares."""
+    parallel = [(curve, flows) for curve in _PARTS for flows in FLOWS]
+    rows = [
+        (curve, str(flows), median(file_mbps(results, curve, flows)).text(), "–")
+        for curve, flows in [(MPTCP, 1), *parallel]
+    ]
+    rows += [
+        (f"{curve}, endless", str(flows), "–", _share(results, curve, flows).text())
+        for curve, flows in ((MPTCP, 1), (EVEN, max(FLOWS)))
+    ]
+    return Table(("curve", "flows", "rate of the file (Mbit/s)", "share of TCP"), tuple(rows))
+
+
+def notes(results: Results) -> Sequence[str]:
+    """How the file is split."""
+    slow = float(np.median(file_mbps(results, EVEN, max(FLOWS))))
+    return [
+        "GridFTP opens several TCP connections for one file. Here half of them cross each link. "
+        "Each flow carries an equal part of what its link gets: half of the file (1:1), or four "
+        "fifths over the large link (4:1). The rates are 3.3:1.",
+        f"With an even split, the file waits for the small link: {slow:.0f} Mbit/s are "
+        f"{slow / (2 * SMALL_GBPS * 1000 / SCALE) * 100:.0f} % of twice its rate.",
+    ]
+
+
+ENTRY = Entry(
+    id="veerman12-parallel",
+    title="Parallel TCP, as GridFTP opens it, beside Multipath TCP (after Veerman 2012)",
+    question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
+    "What does a TCP flow beside them keep?",
+    references=(VEERMAN, RFC_LIA),
+    parameters=(
+        Parameter("links", f"0.3 and 1 Gbit/s, {RTT_MS} ms RTT", "slides, “WAN: Throughput”"),
+        Parameter("parallel flows", "2, 4 and 8, half of them on each link", "ours"),
+        Parameter("splits", "half of the file on each link; four fifths on the large one", "ours"),
+        Parameter("file", f"{FILE_MB} MB", "ours"),
+        Parameter("buffers", f"{BUFFER_MB:g} MB for each connection", "slides: the rule"),
+        Parameter("TCP", "NewReno", "ours"),
+        SCALING,
+        *(each for each in STACK_PARAMETERS if each.name != "workload"),
+    ),
+    quick=Tier("quick", seeds=5, measured_s=50, warm_up_s=10),
+    full=Tier("full", seeds=20, measured_s=110, warm_up_s=10),
+    cells=cells,
+    vague={**LINKS, **BUFFERS},
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "A file of 2 GB over both links",
+            "Size over the time until the last part has arrived.",
+            _draw_rates,
+        ),
+        Panel(
+            "TCP beside them, on the large link",
+            "What one TCP flow keeps. Half would be as much as the other connection has.",
+            _draw_shares,
+        ),
+    ),
+    overview=_overview,
+    notes=notes,
+)

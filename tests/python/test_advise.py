@@ -1,0 +1,249 @@
+import dataclasses
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import anabranch
+from anabranch import _core
+from anabranch.advise import commands, goals, search, space, subject
+from anabranch.cli.main import run_command
+from anabranch.errors import InputError
+from anabranch.explain.pairs import changed, changed_connections
+from anabranch.runs.run import run_normalised, settings_of
+from conftest import scenario
+
+Captured = pytest.CaptureFixture[str]
+
+PATHS = ["8Mbit/s,20ms,54packets", "2Mbit/s,150ms,loss=0.5%"]
+
+
+def connection_of(toml: str) -> dict[str, Any]:
+    return changed_connections(settings_of(toml))[0]
+
+
+def linux(**changes: object) -> str:
+    toml = _core.validate(scenario("8s", **changes).to_toml(), "short.toml")
+    made = changed(toml, "short.toml", subject.as_linux(connection_of(toml)))
+    assert made is not None
+    return made
+
+
+def test_goals_have_weights() -> None:
+    assert goals.parsed(["throughput=2,latency"]) == {"throughput": 2.0, "latency": 1.0}
+    assert goals.parsed(["failover", "latency=0.5"]) == {"failover": 1.0, "latency": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("thruput", '--for: unknown goal "thruput"; did you mean "throughput"?'),
+        ("latency,latency", "--for: latency is given twice"),
+        ("latency=-1", '--for: latency: the weight "-1" is not a number above zero'),
+        ("latency=", '--for: latency: the weight "" is not a number above zero'),
+    ],
+)
+def test_wrong_goals_are_named(text: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        goals.parsed([text])
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("8Mbit/s", "write a rate, a round-trip time, and optionally a queue and a loss"),
+        ("8Mbit/s,fast", '"fast" is not a round-trip time; write a number and a unit'),
+        ("8,20ms", "rate: "),
+        ("8Mbit/s,20ms,54", "limit: "),
+        ("8Mbit/s,20ms,loss=2", "loss: "),
+    ],
+)
+def test_wrong_paths_are_named(text: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        subject.of_paths([text])
+    assert str(error.value).startswith(f"--path {text}: {message}")
+
+
+def test_paths_make_a_scenario() -> None:
+    settings = settings_of(subject.of_paths(PATHS))
+    first, second = settings["path"]
+    # Half of the round-trip time each way.
+    assert (first["rate"], first["delay"], first["limit"]) == ("8Mbit/s", "10ms", "54packets")
+    assert (second["delay"], second["limit"], second["loss"]) == ("75ms", "100ms", "0.5%")
+    assert settings["connection"][0]["protocol"] == "mptcp"
+    assert settings_of(subject.of_paths(PATHS[:1]))["connection"][0]["protocol"] == "tcp"
+
+
+def test_the_rule_is_twice_the_sum_of_the_rates_times_the_longest_round_trip() -> None:
+    # 2 · 10 Mbit/s · 150 ms = 375,000 bytes.
+    settings = settings_of(subject.of_paths(PATHS))
+    assert subject.rule_bytes(settings, settings["connection"][0]) == 375_000
+
+
+def test_jitter_counts_in_the_rule_of_wifi_and_3g() -> None:
+    # 2 · 10 Mbit/s · (150 + 50) ms = 500,000 bytes = 488 KiB.
+    toml = subject.of_file(Path("examples/wifi_3g.toml"), ())
+    assert subject.rule_bytes(settings_of(toml), connection_of(toml)) == 500_000
+
+
+def test_gains_are_the_weighted_geometric_mean_of_improvements() -> None:
+    # Twice the goodput with weight 2, and twice the delay: (2² / 2)^(1/3).
+    now = np.array([[4.0, 100.0, np.nan]])
+    new = np.array([[8.0, 200.0, np.nan]])
+    gain = goals.gains({"throughput": 2.0, "latency": 1.0}, new, now)
+    assert gain == pytest.approx([2 ** (1 / 3)])
+
+
+def test_a_pause_begins_when_a_path_fails() -> None:
+    toml = subject.of_paths(["8Mbit/s,20ms"])
+    whole, failed = goals.variants(toml, "--path", {"failover": 1.0})
+    # The path fails in the middle of the measured time, at 36 s. The rest is a pause.
+    settings = settings_of(toml)
+    assert (settings["warm_up"], settings["duration"]) == ("12s", "60s")
+    assert goals.measured(run_normalised(failed, "--path", 1))[2] == pytest.approx(24, abs=0.2)
+    assert goals.measured(run_normalised(whole, "--path", 1))[2] < 0.2
+
+
+def test_a_scenario_runs_as_in_linux() -> None:
+    connection = connection_of(linux(remedies={"penalisation": True}, path_manager="drepas"))
+    assert connection["host"] == {"kind": "linux", "buffers": "socket"}
+    assert connection["congestion_control"] == "cubic_linux"
+    assert connection["hystart"] is True  # the default of cubic_linux, not that of lia
+    assert (connection["scheduler"], connection["path_manager"]) == ("linux", "full_mesh")
+    assert not connection.get("remedies")
+
+
+def test_every_option_of_both_spaces_is_a_scenario() -> None:
+    for toml, space_of in ((linux(), space.of_linux), (subject.of_paths(PATHS), space.of_engine)):
+        connection = connection_of(toml)
+        choices = space_of(connection, 375_000)
+        present = [choice.present for choice in choices]
+        assert space.words(choices, present) == "no change"
+        for at, choice in enumerate(choices):
+            for index in range(len(choice.options)):
+                chosen = [*present[:at], index, *present[at + 1 :]]
+                new = space.keys(choices, chosen, connection)
+                assert changed(toml, "x", new) is not None, choice.options[index].words
+
+
+def test_buffers_of_the_present_state_are_no_change() -> None:
+    toml = linux(send_buffer="200KiB", receive_buffer="200KiB")
+    buffers = space.of_linux(connection_of(toml), 200 << 10)[0]
+    assert buffers.words.count("") == 1
+    assert "200 KiB buffers" not in buffers.words
+    assert buffers.words[-1] == space.AUTOTUNED
+
+
+def test_advice_is_the_same_again_and_helps_with_small_buffers() -> None:
+    toml = _core.validate(scenario("5s").to_toml(), "short.toml")
+    found = [search.advise(toml, "short.toml", {"throughput": 1.0}, [1, 2]) for _ in range(2)]
+    (first, rule), (second, _) = found
+    assert [each.best.words for each in first] == [each.best.words for each in second]
+    assert [each.best.gain for each in first] == [each.best.gain for each in second]
+    advice = first[0]
+    # 200 KiB of both buffers are far less than the rule's.
+    assert rule > 200 << 10
+    assert advice.helps
+    assert advice.now.gain.value == 1
+
+
+def test_linux_accepts_the_commands(tmp_path: Path) -> None:
+    if shutil.which("ip") is None or shutil.which("unshare") is None:
+        pytest.skip("needs ip and unshare")
+    toml = linux(path_manager={"kind": "backup", "regular": "wifi"})
+    settings = settings_of(toml)
+    client, *_, server, _ = commands.of(settings, connection_of(toml))
+    assert any(line.endswith("subflow backup  # 3g") for line in client.lines)
+    # A user namespace may change neither the limits of the whole machine, nor load a module.
+    per_machine = ("net.core", "congestion_control=cubic")
+    for place in (client, server):
+        lines = [each for each in place.lines if not any(word in each for word in per_machine)]
+        script = "\n".join(["set -e", *lines, "ip mptcp endpoint show"])
+        done = subprocess.run(
+            ["unshare", "-rn", "sh", "-c", script], capture_output=True, text=True, check=False
+        )
+        if "unshare" in done.stderr or "net.mptcp" in done.stderr:
+            pytest.skip(f"no namespaces or no Multipath TCP here: {done.stderr}")
+        assert done.returncode == 0, done.stderr
+        assert ("192.0.2.2 id 2 subflow backup" in done.stdout) == (place is client)
+
+
+def test_a_server_announces_its_address_of_the_other_family() -> None:
+    wifi = anabranch.NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
+    lte = dataclasses.replace(wifi, name="lte", family="ipv6")
+    connection = anabranch.Connection(workload=anabranch.Blocks())
+    both = anabranch.Scenario(
+        name="both", duration="5s", paths=(wifi, lte), connections=(connection,)
+    )
+    toml = _core.validate(both.to_toml(), "both")
+    made = changed(toml, "both", subject.as_linux(connection_of(toml)))
+    assert made is not None
+    client, server = commands.of(settings_of(made), connection_of(made))
+    assert "ip mptcp limits set subflows 1 add_addr_accepted 1" in client.lines
+    assert "ip mptcp endpoint add 2001:db8::2 subflow  # lte" in client.lines
+    assert server.lines[-1] == "ip mptcp endpoint add 2001:db8::100 signal  # the server's"
+
+
+def test_large_buffers_need_a_larger_limit_on_the_side_that_uses_them() -> None:
+    toml = linux(send_buffer="500kB", receive_buffer="500kB")
+    shown = {each.place: each.lines for each in commands.of(settings_of(toml), connection_of(toml))}
+    assert (
+        "sysctl -w net.core.rmem_max=500000  # unless it is larger"
+        in shown["on the client, as root"]
+    )
+    assert (
+        "sysctl -w net.core.wmem_max=500000  # unless it is larger"
+        in shown["on the server, as root"]
+    )
+    assert shown["in the client's program, before connect()"] == (
+        "setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){500000}, sizeof(int));",
+    )
+    small = linux(send_buffer="100kB", receive_buffer="100kB")
+    lines = [each.lines for each in commands.of(settings_of(small), connection_of(small))]
+    assert not any("net.core" in line for each in lines for line in each)
+
+
+def test_short_queues_beside_another_path_are_doubted() -> None:
+    def doubts(*paths: str) -> list[str]:
+        settings = settings_of(subject.of_paths(paths))
+        return subject.doubts(settings, settings["connection"][0])
+
+    # 100 ms of 2 Mbit/s are 17 packets of 1500 bytes, and 60,000 bytes are 40.
+    assert doubts("8Mbit/s,20ms,54packets", "2Mbit/s,150ms,100ms")[0].startswith(
+        "path2 has a queue"
+    )
+    assert not doubts("8Mbit/s,20ms,54packets", "2Mbit/s,150ms,60000B")
+    assert not doubts("2Mbit/s,150ms,100ms")
+
+
+def test_the_command_prints_json_and_writes_a_report(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "short.toml"
+    file.write_text(scenario("2s").to_toml(), encoding="utf-8")
+    out = tmp_path / "out"
+    arguments = ["advise", str(file), "--for", "throughput,latency", "--seeds", "1", "--json"]
+    assert run_command([*arguments, "--out", str(out)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["for"] == {"throughput": 1.0, "latency": 1.0}
+    assert told["linux"]["now"]["goodput_mbps"]["value"] > 0
+    assert told["linux"]["commands"]["on the client, as root"]
+    assert json.loads((out / "advice.json").read_text(encoding="utf-8"))["linux"] == told["linux"]
+    assert "Commands for Linux" in (out / "report.html").read_text(encoding="utf-8")
+    assert run_command(["run", str(out / "linux.toml")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a scenario, or paths with --path"),
+        (["a.toml", "--path", "8Mbit/s,20ms"], "name a scenario, or paths with --path"),
+        (["--path", "8Mbit/s,20ms", "--set", "a=1"], "--set changes a scenario"),
+    ],
+)
+def test_what_to_advise_must_be_clear(arguments: list[str], message: str, capsys: Captured) -> None:
+    assert run_command(["advise", *arguments]) == 2
+    assert message in capsys.readouterr().err
