@@ -81,6 +81,27 @@ def test_losses_in_a_row_are_bursts(tmp_path: Path) -> None:
     assert "burst_loss" in scenario.to_toml(scenario.first_guess(seen), "twin")
 
 
+def test_a_path_whose_rate_varies_gets_a_trace(tmp_path: Path) -> None:
+    change = anabranch.Change(at="4s", rate="6Mbit/s")
+    seen = observe(tmp_path, {"changes": (change,)})
+    link = seen.lanes[0].link
+    assert link is not None
+    assert link.varying is not None
+    assert link.limit.value == pytest.approx(60, abs=2)
+    # 12 Mbit/s for 4 s and 6 Mbit/s for 6 s.
+    assert link.rate_mbps.value == pytest.approx(8.4, rel=0.03)
+    toml = scenario.to_toml(scenario.first_guess(seen), "twin")
+    milliseconds = tomllib.loads(toml)["path"][0]["trace"]["milliseconds"].split()
+    counts = [int(each.partition("*")[2] or 1) for each in milliseconds]
+    times = [int(each.partition("*")[0]) for each in milliseconds]
+    early, late = (
+        sum(count for at, count in zip(times, counts, strict=True) if low <= at < low + 2000)
+        for low in (1500, 7000)
+    )
+    assert early * 1504 * 8 / 2e6 == pytest.approx(12, rel=0.03)
+    assert late * 1504 * 8 / 2e6 == pytest.approx(6, rel=0.03)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["fifo", "reordering"])
 def test_jitter_is_that_of_the_path(tmp_path: Path, model: str) -> None:

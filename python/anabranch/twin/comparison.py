@@ -138,9 +138,10 @@ def paths(fitted: Fitted) -> Table:
         if link is None:
             shown.append((each.lane.name, "everything", "assumed", "as the first path"))
             continue
-        filled = f"{link.drops} packets dropped there" if link.filled else "assumed: never full"
+        filled = f"it dropped {link.drops}" if link.filled else "assumed: never full"
+        rate = _plus(link.rate_mbps.error) if link.varying is None else "mean of a trace"
         shown += [
-            (each.lane.name, "rate", f"{number(each.rate)} Mbit/s", _plus(link.rate_mbps.error)),
+            (each.lane.name, "rate", f"{number(each.rate)} Mbit/s", rate),
             (each.lane.name, "delay", f"{number(each.delay)} ms", _plus(link.delay_ms.error)),
             (each.lane.name, "queue", f"{each.limit} packets", filled),
             (each.lane.name, "loss", f"{each.loss * 100:.3g} %", _plus(link.loss.error * 100)),
@@ -188,6 +189,7 @@ def _path_json(each: Any) -> dict[str, Any]:
         "loss": each.loss,
         "lost_in_a_row": each.burst,
         "rate_error_mbps": None if link is None else link.rate_mbps.error,
+        "rate_varies": link is not None and link.varying is not None,
         "delay_error_ms": None if link is None else link.delay_ms.error,
         "loss_error": None if link is None else link.loss.error,
     }
