@@ -247,7 +247,7 @@ mod tests {
         let mut window = window(20);
         window.on_external_reduction(ExternalReduction::HalveKeepUnset);
         assert_eq!((window.cwnd(), window.ssthresh()), (10_000, u64::MAX));
-        window.collapse(16_000, 0.5, false); // slow start up to 8 segments
+        window.collapse(16_000, 0.5, true); // slow start up to 8 segments
         window.on_external_reduction(ExternalReduction::HalveKeepUnset);
         assert_eq!((window.cwnd(), window.ssthresh()), (1_000, 4_000));
     }
