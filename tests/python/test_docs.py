@@ -31,6 +31,7 @@ NOT_RUN = {
     r"anabranch (run|reproduce|conform) .*--live.*": "in real time; tests/python/test_live.py",
     r"anabranch shell .*": "in real time; tests/python/test_shell.py",
     r"(for|nstat) .*": "needs a connection; tests/python/test_sockets.py reads recordings",
+    r"anabranch advise .*--for .*": "a search with assertions on; tests/python/test_advise.py",
     r"anabranch doctor": "what it says depends on the host; tests/python/test_live.py",
     r"anabranch reproduce .*--full.*": "minutes to hours",
     r"anabranch gallery.*": "`make gallery`",
