@@ -36,7 +36,7 @@ def main() -> None:
     """Explain the run of each report with Linux, and write the table."""
     cells = [cell for cell in ENTRY.cells(ENTRY.quick) if cell.factors["curve"] == LINUX]
     head = "| report | `explain` says | best change that Linux can make |\n|---|---|---|"
-    lines = map(row, cells)
+    lines = [row(cell) for cell in cells]
     text = PAGE.read_text(encoding="utf-8")
     table = "\n".join(["<!-- field -->", head, *lines, "<!-- /field -->"])
     new = re.sub(r"<!-- field -->.*<!-- /field -->", lambda _: table, text, flags=re.DOTALL)
