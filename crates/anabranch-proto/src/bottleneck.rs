@@ -20,8 +20,8 @@ const SHORT: usize = 30;
 /// F: the newest base intervals, which have the full weight in skewness and variability. RFC 8382
 /// §4.1.
 const NEW: usize = 20;
-/// Base intervals for which a subflow must have had the same partners before its verdict counts (ours).
-/// As long as they change, it stays coupled with all others.
+/// Base intervals for which a subflow must have had the same partners before its verdict counts
+/// (ours). As long as they change, it stays coupled with all others.
 const STABLE: usize = LONG;
 /// c_s: skewness below which a flow passes through a bottleneck.
 const SKEWED: f64 = 0.1;
@@ -288,12 +288,9 @@ fn group(flows: Vec<Member>, loss_threshold: f64) -> Vec<Vec<Member>> {
         split(group, |e| e.variability, |a, b| a == b || relative(SAME_VARIABILITY)(a, b))
     });
     let groups = groups.flat_map(|group| split(group, |e| e.skew, absolute(SAME_SKEW)));
-    let by_loss = |group: Vec<Member>| match group
-        .iter()
-        .any(|(_, estimates)| estimates.loss > loss_threshold)
-    {
-        true => split(group, |e| e.loss, relative(SAME_LOSS)),
-        false => vec![group],
+    let by_loss = |group: Vec<Member>| {
+        let is_lossy = group.iter().any(|(_, estimates)| estimates.loss > loss_threshold);
+        if is_lossy { split(group, |e| e.loss, relative(SAME_LOSS)) } else { vec![group] }
     };
     groups.flat_map(by_loss).collect()
 }

@@ -19,10 +19,9 @@ from matplotlib.figure import Figure
 
 from anabranch.analyze.analysis import Analysis, rates_mbps
 from anabranch.reports import figures
-from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, Style
+from anabranch.reports.figures import BLACK, BLUE, GREY, OF_SUBFLOWS, RED, SKY, Style
 from anabranch.results.estimates import Sample
 
-_COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PURPLE)
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
 _GRID = (3000, 2000)
@@ -59,7 +58,8 @@ def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
         if carried.is_empty():
             continue
         place = len(labels)
-        style = Style(_COLOURS[place % len(_COLOURS)], _LINES[place // len(_COLOURS) % len(_LINES)])
+        again, colour = divmod(place, len(OF_SUBFLOWS))
+        style = Style(OF_SUBFLOWS[colour], _LINES[again % len(_LINES)])
         words = f"subflow {row['subflow']}: {row['initiator']} – {row['listener']}"
         labels.append(
             (row["subflow"], f"{words}, {_new_bytes(carried) / total * 100:.0f} %", style)

@@ -18,7 +18,7 @@ from anabranch.explain.capture import CaptureExplanation
 from anabranch.explain.causes import BY_NAME, NONE, STATES, Cause
 from anabranch.explain.explanation import Explanation
 from anabranch.reports import figures
-from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW
+from anabranch.reports.figures import BLACK, GREY, OF_SUBFLOWS, ORANGE, SKY, YELLOW
 from anabranch.results.estimates import Sample
 from anabranch.runs.columns import frame
 
@@ -29,11 +29,10 @@ CAPTION = (
 )
 _BINS = 400
 _LANE_GAP = 0.12
-_OF_SUBFLOWS = (BLUE, ORANGE, GREEN, RED, SKY, PURPLE)
 _LANE_INCHES, _WINDOW_INCHES, _REST_INCHES = 0.55, 2.2, 1.9
 _LOOKS: Mapping[str, Cause] = BY_NAME | {
-    "network": Cause("network", "limited by the path or its congestion window", colour=SKY),
-    "unknown": Cause("unknown", "send buffer, scheduler or application", colour=ORANGE),
+    name: Cause(name, capture.STATES[name], colour=colour)
+    for name, colour in {"network": SKY, "unknown": ORANGE}.items()
 }
 """The look of states of captures; most are those of runs."""
 
@@ -208,7 +207,7 @@ def _draw_window(axes: Axes, window: Window) -> None:
         above = sum_kb + flight / 1e3
         axes.fill_between(
             seconds, sum_kb, above, linewidth=0, alpha=0.75,
-            color=_OF_SUBFLOWS[place % len(_OF_SUBFLOWS)], label=f"in flight on {name}",
+            color=OF_SUBFLOWS[place % len(OF_SUBFLOWS)], label=f"in flight on {name}",
         )  # fmt: skip
         sum_kb = above
     above = sum_kb + window.waiting / 1e3

@@ -38,6 +38,8 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
     "#CC79A7",
 )
 GREY = "#666666"
+OF_SUBFLOWS = (BLUE, ORANGE, GREEN, RED, SKY, PURPLE)
+"""The colours of the first six subflows, or paths, of a connection."""
 _ON_LIGHT, _ON_DARK = "#101a2c", "#fffdf4"
 """Text on coloured cells. These colours are not grey, because dark mode inverts greys."""
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from anabranch._core import __version__
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY
+from anabranch.reports.figures import GREY, OF_SUBFLOWS
 from anabranch.results.estimates import Sample
 from anabranch.twin.fit import Fitted
 from anabranch.twin.observed import Lane, Observed
@@ -20,7 +20,6 @@ CAPTION = (
     "path had acknowledged by then. Right: the median round-trip time of each path in 60 parts of "
     "the time."
 )
-_OF_PATHS = (BLUE, ORANGE, GREEN, RED, SKY, PURPLE)
 _BINS = 60
 _THIN = 0.8
 
@@ -41,7 +40,7 @@ def draw(fitted: Fitted) -> Figure:
             axes.set_xlim(0, seen.seconds)
             axes.set_ylim(bottom=0)
         handles = [
-            Line2D([], [], color=_OF_PATHS[index % len(_OF_PATHS)], label=lane.name)
+            Line2D([], [], color=OF_SUBFLOWS[index % len(OF_SUBFLOWS)], label=lane.name)
             for index, lane in enumerate(seen.lanes)
         ]
         handles += [
@@ -58,7 +57,7 @@ def _draw(left: Axes, right: Axes, of: Observed, *, dashed: bool) -> None:
     style = {"linestyle": "--", "linewidth": _THIN} if dashed else {"linestyle": "-"}
     whose = "twin" if dashed else "capture"
     for index, lane in enumerate(of.lanes):
-        colour = _OF_PATHS[index % len(_OF_PATHS)]
+        colour = OF_SUBFLOWS[index % len(OF_SUBFLOWS)]
         label = f"{lane.name}, {whose}"
         left.plot(lane.acked_s, lane.acked_mb, color=colour, label=label, **style)
         if lane.rtt_s.size:

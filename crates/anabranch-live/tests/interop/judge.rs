@@ -83,8 +83,8 @@ const LINGER: Duration = Duration::from_millis(150);
 /// Run a case. Returns its problems and its capture.
 ///
 /// Linux and the emulator share this machine's processors in real time, so a case can fail because
-/// either of them had to wait. A case that fails therefore runs again, and counts as it ends two
-/// times of three. Wrong bytes are final.
+/// either of them had to wait. A case that fails therefore runs again, until it has passed or failed
+/// twice. Wrong bytes are final.
 pub(crate) fn run(case: &Case) -> (Vec<String>, Vec<u8>) {
     let (mut passed, mut failed) = (0, 0);
     loop {
