@@ -1,4 +1,4 @@
-"""Time the benchmark scenarios, one process each, and optionally ns-3 on its version of them.
+"""Time the benchmark scenarios, one process each, and optionally other simulators on theirs.
 
 python3 bench/run.py [--runs N] [--smoke] [--peers]
 
@@ -10,6 +10,7 @@ the first-level caches. These figures do not depend on the load of the machine.
 
 import argparse
 import json
+import os
 import re
 import shutil
 import statistics
@@ -20,7 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = ROOT / "target/release/anabranch-bench"
-NS3 = ROOT / "target/bench/ns3-bulk"
+PEERS = ROOT / "target/bench"
+"""Folder of the other simulators' programs. Each takes a number of paths and of seconds."""
 SCENARIOS = {"tcp-1x100": 1, "mptcp-2x100": 2}
 FIRST_STEP = 280_000
 COUNTED_S = 2
@@ -33,26 +35,41 @@ MODULES = [
     "applications",
     "traffic-control",
 ]
+HTSIM = "ANABRANCH_HTSIM"
+"""Environment variable with htsim's folder of sources, such as `sim` of nets-cs-pub-ro/NDP."""
+HTSIM_SOURCES = [
+    "eventlist",
+    "config",
+    "network",
+    "route",
+    "tcppacket",
+    "pipe",
+    "queue",
+    "tcp",
+    "mtcp",
+    "sent_packets",
+]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5, help="runs of each, taken in turns")
     parser.add_argument("--smoke", action="store_true", help="fail below the promised speed")
-    parser.add_argument("--peers", action="store_true", help="run ns-3 in turns, print the ratio")
+    parser.add_argument("--peers", action="store_true", help="run ns-3 and htsim in turns")
     arguments = parser.parse_args()
-    peer = build_ns3() if arguments.peers else None
+    peers = dict(filter(None, [build_ns3(), build_htsim()])) if arguments.peers else {}
     results = {}
     for scenario, paths in SCENARIOS.items():
-        ours, theirs = [], []
+        ours: list[dict] = []
+        theirs: dict[str, list[dict]] = {name: [] for name in peers}
         for _ in range(arguments.runs):
             ours.append(run([BENCH, ROOT / f"bench/scenarios/{scenario}.toml"]))
-            if peer:
-                theirs.append(run([NS3, str(paths), "60"]))
+            for name, program in peers.items():
+                theirs[name].append(run([program, paths, 60]))
         results[scenario] = median_run(ours)
         if has_valgrind() and not arguments.smoke:
             results[scenario] |= counts(scenario)
-        report(scenario, results[scenario], theirs, peer)
+        report(scenario, results[scenario], theirs)
     output = ROOT / "target/bench.json"
     output.write_text(json.dumps(results, indent=2) + "\n")
     print(f"written: {output.relative_to(ROOT)}")
@@ -61,14 +78,15 @@ def main() -> int:
 
 def run(command: list) -> dict:
     done = subprocess.run([str(part) for part in command], check=True, capture_output=True)
-    return json.loads(done.stdout)
+    # htsim prints other lines before the figures.
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def median_run(runs: list[dict]) -> dict:
     return sorted(runs, key=lambda figures: figures["segments_per_cpu_s"])[len(runs) // 2]
 
 
-def report(scenario: str, figures: dict, theirs: list[dict], peer: str | None) -> None:
+def report(scenario: str, figures: dict, theirs: dict[str, list[dict]]) -> None:
     print(
         f"{scenario}: {figures['segments_per_cpu_s'] / 1e3:.0f} k data segments per CPU s, "
         f"{figures['simulated_s_per_cpu_s']:.0f} simulated s per CPU s, "
@@ -81,11 +99,11 @@ def report(scenario: str, figures: dict, theirs: list[dict], peer: str | None) -
             f"{figures['instruction_misses']:.0f} misses of the instruction cache, "
             f"{figures['data_misses']:.0f} of the data cache"
         )
-    if theirs:
-        rate = statistics.median(figures["segments_per_cpu_s"] for figures in theirs)
+    for peer, runs in theirs.items():
+        rate = statistics.median(each["segments_per_cpu_s"] for each in runs)
         print(
             f"  {peer}: {rate / 1e3:.1f} k data segments per CPU s; "
-            f"ratio {figures['segments_per_cpu_s'] / rate:.0f}"
+            f"ratio {figures['segments_per_cpu_s'] / rate:.2g}"
         )
 
 
@@ -134,9 +152,14 @@ def check(results: dict) -> int:
     return 1 if slow or large else 0
 
 
-def build_ns3() -> str | None:
-    """Build the peer against Debian's libns3-dev, installing that if it is missing; the name and
-    version of the peer, or None, with the reason printed, where it cannot be had.
+Peer = tuple[str, Path]
+"""Name and version of another simulator, and our program for it."""
+
+
+def build_ns3() -> Peer | None:
+    """Build the program against Debian's libns3-dev, and install that if it is missing.
+
+    None, with the reason printed, where that is not possible.
     """
     version = ns3_version()
     if version is None and shutil.which("apt-get"):
@@ -145,12 +168,30 @@ def build_ns3() -> str | None:
     if version is None:
         print("skipped: ns-3 is not here; it is Debian's package libns3-dev", file=sys.stderr)
         return None
-    NS3.parent.mkdir(parents=True, exist_ok=True)
     libraries = [f"-lns3-{module}" for module in MODULES]
-    source = ROOT / "bench/ns3-bulk.cc"
-    command = ["g++", "-O3", "-std=c++17", str(source), "-o", str(NS3), *libraries]
-    subprocess.run(command, check=True)
-    return f"ns-{version} (Debian's libns3-dev)"
+    return f"ns-{version} (Debian's libns3-dev)", compiled("ns3-bulk", ["-std=c++17"], libraries)
+
+
+def build_htsim() -> Peer | None:
+    """Build the program with htsim's sources. None, with the reason printed, without them."""
+    folder = os.environ.get(HTSIM)
+    if folder is None:
+        print(f"skipped: {HTSIM} does not name htsim's folder of sources", file=sys.stderr)
+        return None
+    sources = [Path(folder) / f"{name}.cpp" for name in HTSIM_SOURCES]
+    missing = [str(source) for source in sources if not source.is_file()]
+    if missing:
+        print(f"skipped: {HTSIM}: not htsim's sources: no {missing[0]}", file=sys.stderr)
+        return None
+    return "htsim", compiled("htsim-bulk", ["-w", f"-I{folder}"], sources)
+
+
+def compiled(name: str, options: list[str], libraries: list[str] | list[Path]) -> Path:
+    PEERS.mkdir(parents=True, exist_ok=True)
+    source, program = ROOT / f"bench/{name}.cc", PEERS / name
+    command = ["g++", "-O3", *options, source, "-o", program, *libraries]
+    subprocess.run([str(part) for part in command], check=True)
+    return program
 
 
 def ns3_version() -> str | None:
