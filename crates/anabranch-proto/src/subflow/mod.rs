@@ -7,6 +7,7 @@
 mod acknowledgement;
 mod clock;
 mod ecn;
+mod ending;
 mod full_segment;
 mod input;
 mod limits;
@@ -20,13 +21,14 @@ mod signals;
 mod tests;
 mod timer;
 
+pub(crate) use ending::SubflowEnd;
 pub(crate) use input::Arrived;
 pub(crate) use output::{Carries, DataLevel};
 use timer::Timer;
 
 use std::sync::Arc;
 
-use anabranch_wire::mptcp::{Control, Mapping, MpFail, MpFastclose, MpTcprst};
+use anabranch_wire::mptcp::{Control, Mapping};
 use anabranch_wire::{
     DataSeq, Duration, Flags, Instant, Payload, Segment, SeqNumber, SocketAddress,
 };
@@ -81,21 +83,6 @@ pub(crate) enum State {
     LastAck,
     TimeWait,
     Closed,
-}
-
-/// Reason for the end of a subflow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SubflowEnd {
-    /// Both directions were closed in order.
-    Finished,
-    /// The peer answered a SYN with RST.
-    Refused,
-    /// The peer reset the subflow.
-    Reset,
-    /// The peer did not answer.
-    TimedOut,
-    /// This host reset the subflow.
-    Aborted,
 }
 
 /// Origin of a subflow.
@@ -600,59 +587,6 @@ impl Subflow {
     /// Has the subflow sent data that the peer has not acknowledged?
     pub(crate) fn has_outstanding(&self) -> bool {
         !self.board.is_empty()
-    }
-
-    /// Is the subflow closed, or about to be reset?
-    pub(crate) fn is_doomed(&self) -> bool {
-        self.reset_due.is_some() || self.state == State::Closed
-    }
-
-    /// Close the sending direction after all data. `peer_is_done` is true if the peer will send
-    /// nothing but its FIN.
-    pub(crate) fn finish(&mut self, peer_is_done: bool) {
-        self.fin_wanted = true;
-        self.peer_is_done |= peer_is_done;
-        if self.state == State::SynSent {
-            self.close(SubflowEnd::Aborted);
-        }
-    }
-
-    /// Reset the subflow, and send the peer the reason if there is one.
-    pub(crate) fn reset(&mut self, reason: Option<MpTcprst>) {
-        let saying = |reason| Box::new(Control { reset: Some(reason), ..Control::default() });
-        self.reset_saying(reason.map(saying));
-    }
-
-    /// Reset the subflow because the whole connection ends. RFC 8684 §3.5.
-    pub(crate) fn fastclose(&mut self, fastclose: MpFastclose) {
-        let control = Control { fastclose: Some(fastclose), ..Control::default() };
-        self.reset_saying(Some(Box::new(control)));
-    }
-
-    /// Close the subflow without telling the peer.
-    pub(crate) fn abandon(&mut self, end: SubflowEnd) {
-        self.close(end);
-    }
-
-    /// Reset the subflow because a middlebox changed its data. RFC 8684 §3.7.
-    pub(crate) fn reset_failing(&mut self, fail: MpFail, reason: MpTcprst) {
-        let control = Control { fail: Some(fail), reset: Some(reason), ..Control::default() };
-        self.reset_saying(Some(Box::new(control)));
-    }
-
-    fn reset_saying(&mut self, reason: Option<Box<Control>>) {
-        if self.state == State::SynSent {
-            self.close(SubflowEnd::Aborted);
-        } else if self.state != State::Closed {
-            self.reset_due = Some(reason);
-        }
-    }
-
-    fn close(&mut self, end: SubflowEnd) {
-        self.state = State::Closed;
-        self.end.get_or_insert(end);
-        self.timers.stop_all();
-        self.syn_due = false;
     }
 
     /// Pass an event to the congestion control.
