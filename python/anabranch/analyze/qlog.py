@@ -13,9 +13,11 @@ its bytes.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -91,7 +93,7 @@ def _write(analysis: Analysis, subflows: pl.DataFrame, out: TextIO) -> None:
         "title": ", ".join(Path(name).name for name in analysis.files["file"]),
         "description": f"Subflows of Multipath TCP, by anabranch {__version__}",
     }
-    begin = int(analysis.segments["time_ns"].min() or 0)  # type: ignore[arg-type]
+    begin = int(analysis.segments["time_ns"].to_numpy().min())
     out.write(f'{_json(head)[:-1]},"traces":[')
     for number, row in enumerate(subflows.iter_rows(named=True)):
         out.write(f'{"," if number else ""}\n{_json(_about(row, begin))[:-1]},"events":[')
@@ -146,6 +148,9 @@ class _Sent:
     """Whether its bytes were not sent before, so that its acknowledgement measures the RTT."""
 
 
+_END = attrgetter("end")
+
+
 @dataclass
 class _Unwrapped:
     """Sequence numbers of one direction, counted from the first one."""
@@ -170,7 +175,8 @@ class _Trace:
     analysis: Analysis
     subflow: dict[str, Any]
     begin: int
-    in_flight: deque[_Sent] = field(default_factory=deque)
+    in_flight: list[_Sent] = field(default_factory=list)
+    """In the order of the bytes."""
     count: int = 0
     received: int = 0
     flight: int = 0
@@ -216,21 +222,27 @@ class _Trace:
             yield from self._lost(start, end, row["time_ns"])
         yield self._event(row["time_ns"], "transport:packet_sent", self._packet(row, self.count))
         if end > start:
-            self.in_flight.append(_Sent(self.count, start, end, row["time_ns"], not is_again))
+            sent = _Sent(self.count, start, end, row["time_ns"], not is_again)
+            insort(self.in_flight, sent, key=_END)
             self.flight += end - start
         self.count += 1
 
     def _lost(self, start: int, end: int, time_ns: int) -> Iterator[Event]:
         """The losses that a retransmission of these bytes reveals."""
-        lost = [each for each in self.in_flight if each.start < end and start < each.end]
-        for each in lost:
-            self._forget(each)
+        first = bisect_right(self.in_flight, start, key=_END)
+        last = first
+        while last < len(self.in_flight) and self.in_flight[last].start < end:
+            last += 1
+        for each in self._taken(first, last):
             header = {"packet_type": _PACKET_TYPE, "packet_number": each.number}
             yield self._event(time_ns, "recovery:packet_lost", {"header": header})
 
-    def _forget(self, sent: _Sent) -> None:
-        self.in_flight.remove(sent)
-        self.flight -= sent.end - sent.start
+    def _taken(self, first: int, last: int) -> list[_Sent]:
+        """Remove a part of the segments in flight, and return it in the order of sending."""
+        taken = self.in_flight[first:last]
+        del self.in_flight[first:last]
+        self.flight -= sum(each.end - each.start for each in taken)
+        return sorted(taken, key=attrgetter("number"))
 
     def _received(self, row: dict[str, Any]) -> Iterator[Event]:
         packet = self._packet(row, self.received)
@@ -251,10 +263,7 @@ class _Trace:
         if distance >= _SEQUENCE_NUMBERS // 2:
             distance -= _SEQUENCE_NUMBERS
         edge = self.sequence.position + distance
-        acked = [each for each in self.in_flight if each.end <= edge]
-        for each in acked:
-            self._forget(each)
-        return acked
+        return self._taken(0, bisect_right(self.in_flight, edge, key=_END))
 
     def _metrics(self, acked: list[_Sent], row: dict[str, Any]) -> dict[str, Any]:
         metrics: dict[str, Any] = {"bytes_in_flight": self.flight}
