@@ -13,6 +13,7 @@ from anabranch.reports.report import Table
 from anabranch.results.estimates import number
 from anabranch.twin.fit import Fitted
 from anabranch.twin.observed import Observed
+from anabranch.twin.scenario import uncertainty
 
 _NEAR = 0.05
 """Deviation of goodput up to which a twin is called close (ours)."""
@@ -139,12 +140,17 @@ def paths(fitted: Fitted) -> Table:
             shown.append((each.lane.name, "everything", "assumed", "as the first path"))
             continue
         filled = f"it dropped {link.drops}" if link.filled else "assumed: never full"
-        rate = _plus(link.rate_mbps.error) if link.varying is None else "mean of a trace"
+        if link.varying is None:
+            rate = uncertainty(link.rate_mbps.error, "Mbit/s")
+        else:
+            rate = "mean of a trace"
+        delay = uncertainty(link.delay_ms.error, "ms")
+        loss = uncertainty(link.loss.error * 100, "points")
         shown += [
             (each.lane.name, "rate", f"{number(each.rate)} Mbit/s", rate),
-            (each.lane.name, "delay", f"{number(each.delay)} ms", _plus(link.delay_ms.error)),
+            (each.lane.name, "delay", f"{number(each.delay)} ms", delay),
             (each.lane.name, "queue", f"{each.limit} packets", filled),
-            (each.lane.name, "loss", f"{each.loss * 100:.3g} %", _plus(link.loss.error * 100)),
+            (each.lane.name, "loss", f"{each.loss * 100:.3g} %", loss),
         ]
         if each.jitter:
             words = "reordering" if each.reorders else "in order"
@@ -193,10 +199,6 @@ def _path_json(each: Any) -> dict[str, Any]:
         "delay_error_ms": None if link is None else link.delay_ms.error,
         "loss_error": None if link is None else link.loss.error,
     }
-
-
-def _plus(error: float) -> str:
-    return f"± {number(error)}"
 
 
 def _percent(part: float) -> str:

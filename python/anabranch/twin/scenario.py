@@ -215,7 +215,12 @@ def _limit(each: PathOfTwin) -> str:
 
 
 def _error(estimate: Estimate, unit: str) -> str:
-    return f"  # ± {number(estimate.error)} {unit}"
+    return f"  # {uncertainty(estimate.error, unit)}"
+
+
+def uncertainty(error: float, unit: str) -> str:
+    """A standard error in words; tiny ones, of links without other traffic, have no digits."""
+    return f"± less than 0.001 {unit}" if error < 0.001 else f"± {number(error)} {unit}"
 
 
 def _value(value: Any) -> str:
