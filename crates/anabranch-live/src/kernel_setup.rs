@@ -103,8 +103,8 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     set_sysctl("mptcp/allow_join_initial_addr_port", join_anywhere)?;
     set_sysctl("mptcp/checksum_enabled", if settings.checksums { "1" } else { "0" })?;
     for (name, initial, most) in [
-        ("tcp_rmem", "131072", settings.most_receive_memory),
-        ("tcp_wmem", "16384", settings.most_send_memory),
+        ("tcp_rmem", settings.first_receive_memory, settings.most_receive_memory),
+        ("tcp_wmem", 16_384, settings.most_send_memory),
     ] {
         set_sysctl(&format!("ipv4/{name}"), &format!("4096 {initial} {most}"))?;
     }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use anabranch_net::middlebox::Site;
 use anabranch_net::units::ByteCount;
 use anabranch_proto::path_manager::{self, InKernel};
-use anabranch_proto::platform::{LARGEST_RECEIVE_BUFFER, LARGEST_SEND_BUFFER};
+use anabranch_proto::platform::Tuning;
 use anabranch_sim::scenario::{
     CongestionControl, Connection, Middlebox, Policy, Protocol, Scenario,
 };
@@ -14,6 +14,8 @@ use anabranch_sim::scenario::{
 pub(crate) struct Settings {
     /// Memory of the largest send buffer of the connections, in bytes.
     pub(crate) most_send_memory: u64,
+    /// Memory with which tuned receive buffers begin, in bytes.
+    pub(crate) first_receive_memory: u64,
     /// Memory of the largest receive buffer of the connections, in bytes.
     pub(crate) most_receive_memory: u64,
     /// Whether the Multipath TCP connections require checksums.
@@ -48,6 +50,11 @@ pub(crate) struct Subflow {
     pub(crate) backup: bool,
 }
 
+/// The bounds of the buffers that the connection's hosts tune.
+fn tuning(connection: &Connection) -> Tuning {
+    (connection.host.entry.make)(&connection.host.values).tuning
+}
+
 /// Whether segments that leave the middlebox may have more payload than those that entered it.
 fn enlarges_segments(middlebox: &Middlebox) -> bool {
     let site = Site { seed: 0, address: Ipv4Addr::UNSPECIFIED.into() };
@@ -57,16 +64,18 @@ fn enlarges_segments(middlebox: &Middlebox) -> bool {
 impl Settings {
     /// The settings for the kernel hosts of `scenario`.
     pub(crate) fn new(scenario: &Scenario) -> Self {
+        let tuning = scenario.connections.first().map_or(Tuning::DEFAULT, tuning);
         let largest = |of: fn(&Connection) -> Option<ByteCount>, autotuned: u64| {
             let memory = |size: ByteCount| 2 * size.as_u64().max(64 << 10);
             let each = scenario.connections.iter().map(|each| of(each).map_or(autotuned, memory));
             each.max().unwrap_or(autotuned)
         };
         Settings {
-            most_send_memory: largest(|connection| connection.send_buffer, LARGEST_SEND_BUFFER),
+            most_send_memory: largest(|connection| connection.send_buffer, tuning.largest_send),
+            first_receive_memory: tuning.first_receive,
             most_receive_memory: largest(
                 |connection| connection.receive_buffer,
-                LARGEST_RECEIVE_BUFFER,
+                tuning.largest_receive,
             ),
             checksums: false,
             ecn: scenario.connections.iter().any(|connection| connection.ecn),
@@ -95,6 +104,11 @@ impl Settings {
             ("sack", scenario.connections.iter().any(|each| each.sack != self.sack)),
             ("timestamps", {
                 scenario.connections.iter().any(|each| each.timestamps != self.timestamps)
+            }),
+            ("tcp_rmem and tcp_wmem", {
+                let mut all = scenario.connections.iter().map(tuning);
+                let first = all.next();
+                all.any(|each| Some(each) != first)
             }),
         ];
         if let Some((key, _)) = differs.into_iter().find(|(_, differs)| *differs) {

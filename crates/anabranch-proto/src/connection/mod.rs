@@ -96,10 +96,10 @@ impl Connection {
     pub(crate) fn new(new: NewConnection<'_>) -> Self {
         let config = new.config;
         let mut lanes = Lanes::new((config.remedies)(), config.shared_bottleneck_detection);
-        let (counted, is_tcp) = (config.platform.buffers, config.protocol == Protocol::Tcp);
-        let send_buffer = SendBuffer::new(counted, is_tcp, config.send_buffer)
+        let is_tcp = config.protocol == Protocol::Tcp;
+        let send_buffer = SendBuffer::new(&config.platform, is_tcp, config.send_buffer)
             .beginning_with(lanes.initial_buffer(BufferSide::Send));
-        let window = ReceiveWindow::new(counted, is_tcp, config.receive_buffer)
+        let window = ReceiveWindow::new(&config.platform, is_tcp, config.receive_buffer)
             .beginning_with(lanes.initial_buffer(BufferSide::Receive));
         let scale = window.scale();
         Connection {

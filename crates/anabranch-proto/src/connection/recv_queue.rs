@@ -219,11 +219,14 @@ impl RecvQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::Buffers;
+    use crate::platform::{Buffers, Platform};
     use anabranch_wire::Piece;
 
     fn queue_of(capacity: u64, scale: u8) -> RecvQueue {
-        RecvQueue::new(ReceiveWindow::new(Buffers::Payload, false, Some(capacity)).scaled_by(scale))
+        RecvQueue::new(
+            ReceiveWindow::new(&Platform::linux(Buffers::Payload), false, Some(capacity))
+                .scaled_by(scale),
+        )
     }
 
     fn pattern(start: u64, len: u32) -> Payload {

@@ -13,7 +13,7 @@ mod rfc;
 mod send_buffer;
 
 pub(crate) use cwnd_usage::CwndUsage;
-pub use linux::{LARGEST_RECEIVE_BUFFER, LARGEST_SEND_BUFFER};
+pub use linux::Tuning;
 
 pub(crate) use facts::{Cwnd, Extent, Held, Incoming, Opening, ShortSegments};
 pub(crate) use linux::socket_buffer;
@@ -49,6 +49,8 @@ pub struct Platform {
     pub keeps_unread_data: bool,
     /// What buffer sizes mean, and what the receive window says of the buffer.
     pub buffers: Buffers,
+    /// Bounds of the buffers that no size was requested for.
+    pub tuning: Tuning,
     /// How much room options take.
     pub options: OptionForm,
     /// May subflows join once one of the hosts has closed its direction of the connection? RFC 8684
@@ -223,7 +225,7 @@ impl Platform {
     pub(crate) fn opening(&self, requested: Option<u64>) -> Opening {
         match self.buffers {
             Buffers::Payload => Opening::default(),
-            Buffers::Socket => linux::opening(requested),
+            Buffers::Socket => linux::opening(&self.tuning, requested),
         }
     }
 
@@ -241,7 +243,7 @@ impl Platform {
     /// Memory of a subflow's autotuned send buffer, in bytes, where its congestion window had so many
     /// segments.
     pub(crate) fn tuned_send_memory(&self, segments: u16) -> u64 {
-        linux::tuned_send_memory(segments)
+        self.tuning.send_memory(segments)
     }
 
     /// Bytes that pacing would send in a round-trip time, whether the host paces or not. No RFC

@@ -5,7 +5,7 @@
 use anabranch_wire::Instant;
 
 use super::linux::{self, ReadRounds, Reading};
-use super::{Buffers, Held, Incoming};
+use super::{Buffers, Held, Incoming, Platform};
 
 /// The receive window of a connection.
 #[derive(Debug)]
@@ -32,17 +32,18 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// The window of a buffer of `requested` bytes, as `buffers` counts them. `is_tcp`: the
+    /// The window of a buffer of `requested` bytes, as the platform counts them. `is_tcp`: the
     /// connection is plain TCP.
-    pub(crate) fn new(buffers: Buffers, is_tcp: bool, requested: Option<u64>) -> Self {
+    pub(crate) fn new(platform: &Platform, is_tcp: bool, requested: Option<u64>) -> Self {
+        let Platform { buffers, tuning, .. } = *platform;
         let (capacity, most) = match (buffers, requested.map(linux::receive_buffer)) {
-            (Buffers::Payload, _) => [requested.unwrap_or(linux::LARGEST_RECEIVE_BUFFER); 2].into(),
+            (Buffers::Payload, _) => [requested.unwrap_or(tuning.largest_receive); 2].into(),
             (Buffers::Socket, Some(granted)) => (granted, granted),
-            (Buffers::Socket, None) => linux::tuned_receive_buffer().into(),
+            (Buffers::Socket, None) => linux::tuned_receive_buffer(&tuning).into(),
         };
         let scale = match buffers {
             Buffers::Payload => smallest_scale(most),
-            Buffers::Socket => linux::window_scale(requested),
+            Buffers::Socket => linux::window_scale(&tuning, requested),
         };
         let counts_memory = buffers == Buffers::Socket;
         let at_first = u32::try_from(linux::offered_at_first(capacity)).unwrap_or(u32::MAX);
@@ -264,17 +265,19 @@ mod tests {
     use anabranch_wire::Duration;
 
     use super::*;
+    use crate::platform::Tuning;
 
     const READ: u64 = 1 << 16;
 
     fn payload(bytes: u64) -> ReceiveWindow {
-        ReceiveWindow::new(Buffers::Payload, false, Some(bytes))
+        ReceiveWindow::new(&Platform::linux(Buffers::Payload), false, Some(bytes))
     }
 
     /// The windows of TCP and of Multipath TCP, fully open and announced.
     fn socket(asked: u64) -> [ReceiveWindow; 2] {
         [true, false].map(|is_tcp| {
-            let mut window = ReceiveWindow::new(Buffers::Socket, is_tcp, Some(asked));
+            let mut window =
+                ReceiveWindow::new(&Platform::linux(Buffers::Socket), is_tcp, Some(asked));
             window.open_to(u32::MAX);
             window.announce(held(1, 1, 0), mss);
             window
@@ -372,9 +375,23 @@ mod tests {
     }
 
     #[test]
+    fn a_tuned_window_begins_and_ends_with_the_sizes_of_tcp_rmem() {
+        // Of 87,380 and 200,000 bytes of memory, 158 of 256 are payload.
+        let tuning = Tuning { first_receive: 87_380, largest_receive: 200_000, ..Tuning::DEFAULT };
+        let platform = Platform { tuning, ..Platform::linux(Buffers::Socket) };
+        let mut window = ReceiveWindow::new(&platform, true, None);
+        assert_eq!((window.capacity(), window.most()), (53_930, 123_438));
+        window.grow_to(1 << 20);
+        assert_eq!(window.capacity(), 123_438);
+        // Linux does not shrink a buffer that begins larger.
+        let platform = Platform { tuning: Tuning { largest_receive: 4096, ..tuning }, ..platform };
+        assert_eq!(ReceiveWindow::new(&platform, true, None).most(), 53_930);
+    }
+
+    #[test]
     fn the_window_of_a_socket_opens_with_what_arrives() {
         // 8,000 requested are 9,875 bytes of payload.
-        let mut window = ReceiveWindow::new(Buffers::Socket, true, Some(8_000));
+        let mut window = ReceiveWindow::new(&Platform::linux(Buffers::Socket), true, Some(8_000));
         assert_eq!(window.announce(held(1, 1, 0), mss), 8_000);
         window.open_to(9_075);
         assert_eq!(window.announce(held(1, 1, 0), mss), 9_075);

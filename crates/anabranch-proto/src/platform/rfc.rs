@@ -4,7 +4,7 @@ use anabranch_wire::Duration;
 
 use super::{
     AckRule, Buffers, Counts, Growth, Nagle, OptionForm, Platform, PlatformEntry, Reduction,
-    ReorderingRule, RtoRule,
+    ReorderingRule, RtoRule, Tuning,
 };
 use crate::policy::Entry;
 
@@ -44,6 +44,7 @@ impl Platform {
             requires_timestamps: true,
             keeps_unread_data: false,
             buffers: Buffers::Payload,
+            tuning: Tuning::DEFAULT,
             options: OptionForm::Short,
             joins_after_close: true,
         }

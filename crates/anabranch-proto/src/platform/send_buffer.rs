@@ -1,7 +1,7 @@
 //! How much the application may write ahead of what the peer has acknowledged.
 
 use super::linux::{self, SendMemory};
-use super::{Buffers, Extent};
+use super::{Buffers, Extent, Platform};
 
 /// The send buffer of a connection.
 #[derive(Debug)]
@@ -27,9 +27,10 @@ enum Charging {
 }
 
 impl SendBuffer {
-    /// A buffer of `requested` bytes, as `buffers` counts them. `is_tcp`: the connection is plain
-    /// TCP.
-    pub(crate) fn new(buffers: Buffers, is_tcp: bool, requested: Option<u64>) -> Self {
+    /// A buffer of `requested` bytes, as the platform counts them. `is_tcp`: the connection is
+    /// plain TCP.
+    pub(crate) fn new(platform: &Platform, is_tcp: bool, requested: Option<u64>) -> Self {
+        let Platform { buffers, tuning, .. } = *platform;
         let charging = match buffers {
             Buffers::Payload => Charging::Bytes,
             Buffers::Socket => Charging::Fragments,
@@ -39,10 +40,10 @@ impl SendBuffer {
         let (capacity, most) = match requested {
             _ if autotuned => (0, u64::MAX),
             Some(bytes) if buffers == Buffers::Socket => [linux::send_buffer(bytes); 2].into(),
-            _ => [requested.unwrap_or(linux::LARGEST_SEND_BUFFER); 2].into(),
+            _ => [requested.unwrap_or(tuning.largest_send); 2].into(),
         };
         let mut buffer = SendBuffer { capacity, most, charging, memory, autotuned };
-        buffer.tune(linux::tuned_send_memory(0));
+        buffer.tune(tuning.send_memory(0));
         buffer
     }
 
@@ -124,7 +125,7 @@ mod tests {
     fn a_writer_is_woken_when_a_third_of_a_socket_s_buffer_is_free() {
         // The requested size is doubled.
         let wakes = |buffers, end: u64| {
-            let buffer = SendBuffer::new(buffers, false, Some(150_000));
+            let buffer = SendBuffer::new(&Platform::linux(buffers), false, Some(150_000));
             buffer.wakes_writer(Extent { una: 1, nxt: 1, end: 1 + end })
         };
         assert!(wakes(Buffers::Socket, 200_000) && !wakes(Buffers::Socket, 200_001));

@@ -490,10 +490,10 @@ impl SendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::Buffers;
+    use crate::platform::{Buffers, Platform};
 
     pub(super) fn queue_of(bytes: u64) -> SendQueue {
-        SendQueue::new(SendBuffer::new(Buffers::Payload, false, Some(bytes)))
+        SendQueue::new(SendBuffer::new(&Platform::linux(Buffers::Payload), false, Some(bytes)))
     }
     use bytes::Bytes;
 

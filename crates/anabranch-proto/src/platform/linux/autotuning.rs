@@ -2,14 +2,30 @@
 
 use anabranch_wire::{Duration, Instant};
 
-/// Largest send buffer of a subflow that Linux tunes, in bytes of memory (`tcp_wmem[2]`).
-pub const LARGEST_SEND_BUFFER: u64 = 4 << 20;
-/// Largest receive buffer that Linux tunes, in bytes of memory (`tcp_rmem[2]`; recent kernels have
-/// 32 MiB).
-pub const LARGEST_RECEIVE_BUFFER: u64 = 6 << 20;
-/// A tuned receive buffer begins as if a program had requested so many bytes: half of the memory
-/// (`tcp_rmem[1]`).
-pub(crate) const FIRST_RECEIVE: u64 = 131_072 / 2;
+/// Sizes between which Linux tunes buffers, in bytes of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Size with which a receive buffer begins (`tcp_rmem[1]`).
+    pub first_receive: u64,
+    /// Largest receive buffer (`tcp_rmem[2]`).
+    pub largest_receive: u64,
+    /// Largest send buffer of a subflow (`tcp_wmem[2]`).
+    pub largest_send: u64,
+}
+
+impl Tuning {
+    /// What Linux has on a host with a few gigabytes of memory. Recent kernels have 32 MiB as the
+    /// largest receive buffer.
+    pub const DEFAULT: Tuning =
+        Tuning { first_receive: 131_072, largest_receive: 6 << 20, largest_send: 4 << 20 };
+
+    /// Memory of a subflow's send buffer: two congestion windows of so many segments.
+    pub(crate) fn send_memory(&self, segments: u16) -> u64 {
+        let segments = u64::from(segments).max(FEWEST_SEGMENTS);
+        (2 * SEGMENT_MEMORY * segments).min(self.largest_send)
+    }
+}
+
 /// Memory of a socket buffer with a full segment, as the send buffer is reckoned
 /// (`tcp_sndbuf_expand`). Seen with Linux 6.12 and 6.18. A kernel that reserves room for the longer
 /// headers of wireless drivers has 4096 + 256.
@@ -19,12 +35,6 @@ const FEWEST_SEGMENTS: u64 = 10;
 /// What a connection of Multipath TCP adds to the send buffers of its subflows (`tcp_wmem[0]`,
 /// `__mptcp_sync_sndbuf`).
 const SHARED_SEND: u64 = 4096;
-
-/// Memory of a subflow's send buffer: two congestion windows of so many segments.
-pub(crate) fn tuned_send_memory(segments: u16) -> u64 {
-    let segments = u64::from(segments).max(FEWEST_SEGMENTS);
-    (2 * SEGMENT_MEMORY * segments).min(LARGEST_SEND_BUFFER)
-}
 
 /// Send buffer of a connection of Multipath TCP whose subflows have so much together.
 pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
@@ -128,8 +138,9 @@ mod tests {
 
     #[test]
     fn the_send_buffer_holds_two_congestion_windows() {
-        assert_eq!(tuned_send_memory(1), 46_080);
-        assert_eq!(tuned_send_memory(100), 460_800);
-        assert_eq!(tuned_send_memory(u16::MAX), LARGEST_SEND_BUFFER);
+        let tuning = Tuning::DEFAULT;
+        assert_eq!(tuning.send_memory(1), 46_080);
+        assert_eq!(tuning.send_memory(100), 460_800);
+        assert_eq!(tuning.send_memory(u16::MAX), tuning.largest_send);
     }
 }

@@ -1,6 +1,6 @@
 //! Sizes of socket buffers, and the receive window that follows from them.
 
-use super::autotuning::{FIRST_RECEIVE, LARGEST_RECEIVE_BUFFER};
+use super::Tuning;
 use crate::platform::{Held, Opening};
 
 /// Bytes that an application is taken to read at a time.
@@ -23,15 +23,17 @@ pub(crate) fn receive_buffer(asked: u64) -> u64 {
     asked.saturating_mul(2 * PAYLOAD_IN_MEMORY).div_ceil(256)
 }
 
-/// Bytes of payload in a tuned receive buffer, at first and at the most.
-pub(crate) fn tuned_receive_buffer() -> [u64; 2] {
-    [FIRST_RECEIVE, LARGEST_RECEIVE_BUFFER / 2].map(receive_buffer)
+/// Bytes of payload in a tuned receive buffer, at first and at the most. It is as if a program had
+/// asked for half of the memory.
+pub(crate) fn tuned_receive_buffer(tuning: &Tuning) -> [u64; 2] {
+    let largest = tuning.largest_receive.max(tuning.first_receive);
+    [tuning.first_receive / 2, largest / 2].map(receive_buffer)
 }
 
 /// The shift of the window field: that of what is offered at first, or of the largest buffer that
 /// is tuned. A window that grows beyond is cut (`tcp_select_initial_window`).
-pub(crate) fn window_scale(requested: Option<u64>) -> u8 {
-    let space = requested.unwrap_or(LARGEST_RECEIVE_BUFFER).max(1);
+pub(crate) fn window_scale(tuning: &Tuning, requested: Option<u64>) -> u8 {
+    let space = requested.unwrap_or(tuning.largest_receive).max(1);
     space.ilog2().saturating_sub(15).min(14) as u8
 }
 
@@ -52,8 +54,9 @@ pub(crate) fn capacity_offering_at_first(window: u64) -> u64 {
 
 /// The window of a subflow opens from half of the buffer on. As long as it opens, segments are
 /// acknowledged one by one (`tcp_grow_window`).
-pub(crate) fn opening(requested: Option<u64>) -> Opening {
-    let limit = receive_buffer(requested.unwrap_or(FIRST_RECEIVE)).min(LARGEST_WINDOW);
+pub(crate) fn opening(tuning: &Tuning, requested: Option<u64>) -> Opening {
+    let asked = requested.unwrap_or(tuning.first_receive / 2);
+    let limit = receive_buffer(asked).min(LARGEST_WINDOW);
     Opening { opened: offered_at_first(limit) as u32, limit: limit as u32 }
 }
 

@@ -7,8 +7,8 @@ pub(super) mod fragments;
 mod send_memory;
 pub(crate) mod socket_buffer;
 
-pub use autotuning::{LARGEST_RECEIVE_BUFFER, LARGEST_SEND_BUFFER};
-pub(super) use autotuning::{ReadRounds, Reading, shared_send_memory, tuned_send_memory};
+pub use autotuning::Tuning;
+pub(super) use autotuning::{ReadRounds, Reading, shared_send_memory};
 pub(super) use buffers::{
     KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged_beyond_holes, early_edge,
     known_window, offered_at_first, opening, receive_buffer, send_buffer, tuned_receive_buffer,
@@ -30,22 +30,59 @@ pub(super) const ENTRY: PlatformEntry = Entry {
     name: "linux",
     summary: "Linux' constants and habits: minimum RTO 200 ms, acknowledgements delayed by 40 ms.",
     source: "Linux 6.18",
-    parameters: &[Parameter {
-        name: "buffers",
-        meaning: "what buffer sizes count: bytes of payload, or what a program asks a socket for, which \
-                  Linux doubles and charges with memory",
-        kind: Kind::Choice(&["payload", "socket"]),
-        default: Value::Choice("payload"),
-        origin: "ours",
-        only_with: None,
-    }],
-    make: |values| {
-        Platform::linux(match values.choice("buffers") {
+    parameters: &[
+        Parameter {
+            name: "buffers",
+            meaning: "what buffer sizes count: bytes of payload, or what a program asks a socket for, \
+                      which Linux doubles and charges with memory",
+            kind: Kind::Choice(&["payload", "socket"]),
+            default: Value::Choice("payload"),
+            origin: "ours",
+            only_with: None,
+        },
+        memory(
+            "tcp_rmem_default",
+            "memory of a receive buffer that Linux tunes, at first: the second number of the sysctl \
+             net.ipv4.tcp_rmem",
+            Tuning::DEFAULT.first_receive,
+        ),
+        memory(
+            "tcp_rmem_max",
+            "largest memory of a receive buffer that Linux tunes: the third number of \
+             net.ipv4.tcp_rmem",
+            Tuning::DEFAULT.largest_receive,
+        ),
+        memory(
+            "tcp_wmem_max",
+            "largest memory of a subflow's send buffer that Linux tunes: the third number of \
+             net.ipv4.tcp_wmem",
+            Tuning::DEFAULT.largest_send,
+        ),
+    ],
+    make: |values| Platform {
+        tuning: Tuning {
+            first_receive: values.bytes("tcp_rmem_default"),
+            largest_receive: values.bytes("tcp_rmem_max"),
+            largest_send: values.bytes("tcp_wmem_max"),
+        },
+        ..Platform::linux(match values.choice("buffers") {
             "socket" => Buffers::Socket,
             _ => Buffers::Payload,
         })
     },
 };
+
+/// A size of tuned buffers in bytes of memory. Linux refuses sizes of less than a page.
+const fn memory(name: &'static str, meaning: &'static str, default: u64) -> Parameter {
+    Parameter {
+        name,
+        meaning,
+        kind: Kind::Bytes { least: 4096, most: 1 << 30 },
+        default: Value::Bytes(default),
+        origin: "Linux 6.18",
+        only_with: Some(("buffers", "socket")),
+    }
+}
 
 impl Platform {
     /// What Linux does: a minimum RTO of 200 ms, acknowledgements delayed by 40 ms after a run of
@@ -86,6 +123,7 @@ impl Platform {
             // `tcp_reset` and `tcp_write_err` leave the receive queue alone.
             keeps_unread_data: true,
             buffers,
+            tuning: Tuning::DEFAULT,
             // `mptcp_established_options_dss` and `tcp_options_write`. Hosts whose buffers count
             // payload send segments of the same size on every platform.
             options: match buffers {
