@@ -217,7 +217,8 @@ class Connection:
         Multipath TCP it stays at the requested size until each subflow has delivered data. A TCP
         sender can buffer less than twice the requested size. While the window opens, and for 16
         further segments, the receiver acknowledges each segment at once. Kernel hosts in live
-        runs always count buffers this way.
+        runs always count buffers this way. `tcp_rmem_default`, `tcp_rmem_max` and `tcp_wmem_max`
+        are the sysctl sizes between which Linux tunes buffers.
     hystart: Whether a rising RTT ends slow start (HyStart++, RFC 9406). By default only with
         `cubic`.
     keep_alive: Idle time after which a host sends a keep-alive probe on a subflow. It repeats
@@ -241,7 +242,7 @@ class Connection:
     receive_buffer: Receive buffer of each host in bytes at the data level. `host` decides
         whether the size counts payload only. Default: 6 MiB. If `host` counts buffers as Linux'
         sockets do, and for kernel hosts, the buffer is autotuned by default: it follows what the
-        application reads in a round-trip time, up to 6 MiB of memory.
+        application reads in a round-trip time, up to 6 MiB of memory (`tcp_rmem_max`).
     remedies: Remedies against a receive window that fills up behind a slow path. Each key is the
         name of a remedy. Its value is `true`, the value of the remedy's first parameter, or a
         table of parameters.
@@ -250,7 +251,7 @@ class Connection:
     send_buffer: Send buffer of each host in bytes at the data level. `host` decides whether the
         size counts payload only. Default: 4 MiB. If `host` counts buffers as Linux' sockets do,
         and for kernel hosts, the buffer is autotuned by default: it follows the congestion
-        windows up to 4 MiB for each subflow.
+        windows up to 4 MiB of memory for each subflow (`tcp_wmem_max`).
     shared_bottleneck_detection: Detect which subflows share bottlenecks (RFC 8382), and couple
         only their congestion controls. Off by default.
     start: Time at which the connection opens, counted from the start of the run. Default:

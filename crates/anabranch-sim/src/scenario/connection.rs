@@ -45,12 +45,14 @@ pub struct Connection {
     /// requested size until each subflow has delivered data. A TCP sender can buffer less than twice
     /// the requested size. While the window opens, and for 16 further segments, the receiver
     /// acknowledges each segment at once. Kernel hosts in live runs always count buffers this way.
+    /// `tcp_rmem_default`, `tcp_rmem_max` and `tcp_wmem_max` are the sysctl sizes between which Linux
+    /// tunes buffers.
     #[serde(default)]
     pub host: Host,
     /// Send buffer of each host in bytes at the data level. `host` decides whether the size counts
     /// payload only. Default: 4 MiB. If `host` counts buffers as Linux' sockets do, and for kernel
-    /// hosts, the buffer is autotuned by default: it follows the congestion windows up to 4 MiB for
-    /// each subflow.
+    /// hosts, the buffer is autotuned by default: it follows the congestion windows up to 4 MiB of
+    /// memory for each subflow (`tcp_wmem_max`).
     #[serde(
         default,
         with = "Positive::<Option<ByteCount>>",
@@ -61,7 +63,7 @@ pub struct Connection {
     /// Receive buffer of each host in bytes at the data level. `host` decides whether the size counts
     /// payload only. Default: 6 MiB. If `host` counts buffers as Linux' sockets do, and for kernel
     /// hosts, the buffer is autotuned by default: it follows what the application reads in a
-    /// round-trip time, up to 6 MiB of memory.
+    /// round-trip time, up to 6 MiB of memory (`tcp_rmem_max`).
     #[serde(
         default,
         with = "Positive::<Option<ByteCount>>",
