@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,17 +11,18 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier, Written
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.measures import ratio_of
 from anabranch.gallery.shared.vague import LINKS
 from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.runs.run import normalised
 from anabranch.scenarios.scenario import (
     Bulk,
     Connection,
@@ -35,11 +37,14 @@ _CONTROL = {WVEGAS: "wvegas", LIA: "lia"}
 _ALONE_ON_A_PATH = {WVEGAS: "wvegas", LIA: "new_reno"}
 """The congestion control of flows with one path."""
 
-EQUAL, UNEQUAL = "two equal paths", "two unequal paths"
-_RATES = {EQUAL: (10, 10), UNEQUAL: (16, 4)}
+EQUAL, UNEQUAL, SHORT = "two equal paths", "two unequal paths", "two short paths"
+_RATES = {EQUAL: (10, 10), UNEQUAL: (16, 4), SHORT: (10, 10)}
 """Rates in Mbit/s of two paths that one connection has alone."""
+_LONG = (EQUAL, UNEQUAL)
 
-THREE = "three flows"
+THREE, APART = "three flows", "three flows, apart"
+APART_S = 5
+"""How much later than the others the flow over both links starts."""
 LOAD = "load comes and goes"
 ONE_SUBFLOW, TWO_SUBFLOWS = "one link, one subflow", "one link, two subflows"
 _SUBFLOWS = {ONE_SUBFLOW: 1, TWO_SUBFLOWS: 2}
@@ -73,10 +78,10 @@ def at(curve: str, network: str) -> dict[str, Factor]:
 
 def cells(tier: Tier) -> list[Cell]:
     """A connection alone, three flows without and with load, and one link for two connections."""
-    both = [(curve, network) for network in (EQUAL, UNEQUAL, THREE, LOAD) for curve in STYLES]
+    both = [(curve, network) for network in (*_RATES, THREE, LOAD) for curve in STYLES]
     return [
         *(_cell(tier, curve, network) for curve, network in both),
-        *(_cell(tier, WVEGAS, network) for network in _SUBFLOWS),
+        *(_cell(tier, WVEGAS, network) for network in (*_SUBFLOWS, APART)),
     ]
 
 
@@ -89,13 +94,18 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         connections=_connections(curve, network),
         cross_traffic=(_load(),) if network == LOAD else (),
     )
-    key = cell_key(curve, network)
-    return Cell(key, scenario, at(curve, network), keep_samples=network not in _SUBFLOWS)
+    keep = network in _RATES or network == LOAD
+    if network != APART:
+        return Cell(cell_key(curve, network), scenario, at(curve, network), keep_samples=keep)
+    first, main, last = scenario.connections
+    main = replace(main, start=f"{APART_S}s")
+    text = normalised(replace(scenario, connections=(first, main, last)))
+    return Cell(cell_key(curve, network), Written(scenario.name, text), at(curve, network))
 
 
-def _path(name: str, mbps: int) -> NetworkPath:
+def _path(name: str, mbps: int, delay: str = "20ms") -> NetworkPath:
     return NetworkPath(
-        name=name, rate=f"{mbps}Mbit/s", delay="20ms", limit="100packets", jitter="0.2ms"
+        name=name, rate=f"{mbps}Mbit/s", delay=delay, limit="100packets", jitter="0.2ms"
     )
 
 
@@ -106,8 +116,11 @@ def _paths(network: str) -> tuple[NetworkPath, ...]:
             for name in ("one", "two", "other")
         )
         return (_path("shared", 10), *ways)
-    rates = {THREE: (6, 9), LOAD: (10, 10)} | _RATES
-    return tuple(map(_path, ("one", "two"), rates[network]))
+    rates = {THREE: (6, 9), APART: (6, 9), LOAD: (10, 10)} | _RATES
+    delay = "5ms" if network == SHORT else "20ms"
+    return tuple(
+        _path(name, mbps, delay) for name, mbps in zip(("one", "two"), rates[network], strict=True)
+    )
 
 
 def _connections(curve: str, network: str) -> tuple[Connection, ...]:
@@ -206,14 +219,14 @@ def _more_than_lia(of: Callable[[Results, str, int], Sample], change_s: int) -> 
     )
 
 
-def goodputs(results: Results, curve: str) -> dict[str, Sample]:
+def goodputs(results: Results, curve: str, network: str = THREE) -> dict[str, Sample]:
     """Goodput in Mbit/s of each of the three flows, for each seed."""
-    cell = at(curve, THREE)
+    cell = at(curve, network)
     return {flow: results.values("goodput_mbps", connection=flow, **cell) for flow in FLOWS}
 
 
-def _part_of_sum(results: Results, flow: str) -> Estimate:
-    found = goodputs(results, WVEGAS)
+def _part_of_sum(results: Results, flow: str, network: str) -> Estimate:
+    found = goodputs(results, WVEGAS, network)
     return median(found[flow] / sum(found.values()))
 
 
@@ -223,8 +236,8 @@ def spread(results: Results, curve: str) -> Sample:
     return np.asarray(found.max(axis=0) / found.min(axis=0))
 
 
-def _on_first_path(results: Results) -> Estimate:
-    return median(results.values("share_one", connection="main", **at(WVEGAS, THREE)))
+def _on_first_path(results: Results, network: str) -> Estimate:
+    return median(results.values("share_one", connection="main", **at(WVEGAS, network)))
 
 
 def one_link_share(results: Results, network: str) -> Sample:
@@ -236,8 +249,49 @@ def one_link_share(results: Results, network: str) -> Sample:
     return main / (main + other)
 
 
+def _one_link(results: Results, network: str) -> Estimate:
+    return median(one_link_share(results, network))
+
+
 def _ratio(of: Callable[[Results, str, str], Sample], network: str) -> Any:
     return lambda results: ratio_of_medians(of(results, WVEGAS, network), of(results, LIA, network))
+
+
+def _equal_rates(network: str) -> tuple[Condition, ...]:
+    """The rates of the slides' example: a third for each flow, and 1 : 4 on the two links."""
+    parts = (
+        Condition(
+            f"part of the sum of goodputs, {flow}",
+            partial(_part_of_sum, flow=flow, network=network),
+            BOUNDS["WV.f-equal-rates"],
+        )
+        for flow in FLOWS
+    )
+    return (
+        *each("part of the sum of goodputs, each flow", parts),
+        Condition(
+            "part of the flow with both links on the link of 6 Mbit/s",
+            partial(_on_first_path, network=network),
+            BOUNDS["WV.f-equal-rates split"],
+        ),
+    )
+
+
+def _queue_of(network: str) -> Condition:
+    def measure(results: Results) -> Estimate:
+        return median(queue(results, WVEGAS, network))
+
+    return Condition(
+        f"packets in both queues, wVegas, {network}", measure, BOUNDS["WV.a-ten-queued"]
+    )
+
+
+def _goodput_of(network: str) -> Condition:
+    return Condition(
+        f"goodput, wVegas / LIA, {network}",
+        ratio_of("goodput_mbps", at(WVEGAS, network), at(LIA, network)),
+        BOUNDS["WV.c-fills"],
+    )
 
 
 _CHANGES = {COMES_S: "load comes", GOES_S: "load goes"}
@@ -247,17 +301,7 @@ CLAIMS = (
         "WV.a-ten-queued",
         "All subflows together keep about ten packets in the queues.",
         "total alpha of the implementation for Linux",
-        each(
-            "packets in both queues, wVegas, equal and unequal paths",
-            (
-                Condition(
-                    f"packets in both queues, wVegas, {network}",
-                    lambda results, network=network: median(queue(results, WVEGAS, network)),
-                    BOUNDS["WV.a-ten-queued"],
-                )
-                for network in _RATES
-            ),
-        ),
+        each("packets in both queues, wVegas, equal and unequal paths", map(_queue_of, _LONG)),
         all_carried,
         "alone",
     ),
@@ -268,7 +312,7 @@ CLAIMS = (
         "'frequent losses'",
         tuple(
             Condition(f"{words}, wVegas / LIA, {network}", _ratio(of, network), BOUNDS[key])
-            for network in _RATES
+            for network in _LONG
             for words, of, key in (
                 ("packets in both queues", queue, "WV.b-short-queues"),
                 ("dropped packets", drops, "WV.b-short-queues losses"),
@@ -281,14 +325,7 @@ CLAIMS = (
         "WV.c-fills",
         "wVegas fills two paths as LIA does.",
         "ours",
-        tuple(
-            Condition(
-                f"goodput, wVegas / LIA, {network}",
-                ratio_of("goodput_mbps", at(WVEGAS, network), at(LIA, network)),
-                BOUNDS["WV.c-fills"],
-            )
-            for network in _RATES
-        ),
+        tuple(map(_goodput_of, _LONG)),
         all_carried,
         "alone",
     ),
@@ -328,24 +365,7 @@ CLAIMS = (
         "Links of 6 and 9 Mbit/s give three flows 5 Mbit/s each; the flow with both links has 1 "
         "and 4 Mbit/s.",
         "ICNP'12, slides: the example of the Congestion Equality Principle",
-        (
-            *each(
-                "part of the sum of goodputs, each flow",
-                (
-                    Condition(
-                        f"part of the sum of goodputs, {flow}",
-                        partial(_part_of_sum, flow=flow),
-                        BOUNDS["WV.f-equal-rates"],
-                    )
-                    for flow in FLOWS
-                ),
-            ),
-            Condition(
-                "part of the flow with both links on the link of 6 Mbit/s",
-                _on_first_path,
-                BOUNDS["WV.f-equal-rates split"],
-            ),
-        ),
+        _equal_rates(THREE),
         all_carried,
         THREE,
     ),
@@ -372,13 +392,29 @@ CLAIMS = (
             (
                 Condition(
                     f"share of the link, {network}",
-                    lambda results, network=network: median(one_link_share(results, network)),
+                    partial(_one_link, network=network),
                     BOUNDS["WV.h-one-bottleneck"],
                 )
                 for network in _SUBFLOWS
             ),
         ),
         all_carried,
+    ),
+    Claim(
+        "WV.i-short-paths",
+        "On short paths, wVegas keeps about ten packets in the queues and fills both paths.",
+        "ours; added after WV.a and WV.c were violated",
+        (_queue_of(SHORT), _goodput_of(SHORT)),
+        all_carried,
+        "alone",
+    ),
+    Claim(
+        "WV.j-apart",
+        "The three flows have the rates of WV.f if the flow with both links starts later.",
+        "as WV.f; added after WV.f was violated",
+        _equal_rates(APART),
+        all_carried,
+        APART,
     ),
 )
 
@@ -416,12 +452,14 @@ def _draw_queue(results: Results, axes: Axes) -> None:
 
 
 def _draw_goodputs(results: Results, axes: Axes) -> None:
+    drawn = {curve: (curve, THREE, style) for curve, style in STYLES.items()}
+    drawn[f"{WVEGAS}, apart"] = (WVEGAS, APART, Style(GREEN, (0, (4, 1.5)), "s"))
     bars = {
-        curve: ([median(each) for each in goodputs(results, curve).values()], style)
-        for curve, style in STYLES.items()
+        label: ([median(each) for each in goodputs(results, curve, network).values()], style)
+        for label, (curve, network, style) in drawn.items()
     }
     figures.grouped_bars(axes, ["6 Mbit/s", "both links", "9 Mbit/s"], bars)
-    figures.reference_line(axes, 5 * 1448 / 1500, "5 Mbit/s of packets")
+    figures.reference_line(axes, 5 * 1448 / 1500, "5 Mbit/s")
     axes.set(xlabel="flow over", ylabel="goodput (Mbit/s)")
 
 
@@ -466,8 +504,9 @@ def notes(results: Results) -> Sequence[str]:
 
 _PARAMETERS: tuple[tuple[str, str, str], ...] = (
     ("paths", "20 ms one way ± 0.2, drop-tail queues of 100 packets", "ours"),
-    ("alone", "10 and 10 Mbit/s, or 16 and 4 Mbit/s", "ours"),
+    ("alone", "10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way", "ours"),
     ("three flows", "links of 6 and 9 Mbit/s; one flow on each, and one on both", "slides"),
+    ("apart", f"the flow over both links starts {APART_S} s after the others", "ours"),
     ("load", "three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first", "ours"),
     ("changes of load", f"off from {GOES_S} s to {COMES_S} s, otherwise on", "ours"),
     ("one link", "10 Mbit/s for the connection and one flow of wVegas", "ours"),
@@ -479,8 +518,8 @@ _PARAMETERS: tuple[tuple[str, str, str], ...] = (
 ENTRY = Entry(
     id="icnp12-wvegas",
     title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
-    question="Does congestion control by queueing delay keep queues short? Does it move traffic away "
-    "from a loaded path sooner than LIA?",
+    question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
+    "path sooner than LIA?",
     references=(CAO, XU),
     parameters=tuple(Parameter(*each) for each in _PARAMETERS),
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
@@ -492,8 +531,8 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Load comes and goes",
-            "Share of its traffic that the connection has on the second path, first seed, bins of 2 s. "
-            "The first path is loaded in the shaded time.",
+            "Share of the second path in the connection's traffic, first seed, bins of 2 s. The "
+            "first path is loaded in the shaded time.",
             _draw_shift,
         ),
         Panel(
@@ -503,7 +542,8 @@ ENTRY = Entry(
         ),
         Panel(
             "Three flows",
-            "Goodput of a flow over each link and of the connection over both.",
+            "Goodput of a flow over each link and of the connection over both. The line is 5 Mbit/s "
+            "less headers.",
             _draw_goodputs,
         ),
         Panel(
