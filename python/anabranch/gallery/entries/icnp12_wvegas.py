@@ -463,15 +463,6 @@ def _draw_goodputs(results: Results, axes: Axes) -> None:
     axes.set(xlabel="flow over", ylabel="goodput (Mbit/s)")
 
 
-def _draw_one_link(results: Results, axes: Axes) -> None:
-    shares: list[Estimate | None] = [
-        median(one_link_share(results, network)) for network in _SUBFLOWS
-    ]
-    figures.grouped_bars(axes, ["one subflow", "two subflows"], {WVEGAS: (shares, STYLES[WVEGAS])})
-    figures.reference_line(axes, 0.5, "half")
-    axes.set(ylabel="share of the link", ylim=(0, 1))
-
-
 def notes(results: Results) -> Sequence[str]:
     """Queues, shifts and goodputs."""
 
@@ -495,10 +486,14 @@ def notes(results: Results) -> Sequence[str]:
         )
         for curve in STYLES
     )
+    apart = ", ".join(
+        f"{flow} {median(sample).text('Mbit/s')}"
+        for flow, sample in goodputs(results, WVEGAS, APART).items()
+    )
     return [
         f"Mean number of packets in both queues — {queues}.",
         f"Shift of traffic within 10 s — {shifts}. Rest of the way — {rests}.",
-        f"Goodput of the three flows — {flows}.",
+        f"Goodput of the three flows — {flows}; {WVEGAS}, apart: {apart}.",
     ]
 
 
@@ -542,14 +537,9 @@ ENTRY = Entry(
         ),
         Panel(
             "Three flows",
-            "Goodput of a flow over each link and of the connection over both. The line is 5 Mbit/s "
-            "less headers.",
+            "Goodput of a flow over each link and of the connection over both. The line stands at "
+            "5 Mbit/s less headers.",
             _draw_goodputs,
-        ),
-        Panel(
-            "One link",
-            "Share of a connection beside one flow of wVegas.",
-            _draw_one_link,
         ),
     ),
     overview=Overview(

@@ -48,7 +48,11 @@ CHEN = (
     "Y.-C. Chen, Y.-s. Lim, R. J. Gibbens, E. M. Nahum, R. Khalili, D. Towsley: A "
     "Measurement-based Study of MultiPath TCP Performance over Wireless Networks. IMC 2013."
 )
-_CONCLUSION = "IMC'13, conclusion, as a literature review on GitHub restates it"
+REVIEW = (
+    "Literature review of the project github.com/xoBalt/CYBR-4580, 2019, which restates what the "
+    "study found."
+)
+_FOUND = "IMC'13, as the literature review restates it"
 
 _WIFI = NetworkPath(
     name="wifi", rate="15Mbit/s", delay="15ms", limit="80ms", jitter="2ms", loss="0.2%"
@@ -225,7 +229,7 @@ CLAIMS = (
     Claim(
         "IM.a-close-to-best",
         "Multipath TCP is at least close to the better path alone, for every size and network.",
-        _CONCLUSION,
+        _FOUND,
         each(
             "download time, LIA / best path alone, every size and network",
             (
@@ -243,7 +247,7 @@ CLAIMS = (
     Claim(
         "IM.b-large-faster",
         "Large downloads are faster than over the better path alone.",
-        _CONCLUSION,
+        _FOUND,
         _with_lte(
             "download time, LIA / best path alone, with LTE",
             partial(_over_best, LARGE),
@@ -255,7 +259,7 @@ CLAIMS = (
     Claim(
         "IM.c-poor-cellular",
         "Large downloads are not faster if the cellular network is poor.",
-        f"{_CONCLUSION}; the network is ours",
+        f"{_FOUND}; the network is ours",
         (
             Condition(
                 "download time, LIA / TCP over WiFi, 3G",
@@ -326,7 +330,7 @@ CLAIMS = (
     Claim(
         "IM.h-slow-path-waits",
         "Data waits longer for earlier data if the paths' delays differ more.",
-        "IMC'13, as the review restates it: reassembly waits for packets sent over 3G",
+        f"{_FOUND}: reassembly waits for packets sent over 3G",
         (
             Condition(
                 "out-of-order delay, LIA, 3G / LTE",
@@ -435,7 +439,7 @@ ENTRY = Entry(
     title="Download time against flow size over WiFi and cellular (IMC 2013)",
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
     "network than over either alone? Which part does the cellular network carry?",
-    references=(CHEN,),
+    references=(CHEN, REVIEW),
     parameters=tuple(Parameter(*each) for each in _PARAMETERS),
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
