@@ -169,14 +169,15 @@ def test_the_command_makes_synthetic_traces(tmp_path: Path, capsys: Captured) ->
         ("--mean 8Mbit/s --duration 60", '--duration: "60" is not a time'),
         ("RATES --rate-unit Mbps", "'Mbps' is not one of 'Mbit/s'"),
         ("nowhere.csv", "nowhere.csv: no such file"),
+        ("RATES --out FOLDER", "a folder; name a file, such as cellular.trace"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(
     arguments: str, words: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    rates = str(ROOT / "examples/rates.csv")
-    written = [rates if word == "RATES" else word for word in arguments.split()]
-    assert run_command(["trace", *written, "--out", str(tmp_path / "out.trace")]) == 2
+    stands_for = {"RATES": str(ROOT / "examples/rates.csv"), "FOLDER": str(tmp_path)}
+    written = [stands_for.get(word, word) for word in arguments.split()]
+    assert run_command(["trace", "--out", str(tmp_path / "out.trace"), *written]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1

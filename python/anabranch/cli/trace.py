@@ -71,6 +71,7 @@ def trace(
     from anabranch.results.folder import prepare_folder, write_whole
     from anabranch.scenarios import traces
 
+    require(not out.is_dir(), f"--out {out}: a folder; name a file, such as cellular.trace")
     require((rates is None) != (mean is None), "name either a file with rates or --mean, not both")
     if rates is not None:
         require(duration is None and seed is None, "--duration and --seed need --mean")
