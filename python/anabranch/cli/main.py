@@ -23,7 +23,7 @@ from types import TracebackType
 
 import typer
 
-from anabranch.cli import advise, experiments, explain, runs, shell, tools, twin
+from anabranch.cli import advise, experiments, explain, runs, shell, tools, trace, twin
 from anabranch.cli.app import app
 from anabranch.cli.messages import complain
 from anabranch.errors import AnabranchError, PolicyError
@@ -38,6 +38,7 @@ __all__ = [
     "runs",
     "shell",
     "tools",
+    "trace",
     "twin",
 ]
 

@@ -34,6 +34,8 @@ _MODULES = {
     "ipv4-ipv6": "ipv4_ipv6",
     "cellnet12-handover": "cellnet12_handover",
     "icc16-redundant": "icc16_redundant",
+    "imc13-wireless": "imc13_wireless",
+    "icnp12-wvegas": "icnp12_wvegas",
     "field-reports": "field_reports",
     "linux-today": "linux_today",
     "linux-small-path": "linux_small_path",

@@ -256,6 +256,32 @@ BOUNDS: dict[str, Bound] = {
     "RD.c-control": within(0.9, 1.1, _25, _ABOUT),
     "RD.d-price TCP": at_most(1.1, _25, _ABOUT),
     "RD.d-price MPTCP": at_most(0.75, _25, "ours: half of the sum of the rates, with room"),
+    # imc13-wireless
+    "IM.a-close-to-best": at_most(1.1, _25, "ours: 'at least close to'"),
+    "IM.b-large-faster": below(1.0, _25, _CHANGE),
+    "IM.c-poor-cellular": at_least(1.0, _25, "ours: 'better … except in cases with poor cellular'"),
+    "IM.d-small-flows share": at_most(5, _25, "ours: 8 KiB fit into the first window", "%"),
+    "IM.d-small-flows time": within(0.95, 1.05, _25, _ABOUT),
+    "IM.e-share-grows": above(0.0, _25, _CHANGE, "percentage points"),
+    "IM.f-uncoupled": below(1.0, _25, _CHANGE),
+    "IM.g-olia": within(0.9, 1.1, _25, _ABOUT),
+    "IM.h-slow-path-waits": above(1.0, _25, _CHANGE),
+    "IM.i-traces-wait": above(1.0, _25, _CHANGE),
+    # icnp12-wvegas
+    "WV.a-ten-queued": within(
+        8, 14, _25, "ours: a total of 10, as in the engine's test of one subflow", "packets"
+    ),
+    "WV.b-short-queues": at_most(0.25, _25, "ours: 'low buffer consumption'"),
+    "WV.b-short-queues losses": at_most(0.1, _25, "ours: 'frequent losses'"),
+    "WV.c-fills": at_least(0.95, _25, _ABOUT),
+    "WV.d-timely": above(0.0, _25, _CHANGE, "percentage points"),
+    "WV.e-converges": below(0.0, _25, _CHANGE, "percentage points"),
+    "WV.f-equal-rates": within(
+        0.3, 0.367, _25, "ICNP'12, slides: 5 of 15 Mbit/s each; ± 10 % is ours"
+    ),
+    "WV.f-equal-rates split": within(0.1, 0.3, _25, f"ICNP'12, slides: 1 of 5 Mbit/s; {_STATED}"),
+    "WV.g-fairer-than-lia": below(1.0, _25, _CHANGE),
+    "WV.h-one-bottleneck": within(0.4, 0.6, _25, "ours"),
     # linux-today, nsdi12-fig7-live
     "L1-linux-is-harmed": below(1.0, _21, _CHANGE),
     "L2-half-is-lost": within(3.4, 4.6, _21, "ours: 3.97 in single runs, ± 15 %", "Mbit/s"),

@@ -1,0 +1,110 @@
+"""The command that makes packet-delivery traces."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anabranch.cli.app import MAX_SEED, app, count_option, out_option, require
+from anabranch.errors import InputError
+
+
+class TimeUnit(StrEnum):
+    """The unit of the first column."""
+
+    SECONDS = "s"
+    MILLISECONDS = "ms"
+    MICROSECONDS = "us"
+
+
+class RateUnit(StrEnum):
+    """The unit of the second column."""
+
+    MEGABITS = "Mbit/s"
+    KILOBITS = "kbit/s"
+    BITS = "bit/s"
+    MEGABYTES = "MB/s"
+    KILOBYTES = "kB/s"
+
+
+@app.command(epilog="Example: anabranch trace examples/rates.csv --out cellular.trace")
+def trace(
+    out: Annotated[Path, out_option("Write the trace to this file.")],
+    rates: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RATES]", help="Text file with a time and a rate on each line."),
+    ] = None,
+    time_unit: Annotated[
+        TimeUnit | None,
+        typer.Option(metavar="s|ms|us", help="Unit of the times in RATES.  [default: s]"),
+    ] = None,
+    rate_unit: Annotated[
+        RateUnit | None,
+        typer.Option(
+            metavar="UNIT",
+            help="Unit of the rates in RATES: Mbit/s, kbit/s, bit/s, MB/s or kB/s.  "
+            "[default: Mbit/s]",
+        ),
+    ] = None,
+    mean: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="Make random rates with this mean, such as 8Mbit/s."),
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Length of random rates.  [default: 60s]"),
+    ] = None,
+    seed: Annotated[
+        int | None, count_option("Seed of random rates.  [default: 1]", 0, MAX_SEED)
+    ] = None,
+) -> None:
+    """Make a packet-delivery trace from rates over time.
+
+    Writes a trace in Mahimahi's format, which `trace = ...` of a path and mm-link read. The rates
+    come from a file with two columns, separated by commas or blanks, or are random (--mean).
+    docs/scenarios.md says how rates become delivery opportunities.
+    """
+    from anabranch.cli import console
+    from anabranch.results.folder import prepare_folder, write_whole
+    from anabranch.scenarios import traces
+
+    require(not out.is_dir(), f"--out {out}: a folder; name a file, such as cellular.trace")
+    require((rates is None) != (mean is None), "name either a file with rates or --mean, not both")
+    if rates is not None:
+        require(duration is None and seed is None, "--duration and --seed need --mean")
+        made = traces.read_rates(rates, time_unit or "s", rate_unit or "Mbit/s")
+    else:
+        require(time_unit is None and rate_unit is None, "--time-unit and --rate-unit need a file")
+        made = traces.synthetic(
+            *_quantities(str(mean), duration or "60s"), 1 if seed is None else seed
+        )
+    times = traces.opportunities(made)
+    prepare_folder(out.parent)
+    write_whole(out.parent, {out.name: traces.to_file(times).encode()})
+    bits = len(times) * traces.OPPORTUNITY_BYTES * 8
+    console.say(
+        f"{out}: {times[-1] / 1000:g} s, {bits / times[-1] / 1000:.4g} Mbit/s on average, "
+        f"{len(times):,} delivery opportunities"
+    )
+
+
+def _quantities(mean: str, duration: str) -> tuple[int, int]:
+    """The mean in bit/s and the duration in microseconds."""
+    from anabranch.scenarios.quantities import bits_per_second, nanoseconds
+
+    try:
+        rate = bits_per_second(mean)
+    except ValueError as error:
+        raise InputError(f'--mean: "{mean}" is not a rate; write one such as 8Mbit/s') from error
+    try:
+        length = nanoseconds(duration) // 1000
+    except ValueError as error:
+        raise InputError(
+            f'--duration: "{duration}" is not a time; write one such as 60s'
+        ) from error
+    require(rate > 0, "--mean: 0 delivers nothing; write a rate such as 8Mbit/s")
+    require(length > 0, "--duration: 0 is no time; write one such as 60s")
+    return rate, length

@@ -1,0 +1,551 @@
+"""Cao, Xu, Fu, ICNP 2012: weighted Vegas, which takes queueing delay as the sign of congestion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier, Written
+from anabranch.gallery.shared.bottlenecks import all_carried
+from anabranch.gallery.shared.measures import ratio_of
+from anabranch.gallery.shared.vague import LINKS
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.gallery.thresholds import BOUNDS
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.results.claims import Claim, Condition, each
+from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.runs.run import normalised
+from anabranch.scenarios.scenario import (
+    Bulk,
+    Connection,
+    CrossTraffic,
+    NetworkPath,
+    Scenario,
+)
+
+WVEGAS, LIA = "wVegas", "LIA"
+STYLES = {WVEGAS: Style(BLUE, "-", "o"), LIA: Style(ORANGE, (0, (2, 1)), "D")}
+_CONTROL = {WVEGAS: "wvegas", LIA: "lia"}
+_ALONE_ON_A_PATH = {WVEGAS: "wvegas", LIA: "new_reno"}
+"""The congestion control of flows with one path."""
+
+EQUAL, UNEQUAL, SHORT = "two equal paths", "two unequal paths", "two short paths"
+_RATES = {EQUAL: (10, 10), UNEQUAL: (16, 4), SHORT: (10, 10)}
+"""Rates in Mbit/s of two paths that one connection has alone."""
+_LONG = (EQUAL, UNEQUAL)
+
+THREE, APART = "three flows", "three flows, apart"
+APART_S = 5
+"""How much later than the others the flow over both links starts."""
+LOAD = "load comes and goes"
+ONE_SUBFLOW, TWO_SUBFLOWS = "one link, one subflow", "one link, two subflows"
+_SUBFLOWS = {ONE_SUBFLOW: 1, TWO_SUBFLOWS: 2}
+
+PERIOD_S = 40
+"""The load on the first path is on, off and on, for this time each."""
+GOES_S, COMES_S = PERIOD_S, 2 * PERIOD_S
+SOON_S = 10
+"""A timely reaction takes no longer than this."""
+
+WARM_UP_S = 20
+
+FLOWS = ("first", "main", "last")
+"""A flow over the first path, one over both, and one over the second path."""
+
+CAO = (
+    "Y. Cao, M. Xu, X. Fu: Delay-based Congestion Control for Multipath TCP. ICNP 2012. Paper and "
+    "slides."
+)
+XU = (
+    "M. Xu, Y. Cao, E. Dong: Delay-based Congestion Control for MPTCP. Internet-Draft "
+    "draft-xu-mptcp-congestion-control-05, 2017."
+)
+_TIMELY = "draft-xu, abstract: 'more timely traffic shifting and quicker convergence'"
+
+
+def at(curve: str, network: str) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "network": network}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """A connection alone, three flows without and with load, and one link for two connections."""
+    both = [(curve, network) for network in (*_RATES, THREE, LOAD) for curve in STYLES]
+    return [
+        *(_cell(tier, curve, network) for curve, network in both),
+        *(_cell(tier, WVEGAS, network) for network in (*_SUBFLOWS, APART)),
+    ]
+
+
+def _cell(tier: Tier, curve: str, network: str) -> Cell:
+    scenario = Scenario(
+        name=f"{curve}, {network}",
+        duration=tier.duration,
+        warm_up=tier.warm_up,
+        paths=_paths(network),
+        connections=_connections(curve, network),
+        cross_traffic=(_load(),) if network == LOAD else (),
+    )
+    keep = network in _RATES or network == LOAD
+    if network != APART:
+        return Cell(cell_key(curve, network), scenario, at(curve, network), keep_samples=keep)
+    first, main, last = scenario.connections
+    main = replace(main, start=f"{APART_S}s")
+    text = normalised(replace(scenario, connections=(first, main, last)))
+    return Cell(cell_key(curve, network), Written(scenario.name, text), at(curve, network))
+
+
+def _path(name: str, mbps: int, delay: str = "20ms") -> NetworkPath:
+    return NetworkPath(
+        name=name, rate=f"{mbps}Mbit/s", delay=delay, limit="100packets", jitter="0.2ms"
+    )
+
+
+def _paths(network: str) -> tuple[NetworkPath, ...]:
+    if network in _SUBFLOWS:
+        ways = (
+            NetworkPath(name=name, rate="1Gbit/s", delay="1ms", limit="infinite", via="shared")
+            for name in ("one", "two", "other")
+        )
+        return (_path("shared", 10), *ways)
+    rates = {THREE: (6, 9), APART: (6, 9), LOAD: (10, 10)} | _RATES
+    delay = "5ms" if network == SHORT else "20ms"
+    return tuple(
+        _path(name, mbps, delay) for name, mbps in zip(("one", "two"), rates[network], strict=True)
+    )
+
+
+def _connections(curve: str, network: str) -> tuple[Connection, ...]:
+    def flow(name: str, *paths: str) -> Connection:
+        alone = len(paths) == 1
+        return Connection(
+            name=name,
+            paths=paths,
+            protocol="tcp" if alone else "mptcp",
+            congestion_control=(_ALONE_ON_A_PATH if alone else _CONTROL)[curve],
+            workload=Bulk(),
+        )
+
+    main = flow("main", "one", "two")
+    if network in _RATES:
+        return (main,)
+    if network in _SUBFLOWS:
+        main = flow("main", *("one", "two")[: _SUBFLOWS[network]])
+        return main, flow("other", "other")
+    return flow("first", "one"), main, flow("last", "two")
+
+
+def _load() -> CrossTraffic:
+    period = f"{PERIOD_S}s"
+    return CrossTraffic(path="one", rate="6Mbit/s", on=period, off=period)
+
+
+def _of_main(results: Results, curve: str, network: str) -> pl.DataFrame:
+    rows = results.rows("samples", **at(curve, network))
+    return rows.filter(pl.col("connection_name") == "main")
+
+
+def queue(results: Results, curve: str, network: str) -> Sample:
+    """Mean number of packets in the queues of all paths together after the warm-up, by seed.
+
+    Raises:
+        NothingMeasured: if no time series has these factors.
+    """
+    rows = _of_main(results, curve, network).filter(pl.col("time_ns") >= WARM_UP_S * 10**9)
+    by_path = rows.group_by("seed", "path_name").agg(pl.col("queue_packets").mean())
+    return _by_seed(by_path, pl.col("queue_packets").sum())
+
+
+def _by_seed(rows: pl.DataFrame, value: pl.Expr) -> Sample:
+    sample = rows.group_by("seed").agg(value.alias("value")).sort("seed")["value"]
+    if sample.is_empty():
+        raise NothingMeasured("no time series")
+    return sample.to_numpy().astype(np.float64)
+
+
+def drops(results: Results, curve: str, network: str) -> Sample:
+    """Number of packets that found a queue full, for each seed."""
+    rows = results.rows("links", **at(curve, network))
+    return _by_seed(rows, pl.col("dropped_by_queue").sum())
+
+
+def share_of_two(results: Results, curve: str, since_s: int, until_s: int) -> Sample:
+    """Share of its bytes that the connection with two paths has on the second, in per cent.
+
+    Raises:
+        NothingMeasured: if no time series of the load has this curve.
+    """
+    between = pl.col("time_ns").is_between(since_s * 10**9, until_s * 10**9)
+    rows = _of_main(results, curve, LOAD).filter(between)
+    received = pl.col("subflow_bytes_received")
+    by_path = rows.group_by("seed", "path_name").agg(new=received.max() - received.min())
+    two = pl.col("new").filter(pl.col("path_name") == "two").sum()
+    return _by_seed(by_path, two / pl.col("new").sum() * 100)
+
+
+def shift(results: Results, curve: str, change_s: int) -> Sample:
+    """How far the share of the second path moves within 10 s of a change, in percentage points.
+
+    A move away from the loaded path counts as positive.
+    """
+    before = share_of_two(results, curve, change_s - SOON_S, change_s)
+    after = share_of_two(results, curve, change_s, change_s + SOON_S)
+    return (after - before) * (1 if change_s == COMES_S else -1)
+
+
+def remaining(results: Results, curve: str, change_s: int) -> Sample:
+    """Distance between the shares in the first and the last 10 s after a change, in points."""
+    early = share_of_two(results, curve, change_s, change_s + SOON_S)
+    late = share_of_two(results, curve, change_s + PERIOD_S - SOON_S, change_s + PERIOD_S)
+    return np.abs(late - early)
+
+
+def _more_than_lia(of: Callable[[Results, str, int], Sample], change_s: int) -> Any:
+    """A quantity with wVegas less that with LIA."""
+
+    def difference(a: Any, b: Any, axis: int) -> Any:
+        return np.median(a, axis=axis) - np.median(b, axis=axis)
+
+    return lambda results: estimate(
+        difference, of(results, WVEGAS, change_s), of(results, LIA, change_s)
+    )
+
+
+def goodputs(results: Results, curve: str, network: str = THREE) -> dict[str, Sample]:
+    """Goodput in Mbit/s of each of the three flows, for each seed."""
+    cell = at(curve, network)
+    return {flow: results.values("goodput_mbps", connection=flow, **cell) for flow in FLOWS}
+
+
+def _part_of_sum(results: Results, flow: str, network: str) -> Estimate:
+    found = goodputs(results, WVEGAS, network)
+    return median(found[flow] / sum(found.values()))
+
+
+def spread(results: Results, curve: str) -> Sample:
+    """The largest of the three goodputs over the smallest, for each seed."""
+    found = np.array(list(goodputs(results, curve).values()))
+    return np.asarray(found.max(axis=0) / found.min(axis=0))
+
+
+def _on_first_path(results: Results, network: str) -> Estimate:
+    return median(results.values("share_one", connection="main", **at(WVEGAS, network)))
+
+
+def one_link_share(results: Results, network: str) -> Sample:
+    """Share of one link that the connection takes beside a flow of wVegas, for each seed."""
+    main, other = (
+        results.values("goodput_mbps", connection=name, **at(WVEGAS, network))
+        for name in ("main", "other")
+    )
+    return main / (main + other)
+
+
+def _one_link(results: Results, network: str) -> Estimate:
+    return median(one_link_share(results, network))
+
+
+def _ratio(of: Callable[[Results, str, str], Sample], network: str) -> Any:
+    return lambda results: ratio_of_medians(of(results, WVEGAS, network), of(results, LIA, network))
+
+
+def _equal_rates(network: str) -> tuple[Condition, ...]:
+    """The rates of the slides' example: a third for each flow, and 1 : 4 on the two links."""
+    parts = (
+        Condition(
+            f"part of the sum of goodputs, {flow}",
+            partial(_part_of_sum, flow=flow, network=network),
+            BOUNDS["WV.f-equal-rates"],
+        )
+        for flow in FLOWS
+    )
+    return (
+        *each("part of the sum of goodputs, each flow", parts),
+        Condition(
+            "part of the flow with both links on the link of 6 Mbit/s",
+            partial(_on_first_path, network=network),
+            BOUNDS["WV.f-equal-rates split"],
+        ),
+    )
+
+
+def _queue_of(network: str) -> Condition:
+    def measure(results: Results) -> Estimate:
+        return median(queue(results, WVEGAS, network))
+
+    return Condition(
+        f"packets in both queues, wVegas, {network}", measure, BOUNDS["WV.a-ten-queued"]
+    )
+
+
+def _goodput_of(network: str) -> Condition:
+    return Condition(
+        f"goodput, wVegas / LIA, {network}",
+        ratio_of("goodput_mbps", at(WVEGAS, network), at(LIA, network)),
+        BOUNDS["WV.c-fills"],
+    )
+
+
+_CHANGES = {COMES_S: "load comes", GOES_S: "load goes"}
+
+CLAIMS = (
+    Claim(
+        "WV.a-ten-queued",
+        "All subflows together keep about ten packets in the queues.",
+        "total alpha of the implementation for Linux",
+        each("packets in both queues, wVegas, equal and unequal paths", map(_queue_of, _LONG)),
+        all_carried,
+        "alone",
+    ),
+    Claim(
+        "WV.b-short-queues",
+        "Queues are far shorter than with LIA, and overflow rarely.",
+        "ICNP'12, slides: 'low buffer consumption', where losses as the sign of congestion bring "
+        "'frequent losses'",
+        tuple(
+            Condition(f"{words}, wVegas / LIA, {network}", _ratio(of, network), BOUNDS[key])
+            for network in _LONG
+            for words, of, key in (
+                ("packets in both queues", queue, "WV.b-short-queues"),
+                ("dropped packets", drops, "WV.b-short-queues losses"),
+            )
+        ),
+        all_carried,
+        "alone",
+    ),
+    Claim(
+        "WV.c-fills",
+        "wVegas fills two paths as LIA does.",
+        "ours",
+        tuple(map(_goodput_of, _LONG)),
+        all_carried,
+        "alone",
+    ),
+    Claim(
+        "WV.d-timely",
+        "Within 10 s of a change of load on one path, wVegas shifts more of its traffic than LIA.",
+        _TIMELY,
+        tuple(
+            Condition(
+                f"shift of traffic, wVegas − LIA, {words}",
+                _more_than_lia(shift, change_s),
+                BOUNDS["WV.d-timely"],
+            )
+            for change_s, words in _CHANGES.items()
+        ),
+        all_carried,
+        LOAD,
+    ),
+    Claim(
+        "WV.e-converges",
+        "10 s after a change, the shares of wVegas are nearer to their final values than those of "
+        "LIA.",
+        _TIMELY,
+        tuple(
+            Condition(
+                f"rest of the way, wVegas − LIA, {words}",
+                _more_than_lia(remaining, change_s),
+                BOUNDS["WV.e-converges"],
+            )
+            for change_s, words in _CHANGES.items()
+        ),
+        all_carried,
+        LOAD,
+    ),
+    Claim(
+        "WV.f-equal-rates",
+        "Links of 6 and 9 Mbit/s give three flows 5 Mbit/s each; the flow with both links has 1 "
+        "and 4 Mbit/s.",
+        "ICNP'12, slides: the example of the Congestion Equality Principle",
+        _equal_rates(THREE),
+        all_carried,
+        THREE,
+    ),
+    Claim(
+        "WV.g-fairer-than-lia",
+        "The three flows are more equal than with LIA and NewReno.",
+        "ours; draft-xu, abstract: LIA balances the load 'coarsely'",
+        (
+            Condition(
+                "largest / smallest goodput, wVegas / LIA",
+                lambda results: ratio_of_medians(spread(results, WVEGAS), spread(results, LIA)),
+                BOUNDS["WV.g-fairer-than-lia"],
+            ),
+        ),
+        all_carried,
+        THREE,
+    ),
+    Claim(
+        "WV.h-one-bottleneck",
+        "At one link, a connection with one or two subflows takes the share of one flow of wVegas.",
+        "ours; wVegas divides the packets of one flow among the subflows",
+        each(
+            "share of the link, one and two subflows",
+            (
+                Condition(
+                    f"share of the link, {network}",
+                    partial(_one_link, network=network),
+                    BOUNDS["WV.h-one-bottleneck"],
+                )
+                for network in _SUBFLOWS
+            ),
+        ),
+        all_carried,
+    ),
+    Claim(
+        "WV.i-short-paths",
+        "On short paths, wVegas keeps about ten packets in the queues and fills both paths.",
+        "ours; added after WV.a and WV.c were violated",
+        (_queue_of(SHORT), _goodput_of(SHORT)),
+        all_carried,
+        "alone",
+    ),
+    Claim(
+        "WV.j-apart",
+        "The three flows have the rates of WV.f if the flow with both links starts later.",
+        "as WV.f; added after WV.f was violated",
+        _equal_rates(APART),
+        all_carried,
+        APART,
+    ),
+)
+
+
+def _draw_shift(results: Results, axes: Axes) -> None:
+    lines = {}
+    for curve, style in STYLES.items():
+        rows = _of_main(results, curve, LOAD).filter(pl.col("seed") == 1)
+        received = rows.pivot(
+            "path_name", index="time_ns", values="subflow_bytes_received", aggregate_function="sum"
+        ).gather_every(20)
+        one, two = (
+            np.diff(received[name].to_numpy().astype(np.float64)) for name in ("one", "two")
+        )
+        times = received["time_ns"].to_numpy()[1:] / 1e9
+        lines[curve] = (times, 100 * two / np.maximum(one + two, 1), style)
+    figures.series(axes, lines, "share of the second path (%)")
+    for start in (0, COMES_S):
+        axes.axvspan(start, start + PERIOD_S, color="0.5", alpha=0.15, linewidth=0)
+    axes.set(xlim=(PERIOD_S // 2, 3 * PERIOD_S), ylim=(0, 100))
+
+
+def _draw_queue(results: Results, axes: Axes) -> None:
+    lines = {}
+    for curve, style in STYLES.items():
+        rows = _of_main(results, curve, EQUAL).filter(pl.col("seed") == 1)
+        total = rows.group_by("time_ns").agg(pl.col("queue_packets").sum()).sort("time_ns")
+        lines[curve] = (
+            total["time_ns"].to_numpy() / 1e9,
+            total["queue_packets"].to_numpy().astype(np.float64),
+            style,
+        )
+    figures.series(axes, lines, "packets in both queues")
+    axes.set(xlim=(WARM_UP_S, WARM_UP_S + 60), ylim=(0, None))
+
+
+def _draw_goodputs(results: Results, axes: Axes) -> None:
+    drawn = {curve: (curve, THREE, style) for curve, style in STYLES.items()}
+    drawn[f"{WVEGAS}, apart"] = (WVEGAS, APART, Style(GREEN, (0, (4, 1.5)), "s"))
+    bars = {
+        label: ([median(each) for each in goodputs(results, curve, network).values()], style)
+        for label, (curve, network, style) in drawn.items()
+    }
+    figures.grouped_bars(axes, ["6 Mbit/s", "both links", "9 Mbit/s"], bars)
+    figures.reference_line(axes, 5 * 1448 / 1500, "5 Mbit/s")
+    axes.set(xlabel="flow over", ylabel="goodput (Mbit/s)")
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Queues, shifts and goodputs."""
+
+    def numbers(of: Callable[..., Sample], unit: str, *arguments: Any) -> str:
+        return ", ".join(
+            f"{curve} {median(of(results, curve, *arguments)).text(unit)}" for curve in STYLES
+        )
+
+    queues = "; ".join(f"{network}: {numbers(queue, 'packets', network)}" for network in _RATES)
+    shifts = "; ".join(
+        f"{words}: {numbers(shift, 'points', at_s)}" for at_s, words in _CHANGES.items()
+    )
+    rests = "; ".join(
+        f"{words}: {numbers(remaining, 'points', at_s)}" for at_s, words in _CHANGES.items()
+    )
+    flows = "; ".join(
+        f"{curve}: "
+        + ", ".join(
+            f"{flow} {median(each).text('Mbit/s')}"
+            for flow, each in goodputs(results, curve).items()
+        )
+        for curve in STYLES
+    )
+    apart = ", ".join(
+        f"{flow} {median(sample).text('Mbit/s')}"
+        for flow, sample in goodputs(results, WVEGAS, APART).items()
+    )
+    return [
+        f"Mean number of packets in both queues — {queues}.",
+        f"Shift of traffic within 10 s — {shifts}. Rest of the way — {rests}.",
+        f"Goodput of the three flows — {flows}; {WVEGAS}, apart: {apart}.",
+    ]
+
+
+_PARAMETERS: tuple[tuple[str, str, str], ...] = (
+    ("paths", "20 ms one way ± 0.2, drop-tail queues of 100 packets", "ours"),
+    ("alone", "10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way", "ours"),
+    ("three flows", "links of 6 and 9 Mbit/s; one flow on each, and one on both", "slides"),
+    ("apart", f"the flow over both links starts {APART_S} s after the others", "ours"),
+    ("load", "three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first", "ours"),
+    ("changes of load", f"off from {GOES_S} s to {COMES_S} s, otherwise on", "ours"),
+    ("one link", "10 Mbit/s for the connection and one flow of wVegas", "ours"),
+    ("other flows", "wVegas beside wVegas, NewReno beside LIA", "ours"),
+    ("total alpha", "10 packets", "the implementation for Linux"),
+    ("workload", "bulk", "ours"),
+)
+
+ENTRY = Entry(
+    id="icnp12-wvegas",
+    title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
+    question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
+    "path sooner than LIA?",
+    references=(CAO, XU),
+    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
+    full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
+    cells=cells,
+    vague=LINKS,
+    claims=CLAIMS,
+    headline="WV.d-timely",
+    panels=(
+        Panel(
+            "Load comes and goes",
+            "Share of the second path in the connection's traffic, first seed, bins of 2 s. The "
+            "first path is loaded in the shaded time.",
+            _draw_shift,
+        ),
+        Panel(
+            "Queues",
+            "Packets in the queues of two equal paths, first seed. The connection is alone.",
+            _draw_queue,
+        ),
+        Panel(
+            "Three flows",
+            "Goodput of a flow over each link and of the connection over both. The line stands at "
+            "5 Mbit/s less headers.",
+            _draw_goodputs,
+        ),
+    ),
+    overview=Overview(
+        factors={"network": "network", "curve": "congestion control", "connection": "flow"},
+        metrics={"goodput_mbps": "goodput (Mbit/s)", "srtt_p95_ms_one": "p95 RTT, path one (ms)"},
+        path="two",
+    ),
+    notes=notes,
+)

@@ -1,0 +1,488 @@
+"""Chen et al., IMC 2013: download time against flow size over WiFi, cellular, and both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+
+from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier, Written
+from anabranch.gallery.shared.wifi_3g import cell_key
+from anabranch.gallery.thresholds import BOUNDS
+from anabranch.reports import figures
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
+from anabranch.results.claims import Claim, Condition, Measure, each
+from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
+from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.runs.run import normalised
+from anabranch.scenarios import traces
+from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Scenario, Trace
+
+TCP_WIFI, TCP_CELLULAR = "TCP over WiFi", "TCP over LTE"
+LIA, OLIA, UNCOUPLED = "MPTCP, LIA", "MPTCP, OLIA", "MPTCP, uncoupled"
+STYLES = {
+    TCP_WIFI: Style(BLUE, "-", "o"),
+    TCP_CELLULAR: Style(ORANGE, (0, (6, 1.5, 1, 1.5)), "v"),
+    LIA: Style(RED, (0, (4, 1.5)), "s"),
+    OLIA: Style(GREEN, (0, (2, 1)), "^"),
+    UNCOUPLED: Style(SKY, (0, (1, 1)), "D"),
+}
+_CONTROLS = {OLIA: "olia", LIA: "lia"}
+_PATHS = {TCP_WIFI: ("wifi",), TCP_CELLULAR: ("cellular",)}
+MULTIPATH = (LIA, OLIA, UNCOUPLED)
+
+CONSTANT, TRACES, POOR = "constant rates", "rates of traces", "3G"
+SIZES = (8, 64, 512, 4096, 16_384)
+"""Sizes of the downloads, in KiB."""
+LARGE = SIZES[-1]
+SPACING_S = 30
+"""Time from the start of one download to the start of the next; each is over by then."""
+
+CHEN = (
+    "Y.-C. Chen, Y.-s. Lim, R. J. Gibbens, E. M. Nahum, R. Khalili, D. Towsley: A "
+    "Measurement-based Study of MultiPath TCP Performance over Wireless Networks. IMC 2013."
+)
+REVIEW = (
+    "Literature review of the project github.com/xoBalt/CYBR-4580, 2019, which restates what the "
+    "study found."
+)
+_FOUND = "IMC'13, as the literature review restates it"
+
+_WIFI = NetworkPath(
+    name="wifi", rate="15Mbit/s", delay="15ms", limit="80ms", jitter="2ms", loss="0.2%"
+)
+_LTE = NetworkPath(name="cellular", rate="12Mbit/s", delay="30ms", limit="400ms", jitter="2ms")
+_3G = NetworkPath(name="cellular", rate="2Mbit/s", delay="75ms", limit="334packets", jitter="5ms")
+
+
+@cache
+def _trace(mbps: int, seconds: int, seed: int) -> Trace:
+    """A synthetic trace with bursts every 5 ms. It repeats after `seconds`."""
+    rates = traces.synthetic(mbps * 10**6, seconds * 10**6, seed)
+    return Trace(milliseconds=traces.in_line(traces.opportunities(rates, slot_ms=5)))
+
+
+def _paths(network: str) -> tuple[NetworkPath, NetworkPath]:
+    if network == POOR:
+        return _WIFI, _3G
+    if network == CONSTANT:
+        return _WIFI, replace(_LTE, reverse=Reverse(rate="5Mbit/s"))
+    # Downloads start every 30 s, so they meet different parts of traces of 23 and 29 s.
+    wifi, cellular = _trace(15, 29, seed=1), _trace(12, 23, seed=2)
+    return (
+        replace(_WIFI, rate=None, trace=wifi, reverse=Reverse(rate="15Mbit/s")),
+        replace(_LTE, rate=None, trace=cellular, reverse=Reverse(rate="5Mbit/s")),
+    )
+
+
+def at(curve: str, kib: int, network: str) -> dict[str, Factor]:
+    """The factors of a cell."""
+    return {"curve": curve, "kib": kib, "network": network}
+
+
+def cells(tier: Tier) -> list[Cell]:
+    """Every curve and size with LTE; LIA beside a poor cellular network."""
+    with_lte = [
+        _cell(tier, curve, kib, network)
+        for network in (CONSTANT, TRACES)
+        for kib in SIZES
+        for curve in STYLES
+    ]
+    return [*with_lte, *(_cell(tier, LIA, kib, POOR) for kib in SIZES)]
+
+
+def _cell(tier: Tier, curve: str, kib: int, network: str) -> Cell:
+    downloads = tier.measured_s // SPACING_S
+    scenario = Scenario(
+        name=f"{curve}, {kib} KiB, {network}",
+        duration=f"{tier.measured_s}s",
+        paths=_paths(network),
+        connections=tuple(_download(curve, kib, number) for number in range(downloads)),
+    )
+    text = Written(scenario.name, normalised(scenario))
+    return Cell(cell_key(curve, str(kib), network), text, at(curve, kib, network))
+
+
+def _download(curve: str, kib: int, number: int) -> Connection:
+    return Connection(
+        name=f"download-{number}",
+        start=f"{number * SPACING_S}s",
+        paths=_PATHS.get(curve, ("wifi", "cellular")),
+        protocol="tcp" if curve in _PATHS else "mptcp",
+        congestion_control=_CONTROLS.get(curve, "new_reno"),
+        send_buffer="8MiB",
+        receive_buffer="8MiB",
+        workload=Blocks(block_size=f"{kib}KiB", count=1),
+    )
+
+
+def _means(results: Results, cell: dict[str, Factor], of: pl.Expr) -> Sample:
+    """The mean of an expression over the downloads of each run, in the order of the seeds."""
+    rows = results.rows("runs", **cell).group_by("seed").agg(of.mean().alias("mean")).sort("seed")
+    sample = rows["mean"].drop_nulls().to_numpy().astype(np.float64)
+    if sample.size == 0:
+        raise NothingMeasured(f"no download was complete for {cell}")
+    return sample
+
+
+def seconds(results: Results, curve: str, kib: int, network: str) -> Sample:
+    """Mean download time in s for each seed, from the opening of the connection.
+
+    Raises:
+        NothingMeasured: if no download was complete.
+    """
+    return _means(results, at(curve, kib, network), pl.col("completion_s"))
+
+
+def share(results: Results, curve: str, kib: int, network: str) -> Sample:
+    """The cellular path's mean share of the bytes in per cent, for each seed."""
+    return _means(results, at(curve, kib, network), pl.col("share_cellular") * 100)
+
+
+def out_of_order_ms(results: Results, curve: str, kib: int, network: str) -> Sample:
+    """Mean time in ms that bytes wait for earlier bytes, for each seed, by Little's law.
+
+    Raises:
+        NothingMeasured: if no download has these factors.
+    """
+    waiting = pl.col("out_of_order_mean_bytes") * 8e-3 / pl.col("transfer_mbps")
+    return _means(results, at(curve, kib, network), waiting)
+
+
+def _relative(multipath: Any, wifi: Any, other: Any, axis: int) -> Any:
+    """A median over the smaller of two medians."""
+    best = np.minimum(np.median(wifi, axis=axis), np.median(other, axis=axis))
+    return np.median(multipath, axis=axis) / best
+
+
+def _over_best(kib: int, network: str) -> Measure:
+    """Download time of LIA over that of the better path alone. Beside 3G, this is WiFi."""
+
+    def measure(results: Results) -> Estimate:
+        one = seconds(results, LIA, kib, network)
+        if network == POOR:
+            return ratio_of_medians(one, seconds(results, TCP_WIFI, kib, CONSTANT))
+        alone = (seconds(results, curve, kib, network) for curve in _PATHS)
+        return estimate(_relative, one, *alone)
+
+    return measure
+
+
+def _time_ratio(above: str, below: str, kib: int, network: str) -> Measure:
+    return lambda results: ratio_of_medians(
+        seconds(results, above, kib, network), seconds(results, below, kib, network)
+    )
+
+
+def _waiting_ratio(above: str, below: str) -> Measure:
+    return lambda results: ratio_of_medians(
+        out_of_order_ms(results, LIA, LARGE, above), out_of_order_ms(results, LIA, LARGE, below)
+    )
+
+
+def _step(kib: int, smaller: int, network: str) -> Measure:
+    def difference(a: Any, b: Any, axis: int) -> Any:
+        return np.median(a, axis=axis) - np.median(b, axis=axis)
+
+    return lambda results: estimate(
+        difference, share(results, LIA, kib, network), share(results, LIA, smaller, network)
+    )
+
+
+def words(kib: int) -> str:
+    """A size in words, such as ``"4 MiB"``."""
+    return f"{kib} KiB" if kib < 1024 else f"{kib // 1024} MiB"
+
+
+def _with_lte(
+    group: str, make: Callable[[str], Measure], key: str, name: str = ""
+) -> tuple[Condition, ...]:
+    """One condition for constant rates and one for traces."""
+    return each(
+        group,
+        (
+            Condition(f"{name or group}, {network}", make(network), BOUNDS[key])
+            for network in (CONSTANT, TRACES)
+        ),
+    )
+
+
+def _both_carried(results: Results) -> str | None:
+    """The precondition that large downloads used both paths in every network."""
+    for network in (CONSTANT, TRACES, POOR):
+        for curve in MULTIPATH if network != POOR else (LIA,):
+            least = float(share(results, curve, LARGE, network).min())
+            if not 1 < least < 99:
+                return f"the cellular path carried {least:.1f} % ({curve}, {network})"
+    return None
+
+
+_AT_LARGE = f"downloads of {words(LARGE)}"
+
+CLAIMS = (
+    Claim(
+        "IM.a-close-to-best",
+        "Multipath TCP is at least close to the better path alone, for every size and network.",
+        _FOUND,
+        each(
+            "download time, LIA / best path alone, every size and network",
+            (
+                Condition(
+                    f"download time, LIA / best path alone, {words(kib)}, {network}",
+                    _over_best(kib, network),
+                    BOUNDS["IM.a-close-to-best"],
+                )
+                for network in (CONSTANT, TRACES, POOR)
+                for kib in SIZES
+            ),
+        ),
+        _both_carried,
+    ),
+    Claim(
+        "IM.b-large-faster",
+        "Large downloads are faster than over the better path alone.",
+        _FOUND,
+        _with_lte(
+            "download time, LIA / best path alone, with LTE",
+            partial(_over_best, LARGE),
+            "IM.b-large-faster",
+        ),
+        _both_carried,
+        _AT_LARGE,
+    ),
+    Claim(
+        "IM.c-poor-cellular",
+        "Large downloads are not faster if the cellular network is poor.",
+        f"{_FOUND}; the network is ours",
+        (
+            Condition(
+                "download time, LIA / TCP over WiFi, 3G",
+                _over_best(LARGE, POOR),
+                BOUNDS["IM.c-poor-cellular"],
+            ),
+        ),
+        _both_carried,
+        _AT_LARGE,
+    ),
+    Claim(
+        "IM.d-small-flows",
+        "The smallest downloads end before the cellular path carries much.",
+        "ours",
+        (
+            *_with_lte(
+                "cellular share",
+                lambda network: lambda results: median(share(results, LIA, SIZES[0], network)),
+                "IM.d-small-flows share",
+            ),
+            *_with_lte(
+                "download time, LIA / TCP over WiFi",
+                partial(_time_ratio, LIA, TCP_WIFI, SIZES[0]),
+                "IM.d-small-flows time",
+            ),
+        ),
+        _both_carried,
+        f"downloads of {words(SIZES[0])}",
+    ),
+    Claim(
+        "IM.e-share-grows",
+        "The larger the download, the larger the cellular share.",
+        "ours",
+        each(
+            "cellular share less that of the next smaller size, every size and both kinds of links",
+            (
+                Condition(
+                    f"cellular share, {words(kib)} − {words(smaller)}, {network}",
+                    _step(kib, smaller, network),
+                    BOUNDS["IM.e-share-grows"],
+                )
+                for network in (CONSTANT, TRACES)
+                for smaller, kib in pairwise(SIZES)
+            ),
+        ),
+        _both_carried,
+    ),
+    Claim(
+        "IM.f-uncoupled",
+        "Uncoupled subflows download large files sooner than LIA.",
+        "ours",
+        _with_lte(
+            "download time, uncoupled / LIA",
+            partial(_time_ratio, UNCOUPLED, LIA, LARGE),
+            "IM.f-uncoupled",
+        ),
+        _both_carried,
+        _AT_LARGE,
+    ),
+    Claim(
+        "IM.g-olia",
+        "OLIA downloads large files about as fast as LIA.",
+        "ours",
+        _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE), "IM.g-olia"),
+        _both_carried,
+        _AT_LARGE,
+    ),
+    Claim(
+        "IM.h-slow-path-waits",
+        "Data waits longer for earlier data if the paths' delays differ more.",
+        f"{_FOUND}: reassembly waits for packets sent over 3G",
+        (
+            Condition(
+                "out-of-order delay, LIA, 3G / LTE",
+                _waiting_ratio(POOR, CONSTANT),
+                BOUNDS["IM.h-slow-path-waits"],
+            ),
+        ),
+        _both_carried,
+        _AT_LARGE,
+    ),
+    Claim(
+        "IM.i-traces-wait",
+        "Data waits longer for earlier data if the rates vary.",
+        "ours",
+        (
+            Condition(
+                "out-of-order delay, LIA, traces / constant rates",
+                _waiting_ratio(TRACES, CONSTANT),
+                BOUNDS["IM.i-traces-wait"],
+            ),
+        ),
+        _both_carried,
+        _AT_LARGE,
+    ),
+)
+
+
+def _draw(
+    results: Results,
+    axes: Axes,
+    *,
+    network: str,
+    of: Callable[[Results, str, int, str], Sample],
+    curves: Sequence[str],
+) -> None:
+    for curve in curves:
+        points = [median(of(results, curve, kib, network)) for kib in SIZES]
+        figures.estimates(axes, SIZES, points, curve, STYLES[curve])
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(SIZES, [words(kib) for kib in SIZES])
+    axes.set_xlabel("size of the download")
+
+
+def _draw_times(results: Results, axes: Axes, network: str) -> None:
+    _draw(results, axes, network=network, of=seconds, curves=tuple(STYLES))
+    figures.plain_log_y(axes)
+    axes.set_ylabel("download time (s)")
+
+
+def _draw_shares(results: Results, axes: Axes) -> None:
+    _draw(results, axes, network=CONSTANT, of=share, curves=MULTIPATH)
+    axes.set_ylabel("cellular share of the bytes (%)")
+    axes.set_ylim(0, 100)
+
+
+def _draw_waiting(results: Results, axes: Axes) -> None:
+    def points(curve: str) -> list[Estimate | None]:
+        networks = (CONSTANT, TRACES, POOR) if curve == LIA else (CONSTANT, TRACES)
+        drawn = [median(out_of_order_ms(results, curve, LARGE, each)) for each in networks]
+        return [*drawn, *[None] * (3 - len(drawn))]
+
+    bars = {curve: (points(curve), STYLES[curve]) for curve in MULTIPATH}
+    figures.grouped_bars(axes, [f"LTE,\n{CONSTANT}", f"LTE,\n{TRACES}", POOR], bars)
+    axes.set(ylabel="mean out-of-order delay (ms)", xlim=(-0.5, 2.5))
+
+
+def notes(results: Results) -> Sequence[str]:
+    """Download times and out-of-order delays of large downloads."""
+
+    def row(network: str, curves: Sequence[str]) -> str:
+        times = (
+            f"{curve} {median(seconds(results, curve, LARGE, network)).text('s')}"
+            for curve in curves
+        )
+        return f"{network}: {', '.join(times)}"
+
+    waits = ", ".join(
+        f"{network} {median(out_of_order_ms(results, LIA, LARGE, network)).text('ms')}"
+        for network in (CONSTANT, TRACES, POOR)
+    )
+    return [
+        f"Downloads of {words(LARGE)} — {row(CONSTANT, tuple(STYLES))}; "
+        f"{row(TRACES, tuple(STYLES))}; {row(POOR, (LIA,))}.",
+        f"Mean out-of-order delay of LIA — {waits}.",
+    ]
+
+
+_PARAMETERS: tuple[tuple[str, str, str], ...] = (
+    ("paths", "one WiFi and one cellular network", "IMC'13, abstract"),
+    ("WiFi", "15 Mbit/s, 30 ms RTT ± 2 ms, 80 ms of queue, 0.2 % losses", "ours"),
+    ("LTE", "12 Mbit/s down, 5 up, 60 ms RTT ± 2 ms, 400 ms of queue", "ours"),
+    ("3G", "2 Mbit/s, 150 ms RTT ± 5 ms, 334 packets (2 s)", "as in nsdi12-fig7"),
+    (
+        "rates of traces",
+        "five levels from 0.25 to 1.75 times the mean, a move a second; equal means",
+        "ours; `anabranch trace --mean`",
+    ),
+    ("sizes", ", ".join(words(kib) for kib in SIZES), "ours"),
+    ("downloads", f"one every {SPACING_S} s, each with a new connection over WiFi first", "ours"),
+    ("congestion control", "LIA, OLIA, and NewReno on each subflow; TCP: NewReno", "ours"),
+    ("buffers", "8 MiB", "ours"),
+)
+
+ENTRY = Entry(
+    id="imc13-wireless",
+    title="Download time against flow size over WiFi and cellular (IMC 2013)",
+    question="How much sooner does a download of a given size arrive over WiFi and a cellular "
+    "network than over either alone? Which part does the cellular network carry?",
+    references=(CHEN, REVIEW),
+    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
+    full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
+    cells=cells,
+    vague={
+        "WiFi's rate": "path.wifi.rate",
+        "WiFi's delay": "path.wifi*.delay",
+        "WiFi's queue": "path.wifi*.limit",
+        "cellular rate": "path.cellular.rate",
+        "cellular delay": "path.cellular*.delay",
+        "cellular queue": "path.cellular*.limit",
+    },
+    claims=CLAIMS,
+    panels=(
+        Panel(
+            "Download time, constant rates",
+            "Mean time from the opening of the connection to the last byte.",
+            partial(_draw_times, network=CONSTANT),
+        ),
+        Panel(
+            "Download time, rates of traces",
+            "The same means, with rates that vary.",
+            partial(_draw_times, network=TRACES),
+        ),
+        Panel(
+            "Cellular share",
+            "The part of the bytes that LTE carried, with constant rates.",
+            _draw_shares,
+        ),
+        Panel(
+            "Out-of-order delay",
+            f"Mean time that data waits for earlier data, downloads of {words(LARGE)}.",
+            _draw_waiting,
+        ),
+    ),
+    overview=Overview(
+        factors={"network": "network", "kib": "size (KiB)", "curve": "curve"},
+        metrics={
+            "completion_s": "download time (s)",
+            "transfer_mbps": "rate (Mbit/s)",
+            "reinjections": "reinjections",
+        },
+        path="cellular",
+    ),
+    notes=notes,
+)
