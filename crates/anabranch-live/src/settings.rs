@@ -71,11 +71,14 @@ impl Settings {
             each.max().unwrap_or(autotuned)
         };
         Settings {
-            most_send_memory: largest(|connection| connection.send_buffer, tuning.largest_send),
-            first_receive_memory: tuning.first_receive,
+            most_send_memory: largest(
+                |connection| connection.send_buffer,
+                tuning.largest_send.into(),
+            ),
+            first_receive_memory: tuning.first_receive.into(),
             most_receive_memory: largest(
                 |connection| connection.receive_buffer,
-                tuning.largest_receive,
+                tuning.largest_receive.into(),
             ),
             checksums: false,
             ecn: scenario.connections.iter().any(|connection| connection.ecn),

@@ -6,7 +6,6 @@ use super::Connection;
 use super::lanes::Lane;
 use crate::platform::Incoming;
 use crate::remedy::BufferSide;
-use crate::view::Phase;
 
 impl Connection {
     /// Let the buffers grow to what the remedies want.
@@ -78,14 +77,12 @@ impl Connection {
                 true => unsent,
                 false => assigned.get(usize::from(view.id.slot)).copied().unwrap_or(0),
             };
-            // Linux first sends waiting data, and then compares whole segments
-            // (`tcp_data_snd_check`, `tcp_should_expand_sndbuf`). It sends two segments at a time.
-            // In congestion avoidance a single one often remains, and waits
-            // (`tcp_tso_should_defer`). In slow start the window grows by even numbers.
-            let segments = view.cwnd / mss;
-            let is_open = view.phase == Phase::Open && !view.in_slow_start();
-            if is_open || (view.bytes_in_flight + waits).div_ceil(mss) < segments {
-                let segments = u16::try_from(segments).unwrap_or(u16::MAX);
+            // Linux compares whole segments after it has sent the first ones
+            // (`tcp_event_new_data_sent`, `tcp_should_expand_sndbuf`). It counts a short segment in
+            // the window as a whole one.
+            let sent = waits.min(platform.segments_at_a_time(&view) * mss);
+            if (view.bytes_in_flight + sent).div_ceil(mss) < view.cwnd / mss {
+                let segments = u16::try_from(view.cwnd.div_ceil(mss)).unwrap_or(u16::MAX);
                 lane.tuned_segments = lane.tuned_segments.max(segments);
             }
             platform.tuned_send_memory(lane.tuned_segments)

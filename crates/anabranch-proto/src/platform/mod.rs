@@ -23,6 +23,7 @@ pub(crate) use send_buffer::SendBuffer;
 use anabranch_wire::Duration;
 
 use crate::policy::{Entry, Values};
+use crate::view::SubflowView;
 
 /// What a host does where hosts differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -244,6 +245,11 @@ impl Platform {
     /// segments.
     pub(crate) fn tuned_send_memory(&self, segments: u16) -> u64 {
         self.tuning.send_memory(segments)
+    }
+
+    /// Segments that a subflow sends at a time if its congestion window allows it.
+    pub(crate) fn segments_at_a_time(&self, view: &SubflowView) -> u64 {
+        linux::segments_at_a_time(view)
     }
 
     /// Bytes that pacing would send in a round-trip time, whether the host paces or not. No RFC

@@ -37,7 +37,7 @@ impl ReceiveWindow {
     pub(crate) fn new(platform: &Platform, is_tcp: bool, requested: Option<u64>) -> Self {
         let Platform { buffers, tuning, .. } = *platform;
         let (capacity, most) = match (buffers, requested.map(linux::receive_buffer)) {
-            (Buffers::Payload, _) => [requested.unwrap_or(tuning.largest_receive); 2].into(),
+            (Buffers::Payload, _) => [requested.unwrap_or(tuning.largest_receive.into()); 2].into(),
             (Buffers::Socket, Some(granted)) => (granted, granted),
             (Buffers::Socket, None) => linux::tuned_receive_buffer(&tuning).into(),
         };

@@ -40,7 +40,7 @@ impl SendBuffer {
         let (capacity, most) = match requested {
             _ if autotuned => (0, u64::MAX),
             Some(bytes) if buffers == Buffers::Socket => [linux::send_buffer(bytes); 2].into(),
-            _ => [requested.unwrap_or(tuning.largest_send); 2].into(),
+            _ => [requested.unwrap_or(tuning.largest_send.into()); 2].into(),
         };
         let mut buffer = SendBuffer { capacity, most, charging, memory, autotuned };
         buffer.tune(tuning.send_memory(0));

@@ -2,15 +2,17 @@
 
 use anabranch_wire::{Duration, Instant};
 
+use crate::view::SubflowView;
+
 /// Sizes between which Linux tunes buffers, in bytes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Size with which a receive buffer begins (`tcp_rmem[1]`).
-    pub first_receive: u64,
+    pub first_receive: u32,
     /// Largest receive buffer (`tcp_rmem[2]`).
-    pub largest_receive: u64,
+    pub largest_receive: u32,
     /// Largest send buffer of a subflow (`tcp_wmem[2]`).
-    pub largest_send: u64,
+    pub largest_send: u32,
 }
 
 impl Tuning {
@@ -22,7 +24,7 @@ impl Tuning {
     /// Memory of a subflow's send buffer: two congestion windows of so many segments.
     pub(crate) fn send_memory(&self, segments: u16) -> u64 {
         let segments = u64::from(segments).max(FEWEST_SEGMENTS);
-        (2 * SEGMENT_MEMORY * segments).min(self.largest_send)
+        (2 * SEGMENT_MEMORY * segments).min(self.largest_send.into())
     }
 }
 
@@ -30,11 +32,26 @@ impl Tuning {
 /// (`tcp_sndbuf_expand`). Seen with Linux 6.12 and 6.18. A kernel that reserves room for the longer
 /// headers of wireless drivers has 4096 + 256.
 const SEGMENT_MEMORY: u64 = 2048 + 256;
+/// Most bytes sent at a time (`GSO_LEGACY_MAX_SIZE`).
+const LARGEST_BURST: u64 = 1 << 16;
 /// Segments for which there is always room (`TCP_INIT_CWND`).
 const FEWEST_SEGMENTS: u64 = 10;
 /// What a connection of Multipath TCP adds to the send buffers of its subflows (`tcp_wmem[0]`,
 /// `__mptcp_sync_sndbuf`).
 const SHARED_SEND: u64 = 4096;
+
+/// Segments that Linux sends at a time: what pacing would send in a 1024th of a second, more on paths
+/// of less than 16 ms, and at least two (`tcp_tso_autosize`).
+pub(crate) fn segments_at_a_time(view: &SubflowView) -> u64 {
+    let paced = view.srtt.map_or(0, |srtt| {
+        let nanoseconds = u128::from(srtt.as_nanos().max(1)) * 1024;
+        u64::try_from(u128::from(view.paced_window) * 1_000_000_000 / nanoseconds)
+            .unwrap_or(u64::MAX)
+    });
+    let halvings = u32::try_from(view.min_rtt.as_micros() >> 9).unwrap_or(u32::MAX);
+    let short = LARGEST_BURST.checked_shr(halvings).unwrap_or(0);
+    (paced.saturating_add(short).min(LARGEST_BURST) / u64::from(view.mss.max(1))).max(2)
+}
 
 /// Send buffer of a connection of Multipath TCP whose subflows have so much together.
 pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
@@ -141,6 +158,6 @@ mod tests {
         let tuning = Tuning::DEFAULT;
         assert_eq!(tuning.send_memory(1), 46_080);
         assert_eq!(tuning.send_memory(100), 460_800);
-        assert_eq!(tuning.send_memory(u16::MAX), tuning.largest_send);
+        assert_eq!(tuning.send_memory(u16::MAX), tuning.largest_send.into());
     }
 }

@@ -27,13 +27,13 @@ pub(crate) fn receive_buffer(asked: u64) -> u64 {
 /// asked for half of the memory.
 pub(crate) fn tuned_receive_buffer(tuning: &Tuning) -> [u64; 2] {
     let largest = tuning.largest_receive.max(tuning.first_receive);
-    [tuning.first_receive / 2, largest / 2].map(receive_buffer)
+    [tuning.first_receive, largest].map(|memory| receive_buffer(u64::from(memory) / 2))
 }
 
 /// The shift of the window field: that of what is offered at first, or of the largest buffer that
 /// is tuned. A window that grows beyond is cut (`tcp_select_initial_window`).
 pub(crate) fn window_scale(tuning: &Tuning, requested: Option<u64>) -> u8 {
-    let space = requested.unwrap_or(tuning.largest_receive).max(1);
+    let space = requested.unwrap_or(tuning.largest_receive.into()).max(1);
     space.ilog2().saturating_sub(15).min(14) as u8
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn capacity_offering_at_first(window: u64) -> u64 {
 /// The window of a subflow opens from half of the buffer on. As long as it opens, segments are
 /// acknowledged one by one (`tcp_grow_window`).
 pub(crate) fn opening(tuning: &Tuning, requested: Option<u64>) -> Opening {
-    let asked = requested.unwrap_or(tuning.first_receive / 2);
+    let asked = requested.unwrap_or(u64::from(tuning.first_receive) / 2);
     let limit = receive_buffer(asked).min(LARGEST_WINDOW);
     Opening { opened: offered_at_first(limit) as u32, limit: limit as u32 }
 }

@@ -8,7 +8,7 @@ mod send_memory;
 pub(crate) mod socket_buffer;
 
 pub use autotuning::Tuning;
-pub(super) use autotuning::{ReadRounds, Reading, shared_send_memory};
+pub(super) use autotuning::{ReadRounds, Reading, segments_at_a_time, shared_send_memory};
 pub(super) use buffers::{
     KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged_beyond_holes, early_edge,
     known_window, offered_at_first, opening, receive_buffer, send_buffer, tuned_receive_buffer,
@@ -61,9 +61,9 @@ pub(super) const ENTRY: PlatformEntry = Entry {
     ],
     make: |values| Platform {
         tuning: Tuning {
-            first_receive: values.bytes("tcp_rmem_default"),
-            largest_receive: values.bytes("tcp_rmem_max"),
-            largest_send: values.bytes("tcp_wmem_max"),
+            first_receive: values.bytes("tcp_rmem_default") as u32,
+            largest_receive: values.bytes("tcp_rmem_max") as u32,
+            largest_send: values.bytes("tcp_wmem_max") as u32,
         },
         ..Platform::linux(match values.choice("buffers") {
             "socket" => Buffers::Socket,
@@ -73,12 +73,12 @@ pub(super) const ENTRY: PlatformEntry = Entry {
 };
 
 /// A size of tuned buffers in bytes of memory. Linux refuses sizes of less than a page.
-const fn memory(name: &'static str, meaning: &'static str, default: u64) -> Parameter {
+const fn memory(name: &'static str, meaning: &'static str, default: u32) -> Parameter {
     Parameter {
         name,
         meaning,
         kind: Kind::Bytes { least: 4096, most: 1 << 30 },
-        default: Value::Bytes(default),
+        default: Value::Bytes(default as u64),
         origin: "Linux 6.18",
         only_with: Some(("buffers", "socket")),
     }
