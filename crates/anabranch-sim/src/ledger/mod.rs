@@ -74,13 +74,13 @@ impl Ledger {
         let mut table = links::builder();
         for (number, flow) in self.flows.iter().enumerate() {
             let receiver = &hosts[flow.sender.opposite() as usize];
-            for (path, account) in self.links.accounts(number) {
+            for (place, account) in self.links.accounts(number) {
                 let here = |from: &usize| {
-                    paths.paths_crossed(*from, flow.sender.opposite()).any(|each| each == path)
+                    paths.crossed(*from, flow.sender.opposite()).any(|each| each == place)
                 };
                 let arrived = arrivals.over(number, here);
                 let ends = flow.received_over(receiver, here);
-                account.write(&mut table, number, path, arrived, ends);
+                account.write(&mut table, number, place.0, arrived, ends);
             }
             let useful = arrivals.useful(number);
             let delivered = receiver.sink(flow.connection).received();
