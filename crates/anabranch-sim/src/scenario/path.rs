@@ -71,7 +71,6 @@ pub struct Path {
     /// server. The routes of these paths are followed. Packets cross a path with a minus before its
     /// name (`"-core"`) in the opposite direction.
     #[serde(default, skip_serializing_if = "Via::is_empty")]
-    #[schemars(with = "Option<Via>")]
     pub via: Via,
     /// The reverse direction, from client to server.
     #[serde(default)]

@@ -199,7 +199,7 @@ workload = { kind = "bulk" }
         let scenario = read(CABLES);
         assert_eq!(scenario.paths[2].via.hops(), [hop(0, false), hop(1, true)]);
         assert_eq!(*scenario.connections[0].paths, [2], "cables are no paths of their own");
-        assert!(scenario.to_toml().contains("via = [\n    \"left\",\n    \"-right\",\n]"));
+        assert!(scenario.to_toml().contains("via = [\"left\", \"-right\"]\n"));
         let one = read(&CABLES.replace("[\"left\", \"-right\"]", "\"-right\""));
         assert_eq!(one.paths[2].via.hops(), [hop(1, true)]);
         assert!(one.to_toml().contains("via = \"-right\"\n"));
