@@ -23,7 +23,7 @@ The paper of the first has 200.
 """
 
 MEASURED_S = {"veerman12-unscaled": 10, "field-reports": 30, "sigcomm11-fattree": 8}
-"""Entries that measure less than 100 s, because their seconds at more than 1 Gbit/s cost much CPU."""
+"""Entries that measure less than 100 s, because their seconds cost much CPU."""
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -15,7 +15,7 @@ use super::middlebox::{Middlebox, boxes};
 use super::names::{AppliesTo, Family, JitterOrder, LinkState};
 use super::queue::Queue;
 use super::trace::{self, TraceSource};
-use super::via::Via;
+use super::via::{Earlier, Via};
 use crate::written::{Problem, Written, name};
 
 /// A path between client and server. Its own keys describe the forward direction, from server to
@@ -271,7 +271,13 @@ impl Path {
             let checked = change.check().and_then(|()| self.require_rate(change));
             checked.map_err(|problem| problem.below(&format!("change[{n}]")))?;
         }
-        self.via.find(before).map_err(|problem| problem.below("via"))
+        let before: Vec<_> = before.iter().map(Path::as_earlier).collect();
+        self.via.find(&before).map_err(|problem| problem.below("via"))
+    }
+
+    /// The path as later paths see it.
+    pub(super) fn as_earlier(&self) -> Earlier<'_> {
+        Earlier { name: &self.name, has_middleboxes: !self.middleboxes.is_empty(), via: &self.via }
     }
 
     /// Reject a change of the rate in a direction that follows a trace.

@@ -117,8 +117,9 @@ fn value(parameter: &Parameter, count: u32, time: Duration, flag: bool) -> Value
 
 /// A path of `before`, in the opposite direction if it has no middleboxes.
 fn via(name: &str, before: &[Path]) -> Via {
-    let reversed = Via::new(vec![format!("-{name}")], before);
-    reversed.or_else(|_| Via::new(vec![name.to_owned()], before)).unwrap()
+    let before: Vec<_> = before.iter().map(Path::as_earlier).collect();
+    let reversed = Via::new(vec![format!("-{name}")], &before);
+    reversed.or_else(|_| Via::new(vec![name.to_owned()], &before)).unwrap()
 }
 
 fn paths() -> impl Strategy<Value = Vec<Path>> {

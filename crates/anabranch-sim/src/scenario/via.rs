@@ -6,7 +6,6 @@ use anabranch_net::network::Hop;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::path::Path;
 use crate::written::{Problem, unknown_name};
 
 /// The earlier paths that a path goes via, in order towards the server. Files name one path, or a
@@ -48,10 +47,17 @@ impl Names {
     }
 }
 
+/// An earlier path, which later paths may go via.
+pub(super) struct Earlier<'a> {
+    pub(super) name: &'a str,
+    pub(super) has_middleboxes: bool,
+    pub(super) via: &'a Via,
+}
+
 impl Via {
     /// These paths of `before`, as a list of names.
     #[cfg(test)]
-    pub(super) fn new(names: Vec<String>, before: &[Path]) -> Result<Self, Problem> {
+    pub(super) fn new(names: Vec<String>, before: &[Earlier<'_>]) -> Result<Self, Problem> {
         let mut via = Via { names: Names::List(names), hops: Vec::new() };
         via.find(before).map(|()| via)
     }
@@ -67,7 +73,7 @@ impl Via {
     }
 
     /// Find the paths among the earlier paths. This order excludes cycles.
-    pub(super) fn find(&mut self, before: &[Path]) -> Result<(), Problem> {
+    pub(super) fn find(&mut self, before: &[Earlier<'_>]) -> Result<(), Problem> {
         let mut crossed = Vec::new();
         for (index, name) in self.names.as_slice().iter().enumerate() {
             let hop = find(name, before).and_then(|hop| {
@@ -81,7 +87,7 @@ impl Via {
 }
 
 /// The path that `name` means. A path whose own name begins with a minus comes first.
-fn find(name: &str, before: &[Path]) -> Result<Hop, String> {
+fn find(name: &str, before: &[Earlier<'_>]) -> Result<Hop, String> {
     if before.is_empty() {
         return Err(format!("{name:?}: list that path before the paths that go via it"));
     }
@@ -91,13 +97,12 @@ fn find(name: &str, before: &[Path]) -> Result<Hop, String> {
     }
     let bare = name.strip_prefix('-').unwrap_or(name);
     let path = position(bare).ok_or_else(|| {
-        let valid: Vec<_> = before.iter().map(|path| path.name.as_str()).collect();
+        let valid: Vec<_> = before.iter().map(|path| path.name).collect();
         unknown_name("earlier path", bare, &valid)
     })?;
-    let has_boxes = |path: usize| !before[path].middleboxes.is_empty();
-    match route_of(path, before).into_iter().find(|path| has_boxes(*path)) {
+    match route_of(path, before).into_iter().find(|path| before[*path].has_middleboxes) {
         Some(boxed) => {
-            let boxed = &before[boxed].name;
+            let boxed = before[boxed].name;
             Err(format!("{name:?}: the middleboxes of {boxed:?} face the server; remove the minus"))
         }
         None => Ok(Hop { path, reversed: true }),
@@ -105,10 +110,15 @@ fn find(name: &str, before: &[Path]) -> Result<Hop, String> {
 }
 
 /// Extend the paths that a route has `crossed` by the route of `hop`.
-fn extend(crossed: &mut Vec<usize>, name: &str, hop: Hop, before: &[Path]) -> Result<(), String> {
+fn extend(
+    crossed: &mut Vec<usize>,
+    name: &str,
+    hop: Hop,
+    before: &[Earlier<'_>],
+) -> Result<(), String> {
     let more = route_of(hop.path, before);
     if let Some(twice) = more.iter().find(|path| crossed.contains(path)) {
-        let twice = &before[*twice].name;
+        let twice = before[*twice].name;
         return Err(format!(
             "{name:?} crosses {twice:?} a second time; a route crosses a path once"
         ));
@@ -118,7 +128,7 @@ fn extend(crossed: &mut Vec<usize>, name: &str, hop: Hop, before: &[Path]) -> Re
 }
 
 /// A path and all paths that its packets cross.
-fn route_of(path: usize, before: &[Path]) -> Vec<usize> {
+fn route_of(path: usize, before: &[Earlier<'_>]) -> Vec<usize> {
     let beyond = before[path].via.hops.iter().flat_map(|hop| route_of(hop.path, before));
     std::iter::once(path).chain(beyond).collect()
 }

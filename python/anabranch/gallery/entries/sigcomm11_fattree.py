@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -163,7 +164,7 @@ def _steps() -> tuple[Condition, ...]:
             BOUNDS["FT.c-more-subflows"],
             group="goodput, next / previous number of subflows of 1 (TCP), 2, 4, 8 (LIA)",
         )
-        for before, after in zip(steps, steps[1:], strict=False)
+        for before, after in pairwise(steps)
     )
 
 

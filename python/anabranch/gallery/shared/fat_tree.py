@@ -1,9 +1,8 @@
 """A FatTree data centre: its cables, its equal-cost routes, and flows that each seed draws.
 
-In a FatTree of switches with `k` ports (Al-Fares et al., SIGCOMM 2008), each of `k` pods has k/2 edge
-and k/2 aggregation switches. All links have the same rate, and the core can carry all hosts at once.
-A cable is a path whose client's end is below its server's end. A route climbs some cables and
-descends others, which it therefore crosses in reverse.
+In a FatTree of switches with k ports, each of k pods has k/2 edge and k/2 aggregation switches. All
+links have the same rate, and the core can carry all hosts at once. A cable is a path whose client's
+end is below its server's end. A route climbs some cables, and descends others in reverse.
 """
 
 from __future__ import annotations
