@@ -75,10 +75,12 @@ impl Ledger {
         for (number, flow) in self.flows.iter().enumerate() {
             let receiver = &hosts[flow.sender.opposite() as usize];
             for (place, account) in self.links.accounts(number) {
-                let here = |from: &usize| {
-                    paths.crossed(*from, flow.sender.opposite()).any(|each| each == place)
-                };
-                let arrived = arrivals.over(number, here);
+                let crosses =
+                    |from: usize, towards| paths.crossed(from, towards).any(|each| each == place);
+                let here = |from: &usize| crosses(*from, flow.sender.opposite());
+                let mut arrived = arrivals.over(number, here);
+                // Packets to the sender share a link that their path crosses in reverse.
+                arrived.other += arrivals.bytes_at(flow.sender, |from| crosses(from, flow.sender));
                 let ends = flow.received_over(receiver, here);
                 account.write(&mut table, number, place.0, arrived, ends);
             }
