@@ -15,7 +15,7 @@ fn star(flows: &[(usize, usize)]) -> String {
     }
     for (from, to) in flows {
         toml += &format!(
-            "[[path]]\nname = \"{from}{to}\"\nrate = \"1Gbit/s\"\ndelay = \"0ms\"\n\
+            "[[path]]\nname = \"{from}{to}\"\nrate = \"1Gbit/s\"\ndelay = \"1ms\"\njitter = \"1ms\"\n\
              limit = \"infinite\"\nvia = [\"h{from}\", \"-h{to}\"]\n"
         );
     }
