@@ -9,7 +9,7 @@ import anabranch
 from anabranch import _core
 from anabranch.advise import subject
 from anabranch.explain.explanation import Explanation
-from anabranch.gallery.shared.fat_tree import FatTree, permutation
+from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, permutation
 from anabranch.runs.run import run_normalised
 from anabranch.scenarios.routes import Crossing, route
 
@@ -103,3 +103,13 @@ def test_a_permutation_gives_each_host_one_flow_to_send_and_one_to_receive() -> 
     fewer = permutation(TREE, 2, seed=7)
     assert [flow.routes[:2] for flow in flows] == [flow.routes for flow in fewer]
     assert permutation(TREE, 2, seed=8) != fewer
+
+
+def test_the_best_split_fills_every_cable_that_bounds_it() -> None:
+    # Two flows of one switch climb the same cable: half of the rate each, or 1 and 0. A second
+    # subflow of one flow over the other cable frees the first one.
+    climb = TREE.routes(0, 4)[0], TREE.routes(1, 8)[0]
+    one, two = (Flow(n, 4, 0, [route]) for n, route in enumerate(climb))
+    assert most([one, two]) == pytest.approx(0.5)
+    more = Flow(1, 8, 0, [climb[1], TREE.routes(1, 8)[2]])
+    assert most([one, more]) == pytest.approx(1.0)

@@ -11,6 +11,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from anabranch.scenarios.scenario import NetworkPath
 
 
@@ -100,3 +102,17 @@ def permutation(tree: FatTree, subflows: int, seed: int) -> list[Flow]:
         taken = [choices.choice(routes) for _ in range(subflows)]
         flows.append(Flow(source, receiver, start_us, taken))
     return flows
+
+
+def most(flows: Sequence[Flow]) -> float:
+    """The largest mean rate that the routes of flows allow, as a share of a cable's rate.
+
+    It is the best split of all flows over their routes, whatever a flow itself gets.
+    """
+    from scipy.optimize import linprog  # the import is slow
+
+    routes = [route for flow in flows for route in flow.routes]
+    links = sorted({link for route in routes for link in route})
+    crosses = np.array([[link in route for route in routes] for link in links], dtype=float)
+    best = linprog(-np.ones(len(routes)), A_ub=crosses, b_ub=np.ones(len(links)))
+    return float(-best.fun) / len(flows)
