@@ -9,7 +9,7 @@ import anabranch
 from anabranch import _core
 from anabranch.advise import subject
 from anabranch.explain.explanation import Explanation
-from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, permutation
+from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
 from anabranch.runs.run import run_normalised
 from anabranch.scenarios.routes import Crossing, route
 
@@ -103,6 +103,22 @@ def test_a_permutation_gives_each_host_one_flow_to_send_and_one_to_receive() -> 
     fewer = permutation(TREE, 2, seed=7)
     assert [flow.routes[:2] for flow in flows] == [flow.routes for flow in fewer]
     assert permutation(TREE, 2, seed=8) != fewer
+
+
+def test_flows_of_one_half_meet_no_acknowledgements() -> None:
+    flows = one_way(TREE, 4, seed=3)
+    assert [flow.source for flow in flows] == list(range(8))
+    assert sorted(flow.destination for flow in flows) == list(range(8, 16))
+    data = {link for flow in flows for each in flow.routes for link in each}
+    back = {f"-{link}" if not link.startswith("-") else link.removeprefix("-") for link in data}
+    assert not data & back
+
+
+def test_one_route_for_each_flow_allows_half_of_a_fat_tree_of_128_hosts() -> None:
+    # NSDI 2011 has 51 of 100 Mbit/s for TCP.
+    tree = FatTree(ports=8, rate="100Mbit/s", delay="20us", limit="100packets")
+    shares = [most(permutation(tree, 1, seed)) for seed in range(1, 11)]
+    assert sum(shares) / len(shares) == pytest.approx(0.52, abs=0.01)
 
 
 def test_the_best_split_fills_every_cable_that_bounds_it() -> None:

@@ -285,6 +285,7 @@ BOUNDS: dict[str, Bound] = {
     "FT.d-fairer slowest": above(1.0, _25, _CHANGE),
     "FT.d-fairer index": above(1.0, _25, _CHANGE),
     "FT.e-coupling-is-free": within(0.95, 1.05, _25, _ABOUT),
+    "FT.f-acknowledgements": at_least(0.95, _25, "ours; added after FT.b-mptcp-fills was open"),
     # field-reports
     "FR.harmed": below(1.0, _25, "ours: any harm counts"),
     "FR.cured": at_least(0.95, _25, _ABOUT),

@@ -94,6 +94,23 @@ def permutation(tree: FatTree, subflows: int, seed: int) -> list[Flow]:
     receivers = list(range(tree.hosts))
     while any(source == receiver for source, receiver in enumerate(receivers)):
         draw.shuffle(receivers)
+    return _drawn(tree, receivers, subflows, seed, draw)
+
+
+def one_way(tree: FatTree, subflows: int, seed: int) -> list[Flow]:
+    """A flow from each host of one half of the pods to another host of the other half.
+
+    No acknowledgement crosses a link that carries data. Routes are drawn as for `permutation`.
+    """
+    draw = random.Random(seed)
+    receivers = list(range(tree.hosts // 2, tree.hosts))
+    draw.shuffle(receivers)
+    return _drawn(tree, receivers, subflows, seed, draw)
+
+
+def _drawn(
+    tree: FatTree, receivers: Sequence[int], subflows: int, seed: int, draw: random.Random
+) -> list[Flow]:
     flows = []
     for source, receiver in enumerate(receivers):
         start_us = draw.randrange(100_000)
