@@ -221,8 +221,8 @@ impl Paths {
         self.routes.len()
     }
 
-    /// The links that a packet of `path` crosses towards a host, in order: the path of each, and
-    /// the host at its end if the packet does not cross that path in reverse.
+    /// The links that a packet of `path` crosses towards a host, in order. Each is given by its path
+    /// and by its direction in that path, as for [`link_of`](Self::link_of).
     pub fn crossed(&self, path: usize, towards: Side) -> impl Iterator<Item = (usize, Side)> + '_ {
         self.routes[path][towards as usize].iter().map(|link| link.place())
     }
