@@ -27,7 +27,7 @@ fn path_of(paths: &[Path], number: usize, seed: u64) -> network::Path {
         forward: Link::new(path.forward_link(), stream("forward")),
         reverse: Link::new(path.reverse_link(), stream("reverse")),
         boxes: boxes(paths, number, seed),
-        via: path.via(),
+        via: path.via.hops().to_vec(),
     }
 }
 

@@ -14,6 +14,7 @@ from anabranch.runs.run import read_scenario
 from anabranch.scenarios import quantities
 from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
+from anabranch.scenarios.routes import Crossing, route
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Scenario, to_toml
 
 _QUEUE = "100ms"
@@ -151,7 +152,8 @@ def rule_bytes(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> in
     if connection["protocol"] == "tcp":
         used = used[:1]
     rates = sum(_bits_per_second(path, connection["direction"], paths) for path in used)
-    longest_s = max(_round_trip_ns(path) for path in used) / 1e9
+    routes = [route(path["name"], paths) for path in used]
+    longest_s = max(sum(_round_trip_ns(paths[each.path]) for each in hops) for hops in routes) / 1e9
     return round(2 * rates / 8 * longest_s)
 
 
@@ -182,14 +184,18 @@ def _queue_packets(path: Mapping[str, Any]) -> float:
 def _bits_per_second(
     path: Mapping[str, Any], direction: str, paths: Mapping[str, Mapping[str, Any]]
 ) -> float:
-    """Rate of a path in the direction of the data, at most that of the path that it goes via.
+    """Rate of the slowest link on a path's route, in the direction of the data.
 
     Data in both directions counts at the faster one.
     """
-    sides = {"download": [path], "upload": [path["reverse"]], "both": [path, path["reverse"]]}
-    rate = max(map(_rate_of_side, sides[direction]))
-    via = path.get("via")
-    return min(rate, _bits_per_second(paths[via], direction, paths)) if via else rate
+    return min(_rate_over(each, direction, paths) for each in route(path["name"], paths))
+
+
+def _rate_over(crossing: Crossing, direction: str, paths: Mapping[str, Mapping[str, Any]]) -> float:
+    path = paths[crossing.path]
+    down, up = (path["reverse"], path) if crossing.is_reversed else (path, path["reverse"])
+    sides = {"download": [down], "upload": [up], "both": [down, up]}
+    return max(map(_rate_of_side, sides[direction]))
 
 
 def _rate_of_side(side: Mapping[str, Any]) -> float:

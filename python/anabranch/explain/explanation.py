@@ -14,6 +14,7 @@ from anabranch.explain.delays import Delays
 from anabranch.results.estimates import number
 from anabranch.runs.columns import frame
 from anabranch.runs.run import Run
+from anabranch.scenarios.routes import route
 
 _NAMED = 0.15
 """Share of a cause from which the first sentences name a path (ours)."""
@@ -71,22 +72,21 @@ class Explanation:
     def paths(self) -> dict[int, str]:
         """Names of the paths whose capacity bounds the connection, by number.
 
-        Paths that lead via another path count if together they are slower than that path.
-        Otherwise the other path counts in their place.
+        They are the connection's own paths. If several of them cross another path and together are
+        not slower than that path, it counts in their place.
         """
         names = self.run.path_names
         settings = {path["name"]: path for path in self.run.settings["path"]}
-        kept = [names.index(name) for name in self.flow["paths"]]
-        by_via: dict[str, list[int]] = {}
-        for index in kept:
-            if via := settings[names[index]].get("via"):
-                by_via.setdefault(via, []).append(index)
-        for via, members in by_via.items():
-            shared = names.index(via)
-            behind = [*members, *([shared] if shared in kept else [])]
-            if sum(map(self._capacity, members)) >= self._capacity(shared):
-                kept = [index for index in kept if index not in behind] + [shared]
-        return {index: names[index] for index in sorted(set(kept))}
+        behind: dict[int, set[str]] = {}
+        for name in self.flow["paths"]:
+            for each in route(name, settings):
+                behind.setdefault(names.index(each.path), set()).add(name)
+        kept = {names.index(name): {name} for name in self.flow["paths"]}
+        for shared, users in behind.items():
+            replaced = [path for path, covered in kept.items() if covered <= users]
+            if replaced and sum(map(self._capacity, replaced)) >= self._capacity(shared):
+                kept[shared] = set().union(*(kept.pop(path) for path in replaced))
+        return {index: names[index] for index in sorted(kept)}
 
     def _capacity(self, path: int) -> int:
         return int(self._rows.filter(pl.col("path") == path)["bytes"].sum())

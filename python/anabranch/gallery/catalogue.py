@@ -16,6 +16,7 @@ _MODULES = {
     "nsdi11-lia": "nsdi11_lia",
     "conext12-olia": "conext12_olia",
     "balia": "balia",
+    "sigcomm11-fattree": "sigcomm11_fattree",
     "conext13-design": "conext13_design",
     "conext17-ecf": "conext17_ecf",
     "csws14-schedulers-bulk": "csws14_schedulers_bulk",

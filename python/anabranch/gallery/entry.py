@@ -60,12 +60,21 @@ class Written:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A scenario that each seed draws, such as a random traffic matrix."""
+
+    name: str
+    of_seed: Callable[[int], Scenario]
+    """The scenario of a seed, with the times at which its connections start."""
+
+
+@dataclass(frozen=True)
 class Cell:
     """One combination of factors. It runs once with every seed."""
 
     key: str
     """Unique in the entry and usable as a file name."""
-    scenario: Scenario | Written
+    scenario: Scenario | Written | Drawn
     """The connections of a `Scenario` start at a time that depends on the seed."""
     factors: Mapping[str, Factor]
     keep_blocks: bool = False
@@ -82,7 +91,7 @@ class Cell:
         if isinstance(self.scenario, Written):
             toml, made_by = self.scenario.toml, None
         else:
-            scenario = self.scenario.starting_at(start_time(seed))
+            scenario = self._scenario(self.scenario, seed)
             toml, made_by = normalised(scenario), scenario.made_by()
         return Task(
             cell=self.key,
@@ -97,6 +106,12 @@ class Cell:
             made_by=made_by,
             hosts=self.hosts,
         )
+
+    @staticmethod
+    def _scenario(scenario: Scenario | Drawn, seed: int) -> Scenario:
+        if isinstance(scenario, Drawn):
+            return scenario.of_seed(seed)
+        return scenario.starting_at(start_time(seed))
 
 
 @dataclass(frozen=True)

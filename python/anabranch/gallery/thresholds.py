@@ -302,6 +302,16 @@ BOUNDS: dict[str, Bound] = {
     "VP.b-even-split": above(1.0, _25, _CHANGE),
     "VP.c-fair": at_least(0.4, _25, "ours: half, with room for small differences of round trips"),
     "VP.c-fair parallel": at_most(0.3, _25, "ours: one flow of five, with room"),
+    # sigcomm11-fattree
+    "FT.a-tcp-collides": within(
+        24.5, 73.5, _25, f"NSDI'11: 51 of 100 Mbit/s, so 49 % are lost; {_STATED}", "%"
+    ),
+    "FT.b-mptcp-fills": within(0.9, 1.0, _25, "NSDI'11: 95 of 100 Mbit/s, ± 5"),
+    "FT.c-more-subflows": above(1.0, _25, _CHANGE),
+    "FT.d-fairer slowest": above(1.0, _25, _CHANGE),
+    "FT.d-fairer index": above(1.0, _25, _CHANGE),
+    "FT.e-coupling-is-free": within(0.95, 1.05, _25, _ABOUT),
+    "FT.f-acknowledgements": at_least(0.95, _25, "ours; added after FT.b-mptcp-fills was open"),
     # field-reports
     "FR.harmed": below(1.0, _25, "ours: any harm counts"),
     "FR.cured": at_least(0.95, _25, _ABOUT),

@@ -468,8 +468,10 @@ class NetworkPath:
     trace: Packet-delivery trace of the link, instead of `rate`: the name of a file in Mahimahi's
         format, relative to the scenario's folder, or the trace itself. Each opportunity delivers
         1504 bytes.
-    via: Shared bottleneck: the name of an earlier path whose link this path's packets also
-        cross. That link lies between this path's own link and the server.
+    via: Earlier paths that this path's packets also cross, between its own link and the server:
+        the name of one path, such as a shared bottleneck, or a list of names, in order towards
+        the server. The routes of these paths are followed. Packets cross a path with a minus
+        before its name (`"-core"`) in the opposite direction.
     """
 
     name: str
@@ -487,7 +489,7 @@ class NetworkPath:
     rate: str | None = None
     reverse: Reverse | None = None
     trace: str | Trace | None = None
-    via: str | None = None
+    via: str | tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

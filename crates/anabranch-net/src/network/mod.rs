@@ -1,10 +1,11 @@
 //! The network between a client and a server: links, middleboxes and cross-traffic, connected.
 //!
 //! A [`Path`] has a link in each direction and may have middleboxes at the server's end of both.
-//! A path can lead *via* an earlier path; several paths that do so share a bottleneck. The route of
-//! a packet is therefore a list of links, with middleboxes before or after some of them. The
-//! client's address in the packet determines the route. [`Paths`] holds the routes, and [`Network`]
-//! moves packets along them.
+//! A path can lead *via* earlier paths, and crosses each of them in either direction. Paths that
+//! lead via the same path share its links, so paths can form any topology. The route of a packet is
+//! therefore a list of links, with middleboxes before or after some of them. The client's address in
+//! the packet determines the route. [`Paths`] holds the routes, and [`Network`] moves packets along
+//! them.
 //!
 //! A network follows the same contract as its parts: `handle_*` takes input, `poll_*` returns
 //! output. Virtual and real clocks can both drive it.
@@ -19,7 +20,7 @@
 //!     let limit = "100packets".parse().expect("a limit");
 //!     Link::new(LinkConfig::new(rate, Duration::from_millis(10), limit), seed)
 //! };
-//! let path = Path { forward: link(1), reverse: link(2), boxes: None, via: None };
+//! let path = Path { forward: link(1), reverse: link(2), boxes: None, via: vec![] };
 //! let mut network: Network = Network::new(vec![path], |_client| Some(0), Vec::new(), ());
 //!
 //! let packet = Datagram {
@@ -51,7 +52,7 @@ use crate::node::Node;
 use crate::schedule::LinkChange;
 use crate::side::Side;
 
-pub use paths::{LinkId, Locate, Path, Paths};
+pub use paths::{Hop, LinkId, Locate, Path, Paths};
 pub use tap::{Source, Tap, Traffic};
 
 use paths::{Beyond, SiteId};
@@ -92,8 +93,8 @@ impl<T: Tap> Network<T> {
     /// the client's addresses to paths, and `tap` observes packets inside the network.
     ///
     /// # Panics
-    /// If a path leads via a path that is not listed before it, or traffic uses a path that does
-    /// not exist.
+    /// If a path leads via a path that is not listed before it, or crosses a path twice, or a path
+    /// with middleboxes in reverse; or if traffic uses a path that does not exist.
     pub fn new(paths: Vec<Path>, locate: Locate, traffic: Vec<Traffic>, tap: T) -> Self {
         assert!(traffic.iter().all(|each| each.path < paths.len()), "a path that exists");
         let paths = Paths::new(paths, locate);
@@ -180,10 +181,10 @@ impl<T: Tap> Network<T> {
             }
             match next {
                 Some(packet) => match self.paths.beyond(link) {
-                    (receiver, Beyond::Host { path }) => {
+                    Beyond::Host { receiver, path } => {
                         return Some(Arrival { receiver, path, packet });
                     }
-                    _ => {
+                    Beyond::Routed => {
                         if let Some(arrival) = self.route(now, link, packet) {
                             return Some(arrival);
                         }
@@ -260,10 +261,11 @@ impl<T: Tap> Network<T> {
     /// the last one.
     #[cold] // Most paths lead via no other.
     fn route(&mut self, now: Instant, link: LinkId, packet: Packet) -> Option<Arrival> {
-        let (receiver, _) = self.paths.beyond(link);
-        let path = self.paths.path_of_packet(receiver, &packet);
-        let path = path.expect("a packet had a path when it was sent, and boxes translate to one");
-        match self.paths.next(link, path) {
+        let (receiver, path) = self
+            .paths
+            .heading(&packet)
+            .expect("a packet had a path when it was sent, and boxes translate to one");
+        match self.paths.next(link, receiver, path) {
             Some(next) => {
                 self.enter(now, next, packet);
                 None

@@ -17,12 +17,24 @@ pub struct Path {
     pub reverse: Link,
     /// Middleboxes at the server's end of both links.
     pub boxes: Option<Box<dyn Middlebox>>,
-    /// Number of an earlier path, which then lies between this path and the server.
-    pub via: Option<usize>,
+    /// Earlier paths, whose routes lie between this path's links and the server. The first one is
+    /// next to this path's links, the last one next to the server.
+    pub via: Vec<Hop>,
+}
+
+/// A path on the route of another path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Number of the path.
+    pub path: usize,
+    /// Whether packets enter the path at the end where they would otherwise leave it. Packets to
+    /// the server then cross its forward link, and packets to the client its reverse link.
+    pub reversed: bool,
 }
 
 /// Maps an address to the number of its path: the client's address on this path, or a translated
-/// address that the path's middleboxes show instead. A number without a path counts as `None`.
+/// address that the path's middleboxes show instead. A number without a path counts as `None`. The
+/// server's addresses belong to no path.
 pub type Locate = fn(IpAddr) -> Option<usize>;
 
 /// A link of a network.
@@ -56,8 +68,6 @@ pub struct Paths {
 /// The surroundings of a link.
 #[derive(Clone, Copy, Debug)]
 struct Around {
-    /// The host at the end of the route.
-    towards: Side,
     beyond: Beyond,
     /// Middleboxes that a packet passes before the link, and after it.
     before: Option<SiteId>,
@@ -67,8 +77,8 @@ struct Around {
 /// The next stop of packets that leave a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Beyond {
-    /// The host. Only this path crosses the link, which is the last one of the route.
-    Host { path: usize },
+    /// A host. Only this path crosses the link, which is the last one of the route.
+    Host { receiver: Side, path: usize },
     /// It depends on the packet's route.
     Routed,
 }
@@ -84,6 +94,13 @@ impl LinkId {
     pub fn number(self) -> usize {
         self.0 as usize
     }
+
+    /// The path of the link, and its direction in that path.
+    fn place(self) -> (usize, Side) {
+        // A path has two links, the one towards the client first.
+        let towards = if self.number().is_multiple_of(2) { Side::Client } else { Side::Server };
+        (self.number() / 2, towards)
+    }
 }
 
 impl SiteId {
@@ -98,8 +115,8 @@ impl SiteId {
 
 impl Paths {
     pub(super) fn new(paths: Vec<Path>, locate: Locate) -> Self {
-        let is_shared = |number| paths.iter().any(|path| path.via == Some(number));
-        let shared: Vec<bool> = (0..paths.len()).map(is_shared).collect();
+        let mut shared = vec![false; paths.len()];
+        paths.iter().flat_map(|path| &path.via).for_each(|hop| shared[hop.path] = true);
         let mut all = Paths {
             links: Vec::with_capacity(2 * paths.len()),
             around: Vec::with_capacity(2 * paths.len()),
@@ -118,21 +135,48 @@ impl Paths {
             self.sites.push(Site { boxes, forward, reverse });
             SiteId::new(self.sites.len() - 1)
         });
-        let at_host = |last| {
-            if last && !is_shared { Beyond::Host { path: number } } else { Beyond::Routed }
+        let beyond = |receiver, is_last| match is_last && !is_shared {
+            true => Beyond::Host { receiver, path: number },
+            false => Beyond::Routed,
         };
-        let (to_client, to_server) = (at_host(true), at_host(path.via.is_none()));
+        let to_client = beyond(Side::Client, true);
+        let to_server = beyond(Side::Server, path.via.is_empty());
         self.links.extend([path.forward, path.reverse]);
         self.around.extend([
-            Around { towards: Side::Client, beyond: to_client, before: site, after: None },
-            Around { towards: Side::Server, beyond: to_server, before: None, after: site },
+            Around { beyond: to_client, before: site, after: None },
+            Around { beyond: to_server, before: None, after: site },
         ]);
-        // A packet towards the client crosses the links next to the server first.
-        let [mut down, up] = path.via.map_or_else(Default::default, |via| {
-            self.routes[via].each_ref().map(|links| links.to_vec())
-        });
-        down.push(forward);
-        self.routes.push([down.into(), std::iter::once(reverse).chain(up).collect()]);
+        let route = self.route(forward, reverse, &path.via);
+        self.routes.push(route);
+    }
+
+    /// The route of a path with these two links. A packet towards the client crosses the links next
+    /// to the server first.
+    fn route(&self, forward: LinkId, reverse: LinkId, via: &[Hop]) -> [Box<[LinkId]>; 2] {
+        let down = via.iter().rev().flat_map(|hop| self.over(*hop, Side::Client));
+        let up = via.iter().flat_map(|hop| self.over(*hop, Side::Server));
+        let route: [Box<[LinkId]>; 2] = [
+            down.copied().chain([forward]).collect(),
+            [reverse].into_iter().chain(up.copied()).collect(),
+        ];
+        let mut crossed: Vec<_> = route[1].iter().map(|link| link.place().0).collect();
+        crossed.sort_unstable();
+        assert!(crossed.is_sorted_by(|a, b| a < b), "a route crosses each path once");
+        route
+    }
+
+    /// The links that packets to a host cross on their way over `hop`.
+    fn over(&self, hop: Hop, towards: Side) -> &[LinkId] {
+        if !hop.reversed {
+            return &self.routes[hop.path][towards as usize];
+        }
+        let links = &self.routes[hop.path][towards.opposite() as usize];
+        let has_boxes = |link: &LinkId| {
+            let Around { before, after, .. } = self.around[link.number()];
+            before.or(after).is_some()
+        };
+        assert!(!links.iter().any(has_boxes), "middleboxes face the server");
+        links
     }
 
     /// Number of the path with this client address, translated or not.
@@ -148,6 +192,13 @@ impl Paths {
             Side::Client => packet.destination(),
             Side::Server => packet.source(),
         })
+    }
+
+    /// The host that a packet travels towards, and the number of its path; `None` if its client
+    /// address belongs to no path.
+    pub(super) fn heading(&self, packet: &Packet) -> Option<(Side, usize)> {
+        let to = |towards| Some((towards, self.path_of_packet(towards, packet)?));
+        to(Side::Client).or_else(|| to(Side::Server))
     }
 
     /// The link of a path in one direction, without the links of paths that it leads via.
@@ -170,10 +221,10 @@ impl Paths {
         self.routes.len()
     }
 
-    /// The paths whose links a packet of `path` crosses towards a host, in order.
-    pub fn paths_crossed(&self, path: usize, towards: Side) -> impl Iterator<Item = usize> + '_ {
-        // A path has two links, the one towards the client first.
-        self.routes[path][towards as usize].iter().map(|link| link.number() / 2)
+    /// The links that a packet of `path` crosses towards a host, in order. Each is given by its path
+    /// and by its direction in that path, as for [`link_of`](Self::link_of).
+    pub fn crossed(&self, path: usize, towards: Side) -> impl Iterator<Item = (usize, Side)> + '_ {
+        self.routes[path][towards as usize].iter().map(|link| link.place())
     }
 
     /// All links, each with its path and its direction.
@@ -245,11 +296,10 @@ impl Paths {
         self.around[link.number()].after
     }
 
-    /// The host at the end of the route, and the next stop after the link.
+    /// The next stop after the link.
     #[inline]
-    pub(super) fn beyond(&self, link: LinkId) -> (Side, Beyond) {
-        let Around { towards, beyond, .. } = self.around[link.number()];
-        (towards, beyond)
+    pub(super) fn beyond(&self, link: LinkId) -> Beyond {
+        self.around[link.number()].beyond
     }
 
     /// The first link of a route.
@@ -258,9 +308,9 @@ impl Paths {
         self.routes[path][towards as usize][0]
     }
 
-    /// The link after `link` on the route of `path`; `None` if it is the last one.
-    pub(super) fn next(&self, link: LinkId, path: usize) -> Option<LinkId> {
-        let route = &self.routes[path][self.around[link.number()].towards as usize];
+    /// The link after `link` on the route of `path` towards a host; `None` if it is the last one.
+    pub(super) fn next(&self, link: LinkId, towards: Side, path: usize) -> Option<LinkId> {
+        let route = &self.routes[path][towards as usize];
         let here = route.iter().position(|each| *each == link)?;
         route.get(here + 1).copied()
     }

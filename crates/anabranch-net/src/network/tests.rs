@@ -30,11 +30,21 @@ fn link_config() -> LinkConfig {
 }
 
 fn path() -> Path {
-    Path { forward: link(), reverse: link(), boxes: None, via: None }
+    Path { forward: link(), reverse: link(), boxes: None, via: vec![] }
 }
 
 fn boxed(kind: Kind) -> Path {
     Path { boxes: Some(Box::new(TestBox { kind, out: VecDeque::new() })), ..path() }
+}
+
+/// A path in the direction of its own.
+fn along(path: usize) -> Hop {
+    Hop { path, reversed: false }
+}
+
+/// A path from its server's end to its client's end.
+fn against(path: usize) -> Hop {
+    Hop { path, reversed: true }
 }
 
 /// The client's address on a path is 10.1.0.`path`, or 10.2.0.`path` after translation.
@@ -194,7 +204,7 @@ fn a_packet_crosses_a_path_either_way() {
 #[test]
 fn a_path_crosses_its_own_links_and_the_links_it_leads_via() {
     // core (0), a via core (1), b via a (2); each link takes 11 ms.
-    let via = |path_number| Path { via: Some(path_number), ..path() };
+    let via = |number| Path { via: vec![along(number)], ..path() };
     let paths = || vec![path(), via(0), via(1)];
     let crossed = |towards, path| cross(&mut network(paths()), towards, path);
     assert_eq!(crossed(CLIENT, 2), (vec![0, 2, 4], 2, at(33)));
@@ -204,8 +214,63 @@ fn a_path_crosses_its_own_links_and_the_links_it_leads_via() {
 }
 
 #[test]
+fn a_route_is_a_list_of_paths_in_either_direction() {
+    // Cables 0 and 1 lead up to a switch. Path 2 climbs cable 0 and descends cable 1, and path 3
+    // does the opposite. Path 4 leads via the whole route of path 2, against its direction.
+    let via = |hops: Vec<Hop>| Path { via: hops, ..path() };
+    let paths = || {
+        let routes = [vec![along(0), against(1)], vec![along(1), against(0)], vec![against(2)]];
+        [path(), path()].into_iter().chain(routes.map(via)).collect::<Vec<_>>()
+    };
+    let crossed = |towards, path| cross(&mut network(paths()), towards, path);
+    assert_eq!(crossed(SERVER, 2), (vec![5, 1, 2], 2, at(33)));
+    assert_eq!(crossed(CLIENT, 2), (vec![3, 0, 4], 2, at(33)));
+    assert_eq!(crossed(SERVER, 3), (vec![7, 3, 0], 3, at(33)));
+    assert_eq!(crossed(CLIENT, 3), (vec![1, 2, 6], 3, at(33)));
+    assert_eq!(crossed(SERVER, 4), (vec![9, 3, 0, 4], 4, at(44)));
+    assert_eq!(crossed(CLIENT, 4), (vec![5, 1, 2, 8], 4, at(44)));
+    let network = network(paths());
+    let listed: Vec<_> = network.paths().crossed(2, SERVER).collect();
+    assert_eq!(listed, [(2, SERVER), (0, SERVER), (1, CLIENT)]);
+}
+
+#[test]
+fn packets_to_both_hosts_share_a_link() {
+    // Path 1 crosses the cable upwards, path 2 downwards: packets of path 1 to the server and of
+    // path 2 to the client wait in one queue, 1 ms each.
+    let paths = || {
+        vec![
+            path(),
+            Path { via: vec![along(0)], ..path() },
+            Path { via: vec![against(0)], ..path() },
+        ]
+    };
+    let mut network = network(paths());
+    network.handle_packet(at(0), SERVER, 1, packet(SERVER, client(1)));
+    network.handle_packet(at(10), CLIENT, 2, packet(CLIENT, client(2)));
+    network.handle_packet(at(10), CLIENT, 2, packet(CLIENT, client(2)));
+    let arrived = drive(&mut network, 99).into_iter();
+    let order: Vec<_> = arrived.map(|(when, each)| (when, each.path, each.receiver)).collect();
+    // The cable sends from 10 to 13 ms: two packets to the client, then at 11 ms one from path 1.
+    assert_eq!(order, [(at(23), 1, SERVER), (at(32), 2, CLIENT), (at(33), 2, CLIENT)]);
+}
+
+#[test]
+#[should_panic(expected = "a route crosses each path once")]
+fn a_route_without_circles() {
+    let a = Path { via: vec![along(0)], ..path() };
+    network(vec![path(), a, Path { via: vec![along(1), against(0)], ..path() }]);
+}
+
+#[test]
+#[should_panic(expected = "middleboxes face the server")]
+fn middleboxes_are_not_crossed_in_reverse() {
+    network(vec![boxed(Kind::Pass), Path { via: vec![against(0)], ..path() }]);
+}
+
+#[test]
 fn links_are_listed_by_path_and_direction() {
-    let network = network(vec![path(), Path { via: Some(0), ..path() }]);
+    let network = network(vec![path(), Path { via: vec![along(0)], ..path() }]);
     let listed: Vec<_> = network.paths().links().map(|(path, side, _)| (path, side)).collect();
     assert_eq!(listed, [(0, CLIENT), (0, SERVER), (1, CLIENT), (1, SERVER)]);
 }
@@ -254,7 +319,7 @@ fn a_box_that_answers_at_once_does_so_in_a_separate_event() {
 fn a_translated_address_leads_back_to_its_path() {
     // Path 1 leads via path 0, whose middlebox translates 10.1.0.1 to 10.2.0.0.
     let core = boxed(Kind::Translate { path: 0, client: 1 });
-    let mut network = network(vec![core, Path { via: Some(0), ..path() }]);
+    let mut network = network(vec![core, Path { via: vec![along(0)], ..path() }]);
     network.handle_packet(at(0), SERVER, 1, packet(SERVER, client(1)));
     let (_, arrival) = drive(&mut network, 99).remove(0);
     let seen = arrival.packet.source();
@@ -315,7 +380,7 @@ fn one_call_serves_one_link_so_that_a_host_can_answer_in_between() {
 fn a_source_follows_links_that_are_due_at_the_same_time() {
     let source = Ticking { next: at(11), packet: packet(CLIENT, client(1)) };
     let traffic = Traffic { towards: CLIENT, path: 1, source: Box::new(source) };
-    let paths = vec![path(), path(), Path { via: Some(1), ..path() }];
+    let paths = vec![path(), path(), Path { via: vec![along(1)], ..path() }];
     let mut network = Network::new(paths, locate, vec![traffic], Trail::default());
     // The packet that arrives at 11 ms enters the link of the last path at that time.
     network.handle_packet(at(0), CLIENT, 2, packet(CLIENT, client(2)));

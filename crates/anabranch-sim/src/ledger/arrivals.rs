@@ -31,6 +31,8 @@ pub(crate) struct Arrivals {
     arriving: [Option<usize>; 2],
     /// By flow and path.
     arrived: Vec<Vec<Arrived>>,
+    /// Bytes that arrived at client and server, by path.
+    bytes: [Vec<u64>; 2],
     /// By flow: data that the receiver has taken so far.
     taken: Vec<u64>,
     journeys: Journeys,
@@ -45,6 +47,7 @@ impl Arrivals {
             journeys: Journeys::new(scenario, &flows),
             arriving: [None; 2],
             arrived: vec![none; flows.len()],
+            bytes: [0; 2].map(|zero| vec![zero; scenario.paths.len()]),
             taken: vec![0; flows.len()],
             flows,
         }
@@ -71,6 +74,7 @@ impl Arrivals {
         self.journeys.on_arrival(now, receiver, path, packet);
         self.arriving[receiver as usize] = Some(path);
         let bytes = packet.wire_len() as u64;
+        self.bytes[receiver as usize][path] += bytes;
         let connection = match packet {
             Packet::Tcp(segment) => connection_of(receiver, segment),
             Packet::Udp(_) => None,
@@ -127,6 +131,12 @@ impl Arrivals {
             control: sum.control + each.control,
             other: sum.other + each.other,
         })
+    }
+
+    /// Bytes that arrived at `receiver` on the paths that are `here`.
+    pub(super) fn bytes_at(&self, receiver: Side, here: impl Fn(usize) -> bool) -> u64 {
+        let paths = self.bytes[receiver as usize].iter().enumerate();
+        paths.filter(|(path, _)| here(*path)).map(|(_, bytes)| bytes).sum()
     }
 
     /// Data of a flow that its receiver has taken.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_net::Side;
 use anabranch_net::network::Paths;
 use anabranch_net::units::ByteCount;
+use anabranch_net::{Link, Side};
 use anabranch_wire::mptcp::{CapableKeys, WideOrNarrow};
 use anabranch_wire::{Duration, Instant, Packet, Segment};
 
@@ -287,18 +287,20 @@ struct Route<'p> {
     towards: Side,
 }
 
-impl Route<'_> {
+impl<'p> Route<'p> {
     /// Propagation delay without jitter, as it is at the end of the run.
     fn delay(self, path: usize) -> Duration {
-        let links = self.paths.paths_crossed(path, self.towards);
-        links.fold(Duration::ZERO, |sum, each| sum + self.paths.link_of(each, self.towards).delay())
+        self.links(path).fold(Duration::ZERO, |sum, link| sum + link.delay())
     }
 
     /// Time to send this many bytes over each link, at the rate at the end of the run.
     fn time_for(self, path: usize, bytes: u64) -> Duration {
-        let links = self.paths.paths_crossed(path, self.towards);
-        links.fold(Duration::ZERO, |sum, each| {
-            sum + self.paths.link_of(each, self.towards).rate().time_for(ByteCount::new(bytes))
-        })
+        let bytes = ByteCount::new(bytes);
+        self.links(path).fold(Duration::ZERO, |sum, link| sum + link.rate().time_for(bytes))
+    }
+
+    fn links(self, path: usize) -> impl Iterator<Item = &'p Link> {
+        let crossed = self.paths.crossed(path, self.towards);
+        crossed.map(|(path, towards)| self.paths.link_of(path, towards))
     }
 }

@@ -62,9 +62,12 @@ struct Meter {
     unfilled: u64,
 }
 
+/// A link: its path, and its direction in that path.
+pub(super) type Place = (usize, Side);
+
 /// The losses of one flow on one link.
 pub(super) struct Account {
-    path: usize,
+    place: Place,
     reason: Shown,
     idle: BTreeMap<Shown, u128>,
     total: u128,
@@ -73,8 +76,8 @@ pub(super) struct Account {
 
 impl Links {
     pub(super) fn new(scenario: &Scenario, flows: &[Flow], paths: &Paths) -> Self {
-        let account = |path| Account {
-            path,
+        let account = |place| Account {
+            place,
             reason: Shown::new(State::Absent),
             idle: BTreeMap::new(),
             total: 0,
@@ -83,8 +86,7 @@ impl Links {
         let of = |flow: &Flow| {
             let own = scenario.connections[flow.connection].paths.iter();
             let towards = flow.sender.opposite();
-            let mut crossed: Vec<_> =
-                own.flat_map(|path| paths.paths_crossed(*path, towards)).collect();
+            let mut crossed: Vec<_> = own.flat_map(|path| paths.crossed(*path, towards)).collect();
             crossed.sort_unstable();
             crossed.dedup();
             crossed.into_iter().map(account).collect()
@@ -115,8 +117,8 @@ impl Links {
     }
 
     /// The accounts of a flow, by path.
-    pub(super) fn accounts(&self, number: usize) -> impl Iterator<Item = (usize, &Account)> {
-        self.accounts[number].iter().map(|account| (account.path, account))
+    pub(super) fn accounts(&self, number: usize) -> impl Iterator<Item = (Place, &Account)> {
+        self.accounts[number].iter().map(|account| (account.place, account))
     }
 
     /// Count what the links have done since the last call.
@@ -180,9 +182,8 @@ impl Links {
         };
         let outage = if is_available { 0 } else { work };
         meter.outage += outage;
-        let flows = self.accounts.iter_mut().zip(&self.towards);
-        let here = flows.filter(|(_, each)| **each == towards);
-        for account in here.flat_map(|(all, _)| all).filter(|account| account.path == path) {
+        let accounts = self.accounts.iter_mut().flatten();
+        for account in accounts.filter(|account| account.place == (path, towards)) {
             account.total += work;
             account.outage += outage;
             if idle > 0 {
@@ -195,12 +196,11 @@ impl Links {
     pub(super) fn update(&mut self, now: Instant, number: usize, paths: &Paths, lanes: &Lanes) {
         let towards = self.towards[number];
         for index in 0..self.accounts[number].len() {
-            let Account { path, reason, .. } = self.accounts[number][index];
-            let crosses =
-                |from: usize| from == path || paths.paths_crossed(from, towards).any(|p| p == path);
+            let Account { place, reason, .. } = self.accounts[number][index];
+            let crosses = |from: usize| paths.crossed(from, towards).any(|each| each == place);
             let new = lanes.reason(number, crosses);
             if new != reason {
-                self.settle(now, path, towards, paths);
+                self.settle(now, place.0, place.1, paths);
                 self.accounts[number][index].reason = new;
             }
         }

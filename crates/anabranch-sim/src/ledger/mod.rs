@@ -74,13 +74,15 @@ impl Ledger {
         let mut table = links::builder();
         for (number, flow) in self.flows.iter().enumerate() {
             let receiver = &hosts[flow.sender.opposite() as usize];
-            for (path, account) in self.links.accounts(number) {
-                let here = |from: &usize| {
-                    paths.paths_crossed(*from, flow.sender.opposite()).any(|each| each == path)
-                };
-                let arrived = arrivals.over(number, here);
+            for (place, account) in self.links.accounts(number) {
+                let crosses =
+                    |from: usize, towards| paths.crossed(from, towards).any(|each| each == place);
+                let here = |from: &usize| crosses(*from, flow.sender.opposite());
+                let mut arrived = arrivals.over(number, here);
+                // Packets to the sender share a link that their path crosses in reverse.
+                arrived.other += arrivals.bytes_at(flow.sender, |from| crosses(from, flow.sender));
                 let ends = flow.received_over(receiver, here);
-                account.write(&mut table, number, path, arrived, ends);
+                account.write(&mut table, number, place.0, arrived, ends);
             }
             let useful = arrivals.useful(number);
             let delivered = receiver.sink(flow.connection).received();

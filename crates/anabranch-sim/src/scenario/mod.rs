@@ -12,9 +12,9 @@
 //! direction. Rate, delay and limit also apply to the reverse direction unless `[path.reverse]`
 //! overrides them. Jitter and loss do not.
 //!
-//! **Shared bottlenecks.** A path may go `via` another path. Its packets then also cross that path's
-//! link, between their own link and the server. A competing connection may use that other path on
-//! its own.
+//! **Topologies.** A path may go `via` other paths. Its packets then also cross the links of those
+//! paths, between their own link and the server. Several paths may go via the same path, which is
+//! then a shared bottleneck, and a competing connection may use that path on its own.
 
 mod chosen;
 mod congestion_control;
@@ -35,6 +35,7 @@ mod queue;
 mod remedies;
 mod trace;
 mod value;
+mod via;
 
 use std::path::Path as FilePath;
 
@@ -58,6 +59,7 @@ pub use policies::{Host, PathManager, Remedy, Scheduler};
 pub use policy::Policy;
 pub use queue::Queue;
 pub use trace::TraceSource;
+pub use via::Via;
 
 pub use crate::workload::{Distribution, Workload};
 pub use crate::written::Factor;

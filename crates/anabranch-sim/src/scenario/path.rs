@@ -7,17 +7,16 @@ use anabranch_net::{
     Capacity, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
     StateChange,
 };
-use anabranch_wire::entry::PathRef;
 use anabranch_wire::{Duration, Instant};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::middlebox::{Middlebox, boxes};
 use super::names::{AppliesTo, Family, JitterOrder, LinkState};
-use super::path_names::PathName;
 use super::queue::Queue;
 use super::trace::{self, TraceSource};
-use crate::written::{Problem, Written, name, unknown_name};
+use super::via::{Earlier, Via};
+use crate::written::{Problem, Written, name};
 
 /// A path between client and server. Its own keys describe the forward direction, from server to
 /// client. The table `reverse` describes the direction from client to server.
@@ -67,11 +66,12 @@ pub struct Path {
     /// Queue discipline of both directions, which can drop or mark packets before the queue is full.
     #[serde(default)]
     pub queue: Queue,
-    /// Shared bottleneck: the name of an earlier path whose link this path's packets also cross.
-    /// That link lies between this path's own link and the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    pub via: Option<Via>,
+    /// Earlier paths that this path's packets also cross, between its own link and the server: the
+    /// name of one path, such as a shared bottleneck, or a list of names, in order towards the
+    /// server. The routes of these paths are followed. Packets cross a path with a minus before its
+    /// name (`"-core"`) in the opposite direction.
+    #[serde(default, skip_serializing_if = "Via::is_empty")]
+    pub via: Via,
     /// The reverse direction, from client to server.
     #[serde(default)]
     pub reverse: Reverse,
@@ -186,11 +186,6 @@ pub struct Change {
 }
 
 impl Path {
-    /// The index of the path that this one goes via.
-    pub fn via(&self) -> Option<usize> {
-        self.via.as_ref().map(|via| via.0.index)
-    }
-
     /// Capacity of the link from server to client.
     ///
     /// # Panics
@@ -276,7 +271,13 @@ impl Path {
             let checked = change.check().and_then(|()| self.require_rate(change));
             checked.map_err(|problem| problem.below(&format!("change[{n}]")))?;
         }
-        self.via.as_mut().map_or(Ok(()), |via| via.find(before))
+        let before: Vec<_> = before.iter().map(Path::as_earlier).collect();
+        self.via.find(&before).map_err(|problem| problem.below("via"))
+    }
+
+    /// The path as later paths see it.
+    pub(super) fn as_earlier(&self) -> Earlier<'_> {
+        Earlier { name: &self.name, has_middleboxes: !self.middleboxes.is_empty(), via: &self.via }
     }
 
     /// Reject a change of the rate in a direction that follows a trace.
@@ -318,33 +319,6 @@ impl Change {
                 "changes nothing; write at least one of rate, delay, jitter, loss and state";
             return Err(Problem::new("", problem));
         }
-        Ok(())
-    }
-}
-
-/// The path that another path goes via.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Via(#[serde(with = "PathName")] PathRef);
-
-impl Via {
-    /// The path at `index` in `paths`.
-    pub fn new(index: usize, paths: &[Path]) -> Self {
-        Via(PathRef { index, name: paths[index].name.clone().into() })
-    }
-
-    /// Find the path among the earlier paths. This order excludes cycles.
-    fn find(&mut self, before: &[Path]) -> Result<(), Problem> {
-        let name = &*self.0.name;
-        let found = before.iter().position(|path| path.name == name);
-        self.0.index = found.ok_or_else(|| {
-            if before.is_empty() {
-                let problem = format!("{name:?}: list that path before the paths that go via it");
-                return Problem::new("via", problem);
-            }
-            let valid: Vec<_> = before.iter().map(|path| path.name.as_str()).collect();
-            Problem::new("via", unknown_name("earlier path", name, &valid))
-        })?;
         Ok(())
     }
 }

@@ -38,9 +38,11 @@ impl Paths {
     /// paths go via, or with `only_one` the first of these.
     pub(super) fn find(&mut self, paths: &[Path], only_one: bool) -> Result<(), Problem> {
         if self.names.is_empty() {
-            let shared = |index| paths.iter().any(|path| path.via() == Some(index));
+            let mut shared = vec![false; paths.len()];
+            let hops = paths.iter().flat_map(|path| path.via.hops());
+            hops.for_each(|hop| shared[hop.path] = true);
             let usable = if only_one { 1 } else { paths.len() };
-            let indices = (0..paths.len()).filter(|index| !shared(*index)).take(usable).collect();
+            let indices = (0..paths.len()).filter(|index| !shared[*index]).take(usable).collect();
             *self = Paths::new(indices, paths);
             return Ok(());
         }

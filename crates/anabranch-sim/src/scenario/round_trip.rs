@@ -9,7 +9,6 @@ use anabranch_wire::entry::{Kind, Parameter, Value};
 use proptest::option;
 use proptest::prelude::*;
 
-use super::path::Via;
 use super::tests::{FULL, read};
 use super::*;
 use crate::workload::{Blocks, Bulk, Cbr, OnOff, RequestResponse};
@@ -116,17 +115,24 @@ fn value(parameter: &Parameter, count: u32, time: Duration, flag: bool) -> Value
     }
 }
 
+/// A path of `before`, in the opposite direction if it has no middleboxes.
+fn via(name: &str, before: &[Path]) -> Via {
+    let before: Vec<_> = before.iter().map(Path::as_earlier).collect();
+    let reversed = Via::new(vec![format!("-{name}")], &before);
+    reversed.or_else(|_| Via::new(vec![name.to_owned()], &before)).unwrap()
+}
+
 fn paths() -> impl Strategy<Value = Vec<Path>> {
     let models = prop::sample::select(vec![JitterOrder::Fifo, JitterOrder::Reordering]);
     let changes = prop::collection::vec(changes(), 0..3);
     let boxes = prop::collection::vec(middleboxes(), 0..4);
     let path = (reverses(), reverses(), models, 576u16.., changes, any::<bool>(), boxes);
     prop::collection::vec(path, 2..5).prop_map(|drawn| {
-        let mut paths = Vec::new();
+        let mut paths: Vec<Path> = Vec::new();
         for (n, (forward, reverse, jitter_model, mtu, changes, shares, boxes)) in
             drawn.into_iter().enumerate()
         {
-            let via = n.checked_sub(1).filter(|_| shares).map(|before| Via::new(before, &paths));
+            let via = paths.last().filter(|_| shares).map(|last| via(&last.name, &paths));
             let burst_loss = shares.then_some(BurstLoss {
                 to_bad: forward.loss,
                 to_good: reverse.loss,
@@ -148,7 +154,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                 family: if shares { Family::Ipv6 } else { Family::Ipv4 },
                 burst_loss,
                 queue: Queue { chosen: Chosen::new(&queue::ALL[n % queue::ALL.len()]) },
-                via,
+                via: via.unwrap_or_default(),
                 reverse,
                 middleboxes: boxes,
                 changes: if constant { changes } else { vec![] },

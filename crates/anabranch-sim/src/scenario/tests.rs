@@ -114,7 +114,7 @@ fn error(right: &str, wrong: &str) -> String {
     error_of(&FULL.replacen(right, wrong, 1))
 }
 
-fn error_of(text: &str) -> String {
+pub(super) fn error_of(text: &str) -> String {
     let error = Scenario::from_toml(text, "wifi.toml").unwrap_err().to_string();
     assert_eq!(error.lines().count(), 1);
     error
@@ -153,7 +153,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         family: Family::Ipv4,
         burst_loss: None,
         queue: Queue::default(),
-        via: None,
+        via: Via::default(),
         middleboxes: vec![],
         changes: vec![],
     };
@@ -624,7 +624,12 @@ workload = { kind = "bulk" }
 #[test]
 fn a_path_goes_via_one_that_is_listed_before_it() {
     let scenario = read(SHARED);
-    assert_eq!(scenario.paths.iter().map(Path::via).collect::<Vec<_>>(), [None, Some(0), Some(0)]);
+    let via: Vec<Vec<_>> = scenario
+        .paths
+        .iter()
+        .map(|path| path.via.hops().iter().map(|hop| (hop.path, hop.reversed)).collect())
+        .collect();
+    assert_eq!(via, [vec![], vec![(0, false)], vec![(0, false)]]);
     // By default a connection uses all paths except those that other paths go via.
     assert_eq!(*scenario.connections[0].paths, [1, 2]);
     let wrong = |from: &str, to: &str| error_of(&SHARED.replacen(from, to, 1));

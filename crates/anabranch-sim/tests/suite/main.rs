@@ -17,5 +17,6 @@ mod path_managers;
 mod policies;
 mod shared_bottleneck;
 mod theory;
+mod topologies;
 mod traces;
 mod workloads;
