@@ -183,13 +183,13 @@ def build_htsim() -> Peer | None:
     if missing:
         print(f"skipped: {HTSIM}: not htsim's sources: no {missing[0]}", file=sys.stderr)
         return None
-    return "htsim", compiled("htsim-bulk", ["-w", f"-I{folder}"], sources)
+    return "htsim", compiled("htsim-bulk", ["-std=c++17", "-w", f"-I{folder}"], sources)
 
 
-def compiled(name: str, options: list[str], libraries: list[str] | list[Path]) -> Path:
+def compiled(name: str, options: list[str], inputs: list[str] | list[Path]) -> Path:
     PEERS.mkdir(parents=True, exist_ok=True)
     source, program = ROOT / f"bench/{name}.cc", PEERS / name
-    command = ["g++", "-O3", *options, source, "-o", program, *libraries]
+    command = ["g++", "-O3", *options, source, "-o", program, *inputs]
     subprocess.run([str(part) for part in command], check=True)
     return program
 

@@ -84,8 +84,12 @@ def test_units_are_chosen(tmp_path: Path) -> None:
         ("0 1\n1 -2\n", 'line 2: "-2" is not a rate'),
         ("0 1\n1 nan\n", 'line 2: "nan" is not a rate'),
         ("1 1\n1 2\n", 'line 2: time "1" is not after the time before'),
-        ("0 1\n", "1 rates; a trace has at least two lines"),
-        ("", "0 rates"),
+        ("0 1\n1 1e999999999\n", 'line 2: "1e999999999" is not a rate'),
+        ("0 1\n1 1_000\n", 'line 2: "1_000" is not a rate'),
+        ("0s,1Mbit/s\n1,2\n", 'line 1: "0s" is not a time'),
+        ("0;1,5\n1;2\n", 'line 1: "1,5" is not a rate'),
+        ("0 1\n", "1 lines with a rate; a trace needs at least two"),
+        ("", "0 lines with a rate"),
         ("0 0\n1 0\n", "all rates are 0"),
     ],
 )
@@ -99,10 +103,12 @@ def test_a_wrong_line_is_named_with_what_would_be_right(
 
 
 def test_a_trace_of_sensible_length_only() -> None:
-    with pytest.raises(InputError, match="at most 10,000,000"):
+    with pytest.raises(InputError, match="more than 10,000,000"):
         opportunities(Rates((0,), (10**12,), 10**9))
     with pytest.raises(InputError, match="at least 1 ms"):
         opportunities(Rates((0,), (10**6,), 900))
+    with pytest.raises(InputError, match="less than 1504 bytes"):
+        opportunities(Rates((0,), (1,), 10**6))
 
 
 def test_a_synthetic_trace_has_its_mean_and_depends_on_its_seed_only() -> None:
@@ -160,7 +166,11 @@ def test_the_command_makes_synthetic_traces(tmp_path: Path, capsys: Captured) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("", "either a file with rates or --mean"),
+        ("", "name a file with rates, or give --mean RATE"),
+        ("--mean 8Mbit/s --duration 250ms", '"250ms" is not a multiple of 100 ms'),
+        ("RATES --out RATES", "the file with the rates; name another one"),
+        ("RATES --out LINK", "not a regular file; name another one"),
+        ("RATES --out /dev/null", "not a regular file; name another one"),
         ("RATES --mean 8Mbit/s", "either a file with rates or --mean"),
         ("RATES --seed 2", "need --mean"),
         ("--mean 8Mbit/s --rate-unit kbit/s", "need a file"),
@@ -175,7 +185,11 @@ def test_the_command_makes_synthetic_traces(tmp_path: Path, capsys: Captured) ->
 def test_bad_input_gets_one_line_and_status_2(
     arguments: str, words: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    stands_for = {"RATES": str(ROOT / "examples/rates.csv"), "FOLDER": str(tmp_path)}
+    link = tmp_path / "link.trace"
+    link.symlink_to(tmp_path / "linked.trace")
+    (tmp_path / "linked.trace").touch()
+    rates = str(ROOT / "examples/rates.csv")
+    stands_for = {"RATES": rates, "FOLDER": str(tmp_path), "LINK": str(link)}
     written = [stands_for.get(word, word) for word in arguments.split()]
     assert run_command(["trace", "--out", str(tmp_path / "out.trace"), *written]) == 2
     out, err = capsys.readouterr()

@@ -108,7 +108,7 @@ impl Settings {
             ("timestamps", {
                 scenario.connections.iter().any(|each| each.timestamps != self.timestamps)
             }),
-            ("tcp_rmem and tcp_wmem", {
+            ("tcp_rmem_default, tcp_rmem_max and tcp_wmem_max", {
                 let mut all = scenario.connections.iter().map(tuning);
                 let first = all.next();
                 all.any(|each| Some(each) != first)

@@ -176,7 +176,7 @@ class _Trace:
     subflow: dict[str, Any]
     begin: int
     in_flight: list[_Sent] = field(default_factory=list)
-    """In the order of the bytes."""
+    """In the order of the bytes. They do not overlap: a retransmission removes those it covers."""
     count: int = 0
     received: int = 0
     flight: int = 0

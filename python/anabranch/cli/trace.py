@@ -64,7 +64,8 @@ def trace(
     """Make a packet-delivery trace from rates over time.
 
     Writes a trace in Mahimahi's format, which `trace = ...` of a path and mm-link read. The rates
-    come from a file with two columns, separated by commas or blanks, or are random (--mean).
+    come from a file with two columns, separated by commas, semicolons or blanks, or are random
+    (--mean).
     docs/scenarios.md says how rates become delivery opportunities.
     """
     from anabranch.cli import console
@@ -72,8 +73,13 @@ def trace(
     from anabranch.scenarios import traces
 
     require(not out.is_dir(), f"--out {out}: a folder; name a file, such as cellular.trace")
-    require((rates is None) != (mean is None), "name either a file with rates or --mean, not both")
+    regular = out.is_file() and not out.is_symlink()
+    require(regular or not out.exists(), f"--out {out}: not a regular file; name another one")
+    require(rates is not None or mean is not None, "name a file with rates, or give --mean RATE")
+    require(rates is None or mean is None, "name either a file with rates or --mean, not both")
     if rates is not None:
+        same = out.exists() and rates.exists() and out.samefile(rates)
+        require(not same, f"--out {out}: the file with the rates; name another one")
         require(duration is None and seed is None, "--duration and --seed need --mean")
         made = traces.read_rates(rates, time_unit or "s", rate_unit or "Mbit/s")
     else:
@@ -85,15 +91,17 @@ def trace(
     prepare_folder(out.parent)
     write_whole(out.parent, {out.name: traces.to_file(times).encode()})
     bits = len(times) * traces.OPPORTUNITY_BYTES * 8
+    noun = "opportunity" if len(times) == 1 else "opportunities"
     console.say(
         f"{out}: {times[-1] / 1000:g} s, {bits / times[-1] / 1000:.4g} Mbit/s on average, "
-        f"{len(times):,} delivery opportunities"
+        f"{len(times):,} delivery {noun}"
     )
 
 
 def _quantities(mean: str, duration: str) -> tuple[int, int]:
     """The mean in bit/s and the duration in microseconds."""
     from anabranch.scenarios.quantities import bits_per_second, nanoseconds
+    from anabranch.scenarios.traces import LONGEST_US, STEP_US
 
     try:
         rate = bits_per_second(mean)
@@ -106,5 +114,8 @@ def _quantities(mean: str, duration: str) -> tuple[int, int]:
             f'--duration: "{duration}" is not a time; write one such as 60s'
         ) from error
     require(rate > 0, "--mean: 0 delivers nothing; write a rate such as 8Mbit/s")
-    require(length > 0, "--duration: 0 is no time; write one such as 60s")
+    require(
+        0 < length <= LONGEST_US and length % STEP_US == 0,
+        f'--duration: "{duration}" is not a multiple of 100 ms up to a day; write one such as 60s',
+    )
     return rate, length

@@ -9,6 +9,7 @@ All arithmetic is on whole numbers, so equal input gives equal traces on every m
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,8 +31,13 @@ RATE_UNITS = {"Mbit/s": 10**6, "kbit/s": 10**3, "bit/s": 1, "MB/s": 8 * 10**6, "
 
 LEVELS = (Fraction(1, 4), Fraction(5, 8), Fraction(1), Fraction(11, 8), Fraction(7, 4))
 """Rates of a synthetic trace, relative to its mean. Their mean is 1. Ours."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII)
+_LONGEST_NUMBER = 40
+
 STEP_US = 100_000
 """Time between two draws of a synthetic trace. Ours."""
+LONGEST_US = 86_400 * 10**6
+"""Maximum length of a synthetic trace: a day."""
 STAY_US = 1_000_000
 """Mean time between two moves of a synthetic trace to a neighbouring level. Ours."""
 
@@ -54,7 +60,9 @@ class Rates:
 
 
 def read_rates(file: Path, time_unit: str, rate_unit: str) -> Rates:
-    """The rates in a file with two columns, time and rate, separated by commas or blanks.
+    """The rates in a file with two columns, time and rate.
+
+    Semicolons, commas or blanks separate the columns.
 
     Blank lines and lines that begin with ``#`` do not count, and the first other line may be a
     heading. The trace begins at the first time, and the last rate holds as long as the rate before
@@ -68,19 +76,20 @@ def read_rates(file: Path, time_unit: str, rate_unit: str) -> Rates:
     except UnicodeDecodeError as error:
         raise InputError(f"{file}: not UTF-8 text; name a file with times and rates") from error
     except OSError as error:
-        raise InputError(f"{file}: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{file}: {reason}; name a file with times and rates") from error
     written = [
         (f"{file}: line {number}", _words(line))
         for number, line in enumerate(lines, 1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
-    if written and all(_number(word) is None for word in written[0][1]):
+    if written and not any(re.match(r"[\d+\-.\"']", word) for word in written[0][1]):
         del written[0]
     rows: list[tuple[int, int]] = []
     for where, words in written:
         rows.append(_row(where, words, rows, time_unit, rate_unit))
     if len(rows) < 2:
-        raise InputError(f"{file}: {len(rows)} rates; a trace has at least two lines with a rate")
+        raise InputError(f"{file}: {len(rows)} lines with a rate; a trace needs at least two")
     times, rates = zip(*rows, strict=True)
     if not any(rates):
         raise InputError(f"{file}: all rates are 0; a trace delivers something")
@@ -89,7 +98,7 @@ def read_rates(file: Path, time_unit: str, rate_unit: str) -> Rates:
 
 
 def _words(line: str) -> list[str]:
-    separator = next((each for each in ",;" if each in line), None)
+    separator = next((each for each in ";," if each in line), None)
     return [word.strip() for word in line.split(separator)]
 
 
@@ -119,10 +128,8 @@ def _row(
 
 
 def _number(word: str) -> Fraction | None:
-    try:
-        return None if "/" in word else Fraction(word)
-    except ValueError:
-        return None
+    fits = len(word) <= _LONGEST_NUMBER and _NUMBER.fullmatch(word)
+    return Fraction(word) if fits else None
 
 
 def synthetic(mean: int, duration_us: int, seed: int) -> Rates:
@@ -159,8 +166,8 @@ def opportunities(rates: Rates, slot_ms: int = 1) -> list[int]:
     count = rates.mean * rates.end_us / (8 * 10**6 * OPPORTUNITY_BYTES)
     if count > MOST_OPPORTUNITIES:
         raise InputError(
-            f"{int(count):,} delivery opportunities; a trace has at most {MOST_OPPORTUNITIES:,}: "
-            "use less time or a lower rate"
+            f"the rates give more than {MOST_OPPORTUNITIES:,} delivery opportunities; use less "
+            "time or a lower rate"
         )
     slot_us = 1000 * slot_ms
     end = rates.end_us // slot_us * slot_ms
@@ -177,7 +184,12 @@ def opportunities(rates: Rates, slot_ms: int = 1) -> list[int]:
             times.append(min(end, -(-moment // slot_us) * slot_ms))
             missing = needed
         missing -= left
-    if not times or times[-1] < end:
+    if not times:
+        raise InputError(
+            f"the rates deliver less than {OPPORTUNITY_BYTES} bytes, one opportunity; use more "
+            "time or a higher rate"
+        )
+    if times[-1] < end:
         times.append(end)
     return times
 

@@ -145,7 +145,7 @@ def paths(fitted: Fitted) -> Table:
         else:
             rate = "mean of a trace"
         delay = uncertainty(link.delay_ms.error, "ms")
-        loss = uncertainty(link.loss.error * 100, "points")
+        loss = uncertainty(link.loss.error * 100, "percentage points")
         shown += [
             (each.lane.name, "rate", f"{number(each.rate)} Mbit/s", rate),
             (each.lane.name, "delay", f"{number(each.delay)} ms", delay),

@@ -219,7 +219,7 @@ def _error(estimate: Estimate, unit: str) -> str:
 
 
 def uncertainty(error: float, unit: str) -> str:
-    """A standard error in words; tiny ones, of links without other traffic, have no digits."""
+    """A standard error in words; one below 0.001 is "less than 0.001"."""
     return f"± less than 0.001 {unit}" if error < 0.001 else f"± {number(error)} {unit}"
 
 

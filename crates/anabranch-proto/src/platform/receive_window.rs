@@ -385,7 +385,8 @@ mod tests {
         assert_eq!(window.capacity(), 123_438);
         // Linux does not shrink a buffer that begins larger.
         let platform = Platform { tuning: Tuning { largest_receive: 4096, ..tuning }, ..platform };
-        assert_eq!(ReceiveWindow::new(&platform, true, None).most(), 53_930);
+        let window = ReceiveWindow::new(&platform, true, None);
+        assert_eq!((window.most(), window.scale()), (53_930, 1));
     }
 
     #[test]

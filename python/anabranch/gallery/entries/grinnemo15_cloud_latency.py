@@ -362,8 +362,8 @@ CLAIMS = (
     ),
     Claim(
         "E8.a-netflix-tuned",
-        "With equal round-trip times, no loss and buffers that Linux tunes from 87,380 bytes on, "
-        "MPTCP clearly reduces the latency of Netflix.",
+        "With equal round-trip times, no loss and receive buffers that Linux tunes from 87,380 "
+        "bytes on, MPTCP clearly reduces the latency of Netflix.",
         "Grinnemo'15, abstract and slides; the threshold is ours",
         _relative(
             f"{_NETFLIX}: latency of {MPTCP_TUNED} / {TCP_TUNED}, {_EQUAL}",

@@ -346,8 +346,8 @@ CLAIMS = (
     ),
     Claim(
         "WV.e-converges",
-        "10 s after a change, the shares of wVegas are nearer to their final values than those of "
-        "LIA.",
+        "In the first 10 s after a change, the shares of wVegas are on average nearer to their "
+        "final values than those of LIA.",
         _TIMELY,
         tuple(
             Condition(
@@ -362,8 +362,8 @@ CLAIMS = (
     ),
     Claim(
         "WV.f-equal-rates",
-        "Links of 6 and 9 Mbit/s give three flows 5 Mbit/s each; the flow with both links has 1 "
-        "and 4 Mbit/s.",
+        "Links of 6 and 9 Mbit/s give each of three flows a third of the sum; the flow with both "
+        "links has a fifth of its bytes on the link of 6 Mbit/s.",
         "ICNP'12, slides: the example of the Congestion Equality Principle",
         _equal_rates(THREE),
         all_carried,

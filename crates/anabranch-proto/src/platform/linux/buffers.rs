@@ -33,7 +33,8 @@ pub(crate) fn tuned_receive_buffer(tuning: &Tuning) -> [u64; 2] {
 /// The shift of the window field: that of what is offered at first, or of the largest buffer that
 /// is tuned. A window that grows beyond is cut (`tcp_select_initial_window`).
 pub(crate) fn window_scale(tuning: &Tuning, requested: Option<u64>) -> u8 {
-    let space = requested.unwrap_or(tuning.largest_receive.into()).max(1);
+    let largest = tuning.largest_receive.max(tuning.first_receive);
+    let space = requested.unwrap_or(largest.into()).max(1);
     space.ilog2().saturating_sub(15).min(14) as u8
 }
 

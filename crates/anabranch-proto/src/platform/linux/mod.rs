@@ -45,18 +45,21 @@ pub(super) const ENTRY: PlatformEntry = Entry {
             "memory of a receive buffer that Linux tunes, at first: the second number of the sysctl \
              net.ipv4.tcp_rmem",
             Tuning::DEFAULT.first_receive,
+            "Linux 6.18",
         ),
         memory(
             "tcp_rmem_max",
             "largest memory of a receive buffer that Linux tunes: the third number of \
              net.ipv4.tcp_rmem",
             Tuning::DEFAULT.largest_receive,
+            "Linux up to 2025; later kernels have 32 MiB",
         ),
         memory(
             "tcp_wmem_max",
             "largest memory of a subflow's send buffer that Linux tunes: the third number of \
              net.ipv4.tcp_wmem",
             Tuning::DEFAULT.largest_send,
+            "Linux 6.18",
         ),
     ],
     make: |values| Platform {
@@ -73,13 +76,18 @@ pub(super) const ENTRY: PlatformEntry = Entry {
 };
 
 /// A size of tuned buffers in bytes of memory. Linux refuses sizes of less than a page.
-const fn memory(name: &'static str, meaning: &'static str, default: u32) -> Parameter {
+const fn memory(
+    name: &'static str,
+    meaning: &'static str,
+    default: u32,
+    origin: &'static str,
+) -> Parameter {
     Parameter {
         name,
         meaning,
         kind: Kind::Bytes { least: 4096, most: 1 << 30 },
         default: Value::Bytes(default as u64),
-        origin: "Linux 6.18",
+        origin,
         only_with: Some(("buffers", "socket")),
     }
 }
