@@ -120,12 +120,13 @@ def _with_blocks(toml: str, file: str) -> str:
 def as_linux(connection: Mapping[str, Any]) -> dict[str, Any]:
     """The keys with which a connection runs as in Linux.
 
-    The buffers are what its program requests; without them, Linux tunes them. Policies that Linux
-    does not have become its defaults.
+    The buffers are what its program requests; without them, Linux tunes them, between the sizes
+    that the connection states. Policies that Linux does not have become its defaults.
     """
-    control = connection["congestion_control"]
+    host, control = connection["host"], connection["congestion_control"]
+    is_linux = isinstance(host, dict) and host.get("buffers") == "socket"
     new = {
-        "host": {"kind": "linux", "buffers": "socket"},
+        "host": host if is_linux else {"kind": "linux", "buffers": "socket"},
         "congestion_control": "new_reno" if control == "new_reno" else "cubic_linux",
     }
     if connection["protocol"] != "mptcp":
