@@ -48,6 +48,11 @@ def observe(
     return observed.read([file])
 
 
+def test_a_tiny_uncertainty_is_not_spelled_out() -> None:
+    assert scenario.uncertainty(5.8e-05, "Mbit/s") == "± less than 0.001 Mbit/s"
+    assert scenario.uncertainty(0.094, "ms") == "± 0.094 ms"
+
+
 def test_rate_delay_and_queue_are_those_of_the_paths(tmp_path: Path) -> None:
     seen = observe(tmp_path)
     for lane, truth in zip(seen.lanes, ((12, 15, 60), (3, 30, 40)), strict=True):

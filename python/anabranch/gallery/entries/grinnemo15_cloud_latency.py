@@ -213,10 +213,13 @@ def relative(
     Raises:
         NothingMeasured: if a seed has no latency.
     """
-    tcp = TCP_TUNED if curve == MPTCP_TUNED else TCP
-    return _paired(
-        results, at(application, curve, one, two, loss), at(application, tcp, one, one, loss)
-    )
+    below = at(application, _tcp_beside(curve), one, one, loss)
+    return _paired(results, at(application, curve, one, two, loss), below)
+
+
+def _tcp_beside(curve: str) -> str:
+    """The curve of TCP with the same kind of buffers."""
+    return TCP_TUNED if curve == MPTCP_TUNED else TCP
 
 
 def _paired(results: Results, above: dict[str, Factor], below: dict[str, Factor]) -> Estimate:
@@ -261,8 +264,7 @@ def _relative_at(results: Results, setting: _Setting) -> Estimate:
 
 def _words(application: str, curve: str, one: int, two: int, loss: int) -> str:
     lossy = f", {loss} % loss" if loss else ""
-    tcp = TCP_TUNED if curve == MPTCP_TUNED else TCP
-    return f"{application}, {one}/{two} ms{lossy}: {curve} / {tcp}"
+    return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp_beside(curve)}"
 
 
 def _grows(

@@ -516,7 +516,7 @@ ENTRY = Entry(
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
     "path sooner than LIA?",
     references=(CAO, XU),
-    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    parameters=tuple(Parameter(*row) for row in _PARAMETERS),
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
     cells=cells,

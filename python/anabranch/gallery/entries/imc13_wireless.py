@@ -389,7 +389,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
 def _draw_waiting(results: Results, axes: Axes) -> None:
     def points(curve: str) -> list[Estimate | None]:
         networks = (CONSTANT, TRACES, POOR) if curve == LIA else (CONSTANT, TRACES)
-        drawn = [median(out_of_order_ms(results, curve, LARGE, each)) for each in networks]
+        drawn = [median(out_of_order_ms(results, curve, LARGE, network)) for network in networks]
         return [*drawn, *[None] * (3 - len(drawn))]
 
     bars = {curve: (points(curve), STYLES[curve]) for curve in MULTIPATH}
@@ -441,7 +441,7 @@ ENTRY = Entry(
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
     "network than over either alone? Which part does the cellular network carry?",
     references=(CHEN, REVIEW),
-    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    parameters=tuple(Parameter(*row) for row in _PARAMETERS),
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
     cells=cells,

@@ -191,7 +191,7 @@ CLAIMS = (
     Claim(
         "FT.a-tcp-collides",
         "TCP over one random route loses about half of the optimum, because flows collide.",
-        "NSDI'11: 51 of 100 Mbit/s with 128 hosts",
+        "NSDI'11: 51 of 100 Mbit/s",
         (
             Condition(
                 "part of the optimum that TCP loses", _lost_by_tcp, BOUNDS["FT.a-tcp-collides"]
@@ -202,7 +202,7 @@ CLAIMS = (
     Claim(
         "FT.b-mptcp-fills",
         "Multipath TCP with eight subflows nearly reaches the optimum.",
-        "NSDI'11: 95 of 100 Mbit/s with 128 hosts",
+        "NSDI'11: 95 of 100 Mbit/s",
         (
             Condition(
                 "mean goodput / optimum, LIA with 8 subflows",
@@ -366,7 +366,11 @@ ENTRY = Entry(
     references=(RAICIU, WISCHIK),
     parameters=(
         Parameter("topology", "FatTree of 4-port switches: 16 hosts, 48 cables", "k = 4 is ours"),
-        Parameter("rate of all cables", "100 Mbit/s in each direction", "NSDI'11"),
+        Parameter(
+            "rate of all cables",
+            "100 Mbit/s in each direction",
+            "ours: NSDI'11 has up to 99 Mbit/s for each host",
+        ),
         Parameter("delay of each cable", "20 µs", "ours"),
         Parameter("queues", "100 packets, drop-tail", "ours"),
         Parameter("traffic", "a random permutation of the hosts, bulk", "SIGCOMM'11, NSDI'11"),

@@ -124,6 +124,7 @@ impl ReadRounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::tests::view;
 
     #[test]
     fn the_buffer_follows_what_the_application_reads_in_a_round_trip() {
@@ -151,6 +152,23 @@ mod tests {
         rounds.note_arrival(at(200));
         let grows = rounds.update(21_000, Duration::from_millis(100), 1000);
         assert_eq!(grows, Reading::Grows(168_000), "without what ended the round before");
+    }
+
+    #[test]
+    fn two_segments_go_at_a_time_and_more_on_fast_or_short_paths() {
+        let ms = Duration::from_millis;
+        let of = |paced_window, srtt, min_rtt| {
+            let view = SubflowView { paced_window, srtt, min_rtt, mss: 1448, ..view(0, 1) };
+            segments_at_a_time(&view)
+        };
+        assert_eq!(of(14_480, None, Duration::MAX), 2, "without a round-trip time");
+        // 1.25 MB/s are 1220 bytes in a 1024th of a second, and 12.5 MB/s are 12,207.
+        assert_eq!(of(125_000, Some(ms(100)), ms(100)), 2);
+        assert_eq!(of(1_250_000, Some(ms(100)), ms(100)), 8);
+        // Below 0.5 ms, a burst of 64 KiB has 45 segments; each 0.5 ms more halves it.
+        assert_eq!(of(0, Some(ms(1)), Duration::from_micros(400)), 45);
+        assert_eq!(of(0, Some(ms(1)), Duration::from_micros(600)), 22);
+        assert_eq!(of(u64::MAX, Some(ms(1)), ms(100)), 45, "at the most");
     }
 
     #[test]
