@@ -180,7 +180,7 @@ format: $(VENV)/.installed-dev ## format all code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# RESULTS=results reads the gallery's digests from this folder, if this build wrote it.
+# RESULTS=results takes the digests of runs that this build finished in the folder.
 .PHONY: digests
 digests: $(VENV)/.installed ## write the digests of gallery, benchmark and soak, or CHECK=1 to compare
 	$(BUILD_RELEASE) --bin anabranch-bench --bin anabranch-soak

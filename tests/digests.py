@@ -13,13 +13,15 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
+from anabranch.batches.journal import FILE as FILE_OF_RUNS
+from anabranch.batches.journal import Journal
 from anabranch.batches.reduction import Task
 from anabranch.gallery import catalogue
-from anabranch.results.folder import PROVENANCE
 from anabranch.results.provenance import combined_digest
 from anabranch.runs.run import cost, run_toml
 
@@ -37,7 +39,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="Compare with the file.")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
     parser.add_argument(
-        "--results", type=Path, help="Read the gallery's digests from results of this build."
+        "--results", type=Path, help="Read digests of runs that this build finished here."
     )
     arguments = parser.parse_args()
     known = tomllib.loads(FILE.read_text()) if FILE.exists() else {}
@@ -69,29 +71,35 @@ def toml(part: str, digests: dict[str, str]) -> str:
 
 def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
     """Digests of every entry in virtual time, and of the calibration's runs in virtual time."""
-    tasks = {name: virtual_tasks(name) for name in [*catalogue.names(), catalogue.CALIBRATION]}
-    made = {name: made_runs(results / name) for name in tasks} if results else {}
-    to_run = [task for name, entry in tasks.items() if not made.get(name) for task in entry]
-    to_run.sort(key=lambda task: -cost(task.toml))
+    entries = {name: virtual_tasks(name) for name in [*catalogue.names(), catalogue.CALIBRATION]}
+    digests = {}
+    for name in entries if results else ():
+        digests |= finished(results / name, entries[name])
+    tasks = {key: task for entry in entries.values() for key, task in entry.items()}
+    to_run = sorted(tasks.keys() - digests.keys(), key=lambda key: -cost(tasks[key].toml))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        digests = dict(zip(map(id, to_run), pool.map(digest, to_run), strict=True))
-    for name, entry in tasks.items():
+        made = pool.map(digest, (tasks[key] for key in to_run))
+        digests |= zip(to_run, made, strict=True)
+    for name, entry in entries.items():
         if entry:
-            yield name, combined_digest(made.get(name) or [digests[id(task)] for task in entry])
+            yield name, combined_digest([digests[key] for key in entry])
 
 
-def virtual_tasks(name: str) -> list[Task]:
-    """The runs in virtual time of an entry's quick tier."""
+def virtual_tasks(name: str) -> dict[str, Task]:
+    """The runs in virtual time of an entry's quick tier, by key."""
     entry = catalogue.entry(name)
     cells = [cell for cell in entry.cells(entry.quick) if cell.hosts is None]
-    return [cell.task(seed) for cell in cells for seed in range(1, entry.quick.seeds + 1)]
+    tasks = [cell.task(seed) for cell in cells for seed in range(1, entry.quick.seeds + 1)]
+    return {task.key(): task for task in tasks}
 
 
-def made_runs(folder: Path) -> list[str]:
-    """The digests of an entry's runs in virtual time, if the folder contains them."""
-    file = folder / PROVENANCE
-    about = json.loads(file.read_text()) if file.exists() else {}
-    return [run["digest"] for run in about.get("runs", []) if run["digest"]]
+def finished(folder: Path, tasks: Iterable[str]) -> dict[str, str]:
+    """The digests of those runs that this build finished in the folder, by key."""
+    if not (folder / FILE_OF_RUNS).exists():
+        return {}
+    with closing(Journal(folder)) as journal:
+        runs = {key: journal.find(key) for key in tasks}
+    return {key: run.digest for key, run in runs.items() if run}
 
 
 def digest(task: Task) -> str:
