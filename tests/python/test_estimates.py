@@ -1,7 +1,9 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from anabranch.results.estimates import Estimate, estimate, median, number, ratio_of_medians
+from anabranch.results.estimates import Estimate, estimate, mean, median, number, ratio_of_medians
 
 
 def test_median_has_an_interval_around_it() -> None:
@@ -32,6 +34,18 @@ def test_nearly_constant_samples_fall_back_to_percentiles() -> None:
     found = median(np.array([1.0, 1, 1, 1, 1, 1, 1, 5]))
     assert found.value == 1
     assert np.isfinite([found.low, found.high]).all()
+
+
+def test_a_large_sample_needs_neither_its_square_in_memory_nor_another_interval() -> None:
+    sample = np.random.default_rng(1).normal(10, 1, 10_000)
+    tracemalloc.start()
+    found = mean(sample)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 400e6
+    half_width = 1.96 * sample.std() / 100
+    assert found.value - found.low == pytest.approx(half_width, rel=0.1)
+    assert found.high - found.value == pytest.approx(half_width, rel=0.1)
 
 
 def test_an_empty_sample_is_refused() -> None:

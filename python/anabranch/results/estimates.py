@@ -15,6 +15,9 @@ Sample = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 RESAMPLES = 4999
+_LARGE = 2000
+"""Larger samples get fewer resamples and no BCa, the cost of which grows with their square."""
+_FEWEST_RESAMPLES = 999
 _SEED = 8684  # seed of the resampling, so that equal runs give equal intervals
 
 
@@ -90,7 +93,8 @@ def estimate(statistic: Callable[..., Any], *samples: Sample, of: str = "seeds")
 
     `statistic` takes one array for each sample and a keyword `axis`, along which it works. `of`
     says what the elements of the samples are. The interval is bias-corrected and accelerated
-    (BCa). If samples hardly vary, BCa is undefined and the percentile interval is used instead.
+    (BCa). The percentile interval is used instead if samples hardly vary, because BCa is undefined
+    then, and if one has more than 2,000 elements, because there the correction is negligible.
 
     Raises:
         ValueError: if a sample is empty.
@@ -110,7 +114,8 @@ def estimate(statistic: Callable[..., Any], *samples: Sample, of: str = "seeds")
 def _interval(
     statistic: Callable[..., Any], arrays: Sequence[Sample], confidence: float
 ) -> tuple[float, float]:
-    for method in ("BCa", "percentile"):
+    large = max(array.size for array in arrays) > _LARGE
+    for method in ("percentile",) if large else ("BCa", "percentile"):
         low, high = _bootstrap(statistic, arrays, method, confidence)
         if np.isfinite(low) and np.isfinite(high):
             return low, high
@@ -122,13 +127,17 @@ def _bootstrap(
 ) -> tuple[float, float]:
     from scipy.stats import bootstrap  # the import takes most of a second
 
+    drawn = RESAMPLES * _LARGE  # numbers at once, and in total, as long as that is enough
+    largest = max(array.size for array in arrays)
+    resamples = min(RESAMPLES, max(_FEWEST_RESAMPLES, drawn // largest))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         result = bootstrap(
             tuple(arrays),
             statistic,
             confidence_level=confidence,
-            n_resamples=RESAMPLES,
+            n_resamples=resamples,
+            batch=max(1, min(resamples, drawn // largest)),
             method=method,
             vectorized=True,
             rng=np.random.default_rng(_SEED),

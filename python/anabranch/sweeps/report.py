@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from anabranch.reports.report import Report, Table, overview_row
@@ -64,10 +65,10 @@ def finding(results: Results) -> list[str]:
         cells = runs.drop_nulls(metric).partition_by("cell", maintain_order=True)
         if not cells:
             continue
-        told = [(median(cell[metric].to_numpy()), cell) for cell in cells]
-        told.sort(key=lambda each: each[0].value, reverse=most)
-        (best, best_cell), (worst, worst_cell) = told[0], told[-1]
-        if len(told) == 1:
+        cells.sort(key=lambda cell: np.median(cell[metric].to_numpy()), reverse=most)
+        best_cell, worst_cell = cells[0], cells[-1]
+        best, worst = (median(cell[metric].to_numpy()) for cell in (best_cell, worst_cell))
+        if len(cells) == 1:
             found.append(f"{words}{whose} is {best.text(unit)}.")
             continue
         better, poorer = ("highest", "lowest") if most else ("lowest", "highest")
