@@ -28,8 +28,10 @@ def plan(folder, duration, warm_up, runs):
     (folder / "wifi_3g.toml").write_text(scenario)
     file = folder / f"{runs}.toml"
     head = f'name = "workers"\nscenario = "wifi_3g.toml"\nseeds = {runs}\n'
-    file.write_text(head + '[factors]\nscheduler = { keys = ["connection.download.scheduler"], '
-                    'values = ["min_rtt"] }\n')
+    file.write_text(
+        head + '[factors]\nscheduler = { keys = ["connection.download.scheduler"], '
+        'values = ["min_rtt"] }\n'
+    )
     return file
 
 
@@ -68,8 +70,11 @@ def main():
                 apart = seconds([({first}, half), ({second}, half)])
                 together = seconds([({first, second}, whole)])
                 ratios.append(apart / together)
-                print(f"{name}: {runs / apart:,.0f} runs a second apart, "
-                      f"{runs / together:,.0f} together: {apart / together:.2f}", flush=True)
+                print(
+                    f"{name}: {runs / apart:,.0f} runs a second apart, "
+                    f"{runs / together:,.0f} together: {apart / together:.2f}",
+                    flush=True,
+                )
             print(f"{name}: median {statistics.median(ratios):.2f}")
 
 

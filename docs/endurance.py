@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from matplotlib import pyplot as plt
 
-from anabranch.reports import figures
+from anabranch.reports import figures, pictures
 
 PHASES = {
     "transfer": "one transfer of 10 GB",
@@ -25,7 +25,7 @@ ROLES = {
 def main() -> None:
     """Draw all phases side by side."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "target/soak-live")
-    with plt.rc_context(figures.RC):
+    with plt.rc_context(pictures.RC):
         figure, all_axes = plt.subplots(1, len(PHASES), figsize=(9, 2.6), layout="constrained")
         for axes, (phase, title) in zip(all_axes, PHASES.items(), strict=True):
             for role, (label, colour) in ROLES.items():

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import matplotlib
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from anabranch import Blocks, Connection, NetworkPath, Scenario, run
-from anabranch.reports import figures
+from anabranch.reports import pictures
 from anabranch.reports.figures import BLUE, GREEN, GREY, RED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FILE = Path(__file__).resolve().parents[1] / "img/phone.svg"
 
@@ -49,7 +52,7 @@ def main() -> None:
             connections=(connection,),
         )
         rows[form] = run(scenario).summary().row(0, named=True)
-    with matplotlib.rc_context(figures.RC):
+    with matplotlib.rc_context(pictures.RC):
         figure = Figure(figsize=(8, 2.1), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
         left.invert_yaxis()
@@ -57,7 +60,7 @@ def main() -> None:
         delay = [row["delay_p95_ms"] for row in rows.values()]
         bars(left, goodput, "goodput (Mbit/s)", "{:.1f}")
         bars(right, delay, "95th percentile of the delay of an 8 KiB block (ms)", "{:.0f}")
-    FILE.write_bytes(figures.rendered(figure, "svg"))
+    FILE.write_bytes(pictures.rendered(figure, "svg"))
 
 
 def bars(axes: Axes, values: list[float], label: str, form: str) -> None:

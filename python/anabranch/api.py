@@ -12,15 +12,14 @@ import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
-from matplotlib.figure import Figure
 
 from anabranch.batches.single import single
 from anabranch.gallery import catalogue
 from anabranch.gallery import reproduce as gallery
-from anabranch.reports import figures, single_run
+from anabranch.reports import pictures, single_run
 from anabranch.reports.figures import Panel
 from anabranch.results import folder, frames, metrics
 from anabranch.results.claims import Judgement
@@ -32,6 +31,9 @@ from anabranch.sweeps import compare as comparing
 from anabranch.sweeps import panels as sweep_panels
 from anabranch.sweeps import sweep as sweeps
 from anabranch.sweeps.plan import Plan
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 T = TypeVar("T")
 
@@ -293,12 +295,12 @@ def _results(of: str | os.PathLike[str] | folder.Results | Run | Sweep) -> folde
 
 
 def _figure(panels: Sequence[Panel], results: folder.Results, title: str) -> Figure:
-    return figures.compose(panels, results, title, _COLUMNS)
+    return pictures.compose(panels, results, title, _COLUMNS)
 
 
 def _page(head: str, table: pl.DataFrame, figure: Figure) -> str:
     """The HTML that a notebook shows."""
-    image = base64.b64encode(figures.rendered(figure, "svg")).decode()
+    image = base64.b64encode(pictures.rendered(figure, "svg")).decode()
     return (
         f"<p><code>{html.escape(head)}</code></p>{table._repr_html_()}"
         f'<img src="data:image/svg+xml;base64,{image}" style="max-width: 100%">'

@@ -21,7 +21,7 @@ from anabranch.batches.single import single
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue, reproduce
 from anabranch.gallery.entry import Entry
-from anabranch.reports import charts, figures, outages, single_run
+from anabranch.reports import charts, figures, outages, pictures, single_run
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.reports.page import drawing, linked
 from anabranch.results.estimates import Estimate
@@ -33,7 +33,7 @@ from sweeping import write_plan
 
 @pytest.fixture
 def axes() -> Iterator[Axes]:
-    with mpl.rc_context(figures.RC):
+    with mpl.rc_context(pictures.RC):
         yield Figure().subplots()
 
 
@@ -152,7 +152,7 @@ def test_sources_lead_to_their_references_and_rfcs_to_their_publisher() -> None:
 def assert_all_is_translated(panels: tuple[Panel, ...], results: Results) -> None:
     assert panels
     for panel in panels:
-        (axes,) = figures.alone(panel, results).axes
+        (axes,) = pictures.alone(panel, results).axes
         chart = charts.translate(axes)
         assert chart is None or chart["marks"], panel.title
         words = {text.get_text() for text in axes.texts} - {""}
@@ -189,7 +189,7 @@ def away(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Path]:
 
 def test_outages_and_changes_of_paths_are_known(away: tuple[Results, Path]) -> None:
     results, _ = away
-    (axes,) = figures.alone(single_run.panels(results)[0], results).axes
+    (axes,) = pictures.alone(single_run.panels(results)[0], results).axes
     marks = translated(axes)["marks"]
     (span,) = [mark for mark in marks if mark["kind"] == "span"]
     assert (span["from"], span["to"], span["name"]) == (2, 3, "wifi down")

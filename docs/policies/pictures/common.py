@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from anabranch import Bulk, Connection, Job, NetworkPath, Run, Scenario, run_many
-from anabranch.reports import figures
+from anabranch.reports import pictures
 from anabranch.reports.figures import GREY
 from anabranch.results import metrics
 
@@ -198,4 +198,4 @@ def compose(each: Picture) -> tuple[Figure, Caption]:
 @functools.cache
 def style() -> Any:
     """The style of the reports. Text stays text in the SVG, which keeps the files small."""
-    return figures.RC | {"svg.fonttype": "none", "axes.titlesize": 9, "axes.titleweight": "normal"}
+    return pictures.RC | {"svg.fonttype": "none", "axes.titlesize": 9, "axes.titleweight": "normal"}

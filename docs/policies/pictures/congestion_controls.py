@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch import Bulk, Connection, NetworkPath, Queue, Run, Scenario
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, SKY
@@ -29,6 +28,9 @@ from pictures.common import (
     series,
     throughput,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def access(name: str, via: str = "core", delay: str = "1ms") -> NetworkPath:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch import Blocks, Connection, NetworkPath, Queue, Run
 from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, RED
@@ -31,6 +30,9 @@ from pictures.common import (
     scenario,
     throughput,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TCP = {"protocol": "tcp"}
 WLAN = dataclasses.replace(WIFI, name="wlan")

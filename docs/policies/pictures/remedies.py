@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch import NetworkPath, Run
 from anabranch.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, RED, plain_ticks
@@ -28,6 +27,9 @@ from pictures.common import (
     scenario,
     series,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 M1: dict[str, Any] = {"opportunistic_retransmission": True}
 M2: dict[str, Any] = {"penalisation": "conext13"}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch import Blocks, Bulk, Cbr, Connection, NetworkPath, Run
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED
@@ -29,6 +28,9 @@ from pictures.common import (
     scenario,
     values_above,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @picture()

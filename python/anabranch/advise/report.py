@@ -14,7 +14,7 @@ from anabranch.advise.goals import GOALS, Goals
 from anabranch.advise.search import ENGINE, LINUX, Advice, Predicted
 from anabranch.explain.pairs import changed_connections
 from anabranch.reports import page
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, number
 from anabranch.results.folder import write_whole
 from anabranch.runs.run import settings_of

@@ -8,19 +8,21 @@ in the same place are drawn once. No visible detail is lost.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from anabranch.analyze.analysis import Analysis, rates_mbps
-from anabranch.reports import figures
+from anabranch.reports import figures, pictures
 from anabranch.reports.figures import BLACK, BLUE, GREY, OF_SUBFLOWS, RED, SKY, Style
 from anabranch.results.estimates import Sample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
@@ -78,7 +80,7 @@ def _new_bytes(data: pl.DataFrame) -> int:
 
 def draw(shown: Flow, footer: str) -> Figure:
     """Draw data over time, an enlarged part of it, outstanding data, and rates."""
-    with matplotlib.rc_context(figures.RC):
+    with matplotlib.rc_context(pictures.RC):
         figure = Figure(figsize=(10.5, 8.6), layout="constrained")
         body = figure.add_gridspec(2, 2, height_ratios=(1.3, 1), width_ratios=(1.25, 1))
         whole = figure.add_subplot(body[0, 0])

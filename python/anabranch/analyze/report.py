@@ -10,9 +10,9 @@ import polars as pl
 from anabranch._core import __version__
 from anabranch.analyze import panels
 from anabranch.analyze.analysis import Analysis, largest
-from anabranch.reports import figures
+from anabranch.reports import pictures
 from anabranch.reports.page import drawing, template
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.estimates import number
 from anabranch.results.folder import write_whole
 
@@ -155,8 +155,8 @@ def save(
         if shown.data.is_empty():
             continue
         figure = panels.draw(shown, footer)
-        contents[f"c{connection}-{direction}.svg"] = figures.rendered(figure, "svg")
-        contents[f"c{connection}-{direction}.png"] = figures.rendered(figure, "png")
+        contents[f"c{connection}-{direction}.svg"] = pictures.rendered(figure, "svg")
+        contents[f"c{connection}-{direction}.png"] = pictures.rendered(figure, "png")
         drawings.append(drawing(shown.title.capitalize(), _CAPTION, figure))
     page = template("analyze.html").render(
         names=names,

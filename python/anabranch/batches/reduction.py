@@ -7,9 +7,7 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import InputError, IntegrityError
 from anabranch.live.hosts import Hosts
@@ -21,6 +19,9 @@ from anabranch.runs.columns import Columns
 from anabranch.runs.run import Run, run_normalised, settings_of
 from anabranch.scenarios import own
 from anabranch.scenarios.own import MadeBy, OwnPolicy
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)

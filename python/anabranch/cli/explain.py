@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from anabranch.explain.explanation import Explanation
     from anabranch.explain.target import Target
     from anabranch.explain.what_if import WhatIf
-    from anabranch.reports.report import Table
+    from anabranch.reports.table import Table
 
 
 @app.command(

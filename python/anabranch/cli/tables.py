@@ -23,7 +23,7 @@ from anabranch.runs.columns import frame
 if TYPE_CHECKING:
     from anabranch.analyze.analysis import Analysis
     from anabranch.live.run import Conditions
-    from anabranch.reports import report
+    from anabranch.reports import table
     from anabranch.results.folder import Results
     from anabranch.runs.run import Run
     from anabranch.sweeps.compare import Comparison
@@ -159,7 +159,7 @@ def _is_number(cell: str) -> bool:
     return cell[:1] in "-+−–0123456789" and " – " not in cell
 
 
-def of_report(shown: report.Table, title: str, names: int = 1, *, may_omit: bool = False) -> Grid:
+def of_report(shown: table.Table, title: str, names: int = 1, *, may_omit: bool = False) -> Grid:
     """A table of a report, for the terminal."""
     caption = f"{shown.left_out:,} more rows are not shown" if shown.left_out else ""
     return Grid(title, shown.headings, shown.rows, names, caption, may_omit)

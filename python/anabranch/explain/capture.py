@@ -20,7 +20,7 @@ import polars as pl
 from anabranch.analyze.analysis import Analysis
 from anabranch.analyze.flights import Flight, Hidden, Mask, Numbers, Rows, seen
 from anabranch.errors import InputError
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample, number
 
 STATES: Mapping[str, str] = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import matplotlib
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -17,10 +17,13 @@ from anabranch.explain import capture
 from anabranch.explain.capture import CaptureExplanation
 from anabranch.explain.causes import BY_NAME, NONE, STATES, Cause
 from anabranch.explain.explanation import Explanation
-from anabranch.reports import figures
+from anabranch.reports import pictures
 from anabranch.reports.figures import BLACK, GREY, OF_SUBFLOWS, ORANGE, SKY, YELLOW
 from anabranch.results.estimates import Sample
 from anabranch.runs.columns import frame
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CAPTION = (
     "Each lane is a subflow. In every column, the colours divide its height as its states divided "
@@ -78,7 +81,7 @@ class Picture:
 def draw(picture: Picture) -> Figure:
     """The figure of one direction of a connection."""
     heights = (max(1, len(picture.lanes)) * _LANE_INCHES, _WINDOW_INCHES)
-    with matplotlib.rc_context(figures.RC):
+    with matplotlib.rc_context(pictures.RC):
         figure = Figure(figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
         _draw_lanes(above, picture)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from matplotlib.figure import Figure
 
 from anabranch._core import __version__
 from anabranch.analyze.analysis import Analysis
@@ -17,12 +16,14 @@ from anabranch.explain import drawing
 from anabranch.explain.capture import CaptureExplanation
 from anabranch.explain.capture import table as capture_states
 from anabranch.explain.explanation import Explanation, Loss
-from anabranch.reports import figures, page
-from anabranch.reports.report import Table
+from anabranch.reports import page, pictures
+from anabranch.reports.table import Table
 from anabranch.results.estimates import number
 from anabranch.results.folder import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from anabranch.explain.what_if import WhatIf
 
 _SMALLEST = 0.001
@@ -183,7 +184,7 @@ def save_captures(
 
 
 def _figures(figure: Figure, index: int) -> dict[str, bytes]:
-    return {f"states-{index}.{form}": figures.rendered(figure, form) for form in ("svg", "png")}
+    return {f"states-{index}.{form}": pictures.rendered(figure, form) for form in ("svg", "png")}
 
 
 def _parquet(table: pl.DataFrame) -> bytes:

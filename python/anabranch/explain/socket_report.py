@@ -13,7 +13,7 @@ from anabranch.errors import InputError
 from anabranch.explain import nstat, sockets
 from anabranch.explain.sockets import WORDS, Socket, SocketExplanation
 from anabranch.reports import page
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.estimates import number
 from anabranch.results.folder import write_whole
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from anabranch import _core
 from anabranch.explain.pairs import Runs, changed, changed_connections, goodput_and_delays
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress

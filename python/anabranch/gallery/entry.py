@@ -13,7 +13,7 @@ from typing import Any
 from anabranch.batches.reduction import Task
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.results.provenance import build

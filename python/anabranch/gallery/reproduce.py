@@ -9,7 +9,8 @@ from anabranch.batches import batch
 from anabranch.gallery import sensitivity
 from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.reports import finding
-from anabranch.reports.report import Report, Table, overview_row
+from anabranch.reports.report import Report, overview_row
+from anabranch.reports.table import Table
 from anabranch.results.claims import Judgement, judge
 from anabranch.results.folder import Results
 from anabranch.runs.executors import Progress

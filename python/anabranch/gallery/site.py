@@ -9,7 +9,7 @@ from typing import Any
 
 from anabranch.gallery import reproduce
 from anabranch.gallery.entry import Entry
-from anabranch.reports import figures, finding, report
+from anabranch.reports import finding, pictures, report
 from anabranch.reports.page import template
 from anabranch.results.claims import Judgement
 from anabranch.results.folder import Results, write_whole
@@ -51,7 +51,7 @@ def exhibit(entry: Entry, results: Results, folder: Path) -> Exhibit:
         IntegrityError: if a connection failed or delivered wrong bytes.
     """
     judgements = reproduce.save_entry(entry, results, folder, in_gallery=True)
-    picture = figures.rendered(figures.thumbnail(entry.panels[0], results), "svg")
+    picture = pictures.rendered(pictures.thumbnail(entry.panels[0], results), "svg")
     write_whole(folder, {"thumbnail.svg": picture})
     return Exhibit(entry, judgements, results.provenance)
 

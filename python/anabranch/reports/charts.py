@@ -18,13 +18,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import collections
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection, PolyCollection, QuadMesh
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.container import BarContainer, ErrorbarContainer
@@ -32,6 +29,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch, Rectangle, StepPatch
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 _DIGITS = 6
 """Significant digits of coordinates: finer than a pixel after zooming in a thousandfold."""

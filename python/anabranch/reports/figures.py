@@ -1,4 +1,4 @@
-"""Drawing results onto axes, and composing figures.
+"""Drawing results onto axes. `pictures` composes figures of such drawings.
 
 The colours are those of Okabe and Ito, which readers with any colour vision can distinguish. Line
 styles differ as well. Every axis has a unit, and every figure states the source of its numbers.
@@ -7,25 +7,19 @@ styles differ as well. Every axis has a unit, and every figure states the source
 from __future__ import annotations
 
 import contextlib
-import io
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.results.metrics import MODE_BIN_MS
-from anabranch.results.provenance import digest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
     "#000000",
@@ -44,28 +38,6 @@ _ON_LIGHT, _ON_DARK = "#101a2c", "#fffdf4"
 """Text on coloured cells. These colours are not grey, because dark mode inverts greys."""
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
-RC: Any = {
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "font.size": 9,
-    "grid.alpha": 0.25,
-    "grid.linewidth": 0.6,
-    "legend.fontsize": 8,
-    "legend.frameon": True,
-    "legend.framealpha": 0.85,
-    "legend.edgecolor": "none",
-    "lines.linewidth": 1.6,
-    "savefig.facecolor": "white",
-    "svg.hashsalt": "anabranch",
-}
-
-_PANEL_WIDTH, _PANEL_HEIGHT = 4.7, 3.5  # inches
-_HEADER_HEIGHT = 0.65
-_TITLE_WIDTH = 50  # letters
 _QUANTILE_MARKS = (50, 95, 99)
 
 
@@ -237,7 +209,7 @@ def plain_ticks(axes: Axes, levels: Sequence[float]) -> None:
     """Make the x axis logarithmic, with the levels of a factor as ticks in plain numbers."""
     axes.set_xscale("log")
     axes.set_xticks(list(levels), [f"{level:g}" for level in levels])
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.minorticks_off()
 
 
 def plain_log_y(axes: Axes) -> None:
@@ -253,9 +225,11 @@ def plain_log_x(axes: Axes) -> None:
 
 
 def _plain_numbers(axis: Axis) -> None:
+    from matplotlib.ticker import LogLocator  # the import is slow
+
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")
+    axis.minorticks_off()
 
 
 def reference_line(axes: Axes, y: float, text: str) -> None:
@@ -271,129 +245,6 @@ def nothing_to_draw(axes: Axes, reason: str) -> None:
     """Show a sentence instead of a drawing."""
     axes.text(0.5, 0.5, reason, ha="center", va="center", wrap=True, transform=axes.transAxes)
     axes.set_axis_off()
-
-
-def compose(panels: Sequence[Panel], results: Results, title: str, columns: int) -> Figure:
-    """All panels in one figure, with a title and the source of the numbers.
-
-    Panels whose curves all occur in the first panel share one legend at the top.
-    """
-    columns = min(columns, len(panels))
-    rows = -(-len(panels) // columns)
-    with matplotlib.rc_context(RC):
-        heights = (_HEADER_HEIGHT, _PANEL_HEIGHT * rows)
-        figure = Figure(figsize=(_PANEL_WIDTH * columns, sum(heights)), layout="constrained")
-        strips: Any = figure.subfigures(2, 1, height_ratios=heights)
-        header, body = strips
-        grid = list(body.subplots(rows, columns, squeeze=False).flat)
-        for panel, axes in zip(panels, grid, strict=False):
-            _draw(panel, results, axes)
-        for unused in grid[len(panels) :]:
-            unused.set_axis_off()
-        shared = _curves(grid[0])
-        for axes in grid:
-            if not _curves(axes).keys() <= shared.keys():
-                _legend_below(axes)
-        header.text(0.008, 0.97, title, fontsize=12, fontweight="bold", va="top")
-        if shared:
-            header.legend(
-                shared.values(), shared.keys(), loc="lower left", ncols=len(shared), fontsize=9
-            )
-        body.supxlabel(footer(results), fontsize=7, color=GREY, x=0.008, ha="left")
-    return figure
-
-
-def alone(panel: Panel, results: Results) -> Figure:
-    """One panel as a separate figure for a report, narrow enough for a phone."""
-    with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(4.9, 4.1), layout="constrained")
-        axes = figure.subplots()
-        _draw(panel, results, axes)
-        _legend_below(axes)
-    return figure
-
-
-def thumbnail(panel: Panel, results: Results) -> Figure:
-    """One panel for an index: small, with few words in large type."""
-    with matplotlib.rc_context({**RC, "font.size": 13, "lines.linewidth": 2.2}):
-        figure = Figure(figsize=(5.2, 4.0), layout="constrained")
-        axes = figure.subplots()
-        _draw(panel, results, axes)
-        axes.set_title("")
-        for text in axes.texts:
-            text.set_fontsize(max(10.0, text.get_fontsize()))
-        curves = _curves(axes)
-        if curves:
-            columns = 1 if max(map(len, curves)) > 18 else 2
-            figure.legend(
-                curves.values(), curves.keys(), loc="outside lower left", ncols=columns,
-                fontsize=12, handlelength=1.8, labelspacing=0.25, columnspacing=1.2,
-            )  # fmt: skip
-    return figure
-
-
-def _curves(axes: Axes) -> dict[str, Any]:
-    """The legend handles of the curves on some axes, by label."""
-    handles, labels = axes.get_legend_handles_labels()
-    return dict(zip(labels, handles, strict=True))
-
-
-def _legend_below(axes: Axes) -> None:
-    curves = _curves(axes)
-    if curves:
-        axes.legend(
-            curves.values(), curves.keys(), loc="upper center", bbox_to_anchor=(0.5, -0.17),
-            ncols=2, handlelength=2.4, columnspacing=1.2,
-        )  # fmt: skip
-
-
-def rendered(figure: Figure, form: str) -> bytes:
-    """The figure as the bytes of a file: ``"svg"`` or ``"png"``.
-
-    An SVG follows its reader's choice of light or dark mode.
-    """
-    data = io.BytesIO()
-    metadata = {"Date": None} if form == "svg" else {}
-    with matplotlib.rc_context(RC):
-        figure.savefig(data, format=form, dpi=150, metadata=metadata)
-    if form == "png":
-        return data.getvalue()
-    return data.getvalue().replace(b"</style>", _dark().encode() + b"</style>", 1)
-
-
-@cache
-def _dark() -> str:
-    return files("anabranch.reports").joinpath("assets", "dark.css").read_text(encoding="utf-8")
-
-
-def footer(results: Results) -> str:
-    """The source of a figure's numbers, in one line."""
-    about = results.provenance
-    parts = [
-        f"anabranch {about['version']}",
-        f"commit {about['commit']}" if about.get("commit") else "",
-        about.get("entry") or str(about.get("scenario", "")),
-        _seed_words(about["seeds"]),
-        _time_words(about["duration"], about["warm_up"]),
-        " ".join(digest(about)),
-    ]
-    return " · ".join(part for part in parts if part)
-
-
-def _time_words(duration: str, warm_up: str) -> str:
-    return f"{duration} each" + ("" if warm_up == "0s" else f", first {warm_up} excluded")
-
-
-def _seed_words(seeds: Sequence[int]) -> str:
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]}–{seeds[-1]}"
-
-
-def _draw(panel: Panel, results: Results, axes: Axes) -> None:
-    try:
-        panel.draw(results, axes)
-    except NothingMeasured as nothing:
-        nothing_to_draw(axes, str(nothing))
-    axes.set_title(textwrap.fill(panel.title, _TITLE_WIDTH))
 
 
 def _mark(axes: Axes, y: float, text: str, above: str = "center") -> None:

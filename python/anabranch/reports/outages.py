@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING, Any
 
 from anabranch.reports import figures
 from anabranch.scenarios.quantities import nanoseconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_LINES = 12
 """Changes of a path beyond this number, such as those of a trace, would hide the curves."""

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import jinja2
 from markupsafe import Markup, escape
-from matplotlib.figure import Figure
 
-from anabranch.reports import charts, figures
+from anabranch.reports import charts, pictures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _UPLOT = "uPlot 1.6.32, https://github.com/leeoniya/uPlot"
 
@@ -44,7 +47,7 @@ class Drawing:
 
 def drawing(title: str, caption: str, figure: Figure) -> Drawing:
     """A figure for a page. If part of the figure cannot be translated, it has no charts."""
-    picture = base64.b64encode(figures.rendered(figure, "svg")).decode()
+    picture = base64.b64encode(pictures.rendered(figure, "svg")).decode()
     try:
         translated = [chart for axes in figure.axes if (chart := charts.translate(axes))]
     except charts.NotTranslated:

@@ -6,34 +6,27 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 
-from anabranch.reports import figures
+from anabranch.reports import pictures
 from anabranch.reports.figures import Panel
 from anabranch.reports.page import drawing, template
 from anabranch.reports.strips import strip
+from anabranch.reports.table import Table
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import median, number
 from anabranch.results.folder import Results, write_whole
 from anabranch.results.provenance import digest
 from anabranch.scenarios.own import OwnPolicy
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 FIGURE_COLUMNS = 3
 _MOST_ROWS = 120
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of a report: headings, and cells as text."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    left_out: int = 0
-    """The number of rows that the table omits. The data files contain them."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +56,12 @@ class Report:
 
     def figure(self) -> Figure:
         """All panels in one figure."""
-        return figures.compose(self.panels, self.results, self.title, FIGURE_COLUMNS)
+        return pictures.compose(self.panels, self.results, self.title, FIGURE_COLUMNS)
 
     def html(self) -> str:
         """The report as the text of an HTML file."""
         drawings = [
-            drawing(panel.title, panel.caption, figures.alone(panel, self.results))
+            drawing(panel.title, panel.caption, pictures.alone(panel, self.results))
             for panel in self.panels
         ]
         return template("report.html").render(
@@ -105,8 +98,8 @@ class Report:
         figure = self.figure()
         files = {
             "report.html": self.html().encode(),
-            "figure.svg": figures.rendered(figure, "svg"),
-            "figure.png": figures.rendered(figure, "png"),
+            "figure.svg": pictures.rendered(figure, "svg"),
+            "figure.png": pictures.rendered(figure, "png"),
             "claims.json": _json([judgement.as_json() for judgement in self.judgements]),
         }
         write_whole(folder, files)

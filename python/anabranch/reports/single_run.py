@@ -6,17 +6,21 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
-from anabranch.reports.report import Report, Table
+from anabranch.reports.report import Report
+from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample, number
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.flows import flows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLOURS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK)
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))

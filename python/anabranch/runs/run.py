@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
-import polars as pl
 
 from anabranch import _core
 from anabranch.errors import InputError, IntegrityError
@@ -30,6 +29,9 @@ from anabranch.scenarios.flows import flows
 from anabranch.scenarios.own import OwnPolicy
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _T = TypeVar("_T")
 

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.errors import InputError, unknown
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.results.folder import Results
 from anabranch.scenarios.keys import ARRAYS

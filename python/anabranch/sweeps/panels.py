@@ -9,11 +9,10 @@ import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
@@ -21,6 +20,9 @@ from anabranch.reports.single_run import rate_mbps
 from anabranch.results.estimates import median
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.sweeps.factors import short_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MAX_FACTORS = 6
 _MAX_LEVELS = 16

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from anabranch.reports.report import Report, Table, overview_row
+from anabranch.reports.report import Report, overview_row
+from anabranch.reports.table import Table
 from anabranch.results.estimates import median
 from anabranch.results.folder import Results
 from anabranch.sweeps.factors import short_names

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.estimates import number
 from anabranch.twin.fit import Fitted
 from anabranch.twin.observed import Observed

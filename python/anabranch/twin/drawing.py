@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from anabranch._core import __version__
-from anabranch.reports import figures
+from anabranch.reports import pictures
 from anabranch.reports.figures import GREY, OF_SUBFLOWS
 from anabranch.results.estimates import Sample
 from anabranch.twin.fit import Fitted
 from anabranch.twin.observed import Lane, Observed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CAPTION = (
     "Solid: the capture. Dashed: the runs of the twin, one line for each seed. Left: what each "
@@ -27,7 +31,7 @@ _THIN = 0.8
 def draw(fitted: Fitted) -> Figure:
     """The figure of a twin beside its capture."""
     seen = fitted.twin.seen
-    with matplotlib.rc_context(figures.RC):
+    with matplotlib.rc_context(pictures.RC):
         figure = Figure(figsize=(8.2, 3.9), layout="constrained")
         left, right = figure.subplots(1, 2)
         for run in fitted.runs:

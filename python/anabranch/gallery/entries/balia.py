@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import (
@@ -43,6 +42,9 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCENARIO_C = "scenario C"
 IN_SCENARIO_C = {curve: STYLES[curve] for curve in (LIA, BALIA, OLIA)}

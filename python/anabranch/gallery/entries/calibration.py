@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
 from anabranch.gallery.shared import real_time
@@ -30,6 +30,9 @@ from anabranch.reports.figures import Panel, Style
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate
 from anabranch.results.folder import NothingMeasured, Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _ID = "calibration"
 _STYLES = {

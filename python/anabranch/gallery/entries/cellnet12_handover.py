@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of, ratio_of
@@ -20,6 +19,9 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FULL, BACKUP, SINGLE, TCP = "full", "backup", "single path", "TCP over WiFi"
 FULL_M12 = "full+M1,2"

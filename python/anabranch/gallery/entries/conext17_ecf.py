@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import distance
@@ -22,6 +21,9 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 DEFAULT, BLEST, ECF = "lowest RTT", "BLEST", "ECF"
 OTIAS, STTF = "OTIAS", "STTF"

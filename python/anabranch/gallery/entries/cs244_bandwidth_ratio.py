@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import distance_of, ratio_of, ratio_of_ratios
@@ -40,6 +39,9 @@ from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RATES_MBPS = (8, 16, 32, 64)
 

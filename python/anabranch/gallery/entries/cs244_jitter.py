@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import ratio_of
@@ -33,6 +32,9 @@ from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 JITTERS_MS = (100, 150, 200, 250)
 RECEIVE_KIB = (30, 60, 200)

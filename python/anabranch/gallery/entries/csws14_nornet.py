@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
@@ -30,6 +30,9 @@ from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, Sample, median, ratio_of_medians
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 BOUNDED, UNBOUNDED = "2 MB", "16 MB"
 _SIZE = {BOUNDED: "2MB", UNBOUNDED: "16MB"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
@@ -38,6 +38,9 @@ from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Cbr, Connection, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RATES_KBPS = (500, 1875)
 JUDGED_KBPS = 500

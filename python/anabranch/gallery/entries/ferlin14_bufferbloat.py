@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
@@ -24,6 +23,9 @@ from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 DEFAULT, BM15, BM30 = "default", "MPT-BM, λ = 1.5", "MPT-BM, λ = 3"
 STYLES = {

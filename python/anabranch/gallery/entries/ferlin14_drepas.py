@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import (
@@ -25,6 +24,9 @@ from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of, ratio_of
@@ -13,11 +12,14 @@ from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import bits_per_second
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, product
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.vague import LINKS
@@ -27,6 +27,9 @@ from anabranch.scenarios.scenario import (
     RequestResponse,
     Scenario,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NETFLIX, NETFLIX_SMALL, MAPS, DOCS = "Netflix 1 MB", "Netflix 256 kB", "Maps", "Docs"
 NETFLIXES = (NETFLIX, NETFLIX_SMALL)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of, ratio_of
@@ -25,6 +24,9 @@ from anabranch.scenarios.scenario import (
     RequestResponse,
     Scenario,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TCP_WIFI, TCP_LTE = "TCP over WiFi", "TCP over LTE"
 MIN_RTT, REDUNDANT = "MPTCP, min_rtt", "MPTCP, redundant"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier, Written
 from anabranch.gallery.shared.bottlenecks import all_carried
@@ -30,6 +29,9 @@ from anabranch.scenarios.scenario import (
     NetworkPath,
     Scenario,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 WVEGAS, LIA = "wVegas", "LIA"
 STYLES = {WVEGAS: Style(BLUE, "-", "o"), LIA: Style(ORANGE, (0, (2, 1)), "D")}

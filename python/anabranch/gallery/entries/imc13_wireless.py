@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier, Written
 from anabranch.gallery.shared.wifi_3g import cell_key
@@ -23,6 +22,9 @@ from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.runs.run import normalised
 from anabranch.scenarios import traces
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Scenario, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TCP_WIFI, TCP_CELLULAR = "TCP over WiFi", "TCP over LTE"
 LIA, OLIA, UNCOUPLED = "MPTCP, LIA", "MPTCP, OLIA", "MPTCP, uncoupled"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of
@@ -20,6 +19,9 @@ from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TCP_V4, TCP_V6, MPTCP = "TCP over IPv4", "TCP over IPv6", "MPTCP over both"
 STYLES = {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared import real_time
@@ -18,6 +17,9 @@ from anabranch.reports.figures import Panel, Style
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RTTS_MS = (1, 10, 25)
 """Round-trip times of the slow path."""

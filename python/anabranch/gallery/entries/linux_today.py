@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared import real_time
@@ -31,6 +30,9 @@ from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ASKED_KB = (100, 200, 400)
 """Requested buffer sizes, which Linux doubles to 200, 400 and 800 kB."""

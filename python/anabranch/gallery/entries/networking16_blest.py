@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import distance_of, ratio_of
@@ -33,6 +32,9 @@ from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MIN_RTT, BLEST, PAPER = "lowest RTT", "BLEST (Linux)", "BLEST (paper)"
 FINE, FIXED = "BLEST (paper, step 0.001)", "BLEST (paper, step 0)"

@@ -6,10 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import at_every_buffer, least, median_of, ratio_of
@@ -40,6 +39,9 @@ from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI)
 BUFFERS_KB = (50, 100, 200, 300, 400, 500, 600, 800, 1000)

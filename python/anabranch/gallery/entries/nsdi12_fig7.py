@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of, ratio_of, ratio_of_ratios
@@ -40,6 +39,9 @@ from anabranch.results.estimates import Estimate, Sample, estimate, median, numb
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M12)
 RECEIVE_KIB = (32, 64, 100, 200, 400, 1000)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
@@ -37,6 +36,9 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 BUFFER = "200KiB"
 SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import at_every_buffer, distance_of, ratio_of
@@ -32,6 +31,9 @@ from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, RequestResponse, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 WEAK, UNEQUAL, SYMMETRIC = "weak 3G", "unequal links", "three equal links"
 MEMORY, QUEUE, SHORT = "memory", "receive queue", "short flows"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.two_path_design import both_used, medians
@@ -30,6 +30,9 @@ from anabranch.scenarios.scenario import (
 )
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Range
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SHARED, DISJOINT = "one bottleneck", "two bottlenecks"
 LIA, DETECTION = "LIA", "LIA + detection"

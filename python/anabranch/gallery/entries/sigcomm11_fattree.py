@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Drawn, Entry, Parameter, Tier
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
@@ -16,11 +16,14 @@ from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, Sample, estimate, mean
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TCP, LIA, UNCOUPLED = "TCP", "LIA", "uncoupled NewReno"
 ONE_WAY = "LIA, half of the hosts send"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.vague import BUFFERS, LINKS, START
@@ -32,6 +32,9 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LIA, UNCOUPLED, TCP = "LIA", "uncoupled NewReno", "TCP"
 STYLES = {

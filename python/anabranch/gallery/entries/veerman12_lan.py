@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of
@@ -52,6 +51,9 @@ from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Change, NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RTT_MS = 5
 LINK_MBPS = 1000 / SCALE

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
 from anabranch.gallery.shared.vague import BUFFERS, LINKS
@@ -27,11 +27,14 @@ from anabranch.gallery.shared.wifi_3g import cell_key
 from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MPTCP = "MPTCP"
 EVEN, RIGHT = "TCP, 1:1", "TCP, 4:1"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of, ratio_of
@@ -32,6 +32,9 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style, re
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import NetworkPath, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TWO_LINKS, THREE_LINKS, BALANCING = "two links", "three links", "balancing"
 

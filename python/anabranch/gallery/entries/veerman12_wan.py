@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
 from anabranch.gallery.shared.measures import median_of, ratio_of
@@ -35,6 +34,9 @@ from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 THROUGHPUT, ADVANCED, MIXED = "throughput", "advanced", "LAN and WAN"
 SLOW_START, HYSTART = "slow start", "HyStart++"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Parameter
 from anabranch.reports import figures
@@ -23,6 +23,9 @@ from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import NetworkPath
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Range
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LOW, HIGH = "low-BDP", "high-BDP"
 ENVIRONMENTS = (LOW, HIGH)

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from anabranch.gallery.entry import Parameter
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCALE = 10
 """Divisor of rates and buffers, unless an entry sets another one."""

@@ -17,7 +17,7 @@ from anabranch.gallery.shared.calibration.deviations import (
     Pair,
 )
 from anabranch.live.hosts import HERE
-from anabranch.reports.report import Table
+from anabranch.reports.table import Table
 from anabranch.results.folder import Results
 
 _SHORT = {OUTPUT: "goodput/time", DELAY: "median delay"}
