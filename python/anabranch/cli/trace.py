@@ -69,12 +69,11 @@ def trace(
     docs/scenarios.md says how rates become delivery opportunities.
     """
     from anabranch.cli import console
-    from anabranch.results.folder import prepare_folder, write_whole
+    from anabranch.results.folder import prepare_file, write_whole
     from anabranch.scenarios import traces
 
     require(not out.is_dir(), f"--out {out}: a folder; name a file, such as cellular.trace")
-    regular = out.is_file() and not out.is_symlink()
-    require(regular or not out.exists(), f"--out {out}: not a regular file; name another one")
+    prepare_file(out)
     require(rates is not None or mean is not None, "name a file with rates, or give --mean RATE")
     require(rates is None or mean is None, "name either a file with rates or --mean, not both")
     if rates is not None:
@@ -88,7 +87,6 @@ def trace(
             *_quantities(str(mean), duration or "60s"), 1 if seed is None else seed
         )
     times = traces.opportunities(made)
-    prepare_folder(out.parent)
     write_whole(out.parent, {out.name: traces.to_file(times).encode()})
     bits = len(times) * traces.OPPORTUNITY_BYTES * 8
     noun = "opportunity" if len(times) == 1 else "opportunities"

@@ -44,13 +44,14 @@ def twin(
     `anabranch explain CAPTURE --what-if` do that.
     """
     from anabranch.cli import console, tables
-    from anabranch.results.folder import prepare_folder, write_whole, writing
+    from anabranch.results.folder import prepare_file, prepare_folder, write_whole, writing
     from anabranch.twin import comparison
     from anabranch.twin import report as reporting
 
-    for folder in (None if out is None else out.parent, report):
-        if folder is not None:
-            prepare_folder(folder)
+    if out is not None:
+        prepare_file(out)
+    if report is not None:
+        prepare_folder(report)
     fitted = fitted_to(captures, seeds)
     if out is not None:
         write_whole(out.parent, {out.name: fitted.toml.encode()})

@@ -202,6 +202,8 @@ def parts(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Path]]:
         InputError: if they cannot be written.
     """
     files = {name: folder / f"{name}.part" for name in names}
+    for name in files:
+        _require_replaceable(folder / name)
     try:
         for part in files.values():
             part.parent.mkdir(parents=True, exist_ok=True)
@@ -239,6 +241,22 @@ def prepare_folder(folder: Path) -> None:
             pass
     except OSError as error:
         raise _unwritable(folder, error) from error
+
+
+def prepare_file(file: Path) -> None:
+    """Create the folder of a file, and check that the file can be created or replaced.
+
+    Raises:
+        InputError: if it cannot.
+    """
+    _require_replaceable(file)
+    prepare_folder(file.parent)
+
+
+def _require_replaceable(file: Path) -> None:
+    """Refuse devices, folders and links, whose place a new file would take."""
+    if file.is_symlink() or (file.exists() and not file.is_file()):
+        raise InputError(f"--out {file}: not a regular file; name another one")
 
 
 def _unwritable(folder: Path, error: Exception) -> InputError:

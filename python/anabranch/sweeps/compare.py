@@ -21,7 +21,7 @@ import polars as pl
 from anabranch.errors import InputError, unknown
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
-from anabranch.results.folder import Results
+from anabranch.results.folder import Results, write_whole
 from anabranch.scenarios.keys import ARRAYS
 from anabranch.scenarios.scenario import in_line
 from anabranch.sweeps.factors import short_names
@@ -152,11 +152,7 @@ class Comparison:
         Raises:
             InputError: if the file cannot be written.
         """
-        try:
-            file.write_text(self.to_json() + "\n", encoding="utf-8")
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InputError(f"{file}: {reason}; name a writable file") from error
+        write_whole(file.parent, {file.name: f"{self.to_json()}\n".encode()})
 
 
 def folders(a: Results, b: Results, names: tuple[str, str]) -> Comparison:

@@ -1,0 +1,45 @@
+"""What a capture costs: CPU time of the two-path benchmark with each kind of capture, compared with
+none, in turns. Run by `.venv/bin/python bench/captures.py`.
+"""
+
+import os
+import statistics
+import tempfile
+from pathlib import Path
+
+import anabranch
+
+SCENARIO = Path(__file__).parent / "scenarios/mptcp-2x100.toml"
+ROUNDS = 9
+KINDS = {
+    "--pcap-at both": {"pcap_at": "both"},
+    "--pcap": {},
+    "--pcap --snap 128": {"snap": 128},
+}
+
+
+def cpu_seconds(**capture):
+    """CPU time of a run in this process and in the kernel, and the kernel's share of it."""
+    before = os.times()
+    anabranch.run(SCENARIO, **capture)
+    after = os.times()
+    system = after.system - before.system
+    return after.user - before.user + system, system
+
+
+def main():
+    ratios = {name: ([], []) for name in KINDS}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(ROUNDS):
+            without, _ = cpu_seconds()
+            for name, options in KINDS.items():
+                total, system = cpu_seconds(pcap=Path(folder) / "run.pcapng", **options)
+                ratios[name][0].append(total / without)
+                ratios[name][1].append(system / without)
+    for name, (totals, systems) in ratios.items():
+        total, system = statistics.median(totals), statistics.median(systems)
+        print(f"{name}: {total:.2f} times the CPU time, {system:.2f} of it in the kernel")
+
+
+if __name__ == "__main__":
+    main()
