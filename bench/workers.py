@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ANABRANCH = [sys.executable, "-P", "-m", "anabranch"]
-ROUNDS = 7
+ROUNDS = 5
 LENGTHS = {"tiny (1 s)": ("1s", "0s", 3000), "long (20 s)": ("20s", "5s", 400)}
 """Duration, warm-up, and runs of a sweep, each of which takes seconds."""
 
