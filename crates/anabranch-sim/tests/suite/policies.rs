@@ -364,7 +364,7 @@ mod congestion_control_by_path {
 mod crossed {
     use super::*;
 
-    const SCHEDULERS: [&str; 9] = [
+    const SCHEDULERS: [&str; 10] = [
         "\"min_rtt\"",
         "\"round_robin\"",
         "{ kind = \"round_robin\", num_segments = 3, cwnd_limited = false }",
@@ -374,6 +374,7 @@ mod crossed {
         "\"ecf\"",
         "\"otias\"",
         "\"sttf\"",
+        "\"daps\"",
     ];
     const REMEDIES: [&str; 8] = [
         "none",
