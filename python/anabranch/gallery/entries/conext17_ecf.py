@@ -376,6 +376,9 @@ def notes(results: Results) -> Sequence[str]:
         "queue has grown. Both schedulers therefore fill it first. ECF helps where the path with "
         "the lower round-trip time also has the higher rate. The rest depends on losses on the "
         "slow path, whose recovery takes a round trip or a timeout.",
+        "OTIAS, STTF and DAPS assign all data that the receive window admits at once. The first "
+        "chunk comes before LTE has joined, so it waits for WiFi. At 8 Mbit/s it does not arrive, "
+        "and LTE's window restarts because LTE waits for the data that WiFi has.",
         "BLEST performs like lowest RTT: the shared window of some MiB is never about to fill.",
     ]
 
