@@ -216,10 +216,15 @@ BOUNDS: dict[str, Bound] = {
         f"Networking'16: 62.8 for 68 ms; {_STATED}; until 2026-11-24 at most 1.0",
     ),
     "E11.otias-cbr": within(0.673, 0.891, _25, _STATED),
+    "E11.daps-cbr": within(6.7, 18.1, _25, f"Networking'16: 843.7 for 68 ms; {_STATED}"),
+    "E11.daps-homogeneous": within(
+        1.018, 1.053, _25, f"Networking'16: 54.02 for 52.18 ms; {_STATED}"
+    ),
     # conext17-ecf
     "E11.ecf-restarts": within(
         0.016, 0.066, _24, "CoNEXT'17: 16 for 486; factor of two; until 2026-11-24 at most 0.25"
     ),
+    "E11.daps-restarts": within(0.095, 0.379, _25, "CoNEXT'17: 92 for 486; factor of two"),
     "E11.ecf-throughput": at_least(1.3, _21, "ours"),
     "E11.ecf-out-of-order": below(1.0, _21, _CHANGE),
     "E11.ecf-symmetric": at_most(3, _21, "ours", "%"),

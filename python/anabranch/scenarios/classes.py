@@ -290,7 +290,9 @@ class Connection:
     remedies: TomlTable | None = None
     sack: bool | None = None
     scheduler: (
-        Literal["min_rtt", "round_robin", "redundant", "blest", "ecf", "otias", "sttf", "linux"]
+        Literal[
+            "min_rtt", "round_robin", "redundant", "blest", "ecf", "otias", "sttf", "daps", "linux"
+        ]
         | TomlTable
         | str
         | Callable[[], policy.Scheduler]

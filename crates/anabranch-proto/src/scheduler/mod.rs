@@ -2,6 +2,7 @@
 //! leaves this choice to the sender.
 
 mod blest;
+mod daps;
 mod ecf;
 mod linux;
 mod min_rtt;
@@ -11,6 +12,7 @@ mod round_robin;
 mod sttf;
 
 pub use blest::{Blest, BlestRule};
+pub use daps::Daps;
 pub use ecf::Ecf;
 pub use linux::Linux;
 pub use min_rtt::MinRtt;
@@ -47,6 +49,7 @@ pub const ALL: &[SchedulerEntry] = &[
     ecf::ENTRY,
     otias::ENTRY,
     sttf::ENTRY,
+    daps::ENTRY,
     linux::ENTRY,
 ];
 

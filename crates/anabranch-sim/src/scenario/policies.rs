@@ -156,7 +156,7 @@ pub(super) mod tests {
             ),
             (
                 "{ kind = \"blst\", rule = \"paper\" }",
-                ".kind: unknown scheduler \"blst\"; did you mean \"blest\"? (valid: min_rtt, round_robin, redundant, blest, ecf, otias, sttf, linux)",
+                ".kind: unknown scheduler \"blst\"; did you mean \"blest\"? (valid: min_rtt, round_robin, redundant, blest, ecf, otias, sttf, daps, linux)",
             ),
             ("{ kind = \"ecf\", betta = 0.5 }", ".betta: unknown key; did you mean \"beta\"?"),
             ("{ kind = 3 }", ".kind: found integer `3`, expected a name"),

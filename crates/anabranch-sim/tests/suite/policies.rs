@@ -30,6 +30,11 @@ fn delays(outcome: &Outcome, from: f64, to: f64) -> Vec<f64> {
     all.filter(|(at, _)| (from..to).contains(at)).map(|(_, delay)| delay).collect()
 }
 
+fn mean(values: &[f64]) -> f64 {
+    assert!(values.len() > 20, "only {} values", values.len());
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 fn largest(values: &[f64]) -> f64 {
     assert!(values.len() > 20, "only {} values", values.len());
     values.iter().copied().fold(0.0, f64::max)
@@ -225,6 +230,52 @@ mod earliest {
     }
 }
 
+/// DAPS, which plans bursts that arrive in order.
+mod planned {
+    use super::*;
+
+    #[test]
+    fn less_data_waits_out_of_order_if_bursts_are_placed_where_they_arrive() {
+        crate::common::depends_on_the_platform(
+            "windows after a pause, and delayed acknowledgements",
+        );
+        // Data on the slow path takes at least 75 ms. Lowest-RTT sends the following data on the fast
+        // path, and it arrives first.
+        let paths = path("fast", "10Mbit/s", "10ms", "100packets")
+            + &path("slow", "2Mbit/s", "75ms", "100packets");
+        let workload = "kind = \"request_response\"\nrequest_size = \"100B\"\n\
+                        response_size = \"1MB\"\nthink_time = \"200ms\"";
+        let measure = |scheduler: &str| {
+            let connection = format!("scheduler = \"{scheduler}\"");
+            let outcome = run(&scenario("60s", &paths, &connection, workload), 1);
+            let held = column(&outcome, "connection_samples", "out_of_order_bytes");
+            let delays = delays(&outcome, 5.0, 55.0);
+            (held.iter().sum::<u64>() as f64 / held.len() as f64, mean(&delays))
+        };
+        let (min_rtt, daps) = (measure("min_rtt"), measure("daps"));
+        assert!(daps.0 <= 0.7 * min_rtt.0, "{:.0} bytes, min_rtt {:.0}", daps.0, min_rtt.0);
+        assert!(daps.1 <= 0.95 * min_rtt.1, "{:.0} ms, min_rtt {:.0} ms", daps.1, min_rtt.1);
+    }
+
+    #[test]
+    fn after_losses_frames_wait_for_the_window_that_was_planned() {
+        crate::common::depends_on_the_platform("recovery of losses");
+        // Lowest-RTT uses the other subflow if a loss has cut the window of the first. With DAPS, the
+        // data waits.
+        let lossy = |name: &str| path(name, "25Mbit/s", "25ms", "100packets") + "loss = \"1%\"\n";
+        let paths = lossy("a") + &lossy("b");
+        let workload = "kind = \"cbr\"\nrate = \"1Mbit/s\"\nblock_size = \"5KiB\"";
+        let measure = |scheduler: &str| {
+            let connection = format!("scheduler = \"{scheduler}\"");
+            let delays =
+                delays(&run(&scenario("60s", &paths, &connection, workload), 1), 1.0, 55.0);
+            mean(&delays)
+        };
+        let (min_rtt, daps) = (measure("min_rtt"), measure("daps"));
+        assert!(daps >= 1.3 * min_rtt, "{daps:.0} ms, min_rtt {min_rtt:.0} ms");
+    }
+}
+
 /// A WLAN path, and a 3G path with an unlimited queue. A loss in the first round trips puts the 3G
 /// subflow into congestion avoidance at 16 segments, below its bandwidth-delay product of 25
 /// segments.
@@ -364,7 +415,7 @@ mod congestion_control_by_path {
 mod crossed {
     use super::*;
 
-    const SCHEDULERS: [&str; 9] = [
+    const SCHEDULERS: [&str; 10] = [
         "\"min_rtt\"",
         "\"round_robin\"",
         "{ kind = \"round_robin\", num_segments = 3, cwnd_limited = false }",
@@ -374,6 +425,7 @@ mod crossed {
         "\"ecf\"",
         "\"otias\"",
         "\"sttf\"",
+        "\"daps\"",
     ];
     const REMEDIES: [&str; 8] = [
         "none",

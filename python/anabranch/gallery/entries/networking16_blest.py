@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from anabranch.reports.figures import (
     PURPLE,
     RED,
     SKY,
+    YELLOW,
     Panel,
     Style,
 )
@@ -40,7 +41,7 @@ MIN_RTT, BLEST, PAPER = "lowest RTT", "BLEST (Linux)", "BLEST (paper)"
 FINE, FIXED = "BLEST (paper, step 0.001)", "BLEST (paper, step 0)"
 FLOORED = "BLEST (paper, floor 0.5)"
 RULES = (BLEST, PAPER, FINE, FIXED, FLOORED)
-OTIAS, STTF = "OTIAS", "STTF"
+OTIAS, STTF, DAPS = "OTIAS", "STTF", "DAPS"
 STYLES = {
     MIN_RTT: Style(BLUE, "-", "o"),
     BLEST: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
@@ -50,6 +51,7 @@ STYLES = {
     FLOORED: Style(BLACK, (0, (1, 1)), "*"),
     OTIAS: Style(RED, "-", "s"),
     STTF: Style(GREY, (0, (6, 1.5, 1, 1.5)), "P"),
+    DAPS: Style(YELLOW, (0, (4, 1.5)), "X"),
 }
 _SCHEDULER: dict[str, Any] = {
     MIN_RTT: "min_rtt",
@@ -60,6 +62,7 @@ _SCHEDULER: dict[str, Any] = {
     FLOORED: {"kind": "blest", "rule": "paper", "step": 0.01, "floor": 0.5},
     OTIAS: "otias",
     STTF: "sttf",
+    DAPS: "daps",
 }
 
 
@@ -176,6 +179,16 @@ def _reinjects(results: Results) -> str | None:
     return None if float(shares.min()) > 0.01 else "3G carried nothing with BLEST"
 
 
+def _daps_uses_both(paths: str) -> Callable[[Results], str | None]:
+    """The precondition that frames at a constant rate use both paths with DAPS."""
+
+    def reason(results: Results) -> str | None:
+        shares = results.values("share_second", **at(DAPS, paths, CBR))
+        return None if shares.min() > 0.01 and shares.max() < 0.99 else "DAPS uses one path"
+
+    return reason
+
+
 CLAIMS = (
     Claim(
         "E11.blest-reinjections",
@@ -249,6 +262,34 @@ CLAIMS = (
         ),
         where=HETEROGENEOUS,
     ),
+    Claim(
+        "E11.daps-cbr",
+        "With DAPS, frames at a constant rate arrive many times later than with lowest RTT.",
+        "Networking'16: 843.7 against 68 ms (second-hand)",
+        (
+            Condition(
+                f"mean delay of frames, {DAPS} / lowest RTT",
+                _over_min_rtt("delay_mean_ms", DAPS, HETEROGENEOUS, CBR),
+                BOUNDS["E11.daps-cbr"],
+            ),
+        ),
+        _daps_uses_both(HETEROGENEOUS),
+        HETEROGENEOUS,
+    ),
+    Claim(
+        "E11.daps-homogeneous",
+        "Over equal paths, DAPS delays frames at a constant rate slightly.",
+        "Networking'16: 54.02 against 52.18 ms with lowest RTT (second-hand)",
+        (
+            Condition(
+                f"mean delay of frames, {DAPS} / lowest RTT",
+                _over_min_rtt("delay_mean_ms", DAPS, HOMOGENEOUS, CBR),
+                BOUNDS["E11.daps-homogeneous"],
+            ),
+        ),
+        _daps_uses_both(HOMOGENEOUS),
+        HOMOGENEOUS,
+    ),
 )
 
 
@@ -280,8 +321,9 @@ def _draw_readings(results: Results, axes: Axes) -> None:
 def notes(results: Results) -> Sequence[str]:
     """3G's share of the bytes, and the reasons for the verdicts."""
 
-    def share(curve: str) -> str:
-        return median(results.values("share_second", **at(curve, HETEROGENEOUS)) * 100).text("%")
+    def share(curve: str, workload: str = BULK) -> str:
+        shares = results.values("share_second", **at(curve, HETEROGENEOUS, workload))
+        return median(shares * 100).text("%")
 
     return [
         f"3G carries {share(MIN_RTT)} of the bytes with lowest RTT, {share(BLEST)} with the rule "
@@ -293,6 +335,10 @@ def notes(results: Results) -> Sequence[str]:
         "steps from 0.001 to 0.02. The correction falls in every round trip in which the fast path "
         "was not blocked, down to 0 at least (our floor). The larger the step, the sooner the rule "
         "no longer waits. With a step of 0, the correction stays 1.",
+        f"DAPS gives each path its turns, needed or not: it sends {share(DAPS, CBR)} of the bytes "
+        f"of frames over 3G, and lowest RTT {share(MIN_RTT, CBR)}. After a loss, data waits on the "
+        "subflow for which it was planned. The paper's delay with DAPS needs a queue on 3G, which "
+        "its background traffic may have filled.",
         "We take the paper's delays as one-way, and leave out its background traffic.",
     ]
 
