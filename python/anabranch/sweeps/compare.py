@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -152,6 +153,11 @@ class Comparison:
         Raises:
             InputError: if the file cannot be written.
         """
+        try:
+            os.scandir(file.parent).close()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(f"--out {file}: {reason}; name a writable file") from error
         write_whole(file.parent, {file.name: f"{self.to_json()}\n".encode()})
 
 
