@@ -86,7 +86,9 @@ impl Connection {
         }
         // RFC 9293 §3.9.1.2: PSH marks the end of the data that is pushed together, which is a run
         // of assigned data.
-        let push = why != Again::Assigned || self.send.queue.next_copy(slot) != Some(end);
+        let push = why != Again::Assigned
+            || self.send.queue.ends_push(start)
+            || self.send.queue.next_copy(slot) != Some(end);
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let mss = self.lanes.view(slot).mss;
         let (lane, views) = self.lanes.with_views(slot);
@@ -145,10 +147,13 @@ impl Connection {
         None
     }
 
-    /// Must the data assigned to the subflow in `slot` from `start` on wait for more?
+    /// Must the data assigned to the subflow in `slot` from `start` on wait for more? Linux tests
+    /// the last socket buffer of a queue only (`tcp_write_xmit`).
     fn is_tail_held(&self, slot: u8, start: u64) -> bool {
-        let assigned = self.send.queue.assigned().get(usize::from(slot));
-        self.send.queue.is_assigned(start)
-            && assigned.is_some_and(|all| self.is_short_held(slot, *all))
+        let queue = &self.send.queue;
+        let assigned = queue.assigned().get(usize::from(slot));
+        let waits =
+            if self.assigns_ahead() { queue.ends_queue(start) } else { queue.is_assigned(start) };
+        waits && assigned.is_some_and(|all| self.is_short_held(slot, *all))
     }
 }

@@ -4,8 +4,9 @@ use anabranch_wire::Instant;
 
 use super::Connection;
 use super::lanes::Lane;
-use crate::platform::Incoming;
+use crate::platform::{Incoming, socket_buffer};
 use crate::remedy::BufferSide;
+use crate::view::SubflowSet;
 
 impl Connection {
     /// Let the buffers grow to what the remedies want.
@@ -90,6 +91,27 @@ impl Connection {
         let all = shares.sum();
         self.send.queue.buffer_mut().tune(all);
         self.wake_writer();
+    }
+
+    /// The subflows whose share of the send buffer is full, on a host where they have shares: that
+    /// take no more data until some is acknowledged (`sk_stream_memory_free`).
+    pub(super) fn full_subflows(&self) -> SubflowSet {
+        let (queue, platform) = (&self.send.queue, &self.config.platform);
+        let mut full = SubflowSet::EMPTY;
+        if queue.buffer().fragments().is_none() {
+            return full;
+        }
+        for (lane, view) in self.lanes.iter().zip(self.lanes.views()) {
+            let waits = queue.assigned().get(usize::from(view.id.slot)).copied().unwrap_or(0);
+            let share = match queue.buffer().is_autotuned() {
+                true => platform.tuned_send_memory(lane.tuned_segments),
+                false => queue.buffer().capacity(),
+            };
+            if socket_buffer::queued(view, waits) >= share {
+                full.insert(view.id.slot);
+            }
+        }
+        full
     }
 
     /// The receive window opens with the data of the subflow that has brought the most.

@@ -144,7 +144,7 @@ impl Connection {
     pub(crate) fn recv(&mut self) -> Option<Payload> {
         let payload = self.recv.queue.read()?;
         self.on_read();
-        if !self.recv.queue.has_data() {
+        if self.recv.queue.is_drained() {
             for lane in self.lanes.iter_mut() {
                 lane.subflow.on_drained();
             }

@@ -194,6 +194,12 @@ impl RecvQueue {
         !self.ready.is_empty()
     }
 
+    /// Has the application read all that counts as received? To Linux, what waits beyond a hole
+    /// counts too (`mptcp_cleanup_rbuf`).
+    pub(crate) fn is_drained(&self) -> bool {
+        self.ready.is_empty() && self.window.is_drained(self.held())
+    }
+
     /// The window to announce now.
     pub(crate) fn announce(&mut self, mss: impl FnOnce() -> u64) -> u64 {
         self.window.announce(self.held(), mss)

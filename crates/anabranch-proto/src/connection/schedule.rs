@@ -131,6 +131,8 @@ impl Connection {
             window: self.send.window(),
             assigned: self.send.queue.assigned(),
             blocked: self.scheduling.blocked,
+            full: self.full_subflows(),
+            begins_fragment: self.send.queue.begins_fragment(),
         };
         let decision = self.scheduling.scheduler.schedule(&context);
         match self.judge(now, pending, decision) {
@@ -178,7 +180,7 @@ impl Connection {
         };
         let waiting = self.send.queue.assigned().get(usize::from(id.slot)).is_some_and(|n| *n > 0);
         let choice = Choice { to_edge: self.session.is_mptcp(), ..Choice::only(id.slot) };
-        if view.can_send() && !waiting {
+        if view.can_send() && !waiting && !self.assigns_ahead() {
             return Verdict::Sends(choice);
         }
         // The first data carries the keys, and plain TCP requires the data in order.
@@ -187,6 +189,12 @@ impl Connection {
             return Verdict::Waits;
         }
         Verdict::Sends(Choice { held: true, ..choice })
+    }
+
+    /// Is what was written assigned to subflows before any of it is sent? Linux does so
+    /// (`__mptcp_push_pending`), except that the first data carries the keys.
+    pub(super) fn assigns_ahead(&self) -> bool {
+        self.session.is_mptcp() && self.send.queue.fragment().is_some() && self.send.queue.nxt() > 1
     }
 
     /// Nothing is to be sent. If no data is in flight on any usable subflow, nothing will arrive
@@ -207,6 +215,8 @@ impl Connection {
             window: 0,
             assigned: &[],
             blocked: 0,
+            full: SubflowSet::EMPTY,
+            begins_fragment: None,
         };
         let Decision::Send(id) = MinRtt.schedule(&context) else { return None };
         self.on_bad_decision(now);

@@ -143,6 +143,9 @@ impl Connection {
         if let Some(segment) = self.poll_reinjection(now, level) {
             return Some(segment);
         }
+        if self.assigns_ahead() {
+            self.assign_written(now);
+        }
         if let Some(segment) = self.poll_copy(now, level) {
             return Some(segment);
         }
@@ -222,13 +225,27 @@ impl Connection {
         Some(self.send_new(now, level, choice, len))
     }
 
+    /// Assign what was written, as far as the peer's window goes and the scheduler decides.
+    fn assign_written(&mut self, now: Instant) {
+        while self.send.window_room() > 0
+            && let bytes @ 1.. = self.send.queue.unsent()
+            && let Some(choice) = self.schedule(now, Pending::NewData { bytes })
+            && choice.held
+        {
+            self.assign(now, choice.slot);
+        }
+        self.send.queue.push_assigned();
+    }
+
     /// The subflow in `slot` is to send the next segment's data when it has room. How much follows
     /// that is to be decided upon?
     fn assign(&mut self, now: Instant, slot: u8) -> Option<u64> {
         let len = self.next_segment_bytes(slot);
-        if self.is_held_by_nagle(len, slot) {
-            return None;
-        }
+        let len = match self.send.queue.fragment() {
+            Some(rest) => len.min(rest),
+            None if self.is_held_by_nagle(len, slot) => return None,
+            None => len,
+        };
         let len = self.send.up_to_edge(len);
         if self.send.window_room() < len {
             return None;

@@ -16,7 +16,7 @@ pub(crate) use cwnd_usage::CwndUsage;
 pub use linux::Tuning;
 
 pub(crate) use facts::{Cwnd, Extent, Held, Incoming, Opening, ShortSegments};
-pub(crate) use linux::socket_buffer;
+pub(crate) use linux::{FRAGMENT, Fragments, socket_buffer};
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_buffer::SendBuffer;
 
@@ -218,6 +218,14 @@ impl Platform {
         match self.buffers {
             Buffers::Payload => false,
             Buffers::Socket => linux::KEEPS_LARGER_WINDOW,
+        }
+    }
+
+    /// Does the congestion window count segments, whatever their length? RFC 5681 counts bytes.
+    pub(crate) fn counts_segments(&self) -> bool {
+        match self.buffers {
+            Buffers::Payload => false,
+            Buffers::Socket => linux::COUNTS_SEGMENTS,
         }
     }
 

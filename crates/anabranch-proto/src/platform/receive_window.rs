@@ -225,6 +225,14 @@ impl ReceiveWindow {
         window
     }
 
+    /// Has the application read all that counts as received, apart from what is ready?
+    pub(crate) fn is_drained(&self, held: Held) -> bool {
+        match self.buffers {
+            Buffers::Payload => true,
+            Buffers::Socket => linux::charged_beyond_holes(held) == 0,
+        }
+    }
+
     /// The edge to announce with what came last, if that is to be before the application has read
     /// all of it.
     pub(crate) fn early_edge(&self, held: Held) -> Option<u64> {

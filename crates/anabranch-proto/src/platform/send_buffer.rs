@@ -1,6 +1,6 @@
 //! How much the application may write ahead of what the peer has acknowledged.
 
-use super::linux::{self, SendMemory};
+use super::linux::{self, Fragments, SendMemory};
 use super::{Buffers, Extent, Platform};
 
 /// The send buffer of a connection.
@@ -10,20 +10,19 @@ pub(crate) struct SendBuffer {
     capacity: u64,
     /// What the capacity may grow to.
     most: u64,
-    charging: Charging,
-    /// The memory that data takes, where it is charged with that.
-    memory: Option<Box<SendMemory>>,
+    /// `None`: data is charged with its bytes.
+    charging: Option<Box<Charging>>,
     /// Linux tunes the capacity, since no size was requested.
     autotuned: bool,
 }
 
 /// How data is charged, and how far a write may exceed the capacity.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Charging {
-    /// With its bytes, up to the capacity.
-    Bytes,
-    /// With its bytes, by page fragments.
-    Fragments,
+    /// By socket buffers, as TCP is.
+    Memory(SendMemory),
+    /// By page fragments, as Multipath TCP is.
+    Fragments(Fragments),
 }
 
 impl SendBuffer {
@@ -32,17 +31,18 @@ impl SendBuffer {
     pub(crate) fn new(platform: &Platform, is_tcp: bool, requested: Option<u64>) -> Self {
         let Platform { buffers, tuning, .. } = *platform;
         let charging = match buffers {
-            Buffers::Payload => Charging::Bytes,
-            Buffers::Socket => Charging::Fragments,
-        };
-        let memory = (buffers == Buffers::Socket && is_tcp).then(Box::default);
+            Buffers::Payload => None,
+            Buffers::Socket if is_tcp => Some(Charging::Memory(SendMemory::default())),
+            Buffers::Socket => Some(Charging::Fragments(Fragments::default())),
+        }
+        .map(Box::new);
         let autotuned = buffers == Buffers::Socket && requested.is_none();
         let (capacity, most) = match requested {
             _ if autotuned => (0, u64::MAX),
             Some(bytes) if buffers == Buffers::Socket => [linux::send_buffer(bytes); 2].into(),
             _ => [requested.unwrap_or(tuning.largest_send.into()); 2].into(),
         };
-        let mut buffer = SendBuffer { capacity, most, charging, memory, autotuned };
+        let mut buffer = SendBuffer { capacity, most, charging, autotuned };
         buffer.tune(tuning.send_memory(0));
         buffer
     }
@@ -55,9 +55,9 @@ impl SendBuffer {
     /// The subflows have so much memory together for data to send.
     pub(crate) fn tune(&mut self, subflows: u64) {
         if self.autotuned {
-            self.grow_to(match self.memory {
-                Some(_) => subflows,
-                None => linux::shared_send_memory(subflows),
+            self.grow_to(match self.fragments() {
+                Some(_) => linux::shared_send_memory(subflows),
+                None => subflows,
             });
         }
     }
@@ -69,39 +69,57 @@ impl SendBuffer {
 
     /// Bytes of payload that may be written at once.
     pub(crate) fn room(&self, extent: Extent) -> u64 {
-        match (&self.memory, self.charging) {
-            (Some(memory), _) => memory.room(self.capacity, extent),
-            (None, Charging::Fragments) => linux::fragments::room(self.capacity, extent),
-            (None, Charging::Bytes) => self.capacity.saturating_sub(extent.end - extent.una),
+        match self.charging.as_deref() {
+            None => self.capacity.saturating_sub(extent.end - extent.una),
+            Some(Charging::Memory(memory)) => memory.room(self.capacity, extent),
+            Some(Charging::Fragments(fragments)) => fragments.room(self.capacity, extent),
         }
     }
 
     /// Is there enough room to wake an application that waits for it? Linux wakes it when a third of
     /// the buffer is free (`sk_stream_is_writeable`).
     pub(crate) fn wakes_writer(&self, extent: Extent) -> bool {
-        let charged = match (&self.memory, self.charging) {
-            (Some(memory), _) => memory.charged(extent),
-            (None, Charging::Fragments) => extent.end - extent.una,
-            (None, Charging::Bytes) => return self.room(extent) > 0,
+        let charged = match self.charging.as_deref() {
+            None => return self.room(extent) > 0,
+            Some(Charging::Memory(memory)) => memory.charged(extent),
+            Some(Charging::Fragments(fragments)) => fragments.charged(extent),
         };
         charged.saturating_mul(3) <= self.capacity.saturating_mul(2)
     }
 
     /// So many bytes are written, no more than there is room for.
     pub(crate) fn take(&mut self, bytes: u64, extent: Extent) {
-        if let Some(memory) = &mut self.memory {
-            memory.take(bytes, extent);
+        match self.charging.as_deref_mut() {
+            None => {}
+            Some(Charging::Memory(memory)) => memory.take(bytes, extent),
+            Some(Charging::Fragments(fragments)) => fragments.take(bytes, extent),
+        }
+    }
+
+    /// The page fragments in which what was written lies, on a host that has them.
+    pub(crate) fn fragments(&self) -> Option<&Fragments> {
+        match self.charging.as_deref() {
+            Some(Charging::Fragments(fragments)) => Some(fragments),
+            _ => None,
+        }
+    }
+
+    /// The same, for changes.
+    pub(crate) fn fragments_mut(&mut self) -> Option<&mut Fragments> {
+        match self.charging.as_deref_mut() {
+            Some(Charging::Fragments(fragments)) => Some(fragments),
+            _ => None,
         }
     }
 
     /// Does what data takes up depend on [`SendBuffer::measure`]?
     pub(crate) fn is_measured(&self) -> bool {
-        self.memory.is_some()
+        matches!(self.charging.as_deref(), Some(Charging::Memory(_)))
     }
 
     /// Segments have `mss` bytes, and the peer's window had at most `window`.
     pub(crate) fn measure(&mut self, mss: u64, window: u64) {
-        if let Some(memory) = &mut self.memory {
+        if let Some(Charging::Memory(memory)) = self.charging.as_deref_mut() {
             memory.measure(mss, window);
         }
     }

@@ -2,7 +2,7 @@
 //! Linux 6.18, `mptcp_subflow_get_send` in net/mptcp/protocol.c.
 
 use super::{Decision, Making, Pending, ScheduleContext, Scheduler};
-use crate::platform::socket_buffer;
+use crate::platform::{FRAGMENT, socket_buffer};
 use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView};
 
@@ -22,6 +22,8 @@ pub struct Linux {
     burst: Option<SubflowId>,
     /// End of the current or last burst, in bytes of new data.
     end: u64,
+    /// Bytes of new data from which on the burst ends with a page fragment.
+    enough: u64,
     /// Bytes of new data sent so far.
     carried: u64,
     /// Average pacing rate of each slot.
@@ -46,9 +48,6 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
 
 /// Bytes of a burst: Linux subtracts the headers from 64 KiB.
 const BURST: u64 = (1 << 16) - 20 - 40 - 40 - 8;
-/// A burst continues to the end of the page fragment that holds the application's data. A fragment
-/// has 32 KiB less its descriptor (`struct mptcp_data_frag`).
-const FRAGMENT: u64 = (1 << 15) - 40;
 
 /// The rate in bytes per second at which Linux would pace a subflow, even if the subflow is not
 /// paced. `None` before the first round-trip time sample.
@@ -92,14 +91,21 @@ impl Linux {
     /// afresh. The average pacing rate moves towards the current rate, in proportion to the data
     /// added to the queue.
     fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView, bytes: u64) {
-        // The last segment of a burst may have gone beyond its end.
-        let passed = self.carried.saturating_sub(self.end);
-        let start = self.carried - if passed < u64::from(view.mss) { passed } else { 0 };
-        let end = (start + BURST.min(context.window_room)).next_multiple_of(FRAGMENT);
-        let end = end.min(self.carried + context.window_room.min(bytes));
-        self.end = end.max(self.carried);
+        let burst = BURST.min(context.window_room);
+        self.enough = self.carried + burst;
+        let most = self.carried + context.window_room.min(bytes);
+        self.end = match context.begins_fragment {
+            Some(_) => most,
+            // As if full fragments were in a row.
+            None => {
+                // The last segment of a burst may have gone beyond its end.
+                let passed = self.carried.saturating_sub(self.end);
+                let start = self.carried - if passed < u64::from(view.mss) { passed } else { 0 };
+                (start + burst).next_multiple_of(FRAGMENT).min(most).max(self.carried)
+            }
+        };
         self.burst = Some(view.id);
-        let burst = BURST.min(context.window_room) as f64;
+        let burst = burst as f64;
         let queued = queued(context, view) as f64;
         let (Some(rate), Some(pace)) = (pacing_rate(view), self.pace(view)) else { return };
         if queued + burst > 0.0 {
@@ -109,12 +115,9 @@ impl Linux {
     }
 }
 
-/// Memory of the subflow's unsent and unacknowledged data (`sk_wmem_queued`).
+/// Memory of the subflow's unsent and unacknowledged data.
 fn queued(context: &ScheduleContext<'_>, view: &SubflowView) -> u64 {
-    use socket_buffer::{MOST, OVERHEAD, SEGMENTS};
-    let (sent, waits) = (view.bytes_in_flight, context.assigned(view.id.slot));
-    let buffers = sent.div_ceil(SEGMENTS * u64::from(view.mss)) + waits.div_ceil(MOST);
-    sent + waits + OVERHEAD * buffers
+    socket_buffer::queued(view, context.assigned(view.id.slot))
 }
 
 impl Scheduler for Linux {
@@ -124,6 +127,11 @@ impl Scheduler for Linux {
             let soonest = self.soonest(context, open);
             return soonest.map_or(Decision::Wait { until: None }, |view| Decision::Send(view.id));
         };
+        let ends = |id: &mut SubflowId| {
+            context.begins_fragment == Some(true)
+                && (self.carried >= self.enough || context.full.contains(id.slot))
+        };
+        self.burst.take_if(ends);
         let goes_on = |id: &SubflowId| context.candidates().any(|view| view.id == *id);
         if let Some(id) = self.burst.filter(goes_on) {
             return Decision::Assign(id);
@@ -131,6 +139,9 @@ impl Scheduler for Linux {
         let Some(soonest) = self.soonest(context, context.candidates()) else {
             return Decision::Wait { until: None };
         };
+        if context.full.contains(soonest.id.slot) {
+            return Decision::Wait { until: None };
+        }
         if context.window_room > 0 && bytes > 0 {
             self.begin(context, soonest, bytes);
         }
@@ -147,6 +158,7 @@ impl Scheduler for Linux {
 mod tests {
     use super::*;
     use crate::scheduler::tests::{NEW, context};
+    use crate::view::SubflowSet;
     use crate::view::tests::view;
 
     #[test]
@@ -170,6 +182,36 @@ mod tests {
         let assigned = [0, 4_000];
         context.assigned = &assigned;
         assert_eq!(scheduler.schedule(&context), Decision::Assign(fast.id));
+    }
+
+    #[test]
+    fn where_data_lies_in_page_fragments_a_burst_ends_with_one_of_them() {
+        let (one, other) = (SubflowView { bytes_in_flight: 0, ..view(0, 20) }, view(1, 20));
+        let subflows = [one, other];
+        let mut scheduler = Linux::default();
+        let mut ask = |sent: Option<(SubflowView, u64)>, begins: bool, full: SubflowSet| {
+            if let Some((view, bytes)) = sent {
+                scheduler.on_sent(view.id, bytes);
+            }
+            let assigned = [70_000 * u64::from(sent.is_some())];
+            let context = ScheduleContext {
+                assigned: &assigned,
+                begins_fragment: Some(begins),
+                full,
+                ..context(&subflows, NEW)
+            };
+            scheduler.schedule(&context)
+        };
+        let none = SubflowSet::EMPTY;
+        assert_eq!(ask(None, true, none), Decision::Assign(one.id));
+        assert_eq!(ask(Some((one, BURST - 1)), true, none), Decision::Assign(one.id));
+        assert_eq!(ask(Some((one, 1)), false, none), Decision::Assign(one.id));
+        assert_eq!(ask(Some((one, 1)), true, none), Decision::Assign(other.id));
+        // A subflow whose queue is full ends its burst. Nothing goes elsewhere while its queue is the
+        // one that drains first.
+        let full = SubflowSet::of(1);
+        assert_eq!(ask(Some((other, 1)), false, full), Decision::Assign(other.id));
+        assert_eq!(ask(Some((other, 1)), true, full), Decision::Wait { until: None });
     }
 
     #[test]

@@ -88,6 +88,11 @@ pub struct ScheduleContext<'a> {
     /// How often a subflow had room while the shared window or a full send buffer left it nothing
     /// to send. On these occasions the engine asks the remedies.
     pub blocked: u64,
+    /// The subflows whose send buffers are full. Empty if the subflows have none of their own.
+    pub full: SubflowSet,
+    /// Does the new data begin a page fragment? `None` if the host does not keep what was written in
+    /// page fragments, as Linux does.
+    pub begins_fragment: Option<bool>,
 }
 
 /// A scheduler's decision.
@@ -211,6 +216,8 @@ mod tests {
             window: 2_000_000,
             assigned: &[],
             blocked: 0,
+            full: SubflowSet::EMPTY,
+            begins_fragment: None,
         }
     }
 }

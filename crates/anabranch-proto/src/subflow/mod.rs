@@ -355,7 +355,7 @@ impl Subflow {
         view.ssthresh = self.congestion_control.ssthresh();
         view.bytes_in_flight = self.bytes_in_flight();
         view.room = self.room_for_new_data();
-        let full = view.bytes_in_flight + u64::from(view.mss) > view.cwnd;
+        let full = self.cwnd_room() < u64::from(view.mss);
         let cwnd = Cwnd { bytes: view.cwnd, full, slow_start: view.cwnd < view.ssthresh };
         self.cwnd_usage.on_sent(now, self.una..self.nxt, cwnd);
     }
@@ -402,10 +402,20 @@ impl Subflow {
         match self.recovery.phase() {
             _ if self.ecn.is_holding() => 0,
             Phase::Recovery => self.recovery.quota(),
-            Phase::Open | Phase::Loss => {
-                self.congestion_control.cwnd().saturating_sub(self.bytes_in_flight())
-            }
+            Phase::Open | Phase::Loss => self.cwnd_room(),
         }
+    }
+
+    /// Number of bytes that the congestion window admits. Where the platform counts segments, a
+    /// short one takes as much room as a full one.
+    fn cwnd_room(&self) -> u64 {
+        let cwnd = self.congestion_control.cwnd();
+        if !self.config.platform.counts_segments() {
+            return cwnd.saturating_sub(self.bytes_in_flight());
+        }
+        let mss = u64::from(self.mss.max(1));
+        let arrived = self.recovery.arrived_unreported() / mss;
+        (cwnd / mss + arrived).saturating_sub(self.board.segments_in_flight()) * mss
     }
 
     /// Does the peer's window admit another byte?

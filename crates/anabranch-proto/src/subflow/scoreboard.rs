@@ -52,7 +52,7 @@ pub(crate) struct Scoreboard {
     records: VecDeque<Sent>,
     /// Number of the first record.
     base: u64,
-    in_flight: u64,
+    in_flight: Flight,
     sacked: u64,
     /// Numbers of records to retransmit, in the order in which they were found lost; may be stale.
     lost: VecDeque<u64>,
@@ -63,6 +63,26 @@ pub(crate) struct Scoreboard {
     transmissions: u64,
     /// First record that the walk over first transmissions has not reached.
     first_transmission: u64,
+}
+
+/// What was sent, and neither acknowledged nor deemed lost. RFC 7323 §2.3: a window has at most
+/// 1 GiB.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    bytes: u32,
+    segments: u32,
+}
+
+impl Flight {
+    fn add(&mut self, record: &Sent) {
+        self.bytes += record.len() as u32;
+        self.segments += 1;
+    }
+
+    fn remove(&mut self, record: &Sent) {
+        self.bytes -= record.len() as u32;
+        self.segments -= 1;
+    }
 }
 
 impl Sent {
@@ -95,7 +115,12 @@ impl Scoreboard {
 
     /// Bytes sent, and neither acknowledged nor deemed lost: the pipe of RFC 6675.
     pub(crate) fn bytes_in_flight(&self) -> u64 {
-        self.in_flight
+        self.in_flight.bytes.into()
+    }
+
+    /// The same in segments.
+    pub(crate) fn segments_in_flight(&self) -> u64 {
+        self.in_flight.segments.into()
     }
 
     /// Offset after the oldest record.
@@ -149,7 +174,7 @@ impl Scoreboard {
             skip: 0,
         };
         self.transmissions += 1;
-        self.in_flight += record.len();
+        self.in_flight.add(&record);
         self.records.push_back(record);
     }
 
@@ -170,7 +195,7 @@ impl Scoreboard {
         while let Some(record) = self.records.pop_front_if(|record| record.end() <= una) {
             self.base += 1;
             if record.in_flight {
-                self.in_flight -= record.len();
+                self.in_flight.remove(&record);
             }
             if record.sacked {
                 self.sacked -= record.len();
@@ -193,7 +218,7 @@ impl Scoreboard {
                 cargo.with_keys = false;
             }
             if front.in_flight {
-                self.in_flight -= bytes;
+                self.in_flight.bytes -= bytes as u32;
             }
             if front.sacked {
                 self.sacked -= bytes;
@@ -217,7 +242,7 @@ impl Scoreboard {
             let len = record.len();
             if record.in_flight {
                 record.in_flight = false;
-                self.in_flight -= len;
+                self.in_flight.remove(record);
             }
             record.lost = false;
             record.sacked = true;
@@ -255,7 +280,7 @@ impl Scoreboard {
         }
         if record.in_flight {
             record.in_flight = false;
-            self.in_flight -= record.len();
+            self.in_flight.remove(record);
         }
         record.lost = true;
         self.lost.push_back(number);
@@ -274,7 +299,7 @@ impl Scoreboard {
             record.in_flight = false;
             self.lost.push_back(self.base + offset as u64);
         }
-        self.in_flight = 0;
+        self.in_flight = Flight::default();
         self.first_transmission = self.base + self.records.len() as u64;
     }
 
@@ -294,7 +319,7 @@ impl Scoreboard {
             if record.lost {
                 record.lost = false;
                 record.in_flight = true;
-                self.in_flight += record.len();
+                self.in_flight.add(record);
                 if record.retransmissions > 0 {
                     self.resent.push_back((self.base + offset as u64, record.order));
                 }
@@ -328,7 +353,7 @@ impl Scoreboard {
         let record = &mut self.records[(number - self.base) as usize];
         if !record.in_flight {
             record.in_flight = true;
-            self.in_flight += record.len();
+            self.in_flight.add(record);
         }
         record.lost = false;
         record.sent_at = now;

@@ -40,6 +40,8 @@ struct PyScheduleContext {
     window: u64,
     #[pyo3(get)]
     blocked: u64,
+    full: SubflowSet,
+    begins_fragment: Option<bool>,
     rng: Arc<Rng>,
     place: Place,
 }
@@ -94,6 +96,8 @@ impl PyScheduler {
             window_room: context.window_room,
             window: context.window,
             blocked: context.blocked,
+            full: context.full,
+            begins_fragment: context.begins_fragment,
             rng: self.rng.clone(),
             place: self.place.clone(),
         }
@@ -197,6 +201,8 @@ impl PyScheduleContext {
             window: self.window,
             assigned: &self.assigned,
             blocked: self.blocked,
+            full: self.full,
+            begins_fragment: self.begins_fragment,
         }
     }
 }

@@ -8,7 +8,7 @@ use anabranch_wire::{Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Sizes, Socket, default_block_size};
+use super::{Application, Draws, Kind, Sender, Sizes, Socket, WRITE_SIZE, default_block_size};
 use crate::written::Positive;
 
 /// Blocks of equal size, as fast as the connection accepts them. Their delays are measured.
@@ -55,7 +55,7 @@ impl Sender for BlocksSender {
         while self.written < self.end {
             let in_block = self.written % self.block_size;
             let len = self.block_size - in_block;
-            let offered = len.min(LONGEST_WRITE);
+            let offered = len.min(WRITE_SIZE);
             let accepted = socket.write(Piece::pattern(self.written, offered as u32)) as u64;
             self.written += accepted;
             if accepted == len {

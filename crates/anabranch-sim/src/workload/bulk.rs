@@ -5,7 +5,7 @@ use anabranch_wire::{Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Socket};
+use super::{Application, Draws, Kind, Sender, Socket, WRITE_SIZE};
 use crate::written::Positive;
 
 /// Data as fast as the connection accepts it.
@@ -45,7 +45,7 @@ impl BulkSender {
 impl Sender for BulkSender {
     fn on_writable(&mut self, _now: Instant, socket: &mut dyn Socket) {
         loop {
-            let len = (self.size - self.written).min(LONGEST_WRITE);
+            let len = (self.size - self.written).min(WRITE_SIZE);
             if len == 0 {
                 break;
             }

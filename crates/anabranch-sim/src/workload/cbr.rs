@@ -8,7 +8,7 @@ use anabranch_wire::{Duration, Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Draws, Kind, LONGEST_WRITE, Sender, Sizes, Socket, default_block_size};
+use super::{Application, Draws, Kind, Sender, Sizes, Socket, WRITE_SIZE, default_block_size};
 use crate::written::{Positive, Problem, Written};
 
 /// Blocks of equal size at a constant rate. Their delays are measured.
@@ -113,7 +113,7 @@ impl Sender for CbrSender {
         self.count_due(now);
         while self.written < self.due * self.block_size {
             let len = self.block_size - self.written % self.block_size;
-            let offered = len.min(LONGEST_WRITE);
+            let offered = len.min(WRITE_SIZE);
             let accepted = socket.write(Piece::pattern(self.written, offered as u32)) as u64;
             self.written += accepted;
             if accepted == len {

@@ -69,8 +69,9 @@ fn default_block_size() -> ByteCount {
     ByteCount::new(8 << 10)
 }
 
-/// Maximum length of a single write in bytes.
-const LONGEST_WRITE: u64 = 1 << 24;
+/// Maximum length of a single write in bytes, as of the program in live runs. Linux sends after each
+/// write.
+const WRITE_SIZE: u64 = 1 << 16;
 
 #[cfg(test)]
 mod testing {

@@ -8,9 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::drawn::OrZero;
-use super::{
-    Application, Distribution, Draws, Kind, LONGEST_WRITE, Sampler, Sender, Sizes, Socket,
-};
+use super::{Application, Distribution, Draws, Kind, Sampler, Sender, Sizes, Socket, WRITE_SIZE};
 
 /// Bursts at intervals, an open loop. Their delays are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -89,7 +87,7 @@ impl OnOffSender {
     /// Write the rest of the current burst. Returns true if the stack has accepted all of it.
     fn write(&mut self, socket: &mut dyn Socket) -> bool {
         while self.left > 0 {
-            let len = self.left.min(LONGEST_WRITE);
+            let len = self.left.min(WRITE_SIZE);
             let accepted = socket.write(Piece::pattern(self.written, len as u32)) as u64;
             self.written += accepted;
             self.left -= accepted;

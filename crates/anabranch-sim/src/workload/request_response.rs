@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::drawn::OrZero;
 use super::{
-    Application, Distribution, Draws, Kind, LONGEST_WRITE, MAX_RESPONSES, Sampler, Sender, Sizes,
-    Socket,
+    Application, Distribution, Draws, Kind, MAX_RESPONSES, Sampler, Sender, Sizes, Socket,
+    WRITE_SIZE,
 };
 use crate::written::Problem;
 
@@ -249,7 +249,7 @@ impl Sender for Responder {
 fn write(socket: &mut dyn Socket, offset: u64, len: u64) -> u64 {
     let mut written = 0;
     while written < len {
-        let offered = (len - written).min(LONGEST_WRITE);
+        let offered = (len - written).min(WRITE_SIZE);
         let accepted = socket.write(Piece::pattern(offset + written, offered as u32)) as u64;
         written += accepted;
         if accepted < offered {

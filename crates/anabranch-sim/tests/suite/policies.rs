@@ -601,9 +601,11 @@ fn with_linux_buffer_accounting_a_small_window_costs_half_of_the_fast_path() {
 fn with_linux_buffer_accounting_block_delays_over_two_paths_match_linux() {
     let paths =
         path("wifi", "8Mbit/s", "10ms", "54packets") + &path("3g", "2Mbit/s", "75ms", "334packets");
-    // The configured buffer, and the median delay in ms between hosts of Linux 6.12 in virtual time
-    // (docs/calibration.md).
-    for (asked, seen) in [("100kB", 303.0), ("200kB", 350.0), ("400kB", 558.0)] {
+    // The configured buffer, and the least and the largest median delay in ms between hosts of Linux
+    // 6.12 in virtual time (docs/calibration.md). It depends on the phase of the kernel's timer.
+    for (asked, least, largest) in
+        [("100kB", 267.0, 324.0), ("200kB", 350.0, 478.0), ("400kB", 558.0, 627.0)]
+    {
         let connection = format!(
             "send_buffer = \"{asked}\"\nreceive_buffer = \"{asked}\"\ndirection = \"download\"\n\
              host = {{ kind = \"linux\", buffers = \"socket\" }}\nscheduler = \"linux\"\n\
@@ -614,7 +616,8 @@ fn with_linux_buffer_accounting_block_delays_over_two_paths_match_linux() {
         let mut delays = delays(&outcome, 5.0, 17.0);
         delays.sort_by(f64::total_cmp);
         let median = delays[delays.len() / 2];
-        assert!((median / seen - 1.0).abs() < 0.05, "{asked}: {median} ms, not {seen}");
+        let bounds = least * 0.95..largest * 1.05;
+        assert!(bounds.contains(&median), "{asked}: {median} ms, not {least} to {largest}");
     }
 }
 

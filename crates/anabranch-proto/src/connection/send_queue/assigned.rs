@@ -3,21 +3,29 @@
 use std::cmp::Reverse;
 
 use super::{Carriage, Mapped, SendQueue};
+use crate::platform::{Fragments, socket_buffer};
 use crate::view::SubflowSet;
 
 impl SendQueue {
     /// Assign the next `len` bytes to the subflow in `slot`, which will carry them when it has
-    /// room. If the last segment assigned to it is short, assign only the bytes that fill it.
-    /// Returns the number of bytes.
+    /// room. If the last segment assigned to it is short, assign only the bytes that fill it. Linux
+    /// fills it only if nothing of the socket buffer that it ends was sent
+    /// (`mptcp_skb_can_collapse_to`). Returns the number of bytes.
     pub(crate) fn assign_next(&mut self, len: u32, slot: u8, mss: u32) -> u64 {
         let (start, carriage) = (self.nxt, Carriage::Assigned { to: slot });
-        let short = |tail: &&mut Mapped| tail.carriage == carriage && tail.len < mss;
+        let joins = self.joins_last_buffer(carriage);
+        if !joins && let Some(fragments) = self.buffer.fragments_mut() {
+            fragments.last_buffer = start;
+        } else if let Some(tail) = self.mapped.back_mut() {
+            tail.pushed = false;
+        }
+        let short = |tail: &&mut Mapped| joins && tail.carriage == carriage && tail.len < mss;
         let len = if let Some(tail) = self.mapped.back_mut().filter(short) {
             let len = len.min(mss - tail.len);
             tail.len += len;
             len
         } else {
-            self.mapped.push_back(Mapped { start, len, carriage, queued: false });
+            self.mapped.push_back(Mapped { start, len, carriage, queued: false, pushed: false });
             self.owe(SubflowSet::of(slot), start);
             len
         };
@@ -28,6 +36,35 @@ impl SendQueue {
         }
         self.assigned[index] += u64::from(len);
         u64::from(len)
+    }
+
+    /// May the next data go into the same socket buffer as the data before it? On a host without
+    /// socket buffers, nothing forbids it.
+    fn joins_last_buffer(&self, carriage: Carriage) -> bool {
+        let Some(Fragments { last_buffer, .. }) = self.buffer.fragments() else { return true };
+        self.nxt - last_buffer < socket_buffer::MOST
+            && self.find(*last_buffer).is_some_and(|first| first.carriage == carriage)
+    }
+
+    /// What was written is assigned, and is pushed. RFC 9293 §3.9.1.2. Data that joins the same socket
+    /// buffer later is pushed instead.
+    pub(crate) fn push_assigned(&mut self) {
+        if let Some(tail) = self.mapped.back_mut() {
+            tail.pushed = true;
+        }
+    }
+
+    /// Does the segment with the data at `start` end what was pushed?
+    pub(crate) fn ends_push(&self, start: u64) -> bool {
+        self.find(start).is_some_and(|mapped| mapped.pushed)
+    }
+
+    /// Is the data at `start` all that waits for room on its subflow, so that more can join it?
+    pub(crate) fn ends_queue(&self, start: u64) -> bool {
+        self.find(start).is_some_and(|mapped| match mapped.carriage {
+            Carriage::Assigned { to } => self.assigned[usize::from(to)] == u64::from(mapped.len),
+            Carriage::Carried { .. } => false,
+        })
     }
 
     /// Bytes assigned to each subflow, by slot, that no subflow has carried yet.
@@ -85,7 +122,7 @@ impl SendQueue {
                 mapped.len -= filled;
             }
             while mapped.carriage == waits && mapped.len > mss {
-                cut.push(Mapped { len: mss, ..mapped });
+                cut.push(Mapped { len: mss, pushed: false, ..mapped });
                 mapped.start += u64::from(mss);
                 mapped.len -= mss;
             }
@@ -103,6 +140,7 @@ mod tests {
 
     use super::super::tests::{queue_of, sent_again};
     use super::*;
+    use crate::platform::{Buffers, Platform, SendBuffer};
 
     #[test]
     fn what_is_assigned_is_counted_until_somebody_carries_it_or_it_is_acknowledged() {
@@ -151,6 +189,32 @@ mod tests {
             assert_eq!(queue.next_copy(1), Some(start));
             assert_eq!(queue.carry_again(start, 1000, 1).map(|all| all.len()), Some(1000));
         }
+    }
+
+    #[test]
+    fn data_joins_a_socket_buffer_only_while_nothing_of_it_was_sent() {
+        let platform = Platform::linux(Buffers::Socket);
+        let mut queue = SendQueue::new(SendBuffer::new(&platform, false, Some(100_000)));
+        queue.write(Piece::pattern(0, 8_000));
+        queue.map_next(1000, 1, SubflowSet::EMPTY);
+        // One socket buffer with a full and a short segment, which the next data fills up.
+        for (len, assigned) in [(1000, 1000), (300, 300), (1000, 700)] {
+            assert_eq!(queue.assign_next(len, 1, 1000), assigned);
+        }
+        assert_eq!(queue.assign_next(300, 1, 1000), 300);
+        queue.push_assigned();
+        assert!(!queue.ends_queue(1001) && !queue.ends_push(1001) && queue.ends_push(3001));
+        // Its first segment was sent, so the short one stays short.
+        queue.carry_again(1001, 1000, 1);
+        assert_eq!(queue.assign_next(1000, 1, 1000), 1000);
+        queue.carry_again(2001, 1000, 1);
+        assert_eq!(queue.next_copy(1), Some(3001));
+        assert_eq!(queue.carry_again(3001, 1000, 1).map(|all| all.len()), Some(300));
+        assert!(queue.ends_push(3001) && queue.ends_queue(3301));
+        // Nothing of the second one was sent, and PSH moves to its end.
+        queue.push_assigned();
+        assert_eq!(queue.assign_next(200, 1, 1000), 200);
+        assert!(!queue.ends_push(3301));
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(crate) struct Mapped {
     pub(crate) len: u32,
     carriage: Carriage,
     queued: bool,
+    /// What was assigned together ends here, so the segment has PSH.
+    pushed: bool,
 }
 
 /// The subflows that carry a range of data.
@@ -226,6 +228,17 @@ impl SendQueue {
         self.end.saturating_sub(self.nxt)
     }
 
+    /// Number of bytes from the next one on that lie in the same page fragment, on a host that
+    /// keeps what was written in such fragments.
+    pub(crate) fn fragment(&self) -> Option<u64> {
+        self.buffer.fragments().map(|fragments| fragments.from(self.nxt))
+    }
+
+    /// Does the next byte begin a page fragment, on such a host?
+    pub(crate) fn begins_fragment(&self) -> Option<bool> {
+        self.buffer.fragments().map(|fragments| fragments.end_at(self.nxt))
+    }
+
     /// The first unacknowledged offset.
     pub(crate) fn una(&self) -> u64 {
         self.una
@@ -269,7 +282,7 @@ impl SendQueue {
         self.nxt += u64::from(len);
         owed.remove(slot);
         let carriage = Carriage::Carried { by: SubflowSet::of(slot), owed };
-        self.mapped.push_back(Mapped { start, len, carriage, queued: false });
+        self.mapped.push_back(Mapped { start, len, carriage, queued: false, pushed: false });
         self.owe(owed, start);
         self.payload(start, len)
     }
@@ -447,6 +460,7 @@ impl SendQueue {
                 ..before
             };
             mapped.len = limit;
+            mapped.pushed = false;
             if rest.queued {
                 self.reinjections.push(Reverse(rest.start));
             }

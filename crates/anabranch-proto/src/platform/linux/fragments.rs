@@ -1,15 +1,25 @@
 //! A send buffer that is charged with bytes and filled by page fragments, as that of Multipath TCP
-//! is.
+//! is (`mptcp_sendmsg` in net/mptcp/protocol.c).
 //!
-//! Linux checks the limit before it copies, and then copies up to the end of a page fragment. The
-//! buffer therefore exceeds its limit by up to a fragment (`mptcp_sendmsg`).
+//! Linux copies what a program writes into fragments of pages. A write extends the last fragment
+//! while some data is not assigned to a subflow and its page has room, and begins another one
+//! otherwise (`mptcp_frag_can_collapse_to`). The limit is checked before each copy, which ends with
+//! the write or the page. The buffer therefore exceeds its limit by up to a page.
+
+use std::collections::VecDeque;
 
 use anabranch_wire::Duration;
 
 use crate::platform::{DataRetransmission, Extent, Pause};
 
-/// Payload of a page fragment: 32 KiB less its header (`struct mptcp_data_frag`).
-const FRAGMENT: u64 = 32_768 - 40;
+/// Bytes of a page (`SKB_FRAG_PAGE_ORDER`).
+const PAGE: u64 = 1 << 15;
+/// What a fragment has in its page beside its payload (`struct mptcp_data_frag`).
+const DESCRIPTOR: u64 = 40;
+/// No fragment begins with less room than this for payload (`mptcp_page_frag_refill`).
+const LEAST: u64 = 32;
+/// Most bytes of payload in a fragment.
+pub(crate) const FRAGMENT: u64 = PAGE - DESCRIPTOR;
 
 /// The data-level retransmission timer follows the timers of the subflows, and resends the oldest
 /// fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`, `__mptcp_retrans`,
@@ -22,27 +32,137 @@ pub(crate) const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
     needs_idle_subflow: true,
 };
 
-/// Bytes that may be written at once.
-pub(crate) fn room(limit: u64, extent: Extent) -> u64 {
-    let Extent { una, end, .. } = extent;
-    if end - una >= limit {
-        return 0;
+/// The fragments of what was written and is not acknowledged.
+#[derive(Debug, Default)]
+pub(crate) struct Fragments {
+    /// Offsets of their ends. The last one may still grow.
+    ends: VecDeque<u64>,
+    /// Bytes of the last one's page that are taken.
+    taken: u64,
+    /// Offset at which the socket buffer of a subflow begins that was filled last.
+    pub(crate) last_buffer: u64,
+}
+
+impl Fragments {
+    /// Memory that is charged: that of a fragment until all of it is acknowledged.
+    pub(crate) fn charged(&self, extent: Extent) -> u64 {
+        let gone = self.ends.partition_point(|end| *end <= extent.una);
+        extent.end - extent.una + DESCRIPTOR * (self.ends.len() - gone) as u64
     }
-    // Stream offsets begin at 1.
-    let filled = (una - 1).saturating_add(limit).div_ceil(FRAGMENT).saturating_mul(FRAGMENT);
-    filled.saturating_add(1) - end
+
+    /// Bytes that may be written at once: up to the end of a page.
+    pub(crate) fn room(&self, limit: u64, extent: Extent) -> u64 {
+        if self.charged(extent) >= limit {
+            return 0;
+        }
+        match self.rest(extent) {
+            0 => PAGE - DESCRIPTOR - self.begins_at(extent),
+            rest => rest,
+        }
+    }
+
+    /// So many bytes are written, no more than there is room for.
+    pub(crate) fn take(&mut self, bytes: u64, extent: Extent) {
+        let end = extent.end + bytes;
+        match self.ends.back_mut().filter(|_| self.taken < PAGE && extent.nxt < extent.end) {
+            Some(last) => *last = end,
+            None => {
+                self.taken = self.begins_at(extent) + DESCRIPTOR;
+                while self.ends.pop_front_if(|end| *end < extent.una).is_some() {}
+                self.ends.push_back(end);
+            }
+        }
+        self.taken += bytes;
+    }
+
+    /// Bytes by which the last fragment may grow.
+    fn rest(&self, extent: Extent) -> u64 {
+        let grows = !self.ends.is_empty() && extent.nxt < extent.end;
+        if grows { PAGE - self.taken } else { 0 }
+    }
+
+    /// Where in its page another fragment begins.
+    fn begins_at(&self, extent: Extent) -> u64 {
+        // A page of which everything is acknowledged is used again (`skb_page_frag_refill`).
+        let taken = self.taken.next_multiple_of(8);
+        let refills = taken + DESCRIPTOR + LEAST > PAGE;
+        if refills || self.ends.is_empty() || extent.una == extent.end { 0 } else { taken }
+    }
+
+    /// Bytes from `offset` on that its fragment has.
+    pub(crate) fn from(&self, offset: u64) -> u64 {
+        let ends = self.ends.iter().skip(self.ends.partition_point(|end| *end <= offset));
+        ends.copied().next().map_or(0, |end| end - offset)
+    }
+
+    /// Does a fragment end before `offset`, which is not acknowledged?
+    pub(crate) fn end_at(&self, offset: u64) -> bool {
+        self.ends.binary_search(&offset).is_ok()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Write up to `bytes`, as far as there is room. Returns the new end.
+    fn write(fragments: &mut Fragments, limit: u64, mut extent: Extent, bytes: u64) -> u64 {
+        let end = extent.end + bytes;
+        while extent.end < end {
+            let more = fragments.room(limit, extent).min(end - extent.end);
+            if more == 0 {
+                break;
+            }
+            fragments.take(more, extent);
+            extent.end += more;
+        }
+        extent.end
+    }
+
     #[test]
-    fn the_last_fragment_below_the_limit_is_filled() {
-        let room = |una, end| room(100_000, Extent { una, nxt: end, end });
-        assert_eq!(room(1, 1), 4 * FRAGMENT);
-        assert_eq!(room(1, 99_001), 4 * FRAGMENT - 99_000);
-        assert_eq!(room(1, 100_001), 0);
-        assert_eq!(room(FRAGMENT, FRAGMENT + 4), 5 * FRAGMENT - FRAGMENT - 3);
+    fn the_page_in_which_the_limit_is_reached_is_filled() {
+        let mut fragments = Fragments::default();
+        let extent = |una, end| Extent { una, nxt: una, end };
+        assert_eq!(write(&mut fragments, 100_000, extent(1, 1), 1 << 20), 1 + 4 * FRAGMENT);
+        assert_eq!(fragments.charged(extent(1, 1 + 4 * FRAGMENT)), 4 * PAGE);
+        // All but 33 bytes of the last two pages: descriptors count until everything is gone.
+        let una = 2 * FRAGMENT + 34;
+        assert_eq!(fragments.charged(extent(una, 1 + 4 * FRAGMENT)), 2 * PAGE - 33);
+        assert_eq!(fragments.room(2 * PAGE - 33, extent(una, 1 + 4 * FRAGMENT)), 0);
+        assert_eq!(fragments.room(2 * PAGE - 32, extent(una, 1 + 4 * FRAGMENT)), FRAGMENT);
+    }
+
+    #[test]
+    fn a_write_begins_a_fragment_once_all_before_it_is_assigned() {
+        let mut fragments = Fragments::default();
+        let extent = |nxt, end| Extent { una: 1, nxt, end };
+        let limit = 1 << 20;
+        // Three writes: the second one extends the first fragment, and the third begins another one
+        // in the same page.
+        write(&mut fragments, limit, extent(1, 1), 8_000);
+        write(&mut fragments, limit, extent(1, 8_001), 8_000);
+        write(&mut fragments, limit, extent(16_001, 16_001), 30_000);
+        let first = PAGE - 16_000 - 2 * DESCRIPTOR;
+        assert_eq!(fragments.ends, [16_001, 16_001 + first, 46_001]);
+        assert_eq!((fragments.from(10_001), fragments.from(46_001)), (6_000, 0));
+        assert!(fragments.end_at(16_001) && !fragments.end_at(16_002));
+    }
+
+    #[test]
+    fn a_page_is_used_again_once_all_of_it_is_acknowledged() {
+        let mut fragments = Fragments::default();
+        let limit = 1 << 20;
+        write(&mut fragments, limit, Extent { una: 1, nxt: 1, end: 1 }, 20_001);
+        let rest = fragments.room(limit, Extent { una: 1, nxt: 20_002, end: 20_002 });
+        assert_eq!(rest, PAGE - 20_008 - 2 * DESCRIPTOR, "a fragment begins at a whole word");
+        assert_eq!(
+            fragments.room(limit, Extent { una: 20_002, nxt: 20_002, end: 20_002 }),
+            FRAGMENT
+        );
+        // Too little of the page is left.
+        let mut fragments = Fragments::default();
+        write(&mut fragments, limit, Extent { una: 1, nxt: 1, end: 1 }, PAGE - 110);
+        let end = PAGE - 109;
+        assert_eq!(fragments.room(limit, Extent { una: 1, nxt: end, end }), FRAGMENT);
     }
 }

@@ -1,5 +1,7 @@
 //! What data costs in the socket buffers in which Linux keeps it until it is acknowledged.
 
+use crate::view::SubflowView;
+
 /// What one costs beside its payload: `SO_MEMINFO` of connections on x86-64 with Linux 6.18.
 pub(crate) const OVERHEAD: u64 = 832;
 /// Segments in one that was sent: the least, and what is sent at below some 20 Mbit/s
@@ -7,3 +9,11 @@ pub(crate) const OVERHEAD: u64 = 832;
 pub(crate) const SEGMENTS: u64 = 2;
 /// Most bytes in one that was not sent: 64 KiB less room for headers (`tcp_xmit_size_goal`).
 pub(crate) const MOST: u64 = 65_536 - 321;
+
+/// Memory of a subflow's data that is not acknowledged, and of the `waiting` bytes that are not sent
+/// (`sk_wmem_queued`).
+pub(crate) fn queued(view: &SubflowView, waiting: u64) -> u64 {
+    let sent = view.bytes_in_flight;
+    let buffers = sent.div_ceil(SEGMENTS * u64::from(view.mss)) + waiting.div_ceil(MOST);
+    sent + waiting + OVERHEAD * buffers
+}
