@@ -141,6 +141,10 @@ impl Connection {
                     continue;
                 }
                 let why = if assigned { Again::Assigned } else { Again::Copy };
+                let waiting = waiting.unwrap_or(0);
+                if assigned && self.lanes[usize::from(slot)].subflow.waits_for_room(now, waiting) {
+                    continue;
+                }
                 return self.carry_again(now, level, start, slot, why);
             }
         }

@@ -34,7 +34,7 @@ impl Connection {
             self.recv.queue.window_mut().note_arrival(now);
         }
         if self.send.queue.buffer().is_autotuned() && self.send.writer_waits() {
-            self.autotune_send_buffer();
+            self.autotune_send_buffer(now);
         }
     }
 
@@ -46,7 +46,12 @@ impl Connection {
         let rtts = self.lanes.views().iter().filter_map(|view| view.receive_rtt);
         let mss = self.lanes.iter().map(|lane| lane.subflow.advertised_mss()).max();
         let (Some(rtt), Some(mss)) = (rtts.max(), mss) else { return };
-        let incoming = Incoming { rtt, mss: mss.into(), all_bring_data: self.all_bring_data() };
+        let incoming = Incoming {
+            rtt,
+            mss: mss.into(),
+            open_ones_bring_data: self.bring_data(|lane| lane.subflow.is_established()),
+            all_bring_data: self.all_bring_data(),
+        };
         let read = self.recv.queue.bytes_read();
         if let Some(window) = self.recv.queue.window_mut().on_read(read, incoming) {
             for lane in self.lanes.iter_mut() {
@@ -59,18 +64,23 @@ impl Connection {
     /// others once they are open.
     fn all_bring_data(&self) -> bool {
         let opens = !self.session.is_listener();
-        let counts = |lane: &&Lane| !lane.reaped && (opens || lane.subflow.is_established());
-        !self.paths.has_openings()
-            && self.lanes.iter().filter(counts).all(|lane| lane.subflow.receive_next() > 1)
+        !self.paths.has_openings() && self.bring_data(|lane| opens || lane.subflow.is_established())
+    }
+
+    /// Have all subflows brought data that count?
+    fn bring_data(&self, counts: impl Fn(&Lane) -> bool) -> bool {
+        let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped && counts(lane));
+        lanes.all(|lane| lane.subflow.receive_next() > 1)
     }
 
     /// The send buffer grows while the application waits for room. It is the sum of the subflows'
     /// shares. The share of a subflow whose data fills its congestion window does not grow.
-    fn autotune_send_buffer(&mut self) {
+    fn autotune_send_buffer(&mut self, now: Instant) {
         let platform = &self.config.platform;
         let queue = &self.send.queue;
         let (is_tcp, unsent, assigned) = (self.session.is_tcp(), queue.unsent(), queue.assigned());
-        let live = self.lanes.iter_mut().filter(|lane| !lane.reaped);
+        let open = |lane: &&mut Lane| !lane.reaped && !lane.subflow.is_opening();
+        let live = self.lanes.iter_mut().filter(open);
         let shares = live.map(|lane| {
             let view = lane.subflow.view();
             let mss = u64::from(view.mss.max(1));
@@ -81,8 +91,11 @@ impl Connection {
             // Linux compares whole segments after it has sent the first ones
             // (`tcp_event_new_data_sent`, `tcp_should_expand_sndbuf`). It counts a short segment in
             // the window as a whole one.
-            let sent = waits.min(platform.segments_at_a_time(&view) * mss);
-            if (view.bytes_in_flight + sent).div_ceil(mss) < view.cwnd / mss {
+            let sent = match lane.subflow.defers(now, waits) {
+                true => 0,
+                false => waits.min(platform.segments_at_a_time(&view) * mss),
+            };
+            if (lane.subflow.flight() + sent).div_ceil(mss) < view.cwnd / mss {
                 let segments = u16::try_from(view.cwnd.div_ceil(mss)).unwrap_or(u16::MAX);
                 lane.tuned_segments = lane.tuned_segments.max(segments);
             }

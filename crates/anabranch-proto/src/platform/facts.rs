@@ -2,6 +2,8 @@
 
 use anabranch_wire::Duration;
 
+use crate::view::SubflowView;
+
 /// The congestion window of a subflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cwnd {
@@ -9,6 +11,20 @@ pub(crate) struct Cwnd {
     /// It has, or had, no room for another segment.
     pub(crate) full: bool,
     pub(crate) slow_start: bool,
+}
+
+/// What a subflow could send now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Burst<'a> {
+    /// Bytes that wait to be sent.
+    pub(crate) waiting: u64,
+    /// Bytes that the congestion window and the peer's window admit.
+    pub(crate) room: u64,
+    /// Time since it has sent data.
+    pub(crate) since_last: Duration,
+    /// Time since it has sent the oldest data that is not acknowledged.
+    pub(crate) since_oldest: Duration,
+    pub(crate) view: &'a SubflowView,
 }
 
 /// The data that a short segment may wait for, as offsets.
@@ -82,6 +98,8 @@ pub(crate) struct Incoming {
     pub(crate) rtt: Duration,
     /// Their largest segment with timestamps alone, in bytes of payload.
     pub(crate) mss: u64,
+    /// Have all brought data that are open?
+    pub(crate) open_ones_bring_data: bool,
     /// Have all of them brought data, and is none opening?
     pub(crate) all_bring_data: bool,
 }

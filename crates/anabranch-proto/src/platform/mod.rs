@@ -15,7 +15,7 @@ mod send_buffer;
 pub(crate) use cwnd_usage::CwndUsage;
 pub use linux::Tuning;
 
-pub(crate) use facts::{Cwnd, Extent, Held, Incoming, Opening, ShortSegments};
+pub(crate) use facts::{Burst, Cwnd, Extent, Held, Incoming, Opening, ShortSegments};
 pub(crate) use linux::{FRAGMENT, Fragments, socket_buffer};
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_buffer::SendBuffer;
@@ -221,11 +221,31 @@ impl Platform {
         }
     }
 
+    /// Can it be that a sender waits for more room in the congestion window?
+    pub(crate) fn may_defer(&self) -> bool {
+        self.buffers == Buffers::Socket
+    }
+
+    /// Does a sender wait for more room in the congestion window before it sends more?
+    pub(crate) fn defers(&self, burst: &Burst<'_>) -> bool {
+        self.may_defer() && linux::defers(burst)
+    }
+
     /// Does the congestion window count segments, whatever their length? RFC 5681 counts bytes.
     pub(crate) fn counts_segments(&self) -> bool {
         match self.buffers {
             Buffers::Payload => false,
             Buffers::Socket => linux::COUNTS_SEGMENTS,
+        }
+    }
+
+    /// May a sender that has less in flight than the slow-start threshold send a segment more than
+    /// has arrived? `is_safe`: the acknowledgement moves on and shows no further loss. RFC 6937 §3
+    /// allows it with each.
+    pub(crate) fn catches_up_after(&self, is_safe: bool) -> bool {
+        match self.buffers {
+            Buffers::Payload => true,
+            Buffers::Socket => linux::catches_up_after(is_safe),
         }
     }
 

@@ -118,9 +118,15 @@ impl ReceiveWindow {
     /// The application has read so many bytes. If a tuned buffer grows, returns the window that it
     /// offers now.
     pub(crate) fn on_read(&mut self, read: u64, subflows: Incoming) -> Option<u64> {
-        let reading = self.reading.as_mut()?.update(read, subflows.rtt, subflows.mss);
+        let rounds = self.reading.as_mut()?;
+        // Linux opens further subflows only after the first read.
+        let bring_data = match rounds.has_begun() {
+            true => subflows.all_bring_data,
+            false => subflows.open_ones_bring_data,
+        };
+        let reading = rounds.update(read, subflows.rtt, subflows.mss);
         if reading != Reading::TooSoon {
-            self.offers_less = !subflows.all_bring_data;
+            self.offers_less = !bring_data;
         }
         let Reading::Grows(window) = reading else { return None };
         let before = self.capacity;
@@ -419,14 +425,18 @@ mod tests {
         let mut read = |ms, all_bring_data| {
             mptcp.note_arrival(Instant::ZERO + Duration::from_millis(ms));
             let rtt = Duration::from_millis(10);
-            mptcp.on_read(0, Incoming { rtt, mss: 1_000, all_bring_data })
+            mptcp.on_read(
+                0,
+                Incoming { rtt, mss: 1_000, open_ones_bring_data: false, all_bring_data },
+            )
         };
         assert_eq!([read(0, true), read(10, false), read(19, true)], [None; 3]);
         // The window is looked at once in a round-trip time.
         assert!(mptcp.offers_less);
         mptcp.note_arrival(Instant::ZERO + Duration::from_millis(20));
         let rtt = Duration::from_millis(10);
-        assert_eq!(mptcp.on_read(0, Incoming { rtt, mss: 1_000, all_bring_data: true }), None);
+        let all = Incoming { rtt, mss: 1_000, open_ones_bring_data: true, all_bring_data: true };
+        assert_eq!(mptcp.on_read(0, all), None);
         assert_eq!(mptcp.announce(held(1, 1, 0), mss), 9_875);
         mptcp.offers_less = true;
         assert_eq!(mptcp.announce(held(1, 1, 0), mss), 9_875, "the edge stays");

@@ -59,9 +59,8 @@ impl Subflow {
             self.totals.undone += 1;
         }
         let awaits_retransmissions = advanced && judgement == Judgement::SpuriousOnceAllArrived;
-        if tally.delivered > 0 && !awaits_retransmissions {
-            self.detect_losses(now, views);
-        }
+        let detects = tally.delivered > 0 && !awaits_retransmissions;
+        let shows_loss = detects && self.detect_losses(now, views);
         let answer = ProbeAnswer {
             una: self.una,
             duplicate_reported,
@@ -74,11 +73,17 @@ impl Subflow {
         // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
         let fast = self.recovery.phase() == Phase::Recovery;
         let recovered = self.recovery.leave_if_done(self.una) && fast;
-        let counted = self.counted_bytes(acked, tally.delivered);
+        let counted = self.counted_bytes(acked, &tally);
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
         if self.recovery.phase() == Phase::Recovery {
             let ssthresh = self.congestion_control.ssthresh();
-            self.recovery.on_progress(delivered, self.bytes_in_flight(), ssthresh, mss);
+            let is_safe = advanced && !shows_loss;
+            let extra = if self.config.platform.catches_up_after(is_safe) { mss } else { 0 };
+            let delivered = match self.counts_segments() {
+                true => tally.segments * mss,
+                false => delivered,
+            };
+            self.recovery.on_progress(delivered, self.flight(), ssthresh, [mss, extra]);
         } else if echoed {
             // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
             self.respond_to_echo(now, acked, views);
@@ -210,16 +215,20 @@ impl Subflow {
         recovery.judge_reduction(self.una, echo, || waits && board.resent_in_flight().0 > 0)
     }
 
-    fn detect_losses(&mut self, now: Instant, views: &[SubflowView]) {
+    /// Look for lost segments. Returns true if some were found. RFC 8985 §6.2 step 5.
+    fn detect_losses(&mut self, now: Instant, views: &[SubflowView]) -> bool {
         if !self.peer.sack {
-            return;
+            return false;
         }
         let mss = u64::from(self.mss());
+        let before = self.board.lost_at_most();
         match self.recovery.detect(now, &mut self.board, &self.rtt, mss) {
             Some(at) => self.timers.set(Timer::Reordering, at + self.timer_slack()),
             None => self.timers.stop(Timer::Reordering),
         }
+        let found = self.board.lost_at_most() > before;
         self.respond_to_losses(now, views);
+        found
     }
 
     /// RFC 8985 §6.2 step 5: the timer waits for the latest of the segments that may be lost. It is
@@ -230,7 +239,9 @@ impl Subflow {
         let latest = self.recovery.latest_deadline(&self.board, &self.rtt, mss);
         match latest.map(|at| at + self.timer_slack()).filter(|at| *at > now) {
             Some(at) => self.timers.set(Timer::Reordering, at),
-            None => self.detect_losses(now, views),
+            None => {
+                self.detect_losses(now, views);
+            }
         }
     }
 
@@ -250,7 +261,7 @@ impl Subflow {
         self.reduce(now, views);
         let ssthresh = self.congestion_control.ssthresh();
         let mss = u64::from(self.mss());
-        self.recovery.on_progress(0, self.bytes_in_flight(), ssthresh, mss);
+        self.recovery.on_progress(0, self.flight(), ssthresh, [mss; 2]);
         self.totals.recoveries += 1;
         self.timers.stop(Timer::TailLossProbe);
     }
@@ -275,13 +286,16 @@ impl Subflow {
     }
 
     /// Bytes by which an acknowledgement lets the window grow: `acked` cumulatively, or as many as
-    /// it `delivered`.
-    fn counted_bytes(&self, acked: u64, delivered: u64) -> u64 {
+    /// it delivered. Where the window counts segments, each counts in full.
+    fn counted_bytes(&self, acked: u64, tally: &Tally) -> u64 {
         let in_order = acked > 0;
         match self.config.platform.reordering.counts {
             Counts::Acknowledged => acked,
             Counts::Delivered if in_order || self.recovery.is_much_reordered(self.mss()) => {
-                delivered
+                match self.counts_segments() {
+                    true => tally.segments * u64::from(self.mss()),
+                    false => tally.delivered,
+                }
             }
             Counts::Delivered => 0,
         }
@@ -333,6 +347,8 @@ impl Subflow {
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     delivered: u64,
+    /// Number of records.
+    segments: u64,
     /// Transmission times of the oldest and the newest record sent only once.
     clean: Option<(Instant, Instant)>,
     /// Some of it had been sent more than once, so that nobody knows which copy arrived.
@@ -342,6 +358,7 @@ struct Tally {
 impl Tally {
     fn add(&mut self, record: &Delivered) {
         self.delivered += record.len;
+        self.segments += 1;
         self.retransmitted |= record.retransmitted;
         if !record.retransmitted {
             let (oldest, newest) = self.clean.unwrap_or((record.sent_at, record.sent_at));

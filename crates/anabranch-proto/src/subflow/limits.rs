@@ -1,6 +1,10 @@
 //! What limits a subflow's data in flight.
 
+use anabranch_wire::Instant;
+
 use super::Subflow;
+use crate::platform::{Burst, Cwnd};
+use crate::view::Phase;
 
 impl Subflow {
     /// Bytes of new data that congestion control and the peer's window on this subflow admit now,
@@ -14,5 +18,45 @@ impl Subflow {
     pub(crate) fn is_limited_by_window(&self) -> bool {
         let mss = u64::from(self.mss());
         self.room() >= mss && self.room_for_new_data() < mss
+    }
+
+    /// Does the platform wait for more room in the congestion window, where so many bytes wait to
+    /// be sent?
+    pub(crate) fn defers(&self, now: Instant, waiting: u64) -> bool {
+        let Some(oldest) = self.board.oldest_sent_at() else { return false };
+        self.recovery.phase() == Phase::Open
+            && self.config.platform.defers(&Burst {
+                waiting,
+                room: self.room_for_new_data(),
+                since_last: now.saturating_since(self.last_data_sent),
+                since_oldest: now.saturating_since(oldest),
+                view: &self.view(),
+            })
+    }
+
+    /// Does the subflow wait for more room, where so many bytes wait to be sent? If it does not, all
+    /// that is sent at a time goes out.
+    pub(crate) fn waits_for_room(&mut self, now: Instant, waiting: u64) -> bool {
+        if !self.config.platform.may_defer() {
+            return false;
+        }
+        if self.last_data_sent != now || self.burst_left == 0 {
+            if self.defers(now, waiting) {
+                self.on_deferred(now);
+                return true;
+            }
+            let at_a_time = self.config.platform.segments_at_a_time(&self.view());
+            self.burst_left = u8::try_from(at_a_time).unwrap_or(u8::MAX);
+        }
+        self.burst_left -= 1;
+        false
+    }
+
+    /// The subflow waits for more room, so the congestion window limits it.
+    fn on_deferred(&mut self, now: Instant) {
+        let (bytes, ssthresh) =
+            (self.congestion_control.cwnd(), self.congestion_control.ssthresh());
+        let cwnd = Cwnd { bytes, full: true, slow_start: bytes < ssthresh };
+        self.cwnd_usage.on_sent(now, self.una..self.nxt, cwnd);
     }
 }

@@ -184,6 +184,8 @@ pub(crate) struct Subflow {
     priority_sent: Instant,
     /// The peer reports that the path is gone, and nothing has arrived over it since.
     doubted: bool,
+    /// How many more segments go out together with the last one, on a platform that may wait for room.
+    burst_left: u8,
     /// A tail loss probe must be sent. RFC 8985 §7.3.
     tail_probe_due: bool,
     /// The application's FIN must be sent after all data.
@@ -303,6 +305,7 @@ impl Subflow {
             infinite: None,
             priority_sent: Instant::ZERO,
             doubted: false,
+            burst_left: 0,
             tail_probe_due: false,
             fin_wanted: false,
             peer_is_done: false,
@@ -406,16 +409,26 @@ impl Subflow {
         }
     }
 
-    /// Number of bytes that the congestion window admits. Where the platform counts segments, a
-    /// short one takes as much room as a full one.
+    /// Number of bytes that the congestion window admits.
     fn cwnd_room(&self) -> u64 {
         let cwnd = self.congestion_control.cwnd();
-        if !self.config.platform.counts_segments() {
-            return cwnd.saturating_sub(self.bytes_in_flight());
+        let partial = if self.counts_segments() { cwnd % u64::from(self.mss.max(1)) } else { 0 };
+        (cwnd - partial).saturating_sub(self.flight())
+    }
+
+    /// What congestion control counts as in flight, in bytes: segments in full, on some platforms.
+    pub(crate) fn flight(&self) -> u64 {
+        if !self.counts_segments() {
+            return self.bytes_in_flight();
         }
-        let mss = u64::from(self.mss.max(1));
-        let arrived = self.recovery.arrived_unreported() / mss;
-        (cwnd / mss + arrived).saturating_sub(self.board.segments_in_flight()) * mss
+        let all = self.board.segments_in_flight() * u64::from(self.mss);
+        all.saturating_sub(self.recovery.arrived_unreported())
+    }
+
+    /// Does congestion control count segments, and only with selective acknowledgements, so that
+    /// each of them is known?
+    fn counts_segments(&self) -> bool {
+        self.peer.sack && self.config.platform.counts_segments()
     }
 
     /// Does the peer's window admit another byte?

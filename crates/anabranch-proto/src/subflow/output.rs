@@ -242,7 +242,8 @@ impl Subflow {
 
     fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.last_data_sent = now;
-        self.recovery.on_sent(bytes);
+        let whole = if self.counts_segments() { u64::from(self.mss) } else { 0 };
+        self.recovery.on_sent(bytes.max(whole));
         // RFC 6298 §5.1
         if self.timers.get(Timer::Retransmission).is_none() {
             self.timers.set(Timer::Retransmission, now + self.rtt.rto());

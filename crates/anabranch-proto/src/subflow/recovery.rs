@@ -382,7 +382,14 @@ impl Recovery {
     }
 
     /// RFC 6937 §3: update the number of bytes that may be sent, after `delivered` bytes arrived.
-    pub(crate) fn on_progress(&mut self, delivered: u64, in_flight: u64, ssthresh: u64, mss: u64) {
+    /// While less than `ssthresh` is in flight, `extra` bytes may be sent besides what arrived.
+    pub(crate) fn on_progress(
+        &mut self,
+        delivered: u64,
+        in_flight: u64,
+        ssthresh: u64,
+        [mss, extra]: [u64; 2],
+    ) {
         if self.phase != Phase::Recovery {
             return;
         }
@@ -394,7 +401,7 @@ impl Recovery {
             u64::try_from(share).unwrap_or(u64::MAX).saturating_sub(prr.sent)
         } else {
             // Slow-start reduction bound: catch up by at most one segment per acknowledgement.
-            let catch_up = prr.delivered.saturating_sub(prr.sent).max(delivered) + mss;
+            let catch_up = prr.delivered.saturating_sub(prr.sent).max(delivered) + extra;
             (ssthresh - in_flight).min(catch_up)
         };
         // The first retransmission is sent regardless of the formula.
@@ -673,8 +680,8 @@ mod tests {
         for (in_flight, quota) in [(5001, 1000), (5000, 0), (4500, 500), (0, 4000)] {
             let mut recovery = recovering(1, 10_001);
             recovery.on_sent(1000);
-            recovery.on_progress(1000, 9000, 5000, MSS);
-            recovery.on_progress(3000, in_flight, 5000, MSS);
+            recovery.on_progress(1000, 9000, 5000, [MSS; 2]);
+            recovery.on_progress(3000, in_flight, 5000, [MSS; 2]);
             assert_eq!(recovery.quota(), quota, "{in_flight}");
         }
     }

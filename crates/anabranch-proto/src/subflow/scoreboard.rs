@@ -328,6 +328,11 @@ impl Scoreboard {
         self.first_transmission = self.base;
     }
 
+    /// Number of records to retransmit, at the most.
+    pub(crate) fn lost_at_most(&self) -> usize {
+        self.lost.len()
+    }
+
     /// May there be records to retransmit?
     #[inline]
     pub(crate) fn has_lost(&self) -> bool {
@@ -421,6 +426,11 @@ impl Scoreboard {
         let oldest = resent.iter().filter_map(|place| Some(record(place)?.first_resent)).min();
         self.resent = resent;
         (self.resent.len() as i64, oldest)
+    }
+
+    /// When the oldest record was sent last.
+    pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
+        self.records.front().map(|record| record.sent_at)
     }
 
     /// The oldest record, unless it is deemed lost.

@@ -93,6 +93,11 @@ impl ReadRounds {
         self.since.get_or_insert(now);
     }
 
+    /// Has the application read before?
+    pub(crate) fn has_begun(&self) -> bool {
+        self.rtt > Duration::ZERO
+    }
+
     /// The application has read `read` bytes so far. `rtt` is the longest round-trip time of the
     /// subflows as the receiver measures it, `mss` their largest segment with timestamps alone.
     pub(crate) fn update(&mut self, read: u64, rtt: Duration, mss: u64) -> Reading {

@@ -75,9 +75,6 @@ pub(crate) fn charged_beyond_holes(held: Held) -> u64 {
 /// has acknowledged it on the subflow.
 pub(crate) const KEEPS_LARGER_WINDOW: bool = true;
 
-/// A segment takes up room for a full one in the congestion window (`tcp_cwnd_test`).
-pub(crate) const COUNTS_SEGMENTS: bool = true;
-
 /// What the peer is taken to know of the window: what was announced last.
 pub(crate) fn known_window(announced: u64) -> u64 {
     announced

@@ -5,18 +5,20 @@ mod buffers;
 mod cwnd_usage;
 mod fragments;
 mod send_memory;
+mod sending;
 pub(crate) mod socket_buffer;
 
 pub use autotuning::Tuning;
 pub(super) use autotuning::{ReadRounds, Reading, segments_at_a_time, shared_send_memory};
 pub(super) use buffers::{
-    COUNTS_SEGMENTS, KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged_beyond_holes,
-    early_edge, known_window, offered_at_first, opening, receive_buffer, send_buffer,
-    tuned_receive_buffer, window_scale,
+    KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged_beyond_holes, early_edge,
+    known_window, offered_at_first, opening, receive_buffer, send_buffer, tuned_receive_buffer,
+    window_scale,
 };
 pub(super) use cwnd_usage::CwndUsage;
 pub(crate) use fragments::{DATA_RETRANSMISSION, FRAGMENT, Fragments};
 pub(super) use send_memory::SendMemory;
+pub(super) use sending::{COUNTS_SEGMENTS, catches_up_after, defers};
 
 use anabranch_wire::Duration;
 
