@@ -184,6 +184,9 @@ pub(crate) struct Subflow {
     priority_sent: Instant,
     /// The peer reports that the path is gone, and nothing has arrived over it since.
     doubted: bool,
+    /// Congestion control counts segments: on some platforms, and only with selective
+    /// acknowledgements, so that each segment is known.
+    counts_segments: bool,
     /// How many more segments go out together with the last one, on a platform that may wait for room.
     burst_left: u8,
     /// A tail loss probe must be sent. RFC 8985 §7.3.
@@ -305,6 +308,7 @@ impl Subflow {
             infinite: None,
             priority_sent: Instant::ZERO,
             doubted: false,
+            counts_segments: false,
             burst_left: 0,
             tail_probe_due: false,
             fin_wanted: false,
@@ -358,7 +362,7 @@ impl Subflow {
         view.ssthresh = self.congestion_control.ssthresh();
         view.bytes_in_flight = self.bytes_in_flight();
         view.room = self.room_for_new_data();
-        let full = self.cwnd_room() < u64::from(view.mss);
+        let full = self.cwnd_room(view.cwnd) < u64::from(view.mss);
         let cwnd = Cwnd { bytes: view.cwnd, full, slow_start: view.cwnd < view.ssthresh };
         self.cwnd_usage.on_sent(now, self.una..self.nxt, cwnd);
     }
@@ -405,30 +409,23 @@ impl Subflow {
         match self.recovery.phase() {
             _ if self.ecn.is_holding() => 0,
             Phase::Recovery => self.recovery.quota(),
-            Phase::Open | Phase::Loss => self.cwnd_room(),
+            Phase::Open | Phase::Loss => self.cwnd_room(self.congestion_control.cwnd()),
         }
     }
 
-    /// Number of bytes that the congestion window admits.
-    fn cwnd_room(&self) -> u64 {
-        let cwnd = self.congestion_control.cwnd();
-        let partial = if self.counts_segments() { cwnd % u64::from(self.mss.max(1)) } else { 0 };
+    /// Number of bytes that a congestion window of `cwnd` bytes admits.
+    fn cwnd_room(&self, cwnd: u64) -> u64 {
+        let partial = if self.counts_segments { cwnd % u64::from(self.mss.max(1)) } else { 0 };
         (cwnd - partial).saturating_sub(self.flight())
     }
 
     /// What congestion control counts as in flight, in bytes: segments in full, on some platforms.
     pub(crate) fn flight(&self) -> u64 {
-        if !self.counts_segments() {
+        if !self.counts_segments {
             return self.bytes_in_flight();
         }
         let all = self.board.segments_in_flight() * u64::from(self.mss);
         all.saturating_sub(self.recovery.arrived_unreported())
-    }
-
-    /// Does congestion control count segments, and only with selective acknowledgements, so that
-    /// each of them is known?
-    fn counts_segments(&self) -> bool {
-        self.peer.sack && self.config.platform.counts_segments()
     }
 
     /// Does the peer's window admit another byte?
