@@ -16,7 +16,7 @@ pub(crate) use cwnd_usage::CwndUsage;
 pub use linux::Tuning;
 
 pub(crate) use facts::{Burst, Cwnd, Extent, Held, Incoming, Opening, ShortSegments};
-pub(crate) use linux::{FRAGMENT, Fragments, socket_buffer};
+pub(crate) use linux::{FRAGMENT, socket_buffer};
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_buffer::SendBuffer;
 

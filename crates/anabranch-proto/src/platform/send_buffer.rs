@@ -114,13 +114,15 @@ impl SendBuffer {
 
     /// Does what data takes up depend on [`SendBuffer::measure`]?
     pub(crate) fn is_measured(&self) -> bool {
-        matches!(self.charging.as_deref(), Some(Charging::Memory(_)))
+        self.charging.is_some()
     }
 
     /// Segments have `mss` bytes, and the peer's window had at most `window`.
     pub(crate) fn measure(&mut self, mss: u64, window: u64) {
-        if let Some(Charging::Memory(memory)) = self.charging.as_deref_mut() {
-            memory.measure(mss, window);
+        match self.charging.as_deref_mut() {
+            None => {}
+            Some(Charging::Memory(memory)) => memory.measure(mss, window),
+            Some(Charging::Fragments(fragments)) => fragments.measure(mss, window),
         }
     }
 

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 
 use super::{Carriage, Mapped, SendQueue};
-use crate::platform::{Fragments, socket_buffer};
 use crate::view::SubflowSet;
 
 impl SendQueue {
@@ -15,7 +14,7 @@ impl SendQueue {
         let (start, carriage) = (self.nxt, Carriage::Assigned { to: slot });
         let joins = self.joins_last_buffer(carriage);
         if !joins && let Some(fragments) = self.buffer.fragments_mut() {
-            fragments.last_buffer = start;
+            fragments.begin_buffer(start);
         } else if let Some(tail) = self.mapped.back_mut() {
             tail.pushed = false;
         }
@@ -41,9 +40,10 @@ impl SendQueue {
     /// May the next data go into the same socket buffer as the data before it? On a host without
     /// socket buffers, nothing forbids it.
     fn joins_last_buffer(&self, carriage: Carriage) -> bool {
-        let Some(Fragments { last_buffer, .. }) = self.buffer.fragments() else { return true };
-        self.nxt - last_buffer < socket_buffer::MOST
-            && self.find(*last_buffer).is_some_and(|first| first.carriage == carriage)
+        let Some(fragments) = self.buffer.fragments() else { return true };
+        let buffer = fragments.last_buffer();
+        self.nxt < buffer.end
+            && self.find(buffer.start).is_some_and(|first| first.carriage == carriage)
     }
 
     /// What was written is assigned, and is pushed. RFC 9293 §3.9.1.2. Data that joins the same socket
@@ -195,6 +195,7 @@ mod tests {
     fn data_joins_a_socket_buffer_only_while_nothing_of_it_was_sent() {
         let platform = Platform::linux(Buffers::Socket);
         let mut queue = SendQueue::new(SendBuffer::new(&platform, false, Some(100_000)));
+        queue.buffer_mut().measure(1000, 10_000);
         queue.write(Piece::pattern(0, 8_000));
         queue.map_next(1000, 1, SubflowSet::EMPTY);
         // One socket buffer with a full and a short segment, which the next data fills up.

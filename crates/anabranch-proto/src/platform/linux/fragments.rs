@@ -7,9 +7,11 @@
 //! the write or the page. The buffer therefore exceeds its limit by up to a page.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use anabranch_wire::Duration;
 
+use super::socket_buffer;
 use crate::platform::{DataRetransmission, Extent, Pause};
 
 /// Bytes of a page (`SKB_FRAG_PAGE_ORDER`).
@@ -39,8 +41,10 @@ pub(crate) struct Fragments {
     ends: VecDeque<u64>,
     /// Bytes of the last one's page that are taken.
     taken: u64,
-    /// Offset at which the socket buffer of a subflow begins that was filled last.
-    pub(crate) last_buffer: u64,
+    /// Offsets where the socket buffer of a subflow begins that was filled last, and where it is full.
+    last_buffer: (u64, u64),
+    /// Bytes of a full one.
+    full: u64,
 }
 
 impl Fragments {
@@ -73,6 +77,23 @@ impl Fragments {
             }
         }
         self.taken += bytes;
+    }
+
+    /// Segments have `mss` bytes, and the peer's window had at most `window`.
+    pub(crate) fn measure(&mut self, mss: u64, window: u64) {
+        self.full = socket_buffer::full(mss, window);
+    }
+
+    /// Data from `start` on goes into another socket buffer. The first one has begun with the data
+    /// that was sent before anything was assigned.
+    pub(crate) fn begin_buffer(&mut self, start: u64) {
+        let begin = if self.last_buffer.1 == 0 { 1 } else { start };
+        self.last_buffer = (start, begin + self.full);
+    }
+
+    /// The socket buffer that was filled last, up to where it is full.
+    pub(crate) fn last_buffer(&self) -> Range<u64> {
+        self.last_buffer.0..self.last_buffer.1
     }
 
     /// Bytes by which the last fragment may grow.

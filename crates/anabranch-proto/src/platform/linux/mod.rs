@@ -16,7 +16,8 @@ pub(super) use buffers::{
     window_scale,
 };
 pub(super) use cwnd_usage::CwndUsage;
-pub(crate) use fragments::{DATA_RETRANSMISSION, FRAGMENT, Fragments};
+pub(crate) use fragments::FRAGMENT;
+pub(super) use fragments::{DATA_RETRANSMISSION, Fragments};
 pub(super) use send_memory::SendMemory;
 pub(super) use sending::{COUNTS_SEGMENTS, catches_up_after, defers};
 

@@ -5,7 +5,7 @@
 //! with less than the limit. What is sent is cut off the first, some segments at a time, each time
 //! into a socket buffer of its own, so that data under way costs more than data that waits.
 
-use super::socket_buffer::{MOST, OVERHEAD, SEGMENTS};
+use super::socket_buffer::{self, MOST, OVERHEAD, SEGMENTS};
 use crate::platform::Extent;
 
 /// The socket buffers of what was written and is not acknowledged.
@@ -29,7 +29,7 @@ impl SendMemory {
     /// Segments have `mss` bytes, and the peer's window had at most `window`.
     pub(crate) fn measure(&mut self, mss: u64, window: u64) {
         self.mss = mss.max(1);
-        self.full = ((window / 2).min(MOST) / self.mss * self.mss).max(self.mss);
+        self.full = socket_buffer::full(self.mss, window);
     }
 
     /// Bytes that the last socket buffer still takes.

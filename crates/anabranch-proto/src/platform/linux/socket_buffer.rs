@@ -10,6 +10,13 @@ pub(crate) const SEGMENTS: u64 = 2;
 /// Most bytes in one that was not sent: 64 KiB less room for headers (`tcp_xmit_size_goal`).
 pub(crate) const MOST: u64 = 65_536 - 321;
 
+/// Bytes in a full one that was not sent, with segments of `mss` bytes: whole segments, and at most
+/// half of the peer's largest `window`.
+pub(crate) fn full(mss: u64, window: u64) -> u64 {
+    let mss = mss.max(1);
+    ((window / 2).min(MOST) / mss * mss).max(mss)
+}
+
 /// Memory of a subflow's data that is not acknowledged, and of the `waiting` bytes that are not sent
 /// (`sk_wmem_queued`).
 pub(crate) fn queued(view: &SubflowView, waiting: u64) -> u64 {
