@@ -79,7 +79,7 @@ impl Subflow {
             let ssthresh = self.congestion_control.ssthresh();
             let is_safe = advanced && !shows_loss;
             let extra = if self.config.platform.catches_up_after(is_safe) { mss } else { 0 };
-            let delivered = match self.counts_segments {
+            let delivered = match self.counts_segments() {
                 true => tally.segments * mss,
                 false => delivered,
             };
@@ -292,7 +292,7 @@ impl Subflow {
         match self.config.platform.reordering.counts {
             Counts::Acknowledged => acked,
             Counts::Delivered if in_order || self.recovery.is_much_reordered(self.mss()) => {
-                match self.counts_segments {
+                match self.counts_segments() {
                     true => tally.segments * u64::from(self.mss()),
                     false => tally.delivered,
                 }

@@ -131,7 +131,6 @@ impl Subflow {
             sack: options.sack_permitted && self.config.tcp.sack,
             timestamps: options.timestamps.is_some() && self.config.tcp.timestamps,
         };
-        self.counts_segments = self.peer.sack && self.config.platform.counts_segments();
         self.mss = self.mss_without_options();
         if options.window_scale.is_none() {
             // RFC 7323 §1.3: scaling is used in both directions or in none.

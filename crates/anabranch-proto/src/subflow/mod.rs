@@ -184,9 +184,6 @@ pub(crate) struct Subflow {
     priority_sent: Instant,
     /// The peer reports that the path is gone, and nothing has arrived over it since.
     doubted: bool,
-    /// Congestion control counts segments: on some platforms, and only with selective
-    /// acknowledgements, so that each segment is known.
-    counts_segments: bool,
     /// How many more segments go out together with the last one, on a platform that may wait for room.
     burst_left: u8,
     /// A tail loss probe must be sent. RFC 8985 §7.3.
@@ -308,7 +305,6 @@ impl Subflow {
             infinite: None,
             priority_sent: Instant::ZERO,
             doubted: false,
-            counts_segments: false,
             burst_left: 0,
             tail_probe_due: false,
             fin_wanted: false,
@@ -415,17 +411,23 @@ impl Subflow {
 
     /// Number of bytes that a congestion window of `cwnd` bytes admits.
     fn cwnd_room(&self, cwnd: u64) -> u64 {
-        let partial = if self.counts_segments { cwnd % u64::from(self.mss.max(1)) } else { 0 };
+        let partial = if self.counts_segments() { cwnd % u64::from(self.mss.max(1)) } else { 0 };
         (cwnd - partial).saturating_sub(self.flight())
     }
 
     /// What congestion control counts as in flight, in bytes: segments in full, on some platforms.
     pub(crate) fn flight(&self) -> u64 {
-        if !self.counts_segments {
+        if !self.counts_segments() {
             return self.bytes_in_flight();
         }
         let all = self.board.segments_in_flight() * u64::from(self.mss);
         all.saturating_sub(self.recovery.arrived_unreported())
+    }
+
+    /// Does congestion control count segments? On some platforms, and only with selective
+    /// acknowledgements, so that each segment is known.
+    fn counts_segments(&self) -> bool {
+        self.config.platform.counts_segments() && self.peer.sack
     }
 
     /// Does the peer's window admit another byte?

@@ -242,7 +242,7 @@ impl Subflow {
 
     fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.last_data_sent = now;
-        let whole = if self.counts_segments { u64::from(self.mss) } else { 0 };
+        let whole = if self.counts_segments() { u64::from(self.mss) } else { 0 };
         self.recovery.on_sent(bytes.max(whole));
         // RFC 6298 §5.1
         if self.timers.get(Timer::Retransmission).is_none() {
