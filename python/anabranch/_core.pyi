@@ -253,6 +253,15 @@ class ScheduleContext:
     def blocked(self) -> int:
         """How often the shared window or the send buffer stopped a subflow that had room."""
     @property
+    def full(self) -> frozenset[int]:
+        """Slots of the subflows whose send buffers are full. Empty if they have none of their own."""
+    @property
+    def begins_fragment(self) -> bool | None:
+        """Whether the new data begins a page fragment.
+
+        None if the host does not keep what was written in page fragments, as Linux does.
+        """
+    @property
     def rng(self) -> Random:
         """This scheduler's random numbers; their seed derives from the run's seed."""
     def candidates(self) -> list[SubflowView]:

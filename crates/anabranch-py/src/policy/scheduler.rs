@@ -41,6 +41,7 @@ struct PyScheduleContext {
     #[pyo3(get)]
     blocked: u64,
     full: SubflowSet,
+    #[pyo3(get)]
     begins_fragment: Option<bool>,
     rng: Arc<Rng>,
     place: Place,
@@ -145,6 +146,11 @@ impl PyScheduleContext {
     #[getter]
     fn now_ns(&self) -> u64 {
         self.now.as_nanos()
+    }
+
+    #[getter]
+    fn full<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        PyFrozenSet::new(py, self.full.slots())
     }
 
     #[getter]
