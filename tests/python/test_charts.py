@@ -276,7 +276,7 @@ def run_in_virtual_time(entry: Entry, folder: Path) -> Results:
     in_virtual_time = replace(
         entry, cells=lambda tier: [replace(cell, hosts=None) for cell in cells(tier)]
     )
-    tier = replace(entry.quick, seeds=1, measured_s=min(entry.quick.measured_s, 30))
+    tier = replace(entry.quick, seeds=1, measured_s=min(entry.quick.measured_s, 100))
     results = reproduce.execute(in_virtual_time, tier, folder)
     if entry.is_live:
         late = (pl.lit(0.1).alias(f"late_{name}") for name in ("p999_ms", "max_ms", "share"))
