@@ -135,7 +135,7 @@ fn data_assigned_to_a_broken_subflow_is_sent_on_another() {
         .with_slow_path(1, ms(100));
     pair.run_ms(500);
     broken.set(true);
-    pair.upload(400_000, 3_000);
+    pair.upload(400_000, 10_000);
     assert_eq!(pair.received, [0, 400_000]);
 }
 

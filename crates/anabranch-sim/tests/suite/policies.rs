@@ -328,6 +328,7 @@ mod bufferbloat {
 
     #[test]
     fn mpt_bm_keeps_the_rtt_at_lambda_times_its_minimum_and_does_not_affect_the_fast_path() {
+        crate::common::depends_on_the_platform("whether the congestion window counts segments");
         let wlan = |outcome: &Outcome| column(outcome, "subflows", "bytes_sent")[0];
         let without = outcome("");
         for lambda in [1.5, 3.0] {
