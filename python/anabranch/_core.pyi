@@ -254,7 +254,7 @@ class ScheduleContext:
         """How often the shared window or the send buffer stopped a subflow that had room."""
     @property
     def full(self) -> frozenset[int]:
-        """Slots of the subflows whose send buffers are full. Empty if they have none of their own."""
+        """Slots of the subflows with full send buffers. Empty if subflows have none."""
     @property
     def begins_fragment(self) -> bool | None:
         """Whether the new data begins a page fragment.
