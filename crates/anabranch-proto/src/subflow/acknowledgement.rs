@@ -83,7 +83,7 @@ impl Subflow {
                 true => tally.segments * mss,
                 false => delivered,
             };
-            self.recovery.on_progress(delivered, self.flight(), ssthresh, [mss, extra]);
+            self.recovery.on_progress(delivered, self.flight(), ssthresh, mss, extra);
         } else if echoed {
             // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
             self.respond_to_echo(now, acked, views);
@@ -261,7 +261,7 @@ impl Subflow {
         self.reduce(now, views);
         let ssthresh = self.congestion_control.ssthresh();
         let mss = u64::from(self.mss());
-        self.recovery.on_progress(0, self.flight(), ssthresh, [mss; 2]);
+        self.recovery.on_progress(0, self.flight(), ssthresh, mss, mss);
         self.totals.recoveries += 1;
         self.timers.stop(Timer::TailLossProbe);
     }

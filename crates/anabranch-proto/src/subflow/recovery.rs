@@ -388,7 +388,8 @@ impl Recovery {
         delivered: u64,
         in_flight: u64,
         ssthresh: u64,
-        [mss, extra]: [u64; 2],
+        mss: u64,
+        extra: u64,
     ) {
         if self.phase != Phase::Recovery {
             return;
@@ -680,8 +681,8 @@ mod tests {
         for (in_flight, quota) in [(5001, 1000), (5000, 0), (4500, 500), (0, 4000)] {
             let mut recovery = recovering(1, 10_001);
             recovery.on_sent(1000);
-            recovery.on_progress(1000, 9000, 5000, [MSS; 2]);
-            recovery.on_progress(3000, in_flight, 5000, [MSS; 2]);
+            recovery.on_progress(1000, 9000, 5000, MSS, MSS);
+            recovery.on_progress(3000, in_flight, 5000, MSS, MSS);
             assert_eq!(recovery.quota(), quota, "{in_flight}");
         }
     }

@@ -86,6 +86,11 @@ pub fn depends_on_the_platform(_on: &str) {
     DEPENDS.set(true);
 }
 
+/// Does this run of the tests start from the platform with this name?
+pub fn tests_platform(name: &str) -> bool {
+    std::env::var("ANABRANCH_TEST_HOST").is_ok_and(|named| named == name && !DEPENDS.get())
+}
+
 /// The configuration that a test starts from. `ANABRANCH_TEST_HOST` names its platform, unless the
 /// test depends on the default one. `make test-platforms` runs the tests on each platform.
 pub fn on_any_platform() -> ConnectionConfig {

@@ -36,7 +36,7 @@ fn a_tcp_flow_uses_at_least_95_percent_of_a_clean_link() {
 
 #[test]
 fn wvegas_fills_a_clean_link_and_keeps_ten_segments_in_its_queue() {
-    crate::common::depends_on_the_platform("how many segments are sent at a time");
+    crate::common::depends_on_the_platform("whether bursts wait, whose queue halves the window");
     // Cao et al., ICNP 2012: a single subflow is entitled to the whole backlog of 10 segments.
     let outcome =
         run(&one_path("100Mbit/s", "10ms", "250kB", "congestion_control = \"wvegas\""), 1);

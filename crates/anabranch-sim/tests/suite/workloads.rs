@@ -2,7 +2,7 @@
 
 use anabranch_sim::{Options, Outcome};
 
-use crate::common::{self, column, run, run_with, wifi_3g};
+use crate::common::{self, column, platform, run, run_with, wifi_3g};
 
 /// One TCP connection over 8 Mbit/s and 10 ms each way, with an unlimited queue.
 fn single(workload: &str) -> String {
@@ -171,7 +171,8 @@ fn a_direction_continues_after_the_other_has_closed() {
     assert_eq!(column(&outcome, "connections", "bytes_delivered"), [3_000_000; 2]);
     assert_eq!(column(&outcome, "blocks", "connection"), [0, 0, 0, 1, 1, 1]);
     let delivered = column(&outcome, "blocks", "delivered_ns");
-    // The download ends at least 4 s before the upload.
-    assert!(delivered[2] + 4_000_000_000 < delivered[5], "{delivered:?}");
+    // The download ends some seconds before the upload.
+    let apart = if platform().as_deref() == Some("linux-socket") { 4 } else { 5 };
+    assert!(delivered[2] + apart * 1_000_000_000 < delivered[5], "{delivered:?}");
     assert_eq!(column(&outcome, "subflows", "bytes_received"), [3_000_000; 2]);
 }

@@ -231,7 +231,7 @@ impl SendQueue {
     /// Number of bytes from the next one on that lie in the same page fragment, on a host that
     /// keeps what was written in such fragments.
     pub(crate) fn fragment(&self) -> Option<u64> {
-        self.buffer.fragments().map(|fragments| fragments.from(self.nxt))
+        self.buffer.fragments().map(|fragments| fragments.rest_from(self.nxt))
     }
 
     /// Does the next byte begin a page fragment, on such a host?

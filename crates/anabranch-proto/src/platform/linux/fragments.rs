@@ -111,7 +111,7 @@ impl Fragments {
     }
 
     /// Bytes from `offset` on that its fragment has.
-    pub(crate) fn from(&self, offset: u64) -> u64 {
+    pub(crate) fn rest_from(&self, offset: u64) -> u64 {
         let ends = self.ends.iter().skip(self.ends.partition_point(|end| *end <= offset));
         ends.copied().next().map_or(0, |end| end - offset)
     }
@@ -165,7 +165,7 @@ mod tests {
         write(&mut fragments, limit, extent(16_001, 16_001), 30_000);
         let first = PAGE - 16_000 - 2 * DESCRIPTOR;
         assert_eq!(fragments.ends, [16_001, 16_001 + first, 46_001]);
-        assert_eq!((fragments.from(10_001), fragments.from(46_001)), (6_000, 0));
+        assert_eq!((fragments.rest_from(10_001), fragments.rest_from(46_001)), (6_000, 0));
         assert!(fragments.end_at(16_001) && !fragments.end_at(16_002));
     }
 
