@@ -67,7 +67,7 @@ impl Connection {
         !self.paths.has_openings() && self.bring_data(|lane| opens || lane.subflow.is_established())
     }
 
-    /// Have all subflows brought data that count?
+    /// Have all subflows for which `counts` is true brought data?
     fn bring_data(&self, counts: impl Fn(&Lane) -> bool) -> bool {
         let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped && counts(lane));
         lanes.all(|lane| lane.subflow.receive_next() > 1)
@@ -106,8 +106,8 @@ impl Connection {
         self.wake_writer();
     }
 
-    /// The subflows whose share of the send buffer is full, on a host where they have shares: that
-    /// take no more data until some is acknowledged (`sk_stream_memory_free`).
+    /// The subflows whose share of the send buffer is full. They take no more data until the peer
+    /// acknowledges some (`sk_stream_memory_free`). Only Linux' sockets have such shares.
     pub(super) fn full_subflows(&self) -> SubflowSet {
         let (queue, platform) = (&self.send.queue, &self.config.platform);
         let mut full = SubflowSet::EMPTY;

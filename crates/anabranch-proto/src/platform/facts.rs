@@ -98,7 +98,7 @@ pub(crate) struct Incoming {
     pub(crate) rtt: Duration,
     /// Their largest segment with timestamps alone, in bytes of payload.
     pub(crate) mss: u64,
-    /// Have all brought data that are open?
+    /// Have all open subflows brought data?
     pub(crate) open_ones_bring_data: bool,
     /// Have all of them brought data, and is none opening?
     pub(crate) all_bring_data: bool,

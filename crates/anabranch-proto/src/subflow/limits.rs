@@ -20,8 +20,8 @@ impl Subflow {
         self.room() >= mss && self.room_for_new_data() < mss
     }
 
-    /// Does the platform wait for more room in the congestion window, where so many bytes wait to
-    /// be sent?
+    /// Does the platform wait for more room in the congestion window, if `waiting` bytes wait to be
+    /// sent?
     pub(crate) fn defers(&self, now: Instant, waiting: u64) -> bool {
         let Some(oldest) = self.board.oldest_sent_at() else { return false };
         self.recovery.phase() == Phase::Open
@@ -34,8 +34,8 @@ impl Subflow {
             })
     }
 
-    /// Does the subflow wait for more room, where so many bytes wait to be sent? If it does not, all
-    /// that is sent at a time goes out.
+    /// Must the next segment wait for more room, if `waiting` bytes wait to be sent? If not, the
+    /// segments after it that the platform sends at the same time need not wait either.
     pub(crate) fn waits_for_room(&mut self, now: Instant, waiting: u64) -> bool {
         if !self.config.platform.may_defer() {
             return false;

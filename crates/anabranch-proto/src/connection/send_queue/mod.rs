@@ -228,13 +228,13 @@ impl SendQueue {
         self.end.saturating_sub(self.nxt)
     }
 
-    /// Number of bytes from the next one on that lie in the same page fragment, on a host that
-    /// keeps what was written in such fragments.
+    /// Number of bytes from the next one to the end of its page fragment. `None` if the host does not
+    /// keep what was written in page fragments.
     pub(crate) fn fragment(&self) -> Option<u64> {
         self.buffer.fragments().map(|fragments| fragments.rest_from(self.nxt))
     }
 
-    /// Does the next byte begin a page fragment, on such a host?
+    /// Does the next byte begin a page fragment? `None` as above.
     pub(crate) fn begins_fragment(&self) -> Option<bool> {
         self.buffer.fragments().map(|fragments| fragments.end_at(self.nxt))
     }

@@ -110,13 +110,13 @@ impl Fragments {
         if refills || self.ends.is_empty() || extent.una == extent.end { 0 } else { taken }
     }
 
-    /// Bytes from `offset` on that its fragment has.
+    /// Number of bytes from `offset` to the end of its fragment.
     pub(crate) fn rest_from(&self, offset: u64) -> u64 {
         let ends = self.ends.iter().skip(self.ends.partition_point(|end| *end <= offset));
         ends.copied().next().map_or(0, |end| end - offset)
     }
 
-    /// Does a fragment end before `offset`, which is not acknowledged?
+    /// Does a fragment end directly before `offset`? The peer has not acknowledged that byte.
     pub(crate) fn end_at(&self, offset: u64) -> bool {
         self.ends.binary_search(&offset).is_ok()
     }
