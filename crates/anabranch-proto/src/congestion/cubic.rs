@@ -1,10 +1,9 @@
 //! CUBIC: RFC 9438.
 
-use anabranch_wire::{Duration, Instant};
+use anabranch_wire::Instant;
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, ExternalReduction, FirstHyStart, HyStart, Start,
-    Window,
+    AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
 };
 use super::{Make, Making};
 use crate::policy::Entry;
@@ -12,9 +11,6 @@ use crate::view::SubflowView;
 
 /// RFC 9438 §4.6: multiplicative decrease factor.
 const BETA: f64 = 0.7;
-/// The window of a searching sender grows by one segment for this many acknowledged ones: by 5 %
-/// per round trip.
-const SEARCH: f64 = 20.0;
 /// RFC 9438 §5: aggressiveness, segments per second cubed.
 const C: f64 = 0.4;
 
@@ -23,30 +19,8 @@ const C: f64 = 0.4;
 pub struct Cubic {
     window: Window,
     hystart: Option<HyStart>,
-    /// State of Linux's variant. In that variant, the Reno-friendly estimate keeps its slope beyond
-    /// the last maximum (RFC 8312), and [`AsLinux`] adds the other differences.
-    linux: Option<AsLinux>,
     w_max: f64,
     epoch: Option<Epoch>,
-}
-
-/// Linux's differences from RFC 9438 (`bictcp_update`) and RFC 9406.
-#[derive(Clone, Copy, Debug)]
-struct AsLinux {
-    /// No loss has shown the capacity of the path yet. The window then grows by at least 5 % in
-    /// each round trip, because the cubic function begins too slowly.
-    searches: bool,
-    /// Smallest round-trip time. The target is this far ahead, without queueing delay.
-    min_rtt: Duration,
-    hystart: Option<FirstHyStart>,
-}
-
-impl AsLinux {
-    /// The initial state, when nothing is known about the path.
-    fn new(hystart: bool) -> Self {
-        let hystart = hystart.then(FirstHyStart::new);
-        AsLinux { searches: true, min_rtt: Duration::MAX, hystart }
-    }
 }
 
 /// A congestion avoidance epoch: from one reduction to the next.
@@ -91,23 +65,6 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     },
 };
 
-/// Name, description and constructor of Linux's variant.
-pub(super) const LINUX_ENTRY: super::CongestionControlEntry = Entry {
-    name: "cubic_linux",
-    summary: "CUBIC as in Linux: Reno-friendly slope of RFC 8312, the first HyStart, and growth by 5 % per round trip before the first loss.",
-    source: "Linux 6.18; Ha and Rhee, Computer Networks 2011",
-    parameters: &[],
-    make: Making {
-        coupled: false,
-        in_kernel: Some("cubic"),
-        hystart: true,
-        make: Make::WithHyStart(|start, hystart| {
-            let linux = Some(AsLinux::new(hystart));
-            Box::new(Cubic { linux, ..Cubic::without_hystart(start) })
-        }),
-    },
-};
-
 impl Cubic {
     /// CUBIC in slow start, with the initial window and HyStart++.
     pub fn new(start: &Start) -> Self {
@@ -116,7 +73,7 @@ impl Cubic {
 
     /// CUBIC with standard slow start.
     pub fn without_hystart(start: &Start) -> Self {
-        Cubic { window: Window::new(start), hystart: None, linux: None, w_max: 0.0, epoch: None }
+        Cubic { window: Window::new(start), hystart: None, w_max: 0.0, epoch: None }
     }
 
     fn segments(&self) -> f64 {
@@ -143,21 +100,19 @@ impl Cubic {
         epoch.last_ack = sample.now;
         // RFC 9438 §4.3: Reno-friendly region, with Reno's own slope beyond the maximum.
         let past = epoch.w_est >= w_max && w_max > epoch.cwnd_start;
-        let slope = if past && self.linux.is_none() { 1.0 } else { alpha_cubic() };
+        let slope = if past { 1.0 } else { alpha_cubic() };
         epoch.w_est += slope * acked / cwnd;
         let t = sample.now.saturating_since(epoch.start).as_secs_f64();
-        let searches = self.linux.is_some_and(|linux| linux.searches);
-        if w_cubic(t, epoch.k, w_max) < epoch.w_est && !searches {
+        if w_cubic(t, epoch.k, w_max) < epoch.w_est {
             let estimate = epoch.w_est * f64::from(self.window.mss());
             self.window.rise_to(estimate as u64);
             return;
         }
         // RFC 9438 §4.2: the target lies one round-trip time ahead, and is at most 1.5 times the
         // window.
-        let ahead = self.linux.map_or(sample.srtt, |linux| linux.min_rtt.min(sample.srtt));
-        let target = w_cubic(t + ahead.as_secs_f64(), epoch.k, w_max).clamp(cwnd, 1.5 * cwnd);
-        let floor = if searches { 1.0 / SEARCH } else { 0.0 };
-        let growth = ((target - cwnd) / cwnd).max(floor);
+        let ahead = sample.srtt.as_secs_f64();
+        let target = w_cubic(t + ahead, epoch.k, w_max).clamp(cwnd, 1.5 * cwnd);
+        let growth = (target - cwnd) / cwnd;
         self.window.grow(growth * acked * f64::from(self.window.mss()));
     }
 
@@ -166,9 +121,6 @@ impl Cubic {
         let cwnd = self.segments();
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         self.epoch = None;
-        if let Some(linux) = &mut self.linux {
-            linux.searches = false;
-        }
     }
 }
 
@@ -182,12 +134,6 @@ impl CongestionControl for Cubic {
     }
 
     fn on_ack(&mut self, sample: &AckSample, _me: usize, _peers: &[SubflowView]) {
-        if let Some(linux) = &mut self.linux {
-            linux.min_rtt = linux.min_rtt.min(sample.rtt.unwrap_or(Duration::MAX));
-            if let Some(hystart) = &mut linux.hystart {
-                hystart.on_ack(&mut self.window, sample, linux.min_rtt);
-            }
-        }
         if !sample.cwnd_limited {
             // The cubic function must not advance while the application or the receiver limits the
             // sender. Otherwise the sender would burst when the limit ends.
@@ -217,10 +163,6 @@ impl CongestionControl for Cubic {
             CongestionEvent::Timeout { flight_size, first, .. } => {
                 if first {
                     self.remember_maximum();
-                }
-                if let Some(linux) = &mut self.linux {
-                    // bictcp_reset: forget everything known about the path.
-                    (self.w_max, *linux) = (0.0, AsLinux::new(linux.hystart.is_some()));
                 }
                 self.epoch = None;
                 self.window.collapse(flight_size, BETA, first);
@@ -254,6 +196,7 @@ impl CongestionControl for Cubic {
 mod tests {
     use super::*;
     use crate::congestion::tests::start;
+    use anabranch_wire::Duration;
 
     #[test]
     fn the_curve_passes_through_its_three_points() {
@@ -291,67 +234,16 @@ mod tests {
     }
 
     #[test]
-    fn until_a_loss_linux_grows_by_a_twentieth_of_what_is_acknowledged() {
-        // With 100 segments, 400 acknowledged segments add 20.
-        let grown = |linux: bool, events: &[CongestionEvent]| {
-            let linux = linux.then(|| AsLinux::new(false));
-            let mut cubic = Cubic { linux, ..Cubic::without_hystart(&start(100_000)) };
-            for event in events {
-                cubic.on_congestion_event(event, 0, &[]);
-            }
-            cubic.window.end_slow_start();
-            let before = cubic.cwnd();
-            acknowledge(&mut cubic, 400);
-            cubic.cwnd() - before
-        };
-        let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 100_000 };
-        // A timeout makes Linux forget the path.
-        let timeout =
-            CongestionEvent::Timeout { now: Instant::ZERO, flight_size: 70_000, first: true };
-        assert_eq!((grown(true, &[]), grown(true, &[loss, timeout])), (20_000, 20_000));
-        assert!(grown(false, &[]) < 3_000 && grown(true, &[loss]) < 5_000);
-    }
-
-    #[test]
-    fn linux_looks_for_the_end_of_slow_start_where_the_window_does_not_limit_too() {
-        let mut cubic =
-            Cubic { linux: Some(AsLinux::new(true)), ..Cubic::without_hystart(&start(20_000)) };
-        for (ack, rtt_ms) in [40].into_iter().chain([60; 9]).enumerate() {
-            let rtt = Duration::from_millis(rtt_ms);
-            let sample = AckSample {
-                now: Instant::ZERO + Duration::from_millis(3 * ack as u64),
-                acked: 1_000,
-                rtt: Some(rtt),
-                srtt: rtt,
-                bytes_in_flight: 0,
-                // The first acknowledgement is a round of its own.
-                snd_una: 1_001 + ack as u64 * 1_000,
-                snd_nxt: if ack == 0 { 1_001 } else { 100_000 },
-                cwnd_limited: false,
-            };
-            assert_eq!(cubic.ssthresh(), u64::MAX, "{ack}");
-            cubic.on_ack(&sample, 0, &[]);
-        }
-        assert_eq!((cubic.cwnd(), cubic.ssthresh()), (20_000, 20_000));
-    }
-
-    #[test]
-    fn past_the_last_window_it_grows_as_reno_does_or_as_linux_has_it() {
+    fn past_the_last_window_it_grows_as_reno_does() {
         // RFC 9438 §4.3, at windows where the cubic function is far below the estimate: 10 ms, 20
         // segments.
-        let grown = |linux: bool| {
-            let linux = linux.then(|| AsLinux::new(false));
-            let mut cubic = Cubic { linux, ..Cubic::without_hystart(&start(20_000)) };
-            let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
-            cubic.on_congestion_event(&loss, 0, &[]);
-            acknowledge(&mut cubic, 1_000);
-            cubic.cwnd()
-        };
+        let mut cubic = Cubic::without_hystart(&start(20_000));
+        let loss = CongestionEvent::Recovery { now: Instant::ZERO, flight_size: 20_000 };
+        cubic.on_congestion_event(&loss, 0, &[]);
+        acknowledge(&mut cubic, 1_000);
         // dw/dn = slope / w from 14 segments, over 1000 acknowledgements: w = sqrt(14² + 2 × slope
-        // × n). The slope is 9/17 up to 20 segments (n = 193) and 1 after that, or 9/17 throughout
-        // in Linux.
-        assert!((44_000..=45_000).contains(&grown(false)), "{}", grown(false));
-        assert!((34_000..=36_000).contains(&grown(true)), "{}", grown(true));
+        // × n). The slope is 9/17 up to 20 segments (n = 193) and 1 after that.
+        assert!((44_000..=45_000).contains(&cubic.cwnd()), "{}", cubic.cwnd());
     }
 
     #[test]

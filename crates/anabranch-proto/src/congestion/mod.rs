@@ -6,6 +6,7 @@
 mod balia;
 mod coupled;
 mod cubic;
+mod cubic_linux;
 mod hystart;
 mod lia;
 mod new_reno;
@@ -40,7 +41,7 @@ pub type CongestionControlEntry = Entry<Making>;
 pub const ALL: &[CongestionControlEntry] = &[
     new_reno::ENTRY,
     cubic::ENTRY,
-    cubic::LINUX_ENTRY,
+    cubic_linux::ENTRY,
     lia::ENTRY,
     olia::ENTRY,
     balia::ENTRY,

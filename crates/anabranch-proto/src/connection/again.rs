@@ -141,7 +141,7 @@ impl Connection {
                     continue;
                 }
                 let why = if assigned { Again::Assigned } else { Again::Copy };
-                let waiting = waiting.unwrap_or(0);
+                let waiting = || self.send.queue.waiting_on(slot);
                 if assigned && self.lanes[usize::from(slot)].subflow.waits_for_room(now, waiting) {
                     continue;
                 }

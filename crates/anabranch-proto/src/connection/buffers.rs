@@ -78,22 +78,22 @@ impl Connection {
     fn autotune_send_buffer(&mut self, now: Instant) {
         let platform = &self.config.platform;
         let queue = &self.send.queue;
-        let (is_tcp, unsent, assigned) = (self.session.is_tcp(), queue.unsent(), queue.assigned());
+        let is_tcp = self.session.is_tcp();
         let open = |lane: &&mut Lane| !lane.reaped && !lane.subflow.is_opening();
         let live = self.lanes.iter_mut().filter(open);
         let shares = live.map(|lane| {
             let view = lane.subflow.view();
             let mss = u64::from(view.mss.max(1));
             let waits = match is_tcp {
-                true => unsent,
-                false => assigned.get(usize::from(view.id.slot)).copied().unwrap_or(0),
+                true => queue.waiting(),
+                false => queue.waiting_on(view.id.slot),
             };
             // Linux compares whole segments after it has sent the first ones
             // (`tcp_event_new_data_sent`, `tcp_should_expand_sndbuf`). It counts a short segment in
             // the window as a whole one.
             let sent = match lane.subflow.defers(now, waits) {
                 true => 0,
-                false => waits.min(platform.segments_at_a_time(&view) * mss),
+                false => waits.at_a_time.min(platform.segments_at_a_time(&view) * mss),
             };
             if (lane.subflow.flight() + sent).div_ceil(mss) < view.cwnd / mss {
                 let segments = u16::try_from(view.cwnd.div_ceil(mss)).unwrap_or(u16::MAX);
@@ -128,7 +128,7 @@ impl Connection {
     }
 
     /// The receive window opens with the data of the subflow that has brought the most.
-    fn offer_buffer(&mut self) {
+    pub(super) fn offer_buffer(&mut self) {
         if self.session.is_tcp()
             && let Some(lane) = self.lanes.first()
         {

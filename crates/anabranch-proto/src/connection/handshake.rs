@@ -42,6 +42,7 @@ impl Connection {
             remote_address_id: 0,
         };
         let slot = self.add_lane(Subflow::connect, place);
+        self.open_receive_window(slot);
         if self.session.is_negotiating() {
             let syn = self.session.capable(CapableKeys::None);
             self.lanes[usize::from(slot)].subflow.handshake_options =
@@ -60,6 +61,7 @@ impl Connection {
             remote_address_id: 0,
         };
         let slot = self.add_lane(|open| Subflow::accept(open, now, syn), place);
+        self.open_receive_window(slot);
         if self.session.is_negotiating() {
             let offer = acceptable(syn).filter(|offer| offer.keys == CapableKeys::None);
             if let Some(offer) = offer {
@@ -73,6 +75,12 @@ impl Connection {
                 self.session.fall_back();
             }
         }
+    }
+
+    /// The window begins as the first subflow opens it.
+    fn open_receive_window(&mut self, slot: u8) {
+        let first = self.lanes[usize::from(slot)].subflow.first_window();
+        self.recv.queue.window_mut().begin_at(first);
     }
 
     /// Open a further subflow. RFC 8684 §3.2.

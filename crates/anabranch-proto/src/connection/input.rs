@@ -37,6 +37,7 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         let was_opening = lane.subflow.state() == State::SynSent;
         let was_confirmed = lane.subflow.confirmed;
+        let overtakes = lane.subflow.overtakes_fourth_ack(segment);
         let bare = segment.options.dss.is_none() && segment.options.control.is_none();
         if bare && !was_opening && !segment.payload.is_empty() {
             lane.bare_end = lane.bare_end.max(lane.subflow.end_of(segment));
@@ -58,6 +59,9 @@ impl Connection {
         } else if confirmed && self.lanes[usize::from(slot)].subflow.purpose == Purpose::Join {
             self.on_subflow_ready(now, slot);
         }
+        if overtakes && self.config.platform.resets_overtaken_joins() {
+            self.break_subflow(slot, ResetReason::UNSPECIFIED);
+        }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
             self.overdue.on_segment();
@@ -78,8 +82,8 @@ impl Connection {
                 if self.session.is_mptcp() {
                     self.check_bare_end(slot);
                 }
-                let subflow = &self.lanes[usize::from(slot)].subflow;
-                if self.session.is_mptcp() && subflow.owes_acknowledgement() {
+                if self.lanes[usize::from(slot)].subflow.owes_acknowledgement() {
+                    self.offer_buffer();
                     self.recv.plan_early_acknowledgement(slot);
                 }
             }
@@ -94,6 +98,7 @@ impl Connection {
     fn answer_join(&mut self, slot: u8, segment: &Segment) {
         if segment.options.control.as_ref().is_some_and(|control| control.join.is_some()) {
             self.lanes[usize::from(slot)].subflow.demand_ack();
+            self.recv.plan_opening_acknowledgement(slot);
         }
     }
 

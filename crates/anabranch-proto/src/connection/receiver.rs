@@ -44,8 +44,9 @@ impl Receiver {
         !std::mem::replace(&mut self.wide_acks, true)
     }
 
-    /// After the application's first read, this host may already acknowledge the data that arrived
-    /// on the subflow in `slot`. Data that filled a large hole takes several reads.
+    /// This host may acknowledge the data that arrived on the subflow in `slot` before the
+    /// application has read it, or after its first read. Data that filled a large hole takes several
+    /// reads.
     #[inline]
     pub(super) fn plan_early_acknowledgement(&mut self, slot: u8) {
         if let Some(edge) = self.queue.early_edge() {
@@ -53,8 +54,8 @@ impl Receiver {
         }
     }
 
-    /// The connection is open, and the application can write from now on. The acknowledgement of
-    /// the SYN/ACK may come before.
+    /// The connection or a further subflow is open, and data can be sent from now on. The
+    /// acknowledgement of the handshake's last segment may come before.
     pub(super) fn plan_opening_acknowledgement(&mut self, slot: u8) {
         if let Some(edge) = self.queue.window().opening_edge() {
             self.early = Some(EarlyAcknowledgement { slot, edge });

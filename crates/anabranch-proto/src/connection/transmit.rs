@@ -222,7 +222,8 @@ impl Connection {
             return self.on_window_limited(now, level, choice, room);
         }
         self.scheduling.stop_window_limited(now);
-        if self.lanes[usize::from(choice.slot)].subflow.waits_for_room(now, unsent) {
+        let waiting = || self.send.queue.waiting();
+        if self.lanes[usize::from(choice.slot)].subflow.waits_for_room(now, waiting) {
             return None;
         }
         Some(self.send_new(now, level, choice, len))

@@ -13,11 +13,20 @@ pub(crate) struct Cwnd {
     pub(crate) slow_start: bool,
 }
 
+/// What waits to be sent on a subflow for the first time, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) all: u64,
+    /// How much of it is in the first socket buffer.
+    pub(crate) first: u64,
+    /// How much of it may be sent at a time, as far as socket buffers matter.
+    pub(crate) at_a_time: u64,
+}
+
 /// What a subflow could send now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burst<'a> {
-    /// Bytes that wait to be sent.
-    pub(crate) waiting: u64,
+    pub(crate) waiting: Waiting,
     /// Bytes that the congestion window and the peer's window admit.
     pub(crate) room: u64,
     /// Time since it has sent data.
@@ -58,6 +67,15 @@ pub(crate) struct Held {
     pub(crate) out_of_order: u64,
 }
 
+/// Payload bytes of the segments that a host lets its peer send, as Linux counts them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnMss {
+    /// With the options that are agreed on when the host sends its SYN.
+    pub(crate) at_syn: u16,
+    /// With timestamps.
+    pub(crate) with_timestamps: u16,
+}
+
 /// How far the receive window is open on a subflow: it opens with the data that arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
@@ -65,27 +83,29 @@ pub(crate) struct Opening {
     pub(crate) opened: u32,
     /// Bytes up to which it opens.
     pub(crate) limit: u32,
+    /// Bytes by which a full segment opens it.
+    pub(crate) step: u16,
 }
 
 impl Default for Opening {
     /// A window that is open from the start.
     fn default() -> Self {
-        Opening { opened: u32::MAX, limit: 0 }
+        Opening { opened: u32::MAX, limit: 0, step: 0 }
     }
 }
 
 impl Opening {
-    /// Bytes by which the window opens for each byte that arrives in full segments. Linux:
-    /// `tcp_grow_window`.
+    /// Bytes by which the window opens for each byte that arrives. Linux: `tcp_grow_window`.
     const GROWTH: u32 = 2;
 
-    /// So many bytes arrived. Did the window still open?
+    /// So many bytes arrived, in full segments of `full`. Did the window still open?
     #[inline]
-    pub(crate) fn take(&mut self, bytes: u32) -> bool {
+    pub(crate) fn take(&mut self, bytes: u32, full: u32) -> bool {
         let opens = self.opened < self.limit;
         if opens {
-            self.opened =
-                self.limit.min(self.opened.saturating_add(bytes.saturating_mul(Opening::GROWTH)));
+            let least = if bytes >= full { self.step.into() } else { 0 };
+            let step = bytes.saturating_mul(Opening::GROWTH).max(least);
+            self.opened = self.limit.min(self.opened.saturating_add(step));
         }
         opens
     }

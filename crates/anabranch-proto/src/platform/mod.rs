@@ -15,7 +15,9 @@ mod send_buffer;
 pub(crate) use cwnd_usage::CwndUsage;
 pub use linux::Tuning;
 
-pub(crate) use facts::{Burst, Cwnd, Extent, Held, Incoming, Opening, ShortSegments};
+pub(crate) use facts::{
+    Burst, Cwnd, Extent, Held, Incoming, Opening, OwnMss, ShortSegments, Waiting,
+};
 pub(crate) use linux::{FRAGMENT, socket_buffer};
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_buffer::SendBuffer;
@@ -212,6 +214,15 @@ impl Platform {
         }
     }
 
+    /// Does a host reset a subflow that it has opened, if data overtakes the acknowledgement that
+    /// completes the join?
+    pub(crate) fn resets_overtaken_joins(&self) -> bool {
+        match self.buffers {
+            Buffers::Payload => false,
+            Buffers::Socket => linux::RESETS_OVERTAKEN_JOINS,
+        }
+    }
+
     /// Does a DATA_ACK count with the larger window that the subflow had before, where its segment
     /// announces less and acknowledges nothing new on the subflow?
     pub(crate) fn keeps_larger_window(&self) -> bool {
@@ -249,12 +260,28 @@ impl Platform {
         }
     }
 
+    /// Does the acknowledgement that ends a fast recovery let the window grow?
+    pub(crate) fn grows_with_the_end_of_recovery(&self) -> bool {
+        match self.buffers {
+            Buffers::Payload => false,
+            Buffers::Socket => linux::GROWS_WITH_THE_END_OF_RECOVERY,
+        }
+    }
+
+    /// Largest window of a SYN, where `requested` is the size of the receive buffer.
+    pub(crate) fn first_window(&self, requested: Option<u64>, mss: OwnMss) -> u32 {
+        match self.buffers {
+            Buffers::Payload => u32::MAX,
+            Buffers::Socket => linux::first_window(&self.tuning, requested, mss),
+        }
+    }
+
     /// How far the receive window is open on a new subflow, where `requested` is the size of the
     /// receive buffer.
-    pub(crate) fn opening(&self, requested: Option<u64>) -> Opening {
+    pub(crate) fn opening(&self, requested: Option<u64>, mss: OwnMss, is_tcp: bool) -> Opening {
         match self.buffers {
             Buffers::Payload => Opening::default(),
-            Buffers::Socket => linux::opening(&self.tuning, requested),
+            Buffers::Socket => linux::opening(&self.tuning, requested, mss, is_tcp),
         }
     }
 

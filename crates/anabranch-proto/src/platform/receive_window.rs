@@ -36,17 +36,20 @@ impl ReceiveWindow {
     /// connection is plain TCP.
     pub(crate) fn new(platform: &Platform, is_tcp: bool, requested: Option<u64>) -> Self {
         let Platform { buffers, tuning, .. } = *platform;
-        let (capacity, most) = match (buffers, requested.map(linux::receive_buffer)) {
-            (Buffers::Payload, _) => [requested.unwrap_or(tuning.largest_receive.into()); 2].into(),
-            (Buffers::Socket, Some(granted)) => (granted, granted),
-            (Buffers::Socket, None) => linux::tuned_receive_buffer(&tuning).into(),
-        };
+        let (capacity, most) =
+            match (buffers, requested.map(|asked| linux::receive_buffer(asked, is_tcp))) {
+                (Buffers::Payload, _) => {
+                    [requested.unwrap_or(tuning.largest_receive.into()); 2].into()
+                }
+                (Buffers::Socket, Some(granted)) => (granted, granted),
+                (Buffers::Socket, None) => linux::tuned_receive_buffer(&tuning, is_tcp).into(),
+            };
         let scale = match buffers {
             Buffers::Payload => smallest_scale(most),
             Buffers::Socket => linux::window_scale(&tuning, requested),
         };
         let counts_memory = buffers == Buffers::Socket;
-        let at_first = u32::try_from(linux::offered_at_first(capacity)).unwrap_or(u32::MAX);
+        let at_first = u32::try_from(linux::offered_at_first(capacity, is_tcp)).unwrap_or(u32::MAX);
         ReceiveWindow {
             buffers,
             capacity,
@@ -67,14 +70,18 @@ impl ReceiveWindow {
         ReceiveWindow { capacity: self.capacity.min(bytes), ..self }.promising()
     }
 
-    /// All that is offered at first is promised.
-    fn promising(self) -> Self {
+    /// Offer at most so many bytes at first, before anything was promised to the peer.
+    pub(crate) fn begin_at(&mut self, opened: u32) {
+        self.opened = self.opened.min(opened);
         let announced = self.offered().min(self.opened.into());
-        ReceiveWindow {
-            announced: u32::try_from(announced).unwrap_or(u32::MAX),
-            promised: 1 + announced,
-            ..self
-        }
+        self.announced = u32::try_from(announced).unwrap_or(u32::MAX);
+        self.promised = 1 + announced;
+    }
+
+    /// All that is offered at first is promised.
+    fn promising(mut self) -> Self {
+        self.begin_at(u32::MAX);
+        self
     }
 
     /// The same, announced in units of `1 << scale` bytes.
@@ -151,7 +158,7 @@ impl ReceiveWindow {
     /// What is offered of the buffer.
     fn offered(&self) -> u64 {
         match self.offers_less {
-            true => linux::offered_at_first(self.capacity),
+            true => linux::offered_at_first(self.capacity, false),
             false => self.capacity,
         }
     }
@@ -244,7 +251,10 @@ impl ReceiveWindow {
     pub(crate) fn early_edge(&self, held: Held) -> Option<u64> {
         match self.buffers {
             Buffers::Payload => None,
-            Buffers::Socket => linux::early_edge(held, self.edge(held)),
+            Buffers::Socket => {
+                let share = |unread| linux::charged_unread(unread, self.offered(), self.capacity);
+                linux::early_edge(held, self.edge(held), share)
+            }
         }
     }
 
@@ -355,8 +365,8 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_a_hole_is_acknowledged_after_the_first_read_where_sockets_count() {
-        // 160,000 asked for are 197,500 bytes of payload.
+    fn what_fills_a_hole_is_acknowledged_before_all_is_read_where_sockets_count() {
+        // 160,000 asked for are 200,000 bytes of payload in TCP.
         let window_after = |mut window: ReceiveWindow, beyond: u64| {
             let all = window.most();
             assert_eq!(window.early_edge(held(1, 1, beyond)), None, "there is nothing to read");
@@ -367,53 +377,57 @@ mod tests {
             Some(window.announce_up_to(held(beyond + 1001, beyond + 1001, 0), edge, mss))
         };
         let [tcp, _] = socket(160_000);
-        assert_eq!(window_after(tcp, 150_000), Some(197_500 - (151_000 - READ)));
+        assert_eq!(window_after(tcp, 150_000), Some(200_000 - (151_000 - READ)));
         let [tcp, _] = socket(160_000);
-        assert_eq!(window_after(tcp, 60_000), None, "one read takes all");
+        assert_eq!(window_after(tcp, 60_000), Some(200_000 - 61_000), "before it is read");
         assert_eq!(window_after(payload(200_000), 150_000), None);
     }
 
     #[test]
     fn a_window_of_free_memory_stands_still_while_data_waits_beyond_a_hole() {
-        // 8,000 asked for are 9,875: 4,000 beyond the hole take up buffer, and their place in the
+        // 8,000 asked for are 10,000: 4,000 beyond the hole take up buffer, and their place in the
         // window.
         let [mut window, _] = socket(8_000);
-        assert_eq!(window.announce(held(1, 1, 0), mss), 9_875);
+        assert_eq!(window.announce(held(1, 1, 0), mss), 10_000);
         for read in [1_001, 3_001] {
-            assert_eq!(window.announce(held(read, read, 4_000), mss), 9_876 - read, "stands still");
+            assert_eq!(
+                window.announce(held(read, read, 4_000), mss),
+                10_001 - read,
+                "stands still"
+            );
         }
-        // The hole is filled, but 9,875 bytes are no twice of the 6,875 announced last.
+        // The hole is filled, but 10,000 bytes are no twice of the 7,000 announced last.
         let filled = held(8_001, 8_001, 0);
         assert!(!window.update_is_due(filled, mss));
-        assert_eq!(window.announce(filled, mss), 9_875);
+        assert_eq!(window.announce(filled, mss), 10_000);
     }
 
     #[test]
     fn a_tuned_window_begins_and_ends_with_the_sizes_of_tcp_rmem() {
-        // Of 87,380 and 200,000 bytes of memory, 158 of 256 are payload.
+        // Of 87,380 and 200,000 bytes of memory, 160 of 256 are payload in TCP.
         let tuning = Tuning { first_receive: 87_380, largest_receive: 200_000, ..Tuning::DEFAULT };
         let platform = Platform { tuning, ..Platform::linux(Buffers::Socket) };
         let mut window = ReceiveWindow::new(&platform, true, None);
-        assert_eq!((window.capacity(), window.most()), (53_930, 123_438));
+        assert_eq!((window.capacity(), window.most()), (54_613, 125_000));
         window.grow_to(1 << 20);
-        assert_eq!(window.capacity(), 123_438);
+        assert_eq!(window.capacity(), 125_000);
         // Linux does not shrink a buffer that begins larger.
         let platform = Platform { tuning: Tuning { largest_receive: 4096, ..tuning }, ..platform };
         let window = ReceiveWindow::new(&platform, true, None);
-        assert_eq!((window.most(), window.scale()), (53_930, 1));
+        assert_eq!((window.most(), window.scale()), (54_613, 1));
     }
 
     #[test]
     fn the_window_of_a_socket_opens_with_what_arrives() {
-        // 8,000 requested are 9,875 bytes of payload.
+        // 8,000 requested are 10,000 bytes of payload in TCP.
         let mut window = ReceiveWindow::new(&Platform::linux(Buffers::Socket), true, Some(8_000));
         assert_eq!(window.announce(held(1, 1, 0), mss), 8_000);
         window.open_to(9_075);
         assert_eq!(window.announce(held(1, 1, 0), mss), 9_075);
-        window.open_to(8_875);
+        window.open_to(9_000);
         assert!(window.is_opening());
-        window.open_to(9_875);
-        assert_eq!(window.announce(held(1_001, 1_001, 0), mss), 9_875);
+        window.open_to(10_000);
+        assert_eq!(window.announce(held(1_001, 1_001, 0), mss), 10_000);
         assert!(!window.is_opening() && !payload(1).is_opening());
     }
 

@@ -76,6 +76,14 @@ impl SendBuffer {
         }
     }
 
+    /// Bytes in the first socket buffer of which something was not sent, on a host that has them.
+    pub(crate) fn first_unsent(&self, extent: Extent) -> u64 {
+        match self.charging.as_deref() {
+            Some(Charging::Memory(memory)) => memory.first(extent),
+            None | Some(Charging::Fragments(_)) => extent.end - extent.nxt,
+        }
+    }
+
     /// Is there enough room to wake an application that waits for it? Linux wakes it when a third of
     /// the buffer is free (`sk_stream_is_writeable`).
     pub(crate) fn wakes_writer(&self, extent: Extent) -> bool {

@@ -73,6 +73,7 @@ impl Subflow {
         // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
         let fast = self.recovery.phase() == Phase::Recovery;
         let recovered = self.recovery.leave_if_done(self.una) && fast;
+        let grows = !recovered || self.config.platform.grows_with_the_end_of_recovery();
         let counted = self.counted_bytes(acked, &tally);
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
         if self.recovery.phase() == Phase::Recovery {
@@ -87,7 +88,7 @@ impl Subflow {
         } else if echoed {
             // RFC 3168 §6.1.2: the window does not grow, whether the echo is news or not.
             self.respond_to_echo(now, acked, views);
-        } else if !recovered && counted > 0 {
+        } else if grows && counted > 0 {
             self.grow(now, counted, flight_before, &tally, views);
         }
         self.update_pacing();

@@ -5,6 +5,7 @@ use anabranch_wire::{CE, Duration, Flags, Instant, Segment, TcpOptions};
 use super::receiver::Receiver;
 use super::send_window::Announced;
 use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
+use crate::config::Protocol;
 use crate::congestion::CongestionEvent;
 use crate::view::{Phase, SubflowView};
 
@@ -119,11 +120,6 @@ impl Subflow {
     pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment) {
         self.ecn.take_syn(segment.header.flags);
         let options = &segment.options;
-        self.receiver = Receiver::new(
-            segment.header.seq,
-            self.config.platform.acknowledging,
-            self.config.platform.opening(self.config.receive_buffer),
-        );
         self.peer = Peer {
             mss: options.mss.unwrap_or(536).max(MIN_MSS),
             // RFC 7323 §2.3: larger shifts count as 14.
@@ -131,6 +127,10 @@ impl Subflow {
             sack: options.sack_permitted && self.config.tcp.sack,
             timestamps: options.timestamps.is_some() && self.config.tcp.timestamps,
         };
+        let platform = &self.config.platform;
+        let is_tcp = self.config.protocol == Protocol::Tcp;
+        let opening = platform.opening(self.config.receive_buffer, self.own_mss(), is_tcp);
+        self.receiver = Receiver::new(segment.header.seq, platform.acknowledging, opening);
         self.mss = self.mss_without_options();
         if options.window_scale.is_none() {
             // RFC 7323 §1.3: scaling is used in both directions or in none.

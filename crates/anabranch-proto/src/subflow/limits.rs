@@ -3,7 +3,7 @@
 use anabranch_wire::Instant;
 
 use super::Subflow;
-use crate::platform::{Burst, Cwnd};
+use crate::platform::{Burst, Cwnd, Waiting};
 use crate::view::Phase;
 
 impl Subflow {
@@ -20,9 +20,8 @@ impl Subflow {
         self.room() >= mss && self.room_for_new_data() < mss
     }
 
-    /// Does the platform wait for more room in the congestion window, if `waiting` bytes wait to be
-    /// sent?
-    pub(crate) fn defers(&self, now: Instant, waiting: u64) -> bool {
+    /// Does the platform wait for more room in the congestion window?
+    pub(crate) fn defers(&self, now: Instant, waiting: Waiting) -> bool {
         let Some(oldest) = self.board.oldest_sent_at() else { return false };
         self.recovery.phase() == Phase::Open
             && self.config.platform.defers(&Burst {
@@ -34,19 +33,25 @@ impl Subflow {
             })
     }
 
-    /// Must the next segment wait for more room, if `waiting` bytes wait to be sent? If not, the
-    /// segments after it that the platform sends at the same time need not wait either.
-    pub(crate) fn waits_for_room(&mut self, now: Instant, waiting: u64) -> bool {
+    /// Must the next segment wait for more room? If not, the segments after it that the platform
+    /// sends at the same time need not wait either.
+    pub(crate) fn waits_for_room(
+        &mut self,
+        now: Instant,
+        waiting: impl FnOnce() -> Waiting,
+    ) -> bool {
         if !self.config.platform.may_defer() {
             return false;
         }
         if self.last_data_sent != now || self.burst_left == 0 {
+            let waiting = waiting();
             if self.defers(now, waiting) {
                 self.on_deferred(now);
                 return true;
             }
             let at_a_time = self.config.platform.segments_at_a_time(&self.view());
-            self.burst_left = u8::try_from(at_a_time).unwrap_or(u8::MAX);
+            let most = waiting.at_a_time.div_ceil(u64::from(self.mss())).max(1);
+            self.burst_left = u8::try_from(at_a_time.min(most)).unwrap_or(u8::MAX);
         }
         self.burst_left -= 1;
         false

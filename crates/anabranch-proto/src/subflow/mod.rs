@@ -37,7 +37,7 @@ use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
 use crate::counters::{Counters, Totals};
 use crate::flood::Numbers;
-use crate::platform::{Cwnd, CwndUsage, Opening, Reduction};
+use crate::platform::{Cwnd, CwndUsage, Opening, OwnMss, Reduction};
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use clock::Clock;
@@ -223,6 +223,8 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 /// Smallest segment size that is accepted from a peer. Smaller ones could exhaust the sender
 /// (CVE-2019-11479). RFC 9293 §3.7.1 has a default of 536 bytes.
 const MIN_MSS: u16 = 88;
+/// Bytes that timestamps take in the header, with padding. RFC 7323 appendix A.
+const TIMESTAMPS: u16 = 12;
 /// RFC 5961 §7: maximum number of challenge ACKs per second and subflow.
 const CHALLENGES_PER_SECOND: u32 = 10;
 
@@ -461,6 +463,20 @@ impl Subflow {
         self.mss_without_options() - self.data_option_bytes(Carries::Nothing)
     }
 
+    /// Largest receive window that this host's SYN may announce.
+    pub(crate) fn first_window(&self) -> u32 {
+        self.config.platform.first_window(self.config.receive_buffer, self.own_mss())
+    }
+
+    pub(super) fn own_mss(&self) -> OwnMss {
+        let bare = self.config.tcp.mtu - self.header_bytes() as u16;
+        let stamped = |stamps| if stamps { bare - TIMESTAMPS } else { bare };
+        OwnMss {
+            at_syn: stamped(!self.active && self.peer.timestamps),
+            with_timestamps: stamped(self.config.tcp.timestamps),
+        }
+    }
+
     fn header_bytes(&self) -> u32 {
         if self.local.address.is_ipv4() { 40 } else { 60 }
     }
@@ -502,6 +518,16 @@ impl Subflow {
     pub(crate) fn end_of(&self, segment: &Segment) -> u64 {
         let start = self.receiver.nxt() as i64 + self.receiver.distance(segment.header.seq);
         (start + segment.payload.len() as i64).max(0) as u64
+    }
+
+    /// Does the segment come out of order, before anything has shown that the peer agrees to the join
+    /// that this host began? RFC 8684 §3.2.
+    pub(crate) fn overtakes_fourth_ack(&self, segment: &Segment) -> bool {
+        self.active
+            && self.purpose == Purpose::Join
+            && !self.confirmed
+            && self.state == State::Established
+            && self.receiver.distance(segment.header.seq) > 0
     }
 
     /// Has data arrived on the subflow, or was any of its data acknowledged?

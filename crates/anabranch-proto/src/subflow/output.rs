@@ -312,7 +312,8 @@ impl Subflow {
         };
         let mut segment = self.blank(0, flags);
         // RFC 7323 §2.2: the window of a SYN is never scaled.
-        segment.header.window = level.window.min(u64::from(u16::MAX)) as u16;
+        let window = level.window.min(self.first_window().into());
+        segment.header.window = window.min(u64::from(u16::MAX)) as u16;
         let options = &mut segment.options;
         options.mss = Some((u32::from(self.config.tcp.mtu) - self.header_bytes()) as u16);
         // An answer offers only what the SYN offered.

@@ -317,7 +317,7 @@ impl AckState {
             true => self.bytes_unacknowledged > full_segment,
             false => self.bytes_unacknowledged >= 2 * full_segment,
         };
-        let window_opens = self.opening.take(bytes);
+        let window_opens = self.opening.take(bytes, full_segment);
         let quick = if window_opens { !self.answers } else { self.quick_acks_left > 0 };
         if enough || fin || quick {
             if !window_opens {
@@ -401,7 +401,7 @@ mod tests {
 
     /// A window that opens with the first 2,500 bytes.
     fn opening() -> Opening {
-        Opening { opened: 5_000, limit: 10_000 }
+        Opening { opened: 5_000, limit: 10_000, step: 0 }
     }
 
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {

@@ -98,7 +98,6 @@ mod drepas {
 
     #[test]
     fn a_useful_path_is_not_affected() {
-        crate::common::depends_on_the_platform("the window, which depends on when subflows open");
         let umts = "rate = \"2Mbit/s\"\ndelay = \"75ms\"\nlimit = \"2s\"";
         let bytes = |manager: &str| {
             let keys = format!("path_manager = \"{manager}\"");

@@ -2,7 +2,7 @@
 
 use anabranch_sim::{Options, Outcome};
 
-use crate::common::{self, column, platform, run, run_with, wifi_3g};
+use crate::common::{self, column, run, run_with, wifi_3g};
 
 /// One TCP connection over 8 Mbit/s and 10 ms each way, with an unlimited queue.
 fn single(workload: &str) -> String {
@@ -52,10 +52,13 @@ fn a_round_takes_the_request_and_the_response() {
     assert_complete(&outcome);
     let delays = delays_ms(&outcome);
     assert_eq!(delays.len(), 30);
-    assert!(delays[1..].iter().all(|delay| (delay - 23.152).abs() < 0.001), "{delays:?}");
-    // With Linux' sockets, the acknowledgement of the SYN/ACK, 52 bytes, precedes the first request.
-    let first = if common::platform().as_deref() == Some("linux-socket") { 23.204 } else { 23.152 };
-    assert!((delays[0] - first).abs() < 0.001, "{delays:?}");
+    // With Linux' sockets, an acknowledgement of 52 bytes may precede the request and the response.
+    let most = if common::platform().as_deref() == Some("linux-socket") { 2.0 } else { 0.0 };
+    let as_expected = |delay: &f64| {
+        let before = ((delay - 23.152) / 0.052).round();
+        (0.0..=most).contains(&before) && (delay - 23.152 - before * 0.052).abs() < 0.001
+    };
+    assert!(delays.iter().all(as_expected), "{delays:?}");
     let starts = column(&outcome, "blocks", "accepted_ns");
     let delivered = column(&outcome, "blocks", "delivered_ns");
     let thinks = starts[1..].iter().zip(delivered).map(|(start, end)| start - end);
@@ -171,8 +174,7 @@ fn a_direction_continues_after_the_other_has_closed() {
     assert_eq!(column(&outcome, "connections", "bytes_delivered"), [3_000_000; 2]);
     assert_eq!(column(&outcome, "blocks", "connection"), [0, 0, 0, 1, 1, 1]);
     let delivered = column(&outcome, "blocks", "delivered_ns");
-    // The download ends some seconds before the upload.
-    let apart = if platform().as_deref() == Some("linux-socket") { 4 } else { 5 };
-    assert!(delivered[2] + apart * 1_000_000_000 < delivered[5], "{delivered:?}");
+    // The download ends at least 5 s before the upload.
+    assert!(delivered[2] + 5_000_000_000 < delivered[5], "{delivered:?}");
     assert_eq!(column(&outcome, "subflows", "bytes_received"), [3_000_000; 2]);
 }

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{Carriage, Mapped, SendQueue};
+use crate::platform::Waiting;
 use crate::view::SubflowSet;
 
 impl SendQueue {
@@ -24,7 +25,8 @@ impl SendQueue {
             tail.len += len;
             len
         } else {
-            self.mapped.push_back(Mapped { start, len, carriage, queued: false, pushed: false });
+            let mapped = Mapped { begins: !joins, ..Mapped::new(start, len, carriage) };
+            self.mapped.push_back(mapped);
             self.owe(SubflowSet::of(slot), start);
             len
         };
@@ -70,6 +72,23 @@ impl SendQueue {
     /// Bytes assigned to each subflow, by slot, that no subflow has carried yet.
     pub(crate) fn assigned(&self) -> &[u64] {
         &self.assigned
+    }
+
+    /// What is assigned to the subflow in `slot` and waits there. Linux does not fill up a socket
+    /// buffer of Multipath TCP from the next one (`mptcp_skb_can_collapse`).
+    pub(crate) fn waiting_on(&self, slot: u8) -> Waiting {
+        let all = self.assigned.get(usize::from(slot)).copied().unwrap_or(0);
+        let from = self.cursors.get(usize::from(slot)).copied().unwrap_or(0);
+        let index = self.mapped.partition_point(|mapped| mapped.start < from);
+        let waits = |mapped: &&Mapped| mapped.carriage == Carriage::Assigned { to: slot };
+        let mut first = 0;
+        for mapped in self.mapped.range(index..).filter(waits) {
+            if mapped.begins && first > 0 {
+                break;
+            }
+            first += u64::from(mapped.len);
+        }
+        Waiting { all, first, at_a_time: first }
     }
 
     /// Offset where the trailing assigned range begins, or the next offset to send if there is
@@ -123,6 +142,7 @@ impl SendQueue {
             }
             while mapped.carriage == waits && mapped.len > mss {
                 cut.push(Mapped { len: mss, pushed: false, ..mapped });
+                mapped.begins = false;
                 mapped.start += u64::from(mss);
                 mapped.len -= mss;
             }

@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use anabranch_wire::{Payload, Piece};
 
-use crate::platform::{Extent, SendBuffer};
+use crate::platform::{Extent, SendBuffer, Waiting};
 use crate::view::SubflowSet;
 
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub(crate) struct Mapped {
     queued: bool,
     /// What was assigned together ends here, so the segment has PSH.
     pushed: bool,
+    /// The first data of a socket buffer of its subflow.
+    begins: bool,
 }
 
 /// The subflows that carry a range of data.
@@ -120,6 +122,11 @@ impl Carriage {
 }
 
 impl Mapped {
+    /// What goes out now, or waits for room.
+    fn new(start: u64, len: u32, carriage: Carriage) -> Self {
+        Mapped { start, len, carriage, queued: false, pushed: false, begins: false }
+    }
+
     /// The remaining subflows that have carried the data.
     pub(crate) fn carried_by(&self) -> SubflowSet {
         match self.carriage {
@@ -198,6 +205,13 @@ impl SendQueue {
             self.end += more;
             bytes += more;
         }
+    }
+
+    /// What waits, where nothing is assigned. Linux fills up a socket buffer of TCP from the next one
+    /// before it sends it (`tcp_grow_skb`).
+    pub(crate) fn waiting(&self) -> Waiting {
+        let all = self.unsent();
+        Waiting { all, first: self.buffer.first_unsent(self.extent()), at_a_time: all }
     }
 
     fn extent(&self) -> Extent {
@@ -282,7 +296,7 @@ impl SendQueue {
         self.nxt += u64::from(len);
         owed.remove(slot);
         let carriage = Carriage::Carried { by: SubflowSet::of(slot), owed };
-        self.mapped.push_back(Mapped { start, len, carriage, queued: false, pushed: false });
+        self.mapped.push_back(Mapped::new(start, len, carriage));
         self.owe(owed, start);
         self.payload(start, len)
     }
@@ -457,6 +471,7 @@ impl SendQueue {
                 start: start + u64::from(limit),
                 len: mapped.len - limit,
                 carriage: before.carriage.but_for(slot),
+                begins: false,
                 ..before
             };
             mapped.len = limit;

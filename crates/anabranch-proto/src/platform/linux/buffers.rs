@@ -1,13 +1,15 @@
 //! Sizes of socket buffers, and the receive window that follows from them.
 
 use super::Tuning;
-use crate::platform::{Held, Opening};
+use crate::platform::{Held, Opening, OwnMss};
 
 /// Bytes that an application is taken to read at a time.
 const READ: u64 = 1 << 16;
-/// Of the memory that a full segment lies in, what is payload, in 256ths: 1424 of 2304 bytes for
-/// one that came through a veth device (`tcp_measure_rcv_mss`).
-const PAYLOAD_IN_MEMORY: u64 = 158;
+/// Of the memory that a full segment lies in, what is payload, in 256ths: 1448 of 2304 bytes for one
+/// of TCP that came through a veth device, and 1424 for one of Multipath TCP (`tcp_measure_rcv_mss`).
+const fn payload_in_memory(is_tcp: bool) -> u64 {
+    if is_tcp { 160 } else { 158 }
+}
 
 /// RFC 7323 §2.3
 const LARGEST_WINDOW: u64 = 1 << 30;
@@ -19,15 +21,14 @@ pub(crate) fn send_buffer(asked: u64) -> u64 {
 
 /// Bytes of payload in the receive buffer that is granted: of twice what is asked for (`SO_RCVBUF`
 /// in socket(7)), the share that is payload, by which the window is reckoned.
-pub(crate) fn receive_buffer(asked: u64) -> u64 {
-    asked.saturating_mul(2 * PAYLOAD_IN_MEMORY).div_ceil(256)
+pub(crate) fn receive_buffer(asked: u64, is_tcp: bool) -> u64 {
+    asked.saturating_mul(2 * payload_in_memory(is_tcp)).div_ceil(256)
 }
 
-/// Bytes of payload in a tuned receive buffer, at first and at the most. It is as if a program had
-/// asked for half of the memory.
-pub(crate) fn tuned_receive_buffer(tuning: &Tuning) -> [u64; 2] {
+/// Bytes of payload in a tuned receive buffer, at first and at the most.
+pub(crate) fn tuned_receive_buffer(tuning: &Tuning, is_tcp: bool) -> [u64; 2] {
     let largest = tuning.largest_receive.max(tuning.first_receive);
-    [tuning.first_receive, largest].map(|memory| receive_buffer(u64::from(memory) / 2))
+    [tuning.first_receive, largest].map(|memory| receive_buffer(u64::from(memory) / 2, is_tcp))
 }
 
 /// The shift of the window field: that of what is offered at first, or of the largest buffer that
@@ -44,21 +45,48 @@ pub(crate) fn window_scale(tuning: &Tuning, requested: Option<u64>) -> u8 {
 /// net/mptcp/protocol.c).
 ///
 /// `capacity` is the payload that the buffer holds.
-pub(crate) fn offered_at_first(capacity: u64) -> u64 {
-    capacity.saturating_mul(128) / PAYLOAD_IN_MEMORY
+pub(crate) fn offered_at_first(capacity: u64, is_tcp: bool) -> u64 {
+    capacity.saturating_mul(128) / payload_in_memory(is_tcp)
 }
 
-/// The payload in a buffer that offers such a window at first.
+/// The payload in a buffer of Multipath TCP that offers such a window at first.
 pub(crate) fn capacity_offering_at_first(window: u64) -> u64 {
-    window.saturating_mul(PAYLOAD_IN_MEMORY) / 128
+    window.saturating_mul(payload_in_memory(false)) / 128
 }
 
-/// The window of a subflow opens from half of the buffer on. As long as it opens, segments are
-/// acknowledged one by one (`tcp_grow_window`).
-pub(crate) fn opening(tuning: &Tuning, requested: Option<u64>) -> Opening {
-    let asked = requested.unwrap_or(u64::from(tuning.first_receive) / 2);
-    let limit = receive_buffer(asked).min(LARGEST_WINDOW);
-    Opening { opened: offered_at_first(limit) as u32, limit: limit as u32 }
+/// The window of a SYN: half of the buffer, in whole segments (`tcp_select_initial_window`).
+pub(crate) fn first_window(tuning: &Tuning, requested: Option<u64>, mss: OwnMss) -> u32 {
+    let half = half(tuning, requested);
+    let segment = u32::from(mss.at_syn);
+    if half > segment { half - half % segment } else { half }
+}
+
+/// The window of a subflow opens from half of the buffer on, less a segment
+/// (`tcp_init_buffer_space`). As long as it opens, segments are acknowledged one by one, and each full
+/// one opens it by two segments without the options of Multipath TCP (`tcp_grow_window`).
+pub(crate) fn opening(
+    tuning: &Tuning,
+    requested: Option<u64>,
+    mss: OwnMss,
+    is_tcp: bool,
+) -> Opening {
+    let (half, segment) = (half(tuning, requested), u32::from(mss.with_timestamps));
+    let reserved = half.saturating_sub(segment).max(2 * segment).min(half);
+    Opening {
+        opened: reserved.min(first_window(tuning, requested, mss)),
+        limit: receive_buffer(asked(tuning, requested), is_tcp).min(LARGEST_WINDOW) as u32,
+        step: 2 * mss.with_timestamps,
+    }
+}
+
+/// Half of the memory of a receive buffer of this size, or of one that is not tuned yet.
+fn half(tuning: &Tuning, requested: Option<u64>) -> u32 {
+    asked(tuning, requested).min(LARGEST_WINDOW) as u32
+}
+
+/// It is as if a program had asked for half of the memory of a tuned buffer.
+fn asked(tuning: &Tuning, requested: Option<u64>) -> u64 {
+    requested.unwrap_or(u64::from(tuning.first_receive) / 2)
 }
 
 /// What is taken off the window. It is what the buffer has free, counted from the DATA_ACK on, so
@@ -80,8 +108,20 @@ pub(crate) fn known_window(announced: u64) -> u64 {
     announced
 }
 
-/// The edge to announce with what came last, if that was so much that one read does not take it:
-/// the application's first read acknowledges it, with what is free then (`mptcp_cleanup_rbuf`).
-pub(crate) fn early_edge(held: Held, edge: u64) -> Option<u64> {
-    (held.nxt - held.read > READ).then(|| edge + READ)
+/// What unread data takes off the window, if the window is `offered` of the `capacity` of the buffer:
+/// the window is a share of the memory that is free.
+pub(crate) fn charged_unread(unread: u64, offered: u64, capacity: u64) -> u64 {
+    (u128::from(unread) * u128::from(offered) / u128::from(capacity.max(1))) as u64
+}
+
+/// The edge to announce before the application has read all that came, where `edge` is that of what it
+/// has read before. Linux acknowledges before it wakes the application (`__tcp_ack_snd_check`). So
+/// much data that one read does not take it is acknowledged by the first read, with what is free then
+/// (`mptcp_cleanup_rbuf`).
+pub(crate) fn early_edge(held: Held, edge: u64, charged: impl FnOnce(u64) -> u64) -> Option<u64> {
+    match held.nxt - held.read {
+        0 => None,
+        unread if unread > READ => Some(edge + READ),
+        unread => Some(edge + unread - charged(unread)),
+    }
 }

@@ -11,15 +11,17 @@ pub(crate) mod socket_buffer;
 pub use autotuning::Tuning;
 pub(super) use autotuning::{ReadRounds, Reading, segments_at_a_time, shared_send_memory};
 pub(super) use buffers::{
-    KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged_beyond_holes, early_edge,
-    known_window, offered_at_first, opening, receive_buffer, send_buffer, tuned_receive_buffer,
-    window_scale,
+    KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged_beyond_holes, charged_unread,
+    early_edge, first_window, known_window, offered_at_first, opening, receive_buffer, send_buffer,
+    tuned_receive_buffer, window_scale,
 };
 pub(super) use cwnd_usage::CwndUsage;
 pub(crate) use fragments::FRAGMENT;
 pub(super) use fragments::{DATA_RETRANSMISSION, Fragments};
 pub(super) use send_memory::SendMemory;
-pub(super) use sending::{COUNTS_SEGMENTS, catches_up_after, defers};
+pub(super) use sending::{
+    COUNTS_SEGMENTS, GROWS_WITH_THE_END_OF_RECOVERY, catches_up_after, defers,
+};
 
 use anabranch_wire::Duration;
 
@@ -28,6 +30,10 @@ use super::{
     ReorderingRule, RtoRule,
 };
 use crate::policy::{Entry, Kind, Parameter, Value};
+
+/// Data that overtakes the acknowledgement that completes a join resets the subflow
+/// (`check_fully_established`).
+pub(super) const RESETS_OVERTAKEN_JOINS: bool = true;
 
 pub(super) const ENTRY: PlatformEntry = Entry {
     name: "linux",

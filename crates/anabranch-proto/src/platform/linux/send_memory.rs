@@ -38,6 +38,14 @@ impl SendMemory {
         if extent.end == extent.nxt { 0 } else { self.full.saturating_sub(used) }
     }
 
+    /// Bytes in the first one of which something was not sent.
+    pub(crate) fn first(&self, extent: Extent) -> u64 {
+        match self.last.checked_sub(extent.nxt) {
+            None | Some(0) => extent.end - extent.nxt,
+            Some(before_last) => (before_last - 1) % self.full + 1,
+        }
+    }
+
     /// Memory that is charged.
     pub(crate) fn charged(&self, extent: Extent) -> u64 {
         let Extent { una, nxt, end } = extent;

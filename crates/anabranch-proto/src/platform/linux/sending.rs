@@ -15,36 +15,52 @@ pub(crate) fn catches_up_after(is_safe: bool) -> bool {
     is_safe
 }
 
+/// The acknowledgement that ends a fast recovery lets the window grow as later ones do
+/// (`tcp_cong_control`).
+pub(crate) const GROWS_WITH_THE_END_OF_RECOVERY: bool = true;
+
 /// A sender waits for more room only if it has sent something no longer than this ago.
 const RECENT: Duration = Duration::from_millis(1);
+/// It waits only if the next acknowledgement is due within this time, or is late.
+const SOON: Duration = Duration::from_millis(1);
 /// It does not wait if this part of the congestion window is free (`tcp_tso_win_divisor`).
 const ENOUGH: u64 = 3;
 
 /// Does a sender wait until it can send as much as it sends at a time? Only if acknowledgements come
-/// in quick succession, and the next one is not late (`tcp_tso_should_defer`).
+/// in quick succession (`tcp_tso_should_defer` of Linux 6.18 and of late updates of 6.12). The rest of
+/// a socket buffer is sent as soon as all of it can be, unless more data may join it. A single segment
+/// never waits (`tcp_write_xmit`).
 pub(crate) fn defers(burst: &Burst<'_>) -> bool {
     let Burst { waiting, room, since_last, since_oldest, view } = *burst;
     let mss = u64::from(view.mss);
-    waiting > mss
+    let srtt = view.srtt.unwrap_or(Duration::ZERO);
+    let ends = if waiting.first < waiting.all { waiting.first } else { u64::MAX };
+    waiting.first > mss
+        && room < ends
         && room < segments_at_a_time(view) * mss
         && room < view.cwnd / ENOUGH
         && since_last <= RECENT
-        && since_oldest >= view.srtt.unwrap_or(Duration::ZERO) / 2
+        && since_oldest + SOON.min(srtt / 2) >= srtt
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::Waiting;
     use crate::view::SubflowView;
     use crate::view::tests::view;
 
+    fn waiting(all: u64, first: u64) -> Waiting {
+        Waiting { all, first, at_a_time: all }
+    }
+
     #[test]
     fn more_room_is_awaited_while_acknowledgements_come_in_quick_succession() {
-        // A window of 20 segments over 2 ms.
+        // A window of 20 segments over 2 ms. Its oldest segment was sent 1 ms ago.
         let short = SubflowView { paced_window: 18_000, ..view(0, 2) };
         let ms = Duration::from_millis;
         let burst = Burst {
-            waiting: 9_000,
+            waiting: waiting(9_000, 9_000),
             room: 4_000,
             since_last: ms(1),
             since_oldest: ms(1),
@@ -53,16 +69,21 @@ mod tests {
         assert_eq!(segments_at_a_time(&short), 16);
         assert!(defers(&burst));
         for at_once in [
-            Burst { waiting: 1_000, ..burst },
+            Burst { waiting: waiting(1_000, 1_000), ..burst },
+            Burst { waiting: waiting(9_000, 1_000), ..burst },
+            Burst { waiting: waiting(9_000, 4_000), ..burst },
             Burst { room: 6_667, ..burst },
             Burst { since_last: ms(1) + Duration::from_nanos(1), ..burst },
             Burst { since_oldest: Duration::from_nanos(999_999), ..burst },
         ] {
             assert!(!defers(&at_once), "{at_once:?}");
         }
+        let joined = Burst { waiting: waiting(4_000, 4_000), ..burst };
+        assert!(defers(&joined), "data may join the last socket buffer");
         // Two segments at a time on a long path.
         let long = SubflowView { paced_window: 18_000, ..view(0, 100) };
-        assert!(!defers(&Burst { room: 2_000, since_oldest: ms(50), view: &long, ..burst }));
-        assert!(defers(&Burst { room: 1_000, since_oldest: ms(50), view: &long, ..burst }));
+        assert!(!defers(&Burst { room: 2_000, since_oldest: ms(99), view: &long, ..burst }));
+        assert!(defers(&Burst { room: 1_000, since_oldest: ms(99), view: &long, ..burst }));
+        assert!(!defers(&Burst { room: 1_000, since_oldest: ms(98), view: &long, ..burst }));
     }
 }
