@@ -116,7 +116,7 @@ impl Epoch {
         }
     }
 
-    /// The estimate of Reno's window: one segment more for 15/8 of the window (RFC 8312 §4.2).
+    /// The estimate of Reno's window: one segment more for 15/8 of the window.
     fn reno(&mut self, cwnd: u64) -> u64 {
         let each = (cwnd * 15 / 8).max(1);
         let grown = self.acknowledged.saturating_sub(1) / each;

@@ -60,7 +60,9 @@ impl Connection {
             self.on_subflow_ready(now, slot);
         }
         if overtakes && self.config.platform.resets_overtaken_joins() {
-            self.break_subflow(slot, ResetReason::UNSPECIFIED);
+            // Linux opens no other one.
+            self.lanes[usize::from(slot)].retry = Some(Retry::Never);
+            self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
         if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {

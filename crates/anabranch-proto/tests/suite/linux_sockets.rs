@@ -7,7 +7,7 @@ use anabranch_proto::platform::{Buffers, Platform};
 use anabranch_wire::mptcp::{MpJoin, WideOrNarrow};
 use anabranch_wire::{Flags, Segment};
 
-use crate::pair::{Pair, is_rst, is_syn, on_any_platform, to_server};
+use crate::pair::{Fate, Pair, is_on, is_rst, is_syn, ms, on_any_platform, to_server};
 
 fn config(buffers: Buffers) -> ConnectionConfig {
     on_any_platform()
@@ -71,5 +71,25 @@ fn a_host_that_has_closed_refuses_subflows() {
         assert_eq!(resets > 0, refused, "{buffers:?}");
         let established = pair.segments(|s| s.header.flags.contains(Flags::SYN) && !to_server(s));
         assert_eq!(established, if refused { 1 } else { 2 }, "{buffers:?}");
+    }
+}
+
+#[test]
+fn data_that_overtakes_the_acknowledgement_of_a_join_resets_the_subflow_for_good() {
+    for (buffers, resets) in [(Buffers::Socket, true), (Buffers::Payload, false)] {
+        // What comes first on the second path is late.
+        let mut late = 2;
+        let mut pair = pair(buffers).with_filter(move |_, segment| {
+            if late > 0 && is_on(segment, 1) && !to_server(segment) && !is_syn(segment) {
+                late -= 1;
+                return Fate::Delay(ms(20));
+            }
+            Fate::Deliver
+        });
+        pair.download(400_000, 5_000);
+        assert_eq!(pair.received, [400_000, 0]);
+        pair.run_ms(60_000);
+        let sent = pair.segments(|s| is_rst(s) && is_on(s, 1) && to_server(s));
+        assert_eq!((sent > 0, pair.segments(is_join)), (resets, 1), "{buffers:?}");
     }
 }

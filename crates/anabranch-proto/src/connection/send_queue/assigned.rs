@@ -228,6 +228,8 @@ mod tests {
         // Its first segment was sent, so the short one stays short.
         queue.carry_again(1001, 1000, 1);
         assert_eq!(queue.assign_next(1000, 1, 1000), 1000);
+        let waiting = queue.waiting_on(1);
+        assert_eq!((waiting.all, waiting.first, waiting.at_a_time), (2300, 1300, 1300));
         queue.carry_again(2001, 1000, 1);
         assert_eq!(queue.next_copy(1), Some(3001));
         assert_eq!(queue.carry_again(3001, 1000, 1).map(|all| all.len()), Some(300));

@@ -125,6 +125,14 @@ mod tests {
         // Full ones have 10,000 bytes: the third is begun at 20,000 and two overheads.
         assert_eq!(fill(&mut memory(), 21_665, nothing), 30_000);
         assert_eq!(fill(&mut memory(), 21_664, nothing), 20_000);
+        // The first one ends at 10,000, the next at 20,000, and the last one is not full.
+        let mut filled = memory();
+        let end = fill(&mut filled, 21_665, nothing);
+        let first = |nxt| filled.first(Extent { una: 0, nxt, end });
+        assert_eq!(
+            [0, 9_000, 10_000, 20_000, 29_000].map(first),
+            [10_000, 1_000, 10_000, 10_000, 1_000]
+        );
         // When all is sent, there is none to fill up.
         let (memory, extent) = (memory(), Extent { una: 19_000, nxt: 20_000, end: 20_000 });
         assert_eq!(memory.room(1, extent), 0);
