@@ -27,7 +27,7 @@ const SOON: Duration = Duration::from_millis(1);
 const ENOUGH: u64 = 3;
 
 /// Does a sender wait until it can send as much as it sends at a time? Only if acknowledgements come
-/// in quick succession (`tcp_tso_should_defer` of Linux 6.18 and of late updates of 6.12). The rest of
+/// in quick succession (`tcp_tso_should_defer` as of 6.12.117). The rest of
 /// a socket buffer is sent as soon as all of it can be, unless more data may join it. A single segment
 /// never waits (`tcp_write_xmit`).
 pub(crate) fn defers(burst: &Burst<'_>) -> bool {
