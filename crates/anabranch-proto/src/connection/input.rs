@@ -60,8 +60,10 @@ impl Connection {
             self.on_subflow_ready(now, slot);
         }
         if overtakes && self.config.platform.resets_overtaken_joins() {
-            // Linux opens no other one.
-            self.lanes[usize::from(slot)].retry = Some(Retry::Never);
+            if !self.is_sole(slot) {
+                // Linux opens no other one.
+                self.lanes[usize::from(slot)].retry = Some(Retry::Never);
+            }
             self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
