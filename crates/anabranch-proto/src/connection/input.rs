@@ -60,8 +60,8 @@ impl Connection {
             self.on_subflow_ready(now, slot);
         }
         if overtakes && self.config.platform.resets_overtaken_joins() {
+            // Linux opens no replacement. Without another subflow, the connection needs one (ours).
             if !self.is_sole(slot) {
-                // Linux opens no other one.
                 self.lanes[usize::from(slot)].retry = Some(Retry::Never);
             }
             self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
