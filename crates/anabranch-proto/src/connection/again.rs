@@ -84,11 +84,18 @@ impl Connection {
         if data_fin {
             self.data_fin.went_with_data();
         }
-        // RFC 9293 §3.9.1.2: PSH marks the end of the data that is pushed together, which is a run
-        // of assigned data.
-        let push = why != Again::Assigned
-            || self.send.queue.ends_push(start)
-            || self.send.queue.next_copy(slot) != Some(end);
+        // RFC 9293 §3.9.1.2: PSH marks the end of the data that is pushed together: a run of assigned
+        // data, or a fragment that is sent again.
+        let push = match why {
+            Again::Assigned => {
+                self.send.queue.ends_push(start) || self.send.queue.next_copy(slot) != Some(end)
+            }
+            Again::Reinjection if self.assigns_ahead() => {
+                self.send.queue.next_reinjection().is_none()
+            }
+            _ => true,
+        };
+        let counts_as_short = why == Again::Assigned || self.assigns_ahead();
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
         let mss = self.lanes.view(slot).mss;
         let (lane, views) = self.lanes.with_views(slot);
@@ -96,7 +103,7 @@ impl Connection {
         lane.reinjected_bytes += if why == Again::Assigned { 0 } else { u64::from(len) };
         let subflow = lane.subflow.id;
         let segment = lane.subflow.send_data(now, level, payload, Some(cargo), push, views);
-        if why == Again::Assigned && len < mss {
+        if counts_as_short && len < mss {
             lane.short_end = lane.subflow.send_next();
         }
         self.lanes.refresh_after_sending(now, slot);

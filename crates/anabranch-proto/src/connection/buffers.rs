@@ -10,9 +10,9 @@ use crate::view::SubflowSet;
 
 impl Connection {
     /// Let the buffers grow to what the remedies want.
-    pub(super) fn tune_buffers(&mut self, now: Instant) {
+    pub(super) fn tune_buffers(&mut self, now: Instant, slot: u8) {
         self.autotune(now);
-        self.offer_buffer();
+        self.offer_buffer(slot);
         if self.lanes.remedies() == 0 {
             return;
         }
@@ -127,19 +127,17 @@ impl Connection {
         full
     }
 
-    /// The receive window opens with the data of the subflow that has brought the most.
-    pub(super) fn offer_buffer(&mut self) {
+    /// The subflow in `slot` announces the window as far as its own data has opened it.
+    pub(super) fn offer_buffer(&mut self, slot: u8) {
         if self.session.is_tcp()
             && let Some(lane) = self.lanes.first()
         {
             let bytes = lane.subflow.out_of_order_bytes();
             self.recv.queue.window_mut().note_waiting_below(bytes);
         }
-        if self.recv.queue.window().is_opening() {
-            let brought = self.lanes.iter().filter(|lane| lane.subflow.receive_next() > 1);
-            if let Some(opened) = brought.map(|lane| lane.subflow.opened_window()).max() {
-                self.recv.queue.window_mut().open_to(opened);
-            }
+        let subflow = &self.lanes[usize::from(slot)].subflow;
+        if subflow.receive_next() > 1 {
+            self.recv.queue.window_mut().open_to(subflow.opened_window());
         }
     }
 

@@ -87,14 +87,15 @@ impl Connection {
                     self.check_bare_end(slot);
                 }
                 if self.lanes[usize::from(slot)].subflow.owes_acknowledgement() {
-                    self.offer_buffer();
-                    self.recv.plan_early_acknowledgement(slot);
+                    self.offer_buffer(slot);
+                    let subflow = &self.lanes[usize::from(slot)].subflow;
+                    self.recv.plan_early_acknowledgement(slot, subflow);
                 }
             }
         }
         self.lanes.refresh(slot);
         self.lanes.detect_bottlenecks(now, slot);
-        self.tune_buffers(now);
+        self.tune_buffers(now, slot);
         self.reap(now);
     }
 

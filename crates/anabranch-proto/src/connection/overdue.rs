@@ -64,8 +64,9 @@ impl Connection {
 
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        let first = self.overdue.timeouts == 0 || self.has_data_under_way();
         let pause = match (self.data_retransmission().pause, self.overdue.timeouts) {
-            (Pause::PendingTimers { none }, 0) => match self.overdue.pending_ms {
+            (Pause::PendingTimers { none }, _) if first => match self.overdue.pending_ms {
                 0 => none,
                 pending => Duration::from_millis(pending.into()),
             },
@@ -87,9 +88,12 @@ impl Connection {
         timeouts.max().unwrap_or(Duration::from_secs(1))
     }
 
-    /// The scheduler is asked about new data.
+    /// The scheduler is asked about new data. Linux asks only while the peer's window has room
+    /// (`ack_update_msk`).
     pub(super) fn note_pending_timers(&mut self, now: Instant) {
-        if let Pause::PendingTimers { .. } = self.data_retransmission().pause {
+        if let Pause::PendingTimers { .. } = self.data_retransmission().pause
+            && self.send.window_room() > 0
+        {
             let lanes = self.lanes.iter().zip(self.lanes.views());
             let usable = lanes.filter(|(_, view)| view.usability == Usability::Usable);
             let pending = usable.filter_map(|(lane, _)| lane.subflow.next_loss_timer());
@@ -214,8 +218,10 @@ impl Connection {
             return self.timers.set(Timer::Retransmission, now + self.longest_timeout());
         }
         if possible {
-            let mss = self.lanes.largest_mss().max(1) as u32;
-            self.send.queue.reinject_first(rule.bytes.div_ceil(mss));
+            match rule.whole_fragments {
+                true => self.send.queue.reinject_fragment(),
+                false => self.send.queue.reinject_first(1),
+            }
         }
         self.overdue.repeating = u16::from(!under_way);
         if !self.fallback.may_repeat() {

@@ -2,6 +2,7 @@
 //! it.
 
 use super::recv_queue::RecvQueue;
+use crate::subflow::Subflow;
 
 pub(super) struct Receiver {
     pub(super) queue: RecvQueue,
@@ -17,8 +18,8 @@ pub(super) struct Receiver {
 pub(super) struct EarlyAcknowledgement {
     /// Slot of the subflow that sends it.
     pub(super) slot: u8,
-    /// Edge of the window that it announces.
-    pub(super) edge: u64,
+    /// Edge of the window that it announces. `None`: the window that its subflow has announced.
+    pub(super) edge: Option<u64>,
 }
 
 impl Receiver {
@@ -48,17 +49,19 @@ impl Receiver {
     /// application has read it, or after its first read. Data that filled a large hole takes several
     /// reads.
     #[inline]
-    pub(super) fn plan_early_acknowledgement(&mut self, slot: u8) {
-        if let Some(edge) = self.queue.early_edge() {
-            self.early = Some(EarlyAcknowledgement { slot, edge });
+    pub(super) fn plan_early_acknowledgement(&mut self, slot: u8, subflow: &Subflow) {
+        if let Some(edge) = self.queue.early_edge(subflow.full_segment())
+            && subflow.acknowledges_early(edge.saturating_sub(self.queue.nxt()))
+        {
+            self.early = Some(EarlyAcknowledgement { slot, edge: Some(edge) });
         }
     }
 
     /// The connection or a further subflow is open, and data can be sent from now on. The
     /// acknowledgement of the handshake's last segment may come before.
     pub(super) fn plan_opening_acknowledgement(&mut self, slot: u8) {
-        if let Some(edge) = self.queue.window().opening_edge() {
-            self.early = Some(EarlyAcknowledgement { slot, edge });
+        if self.queue.window().acknowledges_opening_early() {
+            self.early = Some(EarlyAcknowledgement { slot, edge: None });
         }
     }
 

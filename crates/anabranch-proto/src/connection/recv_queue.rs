@@ -206,14 +206,19 @@ impl RecvQueue {
     }
 
     /// The edge to announce with the latest data, if that should happen before the application has
-    /// read all of it.
-    pub(crate) fn early_edge(&self) -> Option<u64> {
-        self.window.early_edge(self.held())
+    /// read all of it. Full segments have `full` bytes.
+    pub(crate) fn early_edge(&self, full: u32) -> Option<u64> {
+        self.window.early_edge(self.held(), full)
     }
 
     /// The window to announce now, up to the given edge.
     pub(crate) fn announce_up_to(&mut self, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
-        self.window.announce_up_to(self.held(), edge, mss)
+        self.window.promise(self.held(), edge, mss)
+    }
+
+    /// A segment has announced this window.
+    pub(crate) fn on_announced(&mut self, window: u64) {
+        self.window.on_announced(self.held(), window);
     }
 
     /// Should the host tell the peer on every subflow that the window has opened?

@@ -23,7 +23,14 @@ impl Connection {
         if self.recv.queue.update_is_due(|| self.lanes.largest_mss()) {
             self.demand_acks();
         }
-        let mut level = self.data_level();
+        let level = self.data_level();
+        let window = level.window;
+        let segment = self.poll_segment(now, level)?;
+        self.recv.queue.on_announced(window);
+        Some(segment)
+    }
+
+    fn poll_segment(&mut self, now: Instant, mut level: DataLevel) -> Option<Segment> {
         for slot in 0..self.lanes.len() {
             if let Some(segment) = self.lanes[slot].subflow.poll_transmit(now, &level) {
                 self.lanes.refresh(slot as u8);
@@ -82,10 +89,16 @@ impl Connection {
     /// What came last is acknowledged, with the window before the application has read all of it.
     fn acknowledge_early(&mut self, now: Instant) -> Option<Segment> {
         let EarlyAcknowledgement { slot, edge } = self.recv.take_early_acknowledgement()?;
-        let window = self.recv.queue.announce_up_to(edge, || self.lanes.largest_mss());
-        let level = self.data_level_with(window);
         let slot = usize::from(slot);
+        let window = match edge {
+            Some(edge) => self.recv.queue.announce_up_to(edge, || self.lanes.largest_mss()),
+            None => self.lanes.get_mut(slot)?.subflow.announced(),
+        };
+        let level = self.data_level_with(window);
         let segment = self.lanes.get_mut(slot)?.subflow.poll_acknowledge(now, &level)?;
+        if edge.is_some() {
+            self.recv.queue.on_announced(window);
+        }
         self.on_acknowledgement(slot, &segment);
         Some(segment)
     }

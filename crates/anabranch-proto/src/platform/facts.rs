@@ -85,29 +85,52 @@ pub(crate) struct Opening {
     pub(crate) limit: u32,
     /// Bytes by which a full segment opens it.
     pub(crate) step: u16,
+    /// Up to where the largest buffer opens it, in units of 64 KiB.
+    pub(crate) largest: u16,
 }
 
 impl Default for Opening {
     /// A window that is open from the start.
     fn default() -> Self {
-        Opening { opened: u32::MAX, limit: 0, step: 0 }
+        Opening { opened: u32::MAX, limit: 0, step: 0, largest: 0 }
     }
 }
 
 impl Opening {
-    /// Bytes by which the window opens for each byte that arrives. Linux: `tcp_grow_window`.
-    const GROWTH: u32 = 2;
+    /// Segments with fewer bytes never open the window.
+    const LEAST: u32 = 128;
 
-    /// So many bytes arrived, in full segments of `full`. Did the window still open?
+    /// Does the window open at all?
     #[inline]
-    pub(crate) fn take(&mut self, bytes: u32, full: u32) -> bool {
-        let opens = self.opened < self.limit;
-        if opens {
-            let least = if bytes >= full { self.step.into() } else { 0 };
-            let step = bytes.saturating_mul(Opening::GROWTH).max(least);
-            self.opened = self.limit.min(self.opened.saturating_add(step));
+    pub(crate) fn is_gradual(&self) -> bool {
+        self.limit > 0
+    }
+
+    /// A segment of so many bytes arrived, where full ones have `full`. Does that open the window?
+    /// `held` bytes take up room already. Linux: `tcp_grow_window`.
+    #[inline]
+    pub(crate) fn take(&mut self, bytes: u32, full: u32, held: u32) -> bool {
+        let room = self.limit.saturating_sub(held).saturating_sub(self.opened);
+        if room == 0 || bytes < Opening::LEAST {
+            return false;
         }
-        opens
+        let step = match bytes >= full {
+            true => u32::from(self.step).max(bytes.saturating_mul(2)),
+            false if self.admits_waste(bytes, full) => 2 * full,
+            false => 0,
+        };
+        self.opened += step.min(room);
+        step > 0
+    }
+
+    /// Does a segment open the window although it fills its memory only in part? The smaller the part,
+    /// the smaller the window must be. Linux: `__tcp_grow_window`.
+    fn admits_waste(&self, bytes: u32, full: u32) -> bool {
+        let (mut memory, mut window) = (full / 2, u32::from(self.largest) << 15);
+        while memory > bytes {
+            (memory, window) = (memory / 2, window / 2);
+        }
+        self.opened <= window
     }
 }
 
@@ -122,4 +145,37 @@ pub(crate) struct Incoming {
     pub(crate) open_ones_bring_data: bool,
     /// Have all of them brought data, and is none opening?
     pub(crate) all_bring_data: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_opens_with_full_segments_and_with_short_ones_while_it_is_small() {
+        // Linux: `tcp_grow_window`. Segments of 900 and 500 bytes fill more than a half and a quarter
+        // of their memory, so they count up to a half and a quarter of the largest window.
+        for (largest, bytes, opened) in [
+            (0, 1_448, 52_896),
+            (0, 2_000, 54_000),
+            (0, 900, 50_000),
+            (2, 900, 52_896),
+            (2, 500, 50_000),
+            (4, 500, 52_896),
+            (4, 127, 50_000),
+        ] {
+            let mut opening = Opening { opened: 50_000, limit: 60_000, step: 2_896, largest };
+            assert_eq!(opening.take(bytes, 1_448, 1_448), opened > 50_000, "{bytes} of {largest}");
+            assert_eq!(opening.opened, opened, "{bytes} of {largest}");
+        }
+    }
+
+    #[test]
+    fn what_fills_the_buffer_does_not_open_the_window() {
+        let mut opening = Opening { opened: 50_000, limit: 60_000, step: 2_896, largest: 0 };
+        assert!(opening.take(1_448, 1_448, 8_000));
+        assert_eq!(opening.opened, 52_000);
+        assert!(!opening.take(1_448, 1_448, 8_000));
+        assert!(!Opening::default().is_gradual());
+    }
 }

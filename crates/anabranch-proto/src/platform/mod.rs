@@ -168,8 +168,8 @@ pub enum Buffers {
 pub(crate) struct DataRetransmission {
     /// How long the sender waits.
     pub(crate) pause: Pause,
-    /// Bytes at a time, in whole segments.
-    pub(crate) bytes: u32,
+    /// All of the oldest fragment at a time, or a segment?
+    pub(crate) whole_fragments: bool,
     /// Only while a subflow has nothing to send and nothing outstanding?
     pub(crate) needs_idle_subflow: bool,
 }
@@ -208,9 +208,11 @@ impl Platform {
     pub(crate) fn data_retransmission(&self, subflows: usize) -> DataRetransmission {
         match self.buffers {
             Buffers::Socket if subflows > 1 => linux::DATA_RETRANSMISSION,
-            Buffers::Payload | Buffers::Socket => {
-                DataRetransmission { pause: Pause::Timeouts, bytes: 1, needs_idle_subflow: false }
-            }
+            Buffers::Payload | Buffers::Socket => DataRetransmission {
+                pause: Pause::Timeouts,
+                whole_fragments: false,
+                needs_idle_subflow: false,
+            },
         }
     }
 

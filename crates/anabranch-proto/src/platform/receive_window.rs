@@ -144,15 +144,9 @@ impl ReceiveWindow {
         (self.capacity > before).then(|| self.offered())
     }
 
-    /// Does the window still open with what arrives?
-    #[inline]
-    pub(crate) fn is_opening(&self) -> bool {
-        u64::from(self.opened) < self.most
-    }
-
-    /// What arrived on a subflow has opened so many bytes of the window.
+    /// What arrived on the subflow that acknowledges now has opened so many bytes of the window.
     pub(crate) fn open_to(&mut self, bytes: u32) {
-        self.opened = self.opened.max(bytes);
+        self.opened = bytes;
     }
 
     /// What is offered of the buffer.
@@ -196,18 +190,41 @@ impl ReceiveWindow {
 
     /// Up to where the window would reach now.
     fn edge(&self, held: Held) -> u64 {
-        let charged = match self.buffers {
-            Buffers::Payload => 0,
-            Buffers::Socket => linux::charged_beyond_holes(held) + u64::from(self.waiting_below),
-        };
-        let free = (held.read + self.offered()).saturating_sub(charged);
-        let largest = u64::from(self.opened).min(u64::from(u16::MAX) << self.scale);
-        free.min(held.nxt.saturating_add(largest))
+        self.free(held).min(self.widest(held))
     }
 
-    /// The least step of the edge.
-    fn worthwhile(&self, mss: u64) -> u64 {
-        mss.min(self.offered() / 2).max(1)
+    /// Up to where the buffer has room.
+    fn free(&self, held: Held) -> u64 {
+        let charged = match self.buffers {
+            Buffers::Payload => 0,
+            Buffers::Socket => {
+                self.charged(linux::waiting_beyond_holes(held) + u64::from(self.waiting_below))
+            }
+        };
+        (held.read + self.offered()).saturating_sub(charged)
+    }
+
+    /// What so many bytes in the buffer of a socket take off the window.
+    fn charged(&self, bytes: u64) -> u64 {
+        linux::charged(bytes, self.offered(), self.capacity)
+    }
+
+    /// Up to where the window may reach whatever the buffer. Linux promises itself what the window field
+    /// cannot say (`tcp_select_window`).
+    fn widest(&self, held: Held) -> u64 {
+        let largest = match self.buffers {
+            Buffers::Payload => u64::from(self.opened).min(u64::from(u16::MAX) << self.scale),
+            Buffers::Socket => self.opened.into(),
+        };
+        held.nxt.saturating_add(largest)
+    }
+
+    /// The least step of the edge. Linux announces every byte (`__tcp_select_window`).
+    fn worthwhile(&self, mss: impl FnOnce() -> u64) -> u64 {
+        match self.buffers {
+            Buffers::Payload => mss().min(self.offered() / 2).max(1),
+            Buffers::Socket => 1,
+        }
     }
 
     /// The window to announce now. The promised edge moves only by a worthwhile step, so that the
@@ -217,20 +234,12 @@ impl ReceiveWindow {
         self.promise(held, self.edge(held), mss)
     }
 
-    /// The same, up to an edge that [`ReceiveWindow::early_edge`] or
-    /// [`ReceiveWindow::opening_edge`] gave.
-    pub(crate) fn announce_up_to(
-        &mut self,
-        held: Held,
-        edge: u64,
-        mss: impl FnOnce() -> u64,
-    ) -> u64 {
-        self.promise(held, edge.min(self.edge(held)), mss)
-    }
-
-    /// RFC 8684 §3.3.4: the promised edge never moves back.
-    fn promise(&mut self, held: Held, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
-        if edge > self.promised && edge >= self.promised + self.worthwhile(mss()) {
+    /// The same, up to an edge that [`ReceiveWindow::early_edge`] gave. RFC 8684 §3.3.4: the promised edge never moves back.
+    pub(crate) fn promise(&mut self, held: Held, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
+        if self.buffers == Buffers::Socket {
+            return edge.max(self.promised).saturating_sub(held.nxt);
+        }
+        if edge > self.promised && edge >= self.promised + self.worthwhile(mss) {
             self.promised = edge;
         }
         let window = self.promised_from(held);
@@ -238,30 +247,39 @@ impl ReceiveWindow {
         window
     }
 
+    /// A segment has announced this window.
+    pub(crate) fn on_announced(&mut self, held: Held, window: u64) {
+        if self.buffers == Buffers::Socket {
+            self.promised = self.promised.max(held.nxt + window);
+            self.announced = u32::try_from(window).unwrap_or(u32::MAX);
+        }
+    }
+
     /// Has the application read all that counts as received, apart from what is ready?
     pub(crate) fn is_drained(&self, held: Held) -> bool {
         match self.buffers {
             Buffers::Payload => true,
-            Buffers::Socket => linux::charged_beyond_holes(held) == 0,
+            Buffers::Socket => linux::waiting_beyond_holes(held) == 0,
         }
     }
 
     /// The edge to announce with what came last, if that is to be before the application has read
-    /// all of it.
-    pub(crate) fn early_edge(&self, held: Held) -> Option<u64> {
+    /// all of it. Full segments have `full` bytes.
+    pub(crate) fn early_edge(&self, held: Held, full: u32) -> Option<u64> {
         match self.buffers {
             Buffers::Payload => None,
             Buffers::Socket => {
-                let share = |unread| linux::charged_unread(unread, self.offered(), self.capacity);
-                linux::early_edge(held, self.edge(held), share)
+                let charged = |unread| self.charged(unread);
+                let edge = linux::early_edge(held, self.free(held), full.into(), charged)?;
+                Some(edge.min(self.widest(held)))
             }
         }
     }
 
-    /// The edge to announce with the acknowledgement that opens a connection, if that is sent before
-    /// the application can write. Linux: `tcp_rcv_synsent_state_process`.
-    pub(crate) fn opening_edge(&self) -> Option<u64> {
-        (self.buffers == Buffers::Socket).then_some(self.promised)
+    /// Is the acknowledgement that opens a connection or a further subflow sent before the application
+    /// can write? Linux: `tcp_rcv_synsent_state_process`.
+    pub(crate) fn acknowledges_opening_early(&self) -> bool {
+        self.buffers == Buffers::Socket
     }
 
     /// Has the application read so much that the window would at least double? Then the peer may be
@@ -275,7 +293,7 @@ impl ReceiveWindow {
         };
         edge > self.promised
             && edge.saturating_sub(held.nxt) >= 2 * known
-            && edge >= self.promised + self.worthwhile(mss())
+            && edge >= self.promised + self.worthwhile(mss)
     }
 }
 
@@ -303,13 +321,20 @@ mod tests {
             let mut window =
                 ReceiveWindow::new(&Platform::linux(Buffers::Socket), is_tcp, Some(asked));
             window.open_to(u32::MAX);
-            window.announce(held(1, 1, 0), mss);
+            announce(&mut window, held(1, 1, 0));
             window
         })
     }
 
     fn held(read: u64, nxt: u64, out_of_order: u64) -> Held {
         Held { read, nxt, out_of_order }
+    }
+
+    /// A segment announces the window.
+    fn announce(window: &mut ReceiveWindow, held: Held) -> u64 {
+        let announced = window.announce(held, mss);
+        window.on_announced(held, announced);
+        announced
     }
 
     /// Full segments have so many bytes.
@@ -321,9 +346,9 @@ mod tests {
     fn the_promised_edge_never_moves_back_and_opens_in_worthwhile_steps() {
         // RFC 8684 §3.3.4
         let mut window = payload(10_000);
-        assert_eq!(window.announce(held(1, 1001, 0), mss), 9_000);
-        assert_eq!(window.announce(held(1001, 1001, 0), mss), 10_000);
-        assert_eq!(window.announce(held(1501, 1501, 0), mss), 9_500);
+        assert_eq!(announce(&mut window, held(1, 1001, 0)), 9_000);
+        assert_eq!(announce(&mut window, held(1001, 1001, 0)), 10_000);
+        assert_eq!(announce(&mut window, held(1501, 1501, 0)), 9_500);
     }
 
     #[test]
@@ -333,9 +358,9 @@ mod tests {
         // The window field counts pairs of bytes, so one more byte is taken than was promised.
         let edge = tcp.limit() - 1;
         tcp.note_waiting_below(30_000);
-        assert_eq!(tcp.announce(held(20_001, 20_001, 0), mss), edge - 20_001);
+        assert_eq!(announce(&mut tcp, held(20_001, 20_001, 0)), edge - 20_001);
         tcp.note_waiting_below(0);
-        assert_eq!(tcp.announce(held(50_001, 50_001, 0), mss), edge - 1);
+        assert_eq!(announce(&mut tcp, held(50_001, 50_001, 0)), edge - 1);
     }
 
     #[test]
@@ -361,7 +386,7 @@ mod tests {
         let mut window = payload(10_000).beginning_with(4_000);
         assert_eq!((window.limit(), window.most()), (4_001, 10_000));
         window.grow_to(20_000);
-        assert_eq!(window.announce(held(1, 1, 0), mss), 10_000, "no more than was asked for");
+        assert_eq!(announce(&mut window, held(1, 1, 0)), 10_000, "no more than was asked for");
     }
 
     #[test]
@@ -369,12 +394,15 @@ mod tests {
         // 160,000 asked for are 200,000 bytes of payload in TCP.
         let window_after = |mut window: ReceiveWindow, beyond: u64| {
             let all = window.most();
-            assert_eq!(window.early_edge(held(1, 1, beyond)), None, "there is nothing to read");
-            assert_eq!(window.announce(held(1, 1, beyond), mss), all);
+            assert_eq!(
+                window.early_edge(held(1, 1, beyond), 1000),
+                None,
+                "there is nothing to read"
+            );
+            assert_eq!(announce(&mut window, held(1, 1, beyond)), all);
             let filled = held(1, beyond + 1001, 0);
-            let edge = window.early_edge(filled)?;
-            assert_eq!(window.announce_up_to(filled, edge, mss), all - 1_000 - beyond, "unread");
-            Some(window.announce_up_to(held(beyond + 1001, beyond + 1001, 0), edge, mss))
+            let edge = window.early_edge(filled, 1000)?;
+            Some(window.promise(filled, edge, mss))
         };
         let [tcp, _] = socket(160_000);
         assert_eq!(window_after(tcp, 150_000), Some(200_000 - (151_000 - READ)));
@@ -384,14 +412,39 @@ mod tests {
     }
 
     #[test]
+    fn linux_promises_what_a_segment_announces_also_beyond_the_window_field() {
+        let [_, mut window] = socket(400_000);
+        let all = announce(&mut window, held(1, 1, 0));
+        let field = u64::from(u16::MAX) << window.scale();
+        let [_, mut small] = socket(245_000);
+        let beyond = announce(&mut small, held(1, 1, 0));
+        small.offers_less = false;
+        assert!(announce(&mut small, held(1, 1, 0)) > u64::from(u16::MAX) << small.scale());
+        assert!(all < field && beyond < u64::from(u16::MAX) << small.scale());
+        // What no segment has said is not promised.
+        let limit = window.limit();
+        window.announce(held(5_001, 5_001, 0), mss);
+        assert_eq!(window.limit(), limit);
+        announce(&mut window, held(5_001, 5_001, 0));
+        assert_eq!(window.limit(), limit + 5_000);
+    }
+
+    #[test]
+    fn a_short_segment_takes_the_memory_of_a_full_one_before_it_is_read() {
+        let [tcp, _] = socket(8_000);
+        let edge = |nxt| tcp.early_edge(held(1, nxt, 0), 1_000);
+        assert_eq!([edge(1_001), edge(101), edge(1_101)], [10_001, 9_101, 9_101].map(Some));
+    }
+
+    #[test]
     fn a_window_of_free_memory_stands_still_while_data_waits_beyond_a_hole() {
         // 8,000 asked for are 10,000: 4,000 beyond the hole take up buffer, and their place in the
         // window.
         let [mut window, _] = socket(8_000);
-        assert_eq!(window.announce(held(1, 1, 0), mss), 10_000);
+        assert_eq!(announce(&mut window, held(1, 1, 0)), 10_000);
         for read in [1_001, 3_001] {
             assert_eq!(
-                window.announce(held(read, read, 4_000), mss),
+                announce(&mut window, held(read, read, 4_000)),
                 10_001 - read,
                 "stands still"
             );
@@ -399,7 +452,7 @@ mod tests {
         // The hole is filled, but 10,000 bytes are no twice of the 7,000 announced last.
         let filled = held(8_001, 8_001, 0);
         assert!(!window.update_is_due(filled, mss));
-        assert_eq!(window.announce(filled, mss), 10_000);
+        assert_eq!(announce(&mut window, filled), 10_000);
     }
 
     #[test]
@@ -421,21 +474,21 @@ mod tests {
     fn the_window_of_a_socket_opens_with_what_arrives() {
         // 8,000 requested are 10,000 bytes of payload in TCP.
         let mut window = ReceiveWindow::new(&Platform::linux(Buffers::Socket), true, Some(8_000));
-        assert_eq!(window.announce(held(1, 1, 0), mss), 8_000);
+        assert_eq!(announce(&mut window, held(1, 1, 0)), 8_000);
         window.open_to(9_075);
-        assert_eq!(window.announce(held(1, 1, 0), mss), 9_075);
+        assert_eq!(announce(&mut window, held(1, 1, 0)), 9_075);
+        // Another subflow has brought less.
         window.open_to(9_000);
-        assert!(window.is_opening());
+        assert_eq!(announce(&mut window, held(1, 1, 0)), 9_075);
         window.open_to(10_000);
-        assert_eq!(window.announce(held(1_001, 1_001, 0), mss), 10_000);
-        assert!(!window.is_opening() && !payload(1).is_opening());
+        assert_eq!(announce(&mut window, held(1_001, 1_001, 0)), 10_000);
     }
 
     #[test]
     fn multipath_tcp_offers_what_was_asked_for_until_all_subflows_bring_data() {
         let [tcp, mut mptcp] = socket(8_000);
         assert!(!tcp.offers_less && mptcp.offers_less);
-        assert_eq!(mptcp.announce(held(1, 1, 0), mss), 8_000);
+        assert_eq!(announce(&mut mptcp, held(1, 1, 0)), 8_000);
         let mut read = |ms, all_bring_data| {
             mptcp.note_arrival(Instant::ZERO + Duration::from_millis(ms));
             let rtt = Duration::from_millis(10);
@@ -451,9 +504,9 @@ mod tests {
         let rtt = Duration::from_millis(10);
         let all = Incoming { rtt, mss: 1_000, open_ones_bring_data: true, all_bring_data: true };
         assert_eq!(mptcp.on_read(0, all), None);
-        assert_eq!(mptcp.announce(held(1, 1, 0), mss), 9_875);
+        assert_eq!(announce(&mut mptcp, held(1, 1, 0)), 9_875);
         mptcp.offers_less = true;
-        assert_eq!(mptcp.announce(held(1, 1, 0), mss), 9_875, "the edge stays");
-        assert_eq!(mptcp.announce(held(5_001, 5_001, 0), mss), 8_000);
+        assert_eq!(announce(&mut mptcp, held(1, 1, 0)), 9_875, "the edge stays");
+        assert_eq!(announce(&mut mptcp, held(5_001, 5_001, 0)), 8_000);
     }
 }

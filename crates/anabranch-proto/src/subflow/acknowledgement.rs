@@ -3,7 +3,7 @@
 
 use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment};
 
-use super::recovery::{Judgement, ProbeAnswer, Resent};
+use super::recovery::{Judgement, ProbeAnswer, Reduced, Resent};
 use super::scoreboard::Delivered;
 use super::{Subflow, Timer};
 use crate::congestion::{AckSample, CongestionEvent};
@@ -255,13 +255,17 @@ impl Subflow {
         if self.recovery.phase() != Phase::Open || self.board.next_lost().is_none() {
             return;
         }
-        let flight = self.nxt - self.una;
+        let mss = u64::from(self.mss());
+        // Linux counts whole segments, from the congestion window on (`tcp_cwnd_reduction`).
+        let from = match self.counts_segments() {
+            true => Reduced { flight: self.congestion_control.cwnd(), unit: mss as u16 },
+            false => Reduced { flight: self.nxt - self.una, unit: 1 },
+        };
         let (segments, oldest) = self.board.resent_in_flight();
         let oldest = oldest.map(|at| self.clock.value(at));
-        self.recovery.enter_recovery(self.una, self.nxt, flight, Resent { segments, oldest });
+        self.recovery.enter_recovery(self.una, self.nxt, from, Resent { segments, oldest });
         self.reduce(now, views);
         let ssthresh = self.congestion_control.ssthresh();
-        let mss = u64::from(self.mss());
         self.recovery.on_progress(0, self.flight(), ssthresh, mss, mss);
         self.totals.recoveries += 1;
         self.timers.stop(Timer::TailLossProbe);

@@ -49,12 +49,22 @@ impl Subflow {
                 self.on_deferred(now);
                 return true;
             }
-            let at_a_time = self.config.platform.segments_at_a_time(&self.view());
-            let most = waiting.at_a_time.div_ceil(u64::from(self.mss())).max(1);
-            self.burst_left = u8::try_from(at_a_time.min(most)).unwrap_or(u8::MAX);
+            let view = self.view();
+            let mss = u64::from(self.mss());
+            let admitted = self.room_for_new_data().min(view.cwnd / 2) / mss;
+            let burst = self.config.platform.segments_at_a_time(&view).min(admitted);
+            let burst = burst.min(waiting.at_a_time.div_ceil(mss)).max(1);
+            self.burst = u8::try_from(burst).unwrap_or(u8::MAX);
+            self.burst_left = self.burst;
         }
         self.burst_left -= 1;
         false
+    }
+
+    /// Is the segment that was let through the last of several that go out together? On Linux, it has
+    /// PSH (`__tcp_transmit_skb`).
+    pub(super) fn take_burst_end(&mut self) -> bool {
+        self.burst_left == 0 && std::mem::take(&mut self.burst) > 1
     }
 
     /// The subflow waits for more room, so the congestion window limits it.

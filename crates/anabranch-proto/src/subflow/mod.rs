@@ -162,7 +162,7 @@ pub(crate) struct Subflow {
     /// Payload bytes of a full data segment.
     mss: u32,
     /// SYNs or SYN/ACKs sent.
-    syn_transmissions: u32,
+    syn_transmissions: u16,
     /// Time of the last SYN or SYN/ACK, if known.
     syn_sent: Option<Instant>,
     /// The peer's SYN, if it carried payload or a FIN that has not been processed.
@@ -170,9 +170,9 @@ pub(crate) struct Subflow {
     /// A SYN or SYN/ACK must be sent now.
     syn_due: bool,
     /// Retransmission timeouts since the last progress.
-    timeouts_in_a_row: u32,
+    timeouts_in_a_row: u16,
     /// Keep-alive probes since the peer last answered.
-    keep_alive_probes: u32,
+    keep_alive_probes: u16,
     /// A zero-length segment that elicits an acknowledgement must be sent.
     probe_due: bool,
     /// Options to send on an acknowledgement of their own.
@@ -184,8 +184,12 @@ pub(crate) struct Subflow {
     priority_sent: Instant,
     /// The peer reports that the path is gone, and nothing has arrived over it since.
     doubted: bool,
-    /// How many more segments go out together with the last one, on a platform that may wait for room.
+    /// How many segments go out together, on a platform that may wait for room.
+    burst: u8,
+    /// How many of them have not gone out.
     burst_left: u8,
+    /// The window announced last. Its field may have less, if it is too short.
+    announced: u32,
     /// A tail loss probe must be sent. RFC 8985 §7.3.
     tail_probe_due: bool,
     /// The application's FIN must be sent after all data.
@@ -307,7 +311,9 @@ impl Subflow {
             infinite: None,
             priority_sent: Instant::ZERO,
             doubted: false,
+            burst: 0,
             burst_left: 0,
+            announced: 0,
             tail_probe_due: false,
             fin_wanted: false,
             peer_is_done: false,
@@ -580,6 +586,11 @@ impl Subflow {
         self.receiver.poll_ready()
     }
 
+    /// Payload bytes of the peer's full-sized segments.
+    pub(crate) fn full_segment(&self) -> u32 {
+        self.receiver.full_segment()
+    }
+
     /// Must the subflow send an acknowledgement at once?
     pub(crate) fn owes_acknowledgement(&self) -> bool {
         self.receiver.ack_is_due()
@@ -613,7 +624,7 @@ impl Subflow {
 
     /// Number of expiries of the retransmission timer since the last acknowledgement of new data.
     pub(crate) fn timeouts_in_a_row(&self) -> u32 {
-        self.timeouts_in_a_row
+        self.timeouts_in_a_row.into()
     }
 
     /// Does a tail loss probe wait for something to send?
@@ -708,9 +719,9 @@ impl Subflow {
                 self.totals.expiries += 1;
                 let answered = std::mem::take(&mut self.answered);
                 if !(answered && self.is_refused()) {
-                    self.timeouts_in_a_row += 1;
+                    self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
                 }
-                if self.timeouts_in_a_row > self.config.tcp.retries {
+                if u32::from(self.timeouts_in_a_row) > self.config.tcp.retries {
                     self.give_up();
                     return false;
                 }
@@ -731,8 +742,8 @@ impl Subflow {
         if self.confirmed || self.purpose != Purpose::Join {
             return;
         }
-        self.timeouts_in_a_row += 1;
-        if self.timeouts_in_a_row > self.config.tcp.syn_retries {
+        self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
+        if u32::from(self.timeouts_in_a_row) > self.config.tcp.syn_retries {
             self.give_up();
             return;
         }
@@ -769,11 +780,11 @@ impl Subflow {
         if !self.board.is_empty() {
             return;
         }
-        if self.keep_alive_probes >= self.config.tcp.retries {
+        if u32::from(self.keep_alive_probes) >= self.config.tcp.retries {
             self.give_up();
             return;
         }
-        self.keep_alive_probes += 1;
+        self.keep_alive_probes = self.keep_alive_probes.saturating_add(1);
         self.totals.keep_alive_probes += 1;
         self.probe_due = true;
     }

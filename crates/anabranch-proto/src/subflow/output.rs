@@ -147,6 +147,7 @@ impl Subflow {
             let (subflow_seq, mapped) = (SeqNumber(start as u32), cargo.mapped(&payload));
             cargo.checksum = Some(dss_checksum(cargo.data_seq, subflow_seq, mapped, &payload));
         }
+        let push = self.take_burst_end() || push;
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let mut segment = self.build(now, level, start, flags, None);
         self.attach(&mut segment, level, &payload, cargo, start);
@@ -301,19 +302,20 @@ impl Subflow {
     fn send_syn(&mut self, now: Instant, level: &DataLevel) -> Segment {
         self.syn_due = false;
         self.totals.syn_retransmissions += u32::from(self.syn_transmissions > 0);
-        self.syn_transmissions += 1;
+        self.syn_transmissions = self.syn_transmissions.saturating_add(1);
         self.syn_sent = Some(now);
         self.nxt = 1;
         let answer = self.state == State::SynReceived;
         let flags = if answer {
             Flags::SYN | Flags::ACK | self.ecn.answer(self.config.tcp.ecn)
         } else {
-            Flags::SYN | self.ecn.offer(self.config.tcp.ecn, self.syn_transmissions)
+            Flags::SYN | self.ecn.offer(self.config.tcp.ecn, self.syn_transmissions.into())
         };
         let mut segment = self.blank(0, flags);
         // RFC 7323 §2.2: the window of a SYN is never scaled.
         let window = level.window.min(self.first_window().into());
         segment.header.window = window.min(u64::from(u16::MAX)) as u16;
+        self.announced = u32::try_from(window).unwrap_or(u32::MAX);
         let options = &mut segment.options;
         options.mss = Some((u32::from(self.config.tcp.mtu) - self.header_bytes()) as u16);
         // An answer offers only what the SYN offered.
@@ -337,7 +339,7 @@ impl Subflow {
     fn offers_multipath(&self) -> bool {
         self.purpose == Purpose::Join
             || self.state == State::SynReceived
-            || self.syn_transmissions <= self.config.tcp.syn_retries_before_fallback + 1
+            || u32::from(self.syn_transmissions) <= self.config.tcp.syn_retries_before_fallback + 1
     }
 
     fn send_fin(&mut self, now: Instant, level: &DataLevel) -> Segment {
@@ -379,7 +381,7 @@ impl Subflow {
     /// A segment without payload and its options, in this order of priority: handshake, timestamps,
     /// data sequence signal, selective acknowledgements.
     fn build(
-        &self,
+        &mut self,
         now: Instant,
         level: &DataLevel,
         start: u64,
@@ -388,6 +390,7 @@ impl Subflow {
     ) -> Segment {
         let mut segment = self.blank(start, flags);
         self.ecn.echo(&mut segment.header);
+        self.announced = u32::try_from(level.window).unwrap_or(u32::MAX);
         segment.header.window = self.window_field(level.window);
         if self.peer.timestamps {
             segment.options.timestamps = Some(self.clock.stamp(now));
@@ -553,6 +556,18 @@ impl Subflow {
             }
         }
         options.bytes_len() as u32
+    }
+
+    /// May the subflow acknowledge what came last before the application has read it, with this
+    /// window?
+    pub(crate) fn acknowledges_early(&self, window: u64) -> bool {
+        let slack = (1 << self.receive_scale) - 1;
+        !self.receiver.ack_may_wait() || window + slack >= self.announced.into()
+    }
+
+    /// The window that was announced last.
+    pub(crate) fn announced(&self) -> u64 {
+        self.announced.into()
     }
 
     /// The window field, rounded up so that the announced edge never moves back.

@@ -45,7 +45,7 @@ pub(crate) enum Arrival {
 #[derive(Clone, Copy, Debug)]
 struct AckState {
     rule: AckRule,
-    quick_acks_left: u32,
+    quick_acks_left: u16,
     opening: Opening,
     bytes_unacknowledged: u32,
     due: AckDue,
@@ -57,10 +57,12 @@ struct AckState {
     answers: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AckDue {
     No,
     Later,
+    /// At once, unless the application reads at once and opens the window with that.
+    Soon,
     Now,
 }
 
@@ -83,7 +85,7 @@ impl Receiver {
             ready: VecDeque::new(),
             acks: AckState {
                 rule,
-                quick_acks_left: rule.quick_acks,
+                quick_acks_left: u16::try_from(rule.quick_acks).unwrap_or(u16::MAX),
                 opening,
                 bytes_unacknowledged: 0,
                 due: AckDue::No,
@@ -149,15 +151,22 @@ impl Receiver {
         }
         // RFC 9293 §3.10.7.4: there is no text after a FIN. Such text has no place in the stream.
         let window = self.fin.map_or(window, |fin| window.min(fin.saturating_sub(self.nxt)));
+        let held = self.out_of_order.bytes() as u32;
         let arrival = self.place(distance, payload, window);
         self.take_fin();
         if arrival == Arrival::InOrder {
             let short = self.full_segment.measure(bytes, flags);
             self.acks.pushed |= short || flags.contains(Flags::PSH);
         }
+        let full = self.full_segment.bytes();
+        let opens = match arrival {
+            Arrival::InOrder => self.acks.open_window(bytes as u32, full, held + full),
+            Arrival::OutOfOrder => self.acks.open_window(bytes as u32, full, held),
+            Arrival::Duplicate => false,
+        };
         match arrival {
             Arrival::InOrder if self.runs.is_empty() => {
-                self.acks.on_data(end.max(0) as u32, self.full_segment.bytes(), fin);
+                self.acks.on_data(end.max(0) as u32, full, opens, fin);
             }
             // RFC 5681 §4.2: out-of-order data, data that fills a hole, and duplicates are
             // acknowledged at once.
@@ -233,9 +242,19 @@ impl Receiver {
         self.acks.due = AckDue::Now;
     }
 
+    /// Payload bytes of the peer's full-sized segments.
+    pub(crate) fn full_segment(&self) -> u32 {
+        self.full_segment.bytes()
+    }
+
     /// Must an acknowledgement be sent at once?
     pub(crate) fn ack_is_due(&self) -> bool {
-        self.acks.due == AckDue::Now
+        matches!(self.acks.due, AckDue::Soon | AckDue::Now)
+    }
+
+    /// May an acknowledgement that is due wait until the application has read?
+    pub(crate) fn ack_may_wait(&self) -> bool {
+        self.acks.due == AckDue::Soon
     }
 
     /// Is an acknowledgement waiting for the delayed-ACK timer?
@@ -272,6 +291,10 @@ impl Receiver {
 
     /// A segment with the present acknowledgement number was sent.
     pub(crate) fn ack_sent(&mut self) {
+        // Linux: `tcp_dec_quickack_mode`.
+        if self.acks.opening.is_gradual() && self.nxt > 1 && self.acks.due != AckDue::No {
+            self.acks.quick_acks_left = self.acks.quick_acks_left.saturating_sub(1);
+        }
         self.acks.due = AckDue::No;
         self.acks.pushed = false;
         self.acks.bytes_unacknowledged = 0;
@@ -307,7 +330,15 @@ impl super::Subflow {
 }
 
 impl AckState {
-    fn on_data(&mut self, bytes: u32, full_segment: u32, fin: bool) {
+    /// A segment of so many bytes arrived, and `held` bytes take up room. Does it open the window? An
+    /// odd number of quick acknowledgements is left then. Linux: `tcp_grow_window`.
+    fn open_window(&mut self, bytes: u32, full_segment: u32, held: u32) -> bool {
+        let opens = self.opening.take(bytes, full_segment, held);
+        self.quick_acks_left |= u16::from(opens);
+        opens
+    }
+
+    fn on_data(&mut self, bytes: u32, full_segment: u32, window_opens: bool, fin: bool) {
         self.bytes_unacknowledged += bytes;
         if bytes == 0 {
             return;
@@ -317,13 +348,12 @@ impl AckState {
             true => self.bytes_unacknowledged > full_segment,
             false => self.bytes_unacknowledged >= 2 * full_segment,
         };
-        let window_opens = self.opening.take(bytes, full_segment);
         let quick = if window_opens { !self.answers } else { self.quick_acks_left > 0 };
         if enough || fin || quick {
-            if !window_opens {
+            if !self.opening.is_gradual() {
                 self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
             }
-            self.due = AckDue::Now;
+            self.due = self.due.max(if fin || quick { AckDue::Now } else { AckDue::Soon });
         } else if self.due == AckDue::No {
             self.due = AckDue::Later;
         }
@@ -401,7 +431,7 @@ mod tests {
 
     /// A window that opens with the first 2,500 bytes.
     fn opening() -> Opening {
-        Opening { opened: 5_000, limit: 10_000, step: 0 }
+        Opening { opened: 5_000, limit: 11_000, step: 0, largest: 0 }
     }
 
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
@@ -467,6 +497,24 @@ mod tests {
             if at_once {
                 receiver.ack_sent();
             }
+        }
+    }
+
+    #[test]
+    fn a_segment_that_does_not_open_the_window_takes_one_of_the_quick_acknowledgements() {
+        // Linux: `tcp_grow_window` makes their number odd.
+        let rule = AckRule { quick_acks: 4, ..Platform::default().acknowledging };
+        for (lengths, quick) in [(&[1000, 1000, 1000][..], 4), (&[1000, 600, 1000, 1000], 2)] {
+            let mut receiver = Receiver::new(SeqNumber(1000), rule, opening());
+            for length in lengths.iter().copied().chain(std::iter::repeat_n(1000, quick)) {
+                receive(&mut receiver, 0, length);
+                assert!(receiver.ack_is_due() && !receiver.ack_may_wait());
+                receiver.ack_sent();
+            }
+            receive(&mut receiver, 0, 1000);
+            assert!(receiver.ack_is_delayed());
+            receive(&mut receiver, 0, 1000);
+            assert!(receiver.ack_may_wait(), "two segments");
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Recovery {
     point: u64,
     rack: Rack,
     prr: ProportionalRate,
+    /// What may be sent in recovery is a multiple of this.
+    unit: u16,
     undo: Option<Undo>,
     /// Consecutive duplicate acknowledgements, for peers without SACK.
     duplicate_acks: u32,
@@ -85,6 +87,14 @@ struct ProportionalRate {
     quota: u64,
 }
 
+/// What proportional rate reduction starts from, in bytes. RFC 6937 §3: RecoverFS.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reduced {
+    pub(super) flight: u64,
+    /// What may be sent is a multiple of this.
+    pub(super) unit: u16,
+}
+
 /// State needed to detect a spurious reduction.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
@@ -121,6 +131,7 @@ impl Recovery {
                 widened_until: 0,
             },
             prr: ProportionalRate::default(),
+            unit: 1,
             undo: None,
             duplicate_acks: 0,
             arrived_unreported: 0,
@@ -301,10 +312,12 @@ impl Recovery {
     }
 
     /// The first loss was detected: begin fast recovery.
-    pub(crate) fn enter_recovery(&mut self, una: u64, nxt: u64, flight: u64, resent: Resent) {
+    pub(crate) fn enter_recovery(&mut self, una: u64, nxt: u64, from: Reduced, resent: Resent) {
         self.phase = Phase::Recovery;
         self.point = nxt;
-        self.prr = ProportionalRate { flight_at_start: flight.max(1), ..Default::default() };
+        let flight_at_start = from.flight.max(1);
+        self.prr = ProportionalRate { flight_at_start, ..Default::default() };
+        self.unit = from.unit;
         self.begin_undo(una, resent);
     }
 
@@ -398,7 +411,8 @@ impl Recovery {
         prr.delivered += delivered;
         let quota = if in_flight > ssthresh {
             let share = u128::from(prr.delivered) * u128::from(ssthresh);
-            let share = share.div_ceil(u128::from(prr.flight_at_start));
+            let unit = u128::from(self.unit);
+            let share = share.div_ceil(u128::from(prr.flight_at_start) * unit) * unit;
             u64::try_from(share).unwrap_or(u64::MAX).saturating_sub(prr.sent)
         } else {
             // Slow-start reduction bound: catch up by at most one segment per acknowledgement.
@@ -478,7 +492,12 @@ mod tests {
 
     fn recovering(una: u64, nxt: u64) -> Recovery {
         let mut recovery = Recovery::new();
-        recovery.enter_recovery(una, nxt, nxt - una, Resent::default());
+        recovery.enter_recovery(
+            una,
+            nxt,
+            Reduced { flight: nxt - una, unit: 1 },
+            Resent::default(),
+        );
         recovery
     }
 
@@ -607,7 +626,7 @@ mod tests {
         recovery.on_duplicate_report(1001, 1, 5001);
         for n in 1..=16 {
             assert_eq!(recovery.rack.window_multiplier, 2, "{n}");
-            recovery.enter_recovery(1, 5001, 5000, Resent::default());
+            recovery.enter_recovery(1, 5001, Reduced { flight: 5000, unit: 1 }, Resent::default());
             recovery.leave_if_done(5001);
         }
         assert_eq!(recovery.rack.window_multiplier, 1);
@@ -672,6 +691,19 @@ mod tests {
             let mut board = board(5);
             recovering(1, 3001).on_partial_ack(una, &mut board);
             assert_eq!(board.next_lost(), lost, "{una}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_counts_segments_sends_whole_ones_in_recovery() {
+        // Linux: `tcp_cwnd_reduction`. Of 20 segments, 14 should remain: 1.4 are 2.
+        for (unit, quota) in [(1, 400), (MSS as u16, 1000)] {
+            let mut recovery = Recovery::new();
+            let from = Reduced { flight: 20_000, unit };
+            recovery.enter_recovery(1, 20_001, from, Resent::default());
+            recovery.on_sent(1000);
+            recovery.on_progress(2000, 18_000, 14_000, MSS, MSS);
+            assert_eq!(recovery.quota(), quota);
         }
     }
 

@@ -449,6 +449,13 @@ impl SendQueue {
         }
     }
 
+    /// Resend what is left of the oldest fragment, whichever subflow has carried it.
+    pub(crate) fn reinject_fragment(&mut self) {
+        let rest = self.buffer.fragments().map_or(0, |fragments| fragments.rest_from(self.una));
+        let end = self.una + rest;
+        self.reinject_first(self.mapped.partition_point(|mapped| mapped.start < end) as u32);
+    }
+
     /// A subflow is gone, and another one may use its slot.
     pub(crate) fn forget_carrier(&mut self, slot: u8) {
         self.reassign(slot);

@@ -71,11 +71,16 @@ pub(crate) fn opening(
     is_tcp: bool,
 ) -> Opening {
     let (half, segment) = (half(tuning, requested), u32::from(mss.with_timestamps));
+    let largest = match requested {
+        Some(asked) => receive_buffer(asked, is_tcp),
+        None => tuned_receive_buffer(tuning, is_tcp)[1],
+    };
     let reserved = half.saturating_sub(segment).max(2 * segment).min(half);
     Opening {
         opened: reserved.min(first_window(tuning, requested, mss)),
         limit: receive_buffer(asked(tuning, requested), is_tcp).min(LARGEST_WINDOW) as u32,
         step: 2 * mss.with_timestamps,
+        largest: (largest.min(LARGEST_WINDOW) >> 16) as u16,
     }
 }
 
@@ -89,11 +94,11 @@ fn asked(tuning: &Tuning, requested: Option<u64>) -> u64 {
     requested.unwrap_or(u64::from(tuning.first_receive) / 2)
 }
 
-/// What is taken off the window. It is what the buffer has free, counted from the DATA_ACK on, so
-/// that data beyond a hole takes up room twice, in the buffer and in the window, which does not
-/// move on while such data waits for a slower subflow. RFC 9293 §3.8.6.2.2 has the window reach to
-/// the end of the buffer.
-pub(crate) fn charged_beyond_holes(held: Held) -> u64 {
+/// The data that takes up the buffer besides what the application could read. The window is what the
+/// buffer has free, counted from the DATA_ACK on, so that data beyond a hole takes up room twice, in
+/// the buffer and in the window, which does not move on while such data waits for a slower subflow.
+/// RFC 9293 §3.8.6.2.2 has the window reach to the end of the buffer.
+pub(crate) fn waiting_beyond_holes(held: Held) -> u64 {
     held.out_of_order
 }
 
@@ -108,20 +113,27 @@ pub(crate) fn known_window(announced: u64) -> u64 {
     announced
 }
 
-/// What unread data takes off the window, if the window is `offered` of the `capacity` of the buffer:
-/// the window is a share of the memory that is free.
-pub(crate) fn charged_unread(unread: u64, offered: u64, capacity: u64) -> u64 {
-    (u128::from(unread) * u128::from(offered) / u128::from(capacity.max(1))) as u64
+/// What `bytes` in the buffer take off the window, if the window is `offered` of the `capacity` of the
+/// buffer: the window is a share of the memory that is free.
+pub(crate) fn charged(bytes: u64, offered: u64, capacity: u64) -> u64 {
+    (u128::from(bytes) * u128::from(offered) / u128::from(capacity.max(1))) as u64
 }
 
-/// The edge to announce before the application has read all that came, where `edge` is that of what it
-/// has read before. Linux acknowledges before it wakes the application (`__tcp_ack_snd_check`). So
-/// much data that one read does not take it is acknowledged by the first read, with what is free then
-/// (`mptcp_cleanup_rbuf`).
-pub(crate) fn early_edge(held: Held, edge: u64, charged: impl FnOnce(u64) -> u64) -> Option<u64> {
+/// The edge to announce before the application has read all that came, where the buffer has room up to
+/// `free` for what it has not read. Linux acknowledges before it wakes the application
+/// (`__tcp_ack_snd_check`). So much data that one read does not take it is acknowledged by the first
+/// read, with what is free then (`mptcp_cleanup_rbuf`). A segment takes up the memory of a `full` one.
+pub(crate) fn early_edge(
+    held: Held,
+    free: u64,
+    full: u64,
+    charged: impl FnOnce(u64) -> u64,
+) -> Option<u64> {
     match held.nxt - held.read {
         0 => None,
-        unread if unread > READ => Some(edge + READ),
-        unread => Some(edge + unread - charged(unread)),
+        unread if unread > READ => Some(free + READ),
+        unread => {
+            Some((free + unread).saturating_sub(charged(unread.next_multiple_of(full.max(1)))))
+        }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) const FRAGMENT: u64 = PAGE - DESCRIPTOR;
 pub(crate) const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
     // TCP_RTO_MIN
     pause: Pause::PendingTimers { none: Duration::from_millis(200) },
-    bytes: FRAGMENT as u32,
+    whole_fragments: true,
     needs_idle_subflow: true,
 };
 

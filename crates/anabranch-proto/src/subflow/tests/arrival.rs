@@ -154,3 +154,19 @@ fn a_subflow_has_carried_data_once_some_was_acknowledged() {
     scene.takes(scene.ack(1001, &[]));
     assert!(scene.subflow.has_carried_data());
 }
+
+#[test]
+fn an_acknowledgement_of_two_segments_waits_for_the_read_if_the_window_would_shrink() {
+    // Linux: `__tcp_ack_snd_check`
+    for (quick_acks, waits) in [(0, true), (2, false)] {
+        let mut scene = Scene::open_to(all_options(), |config| {
+            config.platform.acknowledging.quick_acks = quick_acks;
+        });
+        for _ in 0..2 {
+            scene.takes(scene.segment(0, 1, MSS as u32));
+        }
+        assert!(scene.subflow.owes_acknowledgement());
+        assert!(scene.subflow.acknowledges_early(PLAIN.window));
+        assert_eq!(!scene.subflow.acknowledges_early(PLAIN.window - 1000), waits);
+    }
+}

@@ -15,7 +15,7 @@ use super::input::Handled;
 use super::*;
 use crate::config::TcpConfig;
 use crate::congestion::NewReno;
-use crate::platform::{Growth, Platform};
+use crate::platform::{Buffers, Growth, Platform, Waiting};
 
 const MSS: u64 = 1000;
 const ISS: SeqNumber = SeqNumber(1 << 20);
