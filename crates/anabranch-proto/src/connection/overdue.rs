@@ -64,13 +64,15 @@ impl Connection {
 
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
-        let first = self.overdue.timeouts == 0 || self.has_data_under_way();
-        let pause = match (self.data_retransmission().pause, self.overdue.timeouts) {
-            (Pause::PendingTimers { none }, _) if first => match self.overdue.pending_ms {
-                0 => none,
-                pending => Duration::from_millis(pending.into()),
-            },
-            (_, timeouts) => self.longest_timeout() * 2 * (1 << timeouts.min(16)),
+        let timeouts = self.overdue.timeouts;
+        let pause = match self.data_retransmission().pause {
+            Pause::PendingTimers { none } if timeouts == 0 || self.has_data_under_way() => {
+                match self.overdue.pending_ms {
+                    0 => none,
+                    pending => Duration::from_millis(pending.into()),
+                }
+            }
+            _ => self.longest_timeout() * 2 * (1 << timeouts.min(16)),
         };
         self.timers.set(Timer::Retransmission, now + pause.min(LONGEST_PAUSE));
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);

@@ -234,7 +234,9 @@ impl ReceiveWindow {
         self.promise(held, self.edge(held), mss)
     }
 
-    /// The same, up to an edge that [`ReceiveWindow::early_edge`] gave. RFC 8684 §3.3.4: the promised edge never moves back.
+    /// The same, up to an edge that [`ReceiveWindow::early_edge`] gave. RFC 8684 §3.3.4: the promised
+    /// edge never moves back. Linux promises only what a segment announces
+    /// ([`ReceiveWindow::on_announced`]).
     pub(crate) fn promise(&mut self, held: Held, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
         if self.buffers == Buffers::Socket {
             return edge.max(self.promised).saturating_sub(held.nxt);
