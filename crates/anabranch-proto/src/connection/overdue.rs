@@ -64,15 +64,17 @@ impl Connection {
 
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
-        let timeouts = self.overdue.timeouts;
+        let Overdue { timeouts, pending_ms, .. } = self.overdue;
         let pause = match self.data_retransmission().pause {
-            Pause::PendingTimers { none } if timeouts == 0 || self.has_data_under_way() => {
-                match self.overdue.pending_ms {
-                    0 => none,
-                    pending => Duration::from_millis(pending.into()),
+            Pause::PendingTimers { none } => {
+                let pending = Duration::from_millis(pending_ms.into());
+                let first = if pending_ms > 0 { pending } else { none };
+                match timeouts {
+                    0 | 1 => first,
+                    _ => first.max(self.longest_timeout()) * (1 << (timeouts - 1).min(16)),
                 }
             }
-            _ => self.longest_timeout() * 2 * (1 << timeouts.min(16)),
+            Pause::Timeouts => self.longest_timeout() * 2 * (1 << timeouts.min(16)),
         };
         self.timers.set(Timer::Retransmission, now + pause.min(LONGEST_PAUSE));
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);

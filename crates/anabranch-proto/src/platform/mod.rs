@@ -180,8 +180,7 @@ pub(crate) enum Pause {
     /// Two retransmission timeouts of the slowest subflow. The pause doubles each time.
     Timeouts,
     /// The longest time to the next timer of a subflow when the scheduler was asked last: a
-    /// retransmission timeout or a tail loss probe. While no subflow has anything under way, further
-    /// pauses are as those of `Timeouts`.
+    /// retransmission timeout or a tail loss probe. The pause doubles from the third time on.
     PendingTimers {
         /// The pause if no such timer was running.
         none: Duration,

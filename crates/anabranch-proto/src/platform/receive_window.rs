@@ -219,12 +219,15 @@ impl ReceiveWindow {
         held.nxt.saturating_add(largest)
     }
 
-    /// The least step of the edge. Linux announces every byte (`__tcp_select_window`).
-    fn worthwhile(&self, mss: impl FnOnce() -> u64) -> u64 {
-        match self.buffers {
-            Buffers::Payload => mss().min(self.offered() / 2).max(1),
-            Buffers::Socket => 1,
-        }
+    /// Is moving on to `edge` worth saying?
+    fn is_worthwhile(&self, held: Held, edge: u64, mss: impl FnOnce() -> u64) -> bool {
+        edge > self.promised
+            && match self.buffers {
+                Buffers::Payload => edge >= self.promised + mss().min(self.offered() / 2).max(1),
+                Buffers::Socket => {
+                    linux::is_worth_announcing(edge.saturating_sub(held.nxt), self.offered(), mss)
+                }
+            }
     }
 
     /// The window to announce now. The promised edge moves only by a worthwhile step, so that the
@@ -238,13 +241,12 @@ impl ReceiveWindow {
     /// edge never moves back. Linux promises only what a segment announces
     /// ([`ReceiveWindow::on_announced`]).
     pub(crate) fn promise(&mut self, held: Held, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
+        let edge = if self.is_worthwhile(held, edge, mss) { edge } else { self.promised };
+        let window = edge.saturating_sub(held.nxt);
         if self.buffers == Buffers::Socket {
-            return edge.max(self.promised).saturating_sub(held.nxt);
+            return window;
         }
-        if edge > self.promised && edge >= self.promised + self.worthwhile(mss) {
-            self.promised = edge;
-        }
-        let window = self.promised_from(held);
+        self.promised = edge;
         self.announced = u32::try_from(window).unwrap_or(u32::MAX);
         window
     }
@@ -293,9 +295,7 @@ impl ReceiveWindow {
             Buffers::Payload => self.promised_from(held),
             Buffers::Socket => linux::known_window(self.announced.into()),
         };
-        edge > self.promised
-            && edge.saturating_sub(held.nxt) >= 2 * known
-            && edge >= self.promised + self.worthwhile(mss)
+        edge.saturating_sub(held.nxt) >= 2 * known && self.is_worthwhile(held, edge, mss)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anabranch_wire::{CE, Duration, Flags, Instant, Segment, TcpOptions};
 
-use super::receiver::Receiver;
+use super::receiver::{Arrival, Receiver};
 use super::send_window::Announced;
 use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
 use crate::config::Protocol;
@@ -425,7 +425,13 @@ impl Subflow {
         }
         let (before, finished) = (self.receiver.nxt(), self.receiver.finished());
         let waiting = self.receiver.ack_is_delayed();
-        self.receiver.receive(now, distance, payload, flags, window);
+        let bytes = payload.len() as u32;
+        let arrival = self.receiver.receive(now, distance, payload, flags, window);
+        // RFC 5681 §3.2: without selective acknowledgements, only those with equal windows count as
+        // duplicates (`tcp_data_queue_ofo`).
+        if arrival == Arrival::OutOfOrder && self.peer.sack {
+            self.receiver.open_beyond_hole(bytes);
+        }
         // The FIN has a number and is no byte.
         let end = self.receiver.nxt() - u64::from(self.receiver.finished() && !finished);
         self.totals.bytes_received += end - before;

@@ -107,6 +107,12 @@ impl Receiver {
         self.acks.opening.limit = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
+    /// So many bytes have arrived beyond a hole. They open the window, too.
+    pub(crate) fn open_beyond_hole(&mut self, bytes: u32) {
+        let held = (self.out_of_order.bytes() as u32).saturating_sub(bytes);
+        self.acks.open_window(bytes, self.full_segment.bytes(), held);
+    }
+
     /// RCV.NXT as a 64-bit offset.
     pub(crate) fn nxt(&self) -> u64 {
         self.nxt
@@ -161,8 +167,7 @@ impl Receiver {
         let full = self.full_segment.bytes();
         let opens = match arrival {
             Arrival::InOrder => self.acks.open_window(bytes as u32, full, held + full),
-            Arrival::OutOfOrder => self.acks.open_window(bytes as u32, full, held),
-            Arrival::Duplicate => false,
+            Arrival::OutOfOrder | Arrival::Duplicate => false,
         };
         match arrival {
             Arrival::InOrder if self.runs.is_empty() => {

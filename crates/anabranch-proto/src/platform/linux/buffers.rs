@@ -102,6 +102,12 @@ pub(crate) fn waiting_beyond_holes(held: Held) -> u64 {
     held.out_of_order
 }
 
+/// Is so much room worth announcing, of what is `offered` at the most? A window that is small and has less
+/// than a segment is closed (`__tcp_select_window`).
+pub(crate) fn is_worth_announcing(room: u64, offered: u64, mss: impl FnOnce() -> u64) -> bool {
+    room >= offered / 2 || (room >= offered / 16 && room >= mss().min(offered))
+}
+
 /// A duplicate acknowledgement on a subflow does not shrink its window (`tcp_may_update_window`),
 /// and its DATA_ACK is added to the window that is kept (`ack_update_msk`). The sender exceeds the
 /// peer's edge then, by what other subflows have delivered since. The peer drops that data after it

@@ -25,8 +25,8 @@ pub(crate) const FRAGMENT: u64 = PAGE - DESCRIPTOR;
 
 /// The data-level retransmission timer follows the timers of the subflows, and resends the oldest
 /// fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`, `__mptcp_retrans`,
-/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does while no subflow has anything
-/// under way, so that an outage of all paths does not make the timer fire all the time.
+/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does from the third time on, so
+/// that an outage of all paths does not make the timer fire all the time.
 pub(crate) const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
     // TCP_RTO_MIN
     pause: Pause::PendingTimers { none: Duration::from_millis(200) },
