@@ -225,7 +225,8 @@ impl ReceiveWindow {
             && match self.buffers {
                 Buffers::Payload => edge >= self.promised + mss().min(self.offered() / 2).max(1),
                 Buffers::Socket => {
-                    linux::is_worth_announcing(edge.saturating_sub(held.nxt), self.offered(), mss)
+                    let room = self.free(held).saturating_sub(held.nxt);
+                    linux::is_worth_announcing(room, self.offered(), mss)
                 }
             }
     }
@@ -429,6 +430,20 @@ mod tests {
         assert_eq!(window.limit(), limit);
         announce(&mut window, held(5_001, 5_001, 0));
         assert_eq!(window.limit(), limit + 5_000);
+    }
+
+    #[test]
+    fn linux_closes_a_window_whose_buffer_has_little_room_not_one_that_has_opened_little() {
+        // Of 100,000 bytes, 6,250 are a sixteenth.
+        let [mut tcp, _] = socket(80_000);
+        for (unread, window) in [(93_000, 7_000), (93_760, 6_240), (0, 100_000)] {
+            assert_eq!(announce(&mut tcp, held(1, 1 + unread, 0)), window, "what was promised");
+        }
+        assert_eq!(announce(&mut tcp, held(1, 100_001, 0)), 0);
+        assert_eq!(announce(&mut tcp, held(6_001, 100_001, 0)), 0);
+        assert_eq!(announce(&mut tcp, held(7_001, 100_001, 0)), 7_000);
+        tcp.open_to(500);
+        assert_eq!(announce(&mut tcp, held(107_001, 107_001, 0)), 500);
     }
 
     #[test]

@@ -98,6 +98,7 @@ mod drepas {
 
     #[test]
     fn a_useful_path_is_not_affected() {
+        crate::common::depends_on_the_platform("whether microseconds decide what is lost");
         let umts = "rate = \"2Mbit/s\"\ndelay = \"75ms\"\nlimit = \"2s\"";
         let bytes = |manager: &str| {
             let keys = format!("path_manager = \"{manager}\"");

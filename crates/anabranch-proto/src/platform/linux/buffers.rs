@@ -102,8 +102,8 @@ pub(crate) fn waiting_beyond_holes(held: Held) -> u64 {
     held.out_of_order
 }
 
-/// Is so much room worth announcing, of what is `offered` at the most? A window that is small and has less
-/// than a segment is closed (`__tcp_select_window`).
+/// Is the window worth announcing, if the buffer has so much `room` of what it offers at the most? With
+/// little room, or less than a segment, it is closed (`__tcp_select_window`).
 pub(crate) fn is_worth_announcing(room: u64, offered: u64, mss: impl FnOnce() -> u64) -> bool {
     room >= offered / 2 || (room >= offered / 16 && room >= mss().min(offered))
 }
