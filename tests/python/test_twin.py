@@ -32,10 +32,13 @@ def observe(
     folder: Path,
     wifi: dict[str, Any] | None = None,
     duration: str = "10s",
+    lte: dict[str, Any] | None = None,
     **connection: Any,
 ) -> Observed:
     """What the capture at the sender of a run over both paths shows."""
-    paths = tuple(anabranch.NetworkPath(**each) for each in (_WIFI | (wifi or {}), _LTE))
+    paths = tuple(
+        anabranch.NetworkPath(**each) for each in (_WIFI | (wifi or {}), _LTE | (lte or {}))
+    )
     settings: dict[str, Any] = {"workload": anabranch.Bulk(), **_LINUX, **connection}
     made = anabranch.Scenario(
         name="truth",
@@ -105,6 +108,25 @@ def test_a_path_whose_rate_varies_gets_a_trace(tmp_path: Path) -> None:
     )
     assert early * 1504 * 8 / 2e6 == pytest.approx(12, rel=0.03)
     assert late * 1504 * 8 / 2e6 == pytest.approx(6, rel=0.03)
+
+
+def test_packets_that_swap_places_with_the_next_are_reordered(tmp_path: Path) -> None:
+    # A packet takes 1 ms. No acknowledgement skips more than two segments.
+    seen = observe(tmp_path, {"jitter": "0.9ms", "jitter_model": "reordering"})
+    link = seen.lanes[0].link
+    assert link is not None
+    assert link.reorders
+    assert link.loss.value == 0
+
+
+def test_a_path_none_of_whose_data_arrived_says_nothing(tmp_path: Path) -> None:
+    # The subflow over LTE has opened by 150 ms, and all its data is lost.
+    change = anabranch.Change(at="130ms", loss="100%", applies_to="forward")
+    seen = observe(tmp_path, lte={"changes": (change,)})
+    wifi, lte = seen.lanes
+    assert wifi.link is not None
+    assert lte.link is None
+    assert (lte.share, lte.rtt_ms) == (0, None)
 
 
 @pytest.mark.slow

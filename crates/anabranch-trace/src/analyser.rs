@@ -10,7 +10,7 @@ use crate::options;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
 use crate::survey::{Choice, FlowKey, MOST_FLOWS};
-use crate::tables::{Kind, SegmentRow, Segments};
+use crate::tables::{FirstSack, Kind, SegmentRow, Segments};
 use crate::watch::{At, Watch, Whom};
 
 /// The state of the analysis.
@@ -244,6 +244,7 @@ impl Analyser {
             window: None,
             dsn: None,
             data_ack: None,
+            sack: FirstSack::of(&step.options.sack, segment.header.ack),
         }
     }
 }

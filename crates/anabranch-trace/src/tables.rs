@@ -1,5 +1,7 @@
 //! The tables that an analysis returns.
 
+use anabranch_wire::{SackBlock, SackBlocks, SeqNumber};
+
 /// A column of one type. The largest value of a number type means "none".
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
@@ -120,6 +122,28 @@ pub(crate) struct SegmentRow {
     pub(crate) window: Option<u64>,
     pub(crate) dsn: Option<u64>,
     pub(crate) data_ack: Option<u64>,
+    pub(crate) sack: Option<FirstSack>,
+}
+
+/// The first SACK block of a segment.
+pub(crate) struct FirstSack {
+    pub(crate) block: SackBlock,
+    /// It reports data that had arrived before.
+    pub(crate) is_duplicate: bool,
+}
+
+impl FirstSack {
+    /// The first of the `blocks` beside an acknowledgement number. It reports a duplicate if it lies
+    /// below that number, or within the second block. RFC 2883 §4.
+    pub(crate) fn of(blocks: &SackBlocks, ack: SeqNumber) -> Option<FirstSack> {
+        let [block, others @ ..] = blocks.as_slice() else { return None };
+        let is_within = |outer: &SackBlock| {
+            block.start.distance_from(outer.start) >= 0 && outer.end.distance_from(block.end) >= 0
+        };
+        let is_below = ack.distance_from(block.end) >= 0;
+        let is_duplicate = is_below || others.first().is_some_and(is_within);
+        Some(FirstSack { block: *block, is_duplicate })
+    }
 }
 
 /// The table of segments, which may have millions of rows.
@@ -138,6 +162,9 @@ pub(crate) struct Segments {
     window: Vec<u64>,
     dsn: Vec<u64>,
     data_ack: Vec<u64>,
+    sack_start: Vec<u32>,
+    sack_end: Vec<u32>,
+    is_dsack: Vec<u8>,
 }
 
 impl Segments {
@@ -155,6 +182,10 @@ impl Segments {
         self.window.push(row.window.unwrap_or(u64::MAX));
         self.dsn.push(row.dsn.unwrap_or(u64::MAX));
         self.data_ack.push(row.data_ack.unwrap_or(u64::MAX));
+        let sack = row.sack.as_ref();
+        self.sack_start.push(sack.map_or(u32::MAX, |first| first.block.start.0));
+        self.sack_end.push(sack.map_or(u32::MAX, |first| first.block.end.0));
+        self.is_dsack.push(sack.map_or(u8::MAX, |first| first.is_duplicate.into()));
     }
 
     /// Build the table. `homes` has for each subflow its connection, and whether their directions are
@@ -183,7 +214,34 @@ impl Segments {
                 ("window", Column::U64(self.window)),
                 ("dsn", Column::U64(self.dsn)),
                 ("data_ack", Column::U64(self.data_ack)),
+                ("sack_start", Column::U32(self.sack_start)),
+                ("sack_end", Column::U32(self.sack_end)),
+                ("is_dsack", Column::U8(self.is_dsack)),
             ],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_block_below_the_acknowledgement_or_within_the_second_reports_a_duplicate() {
+        // RFC 2883 §4.1 and §4.2, with numbers that wrap.
+        let first = |pairs: &[(u32, u32)]| {
+            let mut blocks = SackBlocks::default();
+            for (start, end) in pairs {
+                blocks.push(SackBlock { start: SeqNumber(*start), end: SeqNumber(*end) });
+            }
+            FirstSack::of(&blocks, SeqNumber(500)).map(|first| first.is_duplicate)
+        };
+        assert_eq!(first(&[]), None);
+        assert_eq!(first(&[(u32::MAX - 400, 100)]), Some(true));
+        assert_eq!(first(&[(400, 500), (900, 1_000)]), Some(true));
+        assert_eq!(first(&[(900, 1_000), (800, 1_000)]), Some(true));
+        assert_eq!(first(&[(900, 1_000)]), Some(false));
+        assert_eq!(first(&[(900, 1_100), (800, 1_000)]), Some(false));
+        assert_eq!(first(&[(900, 1_000), (600, 700)]), Some(false));
     }
 }

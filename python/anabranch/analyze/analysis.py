@@ -49,7 +49,8 @@ class Analysis:
             connection is not in the capture.
         segments: One row for each Multipath TCP segment, in the order of time. ``dsn`` and
             ``data_ack`` are full 64-bit numbers, ``kind`` is one of `KINDS`, and ``window`` is
-            scaled.
+            scaled. ``sack_start`` and ``sack_end`` are the first SACK block,
+            which reports a duplicate if ``is_dsack`` (RFC 2883).
         events: Handshakes, signals, resets, fallbacks.
         violations: Violations of RFC 8684 with their clauses.
         files: One row for each file, with a description of any damage.
@@ -158,7 +159,7 @@ def _series(name: str, values: Any) -> pl.Series:
     return series.to_frame().select(pl.when(~unknown).then(pl.col(name)).alias(name))[name]
 
 
-_FLAGS = ("has_checksums", "is_complete", "is_backup")
+_FLAGS = ("has_checksums", "is_complete", "is_backup", "is_dsack")
 
 
 def _with_goodput(connections: pl.DataFrame) -> pl.DataFrame:

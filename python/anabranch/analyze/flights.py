@@ -130,16 +130,37 @@ class Flight:
         origin = int(rows.table["seq"].to_numpy()[self.data][0]) if self.any_data else 0
         self.end = np.where(self.data, seq + rows.length, 0)
         self.nxt = np.maximum.accumulate(self.end)
-        acked = rows.table["ack"].to_numpy().astype(np.int64) - origin
-        # Acknowledgements lie within half the number space below the end of the data.
-        distance = (acked - self.nxt) % (1 << 32)
-        behind = np.where(distance == 0, 0, (1 << 32) - distance)
-        acknowledged = np.where(self.acks & (behind < 1 << 31), self.nxt - behind, 0)
+        self._origin = origin
+        acknowledged = np.where(self.acks, self._sent_place("ack"), 0)
         self.una = np.maximum.accumulate(np.maximum(acknowledged, 0))
         self.outstanding = self.nxt - self.una
         again = (rows.table["kind"] == "retransmission").to_numpy()
         self.again: Mask = self.data & again
         self.has_room = self._has_room()
+
+    def _sent_place(self, column: str) -> Numbers:
+        """Sequence numbers of the data's sender as bytes from its first; -1 if they are none of it.
+
+        They lie within half the number space below the end of the data.
+        """
+        numbers = self.rows.table[column]
+        values = numbers.fill_null(0).to_numpy().astype(np.int64) - self._origin
+        behind = (self.nxt - values) % (1 << 32)
+        known = numbers.is_not_null().to_numpy() & (behind < 1 << 31)
+        places: Numbers = np.where(known, self.nxt - behind, -1)
+        return places
+
+    def sacked(self, *, twice: bool) -> tuple[Numbers, Numbers]:
+        """Begin and end of each acknowledgement's first SACK block; -1 if it has none.
+
+        With `twice`, the block reports data that arrived twice (D-SACK, RFC 2883), otherwise not.
+        """
+        wanted = (
+            self.acks & (self.rows.table["is_dsack"] == twice).fill_null(value=False).to_numpy()
+        )
+        places = (self._sent_place("sack_start"), self._sent_place("sack_end"))
+        start, end = (np.where(wanted, each, -1)[self.acks] for each in places)
+        return start, end
 
     def _has_room(self) -> Mask:
         """Whether less is in flight than after the last transmission, by a segment or more."""

@@ -163,11 +163,7 @@ def _lanes(
     for addresses, places in by_address.items():
         most = max(places, key=lambda place: int(flights[place].una[-1]))
         carried = sum(int(flights[place].una[-1]) for place in places)
-        sent = (
-            transmissions(rows, int(subflows[most]["subflow"]), ipv6=is_ipv6)
-            if flights[most].any_data
-            else None
-        )
+        sent = transmissions(rows, int(subflows[most]["subflow"]), ipv6=is_ipv6)
         when_s, rtt = _rtts(sent, begin_ns)
         points = np.linspace(0, lasted, _CURVE_POINTS)
         acked = sum(flights[place].una for place in places)

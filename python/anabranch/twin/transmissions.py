@@ -31,10 +31,11 @@ class Transmissions:
         start: Its first byte on the subflow, from the subflow's first data.
         end: The byte after its last.
         packet_bytes: Its length as an IP packet, with headers as they usually are.
-        lost: Whether it was lost: its data was sent again, and an acknowledgement of that came no
-            sooner than a round-trip time later.
+        lost: Whether it was lost: its data was sent again, and that was needed.
         again: Whether it is a retransmission.
         ack_ns, acked: When acknowledgements arrived, and up to which byte they go.
+        sacked: Where the first SACK block of each begins, if it is not a D-SACK; else -1.
+        twice: Begin and end of the D-SACK of each; -1 if it has none.
     """
 
     sent_ns: Numbers
@@ -45,6 +46,8 @@ class Transmissions:
     again: Mask
     ack_ns: Numbers
     acked: Numbers
+    sacked: Numbers
+    twice: tuple[Numbers, Numbers]
     mss: int
     least_rtt_ns: int
 
@@ -70,30 +73,52 @@ class Transmissions:
         return packets, self.ack_ns[prompt][known]
 
     @cached_property
+    def needed(self) -> Mask:
+        """Of each packet, whether it is a retransmission of a packet that was lost.
+
+        It is not if its acknowledgement came sooner than a round-trip time later, or if the receiver
+        reports that the data arrived twice (D-SACK, RFC 2883 §4).
+        """
+        places = np.searchsorted(self.acked, self.start, side="right")
+        answered = places < self.acked.size
+        when = self.ack_ns[np.clip(places, 0, max(0, self.acked.size - 1))]
+        soon = answered & (when - self.sent_ns < _TOO_SOON * self.least_rtt_ns)
+        found: Mask = self.again & ~soon
+        found[self._twice()] = False
+        return found
+
+    def _twice(self) -> list[int]:
+        """The retransmissions of which a D-SACK reports that their data had arrived before."""
+        start, end = self.twice
+        found = []
+        for row in np.flatnonzero(end > 0):
+            before = np.searchsorted(self.sent_ns, self.ack_ns[row])
+            same = self.again[:before] & (self.start[:before] < end[row])
+            places = np.flatnonzero(same & (self.end[:before] > start[row]))
+            found += places[-1:].tolist()
+        return found
+
+    @cached_property
     def reordered(self) -> float:
         """Share of the packets that arrived after a later one, without being lost.
 
-        The receiver repeats its acknowledgement, and then acknowledges several segments, although
-        nothing was sent again, or too soon for a retransmission.
+        A SACK block beyond the acknowledgement shows a hole. If nothing had to be sent again, the
+        packet in the hole was late.
         """
-        before = np.concatenate([[0], self.acked[:-1]])
-        advance = self.acked - before
-        jumps = np.flatnonzero(advance > _AT_ONCE * self.mss)
-        repeated = np.zeros(self.acked.size, dtype=bool)
-        repeated[1:] = advance[:-1] == 0
-        holes = before[jumps[repeated[jumps]]]
-        late = ~np.isin(holes, self.start[self.again])
-        spurious = self.again & ~_needed(self)
-        return float(late.sum() + spurious.sum()) / max(1, self.end.size)
+        holes = np.unique(self.acked[self.sacked > self.acked])
+        late = ~np.isin(holes, self.start[self.needed]) & (holes < self.acked[-1])
+        return float(late.sum()) / max(1, self.end.size)
 
 
-def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions:
-    """The packets of a subflow that carried data."""
+def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions | None:
+    """The packets of a subflow that carried data; `None` if nothing shows what became of them."""
     flight = Flight(rows, subflow)
     data = np.flatnonzero(flight.data)
     # Of later packets, the capture does not show what became of them.
     unknown = np.flatnonzero(flight.end[data] > flight.una[-1])
     data = data[: unknown[0]] if unknown.size else data
+    if not data.size:
+        return None
     acks = np.flatnonzero(flight.acks)
     end, length = flight.end[data], rows.length[data]
     headers = _MTU - rows.mss
@@ -111,6 +136,8 @@ def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions:
         again=flight.again[data],
         ack_ns=rows.time[acks],
         acked=flight.una[acks],
+        sacked=flight.sacked(twice=False)[0],
+        twice=flight.sacked(twice=True),
         mss=rows.mss,
         least_rtt_ns=flight.answer_ns() or rows.first_rtt_ns.get(subflow, 0),
     )
@@ -118,21 +145,10 @@ def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions:
     return found
 
 
-def _needed(sent: Transmissions) -> Mask:
-    """Of each retransmission, whether its acknowledgement came a round-trip time later."""
-    places = np.searchsorted(sent.acked, sent.start, side="right")
-    answered = places < sent.acked.size
-    when = sent.ack_ns[np.clip(places, 0, max(0, sent.acked.size - 1))]
-    soon = answered & (when - sent.sent_ns < _TOO_SOON * sent.least_rtt_ns)
-    needed: Mask = sent.again & ~soon
-    return needed
-
-
 def _lost(sent: Transmissions) -> Mask:
     """The packets whose data had to be sent again."""
     lost = np.zeros(sent.end.size, dtype=bool)
     latest: dict[int, int] = {}
-    needed = _needed(sent)
     first = np.flatnonzero(~sent.again)
     for index in np.flatnonzero(sent.again):
         start = int(sent.start[index])
@@ -140,7 +156,7 @@ def _lost(sent: Transmissions) -> Mask:
         if before is None:
             place = int(np.searchsorted(sent.start[first], start, side="right")) - 1
             before = int(first[place]) if place >= 0 else None
-        if before is not None and needed[index]:
+        if before is not None and sent.needed[index]:
             lost[before] = True
         latest[start] = int(index)
     return lost
