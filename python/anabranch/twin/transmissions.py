@@ -76,8 +76,8 @@ class Transmissions:
     def needed(self) -> Mask:
         """Of each packet, whether it is a retransmission of a packet that was lost.
 
-        It is not if its acknowledgement came sooner than a round-trip time later, or if the receiver
-        reports that the data arrived twice (D-SACK, RFC 2883 §4).
+        It is not if its acknowledgement came sooner than a round-trip time later, or if the
+        receiver reports that the data arrived twice (D-SACK, RFC 2883 §4).
         """
         places = np.searchsorted(self.acked, self.start, side="right")
         answered = places < self.acked.size
