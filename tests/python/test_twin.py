@@ -178,6 +178,9 @@ def test_a_chosen_receive_buffer_is_told_from_a_default_one(tmp_path: Path) -> N
     chosen = observe(tmp_path, receive_buffer="300kB", send_buffer="2MB")
     assert scenario.first_guess(chosen).receive_buffer == pytest.approx(300_000, rel=0.01)
     assert scenario.first_guess(observe(tmp_path)).receive_buffer is None
+    # It begins like a default buffer, and stays although it limits.
+    small = observe(tmp_path, receive_buffer="66kB", send_buffer="2MB")
+    assert scenario.first_guess(small).receive_buffer == pytest.approx(66_000, rel=0.03)
     plain = observe(
         tmp_path, host="linux", scheduler="min_rtt", congestion_control="lia",
         receive_buffer="300kB",
@@ -242,6 +245,9 @@ def test_a_capture_says_what_would_help(at_sender: Path, capsys: Captured) -> No
     assert run_command(["explain", str(at_sender), "--what-if", "--seeds", "1", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert any(each["linux"] for each in told["what_if"]["changes"])
+    # The gains are parts of what the capture shows, not of what the twin does without a change.
+    seen = observed.read([at_sender]).goodput_mbps
+    assert told["what_if"]["goodput_mbps"] == pytest.approx(seen)
 
 
 @pytest.mark.parametrize(

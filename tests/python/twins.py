@@ -171,7 +171,7 @@ def judge_changes(seed: int, count: int, folder: Path) -> None:
         cases += 1
         changed = with_change(scenario, best.change, twin)
         after = captured(changed, f"{name}-changed", 1, folder)
-        wanted = best.goodput.value / predicted.base_mbps
+        wanted = best.goodput.value / before.goodput_mbps
         gain = after.goodput_mbps / before.goodput_mbps - 1
         is_near = abs(wanted - gain) <= GAIN
         good += is_near

@@ -154,11 +154,14 @@ def _explain_captures(
 
 def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
     """The predictions for the twin of the connection that carried most."""
+    from dataclasses import replace
+
     from anabranch.cli.twin import fitted_to
     from anabranch.explain.target import Target
 
     fitted = fitted_to(files, None)
-    return _predict(Target(_core.validate(fitted.toml, files[0].name), files[0].name, 1), seeds)
+    twin = Target(_core.validate(fitted.toml, files[0].name), files[0].name, 1)
+    return replace(_predict(twin, seeds), captured_mbps=fitted.twin.seen.goodput_mbps)
 
 
 def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None:

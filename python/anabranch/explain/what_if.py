@@ -67,15 +67,22 @@ class Prediction:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """The predictions for a scenario, the best first."""
+    """The predictions for a scenario, the best first.
+
+    Attributes:
+        captured_mbps: Goodput of the capture, in Mbit/s, if the scenario is the twin of one.
+    """
 
     base: Outcome
     seeds: Sequence[int]
     predictions: Sequence[Prediction]
+    captured_mbps: float | None = None
 
     @property
     def base_mbps(self) -> float:
-        """Goodput without a change, in Mbit/s: the median over the seeds."""
+        """Goodput without a change, in Mbit/s: of the capture, or the median over the seeds."""
+        if self.captured_mbps is not None:
+            return self.captured_mbps
         return float(np.median(self.base.goodput))
 
     def about(self) -> str:
@@ -84,8 +91,9 @@ class WhatIf:
         if self.base.p50.size:
             p50, p95 = (number(float(np.median(each))) for each in (self.base.p50, self.base.p95))
             delays = f" and block delays of {p50} ms (median) and {p95} ms (95th percentile)"
+        of = "" if self.captured_mbps is None else " of the capture, by its twin"
         return (
-            f"Differences from {number(self.base_mbps)} Mbit/s{delays}: medians over "
+            f"Differences from the {number(self.base_mbps)} Mbit/s{of}{delays}: medians over "
             f"{len(self.seeds)} pairs of runs with equal seeds, with 95 % bootstrap intervals. "
             "“Linux” marks changes that Linux can make."
         )

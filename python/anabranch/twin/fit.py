@@ -45,6 +45,9 @@ _BETTER = 0.5
 _SIZES = np.geomspace(0.35, 1.4, 9)
 """Send buffers that are tried, as parts of the data in flight. Linux doubles what is asked for, and
 charges overhead to it, so the sizes lie on both sides of 1."""
+_NEARER = (0.88, 0.92, 0.96, 1.04, 1.08, 1.12)
+"""Parts of the best of these that are tried after them, because goodput is about proportional to a
+send buffer that limits it."""
 
 Told = Callable[[Progress], None] | None
 
@@ -179,8 +182,18 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
     ):
         best = int(np.argmin(differences)) if differences else 0
         if differences and differences[best] < part * now:
-            return tried[best]
+            return _refined(tried[best], differences[best], file, told)
     return twin
+
+
+def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
+    """The twin with a send buffer near its own that explains the capture best."""
+    if twin.send_buffer is None:
+        return twin
+    sizes = [round(part * twin.send_buffer) for part in _NEARER]
+    near = [replace(twin, send_buffer=size) for size in sizes]
+    found = [difference, *_differences(near, file, told)]
+    return [twin, *near][int(np.argmin(found))]
 
 
 def _differences(twins: Sequence[Twin], file: str, told: Told) -> list[float]:

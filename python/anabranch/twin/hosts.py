@@ -12,6 +12,8 @@ from anabranch.analyze.flights import Flight, Numbers, Rows
 _TUNED = 1.3
 """Growth of the receive window from which the host tunes it. A fixed buffer of Linux' opens by 1.23
 times (docs/calibration.md)."""
+_FILLED = 0.8
+"""Part of the largest window in flight, from which Linux would have tuned its buffer (ours)."""
 _DEFAULTS = (*range(62_000, 66_001), 6 << 20)
 """First windows of default buffers: half of the 131,072 bytes that Linux begins with, in whole
 units of the window field, and 6 MiB of a host that counts payload."""
@@ -67,16 +69,19 @@ def ends(rows: Rows, flights: list[Flight], *, closed: bool, rtt_ns: int) -> End
     windows = rows.table["window"].to_numpy()[rows.is_ack & (rows.data_ack >= 0)]
     first, largest = int(windows[0]), int(windows.max())
     is_linux = rows.mss == _LINUX_SEGMENT or largest > first
+    grows = is_linux and largest > _TUNED * first
     has_data = (rows.nxt > rows.una) & (rows.time > rows.time[rows.is_data][0])
     room = np.any([each.has_room for each in flights], axis=0) & (rows.edge - rows.nxt >= rows.mss)
     lasted = rows.until - rows.time
     during = max(1, int(lasted[has_data].sum()))
+    in_flight = float(np.quantile((rows.nxt - rows.una)[has_data], 0.95))
+    is_filled = is_linux and in_flight > _FILLED * largest
     return Ends(
         is_linux=is_linux,
         first_window=first,
         largest_window=largest,
-        is_default=first in _DEFAULTS or (is_linux and largest > _TUNED * first),
-        in_flight=float(np.quantile((rows.nxt - rows.una)[has_data], 0.95)),
+        is_default=grows or (first in _DEFAULTS and not is_filled),
+        in_flight=in_flight,
         waited=float(lasted[has_data & room].sum()) / during,
         workload=_workload(rows, closed=closed, rtt_ns=rtt_ns),
     )
