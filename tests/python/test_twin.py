@@ -79,6 +79,16 @@ def test_random_losses_are_told_from_drops_of_the_queue(tmp_path: Path) -> None:
     assert link.rate_mbps.value == pytest.approx(12, rel=0.001)
 
 
+def test_the_rate_is_exact_where_a_queue_never_empties(tmp_path: Path) -> None:
+    # A rate that is wrong by a thousandth misplaces the queue, and its drops seem random.
+    wifi = {"rate": "28.7Mbit/s", "delay": "1.52ms", "limit": "11packets"}
+    link = observe(tmp_path, wifi, duration="20s", paths=("wifi",)).lanes[0].link
+    assert link is not None
+    assert link.rate_mbps.value == pytest.approx(28.7, rel=1e-6)
+    assert link.loss.value == 0
+    assert link.drops > 100
+
+
 def test_losses_in_a_row_are_bursts(tmp_path: Path) -> None:
     bursts = anabranch.BurstLoss(to_bad="0.3%", to_good="25%")
     seen = observe(tmp_path, {"burst_loss": bursts}, duration="30s")

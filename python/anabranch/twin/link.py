@@ -26,11 +26,13 @@ _TRAINS = (1, 2, 4, 8, 16, 32)
 """Numbers of acknowledgements in the trains that give the bounds of the rate."""
 _AROUND = 0.2
 """How far beyond the rates of trains the rate is sought, as a part of it (ours)."""
-_FIRST = 2_000
-"""Answers at the beginning of a long capture that the first search uses."""
+_FIRST, _LONGER = 2_000, 4
+"""Answers at the beginning of a capture that the first search uses, and how many times as many the
+next one uses."""
 _COARSE, _FINE, _NEAR = 1e-3, 2e-4, 5e-3
-"""Relative steps of both searches, and the half width of the second. A rate that is wrong by one in
-a thousand puts a queue wrong by one packet after a thousand, so the misfit has a narrow minimum."""
+"""Relative steps of the first two searches, and the half width of the second. While a queue is not
+empty, a rate that is wrong by one in a thousand puts it wrong by one packet after a thousand. The
+misfit therefore has a minimum that becomes narrower with the length of the capture."""
 _PARTS = 8
 """Parts of the capture whose rates are compared for the uncertainty."""
 _LEAST_ANSWERS = 10
@@ -179,11 +181,23 @@ class _Model:
 
     def rate(self) -> float:
         """The rate that explains the acknowledgements best, in bytes per ns."""
-        low, high = self._bounds()
-        first = slice(0, _FIRST)
-        best = min(_grid(low, high, _COARSE), key=lambda rate: self._misfit(rate, first))
-        fine = _grid(best * (1 - _NEAR), best * (1 + _NEAR), _FINE)
-        return self._sought(min(fine, key=self._misfit), slice(None))
+        coarse = _grid(*self._bounds(), _COARSE)
+        starts = {self._best(coarse, count) for count in (_FIRST, self.acked.size)}
+        return min((self._narrowed(start) for start in starts), key=self._misfit)
+
+    def _best(self, rates: list[float], count: int) -> float:
+        """The rate with the least misfit of the first answers."""
+        return min(rates, key=lambda rate: self._misfit(rate, slice(0, count)))
+
+    def _narrowed(self, rate: float) -> float:
+        """The best rate near one, by more and more answers in smaller and smaller steps."""
+        count, width, step = _FIRST, _NEAR, _FINE
+        while True:
+            rate = self._best(_grid(rate * (1 - width), rate * (1 + width), step), count)
+            if count >= self.acked.size:
+                return self._sought(rate, slice(None), step)
+            count *= _LONGER
+            width, step = 5 * step, step / _LONGER
 
     def _bounds(self) -> tuple[float, float]:
         """The least and the largest rate that trains of acknowledgements suggest."""
@@ -199,13 +213,15 @@ class _Model:
                 found += np.quantile(rates, (0.25, 0.97)).tolist()
         return min(found) / (1 + _AROUND), max(found) * (1 + _AROUND)
 
-    def _sought(self, guess: float, of: Mask | slice) -> float:
+    def _sought(self, guess: float, of: Mask | slice, within: float = _FINE) -> float:
+        """The best rate within a relative distance of a guess."""
+
         def misfit(log_rate: float) -> float:
             return self._misfit(float(np.exp(log_rate)), of)
 
-        low, high = np.log(guess) - _FINE, np.log(guess) + _FINE
+        low, high = np.log(guess) - within, np.log(guess) + within
         found = minimize_scalar(misfit, bounds=(low, high), method="bounded",
-                                options={"xatol": 1e-6})  # fmt: skip
+                                options={"xatol": within / 200})  # fmt: skip
         return float(np.exp(found.x))
 
     def error(self, rate: float) -> float:
