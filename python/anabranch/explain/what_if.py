@@ -91,7 +91,7 @@ class WhatIf:
         if self.base.p50.size:
             p50, p95 = (number(float(np.median(each))) for each in (self.base.p50, self.base.p95))
             delays = f" and block delays of {p50} ms (median) and {p95} ms (95th percentile)"
-        of = "" if self.captured_mbps is None else " of the capture, by its twin"
+        of = "" if self.captured_mbps is None else " of the capture"
         return (
             f"Differences from the {number(self.base_mbps)} Mbit/s{of}{delays}: medians over "
             f"{len(self.seeds)} pairs of runs with equal seeds, with 95 % bootstrap intervals. "
