@@ -181,9 +181,7 @@ class _Model:
 
     def rate(self) -> float:
         """The rate that explains the acknowledgements best, in bytes per ns."""
-        coarse = _grid(*self._bounds(), _COARSE)
-        starts = {self._best(coarse, count) for count in (_FIRST, self.acked.size)}
-        return min((self._narrowed(start) for start in starts), key=self._misfit)
+        return self._narrowed(self._best(_grid(*self._bounds(), _COARSE), _FIRST))
 
     def _best(self, rates: list[float], count: int) -> float:
         """The rate with the least misfit of the first answers."""
