@@ -187,14 +187,10 @@ digests: $(VENV)/.installed ## write the digests of gallery, benchmark and soak,
 	$(BIN)/python tests/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
 
 .PHONY: ci digests-smoke
-ci: test check-targets wheels-smoke test-platforms gallery test-slow interop digests-smoke soak-smoke bench-smoke docs ## run all tests, and build wheel, quick gallery, short benchmark and documentation
+ci: test check-targets wheels-smoke test-platforms gallery test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, quick gallery, short benchmark and documentation
 
 digests-smoke: gallery
 	$(MAKE) digests CHECK=1 RESULTS=results
-
-.PHONY: soak-smoke
-soak-smoke:
-	$(MAKE) soak SOAK='--seeds 300'
 
 # ---- reliability ----------------------------------------------------------------------------
 

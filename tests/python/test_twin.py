@@ -96,7 +96,7 @@ def test_losses_in_a_row_are_bursts(tmp_path: Path) -> None:
     assert link is not None
     # A visit to the bad state loses 1 / 0.25 = 4 packets in the mean.
     assert link.burst == pytest.approx(4, rel=0.35)
-    assert "burst_loss" in scenario.to_toml(scenario.first_guess(seen), "twin")
+    assert "burst_loss" in scenario.to_toml(scenario.first_guess(seen), "twin", draws=True)
 
 
 def test_a_path_whose_rate_varies_gets_a_trace(tmp_path: Path) -> None:
@@ -143,11 +143,11 @@ def test_a_path_none_of_whose_data_arrived_says_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["fifo", "reordering"])
 def test_jitter_is_that_of_the_path(tmp_path: Path, model: str) -> None:
     seen = observe(tmp_path, {"jitter": "3ms", "jitter_model": model})
-    path = fit.fit(seen, "server.pcapng", "twin", [1]).twin.paths[0]
+    path = fit.fit(seen, "server.pcapng", "twin", 1).twin.paths[0]
     assert path.jitter == pytest.approx(3, rel=0.15)
     assert path.delay == pytest.approx(15, rel=0.05 if model == "fifo" else 0.15)
     assert path.rate == pytest.approx(12, rel=0.03)
-    assert path.reorders is (model == "reordering")
+    assert path.link.reorders is (model == "reordering")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_chosen_receive_buffer_is_told_from_a_default_one(tmp_path: Path) -> N
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     """The twin of a connection that its small send buffer limits."""
     seen = observe(tmp_path_factory.mktemp("limited"), send_buffer="100kB", receive_buffer="2MB")
-    return fit.fit(seen, "server.pcapng", "twin", [1, 2])
+    return fit.fit(seen, "server.pcapng", "twin", 2)
 
 
 def test_a_send_buffer_that_limits_is_found(limited: Fitted) -> None:

@@ -53,7 +53,7 @@ mod trace;
 pub mod units;
 
 pub use event_queue::EventQueue;
-pub use impairment::{GilbertElliottConfig, JitterModel};
+pub use impairment::{GilbertElliottConfig, JitterModel, LossTrace};
 pub use link::{Capacity, Link, LinkConfig, LinkStats, Occupancy};
 pub use network::Network;
 pub use node::Node;

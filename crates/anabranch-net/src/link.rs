@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
-use crate::impairment::{GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss};
+use crate::impairment::{
+    GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss, LossTrace,
+};
 use crate::node::Node;
 use crate::opportunities::{Opportunities, PartlySent};
 use crate::propagation::Propagation;
@@ -36,6 +38,8 @@ pub struct LinkConfig {
     pub loss: Probability,
     /// Burst loss, in addition to `loss`.
     pub burst_loss: Option<GilbertElliottConfig>,
+    /// Losses of a trace, in addition to these.
+    pub loss_trace: Option<LossTrace>,
     /// Scheduled changes during the run.
     pub changes: Vec<ScheduledChange>,
 }
@@ -67,7 +71,7 @@ pub struct LinkStats {
     pub dropped_by_queue: u64,
     /// Packets that the queue's discipline marked instead of dropping them. RFC 3168 §5.
     pub marked: u64,
-    /// Packets lost by random loss and burst loss.
+    /// Packets lost by random loss, by burst loss, and by the trace of losses.
     pub dropped_by_loss: u64,
     /// Packets dropped because the link was down or went down.
     pub dropped_down: u64,
@@ -98,6 +102,7 @@ pub struct Link {
     jitter: Jitter,
     loss: Loss,
     burst_loss: Option<GilbertElliott>,
+    loss_trace: Option<LossTrace>,
     schedule: Schedule,
     down: bool,
     stats: LinkStats,
@@ -136,6 +141,7 @@ impl LinkConfig {
             jitter_model: JitterModel::default(),
             loss: Probability::ZERO,
             burst_loss: None,
+            loss_trace: None,
             changes: Vec::new(),
         }
     }
@@ -183,6 +189,7 @@ impl Link {
             jitter: Jitter::new(config.jitter, seed),
             loss: Loss::new(config.loss, seed),
             burst_loss: config.burst_loss.map(|config| GilbertElliott::new(config, seed)),
+            loss_trace: config.loss_trace,
             schedule: Schedule::new(config.changes),
             down: false,
             stats: LinkStats::default(),
@@ -456,10 +463,11 @@ impl Link {
         }
     }
 
-    /// Is the arriving packet `number` lost at random?
+    /// Is the arriving packet `number` lost at random, or by the trace?
     fn is_lost(&mut self, number: u64) -> bool {
         let in_burst = self.burst_loss.as_mut().is_some_and(|channel| channel.loses(number));
-        in_burst || self.loss.loses(number)
+        let in_trace = self.loss_trace.as_ref().is_some_and(|trace| trace.loses(number));
+        in_burst || in_trace || self.loss.loses(number)
     }
 
     fn apply(&mut self, now: Instant, change: LinkChange) {

@@ -29,7 +29,9 @@ def twin(
     ] = None,
     seeds: Annotated[
         int | None,
-        count_option("Runs to compare with the capture.  [default: 5]", 1, MOST_SEEDS),
+        count_option(
+            "Runs to compare with the capture, if they differ.  [default: 5]", 1, MOST_SEEDS
+        ),
     ] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
@@ -85,5 +87,4 @@ def fitted_to(captures: list[Path], seeds: int | None) -> Fitted:
     with console.reading(name) as advance:
         seen = observed.read(captures, advance)
     with console.progress("twin") as told:
-        count = range(1, 1 + (seeds or fit.SEEDS))
-        return fit.fit(seen, name, f"twin of {captures[0].stem}", count, told)
+        return fit.fit(seen, name, f"twin of {captures[0].stem}", seeds or fit.SEEDS, told)

@@ -333,6 +333,21 @@ class CrossTraffic:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LossTrace:
+    """Losses at given places, as a capture shows them.
+
+    The trace repeats. Packets count from 1 in the order in which they enter the link, with
+    acknowledgements and lost packets.
+
+    packets: Length of the trace in packets.
+    lost: Numbers of the lost packets, in increasing order.
+    """
+
+    packets: int
+    lost: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Middlebox:
     """A middlebox between a path's link and the server.
 
@@ -461,6 +476,8 @@ class NetworkPath:
     jitter_model: Whether jitter can reorder packets; applies to both directions. Default:
         `"fifo"`.
     loss: Probability that the forward direction loses a packet. Default: `"0%"`.
+    loss_trace: Losses of the forward direction at given places, in addition to `loss` and
+        `burst_loss`.
     middleboxes: Middleboxes between the link and the server; the first is next to the link.
     mtu: Largest size of an IP packet, from 576B to 65535B. Default: `"1500B"`.
     queue: Queue discipline of both directions, which can drop or mark packets before the queue
@@ -485,6 +502,7 @@ class NetworkPath:
     jitter: str | None = None
     jitter_model: JitterOrder | None = None
     loss: str | None = None
+    loss_trace: LossTrace | None = None
     middleboxes: tuple[Middlebox, ...] = field(default=(), metadata={"key": "middlebox"})
     mtu: str | None = None
     queue: Queue | None = None
@@ -529,6 +547,7 @@ class Reverse:
     jitter: Jitter: each packet's delay varies uniformly by ± this time. Default: `"0s"`.
     limit: Capacity of the link's queue (default: the forward limit).
     loss: Probability of losing a packet. Default: `"0%"`.
+    loss_trace: Losses at given places, in addition to `loss`.
     rate: Rate of the link (default: the forward rate or trace).
     trace: Packet-delivery trace of the link, instead of `rate`.
     """
@@ -537,6 +556,7 @@ class Reverse:
     jitter: str | None = None
     limit: str | None = None
     loss: str | None = None
+    loss_trace: LossTrace | None = None
     rate: str | None = None
     trace: str | Trace | None = None
 
@@ -599,6 +619,7 @@ __all__ = [
     "Connection",
     "CrossTraffic",
     "Distribution",
+    "LossTrace",
     "Middlebox",
     "NetworkPath",
     "OnOff",

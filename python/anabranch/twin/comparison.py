@@ -106,11 +106,12 @@ def finding(fitted: Fitted) -> list[str]:
     )
     off = goodput.off_by or 0.0
     close = "is close to" if abs(off) <= _NEAR else "differs from"
+    runs = len(fitted.runs)
+    median = f" in the median of {runs} runs" if runs > 1 else ""
     return [
         f"The capture shows {number(seen.goodput_mbps)} Mbit/s over {count} "
         f"path{'' if count == 1 else 's'} for {number(seen.seconds)} s.",
-        f"The twin {close} it: {number(goodput.twin)} Mbit/s ({_percent(off)}) in the median of "
-        f"{len(fitted.runs)} runs.",
+        f"The twin {close} it: {number(goodput.twin)} Mbit/s ({_percent(off)}){median}.",
     ]
 
 
@@ -150,10 +151,10 @@ def paths(fitted: Fitted) -> Table:
             (each.lane.name, "rate", f"{number(each.rate)} Mbit/s", rate),
             (each.lane.name, "delay", f"{number(each.delay)} ms", delay),
             (each.lane.name, "queue", f"{each.limit} packets", filled),
-            (each.lane.name, "loss", f"{each.loss * 100:.3g} %", loss),
+            (each.lane.name, "loss", f"{link.loss.value * 100:.3g} %", loss),
         ]
         if each.jitter:
-            words = "reordering" if each.reorders else "in order"
+            words = "reordering" if link.reorders else "in order"
             shown.append((each.lane.name, "jitter", f"{number(each.jitter)} ms", words))
     return Table(("path", "value", "estimate", "error"), tuple(shown))
 
@@ -192,8 +193,8 @@ def _path_json(each: Any) -> dict[str, Any]:
         "jitter_ms": each.jitter,
         "limit_packets": each.limit,
         "queue_was_full": link is not None and link.filled,
-        "loss": each.loss,
-        "lost_in_a_row": each.burst,
+        "loss": each.link.loss.value,
+        "lost_in_a_row": each.link.burst,
         "rate_error_mbps": None if link is None else link.rate_mbps.error,
         "rate_varies": link is not None and link.varying is not None,
         "delay_error_ms": None if link is None else link.delay_ms.error,

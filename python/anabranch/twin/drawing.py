@@ -52,7 +52,8 @@ def draw(fitted: Fitted) -> Figure:
             Line2D([], [], color=GREY, linestyle="--", linewidth=_THIN, label="twin"),
         ]
         figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), fontsize=8)
-        source = f"anabranch {__version__} · {len(fitted.runs)} runs of the twin"
+        runs = len(fitted.runs)
+        source = f"anabranch {__version__} · {runs} run{'' if runs == 1 else 's'} of the twin"
         figure.supxlabel(source, fontsize=7, color=GREY, x=0.008, ha="left")
     return figure
 

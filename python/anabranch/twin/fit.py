@@ -3,7 +3,7 @@
 A twin is run in virtual time and captured at its sender, and the capture is read like that of the
 network. If an estimator is biased, it is biased on both. The values are changed until the estimates
 agree (indirect inference; Gouriéroux, Monfort and Renault 1993). The send buffer, which no segment
-shows, is the size whose run is most like the capture.
+shows, is the size whose run is most like the capture. Losses are those of the capture.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from anabranch.errors import InputError
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
 from anabranch.runs.run import Capture, cost, run_normalised
-from anabranch.twin.link import Estimate, Link
+from anabranch.twin.link import Link
 from anabranch.twin.observed import Observed, read
-from anabranch.twin.scenario import CONTROLS, Twin, first_guess, to_toml
+from anabranch.twin.scenario import CONTROLS, PathOfTwin, Twin, first_guess, to_toml
 
 SEEDS = 5
 """Runs that are laid beside the capture."""
 _SNAP = 128
 _ROUNDS = 4
 _ROUND_SEEDS = 3
+_BATCHES = 6
+"""Batches of runs among which those are sought in which the same paths carry data."""
 _MOST_STEP = 2.0
 """Largest factor by which a round changes a value."""
-_SIGNIFICANT = 2.0
-"""Standard errors from which a difference is corrected."""
 _GOODPUT, _SHARE, _RTT, _IN_FLIGHT = 0.05, 0.05, 0.10, 0.15
 """Differences that count as one: relative, but the share's in parts of the whole (ours)."""
 _LEAST_SHARE = 0.03
@@ -62,19 +62,19 @@ class Fitted:
     runs: tuple[Observed, ...]
 
 
-def fit(seen: Observed, file: str, name: str, seeds: Sequence[int], told: Told = None) -> Fitted:
-    """The twin of an observed connection, and its runs with these seeds.
+def fit(seen: Observed, file: str, name: str, count: int = SEEDS, told: Told = None) -> Fitted:
+    """The twin of an observed connection, and `count` of its runs, or one if all are equal.
 
     Raises:
         InputError: if no path of the connection carried enough to be measured.
     """
     if all(each.link is None for each in seen.lanes):
         raise InputError(f"{file}: too few acknowledgements in order to measure a path")
-    twin = _calibrated(first_guess(seen), file, told)
-    twin = _with_hosts(twin, file, told)
-    toml = to_toml(twin, name)
-    runs = run_all([(toml, seed) for seed in seeds], file, told)
-    return Fitted(twin, toml, tuple(seeds), tuple(runs))
+    twin = _with_hosts(first_guess(seen), file, told)
+    # What jitter does to the estimates depends on how full the queues are.
+    twin = _calibrated(twin, file, told)
+    (runs,) = _runs([twin], count, file, told)
+    return Fitted(twin, to_toml(twin, name), tuple(runs), tuple(runs.values()))
 
 
 def run_all(jobs: Sequence[tuple[str, int]], file: str, told: Told) -> list[Observed]:
@@ -101,6 +101,40 @@ def run_all(jobs: Sequence[tuple[str, int]], file: str, told: Told) -> list[Obse
     return [each for each in results if each is not None]
 
 
+def _runs(twins: Sequence[Twin], count: int, file: str, told: Told) -> list[dict[int, Observed]]:
+    """Of each of these twins of a capture, `count` runs by seed, or one if all are equal.
+
+    They are the first in which the paths that carried data in the capture do so, if there are any.
+    Chance decides that where packets overtake each other: Linux closes a joining subflow whose
+    first data overtakes the end of its handshake.
+    """
+    found: list[dict[int, Observed]] = [{} for _ in twins]
+    for batch in range(_BATCHES):
+        jobs = [
+            (place, 1 + batch * count + more)
+            for place, twin in enumerate(twins)
+            if batch == 0 or (twin.is_random and len(_alike(twin.seen, found[place])) < count)
+            for more in range(count if twin.is_random else 1)
+        ]
+        if not jobs:
+            break
+        texts = [(to_toml(twins[place], "twin"), seed) for place, seed in jobs]
+        for (place, seed), run in zip(jobs, run_all(texts, file, told), strict=True):
+            found[place][seed] = run
+    chosen = [_alike(twin.seen, runs) or runs for twin, runs in zip(twins, found, strict=True)]
+    return [dict(list(runs.items())[:count]) for runs in chosen]
+
+
+def _alike(seen: Observed, runs: dict[int, Observed]) -> dict[int, Observed]:
+    """The runs in which each path carries data that did so in the capture."""
+    carrying = [place for place, lane in enumerate(seen.lanes) if lane.share > _LEAST_SHARE]
+    return {
+        seed: run
+        for seed, run in runs.items()
+        if all(place < len(run.lanes) and run.lanes[place].share > 0 for place in carrying)
+    }
+
+
 def _run(job: tuple[str, int, str, Path]) -> tuple[Observed, int]:
     toml, seed, file, capture = job
     run = run_normalised(toml, file, seed, Capture(capture, snap=_SNAP))
@@ -111,21 +145,16 @@ def _run(job: tuple[str, int, str, Path]) -> tuple[Observed, int]:
 
 
 def _calibrated(twin: Twin, file: str, told: Told) -> Twin:
-    """The twin whose links are estimated like those of the capture."""
-    for _ in range(_ROUNDS):
-        jobs = [(to_toml(twin, "twin"), seed) for seed in range(1, _ROUND_SEEDS + 1)]
-        runs = run_all(jobs, file, told)
-        corrected = twin
-        for index, path in enumerate(twin.paths):
-            links = [_link_of(run, index) for run in runs]
-            known = [each for each in links if each is not None]
-            if path.lane.link is not None and known:
-                changes = _corrections(path.lane.link, known, path.jitter, path.loss)
-                values = {key: change(getattr(path, key)) for key, change in changes.items()}
-                corrected = corrected.with_path(index, **values)
-        if corrected == twin:
+    """The twin whose jitter and delays are estimated like those of the capture."""
+    for _ in range(_ROUNDS if twin.is_random else 0):
+        (found,) = _runs([twin], _ROUND_SEEDS, file, told)
+        paths = tuple(
+            _corrected(path, [_link_of(run, index) for run in found.values()])
+            for index, path in enumerate(twin.paths)
+        )
+        if paths == twin.paths:
             break
-        twin = corrected
+        twin = replace(twin, paths=paths)
     return twin
 
 
@@ -133,32 +162,23 @@ def _link_of(run: Observed, index: int) -> Link | None:
     return run.lanes[index].link if index < len(run.lanes) else None
 
 
-def _corrections(
-    wanted: Link, found: Sequence[Link], jitter: float, loss: float
-) -> dict[str, Callable[[float], float]]:
-    """How to change the values of a path whose runs do not show what the capture does."""
-    changes: dict[str, Callable[[float], float]] = {}
-    if jitter:
-        ratio = _ratio(wanted.spread_ms, [each.spread_ms for each in found])
-        off_ms = wanted.delay_ms.value - float(np.mean([each.delay_ms.value for each in found]))
-        if abs(ratio - 1) > 0.05 or abs(off_ms) > 0.01 * wanted.delay_ms.value:
-            changes["jitter"] = lambda value: value * ratio
-            changes["delay"] = lambda value: max(0.0, value + off_ms)
-    if loss and _differ(wanted.loss, [each.loss for each in found]):
-        off = wanted.loss.value - float(np.mean([each.loss.value for each in found]))
-        changes["loss"] = lambda value: max(0.0, value + off)
-    return changes
+def _corrected(path: PathOfTwin, found: Sequence[Link | None]) -> PathOfTwin:
+    """The path with other jitter and delay if its runs do not show what the capture does."""
+    wanted = path.lane.link
+    # A link that seems to vary has no estimate of its jitter.
+    known = [each for each in found if each is not None and each.varying is None]
+    if wanted is None or not known or not path.jitter:
+        return path
+    ratio = _ratio(wanted.spread_ms, [each.spread_ms for each in known])
+    off_ms = wanted.delay_ms.value - float(np.mean([each.delay_ms.value for each in known]))
+    if abs(ratio - 1) <= 0.05 and abs(off_ms) <= 0.01 * wanted.delay_ms.value:
+        return path
+    return replace(path, jitter=path.jitter * ratio, delay=max(0.0, path.delay + off_ms))
 
 
 def _ratio(wanted: float, found: Sequence[float]) -> float:
     mean = float(np.mean(found))
     return float(np.clip(wanted / mean, 1 / _MOST_STEP, _MOST_STEP)) if mean > 0 else _MOST_STEP
-
-
-def _differ(wanted: Estimate, found: Sequence[Estimate]) -> bool:
-    mean = float(np.mean([each.value for each in found]))
-    error = np.mean([each.error**2 for each in found]) / len(found)
-    return bool(abs(wanted.value - mean) > _SIGNIFICANT * np.sqrt(wanted.error**2 + error))
 
 
 def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
@@ -198,11 +218,11 @@ def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
 
 def _differences(twins: Sequence[Twin], file: str, told: Told) -> list[float]:
     """How far each of these twins of the same capture is from it: the mean over a few runs."""
-    seeds = range(1, 1 + (_ROUND_SEEDS if twins[0].is_random else 1))
-    runs = run_all([(to_toml(each, "twin"), seed) for each in twins for seed in seeds], file, told)
-    found = np.array([difference(twins[0].seen, run) for run in runs])
-    means: list[float] = found.reshape(len(twins), -1).mean(axis=1).tolist()
-    return means
+    found = _runs(twins, _ROUND_SEEDS, file, told)
+    return [
+        float(np.mean([difference(twin.seen, run) for run in runs.values()]))
+        for twin, runs in zip(twins, found, strict=True)
+    ]
 
 
 def difference(seen: Observed, run: Observed) -> float:

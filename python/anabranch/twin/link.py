@@ -86,6 +86,8 @@ class Link:
         filled: Whether the queue was full. If not, `limit` is an assumption above what was seen.
         loss: Probability of a loss that the queue did not cause; 0 if none was seen.
         burst: Mean number of packets lost in a row; 1 if losses are independent.
+        lost: Numbers of the packets that were lost so, from 1, of all that the host sent.
+        packets: Number of the last packet that is known to be lost or not.
         drops: Number of packets that the full queue dropped.
     """
 
@@ -97,6 +99,7 @@ class Link:
     filled: bool
     loss: Estimate
     burst: float
+    lost: tuple[int, ...]
     packets: int
     drops: int
     varying: Varying | None
@@ -130,7 +133,8 @@ def link(sent: Transmissions) -> Link | None:
         queue = model.queue(departures, departures - sent.packet_bytes[model.entered] / rate)
     delay_ns = (base_ns - _ACK_BYTES / rate) / 2
     limit, filled, dropped = _limit(queue, sent.lost, slack)
-    loss, burst = _losses(sent.lost & ~dropped)
+    random = sent.lost & ~dropped
+    loss, burst = _losses(random)
     error = model.error(rate) if found is None else rate / np.sqrt(_PARTS)
     return Link(
         rate_mbps=Estimate(rate * 8e3, error * 8e3),
@@ -141,7 +145,8 @@ def link(sent: Transmissions) -> Link | None:
         filled=filled,
         loss=loss,
         burst=burst,
-        packets=sent.end.size,
+        lost=tuple(sent.number[random].tolist()),
+        packets=int(sent.number[-1]),
         drops=int(dropped.sum()),
         varying=found,
     )

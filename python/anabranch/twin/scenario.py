@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from anabranch.results.estimates import number
-from anabranch.twin.link import Estimate
+from anabranch.twin.link import Estimate, Link
 from anabranch.twin.observed import Lane, Observed
 
 _LEAST_JITTER = 0.01
@@ -22,16 +23,18 @@ _SLACK_S = 1.0
 
 @dataclass(frozen=True)
 class PathOfTwin:
-    """Values of one path; rates are Mbit/s, times ms, the queue packets."""
+    """Values of one path; rates are Mbit/s, times ms, the queue packets.
+
+    Attributes:
+        link: What the lane shows of it, or that of another lane if this one shows too little.
+    """
 
     lane: Lane
+    link: Link
     rate: float
     delay: float
     jitter: float
-    reorders: bool
     limit: int
-    loss: float
-    burst: float
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,7 @@ class Twin:
     @property
     def is_random(self) -> bool:
         """Whether runs with different seeds differ."""
-        return any(each.loss or each.jitter for each in self.paths)
-
-    def with_path(self, index: int, **changes: Any) -> Twin:
-        """The twin with other values of one path."""
-        paths = list(self.paths)
-        paths[index] = replace(paths[index], **changes)
-        return replace(self, paths=tuple(paths))
+        return any(each.jitter for each in self.paths)
 
 
 def first_guess(seen: Observed) -> Twin:
@@ -85,22 +82,23 @@ def _path(lane: Lane, seen: Observed) -> PathOfTwin:
     jitter = link.spread_ms / _MIDDLE if link.spread_ms > least else 0.0
     return PathOfTwin(
         lane=lane,
+        link=link,
         rate=link.rate_mbps.value,
         delay=link.delay_ms.value + jitter / 2,
         jitter=jitter,
-        reorders=link.reorders,
         limit=max(1, round(link.limit.value)),
-        loss=link.loss.value,
-        burst=link.burst,
     )
 
 
-def to_toml(twin: Twin, name: str) -> str:
-    """The scenario as text."""
-    return "\n".join(_lines(twin, name)) + "\n"
+def to_toml(twin: Twin, name: str, *, draws: bool = False) -> str:
+    """The scenario as text.
+
+    Losses are those of the capture. With `draws`, a run draws them: so many, elsewhere in each run.
+    """
+    return "\n".join(_lines(twin, name, draws)) + "\n"
 
 
-def _lines(twin: Twin, name: str) -> Iterator[str]:
+def _lines(twin: Twin, name: str, draws: bool) -> Iterator[str]:
     seen = twin.seen
     finite = "size" in seen.ends.workload.settings or "count" in seen.ends.workload.settings
     seconds = seen.seconds * (1.5 if finite else 1) + (_SLACK_S if finite else 0)
@@ -111,6 +109,8 @@ def _lines(twin: Twin, name: str) -> Iterator[str]:
         yield ""
         yield "[[path]]"
         yield from _path_lines(each, seen)
+        if each.link.lost:
+            yield from (_drawn_losses if draws else _seen_losses)(each.link, seen)
     yield ""
     yield "[[connection]]"
     yield 'name = "twin"'
@@ -136,18 +136,32 @@ def _path_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
     yield f'limit = "{each.limit}packets"{"" if link is None else _limit(each)}'
     if each.jitter:
         keys = {"jitter": f"{each.jitter * 1e3:.0f}us"}
-        model = "reordering" if each.reorders else "fifo"
+        model = "reordering" if each.link.reorders else "fifo"
         yield f'jitter_model = "{model}"'
         yield from _one_way(keys, seen)
-    if each.loss and each.burst > 1 and seen.direction == "download":
-        to_good = 1 / each.burst
-        to_bad = each.loss * to_good / (1 - each.loss)
+
+
+def _seen_losses(link: Link, seen: Observed) -> Iterator[str]:
+    """The losses of the capture, packet by packet."""
+    error = uncertainty(100 * link.loss.error, "percentage points")
+    share = f"{number(100 * link.loss.value)} % ({error})"
+    yield f"# Losses: {share}. These packets were lost; to draw losses in each run, write instead"
+    for line in _drawn_losses(link, seen):
+        yield f"# {line}"
+    places = {"loss_trace.packets": link.packets, "loss_trace.lost": list(link.lost)}
+    yield from _one_way(places, seen)
+
+
+def _drawn_losses(link: Link, seen: Observed) -> Iterator[str]:
+    """Losses with the probability that the capture shows."""
+    loss = link.loss.value
+    if link.burst > 1 and seen.direction == "download":
+        to_good = 1 / link.burst
+        to_bad = loss * to_good / (1 - loss)
         bursts = {"to_bad": f"{to_bad * 100:.4g}%", "to_good": f"{to_good * 100:.4g}%"}
         yield f"burst_loss = {_value(bursts)}"
-    elif each.loss:
-        if each.burst > 1:
-            yield f"# On average {each.burst:.1f} were lost in a row; `reverse` has no burst_loss."
-        yield from _one_way({"loss": f"{each.loss * 100:.4g}%"}, seen)
+    else:
+        yield from _one_way({"loss": f"{loss * 100:.4g}%"}, seen)
 
 
 def _trace_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
@@ -226,6 +240,9 @@ def uncertainty(error: float, unit: str) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        lines = textwrap.wrap(", ".join(map(str, value)), 96)
+        return "\n  ".join(["[", *lines]) + "\n]"
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return str(value)

@@ -31,6 +31,7 @@ class Transmissions:
         start: Its first byte on the subflow, from the subflow's first data.
         end: The byte after its last.
         packet_bytes: Its length as an IP packet, with headers as they usually are.
+        number: Its place among all packets that its host sent on the subflow, from 1.
         lost: Whether it was lost: its data was sent again, and that was needed.
         again: Whether it is a retransmission.
         ack_ns, acked: When acknowledgements arrived, and up to which byte they go.
@@ -42,6 +43,7 @@ class Transmissions:
     start: Numbers
     end: Numbers
     packet_bytes: Sample
+    number: Numbers
     lost: Mask
     again: Mask
     ack_ns: Numbers
@@ -126,12 +128,14 @@ def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions | No
     if abs(headers - usual) > _SLOWER_OPTIONS:
         headers = usual
     # Offloading shows several packets as one.
-    count = np.maximum(1, -(-length // rows.mss))
+    count = np.maximum(1, -(-rows.length // rows.mss))
+    sent = np.cumsum(np.where((rows.subflow == subflow) & ~rows.is_ack, count, 0))
     found = Transmissions(
         sent_ns=rows.time[data],
         start=end - length,
         end=end,
-        packet_bytes=(length + count * headers).astype(np.float64),
+        packet_bytes=(length + count[data] * headers).astype(np.float64),
+        number=(sent - count + 1)[data],
         lost=np.zeros(data.size, dtype=bool),
         again=flight.again[data],
         ack_ns=rows.time[acks],

@@ -7,7 +7,7 @@ use crate::support::Driver;
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{
     Capacity, CoDelConfig, Discipline, GilbertElliottConfig, JitterModel, Link, LinkChange,
-    LinkConfig, Moment, Node, RedConfig, ScheduledChange, StateChange, Trace,
+    LinkConfig, LossTrace, Moment, Node, RedConfig, ScheduledChange, StateChange, Trace,
 };
 use anabranch_wire::{Duration, Instant};
 use proptest::option::weighted;
@@ -96,15 +96,22 @@ fn burst_losses() -> impl Strategy<Value = GilbertElliottConfig> {
     )
 }
 
+fn loss_traces() -> impl Strategy<Value = LossTrace> {
+    prop::collection::btree_set(1u64..20, 0..5).prop_map(|lost| LossTrace {
+        packets: NonZeroU64::new(20).unwrap(),
+        lost: lost.into_iter().collect(),
+    })
+}
+
 fn configs() -> impl Strategy<Value = LinkConfig> {
     let models = prop::sample::select(vec![JitterModel::Fifo, JitterModel::Reordering]);
     let plain =
         (capacities(), durations(20_000), limits(), durations(20_000), models, probabilities());
-    let more = (disciplines(), weighted(0.3, burst_losses()));
+    let more = (disciplines(), weighted(0.3, burst_losses()), weighted(0.3, loss_traces()));
     (plain, more, prop::collection::vec(changes(), 0..6)).prop_map(
         |(
             (capacity, delay, limit, jitter, jitter_model, loss),
-            (discipline, burst_loss),
+            (discipline, burst_loss, loss_trace),
             changes,
         )| {
             LinkConfig {
@@ -116,6 +123,7 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
                 jitter_model,
                 loss,
                 burst_loss,
+                loss_trace,
                 changes,
             }
         },

@@ -11,6 +11,7 @@ use anabranch_wire::{Duration, Instant};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::loss_trace::LossTrace;
 use super::middlebox::{Middlebox, boxes};
 use super::names::{AppliesTo, Family, JitterOrder, LinkState};
 use super::queue::Queue;
@@ -63,6 +64,10 @@ pub struct Path {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BurstLoss")]
     pub burst_loss: Option<BurstLoss>,
+    /// Losses of the forward direction at given places, in addition to `loss` and `burst_loss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LossTrace")]
+    pub loss_trace: Option<LossTrace>,
     /// Queue discipline of both directions, which can drop or mark packets before the queue is full.
     #[serde(default)]
     pub queue: Queue,
@@ -137,6 +142,10 @@ pub struct Reverse {
     /// Probability of losing a packet.
     #[serde(default, with = "Written::<Probability>")]
     pub loss: Probability,
+    /// Losses at given places, in addition to `loss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LossTrace")]
+    pub loss_trace: Option<LossTrace>,
 }
 
 /// A change of a path at a given time. It needs at least one of `rate`, `delay`, `jitter`, `loss`
@@ -213,6 +222,7 @@ impl Path {
             jitter: self.jitter,
             loss: self.loss,
             burst_loss: self.burst_loss.map(Into::into),
+            loss_trace: self.loss_trace.clone().map(Into::into),
             ..self.link(AppliesTo::Forward, self.capacity(), self.delay, self.limit)
         }
     }
@@ -223,9 +233,10 @@ impl Path {
     /// Like [`capacity`](Path::capacity).
     pub fn reverse_link(&self) -> LinkConfig {
         let Reverse { delay, limit, jitter, loss, .. } = self.reverse;
+        let loss_trace = self.reverse.loss_trace.clone().map(Into::into);
         let (delay, limit) = (delay.unwrap_or(self.delay), limit.unwrap_or(self.limit));
         let link = self.link(AppliesTo::Reverse, self.reverse_capacity(), delay, limit);
-        LinkConfig { jitter, loss, ..link }
+        LinkConfig { jitter, loss, loss_trace, ..link }
     }
 
     /// A link with the settings that both directions share, and the changes of one direction.
@@ -267,6 +278,9 @@ impl Path {
         }
         reverse.delay.get_or_insert(self.delay);
         reverse.limit.get_or_insert(self.limit);
+        self.loss_trace.as_ref().map_or(Ok(()), LossTrace::check)?;
+        let checked = reverse.loss_trace.as_ref().map_or(Ok(()), LossTrace::check);
+        checked.map_err(|problem| problem.below("reverse"))?;
         for (n, change) in self.changes.iter().enumerate() {
             let checked = change.check().and_then(|()| self.require_rate(change));
             checked.map_err(|problem| problem.below(&format!("change[{n}]")))?;

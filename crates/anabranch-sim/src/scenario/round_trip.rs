@@ -58,12 +58,20 @@ fn reverses() -> impl Strategy<Value = Reverse> {
         (1u64..1_000_000_000).prop_map(|nanos| QueueLimit::Time(Duration::from_nanos(nanos))),
         Just(QueueLimit::Infinite),
     ];
-    (capacities(), durations(), limits, durations(), probabilities()).prop_map(
-        |((rate, trace), delay, limit, jitter, loss)| {
+    let traces = prop::option::of(loss_traces());
+    (capacities(), durations(), limits, durations(), probabilities(), traces).prop_map(
+        |((rate, trace), delay, limit, jitter, loss, loss_trace)| {
             let (delay, limit) = (Some(delay), Some(limit));
-            Reverse { rate, trace, delay, limit, jitter, loss }
+            Reverse { rate, trace, delay, limit, jitter, loss, loss_trace }
         },
     )
+}
+
+fn loss_traces() -> impl Strategy<Value = LossTrace> {
+    prop::collection::btree_set(1u64..1_000, 0..5).prop_map(|lost| LossTrace {
+        packets: NonZeroU64::new(1_000).unwrap(),
+        lost: lost.into_iter().collect(),
+    })
 }
 
 fn changes() -> impl Strategy<Value = Change> {
@@ -153,6 +161,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                 mtu,
                 family: if shares { Family::Ipv6 } else { Family::Ipv4 },
                 burst_loss,
+                loss_trace: forward.loss_trace,
                 queue: Queue { chosen: Chosen::new(&queue::ALL[n % queue::ALL.len()]) },
                 via: via.unwrap_or_default(),
                 reverse,

@@ -138,6 +138,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         limit: Some(limit),
         jitter: Duration::ZERO,
         loss: Probability::ZERO,
+        loss_trace: None,
     };
     let path = Path {
         name: "wifi".to_owned(),
@@ -152,6 +153,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         mtu: 1_500,
         family: Family::Ipv4,
         burst_loss: None,
+        loss_trace: None,
         queue: Queue::default(),
         via: Via::default(),
         middleboxes: vec![],
@@ -212,6 +214,7 @@ fn every_key_arrives_where_it_belongs() {
         limit: Some(QueueLimit::Infinite),
         jitter: Duration::from_millis(1),
         loss: "1%".parse().unwrap(),
+        loss_trace: None,
     };
     assert_eq!(wifi.reverse, reverse);
     assert_eq!((wifi.jitter_model, wifi.mtu), (JitterOrder::Reordering, 1_400));
@@ -397,7 +400,7 @@ fn unknown_keys() {
     );
     assert_eq!(
         error("[path.reverse]", "[path.reverse]\nmtu = \"1500B\""),
-        "wifi.toml: path[0].reverse.mtu: unknown key (valid: rate, trace, delay, limit, jitter, loss)"
+        "wifi.toml: path[0].reverse.mtu: unknown key (valid: rate, trace, delay, limit, jitter, loss, loss_trace)"
     );
     assert_eq!(
         error("count = 100", "counts = 100"),
