@@ -79,6 +79,41 @@ def test_random_losses_are_told_from_drops_of_the_queue(tmp_path: Path) -> None:
     assert link.rate_mbps.value == pytest.approx(12, rel=0.001)
 
 
+@pytest.mark.parametrize("direction", ["download", "upload"])
+def test_the_twin_loses_the_packets_that_the_capture_shows_as_lost(
+    tmp_path: Path, direction: str
+) -> None:
+    lost = (30, 400, 401, 700, 2500)
+    losses = {"loss_trace": anabranch.LossTrace(packets=20_000, lost=lost)}
+    way = losses if direction == "download" else {"reverse": anabranch.Reverse(**losses)}
+    seen = observe(tmp_path, way, direction=direction)
+    link = seen.lanes[0].link
+    assert link is not None
+    assert link.lost == lost
+    twin = scenario.first_guess(seen)
+    path = tomllib.loads(scenario.to_toml(twin, "twin"))["path"][0]
+    trace = (path if direction == "download" else path["reverse"])["loss_trace"]
+    assert trace == {"packets": link.packets, "lost": list(lost)}
+    (run,) = fit.run_all([(scenario.to_toml(twin, "twin"), 1)], "server.pcapng", None)
+    assert run.lanes[0].link is not None
+    assert run.lanes[0].link.lost == lost
+
+
+def test_runs_without_a_path_of_the_capture_are_not_laid_beside_it(tmp_path: Path) -> None:
+    # With seed 3, data overtakes the end of the second subflow's handshake, and Linux closes the
+    # subflow.
+    lte = {"rate": "20Mbit/s", "jitter": "28ms", "jitter_model": "reordering"}
+    seen = observe(tmp_path, lte=lte)
+    twin = scenario.first_guess(seen)
+    runs = fit.run_all([(scenario.to_toml(twin, "twin"), seed) for seed in (1, 2, 3)], "x", None)
+    carry = [len(run.lanes) > 1 and run.lanes[1].share > 0 for run in runs]
+    assert carry == [True, True, False]
+    (chosen,) = fit._runs([twin], 3, "server.pcapng", None)
+    assert list(chosen)[:2] == [1, 2]
+    assert len(chosen) == 3
+    assert all(run.lanes[1].share > 0 for run in chosen.values())
+
+
 def test_the_rate_is_exact_where_a_queue_never_empties(tmp_path: Path) -> None:
     # A rate that is wrong by a thousandth misplaces the queue, and its drops seem random.
     wifi = {"rate": "28.7Mbit/s", "delay": "1.52ms", "limit": "11packets"}
