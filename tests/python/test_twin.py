@@ -84,8 +84,10 @@ def test_the_twin_loses_the_packets_that_the_capture_shows_as_lost(
     tmp_path: Path, direction: str
 ) -> None:
     lost = (30, 400, 401, 700, 2500)
-    losses = {"loss_trace": anabranch.LossTrace(packets=20_000, lost=lost)}
-    way = losses if direction == "download" else {"reverse": anabranch.Reverse(**losses)}
+    losses = anabranch.LossTrace(packets=20_000, lost=lost)
+    way: dict[str, Any] = {"loss_trace": losses}
+    if direction == "upload":
+        way = {"reverse": anabranch.Reverse(loss_trace=losses)}
     seen = observe(tmp_path, way, direction=direction)
     link = seen.lanes[0].link
     assert link is not None

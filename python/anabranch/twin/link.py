@@ -9,6 +9,7 @@ case of packets that were sent together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,10 @@ _COARSE, _FINE, _NEAR = 1e-3, 2e-4, 5e-3
 """Relative steps of the first two searches, and the half width of the second. While a queue is not
 empty, a rate that is wrong by one in a thousand puts it wrong by one packet after a thousand. The
 misfit therefore has a minimum that becomes narrower with the length of the capture."""
+_BLOCK, _STEADIER = 50, 0.5
+"""Answers in whose times the rate is sought again, and the part of the misfit to which another rate
+must reduce it (ours). A packet whose loss was misjudged shifts all later times, and the best rate
+for all of them hides that shift."""
 _PARTS = 8
 """Parts of the capture whose rates are compared for the uncertainty."""
 _LEAST_ANSWERS = 10
@@ -131,6 +136,10 @@ def link(sent: Transmissions) -> Link | None:
         slack = spread_ns * rate / size
         departures = model.departures(rate)
         queue = model.queue(departures, departures - sent.packet_bytes[model.entered] / rate)
+        if slack < 1:
+            # Packets that were misjudged before show as steps of the time, one packet high.
+            steps = np.round((slow - base_ns) * rate / size)
+            queue += np.round(np.interp(np.arange(queue.size), packets, steps))
     delay_ns = (base_ns - _ACK_BYTES / rate) / 2
     limit, filled, dropped = _limit(queue, sent.lost, slack)
     random = sent.lost & ~dropped
@@ -186,7 +195,8 @@ class _Model:
 
     def rate(self) -> float:
         """The rate that explains the acknowledgements best, in bytes per ns."""
-        return self._narrowed(self._best(_grid(*self._bounds(), _COARSE), _FIRST))
+        rate = self._narrowed(self._best(_grid(*self._bounds(), _COARSE), _FIRST))
+        return self._steadier(rate)
 
     def _best(self, rates: list[float], count: int) -> float:
         """The rate with the least misfit of the first answers."""
@@ -201,6 +211,22 @@ class _Model:
                 return self._sought(rate, slice(None), step)
             count *= _LONGER
             width, step = 5 * step, step / _LONGER
+
+    def _steadier(self, rate: float) -> float:
+        """A rate near one for which the times within blocks of answers vary much less, if any."""
+        rates = _grid(rate * (1 - _NEAR), rate * (1 + _NEAR), _FINE)
+        best = min(rates, key=self._unsteadiness)
+        best = _minimum(self._unsteadiness, best, _FINE)
+        enough = self._unsteadiness(best) < _STEADIER * self._unsteadiness(rate)
+        return best if enough else rate
+
+    def _unsteadiness(self, rate: float) -> float:
+        """How far the times are from the median of their block of answers, in the median."""
+        constant = self.constants(rate)
+        blocks = constant[: constant.size // _BLOCK * _BLOCK].reshape(-1, _BLOCK)
+        if not blocks.size:
+            return self._misfit(rate)
+        return float(np.median(np.abs(blocks - np.median(blocks, axis=1, keepdims=True))))
 
     def _bounds(self) -> tuple[float, float]:
         """The least and the largest rate that trains of acknowledgements suggest."""
@@ -218,14 +244,7 @@ class _Model:
 
     def _sought(self, guess: float, of: Mask | slice, within: float = _FINE) -> float:
         """The best rate within a relative distance of a guess."""
-
-        def misfit(log_rate: float) -> float:
-            return self._misfit(float(np.exp(log_rate)), of)
-
-        low, high = np.log(guess) - within, np.log(guess) + within
-        found = minimize_scalar(misfit, bounds=(low, high), method="bounded",
-                                options={"xatol": within / 200})  # fmt: skip
-        return float(np.exp(found.x))
+        return _minimum(lambda rate: self._misfit(rate, of), guess, within)
 
     def error(self, rate: float) -> float:
         """Standard error of the rate: from parts of the capture, each with a rate of its own."""
@@ -248,6 +267,14 @@ class _Model:
         started = np.searchsorted(begun, self.time, side="right")
         waiting: Sample = np.maximum(before - started, 0).astype(np.float64)
         return waiting
+
+
+def _minimum(of: Callable[[float], float], guess: float, within: float) -> float:
+    """Where a function of a rate is least within a relative distance of a guess."""
+    low, high = np.log(guess) - within, np.log(guess) + within
+    found = minimize_scalar(lambda log_rate: of(float(np.exp(log_rate))), bounds=(low, high),
+                            method="bounded", options={"xatol": within / 200})  # fmt: skip
+    return float(np.exp(found.x))
 
 
 def _grid(low: float, high: float, step: float) -> list[float]:
