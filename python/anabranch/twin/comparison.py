@@ -116,7 +116,7 @@ def finding(fitted: Fitted) -> list[str]:
 
 
 def table(fitted: Fitted) -> Table:
-    """A row for each quantity."""
+    """A row for each quantity, with the range of the runs if there are several."""
     shown = []
     for each in rows(fitted):
         off = each.off_by
@@ -124,12 +124,12 @@ def table(fitted: Fitted) -> Table:
             deviation = f"{_signed(each.twin - each.capture)} points"
         else:
             deviation = "–" if off is None else _percent(off)
-        between = f"{number(each.low)} to {number(each.high)}"
+        between = [f"{number(each.low)} to {number(each.high)}"] if len(fitted.runs) > 1 else []
         quantity = f"{each.quantity} ({each.unit})"
-        shown.append(
-            (quantity, each.path, number(each.capture), number(each.twin), between, deviation)
-        )
-    return Table(("quantity", "path", "capture", "twin", "runs", "off by"), tuple(shown))
+        both = (number(each.capture), number(each.twin))
+        shown.append((quantity, each.path, *both, *between, deviation))
+    runs = ("runs",) if len(fitted.runs) > 1 else ()
+    return Table(("quantity", "path", "capture", "twin", *runs, "off by"), tuple(shown))
 
 
 def paths(fitted: Fitted) -> Table:

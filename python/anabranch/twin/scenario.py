@@ -145,7 +145,7 @@ def _seen_losses(link: Link, seen: Observed) -> Iterator[str]:
     """The losses of the capture, packet by packet."""
     error = uncertainty(100 * link.loss.error, "percentage points")
     share = f"{number(100 * link.loss.value)} % ({error})"
-    yield f"# Losses: {share}. These packets were lost; to draw losses in each run, write instead"
+    yield f"# These packets were lost, {share}. To draw losses in each run, write instead"
     for line in _drawn_losses(link, seen):
         yield f"# {line}"
     places = {"loss_trace.packets": link.packets, "loss_trace.lost": list(link.lost)}
