@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from anabranch.cli.main import run_command
 from anabranch.explain import what_if
 from anabranch.twin import comparison, fit, observed, scenario
 from anabranch.twin.fit import Fitted
+from anabranch.twin.link import Link, link
 from anabranch.twin.observed import Observed
+from anabranch.twin.transmissions import Transmissions
 from conftest import scenario as short
 
 Captured = pytest.CaptureFixture[str]
@@ -124,6 +127,22 @@ def test_the_rate_is_exact_where_a_queue_never_empties(tmp_path: Path) -> None:
     assert link.rate_mbps.value == pytest.approx(28.7, rel=1e-6)
     assert link.loss.value == 0
     assert link.drops > 100
+
+
+def test_a_misjudged_loss_does_not_bias_the_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def misjudged(sent: Transmissions) -> Link | None:
+        lost = sent.lost.copy()
+        lost[sent.end.size // 3] = True
+        return link(replace(sent, lost=lost))
+
+    monkeypatch.setattr(observed, "link", misjudged)
+    # The queue is rarely empty, so all later times seem one packet of 10 ms late.
+    lane = {"rate": "1.23Mbit/s", "delay": "5ms", "limit": "60packets"}
+    found = observe(tmp_path, lane, duration="20s", paths=("wifi",)).lanes[0].link
+    assert found is not None
+    assert found.rate_mbps.value == pytest.approx(1.23, rel=1e-5)
 
 
 def test_losses_in_a_row_are_bursts(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ pub struct LinkConfig {
     pub loss: Probability,
     /// Burst loss, in addition to `loss`.
     pub burst_loss: Option<GilbertElliottConfig>,
-    /// Losses of a trace, in addition to these.
+    /// Losses of a trace, in addition to `loss` and `burst_loss`.
     pub loss_trace: Option<LossTrace>,
     /// Scheduled changes during the run.
     pub changes: Vec<ScheduledChange>,

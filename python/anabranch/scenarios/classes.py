@@ -334,10 +334,10 @@ class CrossTraffic:
 
 @dataclass(frozen=True, kw_only=True)
 class LossTrace:
-    """Losses at given places, as a capture shows them.
+    """Losses at given places, such as those that a capture shows.
 
-    The trace repeats. Packets count from 1 in the order in which they enter the link, with
-    acknowledgements and lost packets.
+    The trace repeats. Packets count from 1 in the order in which they enter the link.
+    Acknowledgements and lost packets count too.
 
     packets: Length of the trace in packets.
     lost: Numbers of the lost packets, in increasing order.

@@ -104,9 +104,10 @@ def run_all(jobs: Sequence[tuple[str, int]], file: str, told: Told) -> list[Obse
 def _runs(twins: Sequence[Twin], count: int, file: str, told: Told) -> list[dict[int, Observed]]:
     """Of each of these twins of a capture, `count` runs by seed, or one if all are equal.
 
-    They are the first in which the paths that carried data in the capture do so, if there are any.
-    Chance decides that where packets overtake each other: Linux closes a joining subflow whose
-    first data overtakes the end of its handshake.
+    They are the first runs in which every path that carried data in the capture carries some. If
+    there is no such run, they are the first runs. Where packets overtake each other, chance decides
+    whether a path carries data: Linux closes a joining subflow whose first data overtakes the end
+    of its handshake.
     """
     found: list[dict[int, Observed]] = [{} for _ in twins]
     for batch in range(_BATCHES):

@@ -93,7 +93,7 @@ def _path(lane: Lane, seen: Observed) -> PathOfTwin:
 def to_toml(twin: Twin, name: str, *, draws: bool = False) -> str:
     """The scenario as text.
 
-    Losses are those of the capture. With `draws`, a run draws them: so many, elsewhere in each run.
+    Losses are those of the capture. With `draws`, each run draws as many at random.
     """
     return "\n".join(_lines(twin, name, draws)) + "\n"
 

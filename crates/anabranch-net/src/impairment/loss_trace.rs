@@ -3,10 +3,10 @@
 use core::num::NonZeroU64;
 
 /// The losses of a trace, which repeats: of every [`packets`](Self::packets) packets, those with
-/// these numbers are lost. A link has counted its packets since it was made, the lost ones too.
+/// these numbers are lost. A link counts all packets that enter it, also those that it loses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossTrace {
-    /// Length of the trace.
+    /// Length of the trace in packets.
     pub packets: NonZeroU64,
     /// Numbers of the lost packets, from 1, in increasing order.
     pub lost: Vec<u64>,

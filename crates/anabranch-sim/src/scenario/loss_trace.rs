@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::written::Problem;
 
-/// Losses at given places, as a capture shows them. The trace repeats. Packets count from 1 in the
-/// order in which they enter the link, with acknowledgements and lost packets.
+/// Losses at given places, such as those that a capture shows. The trace repeats. Packets count
+/// from 1 in the order in which they enter the link. Acknowledgements and lost packets count too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LossTrace {
