@@ -364,7 +364,8 @@ def notes(results: Results) -> Sequence[str]:
         f"{seconds(ECF):.2f} s with ECF. Both paths together could carry it in 4.7 s. The data "
         "that lowest RTT gives to WiFi at the end of a chunk arrives up to a second after LTE has "
         "finished. LTE idles meanwhile, and its window restarts small. In the middle of a chunk, "
-        "ECF uses WiFi like lowest RTT, so data waits out of order for nearly as long.",
+        "ECF uses WiFi like lowest RTT, so data waits out of order for nearly as long. ECF keeps "
+        "LTE's window, which then overflows LTE's queue.",
         f"Throughput of chunks, ECF over lowest RTT, for video of {rates} Mbit/s: "
         f"{over_rates(gain, '.2f')}. The player of CoNEXT'17 switches to lower rates when chunks "
         "are late. Its chunks become smaller, and the end of a chunk weighs more. Our player does "
@@ -375,12 +376,12 @@ def notes(results: Results) -> Sequence[str]:
         "takes about as long to arrive as to play. After a restart, ECF estimates with LTE's small "
         "window, takes LTE to be slow, and gives WiFi more data than it should.",
         "Over 1 + 10 Mbit/s, WiFi is the slow path, but it has the lower round-trip time until its "
-        "queue has grown. Both schedulers therefore fill it first. ECF helps where the path with "
-        "the lower round-trip time also has the higher rate. The rest depends on losses on the "
-        "slow path, whose recovery takes a round trip or a timeout.",
+        "queue has grown. Both schedulers therefore fill it first. ECF then withholds data from "
+        "WiFi, and gives it back near the end, when its second rule takes WiFi to be quick enough "
+        "for one more window.",
         "OTIAS, STTF and DAPS assign all data that the receive window admits at once. The first "
-        "chunk comes before LTE has joined, so it waits for WiFi. At 8 Mbit/s it does not arrive, "
-        "and LTE's window restarts because LTE waits for the data that WiFi has.",
+        "chunk comes before LTE has joined, so it waits for WiFi, at 8 Mbit/s for two minutes. "
+        "LTE's window restarts because LTE waits for the data that WiFi has.",
         "BLEST performs like lowest RTT: the shared window of some MiB is never about to fill.",
     ]
 

@@ -185,7 +185,7 @@ CLAIMS = (
     ),
     Claim(
         "E6.c-steadier",
-        "MPT-BM reduces the variation of goodput.",
+        "MPT-BM reduces the variation of goodput, by about as much as in the slides.",
         "slides: by 15 to 45 %",
         _compared("goodput_cov", "variation of goodput", BOUNDS["E6.c-steadier"]),
         _both_used,
@@ -310,7 +310,8 @@ def notes(results: Results) -> Sequence[str]:
         "Where λ = 1.5 costs goodput, WLAN slows down: beside 3G1 it carries "
         f"{on_wlan(BM15)} instead of {on_wlan(DEFAULT)}, while 3G1 carries the same. Coupled "
         "congestion control grows a subflow by its share of the sum of windows over round-trip "
-        "times. This sum rises when the round-trip time of 3G1 falls.",
+        "times. This sum rises when the round-trip time of 3G1 falls: MPT-BM limits the data in "
+        "flight and not the window, which stays twice as large.",
         "Where the cap first takes effect in congestion avoidance, it holds the smoothed RTT at λ "
         "times its minimum. A cellular queue of seconds fills in slow start, before any loss. The "
         "window then stops at about twice the cap, because the platform linux lets a window grow "
@@ -423,7 +424,8 @@ ENTRY = Entry(
         ),
         Panel(
             "(d) Example: WLAN and the receive window",
-            "Where the receive window is full, WLAN may not send, and its data in flight falls.",
+            "Where the receive window is full, WLAN may not send. This is rare: most of the waves of WLAN "
+            "come from the coupled congestion control.",
             partial(
                 _draw_example,
                 lines={

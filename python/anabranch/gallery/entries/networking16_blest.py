@@ -192,7 +192,8 @@ def _daps_uses_both(paths: str) -> Callable[[Results], str | None]:
 CLAIMS = (
     Claim(
         "E11.blest-reinjections",
-        "Over 3G and WLAN, BLEST avoids most retransmissions at data level (reinjections).",
+        "Over 3G and WLAN, BLEST avoids retransmissions at data level (reinjections), about as many "
+        "as in the paper.",
         "Networking'16: 366 packets with lowest RTT, 70 with BLEST (second-hand)",
         _heterogeneous("reinjections", "reinjections", BOUNDS["E11.blest-reinjections"]),
         _reinjects,
@@ -238,7 +239,8 @@ CLAIMS = (
     ),
     Claim(
         "E11.blest-cbr",
-        "With BLEST, the delay of frames at a constant rate does not exceed that with lowest RTT.",
+        "With BLEST, frames at a constant rate arrive sooner than with lowest RTT, by about as much "
+        "as in the paper.",
         "Networking'16: 62.8 against 68 ms (second-hand)",
         (
             Condition(
@@ -328,17 +330,19 @@ def notes(results: Results) -> Sequence[str]:
     return [
         f"3G carries {share(MIN_RTT)} of the bytes with lowest RTT, {share(BLEST)} with the rule "
         f"of BLEST's Linux implementation, and {share(PAPER)} with the rule of the paper.",
-        "Random loss of 1 % keeps WLAN's congestion window small, so WLAN is slower than 3G most "
-        "of the time. A rule that leaves 3G idle whenever 3G might block WLAN then gives up "
-        "capacity: reinjections fall, but goodput does not rise.",
+        "Random loss of 1 % keeps WLAN's congestion window small, so 3G carries most of the bytes "
+        "with every rule, and WLAN rarely waits behind 3G: there is little to gain. BLEST also "
+        "avoids the penalties of 3G's window. OLIA then takes 3G to be faster, and lets WLAN's "
+        "window grow less.",
         "The paper's rule changes its correction by a small step per round trip. The paper tries "
         "steps from 0.001 to 0.02. The correction falls in every round trip in which the fast path "
         "was not blocked, down to 0 at least (our floor). The larger the step, the sooner the rule "
         "no longer waits. With a step of 0, the correction stays 1.",
-        f"DAPS gives each path its turns, needed or not: it sends {share(DAPS, CBR)} of the bytes "
-        f"of frames over 3G, and lowest RTT {share(MIN_RTT, CBR)}. After a loss, data waits on the "
-        "subflow for which it was planned. The paper's delay with DAPS needs a queue on 3G, which "
-        "its background traffic may have filled.",
+        "DAPS gives each path a share that follows delays and windows, even if one path could "
+        f"carry all data: it sends {share(DAPS, CBR)} of the bytes of frames over 3G, and lowest "
+        f"RTT {share(MIN_RTT, CBR)}. After a loss, data waits on the subflow for which it was "
+        "planned. The paper's delays with DAPS and lowest RTT need a queue on 3G, which its "
+        "background traffic may have filled, and fewer losses on WLAN.",
         "We take the paper's delays as one-way, and leave out its background traffic.",
     ]
 
