@@ -192,8 +192,8 @@ def _daps_uses_both(paths: str) -> Callable[[Results], str | None]:
 CLAIMS = (
     Claim(
         "E11.blest-reinjections",
-        "Over 3G and WLAN, BLEST avoids retransmissions at data level (reinjections), about as many "
-        "as in the paper.",
+        "Over 3G and WLAN, BLEST avoids retransmissions at data level (reinjections), about as "
+        "many as in the paper.",
         "Networking'16: 366 packets with lowest RTT, 70 with BLEST (second-hand)",
         _heterogeneous("reinjections", "reinjections", BOUNDS["E11.blest-reinjections"]),
         _reinjects,
@@ -239,8 +239,8 @@ CLAIMS = (
     ),
     Claim(
         "E11.blest-cbr",
-        "With BLEST, frames at a constant rate arrive sooner than with lowest RTT, by about as much "
-        "as in the paper.",
+        "With BLEST, frames at a constant rate arrive sooner than with lowest RTT, by about as "
+        "much as in the paper.",
         "Networking'16: 62.8 against 68 ms (second-hand)",
         (
             Condition(
