@@ -424,7 +424,7 @@ ENTRY = Entry(
         ),
         Panel(
             "(d) Example: WLAN and the receive window",
-            "Where the receive window is full, WLAN may not send. This is rare: most of WLAN's waves "
+            "Where the receive window is full, WLAN may not send. This is rare: WLAN's waves mostly "
             "come from the coupled congestion control.",
             partial(
                 _draw_example,
