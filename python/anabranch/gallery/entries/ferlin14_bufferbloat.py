@@ -424,8 +424,8 @@ ENTRY = Entry(
         ),
         Panel(
             "(d) Example: WLAN and the receive window",
-            "Where the receive window is full, WLAN may not send. This is rare: WLAN's waves mostly "
-            "come from the coupled congestion control.",
+            "Where the receive window is full, WLAN may not send. This is rare. The coupled "
+            "congestion control makes most of the waves.",
             partial(
                 _draw_example,
                 lines={

@@ -190,7 +190,7 @@ ENTRY = Entry(
             "slow path", "2 Mbit/s; 1, 10 and 25 ms RTT; 100 packets", "the report; queue ours"
         ),
         Parameter("delays", "round trips", "ours: the report does not say"),
-        Parameter("workload", "one endless transfer", "the report"),
+        Parameter("workload", "one endless transfer", "ours: the report transfers 1 MB"),
         Parameter("buffers of Linux", "no size requested, so the kernel tunes them", "the report"),
         Parameter(
             "buffers of the engine", "4 MiB to send, 6 MiB to receive", "ours: Linux' limits"
