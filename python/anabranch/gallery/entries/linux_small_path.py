@@ -189,7 +189,7 @@ ENTRY = Entry(
         Parameter(
             "slow path", "2 Mbit/s; 1, 10 and 25 ms RTT; 100 packets", "the report; queue ours"
         ),
-        Parameter("delays", "round trips", "ours: the report does not say"),
+        Parameter("delays", "round trips", "ours; Mininet applies delays in each direction"),
         Parameter("workload", "one endless transfer", "ours: the report transfers 1 MB"),
         Parameter("buffers of Linux", "no size requested, so the kernel tunes them", "the report"),
         Parameter(

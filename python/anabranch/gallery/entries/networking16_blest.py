@@ -341,8 +341,8 @@ def notes(results: Results) -> Sequence[str]:
         "DAPS gives each path a share that follows delays and windows, even if one path could "
         f"carry all data: it sends {share(DAPS, CBR)} of the bytes of frames over 3G, and lowest "
         f"RTT {share(MIN_RTT, CBR)}. After a loss, data waits on the subflow for which it was "
-        "planned. The paper's delays with DAPS and lowest RTT need a queue on 3G, which its "
-        "background traffic may have filled, and fewer losses on WLAN.",
+        "planned. Delays come near the paper's only with a queue on 3G, which its background "
+        "traffic may have filled, and with fewer losses on WLAN.",
         "We take the paper's delays as one-way, and leave out its background traffic.",
     ]
 
