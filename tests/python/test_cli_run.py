@@ -1,4 +1,4 @@
-"""The command `run`: its options, its layouts, and Ctrl-C."""
+"""The command `run`: its options, its layouts, Ctrl-C and SIGTERM."""
 
 import json
 import os
@@ -197,6 +197,25 @@ def test_ctrl_c_ends_a_run_at_once(options: list[str], file: Path, tmp_path: Pat
     assert "Traceback" not in err
     assert not list(tmp_path.glob("*.pcapng*")), "half a capture does not look whole"
     assert not (tmp_path / "out" / "provenance.json").exists()
+
+
+def test_sigterm_ends_the_workers_too(file: Path) -> None:
+    own = f"--scheduler={Path(__file__).parents[2]}/examples/my_scheduler.py:LowestRtt"
+    process = subprocess.Popen(
+        [*COMMAND, "run", str(file), LONG, "--seeds=4", own],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    time.sleep(4)
+    assert process.poll() is None
+    process.terminate()
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "anabranch: interrupted\n")
+    listed = subprocess.run(
+        ["ps", "-eo", "pgid=,stat="], capture_output=True, text=True, check=True
+    )
+    states = [row.split() for row in listed.stdout.splitlines()]
+    left = [state for group, state in states if int(group) == process.pid]
+    assert all(state.startswith("Z") for state in left), "the first process may not collect zombies"
 
 
 @pytest.mark.usefixtures("interruptible")

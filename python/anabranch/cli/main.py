@@ -90,20 +90,21 @@ def _status(arguments: Sequence[str]) -> int:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Make Ctrl-C end all runs and raise `KeyboardInterrupt`.
+    """Make Ctrl-C and SIGTERM end all runs and raise `KeyboardInterrupt`.
 
+    So a job scheduler that ends the command leaves no worker process and no file of a run behind.
     Shells start background commands with SIGINT ignored; it then stays ignored.
     """
     interruption.request(wanted=False)
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
-        yield
-        return
-    signal.signal(signal.SIGINT, _on_interrupt)
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    handled = [each for each, handler in before.items() if handler is not signal.SIG_IGN]
+    for each in handled:
+        signal.signal(each, _on_interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each in handled:
+            signal.signal(each, before[each])
 
 
 def _on_interrupt(*_: object) -> None:
