@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -75,9 +74,7 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
     connections = [_connection(*row, whole=workload == FILE) for row in _transfers(curve, flows)]
     if workload == BESIDE_TCP:
-        connections.append(
-            replace(_connection("tcp", ("large",), 0, whole=False), start="1s"),
-        )
+        connections.append(_connection("tcp", ("large",), 0, whole=False))
     words = (workload, curve, str(flows))
     scenario = Scenario(
         name=", ".join(words),
