@@ -215,7 +215,8 @@ def test_sigterm_ends_the_workers_too(file: Path) -> None:
     )
     states = [row.split() for row in listed.stdout.splitlines()]
     left = [state for group, state in states if int(group) == process.pid]
-    assert all(state.startswith("Z") for state in left), "the first process may not collect zombies"
+    # In a container, ended processes may stay as zombies.
+    assert all(state.startswith("Z") for state in left)
 
 
 @pytest.mark.usefixtures("interruptible")

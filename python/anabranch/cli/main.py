@@ -92,8 +92,8 @@ def _status(arguments: Sequence[str]) -> int:
 def _interruptible() -> Iterator[None]:
     """Make Ctrl-C and SIGTERM end all runs and raise `KeyboardInterrupt`.
 
-    So a job scheduler that ends the command leaves no worker process and no file of a run behind.
-    Shells start background commands with SIGINT ignored; it then stays ignored.
+    A job scheduler that ends the command with SIGTERM thus leaves no worker process behind. Shells
+    start background commands with SIGINT ignored; it then stays ignored.
     """
     interruption.request(wanted=False)
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}

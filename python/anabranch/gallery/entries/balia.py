@@ -56,6 +56,7 @@ STEP_AT_S = 40
 STEP_MEASURED_S = 100
 """The same in both tiers: the slowest algorithm needs most of this time."""
 _PAYLOAD = 1432 / 1500
+"""The part of a full packet that is data, beside headers, timestamps and a mapping."""
 
 PENG = (
     "Q. Peng, A. Walid, J. Hwang, S. H. Low: Multipath TCP: Analysis, Design, and Implementation. "
