@@ -143,7 +143,7 @@ impl Sockets {
             match event {
                 Event::Connected => self.opened(id),
                 Event::Accepted => self.accepted(now, id),
-                Event::Readable => self.readable(id),
+                Event::Readable => self.with(id, Socket::wake_reader),
                 Event::Writable => self.with(id, Socket::wake_writer),
                 Event::Closed => self.ended(now, id, None),
                 Event::Failed(why) => self.ended(now, id, Some(why)),
@@ -184,15 +184,6 @@ impl Sockets {
                 self.add(now, id, State::Open);
             }
             None => self.endpoint.abort(id),
-        }
-    }
-
-    fn readable(&mut self, id: ConnectionId) {
-        match self.sockets.get_mut(&id) {
-            Some(socket) if socket.held => socket.wake_reader(),
-            // Nobody will read this. Like Linux, tell the peer.
-            _ if self.endpoint.recv(id).is_some() => self.endpoint.abort(id),
-            _ => {}
         }
     }
 
@@ -430,8 +421,13 @@ impl Sockets {
     ) -> Poll<io::Result<usize>> {
         self.check()?;
         let Some(socket) = self.sockets.get_mut(&id) else { return Poll::Ready(Err(gone())) };
-        if let State::Ended(Some(why)) = socket.state {
-            return Poll::Ready(Err(error_of(why)));
+        match socket.state {
+            // Linux: there is nothing left to write to.
+            State::Ended(Some(why @ ConnectionError::NoSubflow)) => {
+                return Poll::Ready(Err(io::Error::new(ErrorKind::BrokenPipe, why)));
+            }
+            State::Ended(Some(why)) => return Poll::Ready(Err(error_of(why))),
+            _ => {}
         }
         match self.endpoint.send(id, bytes) {
             Ok(0) => pending(&mut socket.writer, context),
@@ -449,9 +445,8 @@ impl Sockets {
         match socket.state {
             State::Ended(_) => self.forget(id),
             State::Opening => self.endpoint.abort(id),
-            // Like Linux, tell the peer that its data was lost.
-            State::Open if unread || self.endpoint.recv(id).is_some() => self.endpoint.abort(id),
-            State::Open => self.endpoint.close(id),
+            State::Open if unread => self.endpoint.abort(id),
+            State::Open => self.endpoint.release(id),
         }
     }
 

@@ -25,8 +25,9 @@ const LONGEST_WRITE: usize = 256 << 10;
 /// read, dropping resets the connection, as Linux does.
 ///
 /// Errors are those of [`tokio::net::TcpStream`](https://docs.rs/tokio/latest/tokio/net/struct.TcpStream.html):
-/// `ConnectionReset`, `ConnectionAborted`, `TimedOut`, `BrokenPipe` after `shutdown`, and
-/// `NetworkUnreachable` if the last subflow failed and no other could replace it.
+/// `ConnectionReset`, `ConnectionAborted`, `TimedOut` and `BrokenPipe` after `shutdown`. If the last
+/// subflow failed and no other could replace it, reading fails with `NetworkUnreachable` and writing
+/// with `BrokenPipe`.
 pub struct Stream {
     world: Arc<Shared>,
     host: HostNumber,

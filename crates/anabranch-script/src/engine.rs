@@ -50,6 +50,8 @@ struct Known {
     connected: bool,
     /// An error that no call has returned yet.
     error: Option<&'static str>,
+    /// No subflow is left. As on Linux, this is a state and no error.
+    disconnected: bool,
 }
 
 impl EngineStack {
@@ -117,6 +119,7 @@ impl EngineStack {
         let known = self.known.entry(id).or_default();
         match event {
             Event::Connected => known.connected = true,
+            Event::Failed(ConnectionError::NoSubflow) => known.disconnected = true,
             Event::Failed(error) => known.error = errno(error),
             Event::Accepted => {
                 known.connected = true;
@@ -155,9 +158,9 @@ fn apply(option: SocketOption, config: &mut ConnectionConfig) {
 fn errno(error: ConnectionError) -> Option<&'static str> {
     Some(match error {
         ConnectionError::Refused => "ECONNREFUSED",
-        ConnectionError::TimedOut | ConnectionError::NoSubflow => "ETIMEDOUT",
+        ConnectionError::TimedOut => "ETIMEDOUT",
         ConnectionError::Reset => "ECONNRESET",
-        ConnectionError::Aborted => return None,
+        ConnectionError::Aborted | ConnectionError::NoSubflow => return None,
     })
 }
 
@@ -293,8 +296,10 @@ impl Stack for EngineStack {
             *unread = unread.slice(taken, unread.len());
             return Progress::Done(payload);
         }
-        match self.known.entry(id).or_default().error.take() {
+        let known = self.known.entry(id).or_default();
+        match known.error.take() {
             Some(error) => Progress::Failed(error),
+            None if known.disconnected => Progress::Failed("ENOTCONN"),
             None if self.endpoint.is_at_end(id) => Progress::Done(Payload::EMPTY),
             None => Progress::Blocked,
         }
@@ -314,10 +319,11 @@ impl Stack for EngineStack {
 
     fn close(&mut self, socket: Handle) -> Progress<()> {
         if let Some(id) = self.connection(socket) {
-            if self.sockets[socket.0].aborts {
+            let Socket { aborts, unread, .. } = &self.sockets[socket.0];
+            if *aborts || !unread.is_empty() {
                 self.endpoint.abort(id);
             } else {
-                self.endpoint.close(id);
+                self.endpoint.release(id);
             }
             self.drain();
         }

@@ -26,6 +26,22 @@ impl Connection {
         }
     }
 
+    /// The application will neither read nor write any more.
+    pub(crate) fn release(&mut self) {
+        self.recv.release();
+        self.close();
+        self.abort_if_data_is_lost();
+    }
+
+    /// RFC 9293 §3.6.1: a reset tells the peer that this host has dropped data that nobody will
+    /// read.
+    #[inline]
+    pub(super) fn abort_if_data_is_lost(&mut self) {
+        if self.recv.has_lost_data() {
+            self.abort();
+        }
+    }
+
     /// The application aborts the connection. Reset every subflow, and tell the peer that the
     /// connection has ended. RFC 8684 §3.5, the form with RST.
     pub(crate) fn abort(&mut self) {

@@ -342,19 +342,13 @@ impl Connection {
     /// RFC 8684 §3.7: all data that was sent and is not DATA_ACKed must be contiguous on the
     /// subflow.
     fn sent_in_place(&self, slot: u8) -> Option<i64> {
-        let (una, end) =
-            (self.unacknowledged_from(), self.send.queue.carried_to().min(self.send.queue.end()));
+        let (una, end) = (self.send.queue.una(), self.send.queue.carried_to());
         let Run { shift, from, end: run_end } = self.lanes[usize::from(slot)].run;
         if run_end == end && from <= una {
             return Some(shift as i64);
         }
         let next = self.lanes[usize::from(slot)].subflow.send_next();
         (una == end).then(|| end as i64 - next as i64)
-    }
-
-    /// The first unacknowledged data offset, not counting the DATA_FIN.
-    fn unacknowledged_from(&self) -> u64 {
-        self.send.queue.una().min(self.send.queue.end())
     }
 
     /// RFC 8684 §3.7: from now on the subflow in `slot` is a TCP connection, and its bytes are the
@@ -406,7 +400,7 @@ impl Connection {
 
     /// RFC 8684 §3.7: the infinite mapping begins with the oldest data that is not DATA_ACKed.
     fn infinite_mapping(&self, sent_shift: i64) -> Mapping {
-        let from = self.unacknowledged_from();
+        let from = self.send.queue.una();
         Mapping {
             data_seq: WideOrNarrow::Narrow(self.session.data_seq(from).low32()),
             subflow_seq: SeqNumber((from as i64 - sent_shift) as u32),
@@ -437,9 +431,9 @@ impl Connection {
     /// The peer reports that a mapping failed its checksum. RFC 8684 §3.7: if all data in flight is
     /// contiguous, the host answers with MP_FAIL and an infinite mapping, otherwise with a reset.
     pub(super) fn take_fail(&mut self, slot: u8, fail: MpFail) {
-        let near = self.session.data_seq(self.send.queue.una());
-        let distance = fail.data_seq.distance_from(near);
-        if distance < 0 || distance as u64 > self.send.queue.nxt() - self.send.queue.una() {
+        let outstanding = self.send.queue.outstanding();
+        let distance = fail.data_seq.distance_from(self.session.data_seq(*outstanding.start()));
+        if distance < 0 || distance as u64 > outstanding.end() - outstanding.start() {
             // Data that the peer DATA_ACKed has arrived, and unsent data cannot have failed.
             return;
         }

@@ -66,8 +66,9 @@ impl Connection {
             }
             self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
         }
-        // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself.
-        if handled.acceptable && !self.lanes[usize::from(slot)].subflow.is_doomed() {
+        // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself. RFC 9293
+        // §3.10.7.4, LAST-ACK: an acceptable segment that closes the subflow in order counts.
+        if handled.acceptable && !self.lanes[usize::from(slot)].subflow.reset_is_due() {
             self.overdue.on_segment();
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
@@ -81,7 +82,7 @@ impl Connection {
                 false => self.take_plain(now, slot, segment),
             }
             // What condemned the subflow condemns what came with it.
-            if !self.lanes[usize::from(slot)].subflow.is_doomed() {
+            if !self.lanes[usize::from(slot)].subflow.reset_is_due() {
                 self.deliver(now, slot);
                 if self.session.is_mptcp() {
                     self.check_bare_end(slot);
@@ -93,6 +94,7 @@ impl Connection {
                 }
             }
         }
+        self.abort_if_data_is_lost();
         self.lanes.refresh(slot);
         self.lanes.detect_bottlenecks(now, slot);
         self.tune_buffers(now, slot);
@@ -213,10 +215,11 @@ impl Connection {
     /// RFC 8684 §3.3.2: DATA_ACK acknowledges cumulatively, and the window counts from it.
     fn take_data_ack(&mut self, now: Instant, slot: u8, dss: &Dss, segment: &Segment) {
         let Some(data_ack) = dss.data_ack else { return };
-        let near = self.session.data_seq(self.send.queue.una());
+        let outstanding = self.send.queue.outstanding();
+        let near = self.session.data_seq(*outstanding.start());
         let distance = data_ack.resolve(near).distance_from(near);
-        let Some(offset) = self.send.queue.una().checked_add_signed(distance) else { return };
-        if offset < 1 || offset > self.send.queue.nxt() {
+        let Some(offset) = outstanding.start().checked_add_signed(distance) else { return };
+        if offset < 1 || offset > *outstanding.end() {
             return;
         }
         let subflow = &self.lanes[usize::from(slot)].subflow;

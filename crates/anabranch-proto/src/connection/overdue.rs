@@ -125,7 +125,7 @@ impl Connection {
         self.timers.stop(Timer::Persist);
         self.send.on_progress();
         self.timers.stop(Timer::GiveUp);
-        if self.send.queue.una() == self.send.queue.nxt() {
+        if self.send.queue.all_acknowledged() {
             self.overdue.repeating = 0;
             self.timers.stop(Timer::Retransmission);
             return;
@@ -192,7 +192,7 @@ impl Connection {
     }
 
     fn on_data_retransmission(&mut self, now: Instant) {
-        if self.send.queue.una() == self.send.queue.nxt() {
+        if self.send.queue.all_acknowledged() {
             return;
         }
         self.give_up_unheard();

@@ -145,7 +145,7 @@ impl Connection {
                     self.set_priority(subflow, backup, signalled);
                 }
                 Duty::Probe { subflow, count, bytes } => {
-                    let end = self.send.queue.carried_to().min(self.send.queue.end());
+                    let end = self.send.queue.carried_to();
                     let under_way = self.send.queue.una()..end;
                     self.paths.probes.start(subflow, Copies { count, bytes }, under_way);
                 }

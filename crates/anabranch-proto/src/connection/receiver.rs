@@ -11,6 +11,8 @@ pub(super) struct Receiver {
     /// The peer sends 8-byte data sequence numbers.
     wide_acks: bool,
     early: Option<EarlyAcknowledgement>,
+    /// The application reads no more.
+    released: bool,
 }
 
 /// An acknowledgement sent before the application has read all data.
@@ -24,7 +26,7 @@ pub(super) struct EarlyAcknowledgement {
 
 impl Receiver {
     pub(super) fn new(queue: RecvQueue, scale: u8) -> Self {
-        Receiver { queue, scale, wide_acks: false, early: None }
+        Receiver { queue, scale, wide_acks: false, early: None, released: false }
     }
 
     #[inline]
@@ -43,6 +45,17 @@ impl Receiver {
     #[inline]
     pub(super) fn widen_acks(&mut self) -> bool {
         !std::mem::replace(&mut self.wide_acks, true)
+    }
+
+    /// The application reads no more.
+    pub(super) fn release(&mut self) {
+        self.released = true;
+    }
+
+    /// Returns `true` if data has arrived that nobody will read.
+    #[inline]
+    pub(super) fn has_lost_data(&self) -> bool {
+        self.released && self.queue.has_data()
     }
 
     /// This host may acknowledge the data that arrived on the subflow in `slot` before the

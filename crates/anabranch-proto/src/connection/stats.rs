@@ -121,7 +121,7 @@ impl Connection {
             is_mptcp: self.session.is_mptcp(),
             fallback: self.why_tcp(),
             bytes_written: self.send.queue.end() - 1,
-            bytes_acknowledged: self.send.queue.una().min(self.send.queue.end()) - 1,
+            bytes_acknowledged: self.send.queue.una() - 1,
             bytes_delivered: self.recv.queue.nxt() - 1 - u64::from(self.recv.queue.is_complete()),
             out_of_order_bytes: self.recv.queue.out_of_order_bytes(),
             out_of_order_segments: self.counters.ofo_queue,

@@ -365,6 +365,18 @@ impl Endpoint {
         }
     }
 
+    /// Give the connection up: the application will neither read nor write any more.
+    ///
+    /// Written data is still delivered, as by [`Endpoint::close`]. If received data was not read, or
+    /// if more data arrives, the connection is reset as by [`Endpoint::abort`], so that the peer
+    /// learns that its data was lost (RFC 9293 §3.6.1). This is what close(2) does.
+    pub fn release(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connection_mut(id) {
+            connection.release();
+            self.touched(id.index);
+        }
+    }
+
     /// Reset the connection.
     pub fn abort(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connection_mut(id) {

@@ -22,7 +22,12 @@ pub(crate) enum SubflowEnd {
 impl Subflow {
     /// Is the subflow closed, or about to be reset?
     pub(crate) fn is_doomed(&self) -> bool {
-        self.reset_due.is_some() || self.state == State::Closed
+        self.reset_is_due() || self.state == State::Closed
+    }
+
+    /// Returns `true` if this host is about to reset the subflow.
+    pub(crate) fn reset_is_due(&self) -> bool {
+        self.reset_due.is_some()
     }
 
     /// Close the sending direction after all data. `peer_is_done` is true if the peer will send

@@ -192,6 +192,10 @@ impl Subflow {
             || !self.is_in_window(distance, segment, arrived.window)
         {
             self.refuse(now, distance, segment, arrived.window);
+            if self.state == State::TimeWait {
+                // RFC 9293 §3.10.7.4: the peer repeats its FIN, so it lacks the acknowledgement.
+                self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
+            }
             return Handled::default();
         }
         // Fourth, SYN. RFC 5961 §4.2: never believed, answered with a challenge.

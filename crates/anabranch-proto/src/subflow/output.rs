@@ -154,7 +154,7 @@ impl Subflow {
         if self.ecn.is_agreed() {
             self.make_markable(&mut segment, start + len);
         }
-        self.board.push(start, payload, cargo, false, now);
+        self.board.push(start, payload, cargo, flags, now);
         self.nxt += len;
         self.receiver.on_data_sent(now);
         self.totals.segments_sent += 1;
@@ -225,14 +225,14 @@ impl Subflow {
         start <= self.una || start < self.send_window.edge()
     }
 
-    /// Retransmit a segment. RFC 8684 §3.3.6. RFC 3168 §6.1.5: never with ECT or CWR.
+    /// Retransmit a segment. RFC 8684 §3.3.6. RFC 9293 §3.9.1.2: the last buffered segment has PSH,
+    /// and so has its retransmission. RFC 3168 §6.1.5: never with ECT or CWR.
     fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> Segment {
         let timestamp = self.clock.value(now);
         self.recovery.on_retransmission(timestamp);
         let record = self.board.retransmit(number, now);
-        let (start, len, fin) = (record.start, record.len(), record.fin);
+        let (start, len, flags) = (record.start, record.len(), record.flags);
         let (payload, cargo) = (record.payload.clone(), record.cargo);
-        let flags = if fin { Flags::ACK | Flags::FIN } else { Flags::ACK };
         let mut segment = self.build(now, level, start, flags, None);
         self.attach(&mut segment, level, &payload, cargo, start);
         self.totals.segments_retransmitted += 1;
@@ -343,8 +343,9 @@ impl Subflow {
     }
 
     fn send_fin(&mut self, now: Instant, level: &DataLevel) -> Segment {
-        let segment = self.build(now, level, self.nxt, Flags::ACK | Flags::FIN, None);
-        self.board.push(self.nxt, Payload::EMPTY, None, true, now);
+        let flags = Flags::ACK | Flags::FIN;
+        let segment = self.build(now, level, self.nxt, flags, None);
+        self.board.push(self.nxt, Payload::EMPTY, None, flags, now);
         self.nxt += 1;
         self.fin_sent = true;
         self.state = match self.state {

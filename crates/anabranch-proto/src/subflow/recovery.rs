@@ -475,7 +475,7 @@ mod tests {
         let mut board = Scoreboard::default();
         for n in 0..segments {
             let payload = Payload::from(Piece::pattern(0, MSS as u32));
-            board.push(1 + n * MSS, payload, None, false, at(n));
+            board.push(1 + n * MSS, payload, None, Flags::ACK, at(n));
         }
         board
     }

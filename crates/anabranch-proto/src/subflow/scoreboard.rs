@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::{Instant, Payload};
+use anabranch_wire::{Flags, Instant, Payload};
 
 use super::Cargo;
 
@@ -19,8 +19,8 @@ pub(crate) struct Sent {
     pub(crate) payload: Payload,
     /// Cargo that the data level attached.
     pub(crate) cargo: Option<Cargo>,
-    /// The segment carries the subflow's FIN, after the payload.
-    pub(crate) fin: bool,
+    /// Flags of every transmission: ACK, PSH, and FIN if the subflow's FIN follows the payload.
+    pub(crate) flags: Flags,
     /// Time of the last transmission.
     pub(crate) sent_at: Instant,
     /// Time of the second transmission; far in the future if there was none.
@@ -87,7 +87,7 @@ impl Flight {
 
 impl Sent {
     pub(crate) fn len(&self) -> u64 {
-        self.payload.len() as u64 + u64::from(self.fin)
+        self.payload.len() as u64 + u64::from(self.flags.contains(Flags::FIN))
     }
 
     pub(crate) fn end(&self) -> u64 {
@@ -156,14 +156,14 @@ impl Scoreboard {
         start: u64,
         payload: Payload,
         cargo: Option<Cargo>,
-        fin: bool,
+        flags: Flags,
         now: Instant,
     ) {
         let record = Sent {
             start,
             payload,
             cargo,
-            fin,
+            flags,
             sent_at: now,
             first_resent: Instant::FAR_FUTURE,
             order: self.transmissions,
@@ -462,7 +462,7 @@ mod tests {
     fn board(segments: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
         for n in 0..segments {
-            board.push(1 + n * 100, Payload::from(Piece::pattern(0, 100)), None, false, at(n));
+            board.push(1 + n * 100, Payload::from(Piece::pattern(0, 100)), None, Flags::ACK, at(n));
         }
         board
     }
@@ -544,7 +544,7 @@ mod tests {
         let mut board = board(5);
         board.acknowledge(201, |_| {});
         board.mark_all_lost();
-        board.push(501, Payload::from(Piece::pattern(0, 100)), None, false, at(10));
+        board.push(501, Payload::from(Piece::pattern(0, 100)), None, Flags::ACK, at(10));
         board.detect_lost(|_, _| Verdict::Lost);
         assert_eq!(board.lost, [2, 3, 4, 5]);
     }
@@ -580,7 +580,7 @@ mod tests {
         assert_eq!(board.len(), 3);
         board.mark_lost(1);
         board.retransmit(1, at(10));
-        board.push(301, Payload::from(Piece::pattern(0, 100)), None, false, at(11));
+        board.push(301, Payload::from(Piece::pattern(0, 100)), None, Flags::ACK, at(11));
         board.acknowledge(401, |record| again.push((record.retransmitted, record.order)));
         let expected = vec![(false, 0), (true, 3), (false, 2), (false, 4)];
         assert_eq!((again, board.len()), (expected, 0));
@@ -591,7 +591,7 @@ mod tests {
         // RFC 8684 §3.1
         let cargo = Cargo { with_keys: true, ..Cargo::new(anabranch_wire::DataSeq(1)) };
         let mut board = Scoreboard::default();
-        board.push(1, Payload::from(Piece::pattern(0, 100)), Some(cargo), false, at(0));
+        board.push(1, Payload::from(Piece::pattern(0, 100)), Some(cargo), Flags::ACK, at(0));
         for (una, with_keys) in [(1, true), (51, false)] {
             board.acknowledge(una, |_| {});
             let cargo = board.get(0).and_then(|record| record.cargo).expect("still there");

@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_proto::config::ConnectionConfig;
+use anabranch_proto::remedy::BufferAutotuning;
 use anabranch_proto::{Event, Fallback, SubflowStats};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpPrio, ResetReason, WideOrNarrow};
 use anabranch_wire::{Flags, Payload, Segment, SeqNumber};
@@ -717,4 +719,36 @@ proptest! {
             "{:?} received, {:?} {:?}", pair.received, pair.client_events, pair.server_events
         );
     }
+}
+
+#[test]
+fn a_fallback_after_an_acknowledged_data_fin_leaves_tuned_buffers_as_they_are() {
+    // The DATA_FIN has a number, and no byte: the fallback takes its acknowledgement back, but no
+    // progress of the data.
+    let (off, stripping) = switch();
+    let mut tuned = config(false);
+    tuned.remedies = Arc::new(|| vec![Box::new(BufferAutotuning::default())]);
+    let mut pair = Pair::new(1, tuned.clone(), tuned).with_filter(move |_, segment| {
+        if off.get() {
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    pair.upload(50_000, 5_000);
+    pair.download(50_000, 5_000);
+    pair.client.close(pair.connection);
+    pair.run_ms(500);
+    let stats = |pair: &Pair| {
+        pair.client.connection_stats(pair.now, pair.connection).expect("the server has not closed")
+    };
+    let before = stats(&pair);
+    stripping.set(true);
+    pair.download(200_000, 5_000);
+    let after = stats(&pair);
+    assert_eq!((fell_back(&pair), pair.received), ([true; 2], [250_000, 50_000]));
+    assert_eq!(after.bytes_acknowledged, before.bytes_acknowledged);
+    assert_eq!(after.send_buffer, before.send_buffer);
+    pair.close_both();
+    pair.run_ms(5_000);
+    assert!(pair.client_events.contains(&Event::Closed), "{:?}", pair.client_events);
 }

@@ -8,6 +8,7 @@ mod assigned;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::RangeInclusive;
 
 use anabranch_wire::{Payload, Piece};
 
@@ -19,10 +20,13 @@ pub(crate) struct SendQueue {
     /// Unacknowledged data, with the offset of each piece.
     pieces: VecDeque<(u64, Piece)>,
     buffer: SendBuffer,
+    /// First unacknowledged byte, next byte to send, and end of what was written. Only `fin` counts
+    /// the DATA_FIN.
     una: u64,
     nxt: u64,
     end: u64,
     finished: bool,
+    fin: Fin,
     /// Data that was sent and is not acknowledged, in order, in the segments of its first
     /// transmission.
     mapped: VecDeque<Mapped>,
@@ -34,6 +38,14 @@ pub(crate) struct SendQueue {
     cursors: Vec<u64>,
     /// Bytes assigned to each subflow, by slot, that no subflow has carried yet.
     assigned: Vec<u64>,
+}
+
+/// The DATA_FIN, whose number follows that of the last byte. RFC 8684 §3.3.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fin {
+    Unsent,
+    Sent,
+    Acknowledged,
 }
 
 /// A range of data that was sent on at least one subflow, or assigned to one.
@@ -156,6 +168,7 @@ impl SendQueue {
             nxt: 1,
             end: 1,
             finished: false,
+            fin: Fin::Unsent,
             mapped: VecDeque::new(),
             reinjections: BinaryHeap::new(),
             owing: SubflowSet::EMPTY,
@@ -239,7 +252,7 @@ impl SendQueue {
 
     /// Number of bytes never sent.
     pub(crate) fn unsent(&self) -> u64 {
-        self.end.saturating_sub(self.nxt)
+        self.end - self.nxt
     }
 
     /// Number of bytes from the next one to the end of its page fragment. `None` if the host does not
@@ -253,14 +266,26 @@ impl SendQueue {
         self.buffer.fragments().map(|fragments| fragments.end_at(self.nxt))
     }
 
-    /// The first unacknowledged offset.
+    /// Offset of the first unacknowledged byte. It never goes back.
     pub(crate) fn una(&self) -> u64 {
         self.una
     }
 
-    /// The next offset to send. One beyond `end` after the DATA_FIN was sent.
+    /// Offset of the next byte to send.
     pub(crate) fn nxt(&self) -> u64 {
         self.nxt
+    }
+
+    /// Offsets that a DATA_ACK may have: from the highest that arrived to the end of what was sent,
+    /// both with the DATA_FIN.
+    pub(crate) fn outstanding(&self) -> RangeInclusive<u64> {
+        let acknowledged = self.una + u64::from(self.fin == Fin::Acknowledged);
+        acknowledged..=self.nxt + u64::from(self.fin != Fin::Unsent)
+    }
+
+    /// Returns `true` if nothing that was sent is unacknowledged.
+    pub(crate) fn all_acknowledged(&self) -> bool {
+        self.una == self.nxt && self.fin != Fin::Sent
     }
 
     /// The offset after the last byte written. The DATA_FIN has this offset.
@@ -271,22 +296,22 @@ impl SendQueue {
     /// Was all data sent, so that the DATA_FIN is next?
     pub(crate) fn fin_is_next(&self) -> bool {
         let waits = self.mapped.back().is_some_and(|mapped| mapped.carriage.is_assigned());
-        self.finished && self.nxt == self.end && !waits
+        self.finished && self.fin == Fin::Unsent && self.nxt == self.end && !waits
     }
 
     /// The DATA_FIN was sent.
     pub(crate) fn fin_sent(&mut self) {
-        self.nxt = self.end + 1;
+        self.fin = Fin::Sent;
     }
 
     /// Was the DATA_FIN sent, and is it unacknowledged?
     pub(crate) fn fin_outstanding(&self) -> bool {
-        self.nxt > self.end && self.una <= self.end
+        self.fin == Fin::Sent
     }
 
     /// Is everything acknowledged, including the DATA_FIN?
     pub(crate) fn fin_acknowledged(&self) -> bool {
-        self.una > self.end
+        self.fin == Fin::Acknowledged
     }
 
     /// Send the next `len` bytes for the first time, on the subflow in `slot`. The subflows in
@@ -335,11 +360,16 @@ impl SendQueue {
         }
     }
 
-    /// Everything below `ack` has reached the peer. Returns true if this is new. RFC 8684 §3.3.2.
+    /// Everything below `ack` has reached the peer. Returns `true` if this is new. RFC 8684 §3.3.2.
     pub(crate) fn acknowledge(&mut self, ack: u64) -> bool {
-        if ack <= self.una || ack > self.nxt {
+        let outstanding = self.outstanding();
+        if ack <= *outstanding.start() || ack > *outstanding.end() {
             return false;
         }
+        if ack > self.end {
+            self.fin = Fin::Acknowledged;
+        }
+        let ack = ack.min(self.end);
         self.una = ack;
         while let Some(gone) = self.mapped.pop_front_if(|mapped| mapped.end() <= ack) {
             self.unassign(&gone);
@@ -428,10 +458,10 @@ impl SendQueue {
     /// Continue the stream as that of a sole subflow that has all sent data in flight. Nothing is
     /// resent at the data level, and the FIN replaces the DATA_FIN. RFC 8684 §3.7.
     pub(crate) fn become_plain(&mut self) {
-        self.nxt = self.carried_to().min(self.end);
+        self.nxt = self.carried_to();
+        self.fin = Fin::Unsent;
         while self.mapped.pop_back_if(|mapped| mapped.carriage.is_assigned()).is_some() {}
         self.assigned.clear();
-        self.una = self.una.min(self.end);
         self.reinjections.clear();
         self.owing = SubflowSet::EMPTY;
         for mapped in &mut self.mapped {

@@ -1,6 +1,6 @@
 //! Every kind of end at every moment. RFC 8684 §3.3.3, §3.5.
 
-use anabranch_proto::config::Protocol;
+use anabranch_proto::config::{ConnectionConfig, Protocol};
 use anabranch_proto::{ConnectionError, Endpoint, Event};
 use anabranch_wire::mptcp::{Control, Dss, Mapping, MpFail, MpFastclose, WideOrNarrow};
 use anabranch_wire::{Flags, Segment, SeqNumber, SocketAddress};
@@ -11,7 +11,7 @@ use super::support::{
 };
 use crate::pair::{
     Fate, PORT, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn, ms,
-    on_any_platform, server_address, to_server,
+    on_any_platform, server_address, strip, to_server,
 };
 
 /// A whole connection of about half a second: data in both directions, and then the client closes,
@@ -129,63 +129,91 @@ fn mp_fastclose_with_a_wrong_key_is_ignored_at_any_moment() {
     }
 }
 
+/// Two hosts that write up to 100 kB each, and close at any time. The network loses, repeats and
+/// delays segments, acknowledgements and ends of streams, so one acknowledgement often covers data
+/// and the end. `mangle` changes each segment first.
+fn both_close(seed: u64, config: ConnectionConfig, addresses: u8, mangle: fn(&mut Segment)) {
+    let mut draws = Draws::new(seed);
+    let (client_at, server_at) = (draws.below(400), draws.below(400));
+    let bytes = [draws.below(100_000), draws.below(100_000)];
+    let (loss, late, lost_acks) = (draws.below(20), draws.below(30), draws.below(60));
+    let mut ends = draws.below(4);
+    let mut filter = Draws::new(seed + 1_000);
+    let mut pair = both(config, addresses).with_filter(move |n, segment| {
+        mangle(segment);
+        let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);
+        if ends > 0 && (data_fin || segment.header.flags.contains(Flags::FIN)) {
+            ends -= 1;
+            return match filter.below(3) {
+                0 => Fate::Drop,
+                1 => Fate::Twice,
+                _ => Fate::Delay(ms(300)),
+            };
+        }
+        let plain_ack = segment.header.flags == Flags::ACK && segment.payload.is_empty();
+        match filter.below(100) {
+            draw if n > 6 && draw < loss => Fate::Drop,
+            draw if (7..200).contains(&n) && plain_ack && draw < lost_acks => Fate::Drop,
+            draw if draw < loss + late => Fate::Delay(ms(filter.below(200))),
+            _ => Fate::Deliver,
+        }
+    });
+    let mut closed = [false; 2];
+    for now in 0..300_000 {
+        pair.write(0, bytes[0]);
+        if pair.accepted.is_some() {
+            pair.write(1, bytes[1]);
+        }
+        // RFC 9293 §3.10.4: closing before the connection is open discards the written data.
+        let connected = pair.client_events.contains(&Event::Connected);
+        if now >= client_at && connected && !closed[0] && pair.written[0] == bytes[0] {
+            closed[0] = true;
+            pair.client.close(pair.connection);
+        }
+        if now >= server_at
+            && !closed[1]
+            && pair.written[1] == bytes[1]
+            && let Some(accepted) = pair.accepted
+        {
+            closed[1] = true;
+            pair.server.close(accepted);
+        }
+        pair.drain();
+        pair.run_ms(1);
+        if endings(&pair.client_events) + endings(&pair.server_events) == 2 {
+            break;
+        }
+    }
+    pair.run_ms(60_000);
+    assert_eq!(closed, [true; 2], "seed {seed}");
+    assert_eq!(pair.received, [bytes[1], bytes[0]], "seed {seed}");
+    assert_closed_and_forgotten(&mut pair, &format!("seed {seed}"));
+}
+
 #[test]
 fn data_fins_in_every_order_end_both_directions_after_all_data() {
     // RFC 8684 §3.3.3: DATA_FINs are sent without data or with it, lost, repeated, ahead of data
     // that fills a hole, or from both hosts at once.
     for seed in 0..300 {
-        let mut draws = Draws::new(seed);
-        let (client_at, server_at) = (draws.below(400), draws.below(400));
-        let bytes = [draws.below(100_000), draws.below(100_000)];
-        let (loss, late) = (draws.below(20), draws.below(30));
-        let mut fins = draws.below(4);
-        let mut filter = Draws::new(seed + 1_000);
-        let mut pair =
-            both(buffers(30_000), 1 + (seed % 3) as u8).with_filter(move |n, segment| {
-                let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);
-                if data_fin && fins > 0 {
-                    fins -= 1;
-                    return match filter.below(3) {
-                        0 => Fate::Drop,
-                        1 => Fate::Twice,
-                        _ => Fate::Delay(ms(300)),
-                    };
-                }
-                match filter.below(100) {
-                    draw if n > 6 && draw < loss => Fate::Drop,
-                    draw if draw < loss + late => Fate::Delay(ms(filter.below(200))),
-                    _ => Fate::Deliver,
-                }
-            });
-        let mut closed = [false; 2];
-        for now in 0..30_000 {
-            pair.write(0, bytes[0]);
-            if pair.accepted.is_some() {
-                pair.write(1, bytes[1]);
-            }
-            // RFC 9293 §3.10.4: closing before the connection is open discards the written data.
-            let connected = pair.client_events.contains(&Event::Connected);
-            if now >= client_at && connected && !closed[0] && pair.written[0] == bytes[0] {
-                closed[0] = true;
-                pair.client.close(pair.connection);
-            }
-            if now >= server_at
-                && !closed[1]
-                && pair.written[1] == bytes[1]
-                && let Some(accepted) = pair.accepted
-            {
-                closed[1] = true;
-                pair.server.close(accepted);
-            }
-            pair.drain();
-            pair.run_ms(1);
-            if endings(&pair.client_events) + endings(&pair.server_events) == 2 {
-                break;
-            }
-        }
-        pair.run_ms(60_000);
-        assert_eq!(closed, [true; 2], "seed {seed}");
-        assert_closed_and_forgotten(&mut pair, &format!("seed {seed}"));
+        both_close(seed, buffers(30_000), 1 + (seed % 3) as u8, |_| ());
+    }
+}
+
+#[test]
+fn fins_in_every_order_end_both_directions_of_tcp_after_all_data() {
+    // RFC 9293 §3.10.7.4: in FIN-WAIT-1, CLOSING and LAST-ACK, one acknowledgement may cover data and
+    // the FIN.
+    for seed in 0..300 {
+        let config = buffers(30_000).protocol(Protocol::Tcp);
+        both_close(seed, config, 1, |_| ());
+    }
+}
+
+#[test]
+fn fins_in_every_order_end_both_directions_after_a_fallback() {
+    // RFC 8684 §3.7
+    for seed in 0..300 {
+        both_close(seed, buffers(30_000), 1 + (seed % 3) as u8, strip);
     }
 }
 
