@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
-use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, TcpHeader, TcpOptions, Timestamps};
+use anabranch_wire::{
+    Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpHeader, TcpOptions, Timestamps,
+};
 
 use super::flows::{Flow, Flows, Known};
 use super::relay::{Accepted, Relay};
@@ -39,6 +41,9 @@ struct HostState {
     scale: u8,
     /// The offset at which its receive window ends.
     edge: u64,
+    /// Its highest acknowledgement, as an offset and in the header's fields.
+    acknowledged: u64,
+    ack: Option<(SeqNumber, u16)>,
 }
 
 impl ProactiveAck {
@@ -73,6 +78,9 @@ fn take_acknowledgement(
     let edge = ack + (u64::from(header.window) << scale);
     let moved = edge > host.edge;
     host.edge = host.edge.max(edge);
+    if ack >= host.acknowledged {
+        (host.acknowledged, host.ack) = (ack, Some((header.ack, header.window)));
+    }
     let pure = segment.payload.is_empty() && !header.flags.intersects(Flags::SYN | Flags::FIN);
     let duplicate = ends.relays[back as usize].on_ack(now, ack, pure && !moved);
     !duplicate
@@ -138,12 +146,16 @@ impl Middlebox for ProactiveAck {
 /// Forward the segments of a flow that the window permits.
 fn forward(now: Instant, flow: &mut Known<Ends>, window: u64, out: &mut VecDeque<(Side, Packet)>) {
     for towards in [Side::Client, Side::Server] {
-        let clock = flow.state.hosts[towards as usize].timestamp;
+        let HostState { timestamp: clock, ack, .. } = flow.state.hosts[towards as usize];
         while let Some(mut segment) = flow.state.relays[towards as usize].poll(now, window) {
             // Newer segments may have overtaken the held one. Its receiver would then reject the
             // old timestamp. RFC 7323 §5.3.
             if let Some((timestamps, clock)) = segment.options.timestamps.as_mut().zip(clock) {
                 timestamps.value = clock;
+            }
+            // It would also reject a very old acknowledgement. RFC 5961 §5.2.
+            if let Some((ack, window)) = ack {
+                (segment.header.ack, segment.header.window) = (ack, window);
             }
             out.push_back((towards, segment.into()));
         }
@@ -239,6 +251,21 @@ mod tests {
         assert_eq!(again, [(Side::Server, data(100))], "after the third; none reaches the sender");
         bench.cross(Side::Client, talk.ack(Side::Client, 400));
         assert_eq!(bench.middlebox.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_retransmission_has_the_newest_acknowledgement_of_its_sender() {
+        // RFC 5961 §5.2: its receiver drops data with an acknowledgement that is older than a window.
+        let talk = Talk::v4();
+        let mut bench = opened(&talk, 10_000);
+        bench.put(Side::Server, talk.data(Side::Server, 0, 100));
+        bench.put(Side::Client, talk.data(Side::Client, 0, 100));
+        let newest = talk.ack(Side::Server, 100);
+        bench.cross(Side::Server, newest.clone());
+        let next = bench.middlebox.poll_timeout().expect("the data is not acknowledged");
+        let out = bench.wait_until(next.as_millis());
+        let acks: Vec<_> = out.iter().map(|(towards, s)| (*towards, s.header.ack)).collect();
+        assert_eq!(acks, [(Side::Server, newest.header.ack)]);
     }
 
     #[test]

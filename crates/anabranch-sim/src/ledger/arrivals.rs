@@ -112,8 +112,10 @@ impl Arrivals {
             if flow.sender == receiver {
                 continue;
             }
-            // Only arrivals let the receiver take data. A fallback drops data that arrives again.
-            let Some(stats) = host.stats(now, flow.connection) else { continue };
+            // Only arrivals let the receiver take data. A fallback drops data that arrives again. The
+            // host may have forgotten a connection that the arrival ended.
+            let open = host.stats(now, flow.connection);
+            let Some(stats) = open.or_else(|| host.last_stats(flow.connection)) else { continue };
             let taken = stats.bytes_delivered + stats.out_of_order_bytes;
             let useful = &mut self.arrived[number][path].useful;
             *useful = (*useful + taken).saturating_sub(self.taken[number]);

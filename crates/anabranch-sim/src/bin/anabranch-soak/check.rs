@@ -6,7 +6,7 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Column, Options, Outcome, RunError};
 
 use crate::account;
-use crate::draw::{self, Drawn};
+use crate::draw::{self, Drawn, Flow};
 
 /// Far more events than any run needs. A run exceeds it if time stands still, or if the hosts send
 /// each other segments endlessly.
@@ -103,34 +103,34 @@ fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, Stri
 fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     let mut tally =
         Tally { segments: outcome.segments, digest: outcome.digest, ..Tally::default() };
-    for (index, size) in drawn.sizes.iter().enumerate() {
+    for (index, flow) in drawn.flows.iter().enumerate() {
+        let Flow { size, keep_alive, checksums, may_fail } = *flow;
         let value = |name| column(outcome, "connections", name)[index];
         let (completed, failed) = (value("completed") == 1, value("failed") == 1);
         let (delivered, corrupt) = (value("bytes_delivered"), value("corrupt_bytes"));
         let mptcp = value("is_mptcp") == 1 && value("fallback") == 0;
         // Without DSS checksums, a middlebox can change the stream unnoticed.
-        let protected = !drawn.rewrites || drawn.checksums[index] && mptcp;
+        let protected = !drawn.rewrites || checksums && mptcp;
         let collision = drawn.rewrites && protected && (1..=LONGEST_MAPPING).contains(&corrupt);
-        let unopened =
-            failed && !drawn.may_fail[index] && delivered == 0 && !sender_is_open(outcome, index);
+        let unopened = failed && !may_fail && delivered == 0 && !sender_is_open(outcome, index);
         tally.collisions += u64::from(collision);
         tally.unopened += u64::from(unopened);
         let problem = if protected && corrupt > 0 && !collision {
             Some(format!("{corrupt} bytes are corrupt"))
-        } else if protected && delivered > *size {
+        } else if protected && delivered > size {
             Some(format!("{delivered} bytes delivered of {size}"))
-        } else if protected && completed && delivered < *size {
+        } else if protected && completed && delivered < size {
             Some(format!("closed after {delivered} bytes of {size}"))
         } else if is_stuck(completed || failed, delivered, outcome, index)
             // A receiver whose peer has vanished waits forever unless keep-alive is on. Under
             // Multipath TCP, a peer vanishes only if something may end the connection.
-            && (drawn.keep_alive[index] || delivered < *size || mptcp && !drawn.may_fail[index])
+            && (keep_alive || delivered < size || mptcp && !may_fail)
             && (mptcp || !drawn.rewrites)
             // The same holds if the third ACK never arrived and the host has nothing to send.
-            && (drawn.keep_alive[index] || sender_is_open(outcome, index))
+            && (keep_alive || sender_is_open(outcome, index))
         {
             Some(format!("stuck after {delivered} bytes of {size}"))
-        } else if failed && !drawn.may_fail[index] && !unopened {
+        } else if failed && !may_fail && !unopened {
             Some(format!(
                 "an error after {delivered} bytes of {size} that the scenario does not explain"
             ))
@@ -138,7 +138,7 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             None
         };
         if let Some(problem) = problem {
-            return Err(format!("connection {index}: {problem}"));
+            return Err(format!("flow {index}: {problem}"));
         }
         tally.failed += u64::from(failed);
         tally.completed_mptcp += u64::from(completed && !failed && mptcp);

@@ -64,14 +64,20 @@ pub(crate) struct Drawn {
     pub(crate) toml: String,
     /// A middlebox changes the stream.
     pub(crate) rewrites: bool,
-    /// For each connection: do its hosts use keep-alive?
-    pub(crate) keep_alive: Vec<bool>,
-    /// For each connection: do its hosts request DSS checksums?
-    pub(crate) checksums: Vec<bool>,
-    /// For each connection: may it end with an error?
-    pub(crate) may_fail: Vec<bool>,
-    /// For each connection: how many bytes it transfers.
-    pub(crate) sizes: Vec<u64>,
+    /// The flows, in the order of the outcome's tables.
+    pub(crate) flows: Vec<Flow>,
+}
+
+/// Data of a connection in one direction.
+pub(crate) struct Flow {
+    /// Bytes to transfer.
+    pub(crate) size: u64,
+    /// The hosts use keep-alive.
+    pub(crate) keep_alive: bool,
+    /// The hosts request DSS checksums.
+    pub(crate) checksums: bool,
+    /// The connection may end with an error.
+    pub(crate) may_fail: bool,
 }
 
 /// The scenario of `seed`.
@@ -88,9 +94,7 @@ pub(crate) fn scenario(seed: u64) -> Drawn {
         path(&mut dice, &mut toml, &mut boxes, index, ipv6);
     }
     let rewrites = boxes.rewrite;
-    let (keep_alive, checksums) = (Vec::new(), Vec::new());
-    let (may_fail, sizes) = (Vec::new(), Vec::new());
-    let mut drawn = Drawn { toml, rewrites, keep_alive, checksums, may_fail, sizes };
+    let mut drawn = Drawn { toml, rewrites, flows: Vec::new() };
     for index in 0..dice.between(1, 2) {
         connection(&mut dice, &mut drawn, &boxes, index, mixed);
     }
@@ -303,7 +307,7 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     let size = dice.spread(100.0, 1_500_000.0);
     let checksum = dice.one_in(2);
     let tcp = dice.one_in(12);
-    let direction = dice.pick(&["upload", "download"]);
+    let direction = dice.pick(&["upload", "download", "both"]);
     let (send, receive) = (dice.spread(8_000.0, 2e6), dice.spread(8_000.0, 2e6));
     let late_fallback = dice.one_in(2);
     let toml = &mut drawn.toml;
@@ -335,13 +339,14 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     // Some hosts without SACK, some without timestamps, and some without both.
     let _ = writeln!(toml, "sack = {}\ntimestamps = {}", !dice.one_in(4), !dice.one_in(4));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
-    drawn.keep_alive.push(keep_alive);
-    drawn.checksums.push(checksum && !tcp);
     // A path manager that leaves a silent path cannot move if joins are denied, and one that opens
     // no further subflow never can.
     let stuck = path_manager == "initial_only" || (no_joins && path_manager == "single_path");
-    drawn.may_fail.push(boxes.harm || stuck);
-    drawn.sizes.push(size);
+    let may_fail = boxes.harm || stuck;
+    // Data that goes both ways is two flows.
+    for _ in 0..if direction == "both" { 2 } else { 1 } {
+        drawn.flows.push(Flow { size, keep_alive, checksums: checksum && !tcp, may_fail });
+    }
 }
 
 /// Draws the policies of a connection. Returns the name of its path manager.
