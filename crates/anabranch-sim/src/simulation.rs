@@ -268,7 +268,10 @@ impl<'s, 'c> Simulation<'s, 'c> {
         self.hosts_due[side as usize] = due.unwrap_or(Instant::FAR_FUTURE);
     }
 
-    fn finish(self) -> Outcome {
+    fn finish(mut self) -> Outcome {
+        if let Some(arrivals) = self.network.tap_mut().arrivals_mut() {
+            arrivals.on_end(self.now, &self.hosts);
+        }
         let paths = self.network.paths();
         let arrivals = self.network.tap().arrivals();
         let more = self

@@ -289,6 +289,7 @@ impl Connection {
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
         self.lanes.edit(slot).subflow.handshake_options = None;
         self.timers.stop(Timer::Orphan);
+        self.paths.end_move();
         self.fallback.both_may_spread();
         self.abandon_failing();
         let id = self.lanes[usize::from(slot)].subflow.id;

@@ -48,6 +48,8 @@ pub(super) struct PathDriver {
     addresses: Vec<LocalAddress>,
     /// Identifiers of addresses whose interfaces are down.
     down: Vec<u8>,
+    /// The path manager has closed the only subflow, and no other is established yet.
+    is_moving: bool,
 }
 
 /// Minimum time between two timeouts of a path manager. Without it, a faulty one could make time
@@ -75,6 +77,7 @@ impl PathDriver {
             probes: Probes::default(),
             down: addresses.iter().filter(is_down).map(|own| own.id).collect(),
             addresses,
+            is_moving: false,
         }
     }
 
@@ -150,6 +153,21 @@ impl PathDriver {
         let due = self.manager.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
         self.due = due.max(self.rests_until);
         duties
+    }
+
+    /// The path manager closes the only subflow, to open another.
+    pub(super) fn begin_move(&mut self) {
+        self.is_moving = true;
+    }
+
+    /// A subflow is established.
+    pub(super) fn end_move(&mut self) {
+        self.is_moving = false;
+    }
+
+    /// Returns `true` if the path manager has closed the only subflow, and no other is established.
+    pub(super) fn is_moving(&self) -> bool {
+        self.is_moving
     }
 
     /// Does the path manager want the endpoint to open subflows?

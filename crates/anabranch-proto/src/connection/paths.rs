@@ -108,12 +108,13 @@ impl Connection {
         self.wants_subflows() && live < self.config.max_subflows
     }
 
-    /// May the connection still have further subflows?
+    /// May the connection still have further subflows? One that has given up its only subflow for
+    /// another needs it to close as well.
     pub(super) fn wants_subflows(&self) -> bool {
         let is_closing = self.send.queue.is_finished() || self.recv.queue.is_complete();
         self.session.is_mptcp()
             && self.session.is_open()
-            && (self.config.platform.joins_after_close || !is_closing)
+            && (self.config.platform.joins_after_close || !is_closing || self.paths.is_moving())
     }
 
     /// The host has a new address, or regained one.
@@ -154,7 +155,15 @@ impl Connection {
     }
 
     fn close_subflow(&mut self, id: SubflowId, reset: bool) {
+        let is_sole = self.is_sole(id.slot);
+        if is_sole && !self.may_replace_subflows() {
+            // The connection would end, although the path may recover.
+            return;
+        }
         let Some(mut lane) = self.lanes.edit_by_id(id) else { return };
+        if is_sole {
+            self.paths.begin_move();
+        }
         if reset {
             lane.subflow.reset(Some(because(ResetReason::UNACCEPTABLE_PERFORMANCE)));
         } else {
@@ -162,6 +171,13 @@ impl Connection {
         }
         drop(lane);
         self.send.queue.reassign(id.slot);
+    }
+
+    /// Returns `true` if the peer accepts further subflows at one of its addresses. RFC 8684 §3.1: not
+    /// at its first address if it has set the "C" flag.
+    fn may_replace_subflows(&self) -> bool {
+        let remote = self.paths.remote_addresses();
+        remote.iter().any(|remote| !self.session.is_closed_there(remote.end))
     }
 
     fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {

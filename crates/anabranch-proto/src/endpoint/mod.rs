@@ -294,9 +294,13 @@ impl Endpoint {
         self.wake_ups.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// The next event.
+    /// The next event. Totals of a connection are available until its last event was polled.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
-        self.events.pop_front()
+        let (id, event) = self.events.pop_front()?;
+        if self.connection(id).is_some_and(Connection::is_gone) {
+            self.touched(id.index);
+        }
+        Some((id, event))
     }
 
     /// The next trace event of a connection that records them.
@@ -465,8 +469,13 @@ impl Endpoint {
         self.touched(index);
         let slot = &mut self.slots[index as usize];
         slot.dirty = false;
+        let generation = slot.generation;
         let Some(connection) = &slot.connection else { return };
         if connection.is_gone() {
+            let id = ConnectionId { index, generation };
+            if self.events.iter().any(|(of, _)| *of == id) {
+                return;
+            }
             connection.add_to(&mut self.counters);
             self.tokens.remove(&connection.token());
             slot.connection = None;

@@ -224,3 +224,24 @@ fn adding_an_address_of_the_other_family_or_before_the_connection_is_open_does_n
     assert_eq!(used(&pair, pair.connection), [0, 1]);
     assert_eq!(pair.received[1], 1_000_000);
 }
+
+#[test]
+fn totals_are_available_until_the_last_event_was_polled() {
+    let mut pair = pair(2);
+    pair.upload(100_000, 5_000);
+    let server = pair.accepted.expect("data has arrived");
+    pair.client.abort(pair.connection);
+    while let Some(segment) = pair.client.poll_transmit(pair.now) {
+        pair.server.handle_segment(pair.now, segment);
+    }
+    while pair.server.poll_transmit(pair.now).is_some() {}
+    let mut last = None;
+    while let Some((id, event)) = pair.server.poll_event() {
+        if id == server && event == Event::Failed(ConnectionError::Reset) {
+            last = pair.server.connection_stats(pair.now, id);
+        }
+    }
+    assert_eq!(last.map(|stats| stats.bytes_delivered), Some(100_000));
+    while pair.server.poll_transmit(pair.now).is_some() {}
+    assert!(pair.server.connection_stats(pair.now, server).is_none());
+}

@@ -105,6 +105,7 @@ mod backup {
 
 mod single_path {
     use super::*;
+    use crate::pair::switch;
 
     /// Client addresses that have sent a SYN, in order.
     fn opened(pair: &Pair) -> Vec<u8> {
@@ -126,6 +127,49 @@ mod single_path {
         assert!(reset < syn, "break before make");
         let reason = pair.log[reset].options.control.as_ref().and_then(|control| control.reset);
         assert_eq!(reason.map(|r| r.reason), Some(ResetReason::UNACCEPTABLE_PERFORMANCE));
+    }
+
+    #[test]
+    fn it_stays_on_a_silent_path_if_the_peer_accepts_no_other_subflow() {
+        // RFC 8684 §3.1: the "C" flag, and no announced address.
+        let config = |deny: bool| {
+            let config = on_any_platform().path_manager(|| Box::new(SinglePath::default()));
+            config.allow_join_initial_addr_port(!deny)
+        };
+        let (silent, turn) = switch();
+        let drops = move |_, segment: &mut Segment| match silent.get() && !is_syn(segment) {
+            true => Fate::Drop,
+            false => Fate::Deliver,
+        };
+        let mut pair = Pair::new(2, config(false), config(true)).with_filter(drops);
+        pair.upload(200_000, 5_000);
+        turn.set(true);
+        pair.write(0, 250_000);
+        pair.run_ms(10_000);
+        turn.set(false);
+        pair.upload(100_000, 30_000);
+        assert_eq!(pair.received[1], pair.written[0]);
+        assert_eq!(opened(&pair), [0]);
+    }
+
+    #[test]
+    fn an_application_that_closes_between_two_subflows_still_delivers_its_data() {
+        // Linux opens no subflow for a connection that is closing, and accepts none.
+        let (silent, turn) = switch();
+        let mut pair = pair_with(1, SinglePath::default)
+            .with_filter(move |_, _| if silent.get() { Fate::Drop } else { Fate::Deliver });
+        pair.upload(200_000, 5_000);
+        turn.set(true);
+        pair.write(0, 250_000);
+        while pair.segments(is_rst) == 0 {
+            pair.run_ms(1);
+        }
+        pair.client.close(pair.connection);
+        pair.run_ms(5_000);
+        turn.set(false);
+        pair.run_ms(60_000);
+        assert_eq!(pair.received[1], 250_000);
+        assert!(pair.server_events.contains(&Event::Readable));
     }
 
     #[test]

@@ -27,8 +27,10 @@ pub(super) struct Arrived {
 /// What arrived so far.
 pub(crate) struct Arrivals {
     flows: Vec<Flow>,
-    /// The last path on which a packet arrived at client and server in the present event.
-    arriving: [Option<usize>; 2],
+    /// Did a packet arrive at client and server in the present event?
+    arriving: [bool; 2],
+    /// The last path on which a packet arrived at client and server.
+    last_path: [usize; 2],
     /// By flow and path.
     arrived: Vec<Vec<Arrived>>,
     /// Bytes that arrived at client and server, by path.
@@ -45,7 +47,8 @@ impl Arrivals {
         let none = vec![Arrived::default(); scenario.paths.len()];
         Arrivals {
             journeys: Journeys::new(scenario, &flows),
-            arriving: [None; 2],
+            arriving: [false; 2],
+            last_path: [0; 2],
             arrived: vec![none; flows.len()],
             bytes: [0; 2].map(|zero| vec![zero; scenario.paths.len()]),
             taken: vec![0; flows.len()],
@@ -72,7 +75,8 @@ impl Arrivals {
         packet: &Packet,
     ) {
         self.journeys.on_arrival(now, receiver, path, packet);
-        self.arriving[receiver as usize] = Some(path);
+        self.arriving[receiver as usize] = true;
+        self.last_path[receiver as usize] = path;
         let bytes = packet.wire_len() as u64;
         self.bytes[receiver as usize][path] += bytes;
         let connection = match packet {
@@ -101,24 +105,40 @@ impl Arrivals {
     /// a shared link that delivers several packets at once.
     pub(crate) fn on_processed(&mut self, now: Instant, hosts: &[Host; 2]) {
         for receiver in [Side::Client, Side::Server] {
-            if let Some(path) = self.arriving[receiver as usize].take() {
-                self.take(now, receiver, path, &hosts[receiver as usize]);
+            if std::mem::take(&mut self.arriving[receiver as usize]) {
+                self.take(now, receiver, &hosts[receiver as usize]);
             }
         }
     }
 
-    fn take(&mut self, now: Instant, receiver: Side, path: usize, host: &Host) {
+    /// The run ends. A fallback may have delivered data without an arrival: data that waited for its
+    /// mapping.
+    pub(crate) fn on_end(&mut self, now: Instant, hosts: &[Host; 2]) {
+        for receiver in [Side::Client, Side::Server] {
+            self.take(now, receiver, &hosts[receiver as usize]);
+        }
+    }
+
+    fn take(&mut self, now: Instant, receiver: Side, host: &Host) {
+        let path = self.last_path[receiver as usize];
         for (number, flow) in self.flows.iter().enumerate() {
             if flow.sender == receiver {
                 continue;
             }
-            // Only arrivals let the receiver take data. A fallback drops data that arrives again. The
-            // host may have forgotten a connection that the arrival ended.
+            // A fallback drops data that arrives again. The host may have forgotten a connection that
+            // the arrival ended.
             let open = host.stats(now, flow.connection);
             let Some(stats) = open.or_else(|| host.last_stats(flow.connection)) else { continue };
             let taken = stats.bytes_delivered + stats.out_of_order_bytes;
-            let useful = &mut self.arrived[number][path].useful;
-            *useful = (*useful + taken).saturating_sub(self.taken[number]);
+            let (arrived, before) = (&mut self.arrived[number], self.taken[number]);
+            // First the path of the arrival, then those whose data waited for it.
+            let mut paths = std::iter::once(path).chain(0..arrived.len());
+            paths.try_fold(taken.abs_diff(before), |left, path| {
+                let Arrived { payload, useful, .. } = &mut arrived[path];
+                let part = if taken > before { *payload - *useful } else { *useful }.min(left);
+                *useful = if taken > before { *useful + part } else { *useful - part };
+                (left > part).then_some(left - part)
+            });
             self.taken[number] = taken;
         }
     }

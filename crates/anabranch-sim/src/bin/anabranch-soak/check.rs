@@ -104,7 +104,7 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     let mut tally =
         Tally { segments: outcome.segments, digest: outcome.digest, ..Tally::default() };
     for (index, flow) in drawn.flows.iter().enumerate() {
-        let Flow { size, keep_alive, checksums, may_fail } = *flow;
+        let Flow { connection, size, keep_alive, checksums, may_fail } = *flow;
         let value = |name| column(outcome, "connections", name)[index];
         let (completed, failed) = (value("completed") == 1, value("failed") == 1);
         let (delivered, corrupt) = (value("bytes_delivered"), value("corrupt_bytes"));
@@ -121,7 +121,7 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
             Some(format!("{delivered} bytes delivered of {size}"))
         } else if protected && completed && delivered < size {
             Some(format!("closed after {delivered} bytes of {size}"))
-        } else if is_stuck(completed || failed, delivered, outcome, index)
+        } else if is_stuck(completed || failed, connection, drawn, outcome)
             // A receiver whose peer has vanished waits forever unless keep-alive is on. Under
             // Multipath TCP, a peer vanishes only if something may end the connection.
             && (keep_alive || delivered < size || mptcp && !may_fail)
@@ -147,9 +147,13 @@ fn judge(drawn: &Drawn, outcome: &Outcome) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// Is the connection still open without having delivered data in the second half of the run?
-fn is_stuck(ended: bool, delivered: u64, outcome: &Outcome, index: usize) -> bool {
-    !ended && delivered == delivered_half_way(outcome, index)
+/// Returns `true` if the connection is still open, and delivered no data of either flow in the second
+/// half of the run.
+fn is_stuck(ended: bool, connection: u64, drawn: &Drawn, outcome: &Outcome) -> bool {
+    let delivered = column(outcome, "connections", "bytes_delivered");
+    let flows = drawn.flows.iter().enumerate().filter(|(_, flow)| flow.connection == connection);
+    let stands_still = |index: usize| delivered[index] == delivered_half_way(outcome, index);
+    !ended && flows.into_iter().all(|(index, _)| stands_still(index))
 }
 
 /// Did the connection of the sending host ever open?

@@ -70,6 +70,8 @@ pub(crate) struct Drawn {
 
 /// Data of a connection in one direction.
 pub(crate) struct Flow {
+    /// Number of the connection.
+    pub(crate) connection: u64,
     /// Bytes to transfer.
     pub(crate) size: u64,
     /// The hosts use keep-alive.
@@ -339,13 +341,17 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     // Some hosts without SACK, some without timestamps, and some without both.
     let _ = writeln!(toml, "sack = {}\ntimestamps = {}", !dice.one_in(4), !dice.one_in(4));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
-    // A path manager that leaves a silent path cannot move if joins are denied, and one that opens
-    // no further subflow never can.
-    let stuck = path_manager == "initial_only" || (no_joins && path_manager == "single_path");
-    let may_fail = boxes.harm || stuck;
+    // A path manager that opens no further subflow cannot replace one that has failed.
+    let may_fail = boxes.harm || path_manager == "initial_only";
     // Data that goes both ways is two flows.
     for _ in 0..if direction == "both" { 2 } else { 1 } {
-        drawn.flows.push(Flow { size, keep_alive, checksums: checksum && !tcp, may_fail });
+        drawn.flows.push(Flow {
+            connection: index,
+            size,
+            keep_alive,
+            checksums: checksum && !tcp,
+            may_fail,
+        });
     }
 }
 
