@@ -109,6 +109,7 @@ impl Sockets {
                     self.endpoint.handle_segment(now, segment);
                 }
             }
+            Packet::TooBig(message) => self.endpoint.handle_too_big(&message),
             Packet::Udp(datagram) => {
                 if self.datagrams.queue.len() < MOST_DATAGRAMS {
                     self.datagrams.push(datagram);

@@ -95,6 +95,7 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     set_sysctl("ipv4/conf/default/rp_filter", "0")?;
     set_sysctl("ipv4/tcp_no_metrics_save", "1")?;
     set_sysctl("ipv4/tcp_ecn", if settings.ecn { "1" } else { "0" })?;
+    set_sysctl("ipv4/tcp_mtu_probing", settings.mtu_probing.sysctl())?;
     set_sysctl("ipv4/tcp_sack", if settings.sack { "1" } else { "0" })?;
     set_sysctl("ipv4/tcp_timestamps", if settings.timestamps { "1" } else { "0" })?;
     // After a lost SYN, Linux would make the next connections plain TCP.

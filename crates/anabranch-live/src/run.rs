@@ -281,13 +281,18 @@ impl<'s, 'c> Lab<'s, 'c> {
             if let Some(capture) = &mut self.capture {
                 capture.write(now, path, side, Direction::Inbound, &packet)?;
             }
-            // No host receives cross-traffic.
-            let Packet::Tcp(segment) = packet else { continue };
-            match &mut self.hosts[side as usize] {
-                AnyHost::Engine(host) => host.endpoint.handle_segment(now, segment),
-                AnyHost::Kernel(host) => {
-                    let mut bytes = Vec::with_capacity(segment.wire_len());
-                    segment.emit(&mut bytes).map_err(RunError::from)?;
+            match (&mut self.hosts[side as usize], packet) {
+                // No host receives cross-traffic.
+                (_, Packet::Udp(_)) => {}
+                (AnyHost::Engine(host), Packet::Tcp(segment)) => {
+                    host.endpoint.handle_segment(now, segment);
+                }
+                (AnyHost::Engine(host), Packet::TooBig(message)) => {
+                    host.endpoint.handle_too_big(&message);
+                }
+                (AnyHost::Kernel(host), packet) => {
+                    let mut bytes = Vec::with_capacity(packet.wire_len());
+                    packet.emit(&mut bytes).map_err(RunError::from)?;
                     host.deliver(path, &bytes)?;
                 }
             }

@@ -7,7 +7,7 @@ use anabranch_net::units::ByteCount;
 use anabranch_proto::path_manager::{self, InKernel};
 use anabranch_proto::platform::Tuning;
 use anabranch_sim::scenario::{
-    CongestionControl, Connection, Middlebox, Policy, Protocol, Scenario,
+    CongestionControl, Connection, Middlebox, MtuProbing, Policy, Protocol, Scenario,
 };
 
 /// Settings of the kernel hosts of a scenario.
@@ -22,6 +22,7 @@ pub(crate) struct Settings {
     pub(crate) checksums: bool,
     /// Whether the connections use explicit congestion notification.
     pub(crate) ecn: bool,
+    pub(crate) mtu_probing: MtuProbing,
     /// Whether the connections use selective acknowledgements.
     pub(crate) sack: bool,
     /// Whether the connections use timestamps.
@@ -82,6 +83,10 @@ impl Settings {
             ),
             checksums: false,
             ecn: scenario.connections.iter().any(|connection| connection.ecn),
+            mtu_probing: scenario
+                .connections
+                .first()
+                .map_or_else(MtuProbing::default, |each| each.mtu_probing),
             sack: scenario.connections.iter().any(|connection| connection.sack),
             timestamps: scenario.connections.iter().any(|connection| connection.timestamps),
             allow_join_initial_addr_port: true,
@@ -104,6 +109,9 @@ impl Settings {
         let mut first: Option<&Connection> = None;
         let differs = [
             ("ecn", scenario.connections.iter().any(|each| each.ecn != self.ecn)),
+            ("mtu_probing", {
+                scenario.connections.iter().any(|each| each.mtu_probing != self.mtu_probing)
+            }),
             ("sack", scenario.connections.iter().any(|each| each.sack != self.sack)),
             ("timestamps", {
                 scenario.connections.iter().any(|each| each.timestamps != self.timestamps)

@@ -54,7 +54,7 @@ pub mod units;
 
 pub use event_queue::EventQueue;
 pub use impairment::{GilbertElliottConfig, JitterModel, LossTrace};
-pub use link::{Capacity, Link, LinkConfig, LinkStats, Occupancy};
+pub use link::{Capacity, Link, LinkConfig, LinkStats, Mtu, Occupancy};
 pub use network::Network;
 pub use node::Node;
 pub use queue::{CoDelConfig, Discipline, RedConfig};

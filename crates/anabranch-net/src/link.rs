@@ -40,8 +40,21 @@ pub struct LinkConfig {
     pub burst_loss: Option<GilbertElliottConfig>,
     /// Losses of a trace, in addition to `loss` and `burst_loss`.
     pub loss_trace: Option<LossTrace>,
+    /// Largest IP packet that the link takes; `None` if it takes any. The [`Network`](crate::Network)
+    /// enforces it.
+    pub mtu: Option<Mtu>,
     /// Scheduled changes during the run.
     pub changes: Vec<ScheduledChange>,
+}
+
+/// The largest IP packet of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mtu {
+    /// Size in bytes.
+    pub bytes: u16,
+    /// The router in front of the link answers larger TCP segments with ICMP (RFC 1191, RFC 8201).
+    /// Otherwise they vanish: a black hole (RFC 2923 §2.1).
+    pub answers: bool,
 }
 
 /// When a link's transmitter may send.
@@ -55,7 +68,7 @@ pub enum Capacity {
     Trace(Arc<Trace>),
 }
 
-/// Counters of a link. At any time, packets in = delivered + dropped in the three ways +
+/// Counters of a link. At any time, packets in = delivered + dropped in the four ways +
 /// [inside](Link::packets_inside).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
@@ -75,6 +88,8 @@ pub struct LinkStats {
     pub dropped_by_loss: u64,
     /// Packets dropped because the link was down or went down.
     pub dropped_down: u64,
+    /// Packets dropped because they exceeded the link's MTU.
+    pub dropped_too_big: u64,
     /// Bytes of all packets dropped.
     pub bytes_dropped: u64,
     /// Maximum number of packets in the queue.
@@ -103,6 +118,7 @@ pub struct Link {
     loss: Loss,
     burst_loss: Option<GilbertElliott>,
     loss_trace: Option<LossTrace>,
+    mtu: Option<Mtu>,
     schedule: Schedule,
     down: bool,
     stats: LinkStats,
@@ -142,6 +158,7 @@ impl LinkConfig {
             loss: Probability::ZERO,
             burst_loss: None,
             loss_trace: None,
+            mtu: None,
             changes: Vec::new(),
         }
     }
@@ -190,6 +207,7 @@ impl Link {
             loss: Loss::new(config.loss, seed),
             burst_loss: config.burst_loss.map(|config| GilbertElliott::new(config, seed)),
             loss_trace: config.loss_trace,
+            mtu: config.mtu,
             schedule: Schedule::new(config.changes),
             down: false,
             stats: LinkStats::default(),
@@ -200,6 +218,20 @@ impl Link {
     pub fn handle_change(&mut self, now: Instant, change: LinkChange) {
         self.catch_up(now);
         self.apply(now, change);
+    }
+
+    /// The largest packet that the link takes; `None` if it takes any.
+    pub fn mtu(&self) -> Option<Mtu> {
+        self.mtu
+    }
+
+    /// Count a packet that exceeds the MTU, and drop it.
+    pub(crate) fn drop_too_big(&mut self, packet: &IpPacket) {
+        let bytes = packet.wire_len() as u64;
+        self.stats.packets_in += 1;
+        self.stats.bytes_in += bytes;
+        self.stats.dropped_too_big += 1;
+        self.stats.bytes_dropped += bytes;
     }
 
     /// The counters at the last call with a time.

@@ -47,6 +47,20 @@ pub struct TcpConfig {
     pub time_wait: Duration,
     /// Reduce the window after an idle period. RFC 5681 §4.1.
     pub idle_restart: bool,
+    /// When subflows search for the path MTU with their own data.
+    pub mtu_probing: MtuProbing,
+}
+
+/// Packetization layer path MTU discovery. RFC 4821, RFC 8899. Linux: `tcp_mtu_probing`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MtuProbing {
+    /// Never: only routers' reports reduce the size of segments.
+    #[default]
+    Off,
+    /// Once retransmissions have remained unanswered for three seconds.
+    OnBlackHole,
+    /// From the start of each subflow, with segments of 1024 bytes.
+    Always,
 }
 
 /// Multipath TCP or plain TCP?
@@ -165,6 +179,7 @@ setters!(TcpConfig {
     keep_alive: Option<Duration>,
     time_wait: Duration,
     idle_restart: bool,
+    mtu_probing: MtuProbing,
 });
 
 setters!(ConnectionConfig {
@@ -253,6 +268,7 @@ impl Default for TcpConfig {
             keep_alive: None,
             time_wait: Duration::from_secs(60),
             idle_restart: true,
+            mtu_probing: MtuProbing::Off,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A fingerprint of all packets that enter a link.
 
 use anabranch_wire::mptcp::WideOrNarrow;
-use anabranch_wire::{Datagram, Instant, Segment};
+use anabranch_wire::{Datagram, Instant, PacketTooBig, Segment};
 
 /// Folds time, link, header, ECN marks, data sequence number and length of each packet into 64
 /// bits.
@@ -29,6 +29,13 @@ impl Digest {
         let ports = u64::from(datagram.source.port) << 16 | u64::from(datagram.destination.port);
         let rest = (link as u64) << 48 | datagram.payload.len() as u64;
         for word in [now.as_nanos(), ports, rest] {
+            self.mix(word);
+        }
+    }
+
+    pub(crate) fn fold_too_big(&mut self, now: Instant, link: usize, message: &PacketTooBig) {
+        let rest = (link as u64) << 48 | u64::from(message.mtu) << 32;
+        for word in [now.as_nanos(), rest | u64::from(message.quoted_seq.0)] {
             self.mix(word);
         }
     }

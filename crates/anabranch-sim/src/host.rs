@@ -376,7 +376,8 @@ fn config(
         .ecn(connection.ecn)
         .sack(connection.sack)
         .timestamps(connection.timestamps)
-        .keep_alive(connection.keep_alive);
+        .keep_alive(connection.keep_alive)
+        .mtu_probing(connection.mtu_probing.into());
     tcp.mtu = mtu.unwrap_or(tcp.mtu);
     let local_addresses = (owner.side == Side::Client)
         .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect());

@@ -151,6 +151,7 @@ impl Tap for Inspection<'_> {
         match packet {
             Packet::Tcp(segment) => self.digest.fold_segment(now, link.number(), segment),
             Packet::Udp(datagram) => self.digest.fold_datagram(now, link.number(), datagram),
+            Packet::TooBig(message) => self.digest.fold_too_big(now, link.number(), message),
         }
     }
 

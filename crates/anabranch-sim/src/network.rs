@@ -1,9 +1,11 @@
 //! Builds the network between the hosts from a scenario.
 
+use std::collections::BTreeSet;
+
 use anabranch_net::middlebox::{Chain, Middlebox, Placed, Site};
 use anabranch_net::network::{self, Tap};
 use anabranch_net::rng::stream_seed;
-use anabranch_net::{Link, Network};
+use anabranch_net::{Link, LinkConfig, Network};
 use anabranch_wire::Instant;
 
 use crate::cross_traffic;
@@ -13,19 +15,41 @@ use crate::topology;
 /// The network of `scenario`, in a run with seed `seed`: paths, middleboxes and cross-traffic.
 /// `tap` observes its packets.
 pub fn network<T: Tap>(scenario: &Scenario, seed: u64, tap: T) -> Network<T> {
-    let paths = (0..scenario.paths.len()).map(|path| path_of(&scenario.paths, path, seed));
+    let narrow = narrow_paths(&scenario.paths);
+    let paths = (0..scenario.paths.len())
+        .map(|path| path_of(&scenario.paths, path, seed, narrow.contains(&path)));
     let traffic = scenario.cross_traffic.iter().enumerate();
     let traffic =
         traffic.map(|(index, each)| cross_traffic::traffic_of(index, each, &scenario.paths, seed));
     Network::new(paths.collect(), topology::path_of, traffic.collect(), tap)
 }
 
-fn path_of(paths: &[Path], number: usize, seed: u64) -> network::Path {
+/// The paths via which others lead that have a larger MTU. Only their links see packets that are too
+/// large.
+fn narrow_paths(paths: &[Path]) -> BTreeSet<usize> {
+    let mut narrow = BTreeSet::new();
+    for path in paths {
+        let mut ahead: Vec<usize> = path.via.hops().iter().map(|hop| hop.path).collect();
+        while let Some(next) = ahead.pop() {
+            if paths[next].mtu < path.mtu {
+                narrow.insert(next);
+            }
+            ahead.extend(paths[next].via.hops().iter().map(|hop| hop.path));
+        }
+    }
+    narrow
+}
+
+fn path_of(paths: &[Path], number: usize, seed: u64, is_narrow: bool) -> network::Path {
     let path = &paths[number];
     let stream = |direction| stream_seed(seed, &format!("link/{}/{direction}", path.name));
+    let link = |config: LinkConfig, direction| {
+        let mtu = config.mtu.filter(|_| is_narrow);
+        Link::new(LinkConfig { mtu, ..config }, stream(direction))
+    };
     network::Path {
-        forward: Link::new(path.forward_link(), stream("forward")),
-        reverse: Link::new(path.reverse_link(), stream("reverse")),
+        forward: link(path.forward_link(), "forward"),
+        reverse: link(path.reverse_link(), "reverse"),
         boxes: boxes(paths, number, seed),
         via: path.via.hops().to_vec(),
     }

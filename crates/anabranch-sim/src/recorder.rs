@@ -561,6 +561,7 @@ fn links_table(paths: &Paths) -> Table {
             ("dropped_by_queue", Count),
             ("dropped_by_loss", Count),
             ("dropped_down", Count),
+            ("dropped_too_big", Count),
             ("queue_packets_max", Count),
             ("queue_bytes_max", Count),
         ],
@@ -578,6 +579,7 @@ fn links_table(paths: &Paths) -> Table {
             stats.dropped_by_queue,
             stats.dropped_by_loss,
             stats.dropped_down,
+            stats.dropped_too_big,
             stats.queue_packets_max,
             stats.queue_bytes_max,
         ]);

@@ -209,10 +209,16 @@ impl<'s, 'c> Simulation<'s, 'c> {
     fn arrive(&mut self, arrival: Arrival) -> Result<(), RunError> {
         let Arrival { receiver, path, packet } = arrival;
         self.network.tap_mut().on_received(self.now, receiver, path, &packet)?;
-        // Hosts ignore cross-traffic.
-        let Packet::Tcp(segment) = packet else { return Ok(()) };
-        self.data_segments_delivered += u64::from(!segment.payload.is_empty());
-        self.hosts[receiver as usize].endpoint.handle_segment(self.now, segment);
+        let endpoint = &mut self.hosts[receiver as usize].endpoint;
+        match packet {
+            Packet::Tcp(segment) => {
+                self.data_segments_delivered += u64::from(!segment.payload.is_empty());
+                endpoint.handle_segment(self.now, segment);
+            }
+            Packet::TooBig(message) => endpoint.handle_too_big(&message),
+            // Hosts ignore cross-traffic.
+            Packet::Udp(_) => return Ok(()),
+        }
         self.serve_host(receiver)
     }
 

@@ -19,6 +19,9 @@ pub const IPV6_HEADER_BYTES: usize = 40;
 
 /// Protocol number of TCP, the same in IPv4 and IPv6. RFC 9293 §3.1.
 pub(crate) const PROTOCOL_TCP: u8 = 6;
+/// Protocol numbers of ICMP and of ICMPv6. RFC 792, RFC 4443 §1.
+pub(crate) const PROTOCOL_ICMP: u8 = 1;
+pub(crate) const PROTOCOL_ICMPV6: u8 = 58;
 /// Protocol number of UDP, the same in IPv4 and IPv6. RFC 768.
 pub(crate) const PROTOCOL_UDP: u8 = 17;
 

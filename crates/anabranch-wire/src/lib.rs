@@ -3,7 +3,8 @@
 //!
 //! A [`Segment`] is a TCP segment as a plain value: addresses, header, options and payload, already
 //! parsed and validated. [`Segment::parse`] reads one from the bytes of an IP packet, and
-//! [`Segment::emit`] writes it back. A [`Packet`] is a segment or a UDP [`Datagram`]. Links and
+//! [`Segment::emit`] writes it back. A [`Packet`] is a segment, a UDP [`Datagram`] or a router's
+//! message that a segment was too large ([`PacketTooBig`]). Links and
 //! hosts exchange these values. Raw bytes appear only in captures ([`pcap`]) and on real devices.
 //!
 //! The crate has no state and reads no clock. It defines the types for time, [`Instant`] and
@@ -51,6 +52,7 @@ mod subtype;
 mod tcp;
 mod tcp_option;
 mod time;
+mod too_big;
 
 pub use captured::CapturedSegment;
 pub use checksum::{Checksum, dss_checksum};
@@ -64,3 +66,4 @@ pub use seq::{DataSeq, SeqNumber};
 pub use tcp::{Flags, HEADER_BYTES as TCP_HEADER_BYTES, TcpHeader};
 pub use tcp_option::{MAX_OPTION_BYTES, RawOptions, SackBlock, SackBlocks, TcpOptions, Timestamps};
 pub use time::{Duration, Instant};
+pub use too_big::PacketTooBig;

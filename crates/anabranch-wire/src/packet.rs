@@ -1,9 +1,9 @@
-//! An IP packet with a TCP segment or UDP datagram, as a plain value. Links carry these values.
+//! An IP packet with a TCP segment, a UDP datagram or a message about its size, as a plain value. Links carry these values.
 
 use std::net::IpAddr;
 
-use crate::ip::{self, PROTOCOL_TCP, PROTOCOL_UDP};
-use crate::{CE, Datagram, EmitError, ParseError, Payload, Segment};
+use crate::ip::{self, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};
+use crate::{CE, Datagram, EmitError, PacketTooBig, ParseError, Payload, Segment};
 
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub enum Packet {
     Tcp(Segment),
     /// A packet with a UDP datagram.
     Udp(Datagram),
+    /// A router's message that a TCP segment exceeded the MTU of a link.
+    TooBig(Box<PacketTooBig>),
 }
 
 impl Packet {
@@ -21,6 +23,7 @@ impl Packet {
         match self {
             Packet::Tcp(segment) => segment.wire_len(),
             Packet::Udp(datagram) => datagram.wire_len(),
+            Packet::TooBig(message) => message.wire_len(),
         }
     }
 
@@ -30,6 +33,7 @@ impl Packet {
         match self {
             Packet::Tcp(segment) => segment.source.address,
             Packet::Udp(datagram) => datagram.source.address,
+            Packet::TooBig(message) => message.source,
         }
     }
 
@@ -39,14 +43,16 @@ impl Packet {
         match self {
             Packet::Tcp(segment) => segment.destination.address,
             Packet::Udp(datagram) => datagram.destination.address,
+            Packet::TooBig(message) => message.destination,
         }
     }
 
-    /// Payload of the TCP segment or UDP datagram.
+    /// Payload of the TCP segment or UDP datagram; empty for other packets.
     pub fn payload(&self) -> &Payload {
         match self {
             Packet::Tcp(segment) => &segment.payload,
             Packet::Udp(datagram) => &datagram.payload,
+            Packet::TooBig(_) => const { &Payload::EMPTY },
         }
     }
 
@@ -56,6 +62,7 @@ impl Packet {
         let ecn = match self {
             Packet::Tcp(segment) => &mut segment.ecn,
             Packet::Udp(datagram) => &mut datagram.ecn,
+            Packet::TooBig(_) => return false,
         };
         let markable = *ecn != 0;
         if markable {
@@ -67,22 +74,26 @@ impl Packet {
     /// Append the packet to `out`.
     ///
     /// # Errors
-    /// As [`Segment::emit`] and [`Datagram::emit`]; `out` is then unchanged.
+    /// As [`Segment::emit`], [`Datagram::emit`] and [`PacketTooBig::emit`]; `out` is then unchanged.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         match self {
             Packet::Tcp(segment) => segment.emit(out),
             Packet::Udp(datagram) => datagram.emit(out),
+            Packet::TooBig(message) => message.emit(out),
         }
     }
 
     /// Parse an IP packet. Bytes beyond the packet's own length are ignored.
     ///
     /// # Errors
-    /// If the packet is neither TCP nor UDP, or as [`Segment::parse`] and [`Datagram::parse`].
+    /// If the packet is neither TCP, UDP nor a [`PacketTooBig`], or as the types' own `parse`.
     pub fn parse(bytes: &[u8]) -> Result<Packet, ParseError> {
         match ip::parse(bytes)?.protocol {
             PROTOCOL_TCP => Segment::parse(bytes).map(Packet::Tcp),
             PROTOCOL_UDP => Datagram::parse(bytes).map(Packet::Udp),
+            PROTOCOL_ICMP | PROTOCOL_ICMPV6 => {
+                PacketTooBig::parse(bytes).map(|message| Packet::TooBig(Box::new(message)))
+            }
             found => Err(ParseError::Protocol { found, expected: "6 (TCP) or 17 (UDP)" }),
         }
     }
@@ -91,6 +102,12 @@ impl Packet {
 impl From<Segment> for Packet {
     fn from(segment: Segment) -> Self {
         Packet::Tcp(segment)
+    }
+}
+
+impl From<PacketTooBig> for Packet {
+    fn from(message: PacketTooBig) -> Self {
+        Packet::TooBig(Box::new(message))
     }
 }
 

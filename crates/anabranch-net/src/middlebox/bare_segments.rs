@@ -153,7 +153,7 @@ impl Middlebox for BareSegments {
     fn handle_packet(&mut self, _now: Instant, towards: Side, packet: Packet) {
         let companion = match &packet {
             Packet::Tcp(segment) => self.companion(towards, segment),
-            Packet::Udp(_) => None,
+            Packet::Udp(_) | Packet::TooBig(_) => None,
         };
         let packet = (towards, packet);
         match companion {

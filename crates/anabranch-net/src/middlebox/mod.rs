@@ -8,6 +8,7 @@
 mod bare_segments;
 mod blackhole_options;
 mod chain;
+mod clamp_mss;
 mod coalesce;
 mod flows;
 mod hole_refusal;
@@ -57,6 +58,7 @@ pub const ALL: &[MiddleboxEntry] = &[
     blackhole_options::ENTRY,
     shrink_window::ENTRY,
     bare_segments::ENTRY,
+    clamp_mss::ENTRY,
 ];
 
 /// Size in bytes of the largest IP packet. RFC 791 §3.1.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
-use anabranch_wire::{Duration, Instant, Packet, SocketAddress};
+use anabranch_wire::{Duration, Instant, Packet, PacketTooBig, SocketAddress};
 
 use super::flows::Table;
 use super::{Filter, Side, Site};
@@ -115,11 +115,36 @@ impl Nat {
     }
 }
 
+impl Nat {
+    /// RFC 5508 §4.2: translate the quoted segment as well. An answer to the client's segment travels
+    /// towards the client, and one to the server's segment quotes the client as its destination.
+    fn pass_too_big(&mut self, now: Instant, towards: Side, message: &mut PacketTooBig) -> bool {
+        match towards {
+            Side::Client if message.destination == self.address => {
+                let Some(client) = self.client_of(now, true, message.quoted_source) else {
+                    return false;
+                };
+                message.destination = client.address;
+                message.quoted_source = client;
+            }
+            Side::Server => {
+                if let Some(public) = self.use_mapping(now, (true, message.quoted_destination)) {
+                    message.source = public.address;
+                    message.quoted_destination = public;
+                }
+            }
+            Side::Client => {}
+        }
+        true
+    }
+}
+
 impl Filter for Nat {
     fn pass(&mut self, now: Instant, towards: Side, packet: &mut Packet) -> bool {
         let (tcp, source, destination) = match packet {
             Packet::Tcp(segment) => (true, &mut segment.source, &mut segment.destination),
             Packet::Udp(datagram) => (false, &mut datagram.source, &mut datagram.destination),
+            Packet::TooBig(message) => return self.pass_too_big(now, towards, message),
         };
         match towards {
             Side::Server => {

@@ -245,7 +245,7 @@ impl Middlebox for ShrinkWindow {
                 let passed = self.pass(now, towards, segment);
                 self.out.extend(passed.map(|segment| (towards, segment.into())));
             }
-            other @ Packet::Udp(_) => self.out.push_back((towards, other)),
+            other => self.out.push_back((towards, other)),
         }
     }
 

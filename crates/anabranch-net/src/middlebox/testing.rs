@@ -156,7 +156,7 @@ impl Bench {
         let out = std::iter::from_fn(|| self.middlebox.poll_transmit(self.now));
         let tcp = out.map(|(towards, packet)| match packet {
             Packet::Tcp(segment) => (towards, segment),
-            Packet::Udp(datagram) => panic!("{datagram:?}"),
+            other => panic!("{other:?}"),
         });
         tcp.collect()
     }

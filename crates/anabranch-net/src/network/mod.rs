@@ -45,7 +45,7 @@ mod tap;
 #[cfg(test)]
 mod tests;
 
-use anabranch_wire::{Instant, Packet};
+use anabranch_wire::{Instant, Packet, PacketTooBig};
 
 use crate::event_queue::EventQueue;
 use crate::node::Node;
@@ -74,6 +74,8 @@ pub struct Network<T = ()> {
     queue: EventQueue,
     /// The link whose packets are being collected.
     serving: Option<LinkId>,
+    /// Some link has an MTU.
+    has_mtus: bool,
     tap: T,
 }
 
@@ -100,7 +102,8 @@ impl<T: Tap> Network<T> {
         let paths = Paths::new(paths, locate);
         let nodes = paths.link_count() + traffic.len() + paths.site_count();
         let queue = EventQueue::new(nodes);
-        let mut network = Network { paths, traffic, queue, serving: None, tap };
+        let has_mtus = paths.links().any(|(_, _, link)| link.mtu().is_some());
+        let mut network = Network { paths, traffic, queue, serving: None, has_mtus, tap };
         (0..nodes).for_each(|node| network.plan(node));
         network
     }
@@ -291,8 +294,37 @@ impl<T: Tap> Network<T> {
     #[inline]
     fn enter_link(&mut self, now: Instant, link: LinkId, packet: Packet) {
         self.tap.on_enter(now, link, &packet);
+        if self.has_mtus && self.drops_too_big(now, link, &packet) {
+            return;
+        }
         self.paths.link_mut(link).handle_packet(now, packet);
         self.plan_link(link);
+    }
+
+    /// Drop a packet that exceeds the link's MTU, and answer it. The answer crosses the link's other
+    /// direction, so it comes one propagation delay later. Returns `true` if the packet was dropped.
+    #[cold] // Few runs have a narrow link.
+    fn drops_too_big(&mut self, now: Instant, link: LinkId, packet: &Packet) -> bool {
+        let Some(mtu) = self.paths.link(link).mtu() else { return false };
+        if packet.wire_len() <= usize::from(mtu.bytes) {
+            return false;
+        }
+        self.paths.link_mut(link).drop_too_big(packet);
+        if let Packet::Tcp(segment) = packet
+            && mtu.answers
+        {
+            let answer = PacketTooBig {
+                // Any address of the router would do. That of the other end determines the route.
+                source: segment.destination.address,
+                destination: segment.source.address,
+                mtu: mtu.bytes,
+                quoted_source: segment.source,
+                quoted_destination: segment.destination,
+                quoted_seq: segment.header.seq,
+            };
+            self.enter_link(now, link.back(), answer.into());
+        }
+        true
     }
 
     /// The node of the first site of middleboxes.

@@ -95,6 +95,11 @@ impl LinkId {
         self.0 as usize
     }
 
+    /// The link in the other direction of the same path.
+    pub(super) fn back(self) -> Self {
+        LinkId(self.0 ^ 1)
+    }
+
     /// The path of the link, and its direction in that path.
     fn place(self) -> (usize, Side) {
         // A path has two links, the one towards the client first.

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_wire::mptcp::ResetReason;
-use anabranch_wire::{Instant, Segment};
+use anabranch_wire::{Instant, Segment, SeqNumber};
 
 use super::Connection;
 use super::again::Again;
@@ -127,6 +127,16 @@ impl Connection {
             self.tell_path_manager(now, &PathEvent::AddressAdded { local, remote: &remote });
         } else {
             self.handle_address_change(now, address, true);
+        }
+    }
+
+    /// A router reports that a segment of the subflow in `slot` was too large for its path.
+    pub(crate) fn handle_too_big(&mut self, slot: u8, seq: SeqNumber, mtu: u16) {
+        let (lane, views) = self.lanes.with_views(slot);
+        if lane.subflow.handle_too_big(seq, mtu, views) {
+            self.lanes.refresh(slot);
+            self.send.queue.recut(slot, self.lanes.view(slot).mss);
+            self.scheduling.on_change();
         }
     }
 

@@ -14,6 +14,10 @@ use crate::subflow::{Cargo, Carries, DataLevel};
 use crate::trace::TraceKind;
 use crate::view::{SubflowSet, SubflowView, Usability};
 
+/// Full segments that must follow a probe of the path MTU, so that duplicate acknowledgements show its
+/// loss. Linux: `tcp_mtu_probe`, with a reordering of 3.
+const PROBE_FOLLOWERS: u64 = 4;
+
 impl Connection {
     /// The next segment to send, if any.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
@@ -301,7 +305,12 @@ impl Connection {
             true => Carries::Keys { checksum },
             false => self.mapping_carried(),
         };
-        self.send.queue.unsent().min(self.lanes[usize::from(slot)].subflow.segment_bytes(carries))
+        let (subflow, unsent) = (&self.lanes[usize::from(slot)].subflow, self.send.queue.unsent());
+        let full = subflow.segment_bytes(carries);
+        // A segment with which to search for the path MTU, if enough data follows to show its loss.
+        let probe = subflow.mtu_probe_bytes();
+        let probe = probe.filter(|bytes| *bytes > full && unsent >= bytes + PROBE_FOLLOWERS * full);
+        unsent.min(probe.unwrap_or(full))
     }
 
     /// RFC 8684 §3.1: the initiator's first data repeats the keys.

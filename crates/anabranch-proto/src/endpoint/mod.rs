@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use anabranch_wire::{Instant, Payload, Piece, Segment, SocketAddress};
+use anabranch_wire::{Instant, PacketTooBig, Payload, Piece, Segment, SocketAddress};
 
 use crate::activity::Reason;
 use crate::config::{ConnectionConfig, Protocol};
@@ -221,6 +221,18 @@ impl Endpoint {
                 self.touched(index);
             }
             None => self.handle_unknown(now, &segment),
+        }
+    }
+
+    /// A router reports that a segment was larger than the MTU of a link. The subflow sends smaller
+    /// segments from now on, and retransmits what was too large. Reports about segments that are not
+    /// outstanding have no effect. RFC 1191, RFC 8201.
+    pub fn handle_too_big(&mut self, message: &PacketTooBig) {
+        let pair = AddressPair::new(message.quoted_source, message.quoted_destination);
+        let Some(&SubflowIndex { connection: index, slot }) = self.table.get(&pair) else { return };
+        if let Some(connection) = &mut self.slots[index as usize].connection {
+            connection.handle_too_big(slot, message.quoted_seq, message.mtu);
+            self.touched(index);
         }
     }
 

@@ -30,6 +30,9 @@ impl Subflow {
         let mss = u64::from(self.mss());
         let mut delivered = tally.delivered;
         if advanced {
+            if self.path_mtu.on_acknowledged(ack) {
+                self.settle_mss(views);
+            }
             self.timeouts_in_a_row = 0;
             self.rtt.reset_backoff();
             delivered = delivered.saturating_sub(self.recovery.on_advance(ack, acked, mss));
@@ -254,6 +257,10 @@ impl Subflow {
     fn respond_to_losses(&mut self, now: Instant, views: &[SubflowView]) {
         if self.recovery.phase() != Phase::Open || self.board.next_lost().is_none() {
             return;
+        }
+        if self.path_mtu.on_lost(self.una) {
+            // RFC 8899 §4.1: the loss of a probe is no sign of congestion.
+            return self.fit_segments(views);
         }
         let mss = u64::from(self.mss());
         // Linux counts whole segments, from the congestion window on (`tcp_cwnd_reduction`).

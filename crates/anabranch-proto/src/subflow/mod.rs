@@ -12,6 +12,7 @@ mod full_segment;
 mod input;
 mod limits;
 mod output;
+mod path_mtu;
 mod receiver;
 mod recovery;
 mod scoreboard;
@@ -42,6 +43,7 @@ use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use clock::Clock;
 use ecn::Ecn;
+use path_mtu::PathMtu;
 use receiver::Receiver;
 use recovery::Recovery;
 use scoreboard::Scoreboard;
@@ -61,12 +63,14 @@ pub(crate) struct Cargo {
     pub(crate) head: u16,
     /// Checksum of the whole mapping, if it was declared with one. RFC 8684 §3.3.1.
     pub(crate) checksum: Option<u16>,
+    /// Bytes of the declared mapping that follow the payload, in other segments.
+    pub(crate) tail: u16,
 }
 
 impl Cargo {
     /// Cargo for data from `data_seq` on, which this subflow has never sent before.
     pub(crate) fn new(data_seq: DataSeq) -> Self {
-        Cargo { data_seq, data_fin: false, with_keys: false, head: 0, checksum: None }
+        Cargo { data_seq, data_fin: false, with_keys: false, head: 0, checksum: None, tail: 0 }
     }
 }
 
@@ -161,6 +165,9 @@ pub(crate) struct Subflow {
     clock: Clock,
     /// Payload bytes of a full data segment.
     mss: u32,
+    path_mtu: PathMtu,
+    /// The options of full data segments.
+    carries: Carries,
     /// SYNs or SYN/ACKs sent.
     syn_transmissions: u16,
     /// Time of the last SYN or SYN/ACK, if known.
@@ -229,8 +236,19 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 const MIN_MSS: u16 = 88;
 /// Bytes that timestamps take in the header, with padding. RFC 7323 appendix A.
 const TIMESTAMPS: u16 = 12;
+/// Silence after the first retransmission that suggests a black hole for large packets: four
+/// retransmissions with back-off from 200 ms. Linux: `tcp_retries1` of 3, `TCP_RTO_MIN`.
+const BLACK_HOLE_SILENCE: Duration = Duration::from_secs(3);
+/// Smallest congestion window, in segments, in which the loss of a probe is found quickly. Linux:
+/// `tcp_mtu_probe`.
+const LEAST_PROBING_CWND: u64 = 11;
 /// RFC 5961 §7: maximum number of challenge ACKs per second and subflow.
 const CHALLENGES_PER_SECOND: u32 = 10;
+
+/// Bytes of the IP and TCP headers without options.
+fn header_bytes(local: SocketAddress) -> u32 {
+    if local.address.is_ipv4() { 40 } else { 60 }
+}
 
 impl Subflow {
     /// A subflow that sends a SYN.
@@ -259,6 +277,7 @@ impl Subflow {
     fn new(open: Open<'_>, state: State) -> Self {
         let config = Arc::clone(open.config);
         let mss = u32::from(config.tcp.mtu) - 40;
+        let headers = header_bytes(open.local);
         let start = crate::congestion::Start {
             local: open.local.address,
             remote: open.remote.address,
@@ -300,6 +319,12 @@ impl Subflow {
             ecn: Ecn::default(),
             clock: Clock::new(open.timestamp_offset),
             mss: 536,
+            path_mtu: PathMtu::new(
+                config.tcp.mtu,
+                config.tcp.mtu_probing,
+                headers as u16 + TIMESTAMPS,
+            ),
+            carries: Carries::Nothing,
             syn_transmissions: 0,
             syn_sent: None,
             text_of_syn: None,
@@ -460,7 +485,7 @@ impl Subflow {
 
     /// Payload bytes of a full data segment without options.
     fn mss_without_options(&self) -> u32 {
-        (u32::from(self.config.tcp.mtu) - self.header_bytes()).min(u32::from(self.peer.mss))
+        (u32::from(self.path_mtu.value()) - self.header_bytes()).min(u32::from(self.peer.mss))
     }
 
     /// Payload bytes of a full segment that has timestamps, if they are used, and no other options.
@@ -484,7 +509,7 @@ impl Subflow {
     }
 
     fn header_bytes(&self) -> u32 {
-        if self.local.address.is_ipv4() { 40 } else { 60 }
+        header_bytes(self.local)
     }
 
     /// Is the handshake in progress?
@@ -660,9 +685,73 @@ impl Subflow {
 
     /// The options of data segments are known now.
     pub(crate) fn set_carries(&mut self, carries: Carries, views: &[SubflowView]) {
-        let mss = self.mss_without_options() - self.data_option_bytes(carries);
+        self.carries = carries;
+        self.settle_mss(views);
+    }
+
+    /// The path MTU or the options of data segments have changed.
+    fn settle_mss(&mut self, views: &[SubflowView]) {
+        let mss = self.mss_without_options() - self.data_option_bytes(self.carries);
         self.mss = mss;
         self.notify(&CongestionEvent::MssChanged { mss }, views);
+    }
+
+    /// A router reports that the segment with sequence number `seq` was larger than `mtu` bytes with
+    /// its IP header. Returns `true` if segments are smaller from now on. RFC 5927 §4.1: only
+    /// reports about outstanding data count.
+    pub(crate) fn handle_too_big(
+        &mut self,
+        seq: SeqNumber,
+        mtu: u16,
+        views: &[SubflowView],
+    ) -> bool {
+        let offset = self.una as i64 + i64::from(seq.distance_from(self.snd_una()));
+        let is_outstanding = (self.una as i64..self.nxt as i64).contains(&offset);
+        let is_ipv4 = self.local.address.is_ipv4();
+        let changed = is_outstanding && self.path_mtu.on_too_big(mtu, is_ipv4);
+        if changed {
+            self.fit_segments(views);
+        }
+        changed
+    }
+
+    /// Segments are smaller from now on: cut those that are outstanding, and retransmit the cut ones.
+    /// Linux: `tcp_simple_retransmit`.
+    fn fit_segments(&mut self, views: &[SubflowView]) {
+        self.settle_mss(views);
+        let with_keys = self.segment_bytes(Carries::Keys { checksum: true });
+        let mss = u64::from(self.mss);
+        self.board.cut(|cargo| match cargo {
+            Some(cargo) if cargo.with_keys => with_keys,
+            _ => mss,
+        });
+        if self.board.has_lost() {
+            self.recovery.enter_loss_by_size(self.nxt);
+            self.timers.stop(Timer::TailLossProbe);
+        }
+    }
+
+    /// Payload bytes of the segment with which to search for the path MTU; `None` if there is nothing
+    /// to search, or the congestion window is too small. Linux: `tcp_mtu_probe`.
+    pub(crate) fn mtu_probe_bytes(&self) -> Option<u64> {
+        let size = self.path_mtu.next_probe()?;
+        let mss = u64::from(self.mss);
+        let bytes = u64::from(size).saturating_sub(u64::from(self.path_mtu.value())) + mss;
+        let calm = self.recovery.phase() == Phase::Open && !self.board.has_lost();
+        let large = self.congestion_control.cwnd() >= LEAST_PROBING_CWND * mss;
+        (calm && large && bytes <= self.room_for_new_data()).then_some(bytes)
+    }
+
+    /// Retransmissions have remained unanswered for so long that packets of this size may vanish on
+    /// the path. RFC 2923 §2.1. Linux: `retransmits_timed_out` with `tcp_retries1`.
+    fn suspects_black_hole(&self, now: Instant) -> bool {
+        let since = self.board.front_first_resent();
+        since.is_some_and(|since| now.saturating_since(since) >= BLACK_HOLE_SILENCE)
+    }
+
+    /// Bytes of a packet that are no payload, with timestamps if they are used.
+    fn overhead_bytes(&self) -> u16 {
+        self.header_bytes() as u16 + if self.peer.timestamps { TIMESTAMPS } else { 0 }
     }
 
     /// Time at which [`Subflow::handle_timeout`] is due.
@@ -726,6 +815,10 @@ impl Subflow {
                     return false;
                 }
                 self.begin_loss_recovery(now, views);
+                if self.suspects_black_hole(now) && self.path_mtu.on_silence(self.overhead_bytes())
+                {
+                    self.fit_segments(views);
+                }
                 true
             }
         }

@@ -154,6 +154,10 @@ impl Subflow {
         if self.ecn.is_agreed() {
             self.make_markable(&mut segment, start + len);
         }
+        if let Some(more) = len.checked_sub(self.mss.into()).filter(|more| *more > 0) {
+            let size = self.path_mtu.value() + more as u16;
+            self.path_mtu.on_probe_sent(start, start + len, size);
+        }
         self.board.push(start, payload, cargo, flags, now);
         self.nxt += len;
         self.receiver.on_data_sent(now);
@@ -453,8 +457,7 @@ impl Subflow {
             && let CapableKeys::Both { sender, receiver } = keys.keys
         {
             // RFC 8684 §3.1: the mapping of the first data is implied by MP_CAPABLE.
-            let data_len = payload.len() as u16;
-            let checksum = cargo.checksum;
+            let (data_len, checksum) = (cargo.mapped(payload), cargo.checksum);
             let keys_with_data = CapableKeys::WithData { sender, receiver, data_len, checksum };
             let capable = MpCapable { keys: keys_with_data, ..keys };
             segment.options.control_mut().capable = Some(capable);
@@ -490,7 +493,7 @@ impl Subflow {
 
     /// Number of bytes in a packet besides its fixed headers.
     fn bytes_in_packet(&self) -> usize {
-        (u32::from(self.config.tcp.mtu) - self.header_bytes()) as usize
+        (u32::from(self.path_mtu.value()) - self.header_bytes()) as usize
     }
 
     /// Attach as many selective acknowledgements as fit beside `payload` bytes. RFC 2018 §3.
@@ -594,6 +597,6 @@ impl Cargo {
     /// Length of the mapping whose remaining payload is `payload`. RFC 8684 §3.3.3: the DATA_FIN
     /// counts as one byte.
     fn mapped(&self, payload: &Payload) -> u16 {
-        self.head + (payload.len() + usize::from(self.data_fin)) as u16
+        self.head + (payload.len() + usize::from(self.data_fin)) as u16 + self.tail
     }
 }

@@ -333,6 +333,19 @@ impl Recovery {
         self.arrived_unreported = 0;
     }
 
+    /// Segments are too large for the path and are sent again in pieces. The window is not reduced, so
+    /// there is nothing to undo. Linux: `tcp_simple_retransmit`.
+    pub(crate) fn enter_loss_by_size(&mut self, nxt: u64) {
+        if self.phase != Phase::Loss {
+            self.undo = None;
+        }
+        self.phase = Phase::Loss;
+        self.point = nxt;
+        self.probe = None;
+        self.duplicate_acks = 0;
+        self.arrived_unreported = 0;
+    }
+
     /// Remember what is needed to undo the reduction. An acknowledgement of earlier retransmissions
     /// does not answer an original, even if the reduction's own retransmissions are sent later.
     fn begin_undo(&mut self, una: u64, resent: Resent) {

@@ -94,6 +94,34 @@ impl Sent {
         self.start + self.len()
     }
 
+    /// The segment in lost pieces of at most `limit` payload bytes.
+    fn into_pieces(self, limit: usize) -> Vec<Sent> {
+        let len = self.payload.len();
+        let starts = (0..len).step_by(limit);
+        let piece = |from: usize| {
+            let to = (from + limit).min(len);
+            let cargo = self.cargo.map(|cargo| Cargo {
+                data_seq: cargo.data_seq + from as u64,
+                with_keys: cargo.with_keys && from == 0,
+                head: cargo.head + from as u16,
+                tail: cargo.tail + (len - to) as u16,
+                ..cargo
+            });
+            // RFC 9293 §3.9.1.2: PSH and FIN belong to the last bytes.
+            let flags = if to == len { self.flags } else { Flags::ACK };
+            Sent {
+                start: self.start + from as u64,
+                payload: self.payload.slice(from, to),
+                cargo,
+                flags,
+                in_flight: false,
+                lost: true,
+                ..self.clone()
+            }
+        };
+        starts.map(piece).collect()
+    }
+
     fn delivered(&self) -> Delivered {
         Delivered {
             len: self.len(),
@@ -310,6 +338,47 @@ impl Scoreboard {
             record.sacked = false;
         }
         self.sacked = 0;
+    }
+
+    /// Cut each segment that has more payload than `limit` says and is not SACKed. The pieces are lost
+    /// and keep the mapping that the segment declared (RFC 8684 §3.3.1). Records are numbered anew.
+    pub(crate) fn cut(&mut self, limit: impl Fn(Option<&Cargo>) -> u64) {
+        let records = std::mem::take(&mut self.records);
+        let old = self.base;
+        let mut numbers = Vec::with_capacity(records.len());
+        for record in records {
+            numbers.push(old + self.records.len() as u64);
+            let limit = limit(record.cargo.as_ref()).max(1) as usize;
+            match record.sacked || record.payload.len() <= limit {
+                true => self.records.push_back(record),
+                false => self.records.extend(record.into_pieces(limit)),
+            }
+        }
+        let renumbered = |number: u64| {
+            let place = number.checked_sub(old).and_then(|place| usize::try_from(place).ok());
+            place.and_then(|place| numbers.get(place)).copied()
+        };
+        self.resent = (self.resent.iter())
+            .filter_map(|(number, order)| Some((renumbered(*number)?, *order)))
+            .collect();
+        let end = self.base + self.records.len() as u64;
+        self.first_transmission = renumbered(self.first_transmission).unwrap_or(end);
+        self.lost.clear();
+        self.in_flight = Flight::default();
+        for (offset, record) in self.records.iter_mut().enumerate() {
+            record.skip = u32::from(record.sacked);
+            if record.lost {
+                self.lost.push_back(self.base + offset as u64);
+            } else if record.in_flight {
+                self.in_flight.add(record);
+            }
+        }
+    }
+
+    /// When the oldest record was sent for the second time.
+    pub(crate) fn front_first_resent(&self) -> Option<Instant> {
+        let first_resent = self.records.front()?.first_resent;
+        (first_resent != Instant::FAR_FUTURE).then_some(first_resent)
     }
 
     /// The assumed losses did not happen: data that has not been retransmitted is in flight.

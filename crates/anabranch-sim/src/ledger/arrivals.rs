@@ -81,11 +81,11 @@ impl Arrivals {
         self.bytes[receiver as usize][path] += bytes;
         let connection = match packet {
             Packet::Tcp(segment) => connection_of(receiver, segment),
-            Packet::Udp(_) => None,
+            Packet::Udp(_) | Packet::TooBig(_) => None,
         };
         let payload = match packet {
             Packet::Tcp(segment) => segment.payload.len() as u64,
-            Packet::Udp(_) => 0,
+            Packet::Udp(_) | Packet::TooBig(_) => 0,
         };
         let flows = self.flows.iter().zip(&mut self.arrived);
         for (flow, arrived) in flows.filter(|(flow, _)| flow.sender != receiver) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::congestion_control::CongestionControl;
 use super::inferred::Inferred;
-use super::names::{Directions, Protocol};
+use super::names::{Directions, MtuProbing, Protocol};
 use super::paths::Paths;
 use super::policies::{Host, PathManager, Remedy, Scheduler};
 use super::policy::Policy;
@@ -125,6 +125,10 @@ pub struct Connection {
     /// early then mark packets instead. Off by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ecn: bool,
+    /// When subflows search for the path MTU with their own data (Linux: `tcp_mtu_probing`). Segments
+    /// that are too large for a path are lost; routers that answer need no search.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mtu_probing: MtuProbing,
     /// Whether the hosts use selective acknowledgements (SACK, RFC 2018). On by default.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub sack: bool,

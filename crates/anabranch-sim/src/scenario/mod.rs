@@ -53,7 +53,9 @@ pub use error::ScenarioError;
 pub use inferred::Inferred;
 pub use loss_trace::LossTrace;
 pub use middlebox::Middlebox;
-pub use names::{AppliesTo, Direction, Directions, Family, JitterOrder, LinkState, Protocol};
+pub use names::{
+    AppliesTo, Direction, Directions, Family, JitterOrder, LinkState, MtuProbing, Protocol,
+};
 pub use own_names::OwnNames;
 pub use path::{BurstLoss, Change, Path, Reverse};
 pub use paths::Paths;

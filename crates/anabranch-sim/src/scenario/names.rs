@@ -61,6 +61,40 @@ impl Directions {
     }
 }
 
+/// When subflows search for the path MTU with their own data. RFC 4821, RFC 8899.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MtuProbing {
+    /// Never (Linux: 0).
+    #[default]
+    Off,
+    /// Once retransmissions have remained unanswered for three seconds (Linux: 1).
+    OnBlackHole,
+    /// From the start (Linux: 2).
+    Always,
+}
+
+impl MtuProbing {
+    /// The value of Linux' sysctl `tcp_mtu_probing`.
+    pub fn sysctl(self) -> &'static str {
+        match self {
+            MtuProbing::Off => "0",
+            MtuProbing::OnBlackHole => "1",
+            MtuProbing::Always => "2",
+        }
+    }
+}
+
+impl From<MtuProbing> for anabranch_proto::config::MtuProbing {
+    fn from(probing: MtuProbing) -> Self {
+        match probing {
+            MtuProbing::Off => Self::Off,
+            MtuProbing::OnBlackHole => Self::OnBlackHole,
+            MtuProbing::Always => Self::Always,
+        }
+    }
+}
+
 /// Address family of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -17,7 +17,7 @@ use super::names::{AppliesTo, Family, JitterOrder, LinkState};
 use super::queue::Queue;
 use super::trace::{self, TraceSource};
 use super::via::{Earlier, Via};
-use crate::written::{Problem, Written, name};
+use crate::written::{Problem, Written, is_yes, name, yes};
 
 /// A path between client and server. Its own keys describe the forward direction, from server to
 /// client. The table `reverse` describes the direction from client to server.
@@ -52,9 +52,14 @@ pub struct Path {
     /// Probability that the forward direction loses a packet.
     #[serde(default, with = "Written::<Probability>")]
     pub loss: Probability,
-    /// Largest size of an IP packet, from 576B to 65535B.
+    /// Largest size of an IP packet, from 576B to 65535B: the MTU of the hosts' interfaces on this path,
+    /// and of its links. Packets of paths that lead via this one are dropped if they are larger.
     #[serde(default = "default_mtu", with = "Mtu")]
     pub mtu: u16,
+    /// Whether the path answers larger TCP segments of other paths with ICMP (RFC 1191, RFC 8201).
+    /// Without answers it is a black hole.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub icmp: bool,
     /// Address family of both hosts on this path. A connection opens over its first path. If other
     /// paths have the other family, the server announces its address of that family, and the client
     /// joins that address.
@@ -257,6 +262,7 @@ impl Path {
         LinkConfig {
             jitter_model: self.jitter_model.into(),
             discipline: self.queue.discipline(),
+            mtu: Some(anabranch_net::Mtu { bytes: self.mtu, answers: self.icmp }),
             changes: changes.collect(),
             ..LinkConfig::new(capacity, delay, limit)
         }

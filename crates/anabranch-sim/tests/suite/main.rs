@@ -12,6 +12,7 @@ mod faults;
 mod ledger;
 mod linux_sockets;
 mod middleboxes;
+mod mtu;
 mod own_policies;
 mod path_managers;
 mod policies;
