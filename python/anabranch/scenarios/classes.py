@@ -29,6 +29,8 @@ JitterOrder = Literal["fifo", "reordering"]
 """Whether jitter can reorder packets."""
 LinkState = Literal["up", "down", "suspend", "resume"]
 """A change of a link's state."""
+MtuProbing = Literal["off", "on_black_hole", "always"]
+"""When subflows search for the path MTU with their own data. RFC 4821, RFC 8899."""
 Protocol = Literal["mptcp", "tcp"]
 """Protocol of a connection."""
 
@@ -229,6 +231,9 @@ class Connection:
         RFC 8684 §3.7 requires. The connection then ends unless the path manager opens a new
         subflow. In live runs with a kernel host, the value is always `false`, because Linux does
         not notice the loss of options. Default: `true`.
+    mtu_probing: When subflows search for the path MTU with their own data (Linux:
+        `tcp_mtu_probing`). Segments that are too large for a path are lost; routers that answer
+        need no search.
     nagle: Whether hosts use Nagle's algorithm, which delays a short segment while data is
         unacknowledged. Default: `true`.
     name: Name of the connection; must be unique (default: `connection-1`, `connection-2` and so
@@ -275,6 +280,7 @@ class Connection:
     hystart: bool | None = None
     keep_alive: str | None = None
     late_fallback: bool | None = None
+    mtu_probing: MtuProbing | None = None
     nagle: bool | None = None
     name: str | None = None
     path_manager: (
@@ -363,7 +369,8 @@ class Middlebox:
         Replaces the content of retransmissions by the content seen first. `hole_refusal`: Drops
         data after a gap, and acknowledgements of data that it did not see. `blackhole_options`:
         Drops SYNs silently. `shrink_window`: Moves the right edge of receive windows back for a
-        while. `bare_segments`: Adds segments without Multipath TCP options.
+        while. `bare_segments`: Adds segments without Multipath TCP options. `clamp_mss`: Reduces
+        the maximum segment size in SYNs to that of a smaller MTU.
     after_packets: `strip_options` only: number of packets at the start of each flow, in both
         directions together, that are not changed; by default `0`.
     applies_to: `strip_options`, `rewrite_payload`, `shrink_window`, `bare_segments` only: which
@@ -379,6 +386,7 @@ class Middlebox:
     from_: Time at which the middlebox appears; by default `"0s"`.
     idle_timeout: `nat` only: maximum idle time of a mapping; after that, the flow gets a new
         port; by default `"7440s"`.
+    mtu: `clamp_mss` only: the MTU that full-sized segments must fit; by default `"1400B"`.
     options: `strip_options` only: which options are removed; `unknown` means all except maximum
         segment size, window scale, SACK and timestamps; by default `["mptcp"]`.
     options_on: `split_segments` only: which pieces carry the options of the original segment;
@@ -413,6 +421,7 @@ class Middlebox:
         "blackhole_options",
         "shrink_window",
         "bare_segments",
+        "clamp_mss",
     ]
     after_packets: int | None = None
     applies_to: Literal["forward", "reverse", "both"] | None = None
@@ -424,6 +433,7 @@ class Middlebox:
     for_: str | None = field(default=None, metadata={"key": "for"})
     from_: str | None = field(default=None, metadata={"key": "from"})
     idle_timeout: str | None = None
+    mtu: str | None = None
     options: (
         tuple[
             Literal[
@@ -471,6 +481,8 @@ class NetworkPath:
     family: Address family of both hosts on this path. A connection opens over its first path. If
         other paths have the other family, the server announces its address of that family, and
         the client joins that address. Default: `"ipv4"`.
+    icmp: Whether the path answers larger TCP segments of other paths with ICMP (RFC 1191, RFC
+        8201). Without answers it is a black hole.
     jitter: Jitter of the forward direction: each packet's delay varies uniformly by ± this time.
         Default: `"0s"`.
     jitter_model: Whether jitter can reorder packets; applies to both directions. Default:
@@ -479,7 +491,9 @@ class NetworkPath:
     loss_trace: Losses of the forward direction at given places, in addition to `loss` and
         `burst_loss`.
     middleboxes: Middleboxes between the link and the server; the first is next to the link.
-    mtu: Largest size of an IP packet, from 576B to 65535B. Default: `"1500B"`.
+    mtu: Largest size of an IP packet, from 576B to 65535B: the MTU of the hosts' interfaces on
+        this path, and of its links. Packets of paths that lead via this one are dropped if they
+        are larger. Default: `"1500B"`.
     queue: Queue discipline of both directions, which can drop or mark packets before the queue
         is full.
     rate: Rate of the link. A path needs either `rate` or `trace`.
@@ -499,6 +513,7 @@ class NetworkPath:
     burst_loss: BurstLoss | None = None
     changes: tuple[Change, ...] = field(default=(), metadata={"key": "change"})
     family: Family | None = None
+    icmp: bool | None = None
     jitter: str | None = None
     jitter_model: JitterOrder | None = None
     loss: str | None = None

@@ -1,13 +1,16 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_wire::{Datagram, Duration, Payload, Piece, SocketAddress};
+use anabranch_wire::{
+    Datagram, Duration, Flags, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpHeader,
+    TcpOptions,
+};
 
 use super::*;
 use crate::middlebox::Middlebox;
 use crate::schedule::{LinkChange, ScheduledChange, StateChange};
 use crate::units::Rate;
-use crate::{Link, LinkConfig};
+use crate::{Link, LinkConfig, Mtu};
 
 const CLIENT: Side = Side::Client;
 const SERVER: Side = Side::Server;
@@ -417,4 +420,56 @@ fn an_address_on_no_path_has_no_path() {
     let network = network(vec![path(), path()]);
     let of = |address: [u8; 4]| network.paths().path_of(Ipv4Addr::from(address).into());
     assert_eq!([[10, 1, 0, 1], [10, 1, 0, 2], [10, 0, 0, 1]].map(of), [Some(1), None, None]);
+}
+
+fn segment(towards: Side, client: IpAddr, payload: u32) -> Packet {
+    let Packet::Udp(Datagram { source, destination, .. }) = packet(towards, client) else {
+        panic!("a datagram")
+    };
+    Segment {
+        source,
+        destination,
+        header: TcpHeader {
+            seq: SeqNumber(77),
+            ack: SeqNumber(0),
+            flags: Flags::ACK,
+            window: 0,
+            urgent: 0,
+        },
+        options: TcpOptions::default(),
+        payload: Piece::pattern(0, payload).into(),
+        ecn: 0,
+        checksum_ok: true,
+    }
+    .into()
+}
+
+#[test]
+fn a_segment_above_the_mtu_is_dropped_and_answered() {
+    for answers in [true, false] {
+        let narrow = || {
+            let mtu = Some(Mtu { bytes: 1400, answers });
+            Link::new(LinkConfig { mtu, ..link_config() }, 1)
+        };
+        for towards in [CLIENT, SERVER] {
+            let own = Path { via: vec![along(0)], ..path() };
+            let mut network =
+                network(vec![Path { forward: narrow(), reverse: narrow(), ..path() }, own]);
+            // 40 bytes of headers: 1400 bytes pass, and 1401 do not.
+            for payload in [1360, 1361] {
+                network.handle_packet(at(0), towards, 1, segment(towards, client(1), payload));
+            }
+            let arrivals = drive(&mut network, 200);
+            let passed = arrivals.iter().filter(|(_, arrival)| arrival.receiver == towards);
+            assert_eq!(passed.count(), 1);
+            let answer = arrivals.into_iter().find(|(_, a)| a.receiver == towards.opposite());
+            assert_eq!(answer.is_some(), answers);
+            let Some((_, Arrival { path, packet: Packet::TooBig(message), .. })) = answer else {
+                continue;
+            };
+            assert_eq!((path, message.mtu, message.quoted_seq), (1, 1400, SeqNumber(77)));
+            let dropped = network.paths().link_of(0, towards).stats().dropped_too_big;
+            assert_eq!(dropped, 1);
+        }
+    }
 }

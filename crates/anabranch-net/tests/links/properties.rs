@@ -124,6 +124,7 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
                 loss,
                 burst_loss,
                 loss_trace,
+                mtu: None,
                 changes,
             }
         },

@@ -195,6 +195,11 @@ impl PathDriver {
         self.addresses.iter().find(|own| own.address == address).map_or(0, |own| own.id)
     }
 
+    /// Returns `true` if the interface of the address is down.
+    pub(super) fn is_down(&self, address_id: u8) -> bool {
+        self.down.contains(&address_id)
+    }
+
     /// Is an interface down that may come up again?
     pub(super) fn awaits_an_interface(&self) -> bool {
         !self.down.is_empty()

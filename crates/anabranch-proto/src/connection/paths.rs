@@ -166,7 +166,7 @@ impl Connection {
 
     fn close_subflow(&mut self, id: SubflowId, reset: bool) {
         let is_sole = self.is_sole(id.slot);
-        if is_sole && !self.may_replace_subflows() {
+        if is_sole && !self.may_replace(id.slot) {
             // The connection would end, although the path may recover.
             return;
         }
@@ -183,11 +183,14 @@ impl Connection {
         self.send.queue.reassign(id.slot);
     }
 
-    /// Returns `true` if the peer accepts further subflows at one of its addresses. RFC 8684 §3.1: not
-    /// at its first address if it has set the "C" flag.
-    fn may_replace_subflows(&self) -> bool {
+    /// Returns `true` if another subflow may replace the only one, in `slot`. RFC 8684 §3.1: not if the
+    /// peer has set the "C" flag and announced no address. A host that refuses joins while it closes
+    /// may do so before its peer can know it. Then only a subflow whose interface is down is given up.
+    fn may_replace(&self, slot: u8) -> bool {
+        let address_id = self.lanes[usize::from(slot)].subflow.local_address_id;
         let remote = self.paths.remote_addresses();
         remote.iter().any(|remote| !self.session.is_closed_there(remote.end))
+            && (self.config.platform.joins_after_close || self.paths.is_down(address_id))
     }
 
     fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {

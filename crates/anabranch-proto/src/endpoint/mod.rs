@@ -309,8 +309,8 @@ impl Endpoint {
     /// The next event. Totals of a connection are available until its last event was polled.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         let (id, event) = self.events.pop_front()?;
-        if self.connection(id).is_some_and(Connection::is_gone) {
-            self.touched(id.index);
+        if self.connection(id).is_some() {
+            self.forget_if_gone(id.index);
         }
         Some((id, event))
     }
@@ -479,24 +479,29 @@ impl Endpoint {
     /// The connection has nothing more to send for now.
     fn settle(&mut self, index: u32) {
         self.touched(index);
-        let slot = &mut self.slots[index as usize];
-        slot.dirty = false;
-        let generation = slot.generation;
-        let Some(connection) = &slot.connection else { return };
-        if connection.is_gone() {
-            let id = ConnectionId { index, generation };
-            if self.events.iter().any(|(of, _)| *of == id) {
-                return;
-            }
-            connection.add_to(&mut self.counters);
-            self.tokens.remove(&connection.token());
-            slot.connection = None;
-            slot.wake_up = Instant::FAR_FUTURE;
-            slot.generation = slot.generation.wrapping_add(1);
-            self.free.push(index);
-        } else if let Some(deadline) = connection.poll_timeout() {
+        self.slots[index as usize].dirty = false;
+        self.forget_if_gone(index);
+        let deadline =
+            self.slots[index as usize].connection.as_ref().and_then(|c| c.poll_timeout());
+        if let Some(deadline) = deadline {
             self.wake_at(index, deadline);
         }
+    }
+
+    /// Forget a connection that has nothing left to do and whose events were polled.
+    fn forget_if_gone(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let Some(connection) = slot.connection.as_ref().filter(|c| c.is_gone()) else { return };
+        let id = ConnectionId { index, generation: slot.generation };
+        if self.events.iter().any(|(of, _)| *of == id) {
+            return;
+        }
+        connection.add_to(&mut self.counters);
+        self.tokens.remove(&connection.token());
+        slot.connection = None;
+        slot.wake_up = Instant::FAR_FUTURE;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
     }
 
     fn wake_at(&mut self, index: u32, deadline: Instant) {

@@ -20,6 +20,7 @@ mod send_window;
 mod signals;
 #[cfg(test)]
 mod tests;
+mod timeouts;
 mod timer;
 
 pub(crate) use ending::SubflowEnd;
@@ -38,7 +39,7 @@ use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
 use crate::counters::{Counters, Totals};
 use crate::flood::Numbers;
-use crate::platform::{Cwnd, CwndUsage, Opening, OwnMss, Reduction};
+use crate::platform::{Cwnd, CwndUsage, Opening, OwnMss};
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use clock::Clock;
@@ -166,8 +167,8 @@ pub(crate) struct Subflow {
     /// Payload bytes of a full data segment.
     mss: u32,
     path_mtu: PathMtu,
-    /// The options of full data segments.
-    carries: Carries,
+    /// Bytes of the options of full data segments.
+    option_bytes: u8,
     /// SYNs or SYN/ACKs sent.
     syn_transmissions: u16,
     /// Time of the last SYN or SYN/ACK, if known.
@@ -236,12 +237,6 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 const MIN_MSS: u16 = 88;
 /// Bytes that timestamps take in the header, with padding. RFC 7323 appendix A.
 const TIMESTAMPS: u16 = 12;
-/// Silence after the first retransmission that suggests a black hole for large packets: four
-/// retransmissions with back-off from 200 ms. Linux: `tcp_retries1` of 3, `TCP_RTO_MIN`.
-const BLACK_HOLE_SILENCE: Duration = Duration::from_secs(3);
-/// Smallest congestion window, in segments, in which the loss of a probe is found quickly. Linux:
-/// `tcp_mtu_probe`.
-const LEAST_PROBING_CWND: u64 = 11;
 /// RFC 5961 §7: maximum number of challenge ACKs per second and subflow.
 const CHALLENGES_PER_SECOND: u32 = 10;
 
@@ -324,7 +319,7 @@ impl Subflow {
                 config.tcp.mtu_probing,
                 headers as u16 + TIMESTAMPS,
             ),
-            carries: Carries::Nothing,
+            option_bytes: 0,
             syn_transmissions: 0,
             syn_sent: None,
             text_of_syn: None,
@@ -685,204 +680,7 @@ impl Subflow {
 
     /// The options of data segments are known now.
     pub(crate) fn set_carries(&mut self, carries: Carries, views: &[SubflowView]) {
-        self.carries = carries;
+        self.option_bytes = self.data_option_bytes(carries) as u8;
         self.settle_mss(views);
-    }
-
-    /// The path MTU or the options of data segments have changed.
-    fn settle_mss(&mut self, views: &[SubflowView]) {
-        let mss = self.mss_without_options() - self.data_option_bytes(self.carries);
-        self.mss = mss;
-        self.notify(&CongestionEvent::MssChanged { mss }, views);
-    }
-
-    /// A router reports that the segment with sequence number `seq` was larger than `mtu` bytes with
-    /// its IP header. Returns `true` if segments are smaller from now on. RFC 5927 §4.1: only
-    /// reports about outstanding data count.
-    pub(crate) fn handle_too_big(
-        &mut self,
-        seq: SeqNumber,
-        mtu: u16,
-        views: &[SubflowView],
-    ) -> bool {
-        let offset = self.una as i64 + i64::from(seq.distance_from(self.snd_una()));
-        let is_outstanding = (self.una as i64..self.nxt as i64).contains(&offset);
-        let is_ipv4 = self.local.address.is_ipv4();
-        let changed = is_outstanding && self.path_mtu.on_too_big(mtu, is_ipv4);
-        if changed {
-            self.fit_segments(views);
-        }
-        changed
-    }
-
-    /// Segments are smaller from now on: cut those that are outstanding, and retransmit the cut ones.
-    /// Linux: `tcp_simple_retransmit`.
-    fn fit_segments(&mut self, views: &[SubflowView]) {
-        self.settle_mss(views);
-        let with_keys = self.segment_bytes(Carries::Keys { checksum: true });
-        let mss = u64::from(self.mss);
-        self.board.cut(|cargo| match cargo {
-            Some(cargo) if cargo.with_keys => with_keys,
-            _ => mss,
-        });
-        if self.board.has_lost() {
-            self.recovery.enter_loss_by_size(self.nxt);
-            self.timers.stop(Timer::TailLossProbe);
-        }
-    }
-
-    /// Payload bytes of the segment with which to search for the path MTU; `None` if there is nothing
-    /// to search, or the congestion window is too small. Linux: `tcp_mtu_probe`.
-    pub(crate) fn mtu_probe_bytes(&self) -> Option<u64> {
-        let size = self.path_mtu.next_probe()?;
-        let mss = u64::from(self.mss);
-        let bytes = u64::from(size).saturating_sub(u64::from(self.path_mtu.value())) + mss;
-        let calm = self.recovery.phase() == Phase::Open && !self.board.has_lost();
-        let large = self.congestion_control.cwnd() >= LEAST_PROBING_CWND * mss;
-        (calm && large && bytes <= self.room_for_new_data()).then_some(bytes)
-    }
-
-    /// Retransmissions have remained unanswered for so long that packets of this size may vanish on
-    /// the path. RFC 2923 §2.1. Linux: `retransmits_timed_out` with `tcp_retries1`.
-    fn suspects_black_hole(&self, now: Instant) -> bool {
-        let since = self.board.front_first_resent();
-        since.is_some_and(|since| now.saturating_since(since) >= BLACK_HOLE_SILENCE)
-    }
-
-    /// Bytes of a packet that are no payload, with timestamps if they are used.
-    fn overhead_bytes(&self) -> u16 {
-        self.header_bytes() as u16 + if self.peer.timestamps { TIMESTAMPS } else { 0 }
-    }
-
-    /// Time at which [`Subflow::handle_timeout`] is due.
-    pub(crate) fn poll_timeout(&self) -> Instant {
-        self.timers.next()
-    }
-
-    /// Process the timers whose deadline has passed. Returns true if the retransmission timer
-    /// expired with data outstanding.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
-        let mut timed_out = false;
-        while let Some(timer) = self.timers.pop_expired(now) {
-            match timer {
-                Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now, views),
-                Timer::TailLossProbe => {
-                    self.tail_probe_due = true;
-                    self.timers.set(Timer::Retransmission, now + self.rtt.rto());
-                }
-                Timer::Reordering => self.on_reordering_timer(now, views),
-                Timer::DelayedAck => {
-                    if self.receiver.ack_is_delayed() {
-                        self.receiver.demand_ack();
-                    }
-                    self.receiver.application_is_silent();
-                }
-                Timer::KeepAlive => self.on_keep_alive(now),
-                Timer::UserTimeout => self.give_up(),
-                Timer::Doubt => self.reset(None),
-                Timer::TimeWait => self.close(SubflowEnd::Finished),
-            }
-        }
-        timed_out
-    }
-
-    fn on_retransmission_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
-        self.ecn.release();
-        match self.state {
-            State::SynSent | State::SynReceived => {
-                self.totals.expiries += 1;
-                // Answers to retransmitted SYNs do not count.
-                if self.totals.expiries > self.config.tcp.syn_retries {
-                    self.give_up();
-                } else {
-                    self.rtt.back_off();
-                    self.syn_due = true;
-                }
-                false
-            }
-            _ if self.board.is_empty() => {
-                self.repeat_third_ack(now);
-                false
-            }
-            _ => {
-                self.totals.expiries += 1;
-                let answered = std::mem::take(&mut self.answered);
-                if !(answered && self.is_refused()) {
-                    self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
-                }
-                if u32::from(self.timeouts_in_a_row) > self.config.tcp.retries {
-                    self.give_up();
-                    return false;
-                }
-                self.begin_loss_recovery(now, views);
-                if self.suspects_black_hole(now) && self.path_mtu.on_silence(self.overhead_bytes())
-                {
-                    self.fit_segments(views);
-                }
-                true
-            }
-        }
-    }
-
-    /// Has the peer withdrawn the window for the oldest outstanding segment? RFC 9293 §3.8.6:
-    /// retransmissions then act as probes, and unacknowledged data must not end the connection.
-    fn is_refused(&self) -> bool {
-        self.board.front_end().is_some_and(|end| self.send_window.refuses(end))
-    }
-
-    /// RFC 8684 §3.2: retransmit the third ACK of a join until the peer acknowledges it.
-    fn repeat_third_ack(&mut self, now: Instant) {
-        if self.confirmed || self.purpose != Purpose::Join {
-            return;
-        }
-        self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
-        if u32::from(self.timeouts_in_a_row) > self.config.tcp.syn_retries {
-            self.give_up();
-            return;
-        }
-        self.rtt.back_off();
-        self.receiver.demand_ack();
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
-    }
-
-    /// RFC 6298 §5, RFC 5681 §3.1.
-    fn begin_loss_recovery(&mut self, now: Instant, views: &[SubflowView]) {
-        let flight_size = match self.config.platform.reduction {
-            Reduction::Cwnd => self.congestion_control.cwnd(),
-            Reduction::Flight => self.nxt - self.una,
-        };
-        let first = self.recovery.phase() != Phase::Loss;
-        if self.timeouts_in_a_row > 1 {
-            self.board.forget_sacks();
-        }
-        self.board.mark_all_lost();
-        self.recovery.enter_loss(self.una, self.nxt);
-        self.notify(&CongestionEvent::Timeout { now, flight_size, first }, views);
-        self.ecn.on_reduction(self.nxt);
-        self.rtt.back_off();
-        self.totals.timeouts += 1;
-        self.timers.stop(Timer::TailLossProbe);
-        self.timers.stop(Timer::Reordering);
-        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
-    }
-
-    fn on_keep_alive(&mut self, now: Instant) {
-        let Some(idle) = self.config.tcp.keep_alive else { return };
-        self.timers.set(Timer::KeepAlive, now + idle);
-        // RFC 9293 §3.8.4: outstanding data shows by itself whether the peer is alive.
-        if !self.board.is_empty() {
-            return;
-        }
-        if u32::from(self.keep_alive_probes) >= self.config.tcp.retries {
-            self.give_up();
-            return;
-        }
-        self.keep_alive_probes = self.keep_alive_probes.saturating_add(1);
-        self.totals.keep_alive_probes += 1;
-        self.probe_due = true;
-    }
-
-    fn give_up(&mut self) {
-        self.close(SubflowEnd::TimedOut);
     }
 }

@@ -65,6 +65,9 @@ impl Subflow {
         if self.syn_due {
             return Some(self.send_syn(now, level));
         }
+        if self.path_mtu.is_searching() {
+            self.cut_lost_probe();
+        }
         if let Some(number) = self.board.next_lost()
             && self.may_send_again(number)
         {

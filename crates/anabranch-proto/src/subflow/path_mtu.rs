@@ -1,7 +1,12 @@
 //! The path MTU of a subflow. Routers report it (RFC 1191, RFC 8201), or the subflow searches for it
 //! with its own data (RFC 4821, RFC 8899), as Linux does.
 
+use anabranch_wire::{Duration, Instant, SeqNumber};
+
+use super::{Carries, Subflow, TIMESTAMPS, Timer};
 use crate::config::MtuProbing;
+use crate::congestion::CongestionEvent;
+use crate::view::{Phase, SubflowView};
 
 /// Segment size with which a search begins, in payload bytes. Linux: `TCP_BASE_MSS`.
 const BASE_MSS: u16 = 1024;
@@ -14,13 +19,19 @@ const THRESHOLD: u16 = 8;
 const LEAST_REPORTED_V4: u16 = 552;
 const LEAST_REPORTED_V6: u16 = 1280;
 
+/// Silence after the first retransmission that suggests a black hole for large packets: four
+/// retransmissions with back-off from 200 ms. Linux: `tcp_retries1` of 3, `TCP_RTO_MIN`.
+const BLACK_HOLE_SILENCE: Duration = Duration::from_secs(3);
+/// Smallest congestion window, in segments, in which the loss of a probe is found quickly. Linux:
+/// `tcp_mtu_probe`.
+const LEAST_PROBING_CWND: u64 = 11;
 /// The size of the packets that a subflow may send. All sizes are bytes of IP packets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PathMtu {
     /// The interface's MTU, or what a router has reported.
     limit: u16,
     probing: MtuProbing,
-    search: Option<Search>,
+    search: Option<Box<Search>>,
 }
 
 /// A search for the path MTU. RFC 8899 §5.2.
@@ -54,16 +65,16 @@ impl PathMtu {
 
     fn begin_search(&mut self, overhead: u16) {
         let low = self.limit.min(BASE_MSS + overhead);
-        self.search = Some(Search { low, high: self.limit, probe: None });
+        self.search = Some(Box::new(Search { low, high: self.limit, probe: None }));
     }
 
     /// The size of full-sized packets.
     pub(super) fn value(&self) -> u16 {
-        self.search.map_or(self.limit, |search| search.low)
+        self.search.as_ref().map_or(self.limit, |search| search.low)
     }
 
-    /// A router reports that packets of more than `mtu` bytes do not pass. Returns `true` if the
-    /// size has changed.
+    /// A router reports that packets of more than `mtu` bytes do not pass. Returns `true` if segments
+    /// in flight are too large.
     pub(super) fn on_too_big(&mut self, mtu: u16, is_ipv4: bool) -> bool {
         let mtu = mtu.max(if is_ipv4 { LEAST_REPORTED_V4 } else { LEAST_REPORTED_V6 });
         if mtu >= self.limit {
@@ -71,10 +82,12 @@ impl PathMtu {
         }
         let before = self.value();
         self.limit = mtu;
+        let mut is_probe = false;
         if let Some(search) = &mut self.search {
-            (search.high, search.low) = (mtu, search.low.min(mtu));
+            (search.high, search.low) = (search.high.min(mtu), search.low.min(mtu));
+            is_probe = search.probe.take_if(|probe| probe.size > mtu).is_some();
         }
-        self.value() < before
+        is_probe || self.value() < before
     }
 
     /// Retransmissions were not answered for long: packets may vanish because of their size. Returns
@@ -93,9 +106,15 @@ impl PathMtu {
         self.value() < before
     }
 
+    /// Returns `true` if some segment may be larger than what is known to pass.
+    #[inline]
+    pub(super) fn is_searching(&self) -> bool {
+        self.search.is_some()
+    }
+
     /// The size to try next; `None` if no search is under way.
     pub(super) fn next_probe(&self) -> Option<u16> {
-        let Search { low, high, probe } = self.search?;
+        let Search { low, high, probe } = **self.search.as_ref()?;
         (probe.is_none() && high - low >= THRESHOLD).then_some(low + (high - low).div_ceil(2))
     }
 
@@ -126,6 +145,91 @@ impl PathMtu {
     }
 }
 
+impl Subflow {
+    /// The path MTU or the options of data segments have changed.
+    pub(super) fn settle_mss(&mut self, views: &[SubflowView]) {
+        let mss = self.mss_without_options() - u32::from(self.option_bytes);
+        self.mss = mss;
+        self.notify(&CongestionEvent::MssChanged { mss }, views);
+    }
+
+    /// A router reports that the segment with sequence number `seq` was larger than `mtu` bytes with
+    /// its IP header. Returns `true` if segments are smaller from now on. RFC 5927 §4.1: only
+    /// reports about outstanding data count.
+    pub(crate) fn handle_too_big(
+        &mut self,
+        seq: SeqNumber,
+        mtu: u16,
+        views: &[SubflowView],
+    ) -> bool {
+        let offset = self.una as i64 + i64::from(seq.distance_from(self.snd_una()));
+        let is_outstanding = (self.una as i64..self.nxt as i64).contains(&offset);
+        let is_ipv4 = self.local.address.is_ipv4();
+        let changed = is_outstanding && self.path_mtu.on_too_big(mtu, is_ipv4);
+        if changed {
+            self.fit_segments(views);
+        }
+        changed
+    }
+
+    /// Segments are smaller from now on: cut those that are outstanding, and retransmit the cut ones.
+    /// Linux: `tcp_simple_retransmit`.
+    pub(super) fn fit_segments(&mut self, views: &[SubflowView]) {
+        self.settle_mss(views);
+        self.cut_segments();
+        if self.board.has_lost() {
+            self.recovery.enter_loss_by_size(self.nxt);
+            self.timers.stop(Timer::TailLossProbe);
+        }
+    }
+
+    fn cut_segments(&mut self) {
+        let with_keys = self.segment_bytes(Carries::Keys { checksum: true });
+        let mss = u64::from(self.mss);
+        self.board.cut(|cargo| match cargo {
+            Some(cargo) if cargo.with_keys => with_keys,
+            _ => mss,
+        });
+    }
+
+    /// A lost probe is retransmitted in segments of the size that is known to pass. Linux: a
+    /// retransmission is never larger than `tcp_current_mss`.
+    pub(super) fn cut_lost_probe(&mut self) {
+        let lost = self.board.next_lost().and_then(|number| self.board.get(number));
+        if lost.is_some_and(|record| record.payload.len() as u32 > self.mss) {
+            self.path_mtu.on_lost(self.una);
+            self.cut_segments();
+        }
+    }
+
+    /// Payload bytes of the segment with which to search for the path MTU; `None` if there is nothing
+    /// to search, or the congestion window is too small. Linux: `tcp_mtu_probe`.
+    pub(crate) fn mtu_probe_bytes(&self) -> Option<u64> {
+        let size = self.path_mtu.next_probe()?;
+        let mss = u64::from(self.mss);
+        let bytes = u64::from(size).saturating_sub(u64::from(self.path_mtu.value())) + mss;
+        let calm = self.recovery.phase() == Phase::Open && !self.board.has_lost();
+        let large = self.congestion_control.cwnd() >= LEAST_PROBING_CWND * mss;
+        (calm && large && bytes <= self.room_for_new_data()).then_some(bytes)
+    }
+
+    /// The retransmission timer expired. If retransmissions have remained unanswered for long, packets
+    /// of this size may vanish on the path: send smaller ones. RFC 2923 §2.1. Linux:
+    /// `retransmits_timed_out` with `tcp_retries1`.
+    pub(super) fn look_for_black_hole(&mut self, now: Instant, views: &[SubflowView]) {
+        let since = self.board.front_first_resent();
+        let silent = since.is_some_and(|at| now.saturating_since(at) >= BLACK_HOLE_SILENCE);
+        if silent && self.path_mtu.on_silence(self.overhead_bytes()) {
+            self.fit_segments(views);
+        }
+    }
+
+    /// Bytes of a packet that are no payload, with timestamps if they are used.
+    fn overhead_bytes(&self) -> u16 {
+        self.header_bytes() as u16 + if self.peer.timestamps { TIMESTAMPS } else { 0 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +244,17 @@ mod tests {
         assert!(path_mtu.on_too_big(68, true) && path_mtu.value() == 552);
         let mut path_mtu = PathMtu::new(1500, MtuProbing::Off, OVERHEAD);
         assert!(path_mtu.on_too_big(68, false) && path_mtu.value() == 1280);
+    }
+
+    #[test]
+    fn a_report_about_a_probe_ends_it() {
+        let mut path_mtu = PathMtu::new(1500, MtuProbing::Always, OVERHEAD);
+        let size = path_mtu.next_probe().expect("a search is under way");
+        path_mtu.on_probe_sent(1, 1001, size);
+        assert!(path_mtu.on_too_big(1200, true), "the probe is in flight");
+        // What it carried arrives in pieces, which says nothing about its size.
+        assert!(!path_mtu.on_acknowledged(1001));
+        assert_eq!((path_mtu.value(), path_mtu.next_probe()), (1076, Some(1138)));
     }
 
     #[test]

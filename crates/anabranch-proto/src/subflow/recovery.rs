@@ -476,7 +476,7 @@ impl Recovery {
 mod tests {
     use super::*;
     use crate::platform::Platform;
-    use anabranch_wire::{Payload, Piece};
+    use anabranch_wire::{Flags, Payload, Piece};
 
     const MSS: u64 = 1000;
 

@@ -522,7 +522,7 @@ pub(crate) enum Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_wire::{Duration, Piece};
+    use anabranch_wire::{DataSeq, Duration, Piece};
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
@@ -658,7 +658,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_nothing_leaves_the_first_data_its_keys() {
         // RFC 8684 §3.1
-        let cargo = Cargo { with_keys: true, ..Cargo::new(anabranch_wire::DataSeq(1)) };
+        let cargo = Cargo { with_keys: true, ..Cargo::new(DataSeq(1)) };
         let mut board = Scoreboard::default();
         board.push(1, Payload::from(Piece::pattern(0, 100)), Some(cargo), Flags::ACK, at(0));
         for (una, with_keys) in [(1, true), (51, false)] {
@@ -666,6 +666,43 @@ mod tests {
             let cargo = board.get(0).and_then(|record| record.cargo).expect("still there");
             assert_eq!(cargo.with_keys, with_keys);
         }
+    }
+
+    #[test]
+    fn a_cut_segment_keeps_its_mapping_and_the_order_of_all_others() {
+        // Records of 100, 250 and 100 bytes, of which the first was sent again and the last is SACKed.
+        let cargo = |seq| Some(Cargo { with_keys: seq == 101, ..Cargo::new(DataSeq(seq)) });
+        let mut board = Scoreboard::default();
+        for (start, len, flags) in
+            [(1, 100, Flags::ACK), (101, 250, Flags::ACK | Flags::PSH), (351, 100, Flags::ACK)]
+        {
+            let payload = Payload::from(Piece::pattern(0, len));
+            board.push(start, payload, cargo(start), flags, at(start));
+        }
+        board.mark_lost(0);
+        board.next_lost();
+        board.retransmit(0, at(500));
+        board.sack(351, 451, |_| {});
+        board.cut(|_| 100);
+        let pieces: Vec<_> = (1..4)
+            .map(|number| {
+                let Sent { start, payload, cargo, flags, .. } = board.get(number).expect("a piece");
+                let cargo = cargo.expect("mapped data");
+                let place = (*start, payload.len(), cargo.data_seq.0, flags.contains(Flags::PSH));
+                (place, (cargo.head, cargo.tail, cargo.with_keys))
+            })
+            .collect();
+        let expected = [
+            ((101, 100, 101, false), (0, 150, true)),
+            ((201, 100, 201, false), (100, 50, false)),
+            ((301, 50, 301, true), (200, 0, false)),
+        ];
+        assert_eq!(pieces, expected);
+        assert_eq!((board.bytes_in_flight(), board.bytes_sacked()), (100, 100));
+        assert_eq!(board.resent_in_flight(), (1, Some(at(500))));
+        assert_eq!(board.lost.iter().copied().collect::<Vec<_>>(), [1, 2, 3]);
+        board.acknowledge(451, |_| {});
+        assert!(board.is_empty());
     }
 
     #[test]

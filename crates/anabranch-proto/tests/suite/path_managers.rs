@@ -115,6 +115,7 @@ mod single_path {
 
     #[test]
     fn it_breaks_before_make_and_loses_nothing() {
+        depends_on_the_platform("hosts that refuse joins while they close stay on a silent path");
         // RFC 8684 §3.3.3
         let mut pair = pair_with(2, SinglePath::default).with_filter(|number, segment| {
             if number > 400 && uses(segment, 0) { Fate::Drop } else { Fate::Deliver }

@@ -93,7 +93,7 @@ pub(crate) fn scenario(seed: u64) -> Drawn {
     let mut boxes = Boxes::default();
     for index in 0..paths {
         let ipv6 = families == "IPv6" || mixed && index % 2 == 1;
-        path(&mut dice, &mut toml, &mut boxes, index, ipv6);
+        path(&mut dice, &mut toml, &mut boxes, index, (ipv6, !mixed));
     }
     let rewrites = boxes.rewrite;
     let mut drawn = Drawn { toml, rewrites, flows: Vec::new() };
@@ -121,9 +121,20 @@ struct Boxes {
     /// Something may end a connection with an error: a middlebox that strips options, changes data
     /// or acknowledges data, or an interface that goes down.
     harm: bool,
+    /// A path leads via another, which may be a black hole for large packets.
+    narrow: bool,
+    /// A middlebox takes over retransmissions. It does not know of path MTUs, so large segments that it
+    /// has acknowledged would be lost behind it.
+    proxy: bool,
 }
 
-fn path(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64, ipv6: bool) {
+fn path(
+    dice: &mut Dice,
+    toml: &mut String,
+    boxes: &mut Boxes,
+    index: u64,
+    (ipv6, may_share): (bool, bool),
+) {
     let (rate, delay) = (dice.spread(500.0, 50_000.0), dice.spread(100.0, 300_000.0));
     let limit = dice.spread(2.0, 300.0);
     let _ = write!(
@@ -142,6 +153,14 @@ fn path(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64, ipv6:
         toml.push_str("family = \"ipv6\"\n");
     }
     let _ = writeln!(toml, "mtu = \"{}B\"", dice.pick(&["1500", "1500", "1500", "1280", "9000"]));
+    // Links that take smaller packets than the hosts send. Without answers, they are black holes.
+    if dice.one_in(4) {
+        toml.push_str("icmp = false\n");
+    }
+    if index > 0 && may_share && !boxes.proxy && dice.one_in(4) {
+        let _ = writeln!(toml, "via = \"p{}\"", dice.below(index));
+        boxes.narrow = true;
+    }
     if dice.one_in(4) {
         let kind = dice.pick(&["codel", "red"]);
         let _ = writeln!(toml, "queue = {{ kind = \"{kind}\" }}");
@@ -241,7 +260,11 @@ fn middlebox(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes) {
             (boxes.rewrite, boxes.harm) = (true, true);
         }
         7 => {
-            boxes.harm = true;
+            if boxes.narrow {
+                toml.push_str("kind = \"clamp_mss\"\n");
+                return;
+            }
+            (boxes.harm, boxes.proxy) = (true, true);
             toml.push_str("kind = \"proactive_ack\"\n");
         }
         8 => {
@@ -338,11 +361,15 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
         toml.push_str("keep_alive = \"60s\"\n");
     }
     let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
+    let probing = dice.pick(&["off", "on_black_hole", "always"]);
+    let _ = writeln!(toml, "mtu_probing = \"{probing}\"");
     // Some hosts without SACK, some without timestamps, and some without both.
     let _ = writeln!(toml, "sack = {}\ntimestamps = {}", !dice.one_in(4), !dice.one_in(4));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
-    // A path manager that opens no further subflow cannot replace one that has failed.
-    let may_fail = boxes.harm || path_manager == "initial_only";
+    // A path manager that opens no further subflow cannot replace one that has failed. In a black
+    // hole, a search must have the time to find what passes.
+    let black_hole = boxes.narrow && (probing == "off" || path_manager == "single_path");
+    let may_fail = boxes.harm || black_hole || path_manager == "initial_only";
     // Data that goes both ways is two flows.
     for _ in 0..if direction == "both" { 2 } else { 1 } {
         drawn.flows.push(Flow {

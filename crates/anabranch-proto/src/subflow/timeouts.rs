@@ -1,0 +1,141 @@
+//! Expiry of a subflow's timers. RFC 6298 §5, RFC 9293 §3.8.
+
+use anabranch_wire::Instant;
+
+use super::{Purpose, State, Subflow, SubflowEnd, Timer};
+use crate::congestion::CongestionEvent;
+use crate::platform::Reduction;
+use crate::view::{Phase, SubflowView};
+
+impl Subflow {
+    /// Time at which [`Subflow::handle_timeout`] is due.
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        self.timers.next()
+    }
+
+    /// Process the timers whose deadline has passed. Returns true if the retransmission timer
+    /// expired with data outstanding.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
+        let mut timed_out = false;
+        while let Some(timer) = self.timers.pop_expired(now) {
+            match timer {
+                Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now, views),
+                Timer::TailLossProbe => {
+                    self.tail_probe_due = true;
+                    self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+                }
+                Timer::Reordering => self.on_reordering_timer(now, views),
+                Timer::DelayedAck => {
+                    if self.receiver.ack_is_delayed() {
+                        self.receiver.demand_ack();
+                    }
+                    self.receiver.application_is_silent();
+                }
+                Timer::KeepAlive => self.on_keep_alive(now),
+                Timer::UserTimeout => self.give_up(),
+                Timer::Doubt => self.reset(None),
+                Timer::TimeWait => self.close(SubflowEnd::Finished),
+            }
+        }
+        timed_out
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
+        self.ecn.release();
+        match self.state {
+            State::SynSent | State::SynReceived => {
+                self.totals.expiries += 1;
+                // Answers to retransmitted SYNs do not count.
+                if self.totals.expiries > self.config.tcp.syn_retries {
+                    self.give_up();
+                } else {
+                    self.rtt.back_off();
+                    self.syn_due = true;
+                }
+                false
+            }
+            _ if self.board.is_empty() => {
+                self.repeat_third_ack(now);
+                false
+            }
+            _ => {
+                self.totals.expiries += 1;
+                let answered = std::mem::take(&mut self.answered);
+                if !(answered && self.is_refused()) {
+                    self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
+                }
+                if u32::from(self.timeouts_in_a_row) > self.config.tcp.retries {
+                    self.give_up();
+                    return false;
+                }
+                self.begin_loss_recovery(now, views);
+                if !answered {
+                    self.look_for_black_hole(now, views);
+                }
+                true
+            }
+        }
+    }
+
+    /// Has the peer withdrawn the window for the oldest outstanding segment? RFC 9293 §3.8.6:
+    /// retransmissions then act as probes, and unacknowledged data must not end the connection.
+    pub(super) fn is_refused(&self) -> bool {
+        self.board.front_end().is_some_and(|end| self.send_window.refuses(end))
+    }
+
+    /// RFC 8684 §3.2: retransmit the third ACK of a join until the peer acknowledges it.
+    fn repeat_third_ack(&mut self, now: Instant) {
+        if self.confirmed || self.purpose != Purpose::Join {
+            return;
+        }
+        self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
+        if u32::from(self.timeouts_in_a_row) > self.config.tcp.syn_retries {
+            self.give_up();
+            return;
+        }
+        self.rtt.back_off();
+        self.receiver.demand_ack();
+        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+    }
+
+    /// RFC 6298 §5, RFC 5681 §3.1.
+    fn begin_loss_recovery(&mut self, now: Instant, views: &[SubflowView]) {
+        let flight_size = match self.config.platform.reduction {
+            Reduction::Cwnd => self.congestion_control.cwnd(),
+            Reduction::Flight => self.nxt - self.una,
+        };
+        let first = self.recovery.phase() != Phase::Loss;
+        if self.timeouts_in_a_row > 1 {
+            self.board.forget_sacks();
+        }
+        self.board.mark_all_lost();
+        self.recovery.enter_loss(self.una, self.nxt);
+        self.notify(&CongestionEvent::Timeout { now, flight_size, first }, views);
+        self.ecn.on_reduction(self.nxt);
+        self.rtt.back_off();
+        self.totals.timeouts += 1;
+        self.timers.stop(Timer::TailLossProbe);
+        self.timers.stop(Timer::Reordering);
+        self.timers.set(Timer::Retransmission, now + self.rtt.rto());
+    }
+
+    fn on_keep_alive(&mut self, now: Instant) {
+        let Some(idle) = self.config.tcp.keep_alive else { return };
+        self.timers.set(Timer::KeepAlive, now + idle);
+        // RFC 9293 §3.8.4: outstanding data shows by itself whether the peer is alive.
+        if !self.board.is_empty() {
+            return;
+        }
+        if u32::from(self.keep_alive_probes) >= self.config.tcp.retries {
+            self.give_up();
+            return;
+        }
+        self.keep_alive_probes = self.keep_alive_probes.saturating_add(1);
+        self.totals.keep_alive_probes += 1;
+        self.probe_due = true;
+    }
+
+    fn give_up(&mut self) {
+        self.close(SubflowEnd::TimedOut);
+    }
+}
