@@ -238,6 +238,8 @@ def _print(found: Sequence[Explanation], predicted: WhatIf | None) -> None:
             console.say(sentence)
         console.say("")
         console.show(tables.of_report(report.causes(each), "", 2))
+        console.say(each.buffers())
+        console.say("")
         if each.delays is not None:
             console.say(each.delays.finding())
             console.say("")

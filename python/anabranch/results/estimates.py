@@ -69,6 +69,11 @@ def number(value: float) -> str:
     return f"{sign}{size:.3g}"
 
 
+def percent(share: float) -> str:
+    """A share of the time as a percentage with one decimal."""
+    return f"{share * 100:.1f} %"
+
+
 def median(sample: Sample, of: str = "seeds") -> Estimate:
     """Median over a sample."""
     return estimate(lambda a, axis: np.median(a, axis=axis), sample, of=of)
