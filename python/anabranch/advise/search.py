@@ -238,8 +238,8 @@ class _Search:
 
     def _is_constant(self) -> bool:
         """Whether nothing in the scenario is random: two seeds give the same values."""
-        now = self._now
-        return now is not None and bool(np.array_equal(now[0], now[-1], equal_nan=True))
+        assert self._now is not None, "the present state is a valid scenario"
+        return bool(np.array_equal(self._now[0], self._now[-1], equal_nan=True))
 
     def _look(self) -> None:
         """Try every single change, the obvious candidates, and then combinations."""

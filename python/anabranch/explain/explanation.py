@@ -385,7 +385,7 @@ def _unanswered(path: str, rows: pl.DataFrame, link_drops: int) -> str | None:
 
 def _sentence(loss: Loss, missing: float) -> str:
     ends = f"{number(loss.mbps)} of the {number(missing)} Mbit/s missing"
-    share = f"{loss.share * 100:.0f} %" if loss.share >= 0.095 else percent(loss.share)
+    share = percent(loss.share)
     part = f"{share} of {'its capacity' if loss.varies else 'the time'}"
     if loss.cause.is_idle:
         behind = f" behind {loss.behind}" if loss.behind is not None else ""
