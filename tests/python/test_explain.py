@@ -500,6 +500,11 @@ def test_a_file_that_is_no_capture_gets_one_line(tmp_path: Path, capsys: Capture
     assert "not a capture" in capsys.readouterr().err
 
 
+def test_a_capture_at_both_hosts_shows_a_join_without_an_answer() -> None:
+    assert planted.capture_answer("opening", 1, "both") == "opening"
+    assert planted.capture_answer("opening", 1, "server") == "network"
+
+
 @pytest.mark.parametrize("cause", planted.SHOWN)
 def test_a_capture_shows_a_planted_cause(cause: str) -> None:
     assert planted.capture_answer(cause, 1, "server") in planted.SHOWN[cause]
