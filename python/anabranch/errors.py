@@ -41,6 +41,12 @@ class TooLateError(IntegrityError):
     """The emulator was late too often in every attempt at a live run."""
 
 
+class NoTwinError(AnabranchError):
+    """No scenario that was tried explains a capture."""
+
+    exit_status = 1
+
+
 def unknown(what: str, name: str, valid: Iterable[str], listed_by: str = "") -> InputError:
     """The error for an unknown name. It suggests the most similar valid name.
 

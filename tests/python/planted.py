@@ -94,6 +94,12 @@ def _absent(draw: random.Random) -> dict[str, Any]:
     return _scenario(_two(draw), path_manager="initial_only")
 
 
+def _opening(draw: random.Random) -> dict[str, Any]:
+    # The box drops all SYNs that join, so the faster path is never used.
+    fast = _path(draw, "b", (20, 40), (5, 30), middlebox=[{"kind": "blackhole_options"}])
+    return _scenario([_path(draw, "a", (5, 10), (5, 30)), fast])
+
+
 def _unequal(draw: random.Random) -> list[dict[str, Any]]:
     """A fast path, and a slow one behind which a small buffer fills."""
     slow = _path(draw, "slow", (1, 3), (80, 200)) | {"limit": f"{draw.randint(800, 2000)}ms"}
@@ -167,6 +173,7 @@ CAUSES: Mapping[str, Draw] = {
     "silent": _silent,
     "standby": _standby,
     "absent": _absent,
+    "opening": _opening,
     "receive_window": _receive_window,
     "send_buffer": _send_buffer,
     "scheduler": _scheduler,
@@ -205,6 +212,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 
 HIDDEN: Mapping[str, tuple[str, ...]] = {
     "absent": ("network",),
+    "opening": ("network", "opening"),
     "send_buffer": ("unknown",),
     "scheduler": ("unknown",),
     "application": ("unknown",),

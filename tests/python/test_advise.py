@@ -157,6 +157,72 @@ def test_advice_is_the_same_again_and_helps_with_small_buffers() -> None:
     assert advice.now.gain.value == 1
 
 
+def searched(options: list[int], gains: dict[tuple[int, ...], float]) -> search._Search:
+    """A search that has measured these gains, over choices with so many options; 0 is present."""
+    made = object.__new__(search._Search)
+    made._space = [
+        space.Choice(
+            str(at), [space.Option("" if not each else f"{at}.{each}", {}) for each in range(n)]
+        )
+        for at, n in enumerate(options)
+    ]
+    made._present = (0,) * len(options)
+    made._gains = {made._present: 1.0, **gains}
+    made._delays = {each: float(100 + sum(each)) for each in made._gains}
+    made._race = lambda candidates, seeds: made._gains.update(dict.fromkeys(candidates, 0.0))  # type: ignore[method-assign]
+    made._seeds = [1]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("gains", "best"),
+    [
+        # The larger of two buffers is not better, and a scheduler alone does the same.
+        ({(1, 0): 1.30, (4, 0): 1.31, (0, 1): 1.30}, (0, 1)),
+        # A second change must bring 5 % more.
+        ({(1, 0): 1.30, (1, 1): 1.35}, (1, 0)),
+        ({(1, 0): 1.30, (1, 1): 1.45}, (1, 1)),
+        # Of schedulers that do the same, the one with the shortest delay.
+        ({(0, 1): 1.30, (0, 2): 1.305}, (0, 1)),
+        # Nothing is worth a change.
+        ({(1, 0): 1.03, (3, 1): 1.08}, (0, 0)),
+    ],
+)
+def test_the_simplest_of_the_best_is_advised(
+    gains: dict[tuple[int, ...], float], best: tuple[int, ...]
+) -> None:
+    assert searched([5, 3], gains)._simplest() == best
+
+
+def test_every_single_change_is_tried_first() -> None:
+    made = searched([4, 3], {})
+    made._rule = lambda: (2, 0)  # type: ignore[method-assign]
+    assert made._first() == [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (0, 2)]
+
+
+def test_advice_to_leave_it_comes_without_commands(capsys: Captured) -> None:
+    assert run_command(["advise", "--path", "8Mbit/s,20ms,100packets"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for line, stack in zip(lines, ("Linux", "anabranch"), strict=False):
+        assert line.startswith(f"{stack}: leave it as it is (goodput ")
+        assert "p95 delay" in line
+    # Nothing is random here, so one run says it all.
+    assert "as it is" in "\n".join(lines[2:])
+    assert not [line for line in lines if line.startswith(("sysctl", "ip mptcp", "#", "Replace"))]
+    assert "From one seed, because others give the same." in " ".join(lines)
+
+
+@pytest.mark.slow
+def test_advice_does_not_depend_on_the_duration() -> None:
+    words = set()
+    for duration in ("10s", "20s", "60s"):
+        settings = [f"duration={duration}", "warm_up=2s"]
+        toml = subject.of_file(Path("examples/wifi_3g.toml"), settings)
+        found, _ = search.advise(toml, "wifi_3g.toml", {"throughput": 1.0}, [1, 2, 3])
+        words.add(tuple(each.best.words if each.helps else "leave it" for each in found))
+    assert len(words) == 1
+
+
 def test_linux_accepts_the_commands(tmp_path: Path) -> None:
     if shutil.which("ip") is None or shutil.which("unshare") is None:
         pytest.skip("needs ip and unshare")

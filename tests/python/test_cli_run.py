@@ -79,7 +79,7 @@ def test_built_in_policies_are_chosen_by_name(
 
 def test_several_scenarios_and_seeds(file: Path, tmp_path: Path, capsys: Captured) -> None:
     other = tmp_path / "other.toml"
-    other.write_text(file.read_text().replace('"8Mbit/s"', '"4Mbit/s"'))
+    other.write_text(file.read_text().replace('"8Mbit/s"', '"1Mbit/s"'))
     arguments = ["run", str(file), str(other), "--seed", "3", "--seeds", "2", "--json"]
     assert run_command(arguments) == 0
     found = as_json(capsys)

@@ -10,14 +10,15 @@ from anabranch import Run
 from anabranch.results import metrics
 from anabranch.runs.columns import frame
 
-# Two connections; the first delivers 1 MB in 2 s after the warm-up, which is 4 Mbit/s.
+# Two connections; 1 MB of the first arrives in 2 s after the warm-up, which is 4 Mbit/s.
 CONNECTIONS = pl.DataFrame(
     {
         "connection": [0, 1],
         "bytes_delivered": [1_250_000, 0],
-        "bytes_delivered_measured": [1_000_000, 0],
+        "bytes_arrived_measured": [1_000_000, 0],
         "measured_ns": [2_000_000_000, 0],
         "window_limited_ns": [500_000_000, 0],
+        "send_buffer_limited_ns": [1_000_000_000, 0],
     }
 )
 SUBFLOWS = pl.DataFrame(
@@ -35,8 +36,10 @@ def test_goodput_counts_the_measured_time_only() -> None:
     assert metrics.goodput_mbps(CONNECTIONS, 1) == 0.0
 
 
-def test_window_limited_share_is_of_the_whole_run() -> None:
-    assert metrics.window_limited_share(CONNECTIONS, 2_500_000_000) == 0.2
+def test_shares_of_full_buffers_are_of_the_measured_time() -> None:
+    assert metrics.window_limited_share(CONNECTIONS) == 0.25
+    assert metrics.send_buffer_limited_share(CONNECTIONS) == 0.5
+    assert metrics.window_limited_share(CONNECTIONS, 1) == 0.0
 
 
 def test_duplicates_are_throughput_less_goodput() -> None:

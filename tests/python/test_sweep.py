@@ -85,8 +85,8 @@ def test_every_cell_runs_with_every_seed(file: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [step.done for step in steps] == list(range(1, 13))
     assert steps[-1].remaining_s == 0
-    fast = results.values("goodput_mbps", cell="min_rtt_8Mbits").mean()
-    assert fast > results.values("goodput_mbps", cell="min_rtt_4Mbits").mean()
+    fast = results.values("goodput_mbps", cell="ecf_8Mbits").mean()
+    assert fast > results.values("goodput_mbps", cell="ecf_4Mbits").mean()
 
 
 def test_a_cell_is_the_run_of_its_scenario(file: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 import anabranch
 from anabranch.cli.main import run_command
 from anabranch.explain import what_if
+from anabranch.scenarios.classes import Change
 from anabranch.twin import comparison, fit, observed, scenario
 from anabranch.twin.fit import Fitted
 from anabranch.twin.link import Link, link
@@ -132,7 +133,8 @@ def test_the_rate_is_exact_where_a_queue_never_empties(tmp_path: Path) -> None:
 def test_a_misjudged_loss_does_not_bias_the_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def misjudged(sent: Transmissions) -> Link | None:
+    def misjudged(sent: Transmissions, near_mbps: float | None) -> Link | None:
+        assert near_mbps is None, "the rate of a capture is unknown"
         lost = sent.lost.copy()
         lost[sent.end.size // 3] = True
         return link(replace(sent, lost=lost))
@@ -336,6 +338,81 @@ def test_a_capture_without_a_twin_is_one_line(
     assert message in told
     assert told.count("\n") == 1
     assert not (tmp_path / "twin.toml").exists()
+
+
+@pytest.fixture(scope="module")
+def with_remedies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture of README's example, whose sender has M1 and M2."""
+    file = tmp_path_factory.mktemp("remedies") / "run.pcapng"
+    anabranch.run("examples/wifi_3g.toml", pcap=file, snap=128, settings={"duration": "20s"})
+    return file
+
+
+def test_reinjections_show_remedies(with_remedies: Path) -> None:
+    seen = observed.read([with_remedies])
+    assert 0.002 < seen.reinjected < 0.02
+    fitted = fit.fit(seen, "run.pcapng", "twin")
+    assert fitted.twin.remedies == {
+        "opportunistic_retransmission": True,
+        "penalisation": "conext13",
+    }
+    (connection,) = tomllib.loads(fitted.toml)["connection"]
+    assert connection["remedies"] == fitted.twin.remedies
+    assert comparison.failure(fitted) is None
+    goodput = comparison.rows(fitted)[0]
+    assert goodput.off_by == pytest.approx(0, abs=0.05)
+    assert all(lane.share > 0 for run in fitted.runs for lane in run.lanes)
+
+
+def test_a_twin_takes_few_runs(with_remedies: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    run_all = fit.run_all
+
+    def counted(jobs: Any, *more: Any) -> list[Observed]:
+        made.append(len(jobs))
+        return run_all(jobs, *more)
+
+    monkeypatch.setattr(fit, "run_all", counted)
+    fit.fit(observed.read([with_remedies]), "run.pcapng", "twin")
+    # The default, five remedies, up to four rounds for the jitter, and five to compare.
+    assert sum(made) <= 15
+
+
+def test_the_rate_of_a_run_is_sought_near_that_of_its_scenario(with_remedies: Path) -> None:
+    alone = [lane.link for lane in observed.read([with_remedies]).lanes]
+    rates = [link.rate_mbps.value for link in alone if link is not None]
+    near = [lane.link for lane in observed.read([with_remedies], rates_mbps=rates).lanes]
+    for one, other in zip(alone, near, strict=True):
+        assert one is not None
+        assert other is not None
+        assert other.rate_mbps.value == pytest.approx(one.rate_mbps.value, rel=0.01)
+        assert other.spread_ms == pytest.approx(one.spread_ms, rel=0.02, abs=0.001)
+
+
+def test_a_redundant_scheduler_shows(tmp_path: Path) -> None:
+    seen = observe(
+        tmp_path, host="rfc", scheduler="redundant", congestion_control="lia",
+        send_buffer="200KiB", receive_buffer="200KiB",
+    )  # fmt: skip
+    assert seen.reinjected > 0.15
+    assert fit.fit(seen, "server.pcapng", "twin").twin.scheduler == "redundant"
+
+
+def test_a_scenario_that_is_no_twin_is_not_written(tmp_path: Path, capsys: Captured) -> None:
+    # Outages are not recognised.
+    down = (Change(at="4s", state="down"), Change(at="12s", state="up"))
+    observe(tmp_path, {"changes": down}, duration="16s")
+    out, report = tmp_path / "twin.toml", tmp_path / "report"
+    command = ["twin", str(tmp_path / "server.pcapng"), "--out", str(out), "--report", str(report)]
+    assert run_command(command) == 1
+    told = capsys.readouterr()
+    assert "anabranch: server.pcapng: no twin: the best scenario that was found misses " in told.err
+    assert "(bound: 10 % and 10 points)" in told.err
+    assert "scenario:" not in told.out
+    assert not out.exists()
+    assert not [*report.glob("*")]
+    assert run_command([*command[:2], "--json"]) == 1
+    assert "no twin" in json.loads(capsys.readouterr().out)["failure"]
 
 
 def test_a_file_that_is_no_capture_is_one_line(tmp_path: Path, capsys: Captured) -> None:

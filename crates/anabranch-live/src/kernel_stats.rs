@@ -50,6 +50,7 @@ pub(crate) fn connection(stream: &TcpStream, written: u64, read: u64) -> Connect
         window_room: 0,
         unsent_bytes: if is_mptcp { 0 } else { tcp.notsent_bytes.into() },
         window_limited: Duration::ZERO,
+        send_buffer_limited: Duration::ZERO,
         reinjections: info.retransmits.into(),
         copies: 0,
         path_probes: 0,

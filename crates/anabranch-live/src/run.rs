@@ -330,7 +330,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         if let Some(at) = self.warm_at.filter(|at| *at <= until) {
             self.warm_at = None;
             if at > Instant::ZERO {
-                self.recorder.on_warm(observed(&self.hosts));
+                self.recorder.on_warm(self.clock.now(), observed(&self.hosts));
             }
         }
         while self.next_sample <= until {

@@ -74,7 +74,7 @@ pub mod view;
 
 pub use activity::{Activity, Reason};
 pub use anabranch_wire::entry as policy;
-pub use connection::{ConnectionStats, Fallback, SubflowStats};
+pub use connection::{Arrived, ConnectionStats, Fallback, SubflowStats};
 pub use counters::Counters;
 pub use endpoint::{ConnectionId, Endpoint};
 pub use error::{ConnectError, ConnectionError, SendError};

@@ -7,6 +7,7 @@
 //! the first copy that continues the stream wins.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use anabranch_wire::Payload;
 use bytes::Bytes;
@@ -118,6 +119,13 @@ impl Reassembly {
     /// Number of bytes stored; bytes stored several times count several times.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The ranges stored, in no order; they may overlap.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let chunks = self.lanes.iter().flatten().map(|chunk| chunk.start..chunk.end());
+        let stray = self.stray.iter();
+        chunks.chain(stray.map(|(start, payload)| *start..*start + payload.len() as u64))
     }
 
     /// Number of pieces stored.

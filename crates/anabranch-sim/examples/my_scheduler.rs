@@ -72,7 +72,7 @@ fn print(whose: &str, seed: u64, outcome: &Outcome) {
 fn bytes_delivered(outcome: &Outcome) -> u64 {
     let connections = outcome.table("connections").expect("every run has this table");
     let delivered =
-        connections.column("bytes_delivered_measured").expect("the table has this column");
+        connections.column("bytes_arrived_measured").expect("the table has this column");
     delivered.values().iter().sum()
 }
 

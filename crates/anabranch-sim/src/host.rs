@@ -7,7 +7,7 @@ use anabranch_proto::congestion::{Make, Start};
 use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{
-    ConnectionId, ConnectionStats, Endpoint, Event, Fallback, Reason, SubflowStats,
+    Arrived, ConnectionId, ConnectionStats, Endpoint, Event, Fallback, Reason, SubflowStats,
 };
 use anabranch_wire::{Instant, Piece, Segment, SocketAddress};
 
@@ -213,6 +213,12 @@ impl Host {
             .flat_map(|id| self.endpoint.subflow_stats(id).zip(self.endpoint.activities(id)))
     }
 
+    /// What has arrived of a connection's data, while the connection is open.
+    pub(crate) fn arrived_at_engine(&self, connection: usize) -> Option<Arrived> {
+        let EngineApp { id, closed, failed, .. } = &self.apps[connection];
+        id.filter(|_| !closed && !failed).and_then(|id| self.endpoint.arrived(id))
+    }
+
     /// Has a connection of the scenario fallen back to TCP, as far as this host knows?
     pub(crate) fn has_fallen_back(&self, now: Instant, connection: usize) -> bool {
         let stats = self.stats(now, connection);
@@ -269,6 +275,11 @@ impl Observed for Host {
 
     fn sender(&self, connection: usize) -> Option<&dyn Sender> {
         self.apps[connection].app.sender()
+    }
+
+    fn arrived(&self, connection: usize) -> u64 {
+        let read = self.sink(connection).received();
+        self.arrived_at_engine(connection).map_or(read, |arrived| arrived.bytes.max(read))
     }
 
     fn progress(&self, connection: usize) -> Progress {

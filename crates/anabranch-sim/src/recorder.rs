@@ -103,11 +103,17 @@ pub trait Observed {
     fn sink(&self, connection: usize) -> &Sink;
     /// The sending half of the connection's application, if it has one.
     fn sender(&self, connection: usize) -> Option<&dyn Sender>;
+    /// Bytes of the data that have arrived for the connection's application, each counted once. By
+    /// default these are the ones that it has read; a host that knows more also counts what waits
+    /// for earlier data.
+    fn arrived(&self, connection: usize) -> u64 {
+        self.sink(connection).received()
+    }
     /// State of the connection.
     fn progress(&self, connection: usize) -> Progress;
-    /// How long the connection has been open, if that is the time to measure it for. By default this
-    /// is the run without its warm-up.
-    fn lifetime(&self, _now: Instant, _connection: usize) -> Option<Duration> {
+    /// When the connection was opened, and when it ended if it has, if that is the time to measure it
+    /// for. By default the scenario says when measuring begins, and the workload when it ends.
+    fn lifetime(&self, _connection: usize) -> Option<(Instant, Option<Instant>)> {
         None
     }
     /// Current totals of the connection, if it exists.
@@ -167,13 +173,25 @@ fn flows_of(number: usize, connection: &Connection) -> impl Iterator<Item = Flow
 /// Builds the tables of a run.
 pub struct Recorder {
     warm_up: Duration,
+    /// When each connection opens.
+    starts: Vec<Instant>,
     /// The paths of each connection.
     paths: Vec<Vec<usize>>,
     flows: Vec<Flow>,
     subflow_samples: Builder,
     connection_samples: Builder,
-    /// Bytes that each flow had delivered at the end of the warm-up.
-    warm: Vec<u64>,
+    /// What each flow had reached at the end of the warm-up.
+    warm: Vec<Reached>,
+}
+
+/// What a flow has reached at a time.
+#[derive(Clone, Copy, Default)]
+struct Reached {
+    /// Bytes that have arrived.
+    arrived: u64,
+    /// Time during which the receive window, or the send buffer, kept a subflow from sending.
+    window_limited: Duration,
+    send_buffer_limited: Duration,
 }
 
 impl Recorder {
@@ -188,6 +206,7 @@ impl Recorder {
     pub fn empty(warm_up: Duration) -> Self {
         Recorder {
             warm_up,
+            starts: Vec::new(),
             paths: Vec::new(),
             warm: Vec::new(),
             flows: Vec::new(),
@@ -225,15 +244,16 @@ impl Recorder {
     /// Add a connection. Its number follows that of the last one.
     pub fn add(&mut self, connection: &Connection) {
         let number = self.paths.len();
+        self.starts.push(Instant::ZERO + connection.start);
         self.paths.push(connection.paths.to_vec());
         self.flows.extend(flows_of(number, connection));
-        self.warm.resize(self.flows.len(), 0);
+        self.warm.resize(self.flows.len(), Reached::default());
     }
 
-    /// Record the end of the warm-up.
-    pub fn on_warm(&mut self, hosts: Hosts<'_>) {
+    /// Record the end of the warm-up at `now`.
+    pub fn on_warm(&mut self, now: Instant, hosts: Hosts<'_>) {
         for (warm, flow) in self.warm.iter_mut().zip(&self.flows) {
-            *warm = flow.hosts(hosts).1.sink(flow.connection).received();
+            *warm = flow.reached(now, hosts);
         }
     }
 
@@ -327,9 +347,10 @@ impl Recorder {
                 ("failed", Flag),
                 ("bytes_written", Count),
                 ("bytes_delivered", Count),
-                ("bytes_delivered_measured", Count),
+                ("bytes_arrived_measured", Count),
                 ("measured_ns", Count),
                 ("window_limited_ns", Count),
+                ("send_buffer_limited_ns", Count),
                 ("reinjections", Count),
                 ("copies", Count),
                 ("path_probes", Count),
@@ -341,7 +362,6 @@ impl Recorder {
                 ("corrupt_bytes", Count),
             ],
         );
-        let measured = now.saturating_since(Instant::ZERO + self.warm_up);
         for (number, flow) in self.flows.iter().enumerate() {
             let index = flow.connection;
             let (sender, receiver) = flow.hosts(hosts);
@@ -349,7 +369,9 @@ impl Recorder {
             let receiving = connection_stats(now, receiver, index);
             let progress = [sender.progress(index), receiver.progress(index)];
             let received = receiver.sink(index).received();
-            let measured = sender.lifetime(now, index).unwrap_or(measured);
+            let (begin, end) = self.measured(now, *flow, hosts);
+            let reached = flow.reached(now, hosts);
+            let warm = self.warm[number];
             table.push([
                 number as u64,
                 stats.map_or(0, |stats| u64::from(stats.is_mptcp)),
@@ -358,9 +380,10 @@ impl Recorder {
                 u64::from(progress.contains(&Progress::Failed)),
                 stats.map_or(received, |stats| stats.bytes_written),
                 received,
-                received - self.warm[number],
-                measured.as_nanos(),
-                stats.map_or(0, |stats| stats.window_limited.as_nanos()),
+                reached.arrived.saturating_sub(warm.arrived),
+                end.saturating_since(begin).as_nanos(),
+                reached.window_limited.saturating_sub(warm.window_limited).as_nanos(),
+                reached.send_buffer_limited.saturating_sub(warm.send_buffer_limited).as_nanos(),
                 stats.map_or(0, |stats| stats.reinjections),
                 stats.map_or(0, |stats| stats.copies),
                 stats.map_or(0, |stats| stats.path_probes),
@@ -373,6 +396,16 @@ impl Recorder {
             ]);
         }
         table.finish()
+    }
+
+    /// The time for which a flow is measured: from the end of the warm-up, or from the opening of
+    /// its connection if that is later, until its workload has ended.
+    fn measured(&self, now: Instant, flow: Flow, hosts: Hosts<'_>) -> (Instant, Instant) {
+        if let Some((opened, ended)) = flow.hosts(hosts).0.lifetime(flow.connection) {
+            return (opened, ended.unwrap_or(now));
+        }
+        let begin = flow.measured_from(self.warm_up, self.starts[flow.connection]);
+        (begin, flow.ended_at(hosts).unwrap_or(now))
     }
 
     fn subflows(&self, hosts: Hosts<'_>, paths: &Paths) -> Table {
@@ -472,6 +505,33 @@ impl Flow {
         (hosts[self.sender as usize], hosts[self.sender.opposite() as usize])
     }
 
+    /// When measuring begins of a connection that opens at `start`.
+    pub(crate) fn measured_from(&self, warm_up: Duration, start: Instant) -> Instant {
+        start.max(Instant::ZERO + warm_up)
+    }
+
+    /// When the last byte of the workload's data was delivered, if it was.
+    pub(crate) fn ended_at(&self, hosts: Hosts<'_>) -> Option<Instant> {
+        let (sender, receiver) = self.hosts(hosts);
+        let sink = receiver.sink(self.connection);
+        // The end that knows the amount is the one that writes or the one that requests. If both
+        // ends send, both send the same amount.
+        let ends = [sender, receiver].into_iter().filter_map(|host| host.sender(self.connection));
+        let all = ends.filter_map(|end| end.data_bytes()).next()?;
+        (sink.received() >= all).then_some(sink.last_at())
+    }
+
+    /// What the flow has reached at `now`.
+    fn reached(&self, now: Instant, hosts: Hosts<'_>) -> Reached {
+        let (sender, receiver) = self.hosts(hosts);
+        let stats = connection_stats(now, sender, self.connection);
+        Reached {
+            arrived: receiver.arrived(self.connection),
+            window_limited: stats.map_or(Duration::ZERO, |stats| stats.window_limited),
+            send_buffer_limited: stats.map_or(Duration::ZERO, |stats| stats.send_buffer_limited),
+        }
+    }
+
     /// Address ID of a subflow's client address, as the sending host sees it.
     fn client_address_id(&self, subflow: &SubflowStats) -> u8 {
         let view = &subflow.view;
@@ -491,19 +551,23 @@ impl Flow {
         other.map_or(0, |end| end.bytes_received)
     }
 
+    /// The path of a subflow of the receiving host, by the client's address.
+    pub(crate) fn path_of(&self, subflow: &SubflowStats) -> Option<usize> {
+        let client = match self.sender {
+            Side::Client => subflow.remote,
+            Side::Server => subflow.local,
+        };
+        topology::path_of(client.address)
+    }
+
     /// Payload that the receiver has received over the paths that are `here`.
     pub(crate) fn received_over(
         &self,
         receiver: &dyn Observed,
         here: impl Fn(&usize) -> bool,
     ) -> ReceivedOver {
-        let client = |stats: &SubflowStats| match self.sender {
-            Side::Client => stats.remote,
-            Side::Server => stats.local,
-        };
         let ends = all_subflows(receiver, self.connection).into_iter();
-        let on =
-            ends.filter(|end| topology::path_of(client(end).address).is_some_and(|p| here(&p)));
+        let on = ends.filter(|end| self.path_of(end).is_some_and(|path| here(&path)));
         on.fold(ReceivedOver::default(), |sum, end| ReceivedOver {
             in_order: sum.in_order + end.bytes_received,
             out_of_order: sum.out_of_order + end.out_of_order_bytes,

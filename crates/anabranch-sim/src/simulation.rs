@@ -27,7 +27,7 @@ pub struct Options<'a> {
     /// without an entry have none.
     pub own_policies: &'a [OwnPolicies],
     /// Account for every instant of every subflow, every byte that a link could have carried, and
-    /// the delay of every block, in three more tables: `activities`, `capacity` and `block_parts`.
+    /// the delay of every block, in four more tables: `activities`, `capacity`, `block_parts` and `handshakes`.
     pub ledger: bool,
     /// Called before each event with the time of the event. Returns true to stop the run.
     pub stop: Option<&'a mut dyn FnMut(Instant) -> bool>,
@@ -173,17 +173,11 @@ impl<'s, 'c> Simulation<'s, 'c> {
 
     #[cold] // Most runs are observed far less often than there are events.
     fn observe(&mut self, until: Instant) {
-        if let Some(ledger) = &mut self.ledger {
-            if let Some(arrivals) = self.network.tap_mut().arrivals_mut() {
-                arrivals.on_processed(self.now, &self.hosts);
-            }
-            ledger.on_quiet(self.now, &self.hosts, self.network.observe(self.now));
-            ledger.on_time(until, self.network.observe(until));
-        }
+        self.account_until(until);
         if let Some(at) = self.warm_at.filter(|at| *at <= until) {
             self.warm_at = None;
             if at > Instant::ZERO {
-                self.recorder.on_warm(observed(&self.hosts));
+                self.recorder.on_warm(at, observed(&self.hosts));
             }
         }
         while self.next_sample <= until {
@@ -194,6 +188,25 @@ impl<'s, 'c> Simulation<'s, 'c> {
         if self.ledger.is_none() {
             self.observed_at = self.warm_at.unwrap_or(Instant::FAR_FUTURE).min(self.next_sample);
         }
+    }
+
+    /// Account for the last event, and for the time until the next one.
+    fn account_until(&mut self, until: Instant) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if let Some(arrivals) = self.network.tap_mut().arrivals_mut() {
+            arrivals.on_processed(self.now, &self.hosts);
+        }
+        self.network.observe(self.now);
+        if let Some(arrivals) = self.network.tap().arrivals() {
+            ledger.on_quiet(self.now, &self.hosts, self.network.paths(), arrivals);
+        }
+        while let Some(at) = ledger.next_begin().filter(|at| *at <= until) {
+            self.network.observe(at);
+            if let Some(arrivals) = self.network.tap().arrivals() {
+                ledger.on_begin(at, &self.hosts, self.network.paths(), arrivals);
+            }
+        }
+        ledger.on_time(until, self.network.observe(until));
     }
 
     /// Deliver the packets that arrive now. A host reacts to each packet before the next one

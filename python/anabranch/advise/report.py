@@ -11,7 +11,7 @@ from anabranch._core import __version__
 from anabranch.advise import commands, goals, subject
 from anabranch.advise.commands import Commands
 from anabranch.advise.goals import GOALS, Goals
-from anabranch.advise.search import ENGINE, LINUX, Advice, Predicted
+from anabranch.advise.search import ENGINE, LINUX, WORTH, Advice, Predicted
 from anabranch.explain.pairs import changed_connections
 from anabranch.reports import page
 from anabranch.reports.table import Table
@@ -19,33 +19,49 @@ from anabranch.results.estimates import Estimate, number
 from anabranch.results.folder import write_whole
 from anabranch.runs.run import settings_of
 
-_NAMES = {"now": "as it is", "rule": "rule", "advice": "advice"}
-
 
 def finding(advice: Advice) -> str:
-    """The advice for a stack in one sentence."""
+    """The advice for a stack in one sentence, with goodput and delay before and after."""
     best = advice.best
     if not advice.helps:
-        return f"{advice.stack}: leave it as it is; no change that was tried surely helps."
-    return f"{advice.stack}: {best.words} (improvement × {best.gain.text()})."
+        values = ", ".join(f"{words} {_text(old)}{unit}" for words, unit, old, _ in _known(advice))
+        return (
+            f"{advice.stack}: leave it as it is ({values}); no change brings "
+            f"{(WORTH - 1) * 100:.0f} %."
+        )
+    values = ", ".join(
+        f"{words} {number(old.value)} → {number(new.value)}{unit}"
+        for words, unit, old, new in _known(advice)
+    )
+    return f"{advice.stack}: {best.words}: {values} (improvement × {best.gain.text()})."
+
+
+def _known(advice: Advice) -> list[tuple[str, str, Estimate, Estimate]]:
+    """Name, unit, and value before and after of each quantity that both runs have."""
+    found = []
+    for goal in GOALS.values():
+        old, new = (each.values.get(goal.key) for each in (advice.now, advice.best))
+        if old is not None and new is not None:
+            words, unit = goal.words.rsplit(" ", 1)
+            found.append((words, f" {unit}", old, new))
+    return found
 
 
 def table(advice: Advice) -> Table:
-    """A row for the present state, the rule and the advice."""
+    """A row for the present state, the rule, and the advice or the best change that was tried."""
     known = [goal for goal in GOALS.values() if advice.now.values.get(goal.key) is not None]
     headings = ("", *(goal.words for goal in known), "improvement ×")
+    rule = f"rule: {advice.rule.words.removesuffix(' buffers')}"
+    shown = [("as it is", advice.now), (rule, advice.rule)]
+    if advice.helps:
+        shown.append(("advice", advice.best))
+    elif advice.best.keys not in (advice.now.keys, advice.rule.keys):
+        shown.append((f"best: {advice.best.words}", advice.best))
     rows = [
-        (_name(each), *(_text(each.values[goal.key]) for goal in known), each.gain.text())
-        for each in (advice.now, advice.rule, advice.best)
+        (name, *(_text(each.values[goal.key]) for goal in known), each.gain.text())
+        for name, each in shown
     ]
     return Table(headings, tuple(rows))
-
-
-def _name(predicted: Predicted) -> str:
-    name = _NAMES[predicted.name]
-    return (
-        name if predicted.name != "rule" else f"{name}: {predicted.words.removesuffix(' buffers')}"
-    )
 
 
 def _text(value: Estimate | None) -> str:
@@ -55,15 +71,22 @@ def _text(value: Estimate | None) -> str:
 def about(advices: Sequence[Advice], aims: Goals, rule: int) -> str:
     """How the numbers were made, in a few sentences."""
     seeds = advices[0].now.gain.seeds
+    sample = (
+        f"Medians over {seeds} seeds that the search did not use, with 95 % bootstrap intervals."
+        if seeds > 1
+        else "From one seed, because others give the same."
+    )
     return (
-        f"For {goals.text(aims)}. Medians over {seeds} seeds that the search did not use, with "
-        "95 % bootstrap intervals. The improvement is the weighted geometric mean over the goals. "
+        f"For {goals.text(aims)}. {sample} The improvement is the weighted geometric mean over the "
+        "goals. "
         f"The rule is 2·ΣBW·RTTmax = {number(rule / 1024)} KiB for both buffers."
     )
 
 
 def linux_commands(advice: Advice) -> tuple[list[Commands], list[str]]:
-    """The commands for the advice, and what they leave to the reader."""
+    """The commands for the advice, and what they leave to the reader; none without a change."""
+    if not advice.helps:
+        return [], []
     settings = settings_of(advice.advised.toml)
     connection = changed_connections(settings)[0]
     notes = [*commands.notes(connection), *subject.doubts(settings, connection)]

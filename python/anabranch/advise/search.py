@@ -1,8 +1,8 @@
 """The search for the best settings, and predictions for them.
 
-A search draws candidates with Optuna's tree-structured Parzen estimator, which learns from the
-candidates before. All of them run with the same seeds. The predictions use other seeds, so they do
-not inherit the luck of the search.
+A search tries every single change first. Then it draws combinations with Optuna's tree-structured
+Parzen estimator, which learns from the candidates before. All of them run with the same seeds. The
+predictions use other seeds, so they do not inherit the luck of the search.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ LINUX, ENGINE = "Linux", "anabranch"
 _SEARCH_SEEDS = 2
 _RIVAL = 0.9
 """A candidate gets the second seed if it reaches this share of the best with the first (ours)."""
-_ROUNDS, _BATCH = 5, 8
-"""A search draws 40 candidates, eight at a time. The numbers do not depend on the cores, so the
-result does not either."""
+_DRAWN, _BATCH = 24, 8
+"""A search draws 24 combinations. It runs eight candidates at a time. The numbers do not depend on
+the cores, so the result does not either."""
 _SAMPLER_SEED = 8684
 _SAME = 0.02
 """Candidates whose gains differ by less than this are equally good (ours: seeds differ as much)."""
+WORTH = 1.05
+"""Improvement that every change must bring. Runs of one scenario that take 10, 20 and 60 s differ
+by up to 2 %, so smaller improvements would come and go with the duration (ours)."""
 
 Candidate = tuple[int, ...]
 """The index of the option of each choice."""
@@ -49,6 +52,7 @@ class Predicted:
     Attributes:
         name: ``"now"``, ``"rule"`` or ``"advice"``.
         words: Its changes.
+        changes: Number of its changes.
         values: Goodput, delay and pause, by the keys of the goals: medians over seeds with
             intervals. Without failover among the goals, there is no pause.
         gain: Weighted geometric mean of the improvements over the present state; mean over pairs.
@@ -56,6 +60,7 @@ class Predicted:
 
     name: str
     words: str
+    changes: int
     keys: Mapping[str, Any]
     toml: str
     values: Mapping[str, Estimate | None]
@@ -73,12 +78,13 @@ class Advice:
 
     @property
     def helps(self) -> bool:
-        """Whether the interval of the advice's gain excludes none."""
-        return self.best.gain.low > 1
+        """Whether the advice surely improves anything, and by as much as its changes must bring."""
+        gain, least = self.best.gain, WORTH**self.best.changes
+        return self.best.changes > 0 and gain.low > 1 and gain.value >= least
 
     @property
     def advised(self) -> Predicted:
-        """The advice, or the present state if no change surely helps."""
+        """The advice, or the present state if no change is worth it."""
         return self.best if self.helps else self.now
 
 
@@ -162,23 +168,28 @@ def advise(
             "remove those that belong to its congestion control or path manager"
         )
     asked = {
-        LINUX: (Question(linux, file, goals, rule, seeds), spaces.of_linux),
-        ENGINE: (Question(toml, file, goals, rule, seeds), spaces.of_engine),
+        LINUX: _asked(Question(linux, file, goals, rule, seeds), spaces.of_linux),
+        ENGINE: _asked(Question(toml, file, goals, rule, seeds), spaces.of_engine),
     }
-    planned = sum(_planned(question) for question, _ in asked.values())
+    planned = sum(_planned(*each) for each in asked.values())
     with executors.opened(own_policies=False) as executor:
         searcher = _Searcher(executor, file, planned, on_progress)
-        found = [
-            _Search(searcher, stack, question, space_of).advice()
-            for stack, (question, space_of) in asked.items()
-        ]
+        found = [_Search(searcher, stack, *each).advice() for stack, each in asked.items()]
     return found, rule
 
 
-def _planned(question: Question) -> int:
+def _asked(
+    question: Question, space_of: Callable[[Mapping[str, Any], int], Space]
+) -> tuple[Question, Space]:
+    connection = changed_connections(settings_of(question.toml))[0]
+    return question, space_of(connection, question.rule)
+
+
+def _planned(question: Question, space: Space) -> int:
     """Least number of runs for a question."""
     variants = len(aims.variants(question.toml, question.file, question.goals))
-    return variants * (_ROUNDS * _BATCH + 3 * len(question.seeds))
+    singles = sum(len(choice.options) - 1 for choice in space)
+    return variants * (singles + _DRAWN + 3)
 
 
 class _Search:
@@ -187,26 +198,29 @@ class _Search:
         searcher: _Searcher,
         stack: str,
         question: Question,
-        space_of: Callable[[Mapping[str, Any], int], Space],
+        space: Space,
     ) -> None:
         self._searcher = searcher
         self._stack = stack
         self._question = question
         self._connection = changed_connections(settings_of(question.toml))[0]
-        self._space = space_of(self._connection, question.rule)
+        self._space = space
         last = question.seeds[-1]
-        self._seeds = range(last + 1, last + 1 + _SEARCH_SEEDS)
+        self._seeds: Sequence[int] = range(last + 1, last + 1 + _SEARCH_SEEDS)
         self._present = tuple(choice.present for choice in self._space)
         self._now = self._values([self._present], self._seeds)[0]
-        self._gains: dict[Candidate, float] = {self._present: 1.0}
         self._require_measurable()
+        self._predicted_with = question.seeds
+        if self._is_constant():
+            self._seeds, self._predicted_with = self._seeds[:1], self._seeds[:1]
+        self._gains: dict[Candidate, float] = {self._present: 1.0}
+        self._delays: dict[Candidate, float] = {self._present: _delay(self._now)}
 
     def advice(self) -> Advice:
         """The answer: the present state, the rule, and the simplest of the best candidates."""
         self._look()
-        best = self._simplest(self._best())
-        named = {"now": self._present, "rule": self._rule(), "advice": best}
-        values = self._values([*named.values()], self._question.seeds)
+        named = {"now": self._present, "rule": self._rule(), "advice": self._simplest()}
+        values = self._values([*named.values()], self._predicted_with)
         now, rule, found = (
             self._predicted(name, candidate, each, values[0])
             for (name, candidate), each in zip(named.items(), values, strict=True)
@@ -222,29 +236,41 @@ class _Search:
                 "choose a longer duration or a shorter warm_up"
             )
 
+    def _is_constant(self) -> bool:
+        """Whether nothing in the scenario is random: two seeds give the same values."""
+        assert self._now is not None, "the present state is a valid scenario"
+        return bool(np.array_equal(self._now[0], self._now[-1], equal_nan=True))
+
     def _look(self) -> None:
-        """Try candidates, the obvious ones first."""
+        """Try every single change, the obvious candidates, and then combinations."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         sampler = optuna.samplers.TPESampler(seed=_SAMPLER_SEED)
         study = optuna.create_study(direction="maximize", sampler=sampler)
-        for candidate in self._obvious():
+        first = self._first()
+        for candidate in first:
             names = [choice.name for choice in self._space]
             study.enqueue_trial(dict(zip(names, candidate, strict=True)))
-        for _ in range(_ROUNDS):
-            trials = [study.ask() for _ in range(_BATCH)]
+        total = len(first) + _DRAWN
+        for done in range(0, total, _BATCH):
+            trials = [study.ask() for _ in range(min(_BATCH, total - done))]
             candidates = [
                 tuple(_suggested(trial, each) for each in self._space) for trial in trials
             ]
-            for trial, gain in zip(trials, self._measured(candidates), strict=True):
-                study.tell(trial, float(np.log(max(gain, 1e-6))))
+            for trial, score in zip(trials, self._scores(candidates), strict=True):
+                study.tell(trial, score)
 
-    def _obvious(self) -> list[Candidate]:
-        """The present state, the rule, and the rule with both remedies toggled."""
+    def _first(self) -> list[Candidate]:
+        """The present state, each single change, and the rule with both remedies toggled."""
+        singles = [
+            (*self._present[:at], option, *self._present[at + 1 :])
+            for at, choice in enumerate(self._space)
+            for option in range(len(choice.options))
+        ]
         remedied = rule = self._rule()
         for at, choice in enumerate(self._space):
             if choice.name in ("opportunistic_retransmission", "penalisation"):
                 remedied = (*remedied[:at], 1, *remedied[at + 1 :])
-        return [*dict.fromkeys([self._present, rule, remedied])]
+        return [*dict.fromkeys([self._present, *singles, rule, remedied])]
 
     def _rule(self) -> Candidate:
         """The present state with the buffers of the rule."""
@@ -253,25 +279,31 @@ class _Search:
         index = buffers.words.index(words) if words in buffers.words else buffers.present
         return (index, *self._present[1:])
 
-    def _best(self) -> Candidate:
-        return max(self._gains, key=lambda each: self._gains[each])
-
-    def _simplest(self, best: Candidate) -> Candidate:
+    def _simplest(self) -> Candidate:
         """Of the candidates about as good as the best, that with the fewest changes.
 
-        Of equals, it has the smallest buffers. The search first tries to undo changes of the best
-        candidate, and to make its buffers smaller.
+        Of equals, it has the smallest buffers, and then the shortest delay. The search first tries
+        to undo changes of the best candidate, and to make its buffers smaller.
         """
-        least = self._gains[best] * (1 - _SAME)
+        best = max(self._gains, key=self._score)
+        least = self._score(best) - float(np.log1p(_SAME))
         while simpler := self._undone(best):
-            gains = self._measured(simpler)
-            if max(gains) < least:
+            scores = self._scores(simpler)
+            if max(scores) < least:
                 break
-            best = simpler[int(np.argmax(gains))]
-        while best[0] > 0 and self._measured([(best[0] - 1, *best[1:])])[0] >= least:
+            best = simpler[int(np.argmax(scores))]
+        while best[0] > 0 and self._scores([(best[0] - 1, *best[1:])])[0] >= least:
             best = (best[0] - 1, *best[1:])
-        good = [each for each, gain in self._gains.items() if gain >= least]
-        return min(good, key=lambda each: (len(self._undone(each)), each))
+        good = [each for each in self._gains if self._score(each) >= least]
+        return min(
+            good,
+            key=lambda each: (len(self._undone(each)), each[0], self._delays[each], each),
+        )
+
+    def _score(self, candidate: Candidate) -> float:
+        """The logarithm of the gain, less what the changes must bring."""
+        gain = np.log(max(self._gains[candidate], 1e-6))
+        return float(gain - len(self._undone(candidate)) * np.log(WORTH))
 
     def _undone(self, candidate: Candidate) -> list[Candidate]:
         """The candidate without each of its changes."""
@@ -281,17 +313,18 @@ class _Search:
             if candidate[at] != choice.present
         ]
 
-    def _measured(self, candidates: Sequence[Candidate]) -> list[float]:
-        """The gains of candidates in the runs of the search; 0 for those that are no scenario."""
+    def _scores(self, candidates: Sequence[Candidate]) -> list[float]:
+        """The scores of candidates in the search; tiny for those that are no scenario."""
         new = [each for each in dict.fromkeys(candidates) if each not in self._gains]
         self._race(new, self._seeds[:1])
         best = max(self._gains.values())
         self._race([each for each in new if self._gains[each] >= _RIVAL * best], self._seeds)
-        return [self._gains[each] for each in candidates]
+        return [self._score(each) for each in candidates]
 
     def _race(self, candidates: Sequence[Candidate], seeds: Sequence[int]) -> None:
         for candidate, values in zip(candidates, self._values(candidates, seeds), strict=True):
             self._gains[candidate] = 0.0 if values is None else self._gain(values)
+            self._delays[candidate] = _delay(values)
 
     def _gain(self, values: Numbers) -> float:
         assert self._now is not None, "the present state is a valid scenario"
@@ -325,8 +358,15 @@ class _Search:
             if goal.name != "failover" or goal.name in self._question.goals
         }
         gain = mean(aims.gains(self._question.goals, values, now), of="pairs")
-        words = spaces.words(self._space, candidate)
-        return Predicted(name, words, self._keys(candidate), toml, known, gain)
+        words, changes = spaces.words(self._space, candidate), len(self._undone(candidate))
+        return Predicted(name, words, changes, self._keys(candidate), toml, known, gain)
+
+
+def _delay(values: Numbers | None) -> float:
+    """The 95th percentile of the delays in ms; infinite if no block was delivered."""
+    if values is None or np.isnan(values[:, 1]).any():
+        return float("inf")
+    return float(values[:, 1].mean())
 
 
 def _suggested(trial: optuna.Trial, choice: spaces.Choice) -> int:

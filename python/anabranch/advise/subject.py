@@ -9,6 +9,7 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.errors import InputError, ScenarioError
+from anabranch.explain import linux
 from anabranch.explain.pairs import changed_connections
 from anabranch.runs.run import read_scenario
 from anabranch.scenarios import quantities
@@ -132,11 +133,10 @@ def as_linux(connection: Mapping[str, Any]) -> dict[str, Any]:
     if connection["protocol"] != "mptcp":
         return new
     manager = connection["path_manager"]
-    kind = manager["kind"] if isinstance(manager, dict) else manager
-    known = kind in ("full_mesh", "backup", "initial_only")
+    known = linux.kind_of(manager) in linux.MANAGERS
     return {
         **new,
-        "scheduler": "linux",
+        "scheduler": linux.SCHEDULER,
         "path_manager": manager if known else "full_mesh",
         "remedies": {},
     }

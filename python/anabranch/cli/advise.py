@@ -137,6 +137,8 @@ def _print_commands(advice: Advice) -> None:
     from anabranch.cli import console
 
     shown, notes = report.linux_commands(advice)
+    if not shown:
+        return
     for place in shown:
         typer.echo(f"# {place.place}")
         typer.echo("\n".join(place.lines) + "\n")

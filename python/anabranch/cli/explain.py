@@ -158,9 +158,11 @@ def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
 
     from anabranch.cli.twin import fitted_to
     from anabranch.explain.target import Target
+    from anabranch.twin import comparison
     from anabranch.twin.scenario import to_toml
 
     fitted = fitted_to(files, None)
+    comparison.require_twin(fitted, files[0].name)
     # A prediction is for other losses than those of the capture.
     toml = to_toml(fitted.twin, "twin", draws=True)
     twin = Target(_core.validate(toml, files[0].name), files[0].name, 1)
@@ -238,6 +240,8 @@ def _print(found: Sequence[Explanation], predicted: WhatIf | None) -> None:
             console.say(sentence)
         console.say("")
         console.show(tables.of_report(report.causes(each), "", 2))
+        console.say(each.buffers())
+        console.say("")
         if each.delays is not None:
             console.say(each.delays.finding())
             console.say("")

@@ -16,7 +16,7 @@ from rich.text import Text
 from anabranch.live.hosts import HERE
 from anabranch.results import metrics
 from anabranch.results.claims import Judgement, Verdict
-from anabranch.results.estimates import number
+from anabranch.results.estimates import number, percent
 from anabranch.runs.columns import frame
 
 # The command line must start quickly, and these modules are needed for their types only.
@@ -270,7 +270,10 @@ def _connections(run: Run, conditions: Conditions | None) -> Grid:
     columns = [
         ("connection", [row["connection"] for row in rows]),
         ("goodput Mbit/s", [number(row["goodput_mbps"]) for row in rows]),
-        ("window-limited", [_window_limited(run, *each, conditions) for each in enumerate(rows)]),
+        *(
+            (words, [_limited(run, key, *each, conditions) for each in enumerate(rows)])
+            for words, key in metrics.LIMITS.items()
+        ),
         ("reinjections", [f"{row['reinjections']:,}" for row in rows]),
         *(_delays(rows) if has_blocks else ()),
         ("state", [_state(row) for row in rows]),
@@ -287,15 +290,15 @@ def _delays(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[str]]
         yield f"{name} ms", ["–" if delay is None else number(delay) for delay in delays]
 
 
-def _window_limited(
-    run: Run, index: int, row: Mapping[str, Any], conditions: Conditions | None
+def _limited(
+    run: Run, key: str, index: int, row: Mapping[str, Any], conditions: Conditions | None
 ) -> str:
     """The share of time; a dash if the sender is a kernel, which does not report it."""
     if conditions is not None:
         uploads = run.flows[index]["direction"] == "upload"
         if (conditions.client if uploads else conditions.server) == "kernel":
             return "–"
-    return f"{row['window_limited_share'] * 100:.1f} %"
+    return percent(row[key])
 
 
 def _state(row: dict[str, object]) -> str:

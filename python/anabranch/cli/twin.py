@@ -42,6 +42,9 @@ def twin(
     virtual time, and says how far it is from the capture: goodput, what each path carried,
     round-trip times, and data out of order.
 
+    If the best scenario misses goodput by more than 10 %, or the share of a path by more than 10
+    points, says so, writes nothing, and exits with 1.
+
     The scenario file names the uncertainty of each value. Change it to see what would help, or let
     `anabranch explain CAPTURE --what-if` do that.
     """
@@ -55,26 +58,28 @@ def twin(
     if report is not None:
         prepare_folder(report)
     fitted = fitted_to(captures, seeds)
-    if out is not None:
+    is_twin = comparison.failure(fitted) is None
+    if out is not None and is_twin:
         write_whole(out.parent, {out.name: fitted.toml.encode()})
-    if report is not None:
+    if report is not None and is_twin:
         with writing(report), console.working("drawing the report"):
             reporting.save(fitted, captures, report)
     if as_json:
         about = comparison.as_json(fitted, captures)
-        about["report"] = None if report is None else str(report / "report.html")
+        about["report"] = str(report / "report.html") if report is not None and is_twin else None
         typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
-        return
-    for sentence in comparison.finding(fitted):
-        console.say(sentence)
-    console.say("")
-    console.show(tables.of_report(comparison.paths(fitted), "Paths of the twin"))
-    console.show(tables.of_report(comparison.table(fitted), "Beside the capture"))
-    for note in fitted.twin.seen.notes:
-        console.say(f"note: {note}")
-    if out is not None:
+    else:
+        for sentence in comparison.finding(fitted):
+            console.say(sentence)
+        console.say("")
+        console.show(tables.of_report(comparison.paths(fitted), "Paths of the twin"))
+        console.show(tables.of_report(comparison.table(fitted), "Beside the capture"))
+        for note in fitted.twin.seen.notes:
+            console.say(f"note: {note}")
+    comparison.require_twin(fitted, captures[0].name)
+    if out is not None and not as_json:
         console.say(f"scenario: {out}")
-    if report is not None:
+    if report is not None and not as_json:
         print_report(report)
 
 

@@ -31,6 +31,7 @@ STATES: Mapping[str, str] = {
     "standby": "standing by as backup",
     "reinjected": "data that another subflow carried as well",
     "absent": "not there yet",
+    "opening": "handshake not answered",
     "closed": "closed",
     "unknown": "send buffer, scheduler or application",
 }
@@ -42,6 +43,7 @@ _BECAUSE = {
     "silent": "its retransmission timer had expired",
     "standby": "it was only a backup",
     "reinjected": "other subflows had carried the same data",
+    "opening": "its handshake was not answered",
     "unknown": "the send buffer, the scheduler or the application held it back",
 }
 _SMALL = 0.05
@@ -54,6 +56,8 @@ _SHOWN = 0.001
 _SLOTS = 1 << 32
 """More than the number of a subflow in a capture."""
 _ENDED = ("closed", "reset")
+_UNANSWERED = "not answered"
+"""The state of a subflow whose SYNs had no answer, as the analyser says it."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,10 @@ class CaptureExplanation:
         for each in self.subflows:
             longest = max(each.seconds, key=lambda key: each.seconds[key], default=("", None))
             idle = each.seconds.get(longest, 0.0)
-            if longest[0] in ("standby", "unknown", "receive_window") and idle > self.seconds / 2:
+            if (
+                longest[0] in ("standby", "opening", "unknown", "receive_window")
+                and idle > self.seconds / 2
+            ):
                 return (*longest, each.subflow, 0.0)
         return None
 
@@ -245,8 +252,10 @@ def _states(
     ended = about["state"].startswith(_ENDED)
     end = int(about["end_ns"]) if ended else int(rows.time[-1]) + 1
     backup = rows.backup(subflow, is_backup=bool(about["is_backup"]))
+    unanswered = about["state"] == _UNANSWERED
     rules: list[tuple[str, Mask]] = [
         ("absent", rows.time < begin),
+        ("opening", (rows.time >= begin) & unanswered),
         ("closed", (rows.time >= end) & (flight.outstanding == 0)),
         ("silent", flight.silent()),
         ("standby", backup & (flight.outstanding == 0)),

@@ -49,7 +49,7 @@ STATES: tuple[Cause, ...] = (
     _state("recovery", "recovering a loss", "losses were being repaired", YELLOW),
     _state("silent", "silent after a timeout", "the retransmission timer had expired", RED),
     _state("standby", "standing by as backup", "it was only a backup", "#c9b7e0"),
-    _state("opening", "not there yet", "no subflow used it yet", "#dddddd"),
+    _state("opening", "opening a subflow", "the handshake of its subflow took long", "#eeeeee"),
     _state(
         "receive_window", "receive window full", "the receive window was full", PURPLE
     ),
@@ -76,11 +76,9 @@ _USES = (
     Cause("control", "segments without data", is_overhead=True),
     Cause("retransmitted", "retransmitted needlessly"),
     Cause("reinjected", "reinjected needlessly"),
-    Cause("waiting", "waits for a hole at the end"),
     Cause("lost", "lost later, or under way at the end"),
     Cause("other_traffic", "other traffic"),
     Cause("outage", "the path was down"),
-    Cause("held", "out of order at the end"),
 )
 _FIRST_USE = 32
 

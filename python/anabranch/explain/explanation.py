@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,11 @@ import polars as pl
 
 from anabranch.explain.causes import BY_NAME, CAUSES, NONE, Cause
 from anabranch.explain.delays import Delays
-from anabranch.results.estimates import number
+from anabranch.results import metrics
+from anabranch.results.estimates import number, percent
 from anabranch.runs.columns import frame
 from anabranch.runs.run import Run
+from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.routes import route
 
 _NAMED = 0.15
@@ -110,12 +112,22 @@ class Explanation:
         }
 
     @property
+    def begin_ns(self) -> int:
+        """When measuring begins: at the end of the warm-up, or when the connection opens."""
+        return max(self.run.warm_up_ns, nanoseconds(self.flow["start"]))
+
+    @property
+    def end_ns(self) -> int:
+        """When measuring ends: when the workload ends, or with the run."""
+        return self.begin_ns + int(self.run.connections["measured_ns"][self.number])
+
+    @property
     def seconds(self) -> float:
-        """Simulated time."""
-        return self.run.virtual_ns / 1e9
+        """The measured time."""
+        return (self.end_ns - self.begin_ns) / 1e9
 
     def _mbps(self, byte_count: float) -> float:
-        return byte_count * 8e-6 / self.seconds
+        return byte_count * 8e-6 / self.seconds if self.seconds else 0.0
 
     @cached_property
     def capacity_mbps(self) -> float:
@@ -124,22 +136,20 @@ class Explanation:
 
     @cached_property
     def goodput_mbps(self) -> float:
-        """New data that the application read, over the whole run, in Mbit/s."""
-        delivered = self.run.connections["bytes_delivered"][self.number]
-        return self._mbps(int(delivered))
+        """Goodput in Mbit/s, as in the tables of every command."""
+        return metrics.goodput_mbps(self.run.connections, self.number)
 
     @cached_property
     def account(self) -> pl.DataFrame:
         """What became of each byte of capacity: path, cause, behind, bytes.
 
-        The bytes of all causes but ``useful``, and those of ``held``, add up to the capacity of
-        the paths without the data that was delivered.
+        The bytes of all causes but ``useful`` add up to capacity minus goodput.
         """
         names = self.run.path_names
-        shown = self._rows.filter(pl.col("path").is_in([*self.paths, NONE]))
+        shown = self._rows.filter(pl.col("path").is_in([*self.paths]))
         rows = [
             {
-                "path": None if row["path"] == NONE else names[row["path"]],
+                "path": names[row["path"]],
                 "cause": CAUSES[row["cause"]].name,
                 "behind": self.path_of_subflow.get(row["behind"]),
                 "bytes": row["bytes"],
@@ -163,42 +173,48 @@ class Explanation:
             if cause.name == "useful":
                 continue
             mbps = self._mbps(row["bytes"])
-            of = capacity.get(row["path"]) or self.capacity_mbps
-            path, share = row["path"] or "all", mbps / of if of else 0.0
+            path, of = row["path"], capacity[row["path"]]
+            share = mbps / of if of else 0.0
             found.append(Loss(path, cause, row["behind"], mbps, share, path in varying))
         return sorted(found, key=lambda loss: -loss.mbps)
 
     @cached_property
     def main(self) -> Loss | None:
-        """The largest loss that a transfer could do without, over all paths that have it.
+        """The largest loss that a transfer could do without, over the paths that have most of it.
 
-        `None` if all such losses are small.
+        It is the sum of the losses that it names. `None` if all such losses are small.
         """
         by_cause: dict[str, list[Loss]] = {}
         for loss in self.losses:
             if not loss.cause.is_overhead:
-                by_cause.setdefault(loss.cause.words, []).append(loss)
-        sums = {words: sum(loss.mbps for loss in each) for words, each in by_cause.items()}
-        words = max(sums, key=lambda words: sums[words], default=None)
-        if words is None or sums[words] < _SMALL * self.capacity_mbps:
+                by_cause.setdefault(loss.cause.name, []).append(loss)
+        largest = max(by_cause.values(), key=_total, default=[])
+        if not largest or _total(largest) < _SMALL * self.capacity_mbps:
             return None
-        return self._over_paths(by_cause[words])
+        return self._as_one(largest)
 
-    def _over_paths(self, losses: list[Loss]) -> Loss:
-        """The losses of one cause as one; paths with little of it are not named."""
-        first, total = losses[0], sum(loss.mbps for loss in losses)
-        by_path: dict[str, float] = {}
-        for loss in losses:
-            by_path[loss.path] = by_path.get(loss.path, 0.0) + loss.mbps
-        named = [path for path, mbps in by_path.items() if mbps >= _NAMED * total]
-        numbers = {name: index for index, name in self.paths.items()}
-        capacity = sum(self._mbps(self._capacity(numbers[path])) for path in named if path != "all")
-        share = sum(by_path[path] for path in named) / (capacity or self.capacity_mbps or 1.0)
-        varies = any(loss.varies for loss in losses if loss.path in named)
-        return replace(first, path=" and ".join(named), mbps=total, share=share, varies=varies)
+    def _as_one(self, losses: list[Loss]) -> Loss:
+        """The losses of one cause as one, without the paths that have little of it."""
+        least = _NAMED * _total(losses)
+        paths = _grouped(losses, lambda loss: loss.path, least)
+        named = [loss for loss in losses if loss.path in paths]
+        behind = _grouped(named, lambda loss: loss.behind or "", least)
+        named = [loss for loss in named if (loss.behind or "") in behind]
+        capacity = {name: self._mbps(self._capacity(index)) for index, name in self.paths.items()}
+        mbps = _total(named)
+        return Loss(
+            " and ".join(paths),
+            losses[0].cause,
+            " and ".join(filter(None, behind)) or None,
+            mbps,
+            mbps / (sum(capacity[path] for path in paths) or 1.0),
+            any(loss.varies for loss in named),
+        )
 
     def finding(self) -> list[str]:
-        """Two sentences: what was lost, and the largest cause."""
+        """What was lost, the largest cause, and what is behind that, in a sentence each."""
+        if not self.seconds:
+            return [f"{self.name} ended before the measured time began: shorten warm_up."]
         missing = self.capacity_mbps - self.goodput_mbps
         share = self.goodput_mbps / self.capacity_mbps * 100 if self.capacity_mbps else 0.0
         first = (
@@ -212,7 +228,52 @@ class Explanation:
                 f"Nothing held it back: headers and acknowledgements took {number(overhead)} of "
                 f"the {number(missing)} Mbit/s missing.",
             ]
-        return [first, _sentence(self.main, missing)]
+        return [first, _sentence(self.main, missing), *self._handshakes()]
+
+    def _handshakes(self) -> list[str]:
+        """The SYNs that did not arrive, if the main loss is a handshake that took long."""
+        assert self.main is not None, "asked after a loss was found"
+        if self.main.cause.name != "opening":
+            return []
+        table = frame(self.run.tables["handshakes"])
+        mine = table.filter(pl.col("connection") == self.number)
+        names = self.run.path_names
+        on = self.main.path.split(" and ")
+        by_path = mine.group_by("path", maintain_order=True)
+        found = [
+            _unanswered(names[int(path)], rows, self._link_drops(names[int(path)]))
+            for (path,), rows in by_path
+            if names[int(path)] in on
+        ]
+        return [sentence for sentence in found if sentence is not None]
+
+    def _link_drops(self, path: str) -> int:
+        """Packets that the links of a path lost, without those that its queues dropped."""
+        settings = {path["name"]: path for path in self.run.settings["path"]}
+        names = self.run.path_names
+        crossed = [names.index(each.path) for each in route(path, settings)]
+        links = self.run.links.filter(pl.col("path").is_in(crossed))
+        return sum(sum(links[name].to_list()) for name in ("dropped_by_loss", "dropped_down"))
+
+    @cached_property
+    def full_buffers(self) -> dict[str, float]:
+        """Share of the time in which only a full buffer stopped a subflow, by the metric's name.
+
+        This is the time of the sender. A link that still empties its queue loses nothing then.
+        """
+        table = self.run.connections
+        return {
+            "send_buffer_limited_share": metrics.send_buffer_limited_share(table, self.number),
+            "window_limited_share": metrics.window_limited_share(table, self.number),
+        }
+
+    def buffers(self) -> str:
+        """How long full buffers stopped a subflow, in a sentence."""
+        send, receive = map(percent, self.full_buffers.values())
+        return (
+            f"A subflow had room, but waited for the send buffer for {send} of the time, and for "
+            f"the receive window for {receive}."
+        )
 
     @cached_property
     def delays(self) -> Delays | None:
@@ -227,6 +288,7 @@ class Explanation:
             "goodput_mbps": self.goodput_mbps,
             "capacity_mbps": self.capacity_mbps,
             "finding": self.finding(),
+            **self.full_buffers,
             "main_cause": None if self.main is None else _loss_json(self.main),
             "losses": [_loss_json(loss) for loss in self.losses],
             "delays": None if self.delays is None else self.delays.json(),
@@ -235,8 +297,10 @@ class Explanation:
         }
 
     def states(self) -> pl.DataFrame:
-        """Time in s that each subflow spent in each state."""
-        length = (pl.col("until_ns") - pl.col("from_ns")).sum() / 1e9
+        """Time in s that each subflow spent in each state during the measured time."""
+        until = pl.min_horizontal("until_ns", pl.lit(self.end_ns))
+        since = pl.max_horizontal("from_ns", pl.lit(self.begin_ns))
+        length = (until.cast(pl.Int64) - since.cast(pl.Int64)).clip(0).sum() / 1e9
         keys = ["path", "subflow", "generation", "state", "behind"]
         sums = self.activities.group_by(keys, maintain_order=True).agg(seconds=length)
         rows = [
@@ -278,19 +342,58 @@ def explanations(run: Run) -> Iterator[Explanation]:
         yield Explanation(run, index)
 
 
+def _total(losses: Iterable[Loss]) -> float:
+    return sum(loss.mbps for loss in losses)
+
+
+def _grouped(losses: list[Loss], key: Callable[[Loss], str], least: float) -> list[str]:
+    """The groups of losses that are at least this large together; the largest group in any case."""
+    sums: dict[str, float] = {}
+    for loss in losses:
+        sums[key(loss)] = sums.get(key(loss), 0.0) + loss.mbps
+    return [name for name in sums if sums[name] >= min(least, max(sums.values()))]
+
+
+_SYNS = ("no Multipath TCP option", "MP_CAPABLE", "MP_JOIN")
+"""The option of a SYN, by its number in the table of handshakes."""
+
+
+def _unanswered(path: str, rows: pl.DataFrame, link_drops: int) -> str | None:
+    """Which SYNs of a path, or answers to them, did not arrive; `None` if all did."""
+    lost = []
+    is_answered = False
+    for row in rows.iter_rows(named=True):
+        option = _SYNS[row["option"]]
+        for words, sent, arrived in (
+            ("SYN", row["syns_sent"], row["syns_arrived"]),
+            ("SYN/ACK", row["answers_sent"], row["answers_arrived"]),
+        ):
+            if sent > arrived:
+                lost.append(f"{sent - arrived} of {sent} {words}s with {option}")
+        is_answered |= row["option"] == 0 and row["answers_arrived"] > 0
+    # A box that removes the option lets the SYN arrive without it.
+    is_removed = rows["syns_arrived"].sum() >= rows["syns_sent"].sum()
+    if not lost or is_removed:
+        return None
+    sentence = f"On {path}, {' and '.join(lost)} did not arrive"
+    tried = rows.filter((pl.col("option") > 0) & (pl.col("syns_sent") > 1))
+    refused = not tried.is_empty() and tried["answers_arrived"].sum() == 0
+    if is_answered and refused and link_drops == 0:
+        return f"{sentence}, and those without did: something on the path drops the option."
+    return f"{sentence}."
+
+
 def _sentence(loss: Loss, missing: float) -> str:
     ends = f"{number(loss.mbps)} of the {number(missing)} Mbit/s missing"
-    percent = f"{loss.share * 100:.0f} %" if loss.share >= 0.095 else f"{loss.share * 100:.1f} %"
-    part = f"{percent} of {'its capacity' if loss.varies else 'the time'}"
+    share = percent(loss.share)
+    part = f"{share} of {'its capacity' if loss.varies else 'the time'}"
     if loss.cause.is_idle:
         behind = f" behind {loss.behind}" if loss.behind is not None else ""
         return f"{loss.path} idled for {part} because {loss.cause.because}{behind}: {ends}."
     if loss.cause.name == "outage":
         verb = "were" if " and " in loss.path else "was"
         return f"{loss.path} {verb} down for {part}: {ends}."
-    if loss.path == "all":
-        return f"{percent} of the capacity went into data {loss.cause.words}: {ends}."
-    return f"{percent} of the capacity of {loss.path} went to {loss.cause.words}: {ends}."
+    return f"{share} of the capacity of {loss.path} went to {loss.cause.words}: {ends}."
 
 
 def _loss_json(loss: Loss) -> dict[str, Any]:

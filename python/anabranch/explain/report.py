@@ -109,6 +109,7 @@ def save(found: Sequence[Explanation], folder: Path, what_if: WhatIf | None = No
                 "name": each.name,
                 "finding": each.finding(),
                 "causes": causes(each),
+                "buffers": each.buffers(),
                 "delays": delays(each),
                 "delay_finding": None if each.delays is None else each.delays.finding(),
             }

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from anabranch import _core
+from anabranch.explain import linux
 from anabranch.explain.pairs import Runs, changed, changed_connections, goodput_and_delays
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
@@ -20,13 +21,11 @@ from anabranch.scenarios import quantities
 
 SEEDS = 5
 """Default number of pairs."""
-_AS_LINUX = {"linux", "new_reno", "cubic", "cubic_linux"}
-"""Schedulers and congestion controls that Linux has for Multipath TCP (6.18)."""
 _FACTORS = (2, 4)
 _MOST_PATHS = 4
 """Number of paths up to which each is tried as the only regular one."""
 _SAME = 0.005
-"""Relative differences of goodput below this sort by delay (ours)."""
+"""Relative gain of goodput below which no change counts as the best (ours)."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,12 @@ class Change:
 
     Attributes:
         settings: Keys of every changed connection, and their new values.
-        linux: Whether Linux can do it.
+        buffers: The factor by which it changes the buffers; 1 for other changes.
     """
 
     words: str
     settings: Mapping[str, Any]
-    linux: bool
+    buffers: int = 1
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,13 @@ class Prediction:
     """The predicted effect of a change: medians of the differences of pairs.
 
     The delays are `None` if the workload has no blocks.
+
+    Attributes:
+        linux: Whether Linux has all policies of the changed scenario.
     """
 
     change: Change
+    linux: bool
     goodput: Estimate
     p50: Estimate | None
     p95: Estimate | None
@@ -70,12 +73,15 @@ class WhatIf:
     """The predictions for a scenario, the best first.
 
     Attributes:
+        seeds: Those of the pairs; a single one if nothing in the scenario is random.
+        foreign: Policies of the unchanged scenario that Linux does not have.
         captured_mbps: Goodput of the capture, in Mbit/s, if the scenario is the twin of one.
     """
 
     base: Outcome
     seeds: Sequence[int]
     predictions: Sequence[Prediction]
+    foreign: Sequence[str] = ()
     captured_mbps: float | None = None
 
     @property
@@ -92,10 +98,16 @@ class WhatIf:
             p50, p95 = (number(float(np.median(each))) for each in (self.base.p50, self.base.p95))
             delays = f" and block delays of {p50} ms (median) and {p95} ms (95th percentile)"
         of = "" if self.captured_mbps is None else " of the capture"
+        count = len(self.seeds)
+        sample = (
+            f"medians over {count} pairs of runs with equal seeds, with 95 % bootstrap intervals"
+            if count > 1
+            else "one pair of runs"
+        )
         return (
-            f"Differences from the {number(self.base_mbps)} Mbit/s{of}{delays}: medians over "
-            f"{len(self.seeds)} pairs of runs with equal seeds, with 95 % bootstrap intervals. "
-            "“Linux” marks changes that Linux can make."
+            f"Differences from the {number(self.base_mbps)} Mbit/s{of}{delays}: {sample}. The rows "
+            "are in the order of the goodput shown, and equal ones in that of the p95 delay. "
+            "“Linux” marks changes after which Linux can do what the scenario says."
         )
 
     def table(self) -> Table:
@@ -108,7 +120,7 @@ class WhatIf:
         for each in self.predictions:
             row = [
                 each.change.words,
-                "yes" if each.change.linux else "–",
+                "yes" if each.linux else "–",
                 _difference(each.goodput, percent),
             ]
             if self.base.p50.size:
@@ -139,21 +151,39 @@ class WhatIf:
         among = [
             each
             for each in self.predictions
-            if each.goodput.low > _SAME * self.base_mbps and (each.change.linux or not linux)
+            if each.goodput.low > _SAME * self.base_mbps and (each.linux or not linux)
         ]
         return max(among, key=lambda each: each.goodput.value, default=None)
 
     def finding(self) -> str:
         """The best changes in one sentence."""
-        linux, engine = self.best(linux=True), self.best(linux=False)
+        on_linux, engine = self.best(linux=True), self.best(linux=False)
         if engine is None:
             return "No change that was tried raises the goodput."
-        words = f"Best change: {_gain(engine, self.base_mbps)}"
-        if engine.change.linux:
+        words = f"Best change: {self._gain(engine)}"
+        if engine.linux:
             return f"{words}, which Linux can do."
-        if linux is None:
-            return f"{words}, which Linux cannot do; no change that Linux can make helps."
-        return f"{words}; as Linux can do it: {_gain(linux, self.base_mbps)}."
+        if on_linux is not None:
+            return f"{words}; as Linux can do it: {self._gain(on_linux)}."
+        if self.foreign:
+            return (
+                f"{words}. Linux does not have {' and '.join(self.foreign)}; anabranch advise says "
+                "what Linux can do."
+            )
+        return f"{words}, which Linux cannot do; no change that Linux can make helps."
+
+    def _gain(self, best: Prediction) -> str:
+        """A change with its gain, and those of the other sizes if it changes the buffers."""
+        others = [
+            f"× {each.change.buffers}: {self._percent(each)}"
+            for each in self.predictions
+            if each.change.buffers > 1 < best.change.buffers and each is not best
+        ]
+        return f"{best.change.words} ({'; '.join([self._percent(best), *others])})"
+
+    def _percent(self, each: Prediction) -> str:
+        percent = each.goodput.value / self.base_mbps * 100 if self.base_mbps else float("inf")
+        return f"{'−' if percent < -0.5 else '+'}{abs(percent):.0f} %"
 
 
 def changes(settings: Mapping[str, Any]) -> Iterator[Change]:
@@ -173,13 +203,13 @@ def changes(settings: Mapping[str, Any]) -> Iterator[Change]:
         return
     for path in paths:
         rest = [each for each in paths if each != path]
-        yield Change(f"without {path}", {"paths": rest}, linux=True)
+        yield Change(f"without {path}", {"paths": rest})
     if len(paths) <= _MOST_PATHS:
         for path in paths:
             others = " and ".join(each for each in paths if each != path)
             manager = {"kind": "backup", "regular": path}
             words = f"{others} as backup" + ("s" if len(paths) > 2 else "")
-            yield Change(words, {"path_manager": manager}, linux=True)
+            yield Change(words, {"path_manager": manager})
 
 
 def _buffers(connection: Mapping[str, Any]) -> Iterator[Change]:
@@ -188,15 +218,15 @@ def _buffers(connection: Mapping[str, Any]) -> Iterator[Change]:
     for factor in _FACTORS:
         larger = {key: f"{size * factor}B" for key, size in sizes.items()}
         if larger:
-            yield Change(f"buffers × {factor}", larger, linux=True)
+            yield Change(f"buffers × {factor}", larger, factor)
 
 
 def _of_kind(kind: str, connection: Mapping[str, Any]) -> Iterator[Change]:
     for policy in _core.policies():
         name = str(policy["name"])
-        if policy["sort"] == kind and name != _kind_of(connection[kind]):
+        if policy["sort"] == kind and name != linux.kind_of(connection[kind]):
             words = f"{name} ({kind.replace('_', ' ')})"
-            yield Change(words, {kind: name}, linux=name in _AS_LINUX)
+            yield Change(words, {kind: name})
 
 
 def _remedies(connection: Mapping[str, Any]) -> Iterator[Change]:
@@ -205,17 +235,13 @@ def _remedies(connection: Mapping[str, Any]) -> Iterator[Change]:
     for name in names:
         if name not in now:
             changed = {"remedies": {**now, name: True}}
-            yield Change(f"with {name}", changed, linux=False)
+            yield Change(f"with {name}", changed)
     both = {"opportunistic_retransmission": True, "penalisation": True}
     if not both.keys() & now.keys():
         words = "with both remedies (M1, M2)"
-        yield Change(words, {"remedies": {**now, **both}}, linux=False)
+        yield Change(words, {"remedies": {**now, **both}})
     if now:
-        yield Change("without remedies", {"remedies": {}}, linux=True)
-
-
-def _kind_of(chosen: Any) -> str:
-    return str(chosen["kind"] if isinstance(chosen, dict) else chosen)
+        yield Change("without remedies", {"remedies": {}})
 
 
 def predict(
@@ -228,29 +254,38 @@ def predict(
 ) -> WhatIf:
     """Run a normalised scenario and all changes of it with these seeds, on all cores.
 
-    With `linux_only`, only the changes that Linux can make.
+    If nothing in the scenario is random, only with the first seed. With `linux_only`, only the
+    changes after which Linux can do what the scenario says.
 
     Raises:
         ScenarioError: if the scenario is wrong.
     """
     tried: list[tuple[Change | None, str]] = [(None, toml)]
     for change in changes(settings_of(toml)):
-        wanted = change.linux or not linux_only
-        new = changed(toml, file, change.settings) if wanted else None
-        if new is not None:
+        new = changed(toml, file, change.settings)
+        if new is not None and not (linux_only and _foreign(new)):
             tried.append((change, new))
-    jobs = [(text, seed) for _, text in tried for seed in seeds]
-    meter = Meter(on_progress, [cost(text) for text, _ in jobs])
     with executors.opened(own_policies=False) as executor:
-        results = Runs(executor, file, goodput_and_delays).of(jobs, meter.made)
+        runs = Runs(executor, file, goodput_and_delays)
+        seeds = runs.seeds_that_differ(toml, seeds)
+        jobs = [(text, seed) for _, text in tried for seed in seeds]
+        meter = Meter(on_progress, [cost(text) for text, _ in jobs])
+        results = runs.of(jobs, meter.made)
     rows = np.array(results, dtype=np.float64).reshape(len(tried), len(seeds), 3)
     base = _outcome(rows[0])
     predictions = [
-        _prediction(change, base, _outcome(row))
-        for (change, _), row in zip(tried, rows, strict=True)
+        _prediction(change, not _foreign(text), base, _outcome(row))
+        for (change, text), row in zip(tried, rows, strict=True)
         if change is not None
     ]
-    return WhatIf(base, seeds, sorted(predictions, key=_order(float(np.median(base.goodput)))))
+    ordered = sorted(predictions, key=_order(float(np.median(base.goodput))))
+    return WhatIf(base, seeds, ordered, _foreign(toml))
+
+
+def _foreign(toml: str) -> list[str]:
+    """Policies of the changed connections that Linux does not have."""
+    connections = changed_connections(settings_of(toml))
+    return [*dict.fromkeys(name for each in connections for name in linux.foreign(each))]
 
 
 def _outcome(rows: Sample) -> Outcome:
@@ -260,9 +295,10 @@ def _outcome(rows: Sample) -> Outcome:
     return Outcome(rows[:, 0], delays[:, 0], delays[:, 1])
 
 
-def _prediction(change: Change, base: Outcome, changed: Outcome) -> Prediction:
+def _prediction(change: Change, linux: bool, base: Outcome, changed: Outcome) -> Prediction:
     return Prediction(
         change,
+        linux,
         median(changed.goodput - base.goodput, of="pairs"),
         _paired(base.p50, changed.p50),
         _paired(base.p95, changed.p95),
@@ -278,11 +314,12 @@ def _paired(base: Sample, changed: Sample) -> Estimate | None:
 
 
 def _order(base_mbps: float) -> Callable[[Prediction], tuple[float, float]]:
-    step = max(_SAME * base_mbps, 1e-9)
+    """The order of the rows, by the numbers as the table shows them."""
+    percent = 100 / base_mbps if base_mbps else 0.0
 
     def key(each: Prediction) -> tuple[float, float]:
-        delay = 0.0 if each.p95 is None else each.p95.value
-        return -round(each.goodput.value / step), delay
+        delay = 0.0 if each.p95 is None else _rounded(each.p95.value)
+        return -_rounded(each.goodput.value * percent), delay
 
     return key
 
@@ -290,7 +327,7 @@ def _order(base_mbps: float) -> Callable[[Prediction], tuple[float, float]]:
 def _row(each: Prediction, base_mbps: float) -> dict[str, Any]:
     row: dict[str, Any] = {
         "change": each.change.words,
-        "linux": each.change.linux,
+        "linux": each.linux,
         "goodput_gain": each.goodput.value / base_mbps if base_mbps else None,
     }
     estimates = {
@@ -312,13 +349,14 @@ def _difference(estimate: Estimate | None, scale: float = 1.0) -> str:
     return value if value == low == high else f"{value} [{low}, {high}]"
 
 
+def _rounded(value: float) -> float:
+    """A difference as tables show it: whole from 10 on, and otherwise with one decimal."""
+    return round(value) if abs(value) >= 9.95 else round(value, 1)
+
+
 def _signed(value: float) -> str:
-    text = f"{abs(value):,.0f}" if abs(value) >= 9.95 else f"{abs(value):.1f}"
-    if float(text.replace(",", "")) == 0:
+    rounded = _rounded(value)
+    if rounded == 0:
         return "0"
+    text = f"{abs(rounded):,.0f}" if abs(value) >= 9.95 else f"{abs(rounded):.1f}"
     return ("+" if value > 0 else "−") + text
-
-
-def _gain(each: Prediction, base_mbps: float) -> str:
-    percent = each.goodput.value / base_mbps * 100 if base_mbps else float("inf")
-    return f"{each.change.words} (+{percent:.0f} %)"

@@ -15,7 +15,8 @@ from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.reports.report import Report
 from anabranch.reports.table import Table
-from anabranch.results.estimates import Sample, number
+from anabranch.results import metrics
+from anabranch.results.estimates import Sample, number, percent
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.flows import flows
 
@@ -76,6 +77,8 @@ def save(results: Results, folder: Path) -> None:
         InputError: if the folder cannot be written.
     """
     name = str(results.provenance["scenario"])
+    # Linux does not say how long full buffers stopped its Multipath TCP.
+    limits = {} if "live" in results.provenance else metrics.LIMITS
     Report(
         id=name,
         title=name,
@@ -85,11 +88,20 @@ def save(results: Results, folder: Path) -> None:
         finding=finding(results),
         overview_title="Connections",
         overview=Table(
-            ("connection", "goodput (Mbit/s)", "blocks", "mean delay (ms)", "p95 (ms)", "p99 (ms)"),
+            (
+                "connection",
+                "goodput (Mbit/s)",
+                *limits,
+                "blocks",
+                "mean delay (ms)",
+                "p95 (ms)",
+                "p99 (ms)",
+            ),
             tuple(
                 (
                     row["connection"],
                     number(row["goodput_mbps"]),
+                    *(percent(row[key]) for key in limits.values()),
                     f"{row['block_count']:,}",
                     *(
                         "–" if row[key] is None else number(row[key])

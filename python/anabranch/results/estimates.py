@@ -64,9 +64,14 @@ def number(value: float) -> str:
         return f"{sign}{size:,.0f}"
     if size >= 100:
         return f"{sign}{size:.1f}"
-    if size >= 1 or size == 0:
+    if size >= 0.9995 or size == 0:
         return f"{sign}{size:.2f}"
     return f"{sign}{size:.3g}"
+
+
+def percent(share: float) -> str:
+    """A share of the time as a percentage with one decimal."""
+    return f"{share * 100:.1f} %"
 
 
 def median(sample: Sample, of: str = "seeds") -> Estimate:

@@ -1,10 +1,16 @@
 """Metrics of a run, computed from its tables. Each metric is defined once.
 
-Goodput counts bytes that the application received in order. The delay of a block starts when the
-stack has accepted its last byte, and ends when its last byte has been delivered in order. The delay
-of a round of a request and its responses starts with the first byte of the request. Both metrics
-exclude the warm-up. A block counts at the time at which the stack accepted it. A block that is
-still undelivered at the end of the run has no delay.
+Goodput is the data that arrived at the receiver in the measured time, divided by that time. The
+measured time begins at the end of the warm-up, or when the connection opens if that is later. It
+ends with the run, or when the last byte of the workload is delivered. Each byte counts once, when
+its first copy arrives, even if it waits for earlier data. No link delivers more than its rate in
+any time, so goodput cannot exceed what the paths can carry. (Bytes that reach the application in
+order can: data that was out of order when the warm-up ended is released after it.)
+
+The delay of a block starts when the stack has accepted its last byte, and ends when its last byte
+has been delivered in order. The delay of a round of a request and its responses starts with the
+first byte of the request. Delays exclude the warm-up: a block counts at the time at which the stack
+accepted it. A block that is still undelivered at the end of the run has no delay.
 """
 
 from __future__ import annotations
@@ -52,19 +58,36 @@ DELAY_METRICS = (
 )
 
 
+LIMITS = {
+    "window-limited": "window_limited_share",
+    "send-buffer-limited": "send_buffer_limited_share",
+}
+"""The metrics of the buffers that can stop a sender, by their names in tables."""
+
+
 def goodput_mbps(connections: Table, connection: int = 0) -> float:
-    """Rate of bytes delivered in order to the application after the warm-up, in Mbit/s.
+    """Rate of data that arrived for the first time in the measured time, in Mbit/s.
 
     `connections` is the table of that name, and `connection` the index of the connection.
     """
     row = _row(connections, connection)
-    return _rate_mbps(row("bytes_delivered_measured"), row("measured_ns"))
+    return _rate_mbps(row("bytes_arrived_measured"), row("measured_ns"))
 
 
-def window_limited_share(connections: Table, virtual_ns: int, connection: int = 0) -> float:
-    """Share of the whole run in which the receive window stopped the sender."""
-    limited: int = _row(connections, connection)("window_limited_ns")
-    return limited / virtual_ns if virtual_ns else 0.0
+def window_limited_share(connections: Table, connection: int = 0) -> float:
+    """Share of the measured time in which only the receive window stopped a subflow."""
+    return _share_of_time(connections, "window_limited_ns", connection)
+
+
+def send_buffer_limited_share(connections: Table, connection: int = 0) -> float:
+    """Share of the measured time in which only the send buffer stopped a subflow."""
+    return _share_of_time(connections, "send_buffer_limited_ns", connection)
+
+
+def _share_of_time(connections: Table, name: str, connection: int) -> float:
+    row = _row(connections, connection)
+    limited, measured = int(row(name)), int(row("measured_ns"))
+    return limited / measured if measured else 0.0
 
 
 def duplicate_mbps(
@@ -264,7 +287,8 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
         "connection": run.connection_names[connection],
         "goodput_mbps": goodput_mbps(connections, connection),
         "duplicate_mbps": duplicate_mbps(connections, subflows, run.virtual_ns, connection),
-        "window_limited_share": window_limited_share(connections, run.virtual_ns, connection),
+        "window_limited_share": window_limited_share(connections, connection),
+        "send_buffer_limited_share": send_buffer_limited_share(connections, connection),
         **{
             key: row(key)
             for key in (

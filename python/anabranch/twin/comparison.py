@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.errors import NoTwinError
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
 from anabranch.twin.fit import Fitted
@@ -17,6 +18,9 @@ from anabranch.twin.scenario import uncertainty
 
 _NEAR = 0.05
 """Deviation of goodput up to which a twin is called close (ours)."""
+_FAR = 0.10
+"""Deviation of goodput, and of a path's share in parts of the whole, beyond which there is no twin:
+twice what is called close (ours)."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,34 @@ def finding(fitted: Fitted) -> list[str]:
     ]
 
 
+def failure(fitted: Fitted) -> str | None:
+    """Why the scenario is no twin of the capture; `None` if it is one."""
+    off = []
+    for each in rows(fitted):
+        if each.quantity == "goodput" and each.path == "all" and abs(each.off_by or 0.0) > _FAR:
+            off.append(f"goodput by {_percent(each.off_by or 0.0)}")
+        points = each.twin - each.capture
+        if each.quantity == "share" and abs(points) > 100 * _FAR:
+            off.append(f"the share of {each.path} by {points:+.0f} points".replace("-", "−"))
+    if not off:
+        return None
+    return (
+        f"no twin: the best scenario that was found misses {' and '.join(off)} (bound: "
+        f"{_FAR * 100:.0f} % and {_FAR * 100:.0f} points)"
+    )
+
+
+def require_twin(fitted: Fitted, name: str) -> None:
+    """Refuse a scenario that is no twin of the capture with this name.
+
+    Raises:
+        NoTwinError: with the reason.
+    """
+    reason = failure(fitted)
+    if reason is not None:
+        raise NoTwinError(f"{name}: {reason}")
+
+
 def table(fitted: Fitted) -> Table:
     """A row for each quantity, with the range of the runs if there are several."""
     shown = []
@@ -164,6 +196,7 @@ def as_json(fitted: Fitted, files: Sequence[Path]) -> dict[str, Any]:
     return {
         "files": [str(each) for each in files],
         "finding": finding(fitted),
+        "failure": failure(fitted),
         "scenario": fitted.toml,
         "seeds": list(fitted.seeds),
         "paths": [_path_json(each) for each in fitted.twin.paths],

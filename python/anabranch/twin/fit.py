@@ -9,9 +9,10 @@ shows, is the size whose run is most like the capture. Losses are those of the c
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,19 @@ _BATCHES = 6
 """Batches of runs among which those are sought in which the same paths carry data."""
 _MOST_STEP = 2.0
 """Largest factor by which a round changes a value."""
-_GOODPUT, _SHARE, _RTT, _IN_FLIGHT = 0.05, 0.05, 0.10, 0.15
-"""Differences that count as one: relative, but the share's in parts of the whole (ours)."""
+_GOODPUT, _SHARE, _RTT, _IN_FLIGHT, _REINJECTED = 0.05, 0.05, 0.10, 0.15, 0.005
+"""Differences that count as one: relative, but shares in parts of the whole (ours)."""
+_SHOWN = 0.001
+"""Share of reinjected data from which more than timeouts reinject (ours)."""
+_REMEDIES: tuple[Mapping[str, Any], ...] = tuple(
+    {**m1, **m2}
+    for m1 in ({}, {"opportunistic_retransmission": True})
+    for m2 in ({}, {"penalisation": "conext13"}, {"penalisation": "nsdi12"})
+    if m1 or m2
+)
+"""The remedies that are tried: M1, M2 in both forms, and both."""
+_TWICE = 0.05
+"""Share of reinjected data from which a redundant scheduler is tried (ours)."""
 _LEAST_SHARE = 0.03
 """Share below which a path's round-trip time does not count."""
 _GOOD, _GOOD_DEFAULT = 0.5, 1.0
@@ -77,8 +89,13 @@ def fit(seen: Observed, file: str, name: str, count: int = SEEDS, told: Told = N
     return Fitted(twin, to_toml(twin, name), tuple(runs), tuple(runs.values()))
 
 
-def run_all(jobs: Sequence[tuple[str, int]], file: str, told: Told) -> list[Observed]:
-    """What the captures of these runs, at the sender, show."""
+def run_all(
+    jobs: Sequence[tuple[str, int]], file: str, told: Told, rates_mbps: Sequence[float] = ()
+) -> list[Observed]:
+    """What the captures of these runs, at the sender, show.
+
+    `rates_mbps` are about the rates of the paths.
+    """
     normalised = [(_core.validate(toml, file), seed) for toml, seed in jobs]
     costs = [cost(toml) for toml, _ in normalised]
     meter = Meter(told, costs)
@@ -91,7 +108,8 @@ def run_all(jobs: Sequence[tuple[str, int]], file: str, told: Told) -> list[Obse
 
         def work(index: int) -> tuple[Observed, int]:
             toml, seed = normalised[index]
-            return executor.call(_run, (toml, seed, file, Path(folder) / f"{index}.pcapng"))
+            capture = Path(folder) / f"{index}.pcapng"
+            return executor.call(_run, (toml, seed, file, capture, rates_mbps))
 
         def done(index: int, result: tuple[Observed, int]) -> None:
             results[index], virtual_ns = result
@@ -114,13 +132,14 @@ def _runs(twins: Sequence[Twin], count: int, file: str, told: Told) -> list[dict
         jobs = [
             (place, 1 + batch * count + more)
             for place, twin in enumerate(twins)
-            if batch == 0 or (twin.is_random and len(_alike(twin.seen, found[place])) < count)
+            if batch == 0 or (twin.reorders and len(_alike(twin.seen, found[place])) < count)
             for more in range(count if twin.is_random else 1)
         ]
         if not jobs:
             break
         texts = [(to_toml(twins[place], "twin"), seed) for place, seed in jobs]
-        for (place, seed), run in zip(jobs, run_all(texts, file, told), strict=True):
+        rates = [path.rate for path in twins[0].paths]
+        for (place, seed), run in zip(jobs, run_all(texts, file, told, rates), strict=True):
             found[place][seed] = run
     chosen = [_alike(twin.seen, runs) or runs for twin, runs in zip(twins, found, strict=True)]
     return [dict(list(runs.items())[:count]) for runs in chosen]
@@ -136,11 +155,11 @@ def _alike(seen: Observed, runs: dict[int, Observed]) -> dict[int, Observed]:
     }
 
 
-def _run(job: tuple[str, int, str, Path]) -> tuple[Observed, int]:
-    toml, seed, file, capture = job
+def _run(job: tuple[str, int, str, Path, Sequence[float]]) -> tuple[Observed, int]:
+    toml, seed, file, capture, rates_mbps = job
     run = run_normalised(toml, file, seed, Capture(capture, snap=_SNAP))
     try:
-        return read([capture]), run.virtual_ns
+        return read([capture], rates_mbps=rates_mbps), run.virtual_ns
     finally:
         capture.unlink()
 
@@ -148,7 +167,7 @@ def _run(job: tuple[str, int, str, Path]) -> tuple[Observed, int]:
 def _calibrated(twin: Twin, file: str, told: Told) -> Twin:
     """The twin whose jitter and delays are estimated like those of the capture."""
     for _ in range(_ROUNDS if twin.is_random else 0):
-        (found,) = _runs([twin], _ROUND_SEEDS, file, told)
+        (found,) = _runs([twin], _round_seeds(twin), file, told)
         paths = tuple(
             _corrected(path, [_link_of(run, index) for run in found.values()])
             for index, path in enumerate(twin.paths)
@@ -183,13 +202,16 @@ def _ratio(wanted: float, found: Sequence[float]) -> float:
 
 
 def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
-    """The twin with the congestion control and the send buffer that explain the capture.
+    """The twin with the remedies, the congestion control and the send buffer of the capture.
 
-    Both stay at the host's defaults unless a run with other ones is much more like the capture.
+    They stay at the host's defaults unless a run with other ones is much more like the capture.
     """
     seen = twin.seen
+    good = _GOOD_DEFAULT if seen.ends.is_default else _GOOD
     (now,) = _differences([twin], file, told)
-    if now < (_GOOD_DEFAULT if seen.ends.is_default else _GOOD):
+    if now >= good and seen.reinjected > _SHOWN:
+        twin, now = _reinjecting(twin, now, file, told)
+    if now < good:
         return twin
     sizes = [round(part * seen.ends.in_flight) for part in _SIZES]
     is_bulk = seen.ends.workload.settings["kind"] == "bulk"
@@ -207,6 +229,24 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
     return twin
 
 
+def _reinjecting(twin: Twin, now: float, file: str, told: Told) -> tuple[Twin, float]:
+    """The twin with what reinjects as the capture does, and its difference.
+
+    These are remedies, or a scheduler that sends data twice.
+    """
+    tried = [replace(twin, remedies=each) for each in _REMEDIES]
+    if twin.seen.reinjected > _TWICE:
+        tried.append(replace(twin, scheduler="redundant"))
+    found = _differences(tried, file, told)
+    best = int(np.argmin(found))
+    return (tried[best], found[best]) if found[best] < _BETTER * now else (twin, now)
+
+
+def _round_seeds(twin: Twin) -> int:
+    """Number of runs of a choice. Jitter in order differs little from run to run."""
+    return _ROUND_SEEDS if twin.reorders else 1
+
+
 def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
     """The twin with a send buffer near its own that explains the capture best."""
     if twin.send_buffer is None:
@@ -219,7 +259,7 @@ def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
 
 def _differences(twins: Sequence[Twin], file: str, told: Told) -> list[float]:
     """How far each of these twins of the same capture is from it: the mean over a few runs."""
-    found = _runs(twins, _ROUND_SEEDS, file, told)
+    found = _runs(twins, max(map(_round_seeds, twins), default=1), file, told)
     return [
         float(np.mean([difference(twin.seen, run) for run in runs.values()]))
         for twin, runs in zip(twins, found, strict=True)
@@ -234,6 +274,8 @@ def difference(seen: Observed, run: Observed) -> float:
         (run.goodput_mbps / seen.goodput_mbps - 1) / _GOODPUT,
         (run.ends.in_flight / seen.ends.in_flight - 1) / _IN_FLIGHT,
     ]
+    if max(seen.reinjected, run.reinjected) > _SHOWN:
+        parts.append((run.reinjected - seen.reinjected) / _REINJECTED)
     for lane, other in zip(seen.lanes, run.lanes, strict=False):
         parts.append((other.share - lane.share) / _SHARE)
         if lane.rtt_ms is not None and other.rtt_ms is not None and lane.share > _LEAST_SHARE:

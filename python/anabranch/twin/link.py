@@ -111,16 +111,17 @@ class Link:
     """The link's capacity over time, if no constant rate explains the acknowledgements."""
 
 
-def link(sent: Transmissions) -> Link | None:
+def link(sent: Transmissions, near_mbps: float | None = None) -> Link | None:
     """The link that explains when a subflow's data was acknowledged.
 
-    `None` if fewer than ten acknowledgements tell.
+    `None` if fewer than ten acknowledgements tell. The rate is sought near `near_mbps`, if that is
+    given: without it, the search takes most of the time.
     """
     packets, acked_ns = sent.answers
     if packets.size < _LEAST_ANSWERS:
         return None
     model = _Model(sent, packets, acked_ns)
-    rate = model.rate()
+    rate = model.rate() if near_mbps is None else model.rate_near(near_mbps / 8e3)
     constant = model.constants(rate)
     slow = median_filter(constant, _SMOOTHED, mode="nearest")
     base_ns = float(np.quantile(constant, _BASE))
@@ -197,6 +198,10 @@ class _Model:
         """The rate that explains the acknowledgements best, in bytes per ns."""
         rate = self._narrowed(self._best(_grid(*self._bounds(), _COARSE), _FIRST))
         return self._steadier(rate)
+
+    def rate_near(self, rate: float) -> float:
+        """The rate near this one that explains the acknowledgements best."""
+        return self._sought(rate, slice(None))
 
     def _best(self, rates: list[float], count: int) -> float:
         """The rate with the least misfit of the first answers."""

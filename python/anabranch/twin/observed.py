@@ -63,6 +63,7 @@ class Observed:
         direction: ``"download"`` if the host that was connected to sends the data.
         seconds: From the first packet to the last.
         goodput_mbps: Data that was acknowledged in order, until the last of these acknowledgements.
+        reinjected: Share of the data that was sent again on another subflow than before.
         reordering_kb: Median and 95th percentile over time of the data that subflows delivered and
             the connection did not, because earlier data was missing.
     """
@@ -73,23 +74,28 @@ class Observed:
     seconds: float
     goodput_mbps: float
     delivered: int
+    reinjected: float
     reordering_kb: tuple[float, float]
     lanes: tuple[Lane, ...]
     ends: Ends
     notes: tuple[str, ...]
 
 
-def read(files: Sequence[Path], on_progress: Any = None) -> Observed:
+def read(
+    files: Sequence[Path], on_progress: Any = None, rates_mbps: Sequence[float] = ()
+) -> Observed:
     """The connection in captures that carried most data.
+
+    `rates_mbps` are about the rates of the paths, as far as they are known. This saves time.
 
     Raises:
         InputError: if a file cannot be read, or if no connection can have a twin.
     """
     analysis = analyze(*files, on_progress=on_progress)
-    return observe(analysis)
+    return observe(analysis, rates_mbps)
 
 
-def observe(analysis: Analysis) -> Observed:
+def observe(analysis: Analysis, rates_mbps: Sequence[float] = ()) -> Observed:
     """The connection that carried most data.
 
     Raises:
@@ -108,11 +114,17 @@ def observe(analysis: Analysis) -> Observed:
         except Hidden as hidden:
             reasons.append(f"{files}: connection {about['connection']}: {hidden}")
             continue
-        return _observed(analysis, about, rows, way)
+        return _observed(analysis, about, rows, way, rates_mbps)
     raise InputError(reasons[0] if reasons else f"{files}: no TCP connection")
 
 
-def _observed(analysis: Analysis, about: Mapping[str, Any], rows: Rows, way: str) -> Observed:
+def _observed(
+    analysis: Analysis,
+    about: Mapping[str, Any],
+    rows: Rows,
+    way: str,
+    rates_mbps: Sequence[float],
+) -> Observed:
     known = analysis.subflows.filter(pl.col("connection") == about["connection"])
     is_ipv6 = about["initiator"].count(":") > 1
     begin_ns = int(about["begin_ns"])
@@ -122,7 +134,8 @@ def _observed(analysis: Analysis, about: Mapping[str, Any], rows: Rows, way: str
     if not advances.size:
         advances = np.array([rows.time.size - 1])
     lasted = max(1, int(rows.time[advances[-1]]) - begin_ns)
-    lanes = _lanes(rows, subflows, flights, begin_ns, lasted, is_ipv6)
+    lanes = _lanes(rows, subflows, flights, begin_ns, lasted, is_ipv6, rates_mbps)
+    again = rows.is_data & (rows.table["kind"] == "reinjection").to_numpy()
     rtts = [each.rtt_ms[0] for each in lanes if each.rtt_ms is not None]
     held = np.maximum(sum(each.una for each in flights) - rows.una, 0) / 1e3
     weights = rows.until - rows.time
@@ -133,6 +146,7 @@ def _observed(analysis: Analysis, about: Mapping[str, Any], rows: Rows, way: str
         seconds=int(rows.time[-1] - begin_ns) / 1e9,
         goodput_mbps=float(rows.una[-1]) * 8e3 / lasted,
         delivered=int(rows.una[-1]),
+        reinjected=float(rows.length[again].sum()) / max(1, int(rows.length[rows.is_data].sum())),
         reordering_kb=(_weighted(held, weights, 0.5), _weighted(held, weights, 0.95)),
         lanes=lanes,
         ends=ends(
@@ -152,6 +166,7 @@ def _lanes(
     begin_ns: int,
     lasted: int,
     is_ipv6: bool,
+    rates_mbps: Sequence[float],
 ) -> tuple[Lane, ...]:
     """The paths: the pairs of addresses, in the order in which they were used."""
     total = max(1, sum(int(each.una[-1]) for each in flights))
@@ -165,6 +180,7 @@ def _lanes(
         carried = sum(int(flights[place].una[-1]) for place in places)
         sent = transmissions(rows, int(subflows[most]["subflow"]), ipv6=is_ipv6)
         when_s, rtt = _rtts(sent, begin_ns)
+        near = rates_mbps[len(found)] if len(found) < len(rates_mbps) else None
         points = np.linspace(0, lasted, _CURVE_POINTS)
         acked = sum(flights[place].una for place in places)
         found.append(
@@ -173,7 +189,7 @@ def _lanes(
                 addresses=addresses,
                 is_backup=bool(subflows[most]["is_backup"]),
                 data_s=0.0 if sent is None else (int(sent.sent_ns[0]) - begin_ns) / 1e9,
-                link=None if sent is None else link(sent),
+                link=None if sent is None else link(sent, near),
                 share=carried / total,
                 goodput_mbps=carried * 8e3 / lasted,
                 rtt_ms=(float(np.median(rtt)), float(np.quantile(rtt, 0.95))) if rtt.size else None,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.results.estimates import number
@@ -44,6 +44,8 @@ class Twin:
     Attributes:
         seen: What it is the twin of.
         host: How the hosts behave, as a scenario says it.
+        scheduler: `None` for the host's default.
+        remedies: Those of the sender, as a scenario writes them.
     """
 
     seen: Observed
@@ -52,11 +54,18 @@ class Twin:
     congestion_control: str
     receive_buffer: int | None
     send_buffer: int | None
+    scheduler: str | None = None
+    remedies: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_random(self) -> bool:
         """Whether runs with different seeds differ."""
         return any(each.jitter for each in self.paths)
+
+    @property
+    def reorders(self) -> bool:
+        """Whether packets overtake each other, by chance."""
+        return any(each.jitter and each.link.reorders for each in self.paths)
 
 
 def first_guess(seen: Observed) -> Twin:
@@ -200,7 +209,12 @@ def _host_lines(twin: Twin) -> Iterator[str]:
         yield f"path_manager = {_value({'kind': 'backup', 'regular': regular})}"
     if twin.is_linux:
         yield 'host = { kind = "linux", buffers = "socket" }  # segments and windows look like it'
+    if twin.scheduler is not None:
+        yield f"scheduler = {_value(twin.scheduler)}{_because(twin)}"
+    elif twin.is_linux:
         yield 'scheduler = "linux"  # the default of Linux; a capture does not show it'
+    if twin.remedies:
+        yield f"remedies = {_value(dict(twin.remedies))}{_because(twin)}"
     yield f"congestion_control = {_value(twin.congestion_control)}{_control_words(twin)}"
     if twin.receive_buffer is not None:
         yield (
@@ -212,6 +226,11 @@ def _host_lines(twin: Twin) -> Iterator[str]:
             f'send_buffer = "{twin.send_buffer}B"  # at most about {hosts.in_flight:,.0f} bytes '
             "were unacknowledged"
         )
+
+
+def _because(twin: Twin) -> str:
+    share = number(100 * twin.seen.reinjected)
+    return f"  # {share} % of the data was sent again on another path"
 
 
 def _control_words(twin: Twin) -> str:
@@ -238,6 +257,8 @@ def uncertainty(error: float, unit: str) -> str:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):

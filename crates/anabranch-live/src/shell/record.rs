@@ -162,10 +162,9 @@ impl Observed for View<'_> {
         }
     }
 
-    fn lifetime(&self, now: Instant, connection: usize) -> Option<Duration> {
+    fn lifetime(&self, connection: usize) -> Option<(Instant, Option<Instant>)> {
         let record = self.known[connection]?;
-        let end = record.ended.map_or(now, |(at, _)| at);
-        Some(end.saturating_since(record.opened))
+        Some((record.opened, record.ended.map(|(at, _)| at)))
     }
 
     fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats> {

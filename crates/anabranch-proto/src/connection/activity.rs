@@ -3,6 +3,7 @@
 
 use super::Connection;
 use super::lanes::Lane;
+use super::schedule::FullBuffers;
 use super::stats::Fallback;
 use crate::activity::{Activity, Reason};
 use crate::view::{Phase, SubflowView, Usability};
@@ -40,6 +41,20 @@ impl Connection {
             return Activity::Application;
         }
         if has_room { self.limit_beyond_congestion(view) } else { congestion_limit(lane, view) }
+    }
+
+    /// The buffers that keep a subflow with room from sending.
+    #[inline]
+    pub(super) fn full_buffers(&self) -> FullBuffers {
+        let mut full = FullBuffers::default();
+        for (lane, view) in self.lanes.iter().zip(self.lanes.views()) {
+            if view.can_send() {
+                let activity = self.activity(lane, view);
+                full.receive |= matches!(activity, Activity::ReceiveWindow | Activity::Reader);
+                full.send |= activity == Activity::SendBuffer;
+            }
+        }
+        full
     }
 
     /// Why a subflow with room sends nothing.

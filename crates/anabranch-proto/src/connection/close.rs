@@ -4,6 +4,7 @@ use anabranch_wire::mptcp::MpFastclose;
 use anabranch_wire::{DataSeq, Duration, Instant};
 
 use super::overdue::Overdue;
+use super::schedule::FullBuffers;
 use super::timer::Timer;
 use super::{Connection, Registration};
 use crate::error::ConnectionError;
@@ -285,7 +286,7 @@ impl Connection {
         };
         if self.session.is_mptcp() || self.lanes.iter().all(closing) {
             self.session.end();
-            self.scheduling.stop_window_limited(now);
+            self.scheduling.limited_by(now, FullBuffers::default());
             self.stop_timers();
             self.outbox.tell(Event::Closed);
         }

@@ -1,6 +1,7 @@
 //! Translation of subflow bytes to data sequence numbers. RFC 8684 §3.3.1.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use anabranch_wire::{Checksum, DataSeq, Payload, SeqNumber};
 
@@ -176,6 +177,22 @@ impl MappingTable {
     /// Subflow offset of the first waiting byte, or of the next byte to arrive.
     pub(crate) fn head(&self) -> u64 {
         self.head
+    }
+
+    /// In-order payload that waits, as subflow offsets.
+    pub(crate) fn waiting(&self) -> Range<u64> {
+        self.head..self.head + self.waiting_bytes
+    }
+
+    /// The data offsets of a range of the subflow, in order, as far as mappings have arrived.
+    pub(crate) fn data_of(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let first = self.mappings.partition_point(|held| held.end() <= range.start);
+        let covering = self.mappings.range(first..);
+        covering.take_while(move |held| held.subflow < range.end).map(move |held| {
+            let start = range.start.max(held.subflow).wrapping_add(held.shift());
+            let end = range.end.min(held.end()).wrapping_add(held.shift());
+            start..end
+        })
     }
 
     /// The next in-order payload arrived.

@@ -3,6 +3,7 @@
 mod activity;
 mod again;
 mod announce;
+mod arrived;
 mod buffers;
 mod checksum;
 mod close;
@@ -29,6 +30,7 @@ mod stopwatch;
 mod timer;
 mod transmit;
 
+pub use arrived::Arrived;
 pub(crate) use handshake::because;
 pub(crate) use join::{Answered, JoinAnswer};
 pub(crate) use outbox::Registration;

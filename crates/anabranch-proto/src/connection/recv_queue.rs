@@ -2,6 +2,7 @@
 //! arrives.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use anabranch_wire::Payload;
 
@@ -84,6 +85,11 @@ impl RecvQueue {
     /// Number of arrivals so far that required a search for their place.
     pub(crate) fn strays_so_far(&self) -> u64 {
         self.out_of_order.strays_so_far()
+    }
+
+    /// The ranges that wait for earlier data.
+    pub(crate) fn out_of_order(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.out_of_order.ranges()
     }
 
     /// Bytes that wait for earlier data.

@@ -18,8 +18,9 @@ pub(super) struct Scheduling {
     remedies_asked: bool,
     /// How often a subflow had room but nothing that it may send.
     blocked: u64,
-    /// Runs while a subflow could send but the shared window is full.
+    /// Run while a subflow has room, but a full buffer keeps it from sending.
     window_limited: Stopwatch,
+    send_buffer_limited: Stopwatch,
 }
 
 impl Scheduling {
@@ -30,6 +31,7 @@ impl Scheduling {
             remedies_asked: false,
             blocked: 0,
             window_limited: Stopwatch::default(),
+            send_buffer_limited: Stopwatch::default(),
         }
     }
 
@@ -68,22 +70,30 @@ impl Scheduling {
         self.blocked += u64::from(blocked);
     }
 
-    /// Only the shared window keeps a subflow from sending.
+    /// From now on, these buffers keep subflows with room from sending.
     #[inline]
-    pub(super) fn start_window_limited(&mut self, now: Instant) {
-        self.window_limited.start(now);
+    pub(super) fn limited_by(&mut self, now: Instant, full: FullBuffers) {
+        self.window_limited.run_if(full.receive, now);
+        self.send_buffer_limited.run_if(full.send, now);
     }
 
-    /// The shared window limits no subflow.
-    #[inline]
-    pub(super) fn stop_window_limited(&mut self, now: Instant) {
-        self.window_limited.stop(now);
-    }
-
-    /// Total time until `now` during which only the shared window kept a subflow from sending.
+    /// Total time until `now` during which the shared window kept a subflow with room from sending.
     pub(super) fn window_limited(&self, now: Instant) -> Duration {
         self.window_limited.total(now)
     }
+
+    /// Total time until `now` during which the send buffer kept a subflow with room from sending.
+    pub(super) fn send_buffer_limited(&self, now: Instant) -> Duration {
+        self.send_buffer_limited.total(now)
+    }
+}
+
+/// The buffers that keep a subflow with room from sending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FullBuffers {
+    /// The peer's receive window.
+    pub(super) receive: bool,
+    pub(super) send: bool,
 }
 
 /// A valid decision.

@@ -53,8 +53,11 @@ pub struct ConnectionStats {
     pub window_room: u64,
     /// Bytes written but never sent.
     pub unsent_bytes: u64,
-    /// Time during which a subflow could have sent but the shared window was full.
+    /// Time during which a subflow had room, but the shared window was full.
     pub window_limited: Duration,
+    /// Time during which a subflow had room, but everything written was sent and the application
+    /// waited for room in the send buffer.
+    pub send_buffer_limited: Duration,
     /// Segments reinjected on another subflow.
     pub reinjections: u64,
     /// Segments copied because the scheduler wanted them on several subflows.
@@ -129,6 +132,7 @@ impl Connection {
             window_room: self.send.window_room(),
             unsent_bytes: self.send.queue.unsent() + self.send.queue.assigned().iter().sum::<u64>(),
             window_limited: self.scheduling.window_limited(now),
+            send_buffer_limited: self.scheduling.send_buffer_limited(now),
             reinjections: self.counters.data_level_retransmits,
             copies: self.counters.copies,
             path_probes: self.counters.path_probes,

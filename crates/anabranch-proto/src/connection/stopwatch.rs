@@ -10,14 +10,12 @@ pub(super) struct Stopwatch {
 }
 
 impl Stopwatch {
+    /// From now on, the condition holds or not.
     #[inline]
-    pub(super) fn start(&mut self, now: Instant) {
-        self.since.get_or_insert(now);
-    }
-
-    #[inline]
-    pub(super) fn stop(&mut self, now: Instant) {
-        if let Some(since) = self.since.take() {
+    pub(super) fn run_if(&mut self, holds: bool, now: Instant) {
+        if holds {
+            self.since.get_or_insert(now);
+        } else if let Some(since) = self.since.take() {
             self.total += now.saturating_since(since);
         }
     }

@@ -41,10 +41,11 @@ impl Connection {
                 return Some(segment);
             }
         }
-        if self.session.is_open()
-            && let Some(segment) = self.poll_data(now, &level)
-        {
-            return Some(segment);
+        if self.session.is_open() {
+            if let Some(segment) = self.poll_data(now, &level) {
+                return Some(segment);
+            }
+            self.scheduling.limited_by(now, self.full_buffers());
         }
         self.plan_fin();
         if self.paths.has_removals() {
@@ -212,10 +213,7 @@ impl Connection {
         }
         let mut unsent = unsent;
         let choice = loop {
-            let Some(choice) = self.schedule(now, Pending::NewData { bytes: unsent }) else {
-                self.scheduling.stop_window_limited(now);
-                return None;
-            };
+            let choice = self.schedule(now, Pending::NewData { bytes: unsent })?;
             if !choice.held {
                 break choice;
             }
@@ -238,7 +236,6 @@ impl Connection {
         if room < len {
             return self.on_window_limited(now, level, choice, room);
         }
-        self.scheduling.stop_window_limited(now);
         let waiting = || self.send.queue.waiting();
         if self.lanes[usize::from(choice.slot)].subflow.waits_for_room(now, waiting) {
             return None;
@@ -290,13 +287,8 @@ impl Connection {
         }
         let room = self.send.window_room();
         let idle = self.lanes.views().iter().find(|view| view.can_send()).map(|view| view.id.slot);
-        match idle.filter(|slot| room < self.next_segment_bytes(*slot)) {
-            Some(slot) => self.on_window_limited(now, level, Choice::only(slot), room),
-            None => {
-                self.scheduling.stop_window_limited(now);
-                None
-            }
-        }
+        let slot = idle.filter(|slot| room < self.next_segment_bytes(*slot))?;
+        self.on_window_limited(now, level, Choice::only(slot), room)
     }
 
     fn next_segment_bytes(&self, slot: u8) -> u64 {
@@ -372,7 +364,6 @@ impl Connection {
         choice: Choice,
         room: u64,
     ) -> Option<Segment> {
-        self.scheduling.start_window_limited(now);
         if let Some(segment) = self.ask_remedies(now, level, choice.slot, true) {
             return Some(segment);
         }
@@ -389,7 +380,6 @@ impl Connection {
     /// Everything was sent that makes a segment. If that is because the send buffer is full, the
     /// remedies may help.
     fn on_all_sent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        self.scheduling.stop_window_limited(now);
         if !self.send.writer_waits() || self.scheduling.has_asked_remedies() || self.lanes.len() < 2
         {
             return None;

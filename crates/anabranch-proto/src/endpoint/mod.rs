@@ -14,7 +14,7 @@ use anabranch_wire::{Instant, PacketTooBig, Payload, Piece, Segment, SocketAddre
 use crate::activity::Reason;
 use crate::config::{ConnectionConfig, Protocol};
 use crate::connection::{
-    Connection, ConnectionStats, NewConnection, Registration, Role, SubflowStats,
+    Arrived, Connection, ConnectionStats, NewConnection, Registration, Role, SubflowStats,
 };
 use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
@@ -409,6 +409,12 @@ impl Endpoint {
     /// Totals of a connection's subflows, by slot.
     pub fn subflow_stats(&self, id: ConnectionId) -> impl Iterator<Item = SubflowStats> + '_ {
         self.connection(id).into_iter().flat_map(Connection::subflow_stats)
+    }
+
+    /// What has arrived of a connection's stream so far, with what still waits for earlier data;
+    /// `None` once the host has forgotten the connection. The cost grows with the data that waits.
+    pub fn arrived(&self, id: ConnectionId) -> Option<Arrived> {
+        Some(self.connection(id)?.arrived())
     }
 
     /// What each subflow of a connection does, by slot, and why it sends nothing more. Ask after

@@ -374,13 +374,12 @@ impl Subflow {
     /// RFC 5961 §7: challenge ACKs are limited, per subflow so that nobody can read another
     /// connection's state from the rate (CVE-2016-5696).
     fn challenge(&mut self, now: Instant) {
-        let (since, sent) = self.challenges;
-        if now.saturating_since(since) >= Duration::from_secs(1) {
-            self.challenges = (now, 0);
-        } else if sent >= CHALLENGES_PER_SECOND {
+        if now.saturating_since(self.challenges_since) >= Duration::from_secs(1) {
+            (self.challenges_since, self.challenges) = (now, 0);
+        } else if self.challenges >= CHALLENGES_PER_SECOND {
             return;
         }
-        self.challenges.1 += 1;
+        self.challenges += 1;
         self.totals.challenge_acks += 1;
         self.receiver.demand_ack();
     }

@@ -212,8 +212,9 @@ pub(crate) struct Subflow {
     send_window: SendWindow,
     /// An acceptable segment has arrived since the retransmission timer last expired.
     answered: bool,
-    /// Start of the current interval for counting challenge ACKs, and their number. RFC 5961 §7.
-    challenges: (Instant, u32),
+    /// Challenge ACKs since `challenges_since`. RFC 5961 §7.
+    challenges: u8,
+    challenges_since: Instant,
 }
 
 /// The parameters of a new subflow.
@@ -238,7 +239,7 @@ const MIN_MSS: u16 = 88;
 /// Bytes that timestamps take in the header, with padding. RFC 7323 appendix A.
 const TIMESTAMPS: u16 = 12;
 /// RFC 5961 §7: maximum number of challenge ACKs per second and subflow.
-const CHALLENGES_PER_SECOND: u32 = 10;
+const CHALLENGES_PER_SECOND: u8 = 10;
 
 /// Bytes of the IP and TCP headers without options.
 fn header_bytes(local: SocketAddress) -> u32 {
@@ -343,7 +344,8 @@ impl Subflow {
             paced_window: 0,
             send_window: SendWindow::default(),
             answered: false,
-            challenges: (Instant::ZERO, 0),
+            challenges: 0,
+            challenges_since: Instant::ZERO,
             config,
         }
     }

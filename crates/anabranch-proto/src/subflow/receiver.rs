@@ -1,6 +1,7 @@
 //! The receiving half of a subflow: order, acknowledgements and selective acknowledgements.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use anabranch_wire::{Flags, Instant, Payload, SackBlock, SackBlocks, SeqNumber};
 
@@ -323,6 +324,11 @@ impl Receiver {
 }
 
 impl super::Subflow {
+    /// The ranges held beyond a hole, as subflow offsets.
+    pub(crate) fn beyond_hole(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.receiver.out_of_order.ranges()
+    }
+
     /// How far the receive window is open on this subflow, in bytes.
     pub(crate) fn opened_window(&self) -> u32 {
         self.receiver.opening().opened

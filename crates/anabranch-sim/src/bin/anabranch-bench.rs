@@ -65,7 +65,7 @@ fn goodput(outcome: &Outcome) -> f64 {
         .tables
         .iter()
         .flat_map(|table| &table.columns)
-        .filter(|(column, _)| *column == "bytes_delivered_measured")
+        .filter(|(column, _)| *column == "bytes_arrived_measured")
         .map(|(_, values)| match values {
             Column::U64(values) => values.iter().sum(),
             Column::U8(_) | Column::U32(_) => 0,

@@ -3,6 +3,7 @@
 use anabranch_net::Side;
 use anabranch_wire::{Instant, Packet, Segment};
 
+use super::handshakes::Handshakes;
 use super::journeys::Journeys;
 use crate::host::Host;
 use crate::recorder::{Flow, Observed, flows};
@@ -14,8 +15,10 @@ use crate::topology;
 pub(super) struct Arrived {
     /// Data of the flow.
     pub(super) payload: u64,
-    /// Data that its receiver took for the first time.
+    /// The part of it that arrived first.
     pub(super) useful: u64,
+    /// Data that the subflow received for the first time, whether or not another one did before.
+    pub(super) received: u64,
     /// Headers of segments with data.
     pub(super) headers: u64,
     /// Segments without data.
@@ -37,7 +40,19 @@ pub(crate) struct Arrivals {
     bytes: [Vec<u64>; 2],
     /// By flow: data that the receiver has taken so far.
     taken: Vec<u64>,
+    handshakes: Handshakes,
     journeys: Journeys,
+}
+
+/// What has arrived for one flow by some time, or in some period.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Totals {
+    /// By path.
+    arrived: Vec<Arrived>,
+    /// Bytes of packets that arrived at client and server, by path.
+    bytes: [Vec<u64>; 2],
+    /// Bytes of the flow's data, as metrics count them.
+    data: u64,
 }
 
 impl Arrivals {
@@ -46,6 +61,7 @@ impl Arrivals {
         let flows = flows(scenario);
         let none = vec![Arrived::default(); scenario.paths.len()];
         Arrivals {
+            handshakes: Handshakes::default(),
             journeys: Journeys::new(scenario, &flows),
             arriving: [false; 2],
             last_path: [0; 2],
@@ -61,8 +77,14 @@ impl Arrivals {
         &self.journeys
     }
 
+    /// The SYNs of each connection.
+    pub(super) fn handshakes(&self) -> &Handshakes {
+        &self.handshakes
+    }
+
     /// A packet leaves `sender` on `path`.
     pub(crate) fn on_sent(&mut self, now: Instant, sender: Side, path: usize, packet: &Packet) {
+        self.handshakes.on_sent(sender, path, packet);
         self.journeys.on_sent(now, sender, path, packet);
     }
 
@@ -74,6 +96,7 @@ impl Arrivals {
         path: usize,
         packet: &Packet,
     ) {
+        self.handshakes.on_arrival(receiver, path, packet);
         self.journeys.on_arrival(now, receiver, path, packet);
         self.arriving[receiver as usize] = true;
         self.last_path[receiver as usize] = path;
@@ -143,28 +166,90 @@ impl Arrivals {
         }
     }
 
+    /// What has arrived so far for a flow.
+    pub(super) fn totals(&self, number: usize, hosts: &[Host; 2]) -> Totals {
+        let flow = self.flows[number];
+        let receiver = &hosts[flow.sender.opposite() as usize];
+        let mut arrived = self.arrived[number].clone();
+        for (path, each) in arrived.iter_mut().enumerate() {
+            let ends = flow.received_over(receiver, |over| *over == path);
+            each.received = ends.in_order + ends.out_of_order;
+        }
+        // What waits on a subflow has arrived as well.
+        let waiting = receiver.arrived_at_engine(flow.connection);
+        let on_subflows = waiting.map(|arrived| arrived.on_subflows).unwrap_or_default();
+        for (subflow, bytes) in receiver.subflows(flow.connection).iter().zip(on_subflows) {
+            if let Some(path) = flow.path_of(subflow) {
+                arrived[path].useful += bytes;
+            }
+        }
+        Totals { arrived, bytes: self.bytes.clone(), data: receiver.arrived(flow.connection) }
+    }
+}
+
+impl Totals {
+    /// What has arrived since `before`.
+    pub(super) fn since(&self, before: &Totals) -> Totals {
+        let arrived = self.arrived.iter().zip(&before.arrived);
+        let useful = arrived.clone().map(|(now, then)| now.useful as i64 - then.useful as i64);
+        let data = self.data.saturating_sub(before.data);
+        let useful = exactly(data, useful.collect());
+        let arrived = arrived.zip(useful).map(|((now, then), useful)| Arrived {
+            payload: now.payload - then.payload,
+            useful,
+            received: now.received.saturating_sub(then.received),
+            headers: now.headers - then.headers,
+            control: now.control - then.control,
+            other: now.other - then.other,
+        });
+        let since = |now: &[u64], then: &[u64]| {
+            now.iter().zip(then).map(|(now, then)| now - then).collect()
+        };
+        Totals {
+            arrived: arrived.collect(),
+            bytes: [0, 1].map(|side| since(&self.bytes[side], &before.bytes[side])),
+            data,
+        }
+    }
+
     /// What arrived on the paths that are `here`.
-    pub(super) fn over(&self, number: usize, here: impl Fn(&usize) -> bool) -> Arrived {
-        let paths = self.arrived[number].iter().enumerate().filter(|(path, _)| here(path));
+    pub(super) fn over(&self, here: impl Fn(&usize) -> bool) -> Arrived {
+        let paths = self.arrived.iter().enumerate().filter(|(path, _)| here(path));
         paths.fold(Arrived::default(), |sum, (_, each)| Arrived {
             payload: sum.payload + each.payload,
             useful: sum.useful + each.useful,
+            received: sum.received + each.received,
             headers: sum.headers + each.headers,
             control: sum.control + each.control,
             other: sum.other + each.other,
         })
     }
 
-    /// Bytes that arrived at `receiver` on the paths that are `here`.
+    /// Bytes of packets that arrived at `receiver` on the paths that are `here`.
     pub(super) fn bytes_at(&self, receiver: Side, here: impl Fn(usize) -> bool) -> u64 {
         let paths = self.bytes[receiver as usize].iter().enumerate();
         paths.filter(|(path, _)| here(*path)).map(|(_, bytes)| bytes).sum()
     }
+}
 
-    /// Data of a flow that its receiver has taken.
-    pub(super) fn useful(&self, number: usize) -> u64 {
-        self.arrived[number].iter().map(|each| each.useful).sum()
+/// The parts of `whole`, of which `parts` are the shares up to small differences: data that is stored
+/// twice counts on both paths, and data that dies with its subflow arrives again on another one. The
+/// largest part makes up for them.
+fn exactly(whole: u64, parts: Vec<i64>) -> Vec<u64> {
+    let mut parts: Vec<u64> = parts.into_iter().map(|part| part.max(0) as u64).collect();
+    let sum: u64 = parts.iter().sum();
+    let mut surplus = sum.saturating_sub(whole);
+    let mut largest: Vec<usize> = (0..parts.len()).collect();
+    largest.sort_by_key(|at| std::cmp::Reverse(parts[*at]));
+    if let Some(first) = largest.first() {
+        parts[*first] += whole.saturating_sub(sum);
     }
+    for at in largest {
+        let less = surplus.min(parts[at]);
+        parts[at] -= less;
+        surplus -= less;
+    }
+    parts
 }
 
 /// The connection of an arriving segment. The server's port identifies it.
@@ -174,4 +259,18 @@ fn connection_of(receiver: Side, segment: &Segment) -> Option<usize> {
         Side::Client => segment.source,
     };
     Some(topology::connection_of(server.port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_whole_add_up_to_it() {
+        assert_eq!(exactly(100, vec![60, 40]), [60, 40]);
+        assert_eq!(exactly(100, vec![90, 30]), [70, 30]);
+        assert_eq!(exactly(100, vec![120, -30]), [100, 0]);
+        assert_eq!(exactly(100, vec![20, 60]), [20, 80]);
+        assert_eq!(exactly(10, vec![30, 20]), [0, 10]);
+    }
 }

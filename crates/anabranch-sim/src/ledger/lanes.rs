@@ -2,7 +2,7 @@
 
 use anabranch_net::Side;
 use anabranch_proto::view::SubflowId;
-use anabranch_proto::{Reason, SubflowStats};
+use anabranch_proto::{Activity, Reason, SubflowStats};
 use anabranch_wire::Instant;
 
 use super::states::{Shown, State};
@@ -11,8 +11,8 @@ use crate::recorder::{Builder, Flow, Kind, NONE, Table};
 use crate::scenario::Scenario;
 use crate::topology;
 
-/// The subflows of all flows. A lane lasts from the start of the run to its end, so each instant of
-/// each lane has exactly one state.
+/// The subflows of all flows. A lane lasts from the start of the run to the end of its flow, and each
+/// instant of it has exactly one state.
 pub(super) struct Lanes {
     /// By flow.
     lanes: Vec<Vec<Lane>>,
@@ -57,16 +57,17 @@ impl Lanes {
         Lanes { lanes: flows.iter().map(of).collect(), table }
     }
 
-    /// Take over what the engine of the sending `host` says of a flow. `busy` says whether a path's
-    /// link is.
+    /// Take over what the engines say of a flow. The sending host knows what its subflows do, and the
+    /// client which of them it is opening. `busy` says whether a path's link is.
     pub(super) fn update(
         &mut self,
         now: Instant,
         number: usize,
         flow: Flow,
-        host: &Host,
+        hosts: &[Host; 2],
         busy: &dyn Fn(usize) -> bool,
     ) {
+        let host = &hosts[flow.sender as usize];
         let without = match host.has_fallen_back(now, flow.connection) {
             true => Shown::new(State::FallenBack),
             false => Shown::new(State::Absent),
@@ -77,7 +78,11 @@ impl Lanes {
             self.take(now, number, flow, (stats, reason), busy);
         }
         for lane in 0..self.lanes[number].len() {
-            let gone = match self.lanes[number][lane].subflow {
+            let Lane { path, subflow, .. } = self.lanes[number][lane];
+            let gone = match subflow {
+                None if is_opening(&hosts[Side::Client as usize], flow.connection, path) => {
+                    Shown::new(State::Opening)
+                }
                 None => without,
                 Some(id) if alive & (1 << id.slot) == 0 => Shown::new(State::Closed),
                 Some(_) => continue,
@@ -163,13 +168,24 @@ impl Lanes {
         closest.unwrap_or(Shown::new(State::Absent))
     }
 
-    pub(super) fn finish(mut self, now: Instant) -> Table {
-        let lanes = self.lanes.iter_mut().enumerate();
-        for (number, lane) in lanes.flat_map(|(n, lanes)| lanes.iter_mut().map(move |l| (n, l))) {
+    /// The lanes of a flow end.
+    pub(super) fn end(&mut self, now: Instant, number: usize) {
+        for mut lane in std::mem::take(&mut self.lanes[number]) {
             lane.close(now, number, &mut self.table);
         }
+    }
+
+    pub(super) fn finish(mut self, now: Instant) -> Table {
+        (0..self.lanes.len()).for_each(|number| self.end(now, number));
         self.table.finish()
     }
+}
+
+/// Is the client opening a subflow of a connection on this path?
+fn is_opening(client: &Host, connection: usize, path: usize) -> bool {
+    client.activities(connection).any(|(stats, reason)| {
+        reason.activity == Activity::Opening && topology::path_of(stats.local.address) == Some(path)
+    })
 }
 
 impl Lane {

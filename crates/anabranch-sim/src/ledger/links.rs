@@ -9,7 +9,7 @@ use anabranch_wire::Instant;
 use super::arrivals::Arrived;
 use super::lanes::Lanes;
 use super::states::{Shown, State};
-use crate::recorder::{Builder, Flow, Kind, NONE, ReceivedOver};
+use crate::recorder::{Builder, Flow, Kind, NONE};
 use crate::scenario::Scenario;
 
 /// Uses and losses of capacity that are not the state of a subflow. Their numbers follow those of
@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Cause {
-    /// Data that the receiver took for the first time.
+    /// Data that arrived for the first time.
     Useful = 32,
     /// IP and TCP headers of segments with data.
     Headers,
@@ -27,16 +27,12 @@ pub(crate) enum Cause {
     Retransmitted,
     /// Data that another subflow had delivered before.
     Reinjected,
-    /// Data that waits on a subflow for earlier data when the run ends.
-    Waiting,
     /// Packets that left the link and did not arrive, or not before the end.
     Lost,
     /// Packets of other connections and cross-traffic.
     OtherTraffic,
     /// The link was down or suspended.
     Outage,
-    /// On no path: data that has arrived, but that the application has not read when the run ends.
-    Held,
 }
 
 pub(super) struct Links {
@@ -68,6 +64,7 @@ pub(super) type Place = (usize, Side);
 /// The losses of one flow on one link.
 pub(super) struct Account {
     place: Place,
+    is_running: bool,
     reason: Shown,
     idle: BTreeMap<Shown, u128>,
     total: u128,
@@ -78,6 +75,7 @@ impl Links {
     pub(super) fn new(scenario: &Scenario, flows: &[Flow], paths: &Paths) -> Self {
         let account = |place| Account {
             place,
+            is_running: false,
             reason: Shown::new(State::Absent),
             idle: BTreeMap::new(),
             total: 0,
@@ -183,7 +181,8 @@ impl Links {
         let outage = if is_available { 0 } else { work };
         meter.outage += outage;
         let accounts = self.accounts.iter_mut().flatten();
-        for account in accounts.filter(|account| account.place == (path, towards)) {
+        let here = |account: &&mut Account| account.place == (path, towards) && account.is_running;
+        for account in accounts.filter(here) {
             account.total += work;
             account.outage += outage;
             if idle > 0 {
@@ -206,12 +205,12 @@ impl Links {
         }
     }
 
-    /// Count up to the end of the run.
-    pub(super) fn settle_all(&mut self, now: Instant, paths: &Paths) {
-        for path in 0..self.meters.len() {
-            for towards in [Side::Client, Side::Server] {
-                self.settle(now, path, towards, paths);
-            }
+    /// The accounts of a flow begin or end.
+    pub(super) fn run_account(&mut self, now: Instant, number: usize, paths: &Paths, runs: bool) {
+        for index in 0..self.accounts[number].len() {
+            let (path, towards) = self.accounts[number][index].place;
+            self.settle(now, path, towards, paths);
+            self.accounts[number][index].is_running = runs;
         }
     }
 }
@@ -230,25 +229,10 @@ pub(super) fn builder() -> Builder {
     )
 }
 
-/// The data of a flow that has arrived, and that its application has not read.
-pub(super) fn write_held(table: &mut Builder, number: usize, useful: u64, delivered: u64) {
-    let held = useful.saturating_sub(delivered);
-    if held > 0 {
-        table.push([number as u64, NONE, Cause::Held as u64, NONE, held]);
-    }
-}
-
 impl Account {
     /// Write a row for each cause. The bytes of all rows add up to what the link could have
     /// carried.
-    pub(super) fn write(
-        &self,
-        table: &mut Builder,
-        number: usize,
-        path: usize,
-        arrived: Arrived,
-        ends: ReceivedOver,
-    ) {
+    pub(super) fn write(&self, table: &mut Builder, number: usize, path: usize, arrived: Arrived) {
         let mut push = |cause: u64, behind: Option<u8>, bytes: u64| {
             if bytes > 0 {
                 let behind = behind.map_or(NONE, u64::from);
@@ -258,12 +242,16 @@ impl Account {
         let idle: u128 = self.idle.values().sum();
         // Whole bytes: each boundary between two causes is rounded once.
         let mut split = Split::default();
-        let used = split.take((self.total - self.outage - idle).next_multiple_of(BYTE));
+        let mut used = split.take((self.total - self.outage - idle).next_multiple_of(BYTE));
         push(Cause::Outage as u64, None, split.take(self.outage));
         for (shown, work) in &self.idle {
-            push(shown.state as u64, shown.behind, split.take(*work));
+            // What the link carried before the account began may arrive after.
+            let bytes = split.take(*work);
+            let earlier = arrived.useful.saturating_sub(used).min(bytes);
+            used += earlier;
+            push(shown.state as u64, shown.behind, bytes - earlier);
         }
-        for (cause, bytes) in arrived.split(used, ends) {
+        for (cause, bytes) in arrived.split(used) {
             push(cause as u64, None, bytes);
         }
     }
@@ -290,7 +278,7 @@ impl Split {
 
 impl Arrived {
     /// What became of the `used` bytes that the link sent.
-    fn split(self, used: u64, ends: ReceivedOver) -> [(Cause, u64); 8] {
+    fn split(self, used: u64) -> [(Cause, u64); 7] {
         let mut left = used;
         let mut take = |bytes: u64| {
             let taken = bytes.min(left);
@@ -298,19 +286,17 @@ impl Arrived {
             taken
         };
         let again = self.payload.saturating_sub(self.useful);
-        let elsewhere = ends.in_order.saturating_sub(self.useful).min(again);
-        let waiting = ends.out_of_order.min(again - elsewhere);
+        let elsewhere = self.received.saturating_sub(self.useful).min(again);
         let causes = [
             (Cause::Useful, take(self.useful)),
             (Cause::Reinjected, take(elsewhere)),
-            (Cause::Waiting, take(waiting)),
-            (Cause::Retransmitted, take(again - elsewhere - waiting)),
+            (Cause::Retransmitted, take(again - elsewhere)),
             (Cause::Headers, take(self.headers)),
             (Cause::Control, take(self.control)),
             (Cause::OtherTraffic, take(self.other)),
         ];
-        let [a, b, c, d, e, f, g] = causes;
-        [a, b, c, d, e, f, g, (Cause::Lost, left)]
+        let [a, b, c, d, e, f] = causes;
+        [a, b, c, d, e, f, (Cause::Lost, left)]
     }
 }
 
@@ -328,21 +314,23 @@ mod tests {
 
     #[test]
     fn what_a_link_sent_is_split_by_what_arrived() {
-        // Of 1000 bytes of data, 600 are new. The subflows have 700 in order, so another subflow had
-        // delivered 100 before. 50 wait for a hole, and 250 arrived twice. 1200 - 1000 - 80 - 40 =
+        // Of 1000 bytes of data, 600 are new. The subflow received 700 for the first time, so another
+        // one had delivered 100 before, and 300 arrived twice on this one. 1200 - 1000 - 80 - 40 =
         // 80 bytes did not arrive.
-        let arrived = Arrived { payload: 1000, useful: 600, headers: 80, control: 40, other: 0 };
-        let ends = ReceivedOver { in_order: 700, out_of_order: 50 };
-        let split: BTreeMap<u8, u64> = arrived
-            .split(1200, ends)
-            .into_iter()
-            .map(|(cause, bytes)| (cause as u8, bytes))
-            .collect();
+        let arrived = Arrived {
+            payload: 1000,
+            useful: 600,
+            received: 700,
+            headers: 80,
+            control: 40,
+            other: 0,
+        };
+        let split: BTreeMap<u8, u64> =
+            arrived.split(1200).into_iter().map(|(cause, bytes)| (cause as u8, bytes)).collect();
         let of = |cause: Cause| split[&(cause as u8)];
         assert_eq!(of(Cause::Useful), 600);
         assert_eq!(of(Cause::Reinjected), 100);
-        assert_eq!(of(Cause::Waiting), 50);
-        assert_eq!(of(Cause::Retransmitted), 250);
+        assert_eq!(of(Cause::Retransmitted), 300);
         assert_eq!(of(Cause::Lost), 80);
         assert_eq!(split.values().sum::<u64>(), 1200);
     }

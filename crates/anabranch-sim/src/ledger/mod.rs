@@ -3,13 +3,15 @@
 //! A [`Ledger`] watches a run. It asks the engine after each event what each subflow does, and asks
 //! each link what it did since the last event. At the end it writes tables. `activities` has an
 //! interval for each state of each subflow. `capacity` says what became of each byte that each link
-//! could have carried: the bytes of a link add up exactly. A third table, `block_parts`, splits the
-//! delay of each block.
+//! could have carried while the flow was measured: from the end of the warm-up, or the opening of the
+//! connection, until its workload has ended. The bytes of a link add up exactly. `block_parts` splits
+//! the delay of each block, and `handshakes` counts SYNs.
 //!
 //! A run without a ledger does not pay for one: the run loop looks here only where it takes
 //! samples, and the [`Arrivals`] are counted where captures are written.
 
 mod arrivals;
+mod handshakes;
 mod journeys;
 mod lanes;
 mod links;
@@ -19,25 +21,43 @@ use anabranch_net::network::Paths;
 use anabranch_wire::Instant;
 
 use crate::host::Host;
-use crate::recorder::{Flow, Observed, Table, flows};
+use crate::recorder::{Flow, Table, flows};
 use crate::scenario::Scenario;
 pub(crate) use arrivals::Arrivals;
+use arrivals::Totals;
 use lanes::Lanes;
 use links::Links;
 
 /// The account of a run.
 pub(crate) struct Ledger {
     flows: Vec<Flow>,
+    /// By flow.
+    measured: Vec<Measured>,
     lanes: Lanes,
     links: Links,
 }
 
+/// How far the measuring of a flow has come.
+enum Measured {
+    /// It begins at this time.
+    From(Instant),
+    /// It has begun; by then, this had arrived.
+    Since(Totals),
+    /// It has ended; meanwhile, this has arrived.
+    Ended(Totals),
+}
+
 impl Ledger {
-    /// An account that begins at the start of the run.
+    /// An account of a run that has not started.
     pub(crate) fn new(scenario: &Scenario, paths: &Paths) -> Self {
         let flows = flows(scenario);
         let links = Links::new(scenario, &flows, paths);
-        Ledger { lanes: Lanes::new(scenario, &flows), links, flows }
+        let begin = |flow: &Flow| {
+            let start = scenario.connections[flow.connection].start;
+            Measured::From(flow.measured_from(scenario.warm_up, Instant::ZERO + start))
+        };
+        let measured = flows.iter().map(begin).collect();
+        Ledger { measured, lanes: Lanes::new(scenario, &flows), links, flows }
     }
 
     /// The next event is at `now`, and the links have caught up with it.
@@ -46,14 +66,71 @@ impl Ledger {
     }
 
     /// The hosts have processed the event at `now`, and have nothing more to do.
-    pub(crate) fn on_quiet(&mut self, now: Instant, hosts: &[Host; 2], paths: &Paths) {
+    pub(crate) fn on_quiet(
+        &mut self,
+        now: Instant,
+        hosts: &[Host; 2],
+        paths: &Paths,
+        arrivals: &Arrivals,
+    ) {
         self.links.observe(now, paths, &mut self.lanes);
-        for (number, flow) in self.flows.iter().enumerate() {
-            let host = &hosts[flow.sender as usize];
+        for number in 0..self.flows.len() {
+            if matches!(self.measured[number], Measured::Ended(_)) {
+                continue;
+            }
+            let flow = self.flows[number];
             let busy = |path| self.links.is_busy(number, path);
-            self.lanes.update(now, number, *flow, host, &busy);
+            self.lanes.update(now, number, flow, hosts, &busy);
             self.links.update(now, number, paths, &self.lanes);
+            if flow.ended_at(observed(hosts)).is_some() {
+                self.end(now, number, hosts, paths, arrivals);
+            }
         }
+    }
+
+    /// When the measuring of the next flow begins.
+    pub(crate) fn next_begin(&self) -> Option<Instant> {
+        let begins = self.measured.iter().filter_map(|measured| match measured {
+            Measured::From(at) => Some(*at),
+            _ => None,
+        });
+        begins.min()
+    }
+
+    /// The measuring begins of the flows that are due at `now`, before the event at that time.
+    pub(crate) fn on_begin(
+        &mut self,
+        now: Instant,
+        hosts: &[Host; 2],
+        paths: &Paths,
+        arrivals: &Arrivals,
+    ) {
+        self.links.observe(now, paths, &mut self.lanes);
+        for number in 0..self.flows.len() {
+            if matches!(self.measured[number], Measured::From(at) if at <= now) {
+                self.links.run_account(now, number, paths, true);
+                self.measured[number] = Measured::Since(arrivals.totals(number, hosts));
+            }
+        }
+    }
+
+    fn end(
+        &mut self,
+        now: Instant,
+        number: usize,
+        hosts: &[Host; 2],
+        paths: &Paths,
+        arrivals: &Arrivals,
+    ) {
+        self.links.run_account(now, number, paths, false);
+        self.lanes.end(now, number);
+        let totals = arrivals.totals(number, hosts);
+        // A flow that ends during the warm-up is not measured.
+        let before = match &self.measured[number] {
+            Measured::Since(before) => before,
+            _ => &totals,
+        };
+        self.measured[number] = Measured::Ended(totals.since(before));
     }
 
     /// The tables at the end of the run.
@@ -63,31 +140,38 @@ impl Ledger {
         hosts: &[Host; 2],
         paths: &Paths,
         arrivals: &Arrivals,
-    ) -> [Table; 3] {
-        self.links.settle_all(now, paths);
-        let capacity = self.capacity(hosts, paths, arrivals);
-        let observed = hosts.each_ref().map(|host| host as _);
-        [self.lanes.finish(now), capacity, arrivals.journeys().finish(observed, paths)]
+    ) -> [Table; 4] {
+        for number in 0..self.flows.len() {
+            if !matches!(self.measured[number], Measured::Ended(_)) {
+                self.end(now, number, hosts, paths, arrivals);
+            }
+        }
+        [
+            self.capacity(paths),
+            self.lanes.finish(now),
+            arrivals.journeys().finish(observed(hosts), paths),
+            arrivals.handshakes().finish(&self.flows),
+        ]
     }
 
-    fn capacity(&self, hosts: &[Host; 2], paths: &Paths, arrivals: &Arrivals) -> Table {
+    fn capacity(&self, paths: &Paths) -> Table {
         let mut table = links::builder();
         for (number, flow) in self.flows.iter().enumerate() {
-            let receiver = &hosts[flow.sender.opposite() as usize];
+            let Measured::Ended(totals) = &self.measured[number] else { continue };
             for (place, account) in self.links.accounts(number) {
                 let crosses =
                     |from: usize, towards| paths.crossed(from, towards).any(|each| each == place);
                 let here = |from: &usize| crosses(*from, flow.sender.opposite());
-                let mut arrived = arrivals.over(number, here);
+                let mut arrived = totals.over(here);
                 // Packets to the sender share a link that their path crosses in reverse.
-                arrived.other += arrivals.bytes_at(flow.sender, |from| crosses(from, flow.sender));
-                let ends = flow.received_over(receiver, here);
-                account.write(&mut table, number, place.0, arrived, ends);
+                arrived.other += totals.bytes_at(flow.sender, |from| crosses(from, flow.sender));
+                account.write(&mut table, number, place.0, arrived);
             }
-            let useful = arrivals.useful(number);
-            let delivered = receiver.sink(flow.connection).received();
-            links::write_held(&mut table, number, useful, delivered);
         }
         table.finish()
     }
+}
+
+fn observed(hosts: &[Host; 2]) -> crate::recorder::Hosts<'_> {
+    hosts.each_ref().map(|host| host as _)
 }

@@ -159,6 +159,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                 jitter_model,
                 loss: forward.loss,
                 mtu,
+                icmp: n % 2 == 0,
                 family: if shares { Family::Ipv6 } else { Family::Ipv4 },
                 burst_loss,
                 loss_trace: forward.loss_trace,

@@ -71,6 +71,10 @@ impl Sender for BlocksSender {
         }
     }
 
+    fn data_bytes(&self) -> Option<u64> {
+        Some(self.end).filter(|end| *end < u64::MAX)
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }

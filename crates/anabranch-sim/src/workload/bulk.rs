@@ -61,6 +61,10 @@ impl Sender for BulkSender {
         }
     }
 
+    fn data_bytes(&self) -> Option<u64> {
+        Some(self.size).filter(|size| *size < u64::MAX)
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }

@@ -129,6 +129,10 @@ impl Sender for CbrSender {
         }
     }
 
+    fn data_bytes(&self) -> Option<u64> {
+        self.finished.then_some(self.written)
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
         self.next_due
     }

@@ -57,6 +57,9 @@ pub trait Sender: Send {
     fn on_writable(&mut self, now: Instant, socket: &mut dyn Socket);
     /// By `now`, the application has read `received` bytes in total from its peer.
     fn on_received(&mut self, _now: Instant, _received: u64, _socket: &mut dyn Socket) {}
+    /// Total bytes of the workload's data, whether this end sends or requests them, once it is
+    /// certain. `None` as long as there may be more.
+    fn data_bytes(&self) -> Option<u64>;
     /// When to call [`Sender::on_writable`] without any other event.
     fn poll_timeout(&self) -> Option<Instant>;
     /// Times at which the delay of each block starts, for workloads with blocks. This is when the

@@ -113,6 +113,10 @@ impl Sender for OnOffSender {
         }
     }
 
+    fn data_bytes(&self) -> Option<u64> {
+        self.finished.then_some(self.written)
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
         let more = self.left == 0 && (self.accepted.len() as u64) < self.count;
         self.next_at.filter(|_| more)

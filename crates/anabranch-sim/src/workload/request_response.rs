@@ -189,6 +189,10 @@ impl Sender for Requester {
         }
     }
 
+    fn data_bytes(&self) -> Option<u64> {
+        (self.phase == Phase::Finished).then_some(self.expected)
+    }
+
     fn poll_timeout(&self) -> Option<Instant> {
         match self.phase {
             Phase::Thinking(until) => Some(until),
@@ -234,6 +238,11 @@ impl Sender for Responder {
             self.request_end += self.exchange.requests.of(self.rounds);
         }
         self.on_writable(now, socket);
+    }
+
+    /// Only the requester knows whether another request follows.
+    fn data_bytes(&self) -> Option<u64> {
+        None
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -9,6 +9,8 @@ use super::Sizes;
 #[derive(Clone, Debug, Default)]
 pub struct Sink {
     received: u64,
+    /// When data last arrived.
+    last_at: Instant,
     corrupt: u64,
     sizes: Option<Sizes>,
     /// Offset at which the current block ends; unused without sizes.
@@ -33,6 +35,7 @@ impl Sink {
             self.corrupt += payload.len() as u64;
         }
         self.received += payload.len() as u64;
+        self.last_at = now;
         if let Some(sizes) = self.sizes {
             while self.block_end <= self.received {
                 self.blocks.push(now);
@@ -44,6 +47,11 @@ impl Sink {
     /// Bytes received in order.
     pub fn received(&self) -> u64 {
         self.received
+    }
+
+    /// When data was last received.
+    pub fn last_at(&self) -> Instant {
+        self.last_at
     }
 
     /// Bytes in pieces whose content is wrong.

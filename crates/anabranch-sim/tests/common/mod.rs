@@ -64,7 +64,7 @@ pub fn column(outcome: &Outcome, name: &str, column: &str) -> Vec<u64> {
 
 /// Goodput of the first connection after the warm-up, in bit/s.
 pub fn goodput(outcome: &Outcome) -> f64 {
-    let bytes = column(outcome, "connections", "bytes_delivered_measured")[0];
+    let bytes = column(outcome, "connections", "bytes_arrived_measured")[0];
     let nanos = column(outcome, "connections", "measured_ns")[0];
     bytes as f64 * 8e9 / nanos as f64
 }

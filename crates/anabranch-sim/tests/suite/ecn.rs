@@ -97,7 +97,7 @@ fn coupled_subflows_take_one_flows_share_of_a_link_that_marks() {
                 seed,
             );
             assert_eq!(sum(&outcome, "subflows", "segments_retransmitted"), 0, "{name}");
-            let bytes = column(&outcome, "connections", "bytes_delivered_measured");
+            let bytes = column(&outcome, "connections", "bytes_arrived_measured");
             bytes[0] as f64 / (bytes[0] + bytes[1]) as f64
         });
         let share = shares.sum::<f64>() / 4.0;

@@ -9,6 +9,7 @@ mod cross_traffic;
 mod ecn;
 mod families;
 mod faults;
+mod goodput;
 mod ledger;
 mod linux_sockets;
 mod middleboxes;

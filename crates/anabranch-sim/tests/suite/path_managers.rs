@@ -183,7 +183,7 @@ mod ndiffports {
                 connection(&format!("path_manager = {manager}")),
                 connection("protocol = \"tcp\"\nstart = \"1s\"")
             );
-            let bytes = column(&run(&toml, 1), "connections", "bytes_delivered_measured");
+            let bytes = column(&run(&toml, 1), "connections", "bytes_arrived_measured");
             bytes[0] as f64 / (bytes[0] + bytes[1]) as f64
         };
         let one = share("\"initial_only\"");

@@ -30,7 +30,7 @@ fn share(core: &str, first: &str, seeds: u64) -> f64 {
     let second = "congestion_control = \"new_reno\"";
     let shares = (1..=seeds).map(|seed| {
         let outcome = run(&scenario(core, first, second, seed), seed);
-        let bytes = column(&outcome, "connections", "bytes_delivered_measured");
+        let bytes = column(&outcome, "connections", "bytes_arrived_measured");
         let carried = column(&outcome, "subflows", "bytes_sent");
         assert!(carried.iter().all(|bytes| *bytes > 1_000_000), "{carried:?}");
         bytes[0] as f64 / (bytes[0] + bytes[1]) as f64
@@ -97,7 +97,7 @@ fn two_ms_longer(queue: &str) -> (f64, f64) {
         tcp("b"),
     );
     let outcome = run(&toml, 1);
-    let bytes = column(&outcome, "connections", "bytes_delivered_measured");
+    let bytes = column(&outcome, "connections", "bytes_arrived_measured");
     let of = |name| column(&outcome, "subflow_samples", name);
     let mean_srtt = |which: u64| {
         let rows = of("connection").into_iter().zip(of("srtt_ns"));
@@ -159,7 +159,7 @@ fn scenario_c(control: &str, seed: u64) -> (f64, f64) {
         "name = \"c\"\nduration = \"220s\"\nwarm_up = \"20s\"\nsample_interval = \"10s\"\n\
          {paths}{connections}"
     );
-    let bytes = column(&run(&toml, seed), "connections", "bytes_delivered_measured");
+    let bytes = column(&run(&toml, seed), "connections", "bytes_arrived_measured");
     let mean = |bytes: &[u64]| bytes.iter().sum::<u64>() as f64 * 8e-6 / 200.0 / 3.0;
     (mean(&bytes[..3]), mean(&bytes[3..]))
 }
@@ -199,7 +199,7 @@ mod detection {
     }
 
     fn goodput_share(outcome: &anabranch_sim::Outcome) -> f64 {
-        let bytes = column(outcome, "connections", "bytes_delivered_measured");
+        let bytes = column(outcome, "connections", "bytes_arrived_measured");
         bytes[0] as f64 / bytes.iter().sum::<u64>() as f64
     }
 

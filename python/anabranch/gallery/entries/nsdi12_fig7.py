@@ -376,6 +376,9 @@ def notes(results: Results) -> Sequence[str]:
     def share(factors: Mapping[str, Factor]) -> str:
         return median(results.values("share_3g", **factors) * 100).text("%")
 
+    def limited(buffer: str, factors: Mapping[str, Factor]) -> str:
+        return median(results.values(f"{buffer}_limited_share", **factors) * 100).text("%")
+
     def quantile(point: int, factors: Mapping[str, Factor]) -> str:
         return median(results.values(f"delay_p{point}_ms", **factors)).text("ms")
 
@@ -388,7 +391,9 @@ def notes(results: Results) -> Sequence[str]:
         "scheduler prefers WiFi, and hardly any data can wait for 3G. The mean delay is "
         f"{mean(small)} without and {mean(at(MPTCP_M12, 32))} with the mechanisms, compared with "
         f"{mean(at(TCP_WIFI, 32))} over WiFi alone.",
-        "At 200 KiB, the window fills with data that waits for 3G while WiFi idles. Goodput is "
+        "At 200 KiB, both buffers fill with data that waits for 3G while WiFi idles. A subflow has "
+        f"room and waits for the send buffer for {limited('send_buffer', at(MPTCP))} of the time, "
+        f"and for the receive window for {limited('window', at(MPTCP))}. Goodput is "
         f"{goodput(at(MPTCP))}, below the {goodput(at(TCP_WIFI))} of WiFi alone. With both "
         f"mechanisms it is {goodput(at(MPTCP_M12))}. A receive buffer larger than the send buffer "
         "changes nothing, because the send buffer is then the limit.",

@@ -1,0 +1,80 @@
+//! The part of the peer's stream that has arrived, whether or not the application can read it yet.
+//! This is a function of the connection's state, so it costs nothing unless a driver asks.
+
+use std::ops::Range;
+
+use super::Connection;
+use super::lanes::Lane;
+
+/// Bytes of the peer's stream that have arrived at a host. Each byte counts once, however many copies
+/// of it have arrived.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// All of these bytes.
+    pub bytes: u64,
+    /// The part that only the subflow in each slot holds. There it waits for earlier data of the
+    /// subflow, for its mapping, or for the rest of a mapping with a checksum.
+    pub on_subflows: Vec<u64>,
+}
+
+impl Connection {
+    /// What has arrived so far.
+    pub(crate) fn arrived(&self) -> Arrived {
+        let next = self.recv.queue.next_data();
+        let mut ranges: Vec<Range<u64>> = self.recv.queue.out_of_order().collect();
+        let mut known = beyond(next, &mut ranges);
+        let mut bytes = next - 1 + known;
+        let mut on_subflows = Vec::with_capacity(self.lanes.len());
+        for lane in self.lanes.iter() {
+            // What a subflow held dies with it.
+            let unmapped = if lane.reaped { 0 } else { self.add_held(lane, &mut ranges) };
+            let all = beyond(next, &mut ranges);
+            on_subflows.push(all - known + unmapped);
+            bytes += all - known + unmapped;
+            known = all;
+        }
+        Arrived { bytes, on_subflows }
+    }
+
+    /// Add the data offsets of what a subflow holds. Returns the number of bytes whose offsets are
+    /// unknown: those without a mapping, and all after a fallback, where nothing arrives twice.
+    fn add_held(&self, lane: &Lane, ranges: &mut Vec<Range<u64>>) -> u64 {
+        let held = lane.subflow.beyond_hole().chain([lane.mappings.waiting()]);
+        if !self.session.is_mptcp() {
+            return held.map(|range| range.end - range.start).sum();
+        }
+        let mut unmapped = 0;
+        for range in held {
+            let before = ranges.len();
+            ranges.extend(lane.mappings.data_of(range.clone()));
+            let mapped: u64 = ranges[before..].iter().map(|each| each.end - each.start).sum();
+            unmapped += (range.end - range.start) - mapped;
+        }
+        unmapped
+    }
+}
+
+/// Number of bytes from `next` on that the ranges cover. Afterwards they are sorted and disjoint.
+fn beyond(next: u64, ranges: &mut Vec<Range<u64>>) -> u64 {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut end = next;
+    ranges.retain_mut(|range| {
+        range.start = range.start.max(end);
+        end = end.max(range.end);
+        range.start < range.end
+    });
+    ranges.iter().map(|range| range.end - range.start).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_count_once_and_only_beyond_the_next_one() {
+        let mut ranges = vec![30..40, 5..12, 35..50, 31..33, 60..70];
+        assert_eq!(beyond(10, &mut ranges), 2 + 20 + 10);
+        assert_eq!(ranges, [10..12, 30..40, 40..50, 60..70]);
+        assert_eq!(beyond(70, &mut ranges), 0);
+    }
+}
