@@ -6,11 +6,10 @@ use anabranch_net::units::Rate;
 use anabranch_net::{Capacity, LinkConfig};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Outcome, Side, Table};
-use anabranch_wire::Instant;
+use anabranch_wire::{Duration, Instant};
 
-/// Causes of the table of capacities that this check names.
+/// Cause of the table of capacities that this check names.
 const USEFUL: u64 = 32;
-const HELD: u64 = 41;
 /// No path.
 const NONE: u64 = u32::MAX as u64;
 
@@ -19,14 +18,25 @@ const NONE: u64 = u32::MAX as u64;
 /// # Errors
 /// What does not add up, in one line.
 pub(crate) fn check(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
-    instants(outcome)?;
-    links(scenario, outcome)?;
+    let measured = measured(scenario, outcome);
+    instants(outcome, &measured)?;
+    links(scenario, outcome, &measured)?;
     blocks(outcome)?;
     goodput(scenario, outcome)
 }
 
-/// The intervals of each subflow follow each other from the start of the run to its end.
-fn instants(outcome: &Outcome) -> Result<(), String> {
+/// When each flow is measured: from the opening of its connection to the end of its workload or of the
+/// run. The scenarios have no warm-up.
+fn measured(scenario: &Scenario, outcome: &Outcome) -> Vec<(Instant, Instant)> {
+    let flows = scenario.connections.iter().flat_map(|connection| {
+        connection.direction.senders().iter().map(|_| Instant::ZERO + connection.start)
+    });
+    let lengths = column(outcome, "connections", "measured_ns");
+    flows.zip(lengths).map(|(from, ns)| (from, from + Duration::from_nanos(ns))).collect()
+}
+
+/// The intervals of each subflow follow each other from the start of the run to the end of its flow.
+fn instants(outcome: &Outcome, measured: &[(Instant, Instant)]) -> Result<(), String> {
     let [connection, path, subflow, generation, from, until] =
         ["connection", "path", "subflow", "generation", "from_ns", "until_ns"]
             .map(|name| column(outcome, "activities", name));
@@ -61,7 +71,7 @@ fn instants(outcome: &Outcome) -> Result<(), String> {
             }
             expected = until;
         }
-        if expected != outcome.end.as_nanos() {
+        if expected != measured[*connection as usize].1.as_nanos() {
             return Err(format!("the lane of subflow {subflow} ends at {expected} ns"));
         }
     }
@@ -69,7 +79,11 @@ fn instants(outcome: &Outcome) -> Result<(), String> {
 }
 
 /// The causes of each link add up to what the link could have carried.
-fn links(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
+fn links(
+    scenario: &Scenario,
+    outcome: &Outcome,
+    measured: &[(Instant, Instant)],
+) -> Result<(), String> {
     let [connection, path, bytes] =
         ["connection", "path", "bytes"].map(|name| column(outcome, "capacity", name));
     let mut sums: BTreeMap<_, u64> = BTreeMap::new();
@@ -85,9 +99,16 @@ fn links(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
                     Side::Client => scenario.paths[*path].forward_link(),
                     Side::Server => scenario.paths[*path].reverse_link(),
                 };
-                let Some(expected) = bytes_of(link, outcome.end) else { continue };
-                let sum = sums.get(&(flow, *path as u64)).copied().unwrap_or(0);
-                if sum != expected {
+                let (begin, end) = measured[flow];
+                let before = bytes_of(link.clone(), begin);
+                let Some(expected) =
+                    bytes_of(link, end).zip(before).map(|(all, before)| all - before)
+                else {
+                    continue;
+                };
+                let sum = sums.get(&(flow as u64, *path as u64)).copied().unwrap_or(0);
+                // The account rounds where it begins and where it ends.
+                if sum.abs_diff(expected) > 1 {
                     return Err(format!(
                         "flow {flow} on path {path}: causes add up to {sum} of {expected} bytes"
                     ));
@@ -142,28 +163,21 @@ fn work_of(rate: Rate, since: Instant, until: Instant) -> u128 {
     u128::from(nanos) * u128::from(rate.as_bits_per_second())
 }
 
-/// What arrived for the first time was delivered, or waits when the run ends.
+/// The useful bytes are those that arrived for the first time.
 fn goodput(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
-    // A fallback makes the receiver drop data that arrives again.
+    // Paths that share a link see each other's bytes.
     if scenario.paths.iter().any(|path| !path.via.is_empty()) {
         return Ok(());
     }
     let [connection, cause, bytes] =
         ["connection", "cause", "bytes"].map(|name| column(outcome, "capacity", name));
-    // The window's edge is rounded up to the unit of the window field, so a little more may arrive.
-    let receive_buffers: Vec<u64> =
-        column(outcome, "connections", "receive_buffer").iter().map(|size| 2 * size).collect();
-    for (flow, delivered) in column(outcome, "connections", "bytes_delivered").iter().enumerate() {
-        let of = |wanted: u64| -> u64 {
-            let rows = (0..bytes.len())
-                .filter(|row| connection[*row] == flow as u64 && cause[*row] == wanted);
-            rows.map(|row| bytes[row]).sum()
-        };
-        let (useful, held) = (of(USEFUL), of(HELD));
-        if useful != delivered + held || held > receive_buffers[flow] {
-            return Err(format!(
-                "flow {flow}: {useful} useful bytes, {delivered} delivered and {held} held"
-            ));
+    let arrived = column(outcome, "connections", "bytes_arrived_measured");
+    for (flow, arrived) in arrived.into_iter().enumerate() {
+        let rows =
+            (0..bytes.len()).filter(|row| connection[*row] == flow as u64 && cause[*row] == USEFUL);
+        let useful: u64 = rows.map(|row| bytes[row]).sum();
+        if useful != arrived {
+            return Err(format!("flow {flow}: {useful} useful bytes, and {arrived} arrived"));
         }
     }
     Ok(())
