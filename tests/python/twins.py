@@ -29,8 +29,8 @@ from anabranch.explain.what_if import Change
 from anabranch.gallery.shared.calibration import drawn
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_toml
-from anabranch.runs.run import Capture, normalised, settings_of
-from anabranch.scenarios import overrides
+from anabranch.runs.run import Capture, settings_of
+from anabranch.scenarios import normalise, overrides
 from anabranch.scenarios.quantities import size
 from anabranch.scenarios.scenario import Bulk, Scenario
 from anabranch.twin import fit, observed
@@ -109,7 +109,7 @@ def with_change(scenario: Scenario, change: Change, twin: str) -> str:
 
     Paths are changed by their places, and buffers by the same factor.
     """
-    settings = settings_of(normalised(scenario))
+    settings = settings_of(normalise.of(scenario))
     names = {
         mine["name"]: real["name"]
         for mine, real in zip(settings_of(twin)["path"], settings["path"], strict=False)
@@ -128,7 +128,7 @@ def with_change(scenario: Scenario, change: Change, twin: str) -> str:
         else:
             new[key] = value
     changes = {f"connection[0].{key}": value for key, value in new.items()}
-    return overrides.changed(normalised(scenario), scenario.name, changes)
+    return overrides.changed(normalise.of(scenario), scenario.name, changes)
 
 
 def judge_twins(seed: int, count: int, folder: Path) -> None:

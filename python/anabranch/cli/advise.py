@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli.app import (
+    CONGESTION_CONTROL,
     JSON,
     MAX_SEED,
     MOST_SEEDS,
+    PATH_MANAGER,
+    SCHEDULER,
     app,
     count_option,
     out_option,
+    overrides_of,
     print_report,
     require,
 )
@@ -56,6 +60,9 @@ def advise(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
     ] = None,
+    scheduler: Annotated[str | None, SCHEDULER] = None,
+    congestion_control: Annotated[str | None, CONGESTION_CONTROL] = None,
+    path_manager: Annotated[str | None, PATH_MANAGER] = None,
     out: Annotated[
         Path | None, out_option("Write a report and the advised scenarios to this folder.")
     ] = None,
@@ -82,10 +89,11 @@ def advise(
     require(not (paths and settings), "--set changes a scenario; change the values of --path")
     chosen = goals.parsed(aims or ["throughput"])
     file = str(scenario or "--path")
+    overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
     if scenario is None:
-        toml = subject.of_paths(paths or [])
+        toml = subject.of_paths(paths or [], overrides)
     else:
-        toml = subject.of_file(scenario, settings or ())
+        toml = subject.of_file(scenario, overrides)
     advices, rule = _search(toml, file, chosen, range(seed, seed + seeds))
     about = settings_of(toml)
     if out is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from anabranch.results.claims import Judgement
     from anabranch.results.folder import Results
+    from anabranch.scenarios.overrides import Overrides
 
 # Commands import their modules when they run, so that help and errors appear at once.
 
@@ -137,6 +138,15 @@ MACHINE: Any = typer.Option(
 QLOG: Any = typer.Option(
     "--qlog", metavar="FILE", help="Write each subflow as qlog, for qvis, to this file."
 )
+
+
+def _policy_option(noun: str) -> Any:
+    return typer.Option(metavar="NAME|FILE.py:CLASS", help=f"{noun}: built-in or your own.")
+
+
+SCHEDULER: Any = _policy_option("Scheduler")
+CONGESTION_CONTROL: Any = _policy_option("Congestion control")
+PATH_MANAGER: Any = _policy_option("Path manager")
 STRICT: Any = typer.Option("--strict", help="Exit with 1 if a claim is not reproduced.")
 
 
@@ -147,6 +157,21 @@ def enter_lab() -> None:
     if not lab.is_inside():
         raise typer.Exit(lab.enter(sys.argv[1:]))
     lab.settle_in()
+
+
+def overrides_of(
+    settings: Sequence[str] | None,
+    scheduler: str | None = None,
+    congestion_control: str | None = None,
+    path_manager: str | None = None,
+) -> Overrides:
+    """The changes of ``--set`` and of the options that name policies."""
+    from anabranch.scenarios import own
+    from anabranch.scenarios.overrides import Overrides
+
+    named = dict(zip(own.KINDS, (scheduler, congestion_control, path_manager), strict=True))
+    policies = {kind: text for kind, text in named.items() if text is not None}
+    return Overrides(settings or (), policies)
 
 
 def require(condition: bool, message: str) -> None:

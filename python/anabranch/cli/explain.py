@@ -10,12 +10,16 @@ import typer
 
 from anabranch import _core
 from anabranch.cli.app import (
+    CONGESTION_CONTROL,
     JSON,
     MAX_SEED,
     MOST_SEEDS,
+    PATH_MANAGER,
+    SCHEDULER,
     app,
     count_option,
     out_option,
+    overrides_of,
     print_report,
     require,
 )
@@ -58,6 +62,9 @@ def explain(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
     ] = None,
+    scheduler: Annotated[str | None, SCHEDULER] = None,
+    congestion_control: Annotated[str | None, CONGESTION_CONTROL] = None,
+    path_manager: Annotated[str | None, PATH_MANAGER] = None,
     out: Annotated[
         Path | None, out_option("Write a report, figures and tables to this folder.")
     ] = None,
@@ -83,7 +90,6 @@ def explain(
     from anabranch.cli import console
     from anabranch.explain import target as naming
     from anabranch.explain.explanation import explanations
-    from anabranch.scenarios.overrides import Overrides
     from anabranch.scenarios.quantities import nanoseconds
 
     require(what_if or seeds is None, "--seeds needs --what-if")
@@ -91,6 +97,8 @@ def explain(
     if captures or texts:
         given = {
             "--seed": seed is not None, "--cell": cell is not None, "--set": bool(settings),
+            "--scheduler": scheduler is not None, "--path-manager": path_manager is not None,
+            "--congestion-control": congestion_control is not None,
             "--what-if": what_if and texts,
         }  # fmt: skip
         kind = "a capture" if captures else "the text of ss"
@@ -104,7 +112,8 @@ def explain(
         else:
             _explain_sockets(targets, out, as_json)
         return
-    chosen = naming.of(targets[0], seed, cell, Overrides(settings or (), {}))
+    overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
+    chosen = naming.of(targets[0], seed, cell, overrides)
     duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
     with console.simulating(chosen.file, duration_s) as on_tick:
         run = chosen.run(on_tick)
@@ -201,7 +210,7 @@ def _predict(chosen: Target, seeds: int | None) -> WhatIf:
 
     pairs = range(chosen.seed, chosen.seed + (seeds or what_if.SEEDS))
     with console.progress("what if") as advance:
-        return what_if.predict(chosen.toml, chosen.file, pairs, advance)
+        return what_if.predict(chosen.toml, chosen.file, pairs, advance, given=chosen.made_by)
 
 
 def _save(found: Sequence[Explanation], out: Path, predicted: WhatIf | None) -> None:

@@ -16,7 +16,7 @@ from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
 from anabranch.runs.run import cost, settings_of
-from anabranch.scenarios import quantities
+from anabranch.scenarios import own, quantities
 
 SEEDS = 5
 """Default number of pairs."""
@@ -225,14 +225,18 @@ def predict(
     on_progress: Callable[[Progress], None] | None = None,
     *,
     linux_only: bool = False,
+    given: own.MadeBy | None = None,
 ) -> WhatIf:
     """Run a normalised scenario and all changes of it with these seeds, on all cores.
 
-    With `linux_only`, only the changes that Linux can make.
+    With `linux_only`, only the changes that Linux can make. `given` has the classes of the user's
+    own policies that the scenario names without a file.
 
     Raises:
         ScenarioError: if the scenario is wrong.
+        InputError: if the user's own policy cannot be sent to another process.
     """
+    own.require_picklable(own.of_toml(toml, given) or [])
     tried: list[tuple[Change | None, str]] = [(None, toml)]
     for change in changes(settings_of(toml)):
         wanted = change.linux or not linux_only
@@ -241,8 +245,8 @@ def predict(
             tried.append((change, new))
     jobs = [(text, seed) for _, text in tried for seed in seeds]
     meter = Meter(on_progress, [cost(text) for text, _ in jobs])
-    with executors.opened(own_policies=False) as executor:
-        results = Runs(executor, file, goodput_and_delays).of(jobs, meter.made)
+    with executors.opened(own_policies=own.PREFIX in toml) as executor:
+        results = Runs(executor, file, goodput_and_delays, given).of(jobs, meter.made)
     rows = np.array(results, dtype=np.float64).reshape(len(tried), len(seeds), 3)
     base = _outcome(rows[0])
     predictions = [

@@ -188,7 +188,7 @@ def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     shown = {key: value for key, value in about.items() if key not in ("runs", "entry")}
     shown["runs"] = len(about["runs"])
     if "own_policies" in about:
-        policies = [OwnPolicy(**policy).text() for policy in about["own_policies"]]
+        policies = [OwnPolicy.of(policy).text() for policy in about["own_policies"]]
         shown["own_policies"] = "; ".join(policies)
     name, value = digest(about)
     shown[name] = value
