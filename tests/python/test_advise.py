@@ -10,10 +10,10 @@ import pytest
 
 import anabranch
 from anabranch import _core
-from anabranch.advise import commands, goals, search, space, subject
+from anabranch.advice import commands, goals, search, space, subject
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
-from anabranch.explain.pairs import changed, changed_connections
+from anabranch.explanations.pairs import changed, changed_connections
 from anabranch.runs.run import run_normalised, settings_of
 from conftest import scenario
 

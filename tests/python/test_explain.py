@@ -14,10 +14,10 @@ from anabranch import _core
 from anabranch.analyze.analysis import analyze
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
-from anabranch.explain import capture, report, target, what_if
-from anabranch.explain.causes import CAUSES
-from anabranch.explain.drawing import shares
-from anabranch.explain.explanation import Explanation
+from anabranch.explanations import capture, report, target, what_if
+from anabranch.explanations.causes import CAUSES
+from anabranch.explanations.drawing import shares
+from anabranch.explanations.explanation import Explanation
 from anabranch.runs.run import run_normalised
 from conftest import scenario
 

@@ -12,12 +12,12 @@ import pytest
 
 import anabranch
 from anabranch.cli.main import run_command
-from anabranch.explain import what_if
-from anabranch.twin import comparison, fit, observed, scenario
-from anabranch.twin.fit import Fitted
-from anabranch.twin.link import Link, link
-from anabranch.twin.observed import Observed
-from anabranch.twin.transmissions import Transmissions
+from anabranch.explanations import what_if
+from anabranch.twins import comparison, fit, observed, scenario
+from anabranch.twins.fit import Fitted
+from anabranch.twins.link import Link, link
+from anabranch.twins.observed import Observed
+from anabranch.twins.transmissions import Transmissions
 from conftest import scenario as short
 
 Captured = pytest.CaptureFixture[str]

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from anabranch import _core
-from anabranch.explain import what_if
-from anabranch.explain.what_if import Change
+from anabranch.explanations import what_if
+from anabranch.explanations.what_if import Change
 from anabranch.gallery.shared.calibration import drawn
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_toml
@@ -33,9 +33,9 @@ from anabranch.runs.run import Capture, settings_of
 from anabranch.scenarios import normalise, overrides
 from anabranch.scenarios.quantities import size
 from anabranch.scenarios.scenario import Bulk, Scenario
-from anabranch.twin import fit, observed
-from anabranch.twin.observed import Observed
-from anabranch.twin.scenario import to_toml
+from anabranch.twins import fit, observed
+from anabranch.twins.observed import Observed
+from anabranch.twins.scenario import to_toml
 
 _HOSTS = Hosts(machine=LINUX_VM)
 GOODPUT, SHARE, RTT, GAIN = 0.05, 0.05, 0.10, 0.10

@@ -26,8 +26,8 @@ from anabranch.cli.app import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anabranch.advise.goals import Goals
-    from anabranch.advise.search import Advice
+    from anabranch.advice.goals import Goals
+    from anabranch.advice.search import Advice
 
 
 @app.command(
@@ -82,7 +82,7 @@ def advise(
     longest pause after a path fails silently. With several goals, the weighted geometric mean of
     the improvements counts.
     """
-    from anabranch.advise import goals, report, subject
+    from anabranch.advice import goals, report, subject
     from anabranch.runs.run import settings_of
 
     require((scenario is None) != (not paths), "name a scenario, or paths with --path")
@@ -109,7 +109,7 @@ def advise(
 
 
 def _search(toml: str, file: str, chosen: Goals, seeds: Sequence[int]) -> tuple[list[Advice], int]:
-    from anabranch.advise import search
+    from anabranch.advice import search
     from anabranch.cli import console
 
     with console.progress("advise") as advance:
@@ -117,7 +117,7 @@ def _search(toml: str, file: str, chosen: Goals, seeds: Sequence[int]) -> tuple[
 
 
 def _save(advices: Sequence[Advice], chosen: Goals, rule: int, toml: str, out: Path) -> None:
-    from anabranch.advise import report
+    from anabranch.advice import report
     from anabranch.results.folder import writing
     from anabranch.runs.run import settings_of
 
@@ -126,8 +126,8 @@ def _save(advices: Sequence[Advice], chosen: Goals, rule: int, toml: str, out: P
 
 
 def _print(advices: Sequence[Advice], chosen: Goals, rule: int) -> None:
-    from anabranch.advise import report
-    from anabranch.advise.search import LINUX
+    from anabranch.advice import report
+    from anabranch.advice.search import LINUX
     from anabranch.cli import console, tables
 
     for each in advices:
@@ -141,7 +141,7 @@ def _print(advices: Sequence[Advice], chosen: Goals, rule: int) -> None:
 
 
 def _print_commands(advice: Advice) -> None:
-    from anabranch.advise import report
+    from anabranch.advice import report
     from anabranch.cli import console
 
     shown, notes = report.linux_commands(advice)

@@ -27,9 +27,9 @@ from anabranch.cli.app import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anabranch.explain.explanation import Explanation
-    from anabranch.explain.target import Target
-    from anabranch.explain.what_if import WhatIf
+    from anabranch.explanations.explanation import Explanation
+    from anabranch.explanations.target import Target
+    from anabranch.explanations.what_if import WhatIf
     from anabranch.reports.table import Table
 
 
@@ -88,8 +88,8 @@ def explain(
     the same for Linux. The output of nstat -a adds fallbacks and refused joins.
     """
     from anabranch.cli import console
-    from anabranch.explain import target as naming
-    from anabranch.explain.explanation import explanations
+    from anabranch.explanations import target as naming
+    from anabranch.explanations.explanation import explanations
     from anabranch.scenarios.quantities import nanoseconds
 
     require(what_if or seeds is None, "--seeds needs --what-if")
@@ -134,7 +134,7 @@ def _explain_captures(
 ) -> None:
     from anabranch.analyze import analysis
     from anabranch.cli import console, tables
-    from anabranch.explain import capture, report
+    from anabranch.explanations import capture, report
     from anabranch.results.folder import writing
 
     with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
@@ -166,8 +166,8 @@ def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
     from dataclasses import replace
 
     from anabranch.cli.twin import fitted_to
-    from anabranch.explain.target import Target
-    from anabranch.twin.scenario import to_toml
+    from anabranch.explanations.target import Target
+    from anabranch.twins.scenario import to_toml
 
     fitted = fitted_to(files, None)
     # A prediction is for other losses than those of the capture.
@@ -178,7 +178,7 @@ def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
 
 def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None:
     from anabranch.cli import console, tables
-    from anabranch.explain import socket_report
+    from anabranch.explanations import socket_report
     from anabranch.results.folder import writing
 
     report = socket_report.read(files)
@@ -206,7 +206,7 @@ def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None
 
 def _predict(chosen: Target, seeds: int | None) -> WhatIf:
     from anabranch.cli import console
-    from anabranch.explain import what_if
+    from anabranch.explanations import what_if
 
     pairs = range(chosen.seed, chosen.seed + (seeds or what_if.SEEDS))
     with console.progress("what if") as advance:
@@ -215,7 +215,7 @@ def _predict(chosen: Target, seeds: int | None) -> WhatIf:
 
 def _save(found: Sequence[Explanation], out: Path, predicted: WhatIf | None) -> None:
     from anabranch.cli import console
-    from anabranch.explain import report
+    from anabranch.explanations import report
     from anabranch.results.folder import writing
 
     with writing(out), console.working("drawing the report"):
@@ -223,7 +223,7 @@ def _save(found: Sequence[Explanation], out: Path, predicted: WhatIf | None) -> 
 
 
 def _print_json(found: Sequence[Explanation], predicted: WhatIf | None, out: Path | None) -> None:
-    from anabranch.explain import report
+    from anabranch.explanations import report
 
     about = report.as_json(found, predicted)
     about["report"] = None if out is None else str(out / "report.html")
@@ -231,7 +231,7 @@ def _print_json(found: Sequence[Explanation], predicted: WhatIf | None, out: Pat
 
 
 def _delays(explanation: Explanation) -> Table:
-    from anabranch.explain import report
+    from anabranch.explanations import report
 
     table = report.delays(explanation)
     assert table is not None, "an explanation with delays has a table of them"
@@ -240,7 +240,7 @@ def _delays(explanation: Explanation) -> Table:
 
 def _print(found: Sequence[Explanation], predicted: WhatIf | None) -> None:
     from anabranch.cli import console, tables
-    from anabranch.explain import report
+    from anabranch.explanations import report
 
     for each in found:
         for sentence in each.finding():

@@ -310,7 +310,7 @@ def run_normalised(
     `on_tick` is called about twenty times a second with the simulated time in nanoseconds.
 
     With `ledger`, the run has the tables ``activities`` and ``capacity``, which account for every
-    instant of every subflow and every byte that a link could have carried. `anabranch.explain`
+    instant of every subflow and every byte that a link could have carried. `anabranch.explanations`
     reads them.
     """
     factories = own.of_toml(toml, made_by)

@@ -9,7 +9,7 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.errors import InputError, ScenarioError
-from anabranch.explain.pairs import changed_connections
+from anabranch.explanations.pairs import changed_connections
 from anabranch.runs.run import read_scenario
 from anabranch.scenarios import normalise, quantities
 from anabranch.scenarios.overrides import Overrides

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from anabranch import _core
-from anabranch.explain.pairs import Runs, changed, changed_connections, goodput_and_delays
+from anabranch.explanations.pairs import Runs, changed, changed_connections, goodput_and_delays
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.runs import executors

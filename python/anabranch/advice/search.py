@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import optuna
 
-from anabranch.advise import goals as aims
-from anabranch.advise import space as spaces
-from anabranch.advise import subject
-from anabranch.advise.goals import GOALS, Goals, Numbers
-from anabranch.advise.space import Space
+from anabranch.advice import goals as aims
+from anabranch.advice import space as spaces
+from anabranch.advice import subject
+from anabranch.advice.goals import GOALS, Goals, Numbers
+from anabranch.advice.space import Space
 from anabranch.errors import InputError
-from anabranch.explain.pairs import Runs, changed, changed_connections
+from anabranch.explanations.pairs import Runs, changed, changed_connections
 from anabranch.results.estimates import Estimate, mean, median
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor, Meter, Progress

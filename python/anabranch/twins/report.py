@@ -9,8 +9,8 @@ from pathlib import Path
 from anabranch._core import __version__
 from anabranch.reports import page, pictures
 from anabranch.results.folder import write_whole
-from anabranch.twin import comparison, drawing
-from anabranch.twin.fit import Fitted
+from anabranch.twins import comparison, drawing
+from anabranch.twins.fit import Fitted
 
 
 def save(fitted: Fitted, files: Sequence[Path], folder: Path) -> None:

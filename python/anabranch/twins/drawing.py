@@ -13,8 +13,8 @@ from anabranch._core import __version__
 from anabranch.reports import pictures
 from anabranch.reports.figures import GREY, OF_SUBFLOWS
 from anabranch.results.estimates import Sample
-from anabranch.twin.fit import Fitted
-from anabranch.twin.observed import Lane, Observed
+from anabranch.twins.fit import Fitted
+from anabranch.twins.observed import Lane, Observed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

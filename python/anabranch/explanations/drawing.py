@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from anabranch._core import __version__
-from anabranch.explain import capture
-from anabranch.explain.capture import CaptureExplanation
-from anabranch.explain.causes import BY_NAME, NONE, STATES, Cause
-from anabranch.explain.explanation import Explanation
+from anabranch.explanations import capture
+from anabranch.explanations.capture import CaptureExplanation
+from anabranch.explanations.causes import BY_NAME, NONE, STATES, Cause
+from anabranch.explanations.explanation import Explanation
 from anabranch.reports import pictures
 from anabranch.reports.figures import BLACK, GREY, OF_SUBFLOWS, ORANGE, SKY, YELLOW
 from anabranch.results.estimates import Sample

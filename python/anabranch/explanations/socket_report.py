@@ -10,8 +10,8 @@ from typing import Any
 
 from anabranch._core import __version__
 from anabranch.errors import InputError
-from anabranch.explain import nstat, sockets
-from anabranch.explain.sockets import WORDS, Socket, SocketExplanation
+from anabranch.explanations import nstat, sockets
+from anabranch.explanations.sockets import WORDS, Socket, SocketExplanation
 from anabranch.reports import page
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
