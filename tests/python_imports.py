@@ -42,6 +42,7 @@ FLOORS = (
     "anabranch.twins",
     "anabranch.advice",
     "anabranch.conformance",
+    "anabranch.answers",
     "anabranch.api",
     "anabranch.cli",
     "anabranch",

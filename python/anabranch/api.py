@@ -6,9 +6,7 @@ installed (the extra ``pandas``).
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ import polars as pl
 from anabranch.batches.single import single
 from anabranch.gallery import catalogue
 from anabranch.gallery import reproduce as gallery
-from anabranch.reports import pictures, single_run
+from anabranch.reports import notebook, pictures, single_run
 from anabranch.reports.figures import Panel
 from anabranch.results import folder, frames, metrics
 from anabranch.results.claims import Judgement
@@ -82,7 +80,7 @@ class Run(core.Run):
         return f"<Run {name!r}, seed {self.seed}, {self.virtual_ns / 1e9:g} s: {goodputs}>"
 
     def _repr_html_(self) -> str:
-        return _page(repr(self), self.summary(), self.plot())
+        return notebook.page(repr(self), self.summary(), self.plot())
 
 
 _SUMMARY = (
@@ -127,7 +125,7 @@ class Sweep:
         return f"<Sweep {about['sweep']!r}: {cells} cells, {len(about['seeds'])} seeds>"
 
     def _repr_html_(self) -> str:
-        return _page(repr(self), self.summary(), self.plot())
+        return notebook.page(repr(self), self.summary(), self.plot())
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -163,7 +161,7 @@ class Reproduction:
         return f"<Reproduction {self.id!r}: {', '.join(counts)}>"
 
     def _repr_html_(self) -> str:
-        return _page(repr(self), self.claims(), self.plot())
+        return notebook.page(repr(self), self.claims(), self.plot())
 
 
 def run(
@@ -296,12 +294,3 @@ def _results(of: str | os.PathLike[str] | folder.Results | Run | Sweep) -> folde
 
 def _figure(panels: Sequence[Panel], results: folder.Results, title: str) -> Figure:
     return pictures.compose(panels, results, title, _COLUMNS)
-
-
-def _page(head: str, table: pl.DataFrame, figure: Figure) -> str:
-    """The HTML that a notebook shows."""
-    image = base64.b64encode(pictures.rendered(figure, "svg")).decode()
-    return (
-        f"<p><code>{html.escape(head)}</code></p>{table._repr_html_()}"
-        f'<img src="data:image/svg+xml;base64,{image}" style="max-width: 100%">'
-    )

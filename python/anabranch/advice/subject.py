@@ -38,7 +38,7 @@ def of_file(file: Path, overrides: Overrides = _UNCHANGED) -> str:
         ScenarioError: if the scenario is wrong.
     """
     toml = overrides.apply(read_scenario(file), str(file))
-    return _with_blocks(normalise.of_text(toml, str(file)), str(file))
+    return with_blocks(normalise.of_text(toml, str(file)), str(file))
 
 
 def of_paths(texts: Sequence[str], overrides: Overrides = _UNCHANGED) -> str:
@@ -108,7 +108,7 @@ def _check(path: NetworkPath, text: str) -> None:
         raise InputError(f"--path {text}: {problem}") from error
 
 
-def _with_blocks(toml: str, file: str) -> str:
+def with_blocks(toml: str, file: str) -> str:
     """The scenario with blocks in place of bulk data, so that delays and pauses can be measured."""
     table = tomllib.loads(toml)
     for connection in changed_connections(table):

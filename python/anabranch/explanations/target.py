@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from anabranch.runs.run import Run, read_scenario, run_normalised, settings_of
 from anabranch.scenarios import normalise, own
 from anabranch.scenarios import overrides as overriding
 from anabranch.scenarios.overrides import Overrides
+from anabranch.scenarios.scenario import Scenario
 
 _CAPTURES = (".pcap", ".pcapng", ".cap")
 _TEXTS = (".txt",)
@@ -87,18 +89,23 @@ class Target:
 
 
 def of(
-    target: Path, seed: int | None, cell: str | None = None, overrides: Overrides | None = None
+    target: Path,
+    seed: int | None,
+    cell: str | None = None,
+    overrides: Overrides | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Target:
     """The run that `target` names: a scenario file, or a folder with results.
 
-    `seed` is the first one by default. `cell` names a cell of a folder that has several.
+    `seed` is the first one by default. `cell` names a cell of a folder that has several. `settings`
+    changes keys of the scenario, as `overrides` does on the command line.
 
     Raises:
         InputError: if there is no such run, or if it cannot be made again.
         ScenarioError: if the scenario is wrong.
     """
     if target.is_dir():
-        if overrides:
+        if overrides or settings:
             raise InputError(
                 f"{target}: --set and policies change a scenario; name one of the files in "
                 f"{target / 'scenarios'}"
@@ -107,8 +114,24 @@ def of(
     if cell is not None:
         raise InputError(f"--cell names a cell of a results folder; {target} is not a folder")
     toml = (overrides or Overrides()).apply(read_scenario(target), str(target))
+    if settings:
+        toml = overriding.changed(toml, str(target), settings)
     normalised = normalise.of_text(toml, str(target))
     return Target(normalised, str(target), 1 if seed is None else seed)
+
+
+def of_object(scenario: Scenario, seed: int, settings: Mapping[str, Any] | None) -> Target:
+    """The run of a scenario that was made in Python, with changes.
+
+    Raises:
+        InputError: if a change is wrong.
+        ScenarioError: if the scenario is wrong.
+    """
+    toml, made_by = scenario.to_toml(), scenario.made_by()
+    if settings:
+        toml = overriding.changed(toml, scenario.name, settings, os.curdir)
+    normalised = normalise.of_text(toml, scenario.name, os.curdir, made_by)
+    return Target(normalised, scenario.name, seed, made_by)
 
 
 def _of_folder(folder: Path, seed: int | None, cell: str | None) -> Target:

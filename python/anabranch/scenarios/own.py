@@ -235,8 +235,8 @@ def _imports(file: str) -> tuple[tuple[str, str], ...]:
         finder.run_script(file)
     except (SyntaxError, UnicodeDecodeError, OSError):
         return ()
-    found = {getattr(module, "__file__", None) for module in finder.modules.values()}
-    found -= {None}
+    names = (getattr(module, "__file__", None) for module in finder.modules.values())
+    found = {str(name) for name in names if name}
     return tuple((each, _sha256(Path(each))) for each in sorted(found - {file}))
 
 
@@ -315,7 +315,7 @@ class _Loaded:
 
 
 class _Modules:
-    """The users' files that this process has imported. A file runs again only if it has changed."""
+    """The users' files that this process has loaded. A file runs again only if it has changed."""
 
     def __init__(self) -> None:
         self._loaded: dict[Path, _Loaded] = {}
@@ -330,18 +330,22 @@ class _Modules:
                 raise InputError(f"{file}: {reason}; name a readable Python file") from error
             known = self._loaded.get(file)
             if known is None or known.sha256 != sha256:
-                known = self._loaded[file] = _Loaded(_imported(file, sha256), sha256)
+                present = sys.modules.get(file.stem)
+                is_it = known is None and getattr(present, "__file__", None) == str(file)
+                module = present if present is not None and is_it else _executed(file, sha256)
+                known = self._loaded[file] = _Loaded(module, sha256)
             return known
 
 
 _MODULES = _Modules()
 
 
-def _imported(file: Path, sha256: str) -> ModuleType:
-    """Import a file. It can import other modules from its own folder."""
-    present = sys.modules.get(file.stem)
-    is_taken = present is not None and getattr(present, "__file__", None) != str(file)
-    name = f"{file.stem}@{sha256[:8]}" if is_taken else file.stem
+def _executed(file: Path, sha256: str) -> ModuleType:
+    """The module of a file, which can import other modules from its own folder.
+
+    It does not take the place of a module with the same name.
+    """
+    name = f"{file.stem}@{sha256[:8]}" if file.stem in sys.modules else file.stem
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None, "the name ends in .py"
     assert spec.loader is not None, "the name ends in .py"
