@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_COLUMNS = 3
-"""Number of drawings side by side."""
-
 
 class Run(core.Run):
     """One execution of a scenario, with readable tables and drawings.
@@ -293,4 +290,4 @@ def _results(of: str | os.PathLike[str] | folder.Results | Run | Sweep) -> folde
 
 
 def _figure(panels: Sequence[Panel], results: folder.Results, title: str) -> Figure:
-    return pictures.compose(panels, results, title, _COLUMNS)
+    return pictures.compose(panels, results, title, pictures.COLUMNS)

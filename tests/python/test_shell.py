@@ -227,7 +227,10 @@ def test_a_panel_shows_rates_since_the_last_look() -> None:
     [
         (("--pcap-limit", "1MB", "--", "true"), "--pcap-limit needs --pcap"),
         ((), "Missing argument"),
-        (("--set", "connection.main.scheduler=own:x", "--", "true"), "your own policy needs a file"),
+        (
+            ("--set", "connection.main.scheduler=own:x", "--", "true"),
+            "your own policy needs a file",
+        ),
         (("--set", "path.wifi.rate=fast", "--", "true"), "path.wifi.rate"),
     ],
 )

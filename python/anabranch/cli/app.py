@@ -17,6 +17,8 @@ from anabranch.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.figure import Figure
+
     from anabranch.results.claims import Judgement
     from anabranch.results.folder import Results
     from anabranch.scenarios.overrides import Overrides
@@ -200,6 +202,23 @@ def write_report(results: Results, folder: Path) -> list[Judgement]:
             single_run.save(results, folder)
             return []
         return save_entry(catalogue.entry(results.provenance["entry"]), results, folder)
+
+
+def figure_of(results: Results) -> Figure:
+    """The figure of the report of results."""
+    from anabranch.gallery import catalogue
+    from anabranch.reports import pictures, single_run
+    from anabranch.sweeps import panels as sweep_panels
+
+    about = results.provenance
+    if "sweep" in about:
+        panels, title = sweep_panels.panels(results), str(about["sweep"])
+    elif about["entry"] is None:
+        panels, title = single_run.panels(results), str(about["scenario"])
+    else:
+        entry = catalogue.entry(about["entry"])
+        panels, title = entry.panels, entry.title
+    return pictures.compose(panels, results, title, pictures.COLUMNS)
 
 
 def print_judgements(results: Results, judgements: Sequence[Judgement], folder: Path) -> None:

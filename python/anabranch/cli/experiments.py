@@ -20,6 +20,7 @@ from anabranch.cli.app import (
     app,
     count_option,
     enter_lab,
+    figure_of,
     out_option,
     print_judgements,
     require,
@@ -75,8 +76,8 @@ def reproduce(
 ) -> None:
     """Run a published experiment and judge its claims.
 
-    Prints the claims with their verdicts, and writes claims.json, report.html, figure.svg,
-    figure.png and all data to a folder. After an interruption, the same command makes only the
+    Prints the claims with their verdicts, and writes claims.json, report.html, the figure (SVG,
+    PNG, PDF) and all data to a folder. After an interruption, the same command makes only the
     missing runs.
     """
     from anabranch.cli import console
@@ -228,20 +229,36 @@ def make_gallery(
     screen.print(f"site: {out / site.INDEX}", soft_wrap=True)
 
 
-@app.command("report", epilog="Example: anabranch report results/nsdi12-fig7")
+@app.command("report", epilog="Example: anabranch report results/nsdi12-fig7 --figure figure.pdf")
 def redraw(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of an earlier run.")],
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write the figure to this .pdf, .pgf, .svg or .png."
+        ),
+    ] = None,
 ) -> None:
-    """Judge and draw earlier results again."""
+    """Judge and draw earlier results again.
+
+    The folder has the figure as figure.svg, figure.png and figure.pdf. A PGF figure, for LaTeX
+    documents, needs LaTeX.
+    """
     from polars.exceptions import PolarsError
 
     from anabranch.cli.runs import print_sweep
-    from anabranch.results.folder import load, writing
+    from anabranch.reports import pictures
+    from anabranch.results.folder import load, prepare_file, write_whole, writing
 
+    form = None if figure is None else pictures.form_of(figure)
     results = load(folder)
     try:
         with writing(folder):
             judgements = write_report(results, folder)
+        if figure is not None and form is not None:
+            prepare_file(figure)
+            picture = pictures.rendered(figure_of(results), form)
+            write_whole(figure.parent, {figure.name: picture})
     except PolarsError as error:  # a table lacks columns that a run writes
         first_line = str(error).splitlines()[0]
         raise InputError(f"{folder}: {first_line}; make the results again") from error

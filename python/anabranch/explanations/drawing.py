@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import matplotlib
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from anabranch._core import __version__
@@ -24,6 +23,7 @@ from anabranch.runs.columns import frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CAPTION = (
     "Each lane is a subflow. In every column, the colours divide its height as its states divided "
@@ -82,7 +82,7 @@ def draw(picture: Picture) -> Figure:
     """The figure of one direction of a connection."""
     heights = (max(1, len(picture.lanes)) * _LANE_INCHES, _WINDOW_INCHES)
     with matplotlib.rc_context(pictures.RC):
-        figure = Figure(figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained")
+        figure = pictures.Picture(figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
         _draw_lanes(above, picture)
         if picture.window is None:

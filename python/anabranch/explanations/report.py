@@ -184,7 +184,7 @@ def save_captures(
 
 
 def _figures(figure: Figure, index: int) -> dict[str, bytes]:
-    return {f"states-{index}.{form}": pictures.rendered(figure, form) for form in ("svg", "png")}
+    return pictures.files_of(f"states-{index}", figure)
 
 
 def _parquet(table: pl.DataFrame) -> bytes:
