@@ -24,6 +24,7 @@ PACKAGE = "anabranch"
 FLOORS = (
     "anabranch._core",
     "anabranch.errors",
+    "anabranch.words",
     "anabranch.policy",
     "anabranch.scenarios",
     "anabranch.runs",

@@ -29,6 +29,7 @@ from anabranch.sweeps import compare as comparing
 from anabranch.sweeps import panels as sweep_panels
 from anabranch.sweeps import sweep as sweeps
 from anabranch.sweeps.plan import Plan
+from anabranch.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,8 +119,8 @@ class Sweep:
 
     def __repr__(self) -> str:
         about = self.results.provenance
-        cells = self.results.runs["cell"].n_unique()
-        return f"<Sweep {about['sweep']!r}: {cells} cells, {len(about['seeds'])} seeds>"
+        cells = counted(self.results.runs["cell"].n_unique(), "cell")
+        return f"<Sweep {about['sweep']!r}: {cells}, {counted(len(about['seeds']), 'seed')}>"
 
     def _repr_html_(self) -> str:
         return notebook.page(repr(self), self.summary(), self.plot())

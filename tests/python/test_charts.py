@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import anabranch
 from anabranch.analyze import panels as capture_panels
@@ -250,7 +251,7 @@ keep = ["samples"]
     assert by_two.get_legend_handles_labels()[1] == ["min_rtt", "ecf"], "a line for each name"
     assert [each.get_text() for each in by_two.get_xticklabels()] == ["4Mbit/s", "8Mbit/s"]
     for container in by_two.containers:
-        line, _, bars = container.lines  # type: ignore[attr-defined]
+        line, _, bars = container.lines
         assert list(line.get_xdata()) == [4e6, 8e6], "where the rates are"
         assert len(bars) == 1, "with intervals"
     cells = drawn["Goodput over scheduler"].lines[0]
@@ -279,7 +280,7 @@ seeds = 2
     axes = axes_of(panels["Goodput by scheduler and congestion_control"], results)
     assert axes.get_legend_handles_labels()[1] == ["lia", "olia"]
     assert [len(each.patches) for each in axes.containers if hasattr(each, "patches")] == [2, 2]
-    assert_all_is_translated(list(panels.values()), results)
+    assert_all_is_translated(tuple(panels.values()), results)
 
 
 def test_a_sweep_over_one_factor_has_intervals_over_seeds(tmp_path: Path) -> None:
@@ -326,10 +327,11 @@ def test_long_titles_and_legends_do_not_overlap(away: tuple[Results, Path]) -> N
     panel = Panel("A title of a drawing " * 6, "", draw)
     figure = pictures.compose([panel] * 2, results, "A long title of a figure " * 8, 3)
     figure.canvas.draw()
-    header, body = figure.subfigs
-    boxes = [header.texts[0], header.legends[0], *(axes.title for axes in body.axes)]
-    boxes[2:] = [axes._left_title for axes in body.axes]
-    extents = [each.get_window_extent() for each in boxes]
+    header, _ = figure.subfigs
+    titles = [text for text in figure.findobj(Text) if "drawing" in text.get_text()]
+    extents = [each.get_window_extent() for each in (header.texts[0], *titles)]
+    assert len(extents) == 3
+    extents.append(header.legends[0].get_window_extent().padded(-8))  # without its margin
     width = figure.bbox.width
     assert all(box.x0 >= 0 and box.x1 <= width for box in extents)
     for index, box in enumerate(extents):

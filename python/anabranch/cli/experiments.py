@@ -27,6 +27,7 @@ from anabranch.cli.app import (
     write_report,
 )
 from anabranch.errors import InputError, TooLateError
+from anabranch.words import counted
 
 
 def _entry_names() -> list[str]:
@@ -38,16 +39,20 @@ def _entry_names() -> list[str]:
 
 @app.command("list")
 def list_entries() -> None:
-    """List the experiments that can be reproduced."""
+    """List the experiments that can be reproduced.
+
+    Names how long each takes on two cores: as `anabranch reproduce` runs it, and with --full.
+    """
     from anabranch.cli import console, tables
-    from anabranch.gallery import catalogue
+    from anabranch.gallery import catalogue, durations
 
     screen = console.stdout()
     for name in catalogue.names():
         entry = catalogue.entry(name)
         citation, _, paper = entry.references[0].partition(": ")
-        count = len(entry.claims)
-        screen.print(f"[bold]{name}[/bold]  {count} claim{'' if count == 1 else 's'}")
+        quick, full = map(durations.words, durations.SECONDS[name])
+        claims = counted(len(entry.claims), "claim")
+        screen.print(f"[bold]{name}[/bold]  {claims} · {quick}, with --full {full}")
         screen.print(tables.indented(entry.title))
         source = paper or citation
         screen.print(tables.indented(source[:1].upper() + source[1:], "dim"))
@@ -91,7 +96,7 @@ def reproduce(
     tier = chosen.full if full else chosen.quick
     tier = replace(tier, seeds=seeds or tier.seeds)
     folder = out or Path("results") / chosen.id
-    with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
+    with console.progress(f"{chosen.id}, {counted(tier.seeds, 'seed')}") as advance:
         results = execute(chosen, tier, folder, on=on, on_progress=advance)
     judgements = write_report(results, folder)
     if as_json:
@@ -160,7 +165,7 @@ def calibrate(
         complain(f"note: {note}")
     tier = chosen.full if full else chosen.quick
     tier = replace(tier, seeds=seeds or tier.seeds)
-    with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
+    with console.progress(f"{chosen.id}, {counted(tier.seeds, 'seed')}") as advance:
         results = execute(chosen, tier, out or folder, on_progress=advance)
     judgements = write_report(results, out or folder)
     for title, table in words.tables(results).items():
@@ -209,7 +214,7 @@ def make_gallery(
         tier = entry.full if full else entry.quick
         folder = out / entry.id
         try:
-            with console.progress(f"{entry.id}, {tier.seeds} seeds") as advance:
+            with console.progress(f"{entry.id}, {counted(tier.seeds, 'seed')}") as advance:
                 results = execute(entry, tier, folder, on=on, on_progress=advance)
         except TooLateError as error:
             console.say(f"{entry.id}: left out: {error}")

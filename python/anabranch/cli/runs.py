@@ -35,6 +35,7 @@ from anabranch.cli.app import (
     write_report,
 )
 from anabranch.errors import InputError, IntegrityError
+from anabranch.words import counted
 
 if TYPE_CHECKING:
     from anabranch.live.hosts import Hosts
@@ -301,7 +302,7 @@ def _run_several(
     about, tasks = several.tasks(files, overrides, seeds, hosts)
     if hosts is not None and hosts.need_real_time:
         enter_lab()
-    with _folder(out) as folder, console.progress(f"{len(tasks)} runs") as advance:
+    with _folder(out) as folder, console.progress(counted(len(tasks), "run")) as advance:
         results = batch.execute(about, tasks, folder, on_progress=advance)
     if out is not None:
         write_report(results, out)
@@ -432,7 +433,7 @@ def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False)
         title = "Medians over seeds [95 % interval]"
         console.show(tables.of_report(summary, title, names, may_omit=True))
     else:
-        screen.print(f"{cells} cells: see the report, or read {folder / 'runs.parquet'}")
+        screen.print(f"{counted(cells, 'cell')}: see the report, or read {folder / 'runs.parquet'}")
     if sweep_report.all_seeds_alike(results):
         console.say("all seeds gave the same numbers: nothing in the scenario is random")
     console.say(effort(results.provenance))

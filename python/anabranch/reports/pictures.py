@@ -174,7 +174,7 @@ def _pgf(figure: Figure) -> bytes:
     text = io.StringIO()
     try:
         with matplotlib.rc_context(RC):
-            figure.savefig(text, format="pgf")  # type: ignore[arg-type]
+            figure.savefig(text, format="pgf")
     except (RuntimeError, OSError) as error:
         raise InputError(
             "a PGF figure needs LaTeX, which measures its words; install xelatex (Debian: apt "

@@ -56,7 +56,8 @@ def panels(results: Results) -> tuple[Panel, ...]:
     """Panels of goodput and any measured delay, by two factors and by each, and time series."""
     measured = [name for name in _METRICS if results.runs[name].drop_nulls().len()]
     factors = results.provenance["factors"][:_MAX_FACTORS] or ["connection"]
-    is_alone = results.runs.select("connection", *factors).n_unique() == _levels(
+    identities = list(dict.fromkeys(["connection", *factors]))
+    is_alone = results.runs.select(identities).n_unique() == _levels(
         results.runs, factors[0]
     )
     caption = (
