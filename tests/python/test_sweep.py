@@ -374,7 +374,7 @@ def test_sweep_prints_a_summary_and_writes_a_report(
     for word in ("goodput", "3g carried", "12 runs"):
         assert word in printed
     assert re.search(r"^min_rtt +4Mbit/s +\d", printed, re.MULTILINE), "a row for each cell"
-    assert "not shown for lack of width: " in printed
+    assert "not shown for lack of width: " not in printed, "tables are whole in a pipe"
     report = (out / "report.html").read_text()
     (out / "report.html").unlink()
     assert run_command(["report", str(out)]) == 0

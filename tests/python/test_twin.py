@@ -299,7 +299,7 @@ def test_the_command_writes_a_scenario_and_a_report(
     assert told["paths"][0]["rate_mbps"] == pytest.approx(8, rel=0.03)
     assert told["paths"][1]["rate_mbps"] == pytest.approx(2, rel=0.03)
     assert [each["name"] for each in settings["path"]] == ["path-1", "path-2"]
-    names = {"report.html", "twin.toml", "twin.json", "twin.svg", "twin.png"}
+    names = {"report.html", "twin.toml", "twin.json", "twin.svg", "twin.png", "twin.pdf"}
     assert {each.name for each in report.iterdir()} == names
     assert run_command(["twin", str(at_sender), "--seeds", "1"]) == 0
     assert "Beside the capture" in capsys.readouterr().out

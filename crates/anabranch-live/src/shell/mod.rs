@@ -380,8 +380,8 @@ fn far_config(
     seed: u64,
     own_policies: &[OwnPolicies],
 ) -> Result<ConnectionConfig, LiveError> {
-    let mut config = connection_config(scenario, 0, Side::Client, seed, own_policies)
-        .map_err(RunError::from)?;
+    let mut config =
+        connection_config(scenario, 0, Side::Client, seed, own_policies).map_err(RunError::from)?;
     // The program's own sockets decide whether to wait for more data.
     config.tcp = config.tcp.nagle(false).time_wait(TIME_WAIT);
     Ok(config)
