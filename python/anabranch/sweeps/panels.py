@@ -57,9 +57,7 @@ def panels(results: Results) -> tuple[Panel, ...]:
     measured = [name for name in _METRICS if results.runs[name].drop_nulls().len()]
     factors = results.provenance["factors"][:_MAX_FACTORS] or ["connection"]
     identities = list(dict.fromkeys(["connection", *factors]))
-    is_alone = results.runs.select(identities).n_unique() == _levels(
-        results.runs, factors[0]
-    )
+    is_alone = results.runs.select(identities).n_unique() == _levels(results.runs, factors[0])
     caption = (
         "Medians over seeds, with 95 % intervals."
         if is_alone
