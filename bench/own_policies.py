@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from anabranch import _core
-from anabranch.scenarios import own
+from anabranch.scenarios import normalise, own
 
 ROOT = Path(__file__).parents[1]
 SCENARIO = (ROOT / "bench/scenarios/mptcp-2x100.toml").read_text()
@@ -19,21 +19,26 @@ CASES = {
 }
 
 
-def cpu_seconds(toml, made_by):
+def cpu_seconds(toml):
+    made_by = own.of_toml(toml)
     started = time.process_time()
-    digest = _core.run(toml, "bench", 1, None, made_by)["digest"]
+    digest = _core.run(toml, "bench", 1, own_policies=made_by)["digest"]
     return time.process_time() - started, digest
 
 
 def compare(kind, name, location):
-    built_in = SCENARIO.replace("[[connection]]", f'[[connection]]\n{kind} = "{name}"')
-    factory = own.load(kind, f"{ROOT}/examples/{location}")
-    named = _core.with_own(built_in, "bench", **{kind: own.name_of(factory)})
-    made_by = [dict.fromkeys(own.KINDS) | {kind: factory}]
+    built_in, named = (
+        normalise.of_text(
+            SCENARIO.replace("[[connection]]", f'[[connection]]\n{kind} = "{policy}"'),
+            "bench",
+            ROOT / "examples",
+        )
+        for policy in (name, location)
+    )
     ratios = []
     for _ in range(RUNS):
-        theirs, expected = cpu_seconds(built_in, None)
-        ours, digest = cpu_seconds(named, made_by)
+        theirs, expected = cpu_seconds(built_in)
+        ours, digest = cpu_seconds(named)
         assert digest == expected, "the two are not the same policy"
         ratios.append(ours / theirs)
     print(f"{kind} {name} in Python: {statistics.median(ratios):.2f} times the CPU time")

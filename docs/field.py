@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from anabranch.explain import what_if
-from anabranch.explain.explanation import Explanation
+from anabranch.explanations import what_if
+from anabranch.explanations.explanation import Explanation
 from anabranch.gallery.entries.field_reports import ENTRY, LINUX
 from anabranch.gallery.entry import Cell
 from anabranch.runs.run import run_normalised

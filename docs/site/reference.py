@@ -202,8 +202,13 @@ _PYTHON = {
         "anabranch.runs.run.Job",
     ],
     "Sweeps and experiments": [
-        "anabranch.api.sweep", "anabranch.api.Sweep", "anabranch.api.reproduce",
+        "anabranch.api.sweep", "anabranch.sweeps.plan.Plan", "anabranch.api.Sweep",
+        "anabranch.api.reproduce",
         "anabranch.api.Reproduction", "anabranch.api.compare",
+    ],
+    "Explanations and advice": [
+        "anabranch.answers.explain", "anabranch.answers.Explained", "anabranch.answers.advise",
+        "anabranch.answers.Advised", "anabranch.answers.twin", "anabranch.answers.Twin",
     ],
     "Captures": ["anabranch.analyze.analysis.analyze", "anabranch.analyze.analysis.Analysis"],
     "Scenarios": ["anabranch.scenarios.scenario.Scenario", "anabranch.scenarios.classes"],

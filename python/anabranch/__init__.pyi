@@ -1,5 +1,6 @@
 from . import analyze, policy
 from ._core import __version__
+from .answers import Advised, Explained, Twin, advise, explain, twin
 from .api import Reproduction, Run, Sweep, compare, reproduce, run, run_many, sweep
 from .errors import AnabranchError, InputError, IntegrityError, PolicyError, ScenarioError
 from .runs.executors import Progress
@@ -24,8 +25,10 @@ from .scenarios.scenario import (
     SharedBottleneckDetection,
     Trace,
 )
+from .sweeps.plan import Plan
 
 __all__ = [
+    "Advised",
     "AnabranchError",
     "Blocks",
     "Bulk",
@@ -35,6 +38,7 @@ __all__ = [
     "Connection",
     "CrossTraffic",
     "Distribution",
+    "Explained",
     "InputError",
     "IntegrityError",
     "Job",
@@ -42,6 +46,7 @@ __all__ = [
     "Middlebox",
     "NetworkPath",
     "OnOff",
+    "Plan",
     "PolicyError",
     "Progress",
     "Queue",
@@ -54,12 +59,16 @@ __all__ = [
     "SharedBottleneckDetection",
     "Sweep",
     "Trace",
+    "Twin",
     "__version__",
+    "advise",
     "analyze",
     "compare",
+    "explain",
     "policy",
     "reproduce",
     "run",
     "run_many",
     "sweep",
+    "twin",
 ]

@@ -34,20 +34,11 @@ __all__ = [
     "run",
     "shell_become",
     "validate",
-    "with_own",
 ]
 
 __version__: str
 
 def validate(toml: str, file: str, folder: str | os.PathLike[str] | None = None) -> str: ...
-def with_own(
-    toml: str,
-    file: str,
-    *,
-    scheduler: str | None = None,
-    congestion_control: str | None = None,
-    path_manager: str | None = None,
-) -> str: ...
 def json_schema() -> str: ...
 def parts() -> list[dict[str, Any]]: ...
 def policies() -> list[dict[str, Any]]: ...
@@ -94,6 +85,7 @@ class Shell:
         client: str,
         terminal: int | None = None,
         pcap: tuple[str, int | None, str | None, int | None] | None = None,
+        own_policies: list[dict[str, Any]] | None = None,
     ) -> Shell: ...
     def is_over(self) -> bool: ...
     def paths(self) -> list[dict[str, Any]]: ...

@@ -6,9 +6,7 @@ installed (the extra ``pandas``).
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ import polars as pl
 from anabranch.batches.single import single
 from anabranch.gallery import catalogue
 from anabranch.gallery import reproduce as gallery
-from anabranch.reports import pictures, single_run
+from anabranch.reports import notebook, pictures, single_run
 from anabranch.reports.figures import Panel
 from anabranch.results import folder, frames, metrics
 from anabranch.results.claims import Judgement
@@ -31,14 +29,12 @@ from anabranch.sweeps import compare as comparing
 from anabranch.sweeps import panels as sweep_panels
 from anabranch.sweeps import sweep as sweeps
 from anabranch.sweeps.plan import Plan
+from anabranch.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
-
-_COLUMNS = 3
-"""Number of drawings side by side."""
 
 
 class Run(core.Run):
@@ -82,7 +78,7 @@ class Run(core.Run):
         return f"<Run {name!r}, seed {self.seed}, {self.virtual_ns / 1e9:g} s: {goodputs}>"
 
     def _repr_html_(self) -> str:
-        return _page(repr(self), self.summary(), self.plot())
+        return notebook.page(repr(self), self.summary(), self.plot())
 
 
 _SUMMARY = (
@@ -124,11 +120,11 @@ class Sweep:
 
     def __repr__(self) -> str:
         about = self.results.provenance
-        cells = self.results.runs["cell"].n_unique()
-        return f"<Sweep {about['sweep']!r}: {cells} cells, {len(about['seeds'])} seeds>"
+        cells = counted(self.results.runs["cell"].n_unique(), "cell")
+        return f"<Sweep {about['sweep']!r}: {cells}, {counted(len(about['seeds']), 'seed')}>"
 
     def _repr_html_(self) -> str:
-        return _page(repr(self), self.summary(), self.plot())
+        return notebook.page(repr(self), self.summary(), self.plot())
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -164,7 +160,7 @@ class Reproduction:
         return f"<Reproduction {self.id!r}: {', '.join(counts)}>"
 
     def _repr_html_(self) -> str:
-        return _page(repr(self), self.claims(), self.plot())
+        return notebook.page(repr(self), self.claims(), self.plot())
 
 
 def run(
@@ -296,13 +292,4 @@ def _results(of: str | os.PathLike[str] | folder.Results | Run | Sweep) -> folde
 
 
 def _figure(panels: Sequence[Panel], results: folder.Results, title: str) -> Figure:
-    return pictures.compose(panels, results, title, _COLUMNS)
-
-
-def _page(head: str, table: pl.DataFrame, figure: Figure) -> str:
-    """The HTML that a notebook shows."""
-    image = base64.b64encode(pictures.rendered(figure, "svg")).decode()
-    return (
-        f"<p><code>{html.escape(head)}</code></p>{table._repr_html_()}"
-        f'<img src="data:image/svg+xml;base64,{image}" style="max-width: 100%">'
-    )
+    return pictures.compose(panels, results, title, pictures.COLUMNS)

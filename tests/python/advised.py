@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from anabranch import _core
-from anabranch.advise import goals, search
-from anabranch.advise.goals import GOALS
+from anabranch.advice import goals, search
+from anabranch.advice.goals import GOALS
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_in_time
 from anabranch.results.estimates import number

@@ -38,8 +38,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from anabranch import _core
-from anabranch.explain.causes import STATES
-from anabranch.explain.explanation import Explanation
+from anabranch.explanations.causes import STATES
+from anabranch.explanations.explanation import Explanation
 from anabranch.runs.run import run_normalised
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Scenario
 

@@ -23,8 +23,8 @@ from typing import Any
 from anabranch import _core
 from anabranch.analyze.analysis import analyze
 from anabranch.errors import InputError
-from anabranch.explain import capture
-from anabranch.explain.explanation import Explanation
+from anabranch.explanations import capture
+from anabranch.explanations.explanation import Explanation
 from anabranch.runs.run import Capture, CaptureAt, run_normalised
 from anabranch.scenarios.scenario import to_toml
 

@@ -10,10 +10,10 @@ import pytest
 
 import anabranch
 from anabranch import _core
-from anabranch.advise import commands, goals, search, space, subject
+from anabranch.advice import commands, goals, search, space, subject
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
-from anabranch.explain.pairs import changed, changed_connections
+from anabranch.explanations.pairs import changed, changed_connections
 from anabranch.runs.run import run_normalised, settings_of
 from conftest import scenario
 
@@ -87,7 +87,7 @@ def test_the_rule_is_twice_the_sum_of_the_rates_times_the_longest_round_trip() -
 
 def test_jitter_counts_in_the_rule_of_wifi_and_3g() -> None:
     # 2 · 10 Mbit/s · (150 + 50) ms = 500,000 bytes = 488 KiB.
-    toml = subject.of_file(Path("examples/wifi_3g.toml"), ())
+    toml = subject.of_file(Path("examples/wifi_3g.toml"))
     assert subject.rule_bytes(settings_of(toml), connection_of(toml)) == 500_000
 
 

@@ -76,13 +76,15 @@ POLICIES = """
 class Good:
     def schedule(self, context): ...
 
-class Exits:
+class Exits(Good):
     def __init__(self):
         raise SystemExit(0)
 
-class Fails:
+class Fails(Good):
     def __init__(self):
         raise ValueError("no")
+
+class Other: ...
 
 number = 7
 """
@@ -119,6 +121,12 @@ def folder(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> P
     (tmp_path / "ndiffports.toml").write_text(SCENARIO.replace("full_mesh", "ndiffports"))
     (tmp_path / "own.toml").write_text(SCENARIO.replace("min_rtt", "own:mine"))
     (tmp_path / "ecn.toml").write_text(f"{SCENARIO}{WITH_ECN}")
+    (tmp_path / "mine.toml").write_text(SCENARIO.replace("min_rtt", "mine.py:Mine"))
+    varied = PLAN.replace("path.wifi.rate", "connection[0].scheduler").replace("4Mbit/s", "ecf")
+    (tmp_path / "varied.toml").write_text(varied.replace("8Mbit/s", "mine.py:Mine"))
+    live = PLAN.replace("path.wifi.rate", "connection[0].path_manager")
+    live = live.replace("4Mbit/s", "full_mesh").replace("8Mbit/s", "single_path")
+    (tmp_path / "live.toml").write_text(live)
     (tmp_path / "text.txt").write_text("not a scenario")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "cut.pcapng").write_bytes((finished / "good.pcapng").read_bytes()[:-7])
@@ -168,7 +176,10 @@ COMMANDS = [
     ("calibrate text.txt", "text.txt"),
     ("calibrate good.toml ./good.toml", "file names must differ"),
     ("calibrate ndiffports.toml", "ndiffports.toml: Linux cannot run this scenario"),
-    ("calibrate own.toml", "own.toml: Linux cannot run this scenario"),
+    (
+        "calibrate own.toml",
+        'own.toml: connection[0].scheduler: "mine": your own policy needs a file',
+    ),
     ("calibrate ecn.toml", "it has one ecn for all connections"),
     ("twin nowhere.pcap --out .", "--out .: not a regular file"),
     ("run", "FILE"),
@@ -193,18 +204,45 @@ COMMANDS = [
     ("run good.toml --server kernel", "need --live"),
     ("run good.toml --live --client linux", "--client"),
     ("run good.toml --in linux-vm", "--client, --server and --in need --live"),
-    ("run good.toml --live --scheduler good_policies.py:Good", "need virtual time"),
+    (
+        "run good.toml --live --scheduler good_policies.py:Good",
+        "live runs have built-in policies only",
+    ),
     ("run good.toml good.toml", "file names must differ"),
     ("run good.toml nowhere.toml", "nowhere.toml: no such file"),
     ("run good.toml --scheduler eccf", 'did you mean "ecf"?'),
     ("run good.toml --congestion-control vegas", 'did you mean "wvegas"?'),
     ("run good.toml --path-manager fullmesh", 'did you mean "full_mesh"?'),
     ("run good.toml --scheduler lia", "unknown scheduler"),
-    ("run good.toml --scheduler nowhere.py:Good", "no file nowhere.py"),
+    ("run good.toml --scheduler nowhere.py:Good", "--scheduler nowhere.py:Good: no file /"),
     ("run good.toml --scheduler good_policies.py", "write FILE.py:CLASS"),
     ("run good.toml --scheduler good_policies.py:", "write FILE.py:CLASS"),
     ("run good.toml --scheduler good_policies.py:Nobody", "no class Nobody"),
     ("run good.toml --scheduler good_policies.py:number", "no class number"),
+    ("run good.toml --scheduler good_policies.py:Other", "Other is not a scheduler: it lacks"),
+    ("run good.toml --path-manager good_policies.py:Good", "Good is not a path manager: it lacks"),
+    ("run own.toml", 'own.toml: connection[0].scheduler: "mine": your own policy needs a file'),
+    ("run mine.toml", 'mine.toml: connection[0].scheduler: "mine.py:Mine": no file /'),
+    ("run mine.toml good.toml", 'connection[0].scheduler: "mine.py:Mine": no file /'),
+    ("run mine.toml --live", 'connection[0].scheduler: "mine.py:Mine": no file /'),
+    ("explain mine.toml", 'connection[0].scheduler: "mine.py:Mine": no file /'),
+    ("explain good.toml --scheduler good_policies.py:Nobody", "no class Nobody"),
+    ("explain cut.pcapng --scheduler ecf", "--scheduler: a capture cannot be run again"),
+    ("explain results --scheduler ecf", "results: --set and policies change a scenario"),
+    ("advise mine.toml", 'connection[0].scheduler: "mine.py:Mine": no file /'),
+    ("advise good.toml --scheduler good_policies.py:Other", "Other is not a scheduler"),
+    ("advise --path 8Mbit/s,20ms --scheduler ecf", "--scheduler ecf: no connection of --path uses"),
+    ("shell mine.toml -- true", 'connection[0].scheduler: "mine.py:Mine": no file /'),
+    (
+        "shell good.toml --client kernel --scheduler good_policies.py:Good -- true",
+        "with --client kernel, Linux chooses its own policies",
+    ),
+    ("sweep plan.toml --scheduler good_policies.py:Nobody --out out", "no class Nobody"),
+    ("sweep live.toml --live --out out", "live.toml: connection[0].path_manager = single_path"),
+    (
+        "sweep varied.toml --scheduler ecf --out out",
+        'varied.toml: factors."connection[0].scheduler',
+    ),
     ("run good.toml --set", "--set"),
     ("run good.toml --set path.wifi.rate", "write KEY=VALUE"),
     ("run good.toml --set =20Mbit/s", "write KEY=VALUE"),

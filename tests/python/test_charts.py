@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 import anabranch
 from anabranch.analyze import panels as capture_panels
@@ -241,9 +243,135 @@ keep = ["samples"]
     results = sweep(write_plan(tmp_path, plan), tmp_path / "out")
     panels = sweep_panels.panels(results)
     titles = [panel.title for panel in panels]
-    assert "Goodput by scheduler and rate" in titles
+    assert "Goodput by rate and scheduler" in titles
     assert "Goodput over time; scheduler ecf" in titles
     assert_all_is_translated(panels, results)
+    drawn = {panel.title: axes_of(panel, results) for panel in panels}
+    by_two = drawn["Goodput by rate and scheduler"]
+    assert by_two.get_legend_handles_labels()[1] == ["min_rtt", "ecf"], "a line for each name"
+    assert [each.get_text() for each in by_two.get_xticklabels()] == ["4Mbit/s", "8Mbit/s"]
+    for container in by_two.containers:
+        line, _, bars = container.lines
+        assert list(line.get_xdata()) == [4e6, 8e6], "where the rates are"
+        assert len(bars) == 1, "with intervals"
+    cells = drawn["Goodput over scheduler"].lines[0]
+    assert sorted(cells.get_xdata()) == [0, 0, 1, 1], "dots stand at their level"
+    times = drawn["Goodput over time; scheduler ecf"].lines[0].get_xdata()
+    assert len(times) <= 11
+
+
+def axes_of(panel: Panel, results: Results) -> Any:
+    axes = Figure().subplots()
+    panel.draw(results, axes)
+    return axes
+
+
+def test_a_sweep_over_names_has_bars_with_intervals(tmp_path: Path) -> None:
+    plan = """
+scenario = "base.toml"
+seeds = 2
+
+[factors]
+"connection.main.scheduler" = ["min_rtt", "ecf"]
+"connection.main.congestion_control" = ["lia", "olia"]
+"""
+    results = sweep(write_plan(tmp_path, plan), tmp_path / "out")
+    panels = {panel.title: panel for panel in sweep_panels.panels(results)}
+    axes = axes_of(panels["Goodput by scheduler and congestion_control"], results)
+    assert axes.get_legend_handles_labels()[1] == ["lia", "olia"]
+    assert [len(each.patches) for each in axes.containers if hasattr(each, "patches")] == [2, 2]
+    assert_all_is_translated(tuple(panels.values()), results)
+
+
+def test_a_sweep_over_one_factor_has_intervals_over_seeds(tmp_path: Path) -> None:
+    plan = """
+scenario = "base.toml"
+seeds = 3
+
+[factors]
+"path.wifi.rate" = ["2Mbit/s", "16Mbit/s", "4Mbit/s"]
+"""
+    results = sweep(write_plan(tmp_path, plan), tmp_path / "out")
+    panels = sweep_panels.panels(results)
+    assert panels[0].caption == "Medians over seeds, with 95 % intervals."
+    axes = axes_of(panels[0], results)
+    (container,) = axes.containers
+    assert list(container.lines[0].get_xdata()) == [2e6, 4e6, 16e6]
+    assert axes.get_xscale() == "log"
+    assert [each.get_text() for each in axes.get_xticklabels()] == [
+        "2Mbit/s",
+        "4Mbit/s",
+        "16Mbit/s",
+    ]
+
+
+def test_rates_over_time_are_means_over_a_second() -> None:
+    times = np.arange(1, 201) * 100_000_000  # 20 s, a sample in each tenth
+    bursts = np.where(np.arange(200) % 10 == 9, 125_000, 0)  # 1 Mbit at the end of each second
+    samples = pl.DataFrame({"time_ns": times, "bytes": np.cumsum(bursts)})
+    seconds, rates = single_run.rate_mbps(samples, "bytes")
+    assert seconds[1:].tolist() == pytest.approx(np.arange(1.5, 20))
+    assert rates[1:].tolist() == pytest.approx([1.0] * 19)
+    assert single_run.mean_words(samples) == "means over 1 s"
+    assert single_run.mean_words(samples.head(20)) == "means over 0.19 s"
+    assert [each.size for each in single_run.rate_mbps(samples.head(0), "bytes")] == [0, 0]
+
+
+def test_long_titles_and_legends_do_not_overlap(away: tuple[Results, Path]) -> None:
+    results, _ = away
+
+    def draw(_: Results, axes: Axes) -> None:
+        for number in range(12):
+            axes.plot([0, number], label=f"a long name of curve {number}")
+
+    panel = Panel("A title of a drawing " * 6, "", draw)
+    figure = pictures.compose([panel] * 2, results, "A long title of a figure " * 8, 3)
+    figure.canvas.draw()
+    header, _ = figure.subfigs
+    titles = [text for text in figure.findobj(Text) if "drawing" in text.get_text()]
+    extents = [each.get_window_extent() for each in (header.texts[0], *titles)]
+    assert len(extents) == 3
+    extents.append(header.legends[0].get_window_extent().padded(-8))  # without its margin
+    width = figure.bbox.width
+    assert all(box.x0 >= 0 and box.x1 <= width for box in extents)
+    for index, box in enumerate(extents):
+        assert not any(box.overlaps(other) for other in extents[index + 1 :]), extents
+
+
+def test_a_legend_is_below_names_of_several_lines(away: tuple[Results, Path]) -> None:
+    results, _ = away
+
+    def draw(_: Results, axes: Axes) -> None:
+        axes.plot([0, 1], label="curve")
+        axes.set_xticks([0, 1], ["one\ntwo\nthree", "one"])
+        axes.set_xlabel("factor")
+
+    figure = pictures.alone(Panel("title", "", draw), results)
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert not legend.get_window_extent().overlaps(axes.xaxis.label.get_window_extent())
+
+
+def test_a_figure_is_a_picture_and_a_file_of_each_form(
+    away: tuple[Results, Path], tmp_path: Path
+) -> None:
+    results, _ = away
+    figure = pictures.compose(single_run.panels(results), results, "run", 3)
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert set(pictures.files_of("figure", figure)) == {"figure.svg", "figure.png", "figure.pdf"}
+    assert pictures.rendered(figure, "pdf").startswith(b"%PDF-")
+    assert b"CreationDate" not in pictures.rendered(figure, "pdf")
+    figure.savefig(tmp_path / "paper.pdf")
+    assert (tmp_path / "paper.pdf").read_bytes().startswith(b"%PDF-")
+    with pytest.raises(InputError, match=r"x\.bmp: a figure's name ends in \.pdf, \.pgf, \.svg or"):
+        pictures.form_of(tmp_path / "x.bmp")
+    if shutil.which("xelatex"):
+        assert b"\\begin{pgfpicture}" in pictures.rendered(figure, "pgf")
+    else:
+        with pytest.raises(InputError, match="a PGF figure needs LaTeX"):
+            pictures.rendered(figure, "pgf")
 
 
 @pytest.mark.slow

@@ -172,7 +172,7 @@ def test_json_has_what_readers_need() -> None:
     (only,) = found["conditions"]
     assert (only["interval"], only["band"], only["seeds"]) == ([4, 6], None, 5)
     assert only["bound"] == {
-        "low": 3, "high": None, "strict": False, "unit": "", "since": "2026-11-20",
+        "low": 3, "high": None, "strict": False, "unit": "", "stated": [], "since": "2026-11-20",
         "reason": "ours",
     }  # fmt: skip
 

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from anabranch import _core
 from anabranch.cli.main import run_command
-from anabranch.gallery import catalogue
+from anabranch.gallery import catalogue, durations
 from anabranch.gallery.entry import Tier
 from anabranch.results.bounds import at_least
 from anabranch.results.claims import Claim
@@ -200,6 +201,62 @@ def test_list_names_all_entries(capsys: Captured) -> None:
     assert run_command(["list"]) == 0
     out = capsys.readouterr().out
     assert all(name in out for name in catalogue.names())
+
+
+def test_list_says_how_long_entries_take(capsys: Captured) -> None:
+    assert set(durations.SECONDS) == set(catalogue.names())
+    assert run_command(["list"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^nsdi12-fig7  \d+ claims · \d+ s, with --full 48 s$", out, re.M)
+    page = (Path(__file__).parents[2] / "docs/gallery.md").read_text(encoding="utf-8")
+    measured = re.findall(r"^\| \[([\w-]+)\].* \| ([\d,]+) \| [\d,]+ \| [^|]* \|$", page, re.M)
+    assert len(measured) == 30
+    for name, seconds in measured:
+        assert durations.SECONDS[name][1] == pytest.approx(
+            float(seconds.replace(",", "")), rel=0.05
+        )
+    assert [durations.words(each) for each in (0.8, 40, 700, 9000)] == [
+        *("1 s", "40 s", "12 min", "2.5 h"),
+    ]
+
+
+def test_help_is_a_command_too(capsys: Captured) -> None:
+    for words, option in ((["help"], ["--help"]), (["help", "sweep"], ["sweep", "--help"])):
+        assert run_command(words) == 0
+        text = capsys.readouterr().out
+        assert run_command(option) == 0
+        assert text.split() == capsys.readouterr().out.split()
+    assert run_command(["help", "swep"]) == 2
+    assert 'unknown command "swep"; did you mean "sweep"?' in capsys.readouterr().err
+
+
+def test_closed_standard_files_are_no_error(file: Path, tmp_path: Path) -> None:
+    command = f'"{sys.executable}" -m anabranch run "{file}" --out "{tmp_path}/out"'
+    for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"{command} {closed}"], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_tables_are_whole_in_a_pipe(file: Path) -> None:
+    command = [sys.executable, "-m", "anabranch", "explain", str(file), "--what-if", "--seeds", "1"]
+    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert "not shown for lack of width" not in done.stdout
+    (heading,) = (line for line in done.stdout.splitlines() if line.startswith("change "))
+    assert re.split(r"\s{2,}", heading.strip()) == [
+        "change",
+        "Linux",
+        "goodput %",
+        "p95 ms",
+        "p50 ms",
+    ]
+    narrow = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment | {"COLUMNS": "60"}
+    )
+    assert "not shown for lack of width" in narrow.stdout
 
 
 def test_policies_lists_all_with_their_parameters(capsys: Captured) -> None:

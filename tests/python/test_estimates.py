@@ -73,3 +73,8 @@ def test_text_of_an_estimate() -> None:
     assert Estimate(4.0, 3.5, 4.5, 5).text("ms") == "4.00 [3.50, 4.50] ms"
     assert Estimate(4.0, 4.0, 4.0, 1).text() == "4.00"
     assert Estimate(4.0, 3.999, 4.001, 5).text("ms") == "4.00 ms", "no wider than what is shown"
+
+
+def test_rounding_errors_are_zero() -> None:
+    assert [number(each) for each in (9.33e-16, -4.4e-15, 0.0)] == ["0.00"] * 3
+    assert number(2.5e-7) == "2.5e-07"

@@ -13,10 +13,10 @@ from anabranch import _core
 from anabranch.analyze.analysis import analyze
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
-from anabranch.explain import capture, report, target, what_if
-from anabranch.explain.causes import CAUSES
-from anabranch.explain.drawing import shares
-from anabranch.explain.explanation import Explanation
+from anabranch.explanations import capture, report, target, what_if
+from anabranch.explanations.causes import CAUSES
+from anabranch.explanations.drawing import shares
+from anabranch.explanations.explanation import Explanation
 from anabranch.results import metrics
 from anabranch.results.estimates import Estimate, number, percent
 from anabranch.runs.run import run_normalised
@@ -277,8 +277,8 @@ def test_a_report_has_figures_and_tables(file: Path, tmp_path: Path, capsys: Cap
     assert max(map(len, rows)) <= 80
     names = {each.name for each in folder.iterdir()}
     assert names == {
-        "report.html", "states-0.svg", "states-0.png", "explanation.json", "activities.parquet",
-        "capacity.parquet", "block_parts.parquet",
+        "report.html", "states-0.svg", "states-0.png", "states-0.pdf", "explanation.json",
+        "activities.parquet", "capacity.parquet", "block_parts.parquet",
     }  # fmt: skip
     intervals = pl.read_parquet(folder / "activities.parquet")
     lengths = intervals.group_by("path").agg(
@@ -425,7 +425,9 @@ def test_a_capture_gives_a_report(at_sender: Path, tmp_path: Path, capsys: Captu
     told = json.loads(capsys.readouterr().out)
     assert told["connections"][0]["main_cause"] == "receive_window"
     tables = {"report.html", "explanation.json", "activities.parquet"}
-    assert {each.name for each in folder.iterdir()} == {*tables, "states-0.svg", "states-0.png"}
+    assert {each.name for each in folder.iterdir()} == {
+        *(*tables, "states-0.svg", "states-0.png", "states-0.pdf"),
+    }
     intervals = pl.read_parquet(folder / "activities.parquet").sort("subflow", "from_ns")
     for lane in intervals.partition_by("subflow"):
         assert lane["from_ns"].to_list()[1:] == lane["until_ns"].to_list()[:-1]

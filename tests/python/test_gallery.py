@@ -12,7 +12,7 @@ from anabranch.gallery import catalogue
 from anabranch.gallery.thresholds import BOUNDS
 from anabranch.results.bounds import Bound
 from anabranch.scenarios.scaling import scaled
-from anabranch.sweeps import plan as sweep_plan
+from anabranch.sweeps.plan import Plan
 
 ENTRIES = catalogue.all_names()
 ROOT = Path(__file__).parents[2]
@@ -125,7 +125,7 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
 @pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*.toml")), ids=lambda f: f.name)
 def test_examples_are_valid(file: Path) -> None:
     if file.name.startswith("sweep_"):
-        assert sweep_plan.read(file).tasks()
+        assert Plan.read(file).tasks()
     else:
         _core.validate(file.read_text(encoding="utf-8"), str(file))
 

@@ -86,7 +86,7 @@ def test_what_the_kernel_does_not_have_is_refused_by_name(lab: None, tmp_path: P
     path.write_text(scenario("2s", path_manager="drepas").to_toml())
     done = _inside("run", str(path), "--live")
     assert done.returncode == 2
-    assert 'have no path_manager "drepas"; use full_mesh, initial_only or backup' in done.stderr
+    assert "it has no path_manager drepas; use full_mesh, backup or initial_only" in done.stderr
     assert "Traceback" not in done.stderr
 
 

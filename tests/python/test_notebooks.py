@@ -30,3 +30,17 @@ def test_a_notebook_holds_no_outputs(file: Path) -> None:
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_runs(file: Path) -> None:
     NotebookClient(read(file), timeout=300).execute()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("before", ["", "import matplotlib.pyplot\n"])
+def test_a_notebook_shows_a_plot_once_as_a_picture(before: str) -> None:
+    run = 'anabranch.run("examples/wifi_3g.toml", settings={"duration": "6s"})'
+    code = f"{before}import anabranch\n{run}.plot()"
+    cell = nbformat.v4.new_code_cell(code)  # type: ignore[no-untyped-call]
+    notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
+    root = str(Path(__file__).parents[2])
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": root}}).execute()
+    (output,) = cell.outputs
+    assert "image/png" in output.data

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -30,15 +31,17 @@ from anabranch.policy import (
     SubflowView,
     Wait,
 )
-from anabranch.scenarios import own
+from anabranch.scenarios import normalise, own
 from conftest import THREE_G, WIFI, scenario
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
-LowestRtt = own.load("--scheduler", f"{EXAMPLES}/my_scheduler.py:LowestRtt")
-NewReno = own.load("--congestion-control", f"{EXAMPLES}/my_congestion_control.py:NewReno")
-Mesh = own.load("--path-manager", f"{EXAMPLES}/my_path_manager.py:Mesh")
+LowestRtt = own.load("scheduler", f"{EXAMPLES}/my_scheduler.py:LowestRtt", "--scheduler").made()
+NewReno = own.load(
+    "congestion_control", f"{EXAMPLES}/my_congestion_control.py:NewReno", "--congestion-control"
+).made()
+Mesh = own.load("path_manager", f"{EXAMPLES}/my_path_manager.py:Mesh", "--path-manager").made()
 
 
 def lossy(**changes: Any) -> anabranch.Scenario:
@@ -489,6 +492,9 @@ def test_a_scenario_names_what_it_was_given() -> None:
     assert 'scheduler = "own:test_policy.Dice"' in _core.validate(text, "own.toml")
     with pytest.raises(ScenarioError, match=r"own:test_policy\.Dice.*none was passed with the run"):
         _core.run(text, "own.toml", 1)
+    wrong = r'own.toml: connection\[0\].scheduler: "test_policy.Dice": your own policy needs a file'
+    with pytest.raises(ScenarioError, match=wrong):
+        normalise.of_text(text, "own.toml")
     partial = functools.partial(NewReno, 3, gain=0.5)
     assert own.name_of(partial) == "my_congestion_control.NewReno(3, gain=0.5)"
 
@@ -551,10 +557,9 @@ def test_the_command_takes_policies_from_files(
     assert "my_scheduler.LowestRtt" in (tmp_path / "out" / "report.html").read_text()
 
     (again,) = (tmp_path / "out" / "scenarios").glob("*.toml")
-    assert run_command(["run", str(again)]) == 2
-    assert "--scheduler FILE.py:CLASS" in capsys.readouterr().err
-    assert run_command(["run", str(again), *mine]) == 0
+    assert run_command(["run", str(again)]) == 0
     assert digest(capsys) == built_in
+    assert run_command(["explain", str(tmp_path / "out")]) == 0
 
 
 def test_the_command_shows_the_traceback(
@@ -568,21 +573,27 @@ def test_the_command_shows_the_traceback(
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("Traceback")
     assert any("ctx.subflows[99]" in line for line in lines)
-    assert lines[-1].startswith("anabranch: scheduler breaking.Breaks of connection")
+    assert lines[-1].startswith(f"anabranch: scheduler {code}:Breaks of connection")
 
 
 @pytest.mark.parametrize(
     ("option", "words"),
     [
         ("my_scheduler.py", "write FILE.py:CLASS"),
-        ("nowhere.py:Mine", "no file nowhere.py"),
-        (f"{EXAMPLES}/my_scheduler.py:Lowest", "(classes: LowestRtt)"),
+        ("nowhere.py:Mine", f"nowhere.py:Mine: no file {ROOT}/nowhere.py"),
+        (f"{EXAMPLES}/my_scheduler.py:Lowest", "my_scheduler.py; it has LowestRtt"),
         (f"{EXAMPLES}/wifi_3g.toml:Lowest", "must end in .py"),
+        (f"{EXAMPLES}/my_path_manager.py:Mesh", "Mesh is not a scheduler: it lacks schedule"),
     ],
 )
 def test_a_wrong_option_is_explained(
-    option: str, words: str, file: Path, capsys: pytest.CaptureFixture[str]
+    option: str,
+    words: str,
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(ROOT)
     assert run_command(["run", str(file), "--scheduler", option]) == 2
     assert words in capsys.readouterr().err
 
@@ -600,7 +611,10 @@ def test_a_file_that_is_not_python_code_is_explained(
 def test_a_file_does_not_take_the_place_of_another_module(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    import random
+
     code = tmp_path / "random.py"
-    code.write_text("class Mine: pass\n")
-    assert run_command(["run", str(file), "--scheduler", f"{code}:Mine"]) == 2
-    assert "another module is called random; rename the file" in capsys.readouterr().err
+    code.write_text((EXAMPLES / "my_scheduler.py").read_text())
+    assert run_command(["run", str(file), "--scheduler", f"{code}:LowestRtt"]) == 0
+    assert "random.LowestRtt" in capsys.readouterr().out
+    assert sys.modules["random"] is random

@@ -7,8 +7,8 @@ import pytest
 
 import anabranch
 from anabranch import _core
-from anabranch.advise import subject
-from anabranch.explain.explanation import Explanation
+from anabranch.advice import subject
+from anabranch.explanations.explanation import Explanation
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
 from anabranch.runs.run import run_normalised
 from anabranch.scenarios.routes import Crossing, route

@@ -95,6 +95,47 @@ def test_a_program_reads_from_a_service_of_this_host_and_leaves_results(
     assert "no violations" in analysed.stdout
 
 
+POLICY = """
+from anabranch.policy import Scheduler, Send, Wait
+
+class Only3g(Scheduler):
+    def schedule(self, ctx):
+        ready = [each for each in ctx.eligible() if each.can_send() and each.path == "3g"]
+        return Send(ready[0]) if ready else Wait()
+
+class Breaks(Scheduler):
+    def schedule(self, ctx):
+        raise ValueError("the flux ran out")
+"""
+
+
+def test_the_users_own_scheduler_carries_the_programs_connections(
+    file: Path, tmp_path: Path, url: str
+) -> None:
+    (tmp_path / "policy_of_a_shell.py").write_text(POLICY)
+    out = tmp_path / "out"
+    mine = ("--scheduler", f"{tmp_path}/policy_of_a_shell.py:Only3g", "--out", str(out))
+    done = _shell(file, *mine, "--", sys.executable, "-c", _FETCH, url)
+    assert (done.returncode, done.stdout.strip()) == (0, hashlib.sha256(_BODY).hexdigest())
+    results = load(out)
+    carried = results.links.filter(results.links["direction"] == 0)
+    wifi, three_g = carried.sort("path")["bytes_delivered"]
+    assert three_g > len(_BODY) > 20 * wifi
+    assert results.provenance["own_policies"][0]["name"] == "policy_of_a_shell.Only3g"
+
+
+def test_an_exception_of_the_users_own_scheduler_ends_the_shell(
+    file: Path, tmp_path: Path, url: str
+) -> None:
+    (tmp_path / "policy_of_a_shell.py").write_text(POLICY)
+    mine = ("--scheduler", f"{tmp_path}/policy_of_a_shell.py:Breaks")
+    done = _shell(file, *mine, "--", sys.executable, "-c", _FETCH, url)
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert 'raise ValueError("the flux ran out")' in done.stderr
+    assert lines[-1].startswith(f"anabranch: scheduler {tmp_path}/policy_of_a_shell.py:Breaks of")
+
+
 def test_the_kernel_can_be_the_client(file: Path, tmp_path: Path, url: str) -> None:
     if shutil.which("mptcpize") is None:
         pytest.skip("mptcpize is not installed")
@@ -186,7 +227,10 @@ def test_a_panel_shows_rates_since_the_last_look() -> None:
     [
         (("--pcap-limit", "1MB", "--", "true"), "--pcap-limit needs --pcap"),
         ((), "Missing argument"),
-        (("--set", "connection.main.scheduler=own:x", "--", "true"), "a built-in scheduler"),
+        (
+            ("--set", "connection.main.scheduler=own:x", "--", "true"),
+            "your own policy needs a file",
+        ),
         (("--set", "path.wifi.rate=fast", "--", "true"), "path.wifi.rate"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
-from anabranch.explain import nstat, socket_report, sockets
+from anabranch.explanations import nstat, socket_report, sockets
 
 Captured = pytest.CaptureFixture[str]
 

@@ -25,8 +25,9 @@ from anabranch.gallery.entry import Cell, Tier
 from anabranch.results.folder import TABLES, load
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter
-from anabranch.runs.run import cost, normalised
-from anabranch.sweeps import plan as sweep_plan
+from anabranch.runs.run import cost
+from anabranch.scenarios import normalise
+from anabranch.sweeps.plan import Plan
 from anabranch.sweeps.sweep import sweep
 from conftest import scenario
 from sweeping import PLAN, provenance, tables, write_plan
@@ -128,7 +129,7 @@ def test_a_design_varies_all_its_factors_together(file: Path, tmp_path: Path) ->
     rates = results.runs["path.wifi.rate (Mbit/s)"]
     assert results.runs.height == rates.n_unique() == 6
     assert rates.is_between(1, 20).all()
-    settings = sweep_plan.read(file).tasks()[0].settings
+    settings = Plan.read(file).tasks()[0].settings
     assert settings["connection"][0]["send_buffer"] == settings["connection"][0]["receive_buffer"]
 
 
@@ -141,7 +142,7 @@ def test_a_grid_design_has_all_combinations(file: Path) -> None:
         ranges."path[0].delay" = { from = "10ms", to = "30ms" }
         ranges."path[1].delay" = { from = "0ms", to = "100ms" }
     """)
-    cells = [tuple(task.factors.values()) for task in sweep_plan.read(file).tasks()]
+    cells = [tuple(task.factors.values()) for task in Plan.read(file).tasks()]
     assert cells == [(a, b) for a in (10.0, 20.0, 30.0) for b in (0.0, 50.0, 100.0)]
 
 
@@ -276,8 +277,8 @@ def test_expensive_runs_start_first_and_results_keep_their_order() -> None:
 
 def test_cost_is_duration_times_rates() -> None:
     # 10 Mbit/s for 3 s are 2500 packets of 1500 bytes.
-    assert cost(normalised(scenario("3s"))) == 2500
-    assert cost(normalised(scenario("30s"))) == 25000
+    assert cost(normalise.of(scenario("3s"))) == 2500
+    assert cost(normalise.of(scenario("30s"))) == 25000
 
 
 def test_remaining_time_follows_the_cost() -> None:
@@ -351,7 +352,7 @@ def test_a_wrong_range_is_explained(given: str, words: str, file: Path) -> None:
         design.ranges."path.wifi.rate" = {given}
     """)
     with pytest.raises(InputError) as caught:
-        sweep_plan.read(file)
+        Plan.read(file)
     assert words in str(caught.value)
     assert 'design.ranges."path.wifi.rate"' in str(caught.value)
 
@@ -373,7 +374,7 @@ def test_sweep_prints_a_summary_and_writes_a_report(
     for word in ("goodput", "3g carried", "12 runs"):
         assert word in printed
     assert re.search(r"^min_rtt +4Mbit/s +\d", printed, re.MULTILINE), "a row for each cell"
-    assert "not shown for lack of width: " in printed
+    assert "not shown for lack of width: " not in printed, "tables are whole in a pipe"
     report = (out / "report.html").read_text()
     (out / "report.html").unlink()
     assert run_command(["report", str(out)]) == 0

@@ -88,7 +88,7 @@ def test_units_are_chosen(tmp_path: Path) -> None:
         ("0 1\n1 1_000\n", 'line 2: "1_000" is not a rate'),
         ("0s,1Mbit/s\n1,2\n", 'line 1: "0s" is not a time'),
         ("0;1,5\n1;2\n", 'line 1: "1,5" is not a rate'),
-        ("0 1\n", "1 lines with a rate; a trace needs at least two"),
+        ("0 1\n", "1 line with a rate; a trace needs at least two"),
         ("", "0 lines with a rate"),
         ("0 0\n1 0\n", "all rates are 0"),
     ],

@@ -12,13 +12,13 @@ import pytest
 
 import anabranch
 from anabranch.cli.main import run_command
-from anabranch.explain import what_if
+from anabranch.explanations import what_if
 from anabranch.scenarios.classes import Change
-from anabranch.twin import comparison, fit, observed, scenario
-from anabranch.twin.fit import Fitted
-from anabranch.twin.link import Link, link
-from anabranch.twin.observed import Observed
-from anabranch.twin.transmissions import Transmissions
+from anabranch.twins import comparison, fit, observed, scenario
+from anabranch.twins.fit import Fitted
+from anabranch.twins.link import Link, link
+from anabranch.twins.observed import Observed
+from anabranch.twins.transmissions import Transmissions
 from conftest import scenario as short
 
 Captured = pytest.CaptureFixture[str]
@@ -301,7 +301,7 @@ def test_the_command_writes_a_scenario_and_a_report(
     assert told["paths"][0]["rate_mbps"] == pytest.approx(8, rel=0.03)
     assert told["paths"][1]["rate_mbps"] == pytest.approx(2, rel=0.03)
     assert [each["name"] for each in settings["path"]] == ["path-1", "path-2"]
-    names = {"report.html", "twin.toml", "twin.json", "twin.svg", "twin.png"}
+    names = {"report.html", "twin.toml", "twin.json", "twin.svg", "twin.png", "twin.pdf"}
     assert {each.name for each in report.iterdir()} == names
     assert run_command(["twin", str(at_sender), "--seeds", "1"]) == 0
     assert "Beside the capture" in capsys.readouterr().out

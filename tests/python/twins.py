@@ -24,18 +24,18 @@ from typing import Any
 import numpy as np
 
 from anabranch import _core
-from anabranch.explain import what_if
-from anabranch.explain.what_if import Change
+from anabranch.explanations import what_if
+from anabranch.explanations.what_if import Change
 from anabranch.gallery.shared.calibration import drawn
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_toml
-from anabranch.runs.run import Capture, normalised, settings_of
-from anabranch.scenarios import overrides
+from anabranch.runs.run import Capture, settings_of
+from anabranch.scenarios import normalise, overrides
 from anabranch.scenarios.quantities import size
 from anabranch.scenarios.scenario import Bulk, Scenario
-from anabranch.twin import fit, observed
-from anabranch.twin.observed import Observed
-from anabranch.twin.scenario import to_toml
+from anabranch.twins import fit, observed
+from anabranch.twins.observed import Observed
+from anabranch.twins.scenario import to_toml
 
 _HOSTS = Hosts(machine=LINUX_VM)
 GOODPUT, SHARE, RTT, GAIN = 0.05, 0.05, 0.10, 0.10
@@ -109,7 +109,7 @@ def with_change(scenario: Scenario, change: Change, twin: str) -> str:
 
     Paths are changed by their places, and buffers by the same factor.
     """
-    settings = settings_of(normalised(scenario))
+    settings = settings_of(normalise.of(scenario))
     names = {
         mine["name"]: real["name"]
         for mine, real in zip(settings_of(twin)["path"], settings["path"], strict=False)
@@ -128,7 +128,7 @@ def with_change(scenario: Scenario, change: Change, twin: str) -> str:
         else:
             new[key] = value
     changes = {f"connection[0].{key}": value for key, value in new.items()}
-    return overrides.changed(normalised(scenario), scenario.name, changes)
+    return overrides.changed(normalise.of(scenario), scenario.name, changes)
 
 
 def judge_twins(seed: int, count: int, folder: Path) -> None:

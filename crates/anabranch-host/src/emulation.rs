@@ -12,7 +12,7 @@ use anabranch_sim::driver::{
     server_addresses,
 };
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Capture, RunError};
+use anabranch_sim::{Capture, OwnPolicies, RunError};
 use anabranch_wire::Instant;
 
 use crate::device::{Alarm, Device, TokioAlarm};
@@ -44,6 +44,8 @@ pub struct RealTime {
     pub capture: Option<Capture<'static>>,
     /// A client outside the emulation, which replaces [`Emulation::client`].
     pub client: Option<Box<dyn Device>>,
+    /// The user-defined policies of the scenario's connections.
+    pub own_policies: Vec<OwnPolicies>,
 }
 
 /// A state of an emulation, for observers.
@@ -66,13 +68,14 @@ impl Emulation {
     /// Start the two hosts. `seed` determines all random numbers of hosts and network.
     ///
     /// # Errors
-    /// If the scenario's first connection names a user-defined policy.
+    /// If the scenario names a user-defined policy.
     ///
     /// # Panics
     /// Outside a Tokio runtime with a timer.
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, RunError> {
         let alarm = Box::new(TokioAlarm::default());
-        Emulation::in_real_time(scenario, seed, RealTime { alarm, capture: None, client: None })
+        let parts = RealTime { alarm, capture: None, client: None, own_policies: Vec::new() };
+        Emulation::in_real_time(scenario, seed, parts)
     }
 
     /// Start the two hosts with parts for an emulation in real time.
@@ -83,7 +86,7 @@ impl Emulation {
     /// # Panics
     /// As [`new`](Emulation::new).
     pub fn in_real_time(scenario: &Scenario, seed: u64, parts: RealTime) -> Result<Self, RunError> {
-        let RealTime { alarm, capture, client } = parts;
+        let RealTime { alarm, capture, client, own_policies } = parts;
         let capture = capture.map(|capture| CaptureFile::new(capture, scenario)).transpose()?;
         let addresses = [
             (0..scenario.paths.len()).map(|path| client_address(&scenario.paths, path)).collect(),
@@ -102,8 +105,8 @@ impl Emulation {
             Sockets::new(Endpoint::new(addresses.clone(), secret(seed, side)))
         });
         let configs = [
-            connection_config(scenario, 0, Side::Client, seed)?,
-            connection_config(scenario, 0, Side::Server, seed)?,
+            connection_config(scenario, 0, Side::Client, seed, &own_policies)?,
+            connection_config(scenario, 0, Side::Server, seed, &own_policies)?,
         ];
         let world = Shared::start(hosts.into(), Carrier::Emulated(Box::new(emulated)), alarm);
         let [client, server] = addresses;

@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anabranch_sim::scenario::{self, OwnNames, Scenario};
+use anabranch_sim::scenario::{self, Scenario};
 use anabranch_sim::{Column, Options, Outcome, OwnPolicies, RunError, Table};
 use anabranch_wire::Instant;
 use pcap::Pcap;
@@ -40,21 +40,6 @@ fn validate(toml: &str, file: &str, folder: Option<PathBuf>) -> PyResult<String>
         None => Scenario::from_toml(toml, file),
     };
     Ok(scenario.map_err(invalid)?.to_toml())
-}
-
-/// The scenario with the names of the user's own policies. They apply to the connections that already
-/// name the user's own policy. If there is none, they apply to all Multipath TCP connections.
-#[pyfunction]
-#[pyo3(signature = (toml, file, *, scheduler=None, congestion_control=None, path_manager=None))]
-fn with_own(
-    toml: &str,
-    file: &str,
-    scheduler: Option<String>,
-    congestion_control: Option<String>,
-    path_manager: Option<String>,
-) -> PyResult<String> {
-    let names = OwnNames { scheduler, congestion_control, path_manager };
-    Ok(Scenario::from_toml(toml, file).map_err(invalid)?.with_own(&names).to_toml())
 }
 
 /// The JSON Schema of scenarios.
@@ -170,7 +155,6 @@ fn bytes(column: &Column) -> (&'static str, Vec<u8>) {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(validate, module)?)?;
-    module.add_function(wrap_pyfunction!(with_own, module)?)?;
     module.add_function(wrap_pyfunction!(json_schema, module)?)?;
     module.add_function(wrap_pyfunction!(listing::policies, module)?)?;
     module.add_function(wrap_pyfunction!(listing::parts, module)?)?;

@@ -4,6 +4,8 @@ use pyo3::prelude::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::sync::Arc;
+
     use anabranch_live::{ShellOptions, ShellOutcome, Terminal};
     use anabranch_sim::scenario::Scenario;
     use anabranch_wire::Instant;
@@ -12,19 +14,25 @@ mod linux {
     use pyo3::types::PyDict;
 
     use crate::pcap::Pcap;
+    use crate::policy::{self, Factories};
+    use crate::watch::Watch;
     use crate::{dictionary_of_tables, invalid, live};
 
     /// A program inside the network of a scenario.
     #[pyclass(frozen)]
-    pub(super) struct Shell(std::sync::Mutex<Option<anabranch_live::Shell>>);
+    pub(super) struct Shell {
+        running: std::sync::Mutex<Option<anabranch_live::Shell>>,
+        /// Keeps the first exception of a policy in Python, which ends the shell.
+        watch: Arc<Watch>,
+    }
 
     #[pymethods]
     impl Shell {
         /// Start `helper`, which must call `shell_become`, for a scenario: its TOML, its file's name
         /// and a seed. `client` is "engine" or "kernel". `terminal` is the descriptor of a terminal
-        /// for the program, which this call closes, or `None`.
+        /// for the program, which this call closes, or `None`. `own_policies` is that of `run`.
         #[new]
-        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None))]
+        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None, own_policies=None))]
         fn new(
             py: Python<'_>,
             scenario: (String, String, u64),
@@ -32,20 +40,25 @@ mod linux {
             client: &str,
             terminal: Option<i32>,
             pcap: Option<Pcap>,
+            own_policies: Option<Vec<Factories>>,
         ) -> PyResult<Self> {
             let terminal = terminal.map(Terminal::of).unwrap_or_default();
             let (toml, file, seed) = scenario;
             let scenario = Scenario::from_toml(&toml, &file).map_err(invalid)?;
             let capture = pcap.map(Pcap::into_capture).transpose()?;
             let of_kernel = client == "kernel";
-            let options = ShellOptions { of_kernel, helper, terminal, capture };
+            let watch = Arc::new(Watch::default());
+            let factories = own_policies.unwrap_or_default();
+            let own = policy::own_policies(&scenario, factories, &watch).into_iter().next();
+            let own_policies = own.unwrap_or_default();
+            let options = ShellOptions { of_kernel, helper, terminal, capture, own_policies };
             let shell = py.detach(|| anabranch_live::Shell::start(&scenario, seed, options));
-            Ok(Shell(Some(shell.map_err(live::failed)?).into()))
+            Ok(Shell { running: Some(shell.map_err(live::failed)?).into(), watch })
         }
 
-        /// Whether the program has ended, and all its data was delivered.
+        /// Whether the program has ended and all its data was delivered, or a policy has failed.
         fn is_over(&self) -> bool {
-            self.with(|shell| shell.is_over()).unwrap_or(true)
+            self.watch.has_failed() || self.with(|shell| shell.is_over()).unwrap_or(true)
         }
 
         /// The state of each path: dictionaries with the fields of `anabranch_live::PathState`.
@@ -77,18 +90,24 @@ mod linux {
 
         /// Wait for the end. Returns a dictionary like that of `live_run`, with the exit `status` of
         /// the program and the `toml` of the scenario with its connections. `toml` is `None`, and
-        /// there are no tables, if it opened no connection.
+        /// there are no tables, if it opened no connection. Raises the exception of a policy.
         fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-            let shell = self.0.lock().ok().and_then(|mut shell| shell.take());
+            let shell = self.running.lock().ok().and_then(|mut shell| shell.take());
             let shell = shell.ok_or_else(|| PyRuntimeError::new_err("it has finished already"))?;
-            let outcome = py.detach(|| shell.finish()).map_err(live::failed)?;
-            dictionary(py, &outcome)
+            if self.watch.has_failed() {
+                shell.stop();
+            }
+            let outcome = py.detach(|| shell.finish());
+            if let Some(error) = self.watch.take() {
+                return Err(error);
+            }
+            dictionary(py, &outcome.map_err(live::failed)?)
         }
     }
 
     impl Shell {
         fn with<T>(&self, f: impl FnOnce(&anabranch_live::Shell) -> T) -> Option<T> {
-            self.0.lock().ok()?.as_ref().map(f)
+            self.running.lock().ok()?.as_ref().map(f)
         }
     }
 
@@ -123,6 +142,7 @@ mod linux {
     use pyo3::prelude::*;
 
     use crate::pcap::Pcap;
+    use crate::policy::Factories;
 
     #[pyclass(frozen)]
     pub(super) struct Shell;
@@ -130,15 +150,16 @@ mod linux {
     #[pymethods]
     impl Shell {
         #[new]
-        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None))]
+        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None, own_policies=None))]
         fn new(
             scenario: (String, String, u64),
             helper: Vec<String>,
             client: &str,
             terminal: Option<i32>,
             pcap: Option<Pcap>,
+            own_policies: Option<Vec<Factories>>,
         ) -> PyResult<Self> {
-            let _ = (scenario, helper, client, terminal, pcap);
+            let _ = (scenario, helper, client, terminal, pcap, own_policies);
             Err(PyOSError::new_err("a shell needs Linux"))
         }
     }

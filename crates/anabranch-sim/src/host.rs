@@ -356,22 +356,24 @@ pub fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instan
     all
 }
 
-/// The engine's configuration for the `side` end of connection number `index`, whose policies are
-/// built in.
+/// The engine's configuration for the `side` end of connection number `index`. `own_policies` has the
+/// user-defined policies of each connection.
 ///
 /// # Errors
-/// If the connection names a user-defined policy.
+/// If these are not the policies that the scenario names.
 pub fn connection_config(
     scenario: &scenario::Scenario,
     index: usize,
     side: Side,
     seed: u64,
+    own_policies: &[OwnPolicies],
 ) -> Result<ConnectionConfig, OwnPoliciesError> {
-    own_policies::check_all(scenario, &[])?;
+    own_policies::check_all(scenario, own_policies)?;
     let connection = &scenario.connections[index];
     let paths = PathNames::of(connection, scenario);
     let owner = Owner { connection: connection.name.clone(), side, paths, seed };
-    Ok(config(scenario, connection, &owner, &OwnPolicies::default()))
+    let policies = own_policies.get(index).cloned().unwrap_or_default();
+    Ok(config(scenario, connection, &owner, &policies))
 }
 
 /// The engine's configuration for one end of a connection.

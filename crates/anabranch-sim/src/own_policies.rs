@@ -73,8 +73,9 @@ pub enum OwnPoliciesError {
     /// The scenario names a user-defined policy that was not passed with the run.
     #[error(
         "connection {connection:?}: {kind} = \"own:{name}\" is a user-defined policy, but none was \
-        passed with the run; pass one (command line: --{option} FILE.py:CLASS, Python: \
-        Connection({kind}=CLASS), Rust: Options::own_policies), or name a built-in policy"
+        passed with the run; pass one (scenario: {kind} = \"FILE.py:CLASS\", command line: --{option} \
+        FILE.py:CLASS, Python: Connection({kind}=CLASS), Rust: Options::own_policies), or name a \
+        built-in policy"
     )]
     Missing {
         /// Name of the connection.

@@ -1,7 +1,7 @@
 """What the sender of a connection had in flight on each subflow, after each segment of a capture.
 
 A capture near the sender of data shows what is in flight on each subflow, the shared receive
-window, and which data it waits for. `anabranch.explain` and `anabranch.twin` read it.
+window, and which data it waits for. `anabranch.explanations` and `anabranch.twins` read it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ import matplotlib
 import numpy as np
 import polars as pl
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 
 from anabranch.analyze.analysis import Analysis, rates_mbps
 from anabranch.reports import figures, pictures
@@ -23,6 +22,7 @@ from anabranch.results.estimates import Sample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
@@ -81,7 +81,7 @@ def _new_bytes(data: pl.DataFrame) -> int:
 def draw(shown: Flow, footer: str) -> Figure:
     """Draw data over time, an enlarged part of it, outstanding data, and rates."""
     with matplotlib.rc_context(pictures.RC):
-        figure = Figure(figsize=(10.5, 8.6), layout="constrained")
+        figure = pictures.Picture(figsize=(10.5, 8.6), layout="constrained")
         body = figure.add_gridspec(2, 2, height_ratios=(1.3, 1), width_ratios=(1.25, 1))
         whole = figure.add_subplot(body[0, 0])
         part = figure.add_subplot(body[0, 1])

@@ -155,8 +155,7 @@ def save(
         if shown.data.is_empty():
             continue
         figure = panels.draw(shown, footer)
-        contents[f"c{connection}-{direction}.svg"] = pictures.rendered(figure, "svg")
-        contents[f"c{connection}-{direction}.png"] = pictures.rendered(figure, "png")
+        contents |= pictures.files_of(f"c{connection}-{direction}", figure)
         drawings.append(drawing(shown.title.capitalize(), _CAPTION, figure))
     page = template("analyze.html").render(
         names=names,

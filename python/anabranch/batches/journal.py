@@ -240,7 +240,7 @@ def _decoded(body: bytes) -> Reduced:
         virtual_ns=about["virtual_ns"],
         data_segments=about["data_segments"],
         cpu_s=about["cpu_s"],
-        own_policies=tuple(OwnPolicy(**policy) for policy in about["own_policies"]),
+        own_policies=tuple(OwnPolicy.of(policy) for policy in about["own_policies"]),
     )
 
 

@@ -6,10 +6,11 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from anabranch.errors import InputError, IntegrityError
+from anabranch import _core
+from anabranch.errors import InputError, IntegrityError, ScenarioError
 from anabranch.live.hosts import Hosts
 from anabranch.live.run import Conditions, identity, run_in_time
 from anabranch.results import metrics
@@ -19,6 +20,7 @@ from anabranch.runs.columns import Columns
 from anabranch.runs.run import Run, run_normalised, settings_of
 from anabranch.scenarios import own
 from anabranch.scenarios.own import MadeBy, OwnPolicy
+from anabranch.scenarios.scenario import to_toml
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +47,7 @@ class Task:
     may_fail: bool = False
     """Whether a connection may fail."""
     made_by: MadeBy | None = None
-    """Factories of the user's own policies, for each connection."""
+    """The factories of the user's own policies, for each connection; `None` if there are none."""
     hosts: Hosts | None = None
     """The hosts of a live run; `None` in virtual time."""
 
@@ -80,7 +82,7 @@ class Task:
         return own.describe(names, self.made_by)
 
     @staticmethod
-    def _identity(policy: OwnPolicy) -> list[str | None]:
+    def _identity(policy: OwnPolicy) -> list[Any]:
         # Without a file, a changed policy cannot be recognised.
         return [*astuple(policy), None if policy.sha256 else secrets.token_hex()]
 
@@ -118,6 +120,21 @@ def make(task: Task) -> Reduced:
     if task.hosts is None:
         return reduce(task, run_normalised(task.toml, task.file, task.seed, made_by=task.made_by))
     return reduce(task, *run_in_time(task.toml, task.file, task.seed, task.hosts))
+
+
+def rehearse(task: Task) -> None:
+    """Check before the first run what only the results of a run show: the names of the factors.
+
+    Raises:
+        InputError: if a factor has the name of a results column.
+    """
+    table = {**task.settings, "duration": "1ms", "warm_up": "0ms"}
+    try:
+        toml = _core.validate(to_toml(table), task.file)
+    except ScenarioError:  # something happens later than that
+        return
+    made = run_normalised(toml, task.file, task.seed, made_by=task.made_by)
+    reduce(replace(task, toml=toml, may_fail=True), made)
 
 
 def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduced:

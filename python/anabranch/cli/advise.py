@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli.app import (
+    CONGESTION_CONTROL,
     JSON,
     MAX_SEED,
     MOST_SEEDS,
+    PATH_MANAGER,
+    SCHEDULER,
     app,
     count_option,
     out_option,
+    overrides_of,
     print_report,
     require,
 )
@@ -22,8 +26,8 @@ from anabranch.cli.app import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anabranch.advise.goals import Goals
-    from anabranch.advise.search import Advice
+    from anabranch.advice.goals import Goals
+    from anabranch.advice.search import Advice
 
 
 @app.command(
@@ -56,6 +60,9 @@ def advise(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
     ] = None,
+    scheduler: Annotated[str | None, SCHEDULER] = None,
+    congestion_control: Annotated[str | None, CONGESTION_CONTROL] = None,
+    path_manager: Annotated[str | None, PATH_MANAGER] = None,
     out: Annotated[
         Path | None, out_option("Write a report and the advised scenarios to this folder.")
     ] = None,
@@ -75,17 +82,18 @@ def advise(
     longest pause after a path fails silently. With several goals, the weighted geometric mean of
     the improvements counts.
     """
-    from anabranch.advise import goals, report, subject
+    from anabranch.advice import goals, report, subject
     from anabranch.runs.run import settings_of
 
     require((scenario is None) != (not paths), "name a scenario, or paths with --path")
     require(not (paths and settings), "--set changes a scenario; change the values of --path")
     chosen = goals.parsed(aims or ["throughput"])
     file = str(scenario or "--path")
+    overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
     if scenario is None:
-        toml = subject.of_paths(paths or [])
+        toml = subject.of_paths(paths or [], overrides)
     else:
-        toml = subject.of_file(scenario, settings or ())
+        toml = subject.of_file(scenario, overrides)
     advices, rule = _search(toml, file, chosen, range(seed, seed + seeds))
     about = settings_of(toml)
     if out is not None:
@@ -101,7 +109,7 @@ def advise(
 
 
 def _search(toml: str, file: str, chosen: Goals, seeds: Sequence[int]) -> tuple[list[Advice], int]:
-    from anabranch.advise import search
+    from anabranch.advice import search
     from anabranch.cli import console
 
     with console.progress("advise") as advance:
@@ -109,7 +117,7 @@ def _search(toml: str, file: str, chosen: Goals, seeds: Sequence[int]) -> tuple[
 
 
 def _save(advices: Sequence[Advice], chosen: Goals, rule: int, toml: str, out: Path) -> None:
-    from anabranch.advise import report
+    from anabranch.advice import report
     from anabranch.results.folder import writing
     from anabranch.runs.run import settings_of
 
@@ -118,8 +126,8 @@ def _save(advices: Sequence[Advice], chosen: Goals, rule: int, toml: str, out: P
 
 
 def _print(advices: Sequence[Advice], chosen: Goals, rule: int) -> None:
-    from anabranch.advise import report
-    from anabranch.advise.search import LINUX
+    from anabranch.advice import report
+    from anabranch.advice.search import LINUX
     from anabranch.cli import console, tables
 
     for each in advices:
@@ -133,7 +141,7 @@ def _print(advices: Sequence[Advice], chosen: Goals, rule: int) -> None:
 
 
 def _print_commands(advice: Advice) -> None:
-    from anabranch.advise import report
+    from anabranch.advice import report
     from anabranch.cli import console
 
     shown, notes = report.linux_commands(advice)

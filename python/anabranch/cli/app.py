@@ -17,8 +17,11 @@ from anabranch.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.figure import Figure
+
     from anabranch.results.claims import Judgement
     from anabranch.results.folder import Results
+    from anabranch.scenarios.overrides import Overrides
 
 # Commands import their modules when they run, so that help and errors appear at once.
 
@@ -137,6 +140,15 @@ MACHINE: Any = typer.Option(
 QLOG: Any = typer.Option(
     "--qlog", metavar="FILE", help="Write each subflow as qlog, for qvis, to this file."
 )
+
+
+def _policy_option(noun: str) -> Any:
+    return typer.Option(metavar="NAME|FILE.py:CLASS", help=f"{noun}: built-in or your own.")
+
+
+SCHEDULER: Any = _policy_option("Scheduler")
+CONGESTION_CONTROL: Any = _policy_option("Congestion control")
+PATH_MANAGER: Any = _policy_option("Path manager")
 STRICT: Any = typer.Option("--strict", help="Exit with 1 if a claim is not reproduced.")
 
 
@@ -147,6 +159,21 @@ def enter_lab() -> None:
     if not lab.is_inside():
         raise typer.Exit(lab.enter(sys.argv[1:]))
     lab.settle_in()
+
+
+def overrides_of(
+    settings: Sequence[str] | None,
+    scheduler: str | None = None,
+    congestion_control: str | None = None,
+    path_manager: str | None = None,
+) -> Overrides:
+    """The changes of ``--set`` and of the options that name policies."""
+    from anabranch.scenarios import own
+    from anabranch.scenarios.overrides import Overrides
+
+    named = dict(zip(own.KINDS, (scheduler, congestion_control, path_manager), strict=True))
+    policies = {kind: text for kind, text in named.items() if text is not None}
+    return Overrides(settings or (), policies)
 
 
 def require(condition: bool, message: str) -> None:
@@ -175,6 +202,23 @@ def write_report(results: Results, folder: Path) -> list[Judgement]:
             single_run.save(results, folder)
             return []
         return save_entry(catalogue.entry(results.provenance["entry"]), results, folder)
+
+
+def figure_of(results: Results) -> Figure:
+    """The figure of the report of results."""
+    from anabranch.gallery import catalogue
+    from anabranch.reports import pictures, single_run
+    from anabranch.sweeps import panels as sweep_panels
+
+    about = results.provenance
+    if "sweep" in about:
+        panels, title = sweep_panels.panels(results), str(about["sweep"])
+    elif about["entry"] is None:
+        panels, title = single_run.panels(results), str(about["scenario"])
+    else:
+        entry = catalogue.entry(about["entry"])
+        panels, title = entry.panels, entry.title
+    return pictures.compose(panels, results, title, pictures.COLUMNS)
 
 
 def print_judgements(results: Results, judgements: Sequence[Judgement], folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import threading
@@ -25,24 +24,26 @@ from rich.progress import (
 from anabranch.cli.messages import complain
 from anabranch.cli.tables import Grid
 from anabranch.runs.executors import Progress as Step
+from anabranch.words import counted
 
 if TYPE_CHECKING:
     from anabranch.runs.run import Capture
 
-_PIPE_WIDTH = 80
+_PIPE_WIDTH = 100_000
 
 
 def stdout() -> Console:
-    """A console on standard output, as wide as the terminal or as ``COLUMNS``."""
+    """A console on standard output, as wide as the terminal or as ``COLUMNS``; else unbounded."""
     return Console(highlight=False, width=_width())
 
 
 def _width() -> int | None:
-    """The width of output into a pipe or file; `None` for a terminal, which has its own width."""
+    """The width of output into a pipe or file; `None` for a terminal, which has its own width.
+
+    Tables are whole there, because programs read them. ``COLUMNS`` gives another width.
+    """
     if sys.stdout.isatty():
         return None
-    if "COLUMNS" not in os.environ and sys.stderr.isatty():  # usually a pager
-        return os.get_terminal_size(sys.stderr.fileno()).columns
     return shutil.get_terminal_size((_PIPE_WIDTH, 24)).columns
 
 
@@ -108,9 +109,8 @@ def progress(label: str) -> Iterator[Callable[[Step], None]]:
 
         def advance(step: Step) -> None:
             if step.found == step.done > 0:
-                bar.console.print(
-                    f"{step.found} of {step.total} runs were already finished", highlight=False
-                )
+                runs = counted(step.total, "run")
+                bar.console.print(f"{step.found} of {runs} already finished", highlight=False)
             elapsed = bar.tasks[task].elapsed or 0.0
             rate = f"{step.virtual_s / elapsed:,.0f}× real time" if elapsed else "–"
             remaining = "–" if step.remaining_s is None else f"{_clock(step.remaining_s)} left"

@@ -20,12 +20,14 @@ from anabranch.cli.app import (
     app,
     count_option,
     enter_lab,
+    figure_of,
     out_option,
     print_judgements,
     require,
     write_report,
 )
 from anabranch.errors import InputError, TooLateError
+from anabranch.words import counted
 
 
 def _entry_names() -> list[str]:
@@ -37,16 +39,20 @@ def _entry_names() -> list[str]:
 
 @app.command("list")
 def list_entries() -> None:
-    """List the experiments that can be reproduced."""
+    """List the experiments that can be reproduced.
+
+    Names how long each takes on two cores: as `anabranch reproduce` runs it, and with --full.
+    """
     from anabranch.cli import console, tables
-    from anabranch.gallery import catalogue
+    from anabranch.gallery import catalogue, durations
 
     screen = console.stdout()
     for name in catalogue.names():
         entry = catalogue.entry(name)
         citation, _, paper = entry.references[0].partition(": ")
-        count = len(entry.claims)
-        screen.print(f"[bold]{name}[/bold]  {count} claim{'' if count == 1 else 's'}")
+        quick, full = map(durations.words, durations.SECONDS[name])
+        claims = counted(len(entry.claims), "claim")
+        screen.print(f"[bold]{name}[/bold]  {claims} · {quick}, with --full {full}")
         screen.print(tables.indented(entry.title))
         source = paper or citation
         screen.print(tables.indented(source[:1].upper() + source[1:], "dim"))
@@ -75,8 +81,8 @@ def reproduce(
 ) -> None:
     """Run a published experiment and judge its claims.
 
-    Prints the claims with their verdicts, and writes claims.json, report.html, figure.svg,
-    figure.png and all data to a folder. After an interruption, the same command makes only the
+    Prints the claims with their verdicts, and writes claims.json, report.html, the figure (SVG,
+    PNG, PDF) and all data to a folder. After an interruption, the same command makes only the
     missing runs.
     """
     from anabranch.cli import console
@@ -90,7 +96,7 @@ def reproduce(
     tier = chosen.full if full else chosen.quick
     tier = replace(tier, seeds=seeds or tier.seeds)
     folder = out or Path("results") / chosen.id
-    with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
+    with console.progress(f"{chosen.id}, {counted(tier.seeds, 'seed')}") as advance:
         results = execute(chosen, tier, folder, on=on, on_progress=advance)
     judgements = write_report(results, folder)
     if as_json:
@@ -159,7 +165,7 @@ def calibrate(
         complain(f"note: {note}")
     tier = chosen.full if full else chosen.quick
     tier = replace(tier, seeds=seeds or tier.seeds)
-    with console.progress(f"{chosen.id}, {tier.seeds} seeds") as advance:
+    with console.progress(f"{chosen.id}, {counted(tier.seeds, 'seed')}") as advance:
         results = execute(chosen, tier, out or folder, on_progress=advance)
     judgements = write_report(results, out or folder)
     for title, table in words.tables(results).items():
@@ -208,7 +214,7 @@ def make_gallery(
         tier = entry.full if full else entry.quick
         folder = out / entry.id
         try:
-            with console.progress(f"{entry.id}, {tier.seeds} seeds") as advance:
+            with console.progress(f"{entry.id}, {counted(tier.seeds, 'seed')}") as advance:
                 results = execute(entry, tier, folder, on=on, on_progress=advance)
         except TooLateError as error:
             console.say(f"{entry.id}: left out: {error}")
@@ -228,20 +234,36 @@ def make_gallery(
     screen.print(f"site: {out / site.INDEX}", soft_wrap=True)
 
 
-@app.command("report", epilog="Example: anabranch report results/nsdi12-fig7")
+@app.command("report", epilog="Example: anabranch report results/nsdi12-fig7 --figure figure.pdf")
 def redraw(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of an earlier run.")],
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write the figure to this .pdf, .pgf, .svg or .png."
+        ),
+    ] = None,
 ) -> None:
-    """Judge and draw earlier results again."""
+    """Judge and draw earlier results again.
+
+    The folder has the figure as figure.svg, figure.png and figure.pdf. A PGF figure, for LaTeX
+    documents, needs LaTeX.
+    """
     from polars.exceptions import PolarsError
 
     from anabranch.cli.runs import print_sweep
-    from anabranch.results.folder import load, writing
+    from anabranch.reports import pictures
+    from anabranch.results.folder import load, prepare_file, write_whole, writing
 
+    form = None if figure is None else pictures.form_of(figure)
     results = load(folder)
     try:
         with writing(folder):
             judgements = write_report(results, folder)
+        if figure is not None and form is not None:
+            prepare_file(figure)
+            picture = pictures.rendered(figure_of(results), form)
+            write_whole(figure.parent, {figure.name: picture})
     except PolarsError as error:  # a table lacks columns that a run writes
         first_line = str(error).splitlines()[0]
         raise InputError(f"{folder}: {first_line}; make the results again") from error

@@ -10,12 +10,16 @@ import typer
 
 from anabranch import _core
 from anabranch.cli.app import (
+    CONGESTION_CONTROL,
     JSON,
     MAX_SEED,
     MOST_SEEDS,
+    PATH_MANAGER,
+    SCHEDULER,
     app,
     count_option,
     out_option,
+    overrides_of,
     print_report,
     require,
 )
@@ -23,9 +27,9 @@ from anabranch.cli.app import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from anabranch.explain.explanation import Explanation
-    from anabranch.explain.target import Target
-    from anabranch.explain.what_if import WhatIf
+    from anabranch.explanations.explanation import Explanation
+    from anabranch.explanations.target import Target
+    from anabranch.explanations.what_if import WhatIf
     from anabranch.reports.table import Table
 
 
@@ -58,6 +62,9 @@ def explain(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
     ] = None,
+    scheduler: Annotated[str | None, SCHEDULER] = None,
+    congestion_control: Annotated[str | None, CONGESTION_CONTROL] = None,
+    path_manager: Annotated[str | None, PATH_MANAGER] = None,
     out: Annotated[
         Path | None, out_option("Write a report, figures and tables to this folder.")
     ] = None,
@@ -81,9 +88,8 @@ def explain(
     the same for Linux. The output of nstat -a adds fallbacks and refused joins.
     """
     from anabranch.cli import console
-    from anabranch.explain import target as naming
-    from anabranch.explain.explanation import explanations
-    from anabranch.scenarios.overrides import Overrides
+    from anabranch.explanations import target as naming
+    from anabranch.explanations.explanation import explanations
     from anabranch.scenarios.quantities import nanoseconds
 
     require(what_if or seeds is None, "--seeds needs --what-if")
@@ -91,6 +97,8 @@ def explain(
     if captures or texts:
         given = {
             "--seed": seed is not None, "--cell": cell is not None, "--set": bool(settings),
+            "--scheduler": scheduler is not None, "--path-manager": path_manager is not None,
+            "--congestion-control": congestion_control is not None,
             "--what-if": what_if and texts,
         }  # fmt: skip
         kind = "a capture" if captures else "the text of ss"
@@ -104,7 +112,8 @@ def explain(
         else:
             _explain_sockets(targets, out, as_json)
         return
-    chosen = naming.of(targets[0], seed, cell, Overrides(settings or (), {}))
+    overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
+    chosen = naming.of(targets[0], seed, cell, overrides)
     duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
     with console.simulating(chosen.file, duration_s) as on_tick:
         run = chosen.run(on_tick)
@@ -125,7 +134,7 @@ def _explain_captures(
 ) -> None:
     from anabranch.analyze import analysis
     from anabranch.cli import console, tables
-    from anabranch.explain import capture, report
+    from anabranch.explanations import capture, report
     from anabranch.results.folder import writing
 
     with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
@@ -157,9 +166,9 @@ def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
     from dataclasses import replace
 
     from anabranch.cli.twin import fitted_to
-    from anabranch.explain.target import Target
-    from anabranch.twin import comparison
-    from anabranch.twin.scenario import to_toml
+    from anabranch.explanations.target import Target
+    from anabranch.twins import comparison
+    from anabranch.twins.scenario import to_toml
 
     fitted = fitted_to(files, None)
     comparison.require_twin(fitted, files[0].name)
@@ -171,7 +180,7 @@ def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
 
 def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None:
     from anabranch.cli import console, tables
-    from anabranch.explain import socket_report
+    from anabranch.explanations import socket_report
     from anabranch.results.folder import writing
 
     report = socket_report.read(files)
@@ -199,16 +208,16 @@ def _explain_sockets(files: list[Path], out: Path | None, as_json: bool) -> None
 
 def _predict(chosen: Target, seeds: int | None) -> WhatIf:
     from anabranch.cli import console
-    from anabranch.explain import what_if
+    from anabranch.explanations import what_if
 
     pairs = range(chosen.seed, chosen.seed + (seeds or what_if.SEEDS))
     with console.progress("what if") as advance:
-        return what_if.predict(chosen.toml, chosen.file, pairs, advance)
+        return what_if.predict(chosen.toml, chosen.file, pairs, advance, given=chosen.made_by)
 
 
 def _save(found: Sequence[Explanation], out: Path, predicted: WhatIf | None) -> None:
     from anabranch.cli import console
-    from anabranch.explain import report
+    from anabranch.explanations import report
     from anabranch.results.folder import writing
 
     with writing(out), console.working("drawing the report"):
@@ -216,7 +225,7 @@ def _save(found: Sequence[Explanation], out: Path, predicted: WhatIf | None) -> 
 
 
 def _print_json(found: Sequence[Explanation], predicted: WhatIf | None, out: Path | None) -> None:
-    from anabranch.explain import report
+    from anabranch.explanations import report
 
     about = report.as_json(found, predicted)
     about["report"] = None if out is None else str(out / "report.html")
@@ -224,7 +233,7 @@ def _print_json(found: Sequence[Explanation], predicted: WhatIf | None, out: Pat
 
 
 def _delays(explanation: Explanation) -> Table:
-    from anabranch.explain import report
+    from anabranch.explanations import report
 
     table = report.delays(explanation)
     assert table is not None, "an explanation with delays has a table of them"
@@ -233,7 +242,7 @@ def _delays(explanation: Explanation) -> Table:
 
 def _print(found: Sequence[Explanation], predicted: WhatIf | None) -> None:
     from anabranch.cli import console, tables
-    from anabranch.explain import report
+    from anabranch.explanations import report
 
     for each in found:
         for sentence in each.finding():

@@ -14,24 +14,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch import _core
 from anabranch.cli.app import (
+    CONGESTION_CONTROL,
     JSON,
     MACHINE,
     MAX_SEED,
     MOST_SEEDS,
     ON,
+    PATH_MANAGER,
     QLOG,
+    SCHEDULER,
     Machine,
     app,
     count_option,
     enter_lab,
     out_option,
+    overrides_of,
     print_report,
     require,
     write_report,
 )
 from anabranch.errors import InputError, IntegrityError
+from anabranch.words import counted
 
 if TYPE_CHECKING:
     from anabranch.live.hosts import Hosts
@@ -67,10 +71,6 @@ SERVER: Any = typer.Option(
 )
 
 
-def _policy_option(kind: str) -> Any:
-    return typer.Option(metavar="NAME|FILE.py:CLASS", help=f"{kind}: built-in or your own.")
-
-
 @app.command(
     "run", epilog="Example: anabranch run examples/wifi_3g.toml --set path.wifi.rate=20Mbit/s"
 )
@@ -86,9 +86,9 @@ def run_scenarios(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
     ] = None,
-    scheduler: Annotated[str | None, _policy_option("Scheduler")] = None,
-    congestion_control: Annotated[str | None, _policy_option("Congestion control")] = None,
-    path_manager: Annotated[str | None, _policy_option("Path manager")] = None,
+    scheduler: Annotated[str | None, SCHEDULER] = None,
+    congestion_control: Annotated[str | None, CONGESTION_CONTROL] = None,
+    path_manager: Annotated[str | None, PATH_MANAGER] = None,
     out: Annotated[Path | None, out_option("Write results and a report to this folder.")] = None,
     pcap: Annotated[
         Path | None,
@@ -123,16 +123,13 @@ def run_scenarios(
     \b
         --scheduler examples/my_scheduler.py:LowestRtt
 
-    It applies to the connections that ask for it with "own:NAME". If no connection asks, it applies
-    to all Multipath TCP connections.
+    It applies to all Multipath TCP connections, or replaces the own policies of a scenario that
+    has some. docs/policies/your-own.md shows how to write one.
     """  # noqa: D301
     from anabranch.runs.run import Capture
-    from anabranch.scenarios import own, quantities
-    from anabranch.scenarios.overrides import Overrides
+    from anabranch.scenarios import quantities
 
-    named = dict(zip(own.KINDS, (scheduler, congestion_control, path_manager), strict=True))
-    policies = {kind: text for kind, text in named.items() if text is not None}
-    overrides = Overrides(settings or (), policies)
+    overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
     for file in files:
         _refuse_plan(file)
     hosts = _hosts(live, client, server, machine)
@@ -211,12 +208,15 @@ def _run_one(
 ) -> None:
     from anabranch.batches.single import single
     from anabranch.cli import console
+    from anabranch.live import support
     from anabranch.results.folder import writing
     from anabranch.runs.run import read_scenario
+    from anabranch.scenarios import normalise
 
-    toml, made_by = overrides.apply(read_scenario(file), str(file))
-    require(hosts is None or made_by is None, "--live: your own policies need virtual time")
-    normalised = _core.validate(toml, str(file))
+    toml = overrides.apply(read_scenario(file), str(file))
+    normalised = normalise.of_text(toml, str(file))
+    if hosts is not None:
+        support.require_possible(hosts, normalised, str(file))
     if hosts is not None and hosts.need_real_time:
         enter_lab()
     if capture is not None:
@@ -226,7 +226,7 @@ def _run_one(
         if out is not None:
             stack.enter_context(writing(out))
         started = time.perf_counter()
-        run, conditions = _made(toml, normalised, str(file), seed, capture, made_by, hosts)
+        run, conditions = _made(normalised, str(file), seed, capture, hosts)
         _print_run(run, conditions, out, as_json)
         if out is not None:
             results = single(run, run.settings["name"], time.perf_counter() - started, conditions)
@@ -242,22 +242,20 @@ def _run_one(
 
 def _made(
     toml: str,
-    normalised: str,
     file: str,
     seed: int,
     capture: Capture | None,
-    made_by: Any,
     hosts: Hosts | None,
 ) -> tuple[Run, Conditions | None]:
-    """Make the run in virtual time, or live if `hosts` are given."""
+    """Run a normalised scenario in virtual time, or live if `hosts` are given."""
     from anabranch.cli import console
-    from anabranch.runs.run import run_toml
+    from anabranch.runs.run import run_normalised
     from anabranch.scenarios.quantities import nanoseconds
 
-    duration_s = nanoseconds(tomllib.loads(normalised)["duration"]) / 1e9
+    duration_s = nanoseconds(tomllib.loads(toml)["duration"]) / 1e9
     if hosts is None:
         with console.simulating(file, duration_s) as on_tick:
-            run = run_toml(toml, file, seed, capture, made_by, on_tick=on_tick)
+            run = run_normalised(toml, file, seed, capture, on_tick=on_tick)
         return run, None
     from anabranch.live.run import run_repeatedly
 
@@ -304,7 +302,7 @@ def _run_several(
     about, tasks = several.tasks(files, overrides, seeds, hosts)
     if hosts is not None and hosts.need_real_time:
         enter_lab()
-    with _folder(out) as folder, console.progress(f"{len(tasks)} runs") as advance:
+    with _folder(out) as folder, console.progress(counted(len(tasks), "run")) as advance:
         results = batch.execute(about, tasks, folder, on_progress=advance)
     if out is not None:
         write_report(results, out)
@@ -328,6 +326,9 @@ def run_sweep(
     plan: Annotated[
         Path, typer.Argument(metavar="PLAN.toml", help="Base scenario, seeds and factors.")
     ],
+    scheduler: Annotated[str | None, SCHEDULER] = None,
+    congestion_control: Annotated[str | None, CONGESTION_CONTROL] = None,
+    path_manager: Annotated[str | None, PATH_MANAGER] = None,
     out: Annotated[
         Path | None, out_option("Folder for the results.  [default: results/NAME]")
     ] = None,
@@ -340,22 +341,26 @@ def run_sweep(
 ) -> None:
     """Run a scenario over factors and seeds.
 
-    Runs every combination of factors with several seeds.
+    Runs every combination of factors with several seeds. A policy that an option names belongs to
+    the base scenario; write several into the plan, as values of a factor.
 
     After an interruption or a change to the plan, the same command makes only the missing runs.
     """
     from anabranch.cli import console
-    from anabranch.sweeps import plan as sweep_plan
-    from anabranch.sweeps.sweep import sweep
+    from anabranch.sweeps import sweep as sweeps
+    from anabranch.sweeps.plan import Plan
 
     with console.working("reading the plan"):
-        planned = sweep_plan.read(plan)
-    hosts = _hosts(live, client, server, machine)
+        policies = overrides_of((), scheduler, congestion_control, path_manager)
+        planned = Plan.read(plan, policies)
+        hosts = _hosts(live, client, server, machine)
+        if hosts is not None:
+            sweeps.tasks_of(planned, hosts)
     if hosts is not None and hosts.need_real_time:
         enter_lab()
     folder = out or Path("results") / planned.name
     with console.progress(planned.name) as advance:
-        results = sweep(planned, folder, on=on, hosts=hosts, on_progress=advance)
+        results = sweeps.sweep(planned, folder, on=on, hosts=hosts, on_progress=advance)
     write_report(results, folder)
     print_sweep(results, folder, as_json=as_json)
 
@@ -428,7 +433,7 @@ def print_sweep(results: Results, folder: Path | None, *, as_json: bool = False)
         title = "Medians over seeds [95 % interval]"
         console.show(tables.of_report(summary, title, names, may_omit=True))
     else:
-        screen.print(f"{cells} cells: see the report, or read {folder / 'runs.parquet'}")
+        screen.print(f"{counted(cells, 'cell')}: see the report, or read {folder / 'runs.parquet'}")
     if sweep_report.all_seeds_alike(results):
         console.say("all seeds gave the same numbers: nothing in the scenario is random")
     console.say(effort(results.provenance))

@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anabranch import _core
-from anabranch.cli.app import MAX_SEED, app, count_option, out_option, require, write_report
+from anabranch.cli.app import (
+    CONGESTION_CONTROL,
+    MAX_SEED,
+    PATH_MANAGER,
+    SCHEDULER,
+    app,
+    count_option,
+    out_option,
+    overrides_of,
+    require,
+    write_report,
+)
 from anabranch.cli.runs import Stack
 
 if TYPE_CHECKING:
@@ -45,6 +55,9 @@ def shell(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario."),
     ] = None,
+    scheduler: Annotated[str | None, SCHEDULER] = None,
+    congestion_control: Annotated[str | None, CONGESTION_CONTROL] = None,
+    path_manager: Annotated[str | None, PATH_MANAGER] = None,
     out: Annotated[Path | None, out_option("Write results and a report to this folder.")] = None,
     pcap: Annotated[
         Path | None,
@@ -74,12 +87,11 @@ def shell(
     up. Exits with the status of the program.
     """
     from anabranch.runs.run import Capture, read_scenario
-    from anabranch.scenarios import quantities
-    from anabranch.scenarios.overrides import Overrides
+    from anabranch.scenarios import normalise, quantities
 
     require(pcap is not None or pcap_limit is None, "--pcap-limit needs --pcap")
-    toml, _ = Overrides(settings or (), {}).apply(read_scenario(file), str(file))
-    normalised = _core.validate(toml, str(file))
+    overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
+    normalised = normalise.of_text(overrides.apply(read_scenario(file), str(file)), str(file))
     capture = None
     if pcap is not None:
         capture = Capture(pcap, quantities.size(pcap_limit or _PCAP_LIMIT, "--pcap-limit"), "both")

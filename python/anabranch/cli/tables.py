@@ -59,8 +59,12 @@ class Grid:
     def fitted(self, screen: Console) -> Iterator[RenderableType]:
         """The first layout that fits: upright, transposed, with fewer columns, or row by row.
 
-        No layout cuts or breaks a number.
+        No layout cuts or breaks a number. A table without rows is a line that says so.
         """
+        if not self.rows:
+            yield f"{self.title or self.headings[0]}: none"
+            yield ""
+            return
         if self.title:
             yield Text(self.title, style="bold")
         columns = [

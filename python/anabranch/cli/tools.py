@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anabranch import _core
 from anabranch.cli.app import QLOG, app, enter_lab, out_option, print_report, require
-from anabranch.errors import InputError
+from anabranch.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from anabranch.analyze.analysis import Analysis
@@ -22,6 +22,26 @@ class Platform(StrEnum):
 
     LINUX = "linux"
     RFC = "rfc"
+
+
+@app.command("help", epilog="Example: anabranch help sweep")
+def show_help(
+    context: typer.Context,
+    command: Annotated[
+        str | None, typer.Argument(metavar="[COMMAND]", help="Command to explain.")
+    ] = None,
+) -> None:
+    """Show the help of anabranch, or of a command."""
+    parent = context.parent
+    assert parent is not None, "a command has its group as parent"
+    group: Any = parent.command
+    if command is None:
+        typer.echo(group.get_help(parent))
+        return
+    found = group.commands.get(command)
+    if found is None:
+        raise unknown("help: unknown command", command, group.commands)
+    typer.echo(found.get_help(type(context)(found, info_name=command, parent=parent)))
 
 
 @app.command()

@@ -11,7 +11,7 @@ import typer
 from anabranch.cli.app import JSON, MOST_SEEDS, app, count_option, out_option, print_report
 
 if TYPE_CHECKING:
-    from anabranch.twin.fit import Fitted
+    from anabranch.twins.fit import Fitted
 
 
 @app.command(
@@ -50,8 +50,8 @@ def twin(
     """
     from anabranch.cli import console, tables
     from anabranch.results.folder import prepare_file, prepare_folder, write_whole, writing
-    from anabranch.twin import comparison
-    from anabranch.twin import report as reporting
+    from anabranch.twins import comparison
+    from anabranch.twins import report as reporting
 
     if out is not None:
         prepare_file(out)
@@ -86,7 +86,7 @@ def twin(
 def fitted_to(captures: list[Path], seeds: int | None) -> Fitted:
     """The twin of the connection in captures, with progress on standard error."""
     from anabranch.cli import console
-    from anabranch.twin import fit, observed
+    from anabranch.twins import fit, observed
 
     name = captures[0].name if len(captures) == 1 else f"{len(captures)} files"
     with console.reading(name) as advance:

@@ -17,7 +17,7 @@ from anabranch.reports.table import Table
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.results.provenance import build
-from anabranch.runs.run import normalised
+from anabranch.scenarios import normalise, own
 from anabranch.scenarios.scenario import Scenario
 
 SEEDS_WITH_BLOCKS = 5
@@ -92,7 +92,8 @@ class Cell:
             toml, made_by = self.scenario.toml, None
         else:
             scenario = self._scenario(self.scenario, seed)
-            toml, made_by = normalised(scenario), scenario.made_by()
+            toml = normalise.of(scenario)
+            made_by = own.of_toml(toml, scenario.made_by())
         return Task(
             cell=self.key,
             factors=self.factors,

@@ -14,6 +14,7 @@ from anabranch.reports.page import template
 from anabranch.results.claims import Judgement
 from anabranch.results.folder import Results, write_whole
 from anabranch.results.provenance import describe_host, effort
+from anabranch.words import counted
 
 INDEX, VERDICTS = reproduce.INDEX, reproduce.VERDICTS
 
@@ -40,7 +41,7 @@ class Exhibit:
     @property
     def effort(self) -> str:
         """The number of seeds and the time that the runs took."""
-        return f"{len(self.provenance['seeds'])} seeds: {effort(self.provenance)}"
+        return f"{counted(len(self.provenance['seeds']), 'seed')}: {effort(self.provenance)}"
 
 
 def exhibit(entry: Entry, results: Results, folder: Path) -> Exhibit:

@@ -8,6 +8,8 @@ Two rules give bounds their width where a source states a number but no toleranc
 
 * *effect ± half*: a source states an effect `e`, such as "12 % more". The bound is 0.5 e to 1.5 e.
 * *factor of two*: a source states counts. The bound for their ratio is half to twice the ratio.
+
+`beside` gives the source's own number, in the unit of the quantity. Reports show it beside ours.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ BOUNDS: dict[str, Bound] = {
         _24,
         "9 Mbit/s in CS244'12's reproduction, ± 10 %; until 2026-11-24 at least 9.0",
         "Mbit/s",
-    ),
+    ).beside(9),
     "E2.e-fewer-duplicates": above(0.0, _20, _CHANGE, "Mbit/s"),
     "E2.f-monotonic": at_least(0.95, _20, "ours: noise of seeds"),
     "E2.g-aggregates": at_least(0.9, _24, "ours: 'aggregates'"),
@@ -93,7 +95,7 @@ BOUNDS: dict[str, Bound] = {
     "E5.2-remedies-high-bdp": above(0.0, _21, _CHANGE),
     "E5.3a-rr-tail": within(
         20, 60, _24, f"CSWS'14: 40 % of the settings; {_STATED}; until 2026-11-24 at least 25", "%"
-    ),
+    ).beside(40),
     "E5.3b-low-rtt-near-lowest doubled": at_most(15, _21, "ours", "%"),
     "E5.3b-low-rtt-near-lowest median": within(
         10,
@@ -114,10 +116,10 @@ BOUNDS: dict[str, Bound] = {
     ),
     "E6.b-goodput-kept": within(
         1.08, 1.15, _24, "slides: 8 to 15 % more; until 2026-11-24 at least 1.00"
-    ),
+    ).beside(1.08, 1.15),
     "E6.c-steadier": within(
         0.55, 0.85, _24, "slides: 15 to 45 % less; until 2026-11-24 at most 0.85"
-    ),
+    ).beside(0.55, 0.85),
     "E6.d-less-waiting": at_most(0.7, _21, "ours: the slides give no number"),
     # csws14-nornet
     "E6.e-unbounded-alike": at_most(10, _24, "ours: 'similar'", "%"),
@@ -178,7 +180,7 @@ BOUNDS: dict[str, Bound] = {
     "E10.lia-drop-tail gap": at_least(0.05, _21, "ours"),
     "E10.lia-sum": within(
         0.94, 1.15, _24, "NSDI'11: 17.3 for 14.4 + 2.1, ± 10 %; until 2026-11-24 at least 0.90"
-    ),
+    ).beside(17.3 / (14.4 + 2.1)),
     "E10.lia-best-path": at_least(1.0, _24, f"{_STRICTER} 0.95"),
     "E10.lia-torus": at_least(0.95, _21, "ours"),
     # conext12-olia, balia
@@ -198,33 +200,37 @@ BOUNDS: dict[str, Bound] = {
         0.382,
         _24,
         "Networking'16: 70 for 366; factor of two; until 2026-11-24 at most 0.5",
-    ),
+    ).beside(70.3 / 366.37),
     "E11.blest-goodput": within(
         1.06, 1.18, _24, f"Networking'16: 12 % more; {_STATED}; until 2026-11-24 at least 1.03"
-    ),
+    ).beside(1.12),
     "E11.blest-out-of-order": within(
         0.715,
         0.905,
         _24,
         f"Networking'16: 19 % less; {_STATED}; until 2026-11-24 at most 0.95",
-    ),
+    ).beside(0.81),
     "E11.blest-homogeneous": at_most(3, _21, "ours", "%"),
     "E11.blest-cbr": within(
         0.885,
         0.962,
         _24,
         f"Networking'16: 62.8 for 68 ms; {_STATED}; until 2026-11-24 at most 1.0",
+    ).beside(62.8 / 68),
+    "E11.otias-cbr": within(0.673, 0.891, _25, _STATED).beside(53.2 / 68),
+    "E11.daps-cbr": within(6.7, 18.1, _25, f"Networking'16: 843.7 for 68 ms; {_STATED}").beside(
+        843.7 / 68
     ),
-    "E11.otias-cbr": within(0.673, 0.891, _25, _STATED),
-    "E11.daps-cbr": within(6.7, 18.1, _25, f"Networking'16: 843.7 for 68 ms; {_STATED}"),
     "E11.daps-homogeneous": within(
         1.018, 1.053, _25, f"Networking'16: 54.02 for 52.18 ms; {_STATED}"
-    ),
+    ).beside(54.02 / 52.18),
     # conext17-ecf
     "E11.ecf-restarts": within(
         0.016, 0.066, _24, "CoNEXT'17: 16 for 486; factor of two; until 2026-11-24 at most 0.25"
+    ).beside(16 / 486),
+    "E11.daps-restarts": within(0.095, 0.379, _25, "CoNEXT'17: 92 for 486; factor of two").beside(
+        92 / 486
     ),
-    "E11.daps-restarts": within(0.095, 0.379, _25, "CoNEXT'17: 92 for 486; factor of two"),
     "E11.ecf-throughput": at_least(1.3, _21, "ours"),
     "E11.ecf-out-of-order": below(1.0, _21, _CHANGE),
     "E11.ecf-symmetric": at_most(3, _21, "ours", "%"),
@@ -233,7 +239,7 @@ BOUNDS: dict[str, Bound] = {
         0.935,
         _24,
         "CoNEXT'17: 13 % less, up to 20 %; from half of the former; until 2026-11-24 at most 0.95",
-    ),
+    ).beside(0.87),
     "E11.ecf-small-download": at_most(5, _21, "ours", "%"),
     # rfc8382-sbd
     "E12.a-shared": at_least(90, _21, "ours", "%"),
@@ -257,7 +263,7 @@ BOUNDS: dict[str, Bound] = {
     "HO.e-cured": above(1.0, _25, f"{_CHANGE}; added after HO.c-full-adds-up was violated"),
     # icc16-redundant
     "RD.a-shorter-tail": below(1.0, _25, _CHANGE),
-    "RD.b-halved": within(0.25, 0.75, _25, _STATED),
+    "RD.b-halved": within(0.25, 0.75, _25, _STATED).beside(0.5),
     "RD.c-control": within(0.9, 1.1, _25, _ABOUT),
     "RD.d-price TCP": at_most(1.1, _25, _ABOUT),
     "RD.d-price MPTCP": at_most(0.75, _25, "ours: half of the sum of the rates, with room"),
@@ -283,8 +289,10 @@ BOUNDS: dict[str, Bound] = {
     "WV.e-converges": below(0.0, _25, _CHANGE, "percentage points"),
     "WV.f-equal-rates": within(
         0.3, 0.367, _25, "ICNP'12, slides: 5 of 15 Mbit/s each; ± 10 % is ours"
-    ),
-    "WV.f-equal-rates split": within(0.1, 0.3, _25, f"ICNP'12, slides: 1 of 5 Mbit/s; {_STATED}"),
+    ).beside(5 / 15),
+    "WV.f-equal-rates split": within(
+        0.1, 0.3, _25, f"ICNP'12, slides: 1 of 5 Mbit/s; {_STATED}"
+    ).beside(1 / 5),
     "WV.g-fairer-than-lia": below(1.0, _25, _CHANGE),
     "WV.h-one-bottleneck": within(0.4, 0.6, _25, "ours"),
     # linux-today, nsdi12-fig7-live
@@ -310,8 +318,8 @@ BOUNDS: dict[str, Bound] = {
     # sigcomm11-fattree
     "FT.a-tcp-collides": within(
         24.5, 73.5, _25, f"NSDI'11: 51 of 100 Mbit/s, so 49 % are lost; {_STATED}", "%"
-    ),
-    "FT.b-mptcp-fills": within(0.9, 1.0, _25, "NSDI'11: 95 of 100 Mbit/s, ± 5"),
+    ).beside(49),
+    "FT.b-mptcp-fills": within(0.9, 1.0, _25, "NSDI'11: 95 of 100 Mbit/s, ± 5").beside(0.95),
     "FT.c-more-subflows": above(1.0, _25, _CHANGE),
     "FT.d-fairer slowest": above(1.0, _25, _CHANGE),
     "FT.d-fairer index": above(1.0, _25, _CHANGE),

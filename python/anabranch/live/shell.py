@@ -15,8 +15,9 @@ from anabranch.errors import InputError, IntegrityError
 from anabranch.live.hosts import HERE
 from anabranch.live.lab import reason
 from anabranch.live.run import Conditions
-from anabranch.runs.run import Capture, Run, settings_of, tables_of
+from anabranch.runs.run import Capture, Run, tables_of
 from anabranch.scenarios import own
+from anabranch.scenarios.own import OwnPolicy
 
 
 class Path(NamedTuple):
@@ -48,8 +49,16 @@ class Outcome(NamedTuple):
 class Shell:
     """A running program."""
 
-    def __init__(self, core: _core.Shell, file: str, seed: int, client: str) -> None:
+    def __init__(
+        self,
+        core: _core.Shell,
+        file: str,
+        seed: int,
+        client: str,
+        made_by: own.MadeBy | None,
+    ) -> None:
         self._core, self._file, self._seed, self._client = core, file, seed, client
+        self._made_by = made_by
         self._started, self._cpu_before = time.perf_counter(), time.process_time()
 
     @property
@@ -74,6 +83,7 @@ class Shell:
 
         Raises:
             IntegrityError: if a system call failed.
+            PolicyError: if the user's own policy raised an exception.
         """
         try:
             result = self._core.finish()
@@ -106,15 +116,14 @@ class Shell:
             wall_s=time.perf_counter() - self._started,
             cpu_s=time.process_time() - self._cpu_before,
             pcap_full_ns=result["pcap_full_ns"],
+            own_policies=self._policies(),
             tables=tables_of(result),
         )
 
-
-def _refuse_own_policies(toml: str, file: str) -> None:
-    first = settings_of(toml)["connection"][0]
-    for kind in own.KINDS:
-        if str(first.get(kind, "")).startswith(own.PREFIX):
-            raise InputError(f"{file}: {kind} {first[kind]}: a shell needs a built-in {kind}")
+    def _policies(self) -> tuple[OwnPolicy, ...]:
+        """The user's own policies, which every connection has."""
+        made_by = (self._made_by or [])[:1]
+        return own.describe(["all"] * len(made_by), made_by)
 
 
 def _mptcpize() -> list[str]:
@@ -149,23 +158,29 @@ def started(
     `terminal` is the descriptor of a terminal for the program, which is handed over.
 
     Raises:
-        InputError: if this host lacks what a shell needs, the scenario names a user-defined policy,
-            or the capture cannot be written.
+        InputError: if this host lacks what a shell needs, the kernel's sockets cannot have the
+            scenario's policies, or the capture cannot be written.
+        PolicyError: from `Shell.finish`, if the user's own policy raised an exception.
     """
-    _refuse_own_policies(toml, file)
+    made_by = own.of_toml(toml)
     if client == "kernel":
+        if made_by is not None:
+            raise InputError(
+                f"{file}: with --client kernel, Linux chooses its own policies and yours have no "
+                "effect; leave out --client kernel, or name built-in ones"
+            )
         command = [*_mptcpize(), *command]
     helper = [sys.executable, "-P", "-m", "anabranch.live.room", *command]
     with contextlib.ExitStack() as stack:
         pcap = None if capture is None else stack.enter_context(capture.opened())
         try:
-            core = _core.Shell((toml, file, seed), helper, client, terminal, pcap)
+            core = _core.Shell((toml, file, seed), helper, client, terminal, pcap, made_by)
         except OSError as error:
             raise InputError(f"a shell is not possible here: {reason(error)}") from error
         except RuntimeError as error:
             why = str(error).removeprefix("live run: ")
             raise InputError(f"no shell: {why}; see: anabranch doctor") from error
-        shell = Shell(core, file, seed, client)
+        shell = Shell(core, file, seed, client, made_by)
         try:
             yield shell
         finally:

@@ -5,22 +5,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from anabranch.scenarios.own import PREFIX
+from anabranch.errors import InputError
+from anabranch.live.hosts import Hosts
+from anabranch.runs.run import settings_of
+from anabranch.scenarios import own
 
 _PATH_MANAGERS = ("full_mesh", "backup", "initial_only")
 _OF_HOST = ("ecn", "sack", "timestamps")
 _OF_MULTIPATH = ("paths", "path_manager", "dss_checksum", "allow_join_initial_addr_port")
-_POLICIES = ("scheduler", "congestion_control", "path_manager")
+
+
+def require_possible(hosts: Hosts, toml: str, file: str) -> None:
+    """Check before a live run whether its hosts can run a normalised scenario.
+
+    Raises:
+        InputError: if they cannot. The message says why.
+    """
+    settings = settings_of(toml)
+    if found := _own_policy(settings):
+        raise InputError(
+            f"{file}: {found}: live runs have built-in policies only, because code in Python would "
+            "delay packets; leave out --live, or name a built-in one"
+        )
+    if "kernel" in (hosts.client, hosts.server) and (reason := objection(settings)):
+        raise InputError(f"{file}: a kernel host cannot run this scenario: {reason}")
+
+
+def _own_policy(settings: Mapping[str, Any]) -> str | None:
+    """The first policy of the user's own in a normalised scenario."""
+    for connection in settings["connection"]:
+        for kind in own.KINDS:
+            if (name := own.named_in(connection[kind])) is not None:
+                return f"connection {connection['name']}: {kind} {name} is your own"
+    return None
 
 
 def objection(settings: Mapping[str, Any]) -> str | None:
     """Why kernel hosts cannot run a normalised scenario; `None` if they can."""
     connections = settings["connection"]
     multipath = [each for each in connections if each["protocol"] == "mptcp"]
-    for each in connections:
-        for kind in _POLICIES:
-            if str(each.get(kind, "")).startswith(PREFIX):
-                return f"connection {each['name']}: {kind} is your own; name a built-in one"
+    if found := _own_policy(settings):
+        return f"{found}; name a built-in one"
     for key, those in (
         *((key, connections) for key in _OF_HOST),
         *((key, multipath) for key in _OF_MULTIPATH),

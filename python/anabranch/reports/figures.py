@@ -149,10 +149,17 @@ def estimates(
 
 
 def grouped_bars(
-    axes: Axes, groups: Sequence[str], bars: Mapping[str, tuple[Sequence[Estimate | None], Style]]
+    axes: Axes,
+    groups: Sequence[str],
+    bars: Mapping[str, tuple[Sequence[Estimate | None], Style]],
+    source: Mapping[str, Sequence[float | None]] | None = None,
 ) -> None:
-    """Draw estimates as bars with intervals. Each label has one bar in every group, or none."""
+    """Draw estimates as bars with intervals. Each label has one bar in every group, or none.
+
+    `source` has the source's own numbers for bars, in the order of the groups.
+    """
     width = 0.8 / len(bars)
+    own: list[tuple[float, float]] = []
     for index, (label, (points, style)) in enumerate(bars.items()):
         shift = (index - (len(bars) - 1) / 2) * width
         drawn = [(place + shift, point) for place, point in enumerate(points) if point]
@@ -162,6 +169,10 @@ def grouped_bars(
             alpha=0.75, error_kw={"elinewidth": 0.8},
         )  # fmt: skip
         axes.plot([], [], label=label, **style.line_arguments())
+        numbers = enumerate((source or {}).get(label, ()))
+        own += [(place + shift, value) for place, value in numbers if value is not None]
+    if own:
+        stated(axes, [place for place, _ in own], [value for _, value in own])
     axes.set_xticks(range(len(groups)), list(groups))
 
 
@@ -239,6 +250,13 @@ def reference_line(axes: Axes, y: float, text: str) -> None:
         text, (0.995, y), xycoords=axes.get_yaxis_transform(), ha="right", va="bottom",
         fontsize=7, color=GREY,
     )  # fmt: skip
+
+
+def stated(axes: Axes, x: Sequence[float], values: Sequence[float]) -> None:
+    """Mark the source's own numbers beside ours, as hollow diamonds."""
+    axes.plot(
+        x, values, "D", color=BLACK, markerfacecolor="none", markersize=6, label="source", zorder=5
+    )
 
 
 def nothing_to_draw(axes: Axes, reason: str) -> None:

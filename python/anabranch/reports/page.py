@@ -17,6 +17,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from anabranch.reports import charts, pictures
+from anabranch.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,6 +74,7 @@ def template(name: str) -> jinja2.Template:
     environment.globals["asset"] = asset
     environment.globals["uplot"] = f"{_UPLOT}\n\n{asset('uplot/LICENSE')}"
     environment.filters["linked"] = linked
+    environment.filters["counted"] = counted
     return environment.get_template(name)
 
 

@@ -7,11 +7,13 @@ import textwrap
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from anabranch.errors import InputError
 from anabranch.reports.figures import GREY, Panel, nothing_to_draw
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.results.provenance import digest
@@ -38,9 +40,25 @@ RC: Any = {
     "svg.hashsalt": "anabranch",
 }
 
+COLUMNS = 3
+"""Number of drawings side by side."""
+FORMS = ("pdf", "pgf", "svg", "png")
+"""The forms of a figure's file."""
+_NO_DATE: Any = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+"""Metadata with which equal figures are equal files."""
 _PANEL_WIDTH, _PANEL_HEIGHT = 4.7, 3.5  # inches
 _HEADER_HEIGHT = 0.65
 _TITLE_WIDTH = 50  # letters
+_LINE_HEIGHT = 0.06  # of a drawing
+_TITLE_LETTER, _TITLE_LINE = 0.125, 0.2  # inches
+_LEGEND_LETTER, _LEGEND_HANDLE, _LEGEND_LINE = 0.075, 0.7, 0.22  # inches
+
+
+class Picture(Figure):
+    """A figure that a notebook shows as a picture. ``savefig`` writes it by the file's suffix."""
+
+    def _repr_png_(self) -> bytes:
+        return rendered(self, "png")
 
 
 def compose(panels: Sequence[Panel], results: Results, title: str, columns: int) -> Figure:
@@ -51,8 +69,15 @@ def compose(panels: Sequence[Panel], results: Results, title: str, columns: int)
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     with matplotlib.rc_context(RC):
-        heights = (_HEADER_HEIGHT, _PANEL_HEIGHT * rows)
-        figure = Figure(figsize=(_PANEL_WIDTH * columns, sum(heights)), layout="constrained")
+        width = _PANEL_WIDTH * columns
+        heading = textwrap.fill(title, int(width / _TITLE_LETTER))
+        # The legend is known once the first panel is drawn, and decides how high the header is.
+        scratch = Figure().subplots()
+        _draw(panels[0], results, scratch)
+        legend_columns, legend_rows = _legend_layout([*_curves(scratch)], width)
+        more = heading.count("\n") * _TITLE_LINE + (legend_rows - 1) * _LEGEND_LINE
+        heights = (_HEADER_HEIGHT + more, _PANEL_HEIGHT * rows)
+        figure = Picture(figsize=(width, sum(heights)), layout="constrained")
         strips: Any = figure.subfigures(2, 1, height_ratios=heights)
         header, body = strips
         grid = list(body.subplots(rows, columns, squeeze=False).flat)
@@ -64,13 +89,20 @@ def compose(panels: Sequence[Panel], results: Results, title: str, columns: int)
         for axes in grid:
             if not _curves(axes).keys() <= shared.keys():
                 _legend_below(axes)
-        header.text(0.008, 0.97, title, fontsize=12, fontweight="bold", va="top")
+        header.text(0.008, 0.97, heading, fontsize=12, fontweight="bold", va="top")
         if shared:
             header.legend(
-                shared.values(), shared.keys(), loc="lower left", ncols=len(shared), fontsize=9
+                shared.values(), shared.keys(), loc="lower left", ncols=legend_columns, fontsize=9
             )
         body.supxlabel(footer(results), fontsize=7, color=GREY, x=0.008, ha="left")
     return figure
+
+
+def _legend_layout(labels: Sequence[str], width: float) -> tuple[int, int]:
+    """Columns and rows of a legend that is not wider than `width` inches."""
+    column = _LEGEND_HANDLE + _LEGEND_LETTER * max(map(len, labels), default=0)
+    columns = max(1, min(len(labels), int(width / column)))
+    return columns, max(1, -(-len(labels) // columns))
 
 
 def alone(panel: Panel, results: Results) -> Figure:
@@ -111,24 +143,63 @@ def _curves(axes: Axes) -> dict[str, Any]:
 def _legend_below(axes: Axes) -> None:
     curves = _curves(axes)
     if curves:
+        # Below the names of the ticks, which may have several lines.
+        lines = max((label.get_text().count("\n") for label in axes.get_xticklabels()), default=0)
+        below = -0.17 - _LINE_HEIGHT * lines
         axes.legend(
-            curves.values(), curves.keys(), loc="upper center", bbox_to_anchor=(0.5, -0.17),
+            curves.values(), curves.keys(), loc="upper center", bbox_to_anchor=(0.5, below),
             ncols=2, handlelength=2.4, columnspacing=1.2,
         )  # fmt: skip
 
 
 def rendered(figure: Figure, form: str) -> bytes:
-    """The figure as the bytes of a file: ``"svg"`` or ``"png"``.
+    """The figure as the bytes of a file: one of `FORMS`.
 
     An SVG follows its reader's choice of light or dark mode.
+
+    Raises:
+        InputError: if this machine lacks LaTeX, which measures the words of a ``"pgf"``.
     """
+    if form == "pgf":
+        return _pgf(figure)
     data = io.BytesIO()
-    metadata = {"Date": None} if form == "svg" else {}
     with matplotlib.rc_context(RC):
-        figure.savefig(data, format=form, dpi=150, metadata=metadata)
-    if form == "png":
+        figure.savefig(data, format=form, dpi=150, metadata=_NO_DATE.get(form))
+    if form != "svg":
         return data.getvalue()
     return data.getvalue().replace(b"</style>", _dark().encode() + b"</style>", 1)
+
+
+def _pgf(figure: Figure) -> bytes:
+    text = io.StringIO()
+    try:
+        with matplotlib.rc_context(RC):
+            figure.savefig(text, format="pgf")
+    except (RuntimeError, OSError) as error:
+        raise InputError(
+            "a PGF figure needs LaTeX, which measures its words; install xelatex (Debian: apt "
+            "install texlive-xetex), or write a PDF"
+        ) from error
+    return text.getvalue().encode()
+
+
+def files_of(name: str, figure: Figure) -> dict[str, bytes]:
+    """The files of a figure in a folder of results: for the web, for slides and for papers."""
+    return {f"{name}.{form}": rendered(figure, form) for form in ("svg", "png", "pdf")}
+
+
+def form_of(file: Path) -> str:
+    """The form that the suffix of a figure's file names.
+
+    Raises:
+        InputError: if it names none.
+    """
+    form = file.suffix.lower().removeprefix(".")
+    if form not in FORMS:
+        raise InputError(
+            f"{file}: a figure's name ends in .{', .'.join(FORMS[:-1])} or .{FORMS[-1]}"
+        )
+    return form
 
 
 @cache

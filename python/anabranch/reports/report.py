@@ -25,7 +25,6 @@ from anabranch.scenarios.own import OwnPolicy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURE_COLUMNS = 3
 _MOST_ROWS = 120
 
 
@@ -56,7 +55,7 @@ class Report:
 
     def figure(self) -> Figure:
         """All panels in one figure."""
-        return pictures.compose(self.panels, self.results, self.title, FIGURE_COLUMNS)
+        return pictures.compose(self.panels, self.results, self.title, pictures.COLUMNS)
 
     def html(self) -> str:
         """The report as the text of an HTML file."""
@@ -90,16 +89,14 @@ class Report:
         return [(anchor, words) for anchor, words, shown in sections if shown]
 
     def save(self, folder: Path) -> None:
-        """Write ``report.html``, ``figure.svg``, ``figure.png`` and ``claims.json``.
+        """Write ``report.html``, the figure as SVG, PNG and PDF, and ``claims.json``.
 
         Raises:
             InputError: if the folder cannot be written.
         """
-        figure = self.figure()
         files = {
             "report.html": self.html().encode(),
-            "figure.svg": pictures.rendered(figure, "svg"),
-            "figure.png": pictures.rendered(figure, "png"),
+            **pictures.files_of("figure", self.figure()),
             "claims.json": _json([judgement.as_json() for judgement in self.judgements]),
         }
         write_whole(folder, files)
@@ -188,7 +185,7 @@ def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     shown = {key: value for key, value in about.items() if key not in ("runs", "entry")}
     shown["runs"] = len(about["runs"])
     if "own_policies" in about:
-        policies = [OwnPolicy(**policy).text() for policy in about["own_policies"]]
+        policies = [OwnPolicy.of(policy).text() for policy in about["own_policies"]]
         shown["own_policies"] = "; ".join(policies)
     name, value = digest(about)
     shown[name] = value

@@ -38,12 +38,14 @@ def panels(results: Results) -> tuple[Panel, ...]:
     drawn = [
         Panel(
             "Goodput over time",
-            "Bytes delivered in order to the application, per second of virtual time.",
+            "Bytes delivered in order to the application: means over intervals of a second, or "
+            "over tenths of a shorter run.",
             _goodput,
         ),
         Panel(
             "Throughput of every subflow",
-            "Payload bytes that arrived on each path. Shows which paths carried data.",
+            "Payload bytes that arrived on each path, as means over the same intervals. Shows "
+            "which paths carried data.",
             _throughput,
         ),
         Panel(
@@ -141,7 +143,7 @@ def _goodput(results: Results, axes: Axes) -> None:
     lines = {}
     for label, samples, style in _connections(results):
         lines[label] = (*rate_mbps(samples, "bytes_delivered"), style)
-    figures.series(axes, lines, "goodput (Mbit/s)")
+    figures.series(axes, lines, f"goodput (Mbit/s, {mean_words(results.samples)})")
     _finish(axes, results)
     _cut_spikes(axes, [values for _, values, _ in lines.values()])
 
@@ -150,7 +152,7 @@ def _throughput(results: Results, axes: Axes) -> None:
     lines = {}
     for label, samples, style in _subflows(results):
         lines[label] = (*rate_mbps(samples, "subflow_bytes_received"), style)
-    figures.series(axes, lines, "throughput (Mbit/s)")
+    figures.series(axes, lines, f"throughput (Mbit/s, {mean_words(results.samples)})")
     _finish(axes, results)
     _cut_spikes(axes, [values for _, values, _ in lines.values()])
 
@@ -235,7 +237,26 @@ def _subflows(results: Results) -> Iterator[Samples]:
 
 
 def rate_mbps(samples: pl.DataFrame, column: str) -> tuple[Sample, Sample]:
-    """Ends of the sample intervals in s, and the growth of a column of bytes in Mbit/s."""
+    """Middles of intervals in s, and the growth of a column of bytes in them, in Mbit/s."""
     seconds = samples["time_ns"].to_numpy() / 1e9
     byte_count = samples[column].to_numpy().astype(np.float64)
-    return seconds[1:], np.diff(byte_count) * 8 / 1e6 / np.diff(seconds)
+    if not seconds.size:
+        return seconds, seconds
+    # The first sample, and those at the ends of the intervals.
+    interval = _interval_s(seconds)
+    ends = np.arange(np.ceil(seconds[0] / interval), np.floor(seconds[-1] / interval) + 1)
+    chosen = np.unique([0, *np.searchsorted(seconds[:-1], ends * interval - 1e-9)])
+    seconds, byte_count = seconds[chosen], byte_count[chosen]
+    return (seconds[1:] + seconds[:-1]) / 2, np.diff(byte_count) * 8 / 1e6 / np.diff(seconds)
+
+
+def mean_words(samples: pl.DataFrame) -> str:
+    """The intervals of `rate_mbps` in words."""
+    seconds = samples["time_ns"].to_numpy() / 1e9
+    return f"means over {_interval_s(seconds):g} s" if seconds.size else "means"
+
+
+def _interval_s(seconds: Sample) -> float:
+    """A second, or a tenth of the time if it is shorter than 10 s."""
+    lasted = float(seconds[-1] - seconds[0])
+    return 1.0 if lasted >= 10 else max(round(lasted / 10, 2), 0.01)

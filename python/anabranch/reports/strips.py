@@ -18,11 +18,11 @@ def strip(measured: Measured) -> Markup:
     """The strip of a condition; empty if a number is not finite.
 
     The tinted part is the range in which the value has to lie. The wide bar is the band, the narrow
-    bar the interval, and the dot the value.
+    bar the interval, the dot the value, and a diamond the source's own number.
     """
     estimate, bound = measured.estimate, measured.condition.bound
     band = measured.band or (estimate.value, estimate.value)
-    shown = [estimate.low, estimate.high, *band, *bound.ends]
+    shown = [estimate.low, estimate.high, *band, *bound.ends, *bound.stated]
     if not all(map(math.isfinite, shown)):
         return Markup("")
     place = _scale(shown)
@@ -32,6 +32,7 @@ def strip(measured: Measured) -> Markup:
         _bar("band", place(band[0]), place(band[1]), 8),
         _bar("interval", place(estimate.low), place(estimate.high), 3),
     ]
+    parts += [_diamond(place(each)) for each in bound.stated]
     dot = f'<circle class="value" cx="{place(estimate.value):.1f}" cy="{_HEIGHT / 2:g}" r="3"/>'
     return Markup(
         f'<svg class="strip" viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-hidden="true">'
@@ -63,3 +64,10 @@ def _bar(name: str, left: float, right: float, height: int) -> str:
         f'<rect class="{name}" x="{left:.1f}" y="{(_HEIGHT - height) / 2:g}" '
         f'width="{max(right - left, 0.5):.1f}" height="{height}"/>'
     )
+
+
+def _diamond(x: float) -> str:
+    middle, arm = _HEIGHT / 2, 4.5
+    corners = ((x - arm, middle), (x, middle - arm), (x + arm, middle), (x, middle + arm))
+    points = " ".join(f"{across:.1f},{down:.1f}" for across, down in corners)
+    return f'<polygon class="stated" points="{points}"/>'

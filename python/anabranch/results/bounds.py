@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anabranch.results.estimates import Estimate
+from anabranch.words import counted
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,17 @@ class Bound:
     unit: str = ""
     basis: str = ""
     """The meaning of a number, such as ``"90 % of the sum of rates"``, for the text of a check."""
+    stated: tuple[float, ...] = ()
+    """The source's own number for the quantity, or the ends of its range; empty if it has none."""
+
+    def beside(self, *stated: float) -> Bound:
+        """The same range, with the source's own number or the ends of the source's range."""
+        return replace(self, stated=stated)
+
+    @property
+    def stated_words(self) -> str:
+        """The source's own number in words; empty if it has none."""
+        return " to ".join(f"{value:.3g}" for value in self.stated)
 
     def is_below(self, value: float) -> bool:
         """Whether the value lies below the range."""
@@ -49,9 +61,10 @@ class Bound:
 
     @property
     def text(self) -> str:
-        """The range in words, such as ``"≥ 180 Mbit/s, 90 % of the sum of rates"``."""
+        """The range in words, such as ``"1.06 to 1.18 (source: 1.12)"``."""
         words = f"{self.inequality}{f' {self.unit}' if self.unit else ''}"
-        return f"{words}, {self.basis}" if self.basis else words
+        words = f"{words}, {self.basis}" if self.basis else words
+        return f"{words} (source: {self.stated_words})" if self.stated else words
 
     def distance(self, value: float) -> float:
         """How far the value lies outside the range (positive) or inside it (negative)."""
@@ -82,6 +95,7 @@ class Bound:
             "high": self.high if math.isfinite(self.high) else None,
             "strict": self.is_strict,
             "unit": self.unit,
+            "stated": list(self.stated),
             "since": self.since,
             "reason": self.reason,
         }
@@ -116,4 +130,5 @@ def words_for_more(more: int | None, sample: str) -> str:
     """The answer of `Bound.more_samples` in words; `sample` is ``"seeds"`` or ``"settings"``."""
     if more is None:
         return f"no number of {sample} would decide"
-    return f"about {more:,} more {sample} would decide"
+    noun = sample.removesuffix("s")
+    return f"about {counted(more, f'more {noun}')} would decide"

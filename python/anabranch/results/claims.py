@@ -123,6 +123,8 @@ class Measured:
         measured = f"{self.quantity} = {self.estimate.text(bound.unit)}"
         if self.band is not None:
             measured += f", band {number(self.band[0])} to {number(self.band[1])}"
+        if bound.stated:
+            measured += f", source {bound.stated_words}"
         words = f"{bound.inequality}: {self.outcome}"
         if self.outcome is Outcome.OPEN:
             words += f"; {words_for_more(self.more_samples, self.estimate.sample)}"

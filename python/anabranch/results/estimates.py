@@ -55,10 +55,19 @@ class Estimate:
         return f"{value}{interval}{f' {unit}' if unit else ''}"
 
 
+_NOISE = 1e-9
+"""Smallest number that a quantity of ours can have in its unit."""
+
+
 def number(value: float) -> str:
-    """A number with three or four significant digits, without an exponent where possible."""
+    """A number with three or four significant digits, without an exponent where possible.
+
+    Below `_NOISE` it is the rounding error of a difference, and 0 is meant.
+    """
     if not np.isfinite(value):
         return str(value)
+    if abs(value) < _NOISE:
+        value = 0.0
     sign, size = "−" if value < 0 else "", abs(value)
     if size >= 1000:
         return f"{sign}{size:,.0f}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from anabranch import _core
+from anabranch.words import counted
 
 _SOURCES = (
     "batches/reduction.py",
@@ -110,7 +111,7 @@ def effort(about: Mapping[str, Any]) -> str:
     """The number of runs and their cost, from a provenance."""
     found = about.get("runs_found")  # folders of earlier versions lack this and the keys below
     total = len(about["runs"])
-    words = f"{total:,} run{'' if total == 1 else 's'}"
+    words = counted(total, "run")
     if found == total:
         words += ", all finished earlier"
     else:

@@ -24,7 +24,7 @@ from anabranch.errors import InputError, IntegrityError
 from anabranch.runs import executors, interruption
 from anabranch.runs.columns import Columns, Words, frame
 from anabranch.runs.executors import Meter, Progress
-from anabranch.scenarios import overrides, own
+from anabranch.scenarios import normalise, overrides, own
 from anabranch.scenarios.flows import flows
 from anabranch.scenarios.own import OwnPolicy
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
@@ -285,16 +285,14 @@ def run_toml(
     capture: Capture | None = None,
     made_by: own.MadeBy | None = None,
     folder: str | None = None,
-    on_tick: Callable[[int], None] | None = None,
 ) -> Run:
     """Run the scenario `toml`. `file` is its name in messages.
 
-    `made_by` has the factories of the user's own policies for each connection. Names of trace files
-    are relative to `folder`, or to the folder of `file`. `on_tick` is called about twenty times a
-    second with the simulated time in nanoseconds.
+    `made_by` has the classes of the user's own policies that the scenario names without a file, for
+    each connection. Names of files are relative to `folder`, or to the folder of `file`.
     """
-    normalised = _core.validate(toml, file, folder)
-    return run_normalised(normalised, file, seed, capture, made_by, on_tick)
+    normalised = normalise.of_text(toml, file, folder, made_by)
+    return run_normalised(normalised, file, seed, capture, made_by)
 
 
 def run_normalised(
@@ -309,10 +307,13 @@ def run_normalised(
 ) -> Run:
     """Run a normalised scenario, as `run_toml` does.
 
+    `on_tick` is called about twenty times a second with the simulated time in nanoseconds.
+
     With `ledger`, the run has the tables ``activities`` and ``capacity``, which account for every
-    instant of every subflow and every byte that a link could have carried. `anabranch.explain`
+    instant of every subflow and every byte that a link could have carried. `anabranch.explanations`
     reads them.
     """
+    factories = own.of_toml(toml, made_by)
 
     def tick(now_ns: int) -> None:
         interruption.check()
@@ -321,7 +322,7 @@ def run_normalised(
 
     def execute(pcap: Pcap | None = None) -> dict[str, object]:
         return _core.run(
-            toml, file, seed, pcap=pcap, own_policies=made_by, tick=tick, ledger=ledger
+            toml, file, seed, pcap=pcap, own_policies=factories, tick=tick, ledger=ledger
         )
 
     started, cpu_before = time.perf_counter(), time.thread_time()
@@ -345,7 +346,7 @@ def run_normalised(
         wall_s=wall_s,
         cpu_s=cpu_s,
         pcap_full_ns=cast("int | None", result["pcap_full_ns"]),
-        own_policies=own.describe(names, made_by) if made_by else (),
+        own_policies=own.describe(names, factories) if factories else (),
         tables=tables_of(result),
     )
 
@@ -405,7 +406,7 @@ def run_many(
     own_policies = [made_by for job in jobs if (made_by := job.scenario.made_by())]
     for made_by in own_policies:
         own.require_picklable(made_by)
-    costs = [cost(normalised(job.scenario)) for job in jobs]
+    costs = [cost(normalise.of(job.scenario)) for job in jobs]
     meter = Meter(on_progress, costs)
     results: list[_T | None] = [None] * len(jobs)
 
@@ -425,15 +426,6 @@ def run_many(
 
 def _run_job(job: Job) -> Run:
     return run(job.scenario, job.seed)
-
-
-def normalised(scenario: Scenario) -> str:
-    """The scenario as TOML with every default spelled out.
-
-    Raises:
-        ScenarioError: if the scenario is wrong.
-    """
-    return _core.validate(scenario.to_toml(), scenario.name, os.curdir)
 
 
 def cost(toml: str) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch import _core
@@ -19,41 +20,58 @@ class Overrides:
 
     settings: Sequence[str] = ()
     """Keys and their values, each as ``KEY=VALUE``."""
-    policies: Mapping[str, str] | None = None
+    policies: Mapping[str, str] = field(default_factory=dict)
     """For each kind of policy that changes (`own.KINDS`), a built-in name or ``FILE.py:CLASS``.
 
     The policies apply to all Multipath TCP connections, and congestion controls also to TCP
-    connections. If connections ask for the user's own policy (``"own:NAME"``), it applies only to
-    them.
+    connections. If connections have the user's own policy of this kind, another own policy replaces
+    those only.
     """
 
-    def apply(self, toml: str, file: str) -> tuple[str, own.MadeBy | None]:
-        """The changed scenario, and the factories of the user's own policies for each connection.
+    def __bool__(self) -> bool:
+        return bool(self.settings or self.policies)
+
+    def apply(self, toml: str, file: str, folder: str | os.PathLike[str] | None = None) -> str:
+        """The changed scenario. Names of files in it are relative to `folder`, or to its file's.
 
         Raises:
             ScenarioError: if the scenario is wrong.
             InputError: if there is no such key or policy, or no connection for the policy.
             PolicyError: if the file of a policy cannot be imported.
         """
-        chosen = self.policies or {}
-        classes = {
-            kind: own.load(_option(kind), text) for kind, text in chosen.items() if _is_file(text)
-        }
-        built_in = {kind: name for kind, name in chosen.items() if kind not in classes}
-        if self.settings or built_in:
-            toml = self._changed(toml, file, built_in)
-        return _with_classes(toml, file, classes) if classes else (toml, None)
-
-    def _changed(self, toml: str, file: str, built_in: Mapping[str, str]) -> str:
-        normalised = tomllib.loads(_core.validate(toml, file))
+        if not self:
+            return toml
+        normalised = tomllib.loads(_core.validate(toml, file, folder))
         table = keys.with_names(tomllib.loads(toml), normalised)
-        table = _with_settings(table, file, dict(map(_parsed, self.settings)), "--set ")
-        for kind, name in built_in.items():
-            _require_known(kind, name)
-            for index, connection in enumerate(normalised["connection"]):
-                if kind == "congestion_control" or connection["protocol"] == "mptcp":
-                    table = keys.put(table, f"connection[{index}].{kind}", name, _option(kind))
+        settings = dict(map(_parsed, self.settings))
+        table = _with_settings(table, file, settings, "--set ", folder)
+        for kind, text in self.policies.items():
+            table = _with_policy(table, file, normalised["connection"], kind, text)
         return to_toml(table)
+
+
+def _with_policy(
+    table: TomlTable, file: str, connections: Sequence[TomlTable], kind: str, text: str
+) -> TomlTable:
+    """The scenario with a policy of this kind, for each connection that takes it."""
+    option = _option(kind)
+    is_own = own.named_in(text) is not None or ":" in text
+    if is_own:
+        name = text.removeprefix(own.PREFIX)
+        text = own.value_of(own.load(kind, name, f"{option} {text}"))
+    else:
+        _require_known(kind, text)
+    takes = [kind == "congestion_control" or each["protocol"] == "mptcp" for each in connections]
+    have_own = [own.named_in(each[kind]) is not None for each in connections]
+    chosen = have_own if is_own and any(have_own) else takes
+    if not any(chosen):
+        raise InputError(f"{option} {text}: no connection of {file} uses Multipath TCP")
+    for index, is_chosen in enumerate(chosen):
+        if is_chosen:
+            table = keys.put(table, f"connection[{index}].{kind}", text, option)
+            if is_own and kind == "congestion_control":  # it ends slow start itself
+                table = keys.put(table, f"connection[{index}].hystart", False, option)
+    return table
 
 
 def changed(toml: str, file: str, settings: Mapping[str, Any], folder: str | None = None) -> str:
@@ -73,7 +91,7 @@ def _with_settings(
     file: str,
     settings: Mapping[str, Any],
     option: str,
-    folder: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> TomlTable:
     """The scenario with the settings. Messages name the option and the key instead of the file."""
     for key, value in settings.items():
@@ -115,35 +133,9 @@ def _value(text: str) -> Any:
 def _require_known(kind: str, name: str) -> None:
     names = [str(each["name"]) for each in _core.policies() if each["sort"] == kind]
     if name not in names:
-        raise unknown(f"{_option(kind)}: unknown {kind.replace('_', ' ')}", name, [*names, _CLASS])
-
-
-def _with_classes(
-    toml: str, file: str, classes: Mapping[str, own.Factory]
-) -> tuple[str, own.MadeBy]:
-    """The scenario with the names of the user's own policies, and their factories."""
-    named = _core.with_own(
-        toml, file, **{kind: own.name_of(each) for kind, each in classes.items()}
-    )
-    made_by = [
-        {kind: classes.get(kind) if _is_own(connection[kind]) else None for kind in own.KINDS}
-        for connection in tomllib.loads(named)["connection"]
-    ]
-    for kind in classes:
-        if not any(each[kind] for each in made_by):
-            raise InputError(f"{_option(kind)}: no connection of {file} uses Multipath TCP")
-    return named, made_by
-
-
-_CLASS = "FILE.py:CLASS"
-
-
-def _is_file(text: str) -> bool:
-    return ":" in text or text.endswith(".py")
-
-
-def _is_own(written: object) -> bool:
-    return isinstance(written, str) and written.startswith(own.PREFIX)
+        raise unknown(
+            f"{_option(kind)}: unknown {kind.replace('_', ' ')}", name, [*names, own.FORM]
+        )
 
 
 def _option(kind: str) -> str:

@@ -36,17 +36,8 @@ class Scenario(classes.Scenario):  # noqa: D101
         return dataclasses.replace(self, connections=tuple(connections))
 
     def made_by(self) -> own.MadeBy | None:
-        """The factories of each connection's policies; `None` if all policies are built-in."""
-        made_by: own.MadeBy = [
-            {kind: _factory(getattr(connection, kind)) for kind in own.KINDS}
-            for connection in self.connections
-        ]
-        has_own = any(factory is not None for each in made_by for factory in each.values())
-        return made_by if has_own else None
-
-
-def _factory(chosen: object) -> own.Factory | None:
-    return chosen if callable(chosen) else None
+        """The classes of each connection's policies; `None` if it holds none."""
+        return own.classes_in(_table(self))
 
 
 def to_toml(table: TomlTable) -> str:
@@ -69,14 +60,18 @@ _WRITTEN = (str, dict)
 
 
 def _table(value: Any) -> TomlTable:
-    """The dataclass instance `value` as a TOML table, without fields that have their default."""
+    """The dataclass instance `value` as a TOML table, without fields that have their default.
+
+    The user's own policies stay classes in it.
+    """
     table: TomlTable = {"kind": value.kind} if isinstance(value, Workload) else {}
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)
         if item != field.default:
             key = field.metadata.get("key", field.name)
-            is_own = field.name in own.KINDS and not isinstance(item, _WRITTEN)
-            table[key] = own.value_of(key, item) if is_own else _plain(item)
+            if field.name in own.KINDS and not isinstance(item, _WRITTEN):
+                own.require_factory(key, item)
+            table[key] = _plain(item)
     return table
 
 
@@ -113,4 +108,6 @@ def _literal(value: Any) -> str:
     """A plain value in TOML. Strings, integers and booleans are written almost as in JSON."""
     if isinstance(value, list):
         return f"[{', '.join(_literal(each) for each in value)}]"
+    if callable(value):
+        value = own.value_of(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

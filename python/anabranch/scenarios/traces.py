@@ -17,6 +17,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from anabranch.errors import InputError
+from anabranch.words import counted
 
 OPPORTUNITY_BYTES = 1504
 """Bytes of one opportunity: Mahimahi's ``PACKET_SIZE``."""
@@ -89,7 +90,9 @@ def read_rates(file: Path, time_unit: str, rate_unit: str) -> Rates:
     for where, words in written:
         rows.append(_row(where, words, rows, time_unit, rate_unit))
     if len(rows) < 2:
-        raise InputError(f"{file}: {len(rows)} lines with a rate; a trace needs at least two")
+        raise InputError(
+            f"{file}: {counted(len(rows), 'line')} with a rate; a trace needs at least two"
+        )
     times, rates = zip(*rows, strict=True)
     if not any(rates):
         raise InputError(f"{file}: all rates are 0; a trace delivers something")

@@ -177,12 +177,15 @@ def folders(a: Results, b: Results, names: tuple[str, str]) -> Comparison:
 
 
 def levels(results: Results, factor: str, a: str, b: str) -> Comparison:
-    """Compare two levels of a factor. Cells are paired if all their other factors are equal.
+    """Compare two levels of a factor, which may have its short name.
+
+    Cells are paired if all their other factors are equal.
 
     Raises:
         InputError: if there is no such factor or level.
     """
     names = _factors(results)
+    factor = dict(zip(short_names(names), names, strict=True)).get(factor, factor)
     if factor not in names:
         raise unknown("--by: unknown factor", factor, names)
     text = results.runs[factor].cast(pl.String)

@@ -9,6 +9,7 @@ from typing import Any
 
 from anabranch.errors import InputError
 from anabranch.results.folder import Factor as Label
+from anabranch.scenarios import own
 
 _NOT_COLUMNS = ("cell", "seed")
 
@@ -70,13 +71,13 @@ def _factor(name: str, value: object, where: str) -> Factor:
         keys, value = value["keys"], value["values"]
     if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
         raise InputError(f"{where}: keys: {keys!r} is not a list of keys of the scenario")
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, (list, tuple)) or not value:
         raise InputError(
             f'{where}: {value!r} is not a list of values; write one such as ["4Mbit/s", "8Mbit/s"]'
         )
     if name in _NOT_COLUMNS:
         raise InputError(f"{where}: the results have a column with this name; choose another name")
-    return Factor(name, tuple(keys), levels(value, where), where)
+    return Factor(name, tuple(keys), levels([*value], where), where)
 
 
 def levels(values: list[Any], where: str) -> tuple[Level, ...]:
@@ -118,6 +119,8 @@ def label(value: Any) -> str:
     """A short label for a value: text unchanged, a table as ``key=value, …``."""
     if isinstance(value, str):
         return value
+    if callable(value):  # the user's own policy
+        return own.name_of(value)
     if isinstance(value, Mapping):
         words = (
             f"{key}=({label(each)})" if isinstance(each, Mapping) else f"{key}={label(each)}"

@@ -10,17 +10,19 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from anabranch import _core
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError, unknown
 from anabranch.results.provenance import build
 from anabranch.runs.run import read_scenario
-from anabranch.scenarios import keys
-from anabranch.scenarios.scenario import TomlTable, to_toml
+from anabranch.scenarios import keys, normalise, own
+from anabranch.scenarios.overrides import Overrides
+from anabranch.scenarios.scenario import Scenario, TomlTable, to_toml
 from anabranch.sweeps import design_factors, factors
 from anabranch.sweeps.factors import Factor, Level
 
@@ -32,38 +34,125 @@ MAX_RUNS = 1_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a sweep: every cell of `factors` and `design` with every seed."""
+    """A sweep: a scenario with all combinations of factors, and several seeds for each.
 
-    file: str
-    """Name of the plan in messages."""
-    name: str
-    description: str
-    scenario: TomlTable
-    """The base scenario as written."""
-    folder: Path
-    """Folder to which names of trace files are relative."""
-    seeds: tuple[int, ...]
-    keep: frozenset[str]
-    factors: tuple[Factor, ...]
-    design: tuple[Factor, ...]
-    """Factors of the design. Their first levels are the coordinates of point 1, and so on."""
+    `anabranch.sweep` runs it::
+
+        class Mine(anabranch.policy.Scheduler): ...
+
+        plan = anabranch.Plan(
+            "wifi_3g.toml",
+            factors={
+                "connection[0].scheduler": ["min_rtt", Mine],
+                "path.wifi.rate": ["4Mbit/s", "8Mbit/s"],
+            },
+            seeds=5,
+        )
+        sweep = anabranch.sweep(plan, "results/schedulers")
+
+    The constructor checks all values, and `docs/sweeps.md` explains them. `Plan.read` reads a plan
+    file.
+
+    Attributes:
+        scenario: The base scenario, as an object or as the name of its file. Names of files in the
+            factors' values are relative to that file, or to the working directory.
+        factors: A list of values for each key of the scenario, as in a plan file. A policy is a
+            name, ``"FILE.py:CLASS"``, or your class.
+        seeds: The number of seeds, which start at 1, or the seeds themselves.
+        keep: Tables to keep besides the metrics: ``"blocks"`` (the delay of each block) and
+            ``"samples"`` (time series of each cell's first seed).
+        design: A space-filling design, as the table of a plan file.
+        name: Name of the sweep; by default that of the scenario.
+        file: Name of the plan in messages.
+        changes: Changes of the base scenario, which precede the factors.
+
+    Raises:
+        InputError: if a value is wrong, or a file cannot be read.
+        ScenarioError: if the base scenario is wrong.
+    """
+
+    scenario: Scenario | str | os.PathLike[str]
+    factors: Mapping[str, Any] = field(default_factory=dict)
+    seeds: int | Sequence[int] = 1
+    keep: Sequence[str] = ()
+    design: Mapping[str, Any] | None = None
+    name: str = ""
+    description: str = ""
+    file: str = "plan"
+    changes: Overrides = field(default_factory=Overrides)
+
+    @classmethod
+    def read(cls, file: str | os.PathLike[str], changes: Overrides | None = None) -> Plan:
+        """Read the plan in a TOML file, whose base scenario is relative to it.
+
+        Raises:
+            InputError: if a file cannot be read, or the plan is wrong.
+            ScenarioError: if the base scenario is wrong.
+        """
+        where = os.fspath(file)
+        table = _toml(read_scenario(file), where)
+        if keys.is_scenario(table):
+            raise InputError(f"{where}: this is a scenario, not a plan; use: anabranch run {where}")
+        for key in table:
+            if key not in KEYS:
+                raise unknown(f"{where}: unknown key", key, KEYS)
+        base = table.get("scenario")
+        if not isinstance(base, str):
+            example = 'scenario = "wifi.toml"'
+            raise InputError(f"{where}: scenario: missing; name a file, such as {example}")
+        return cls(
+            Path(where).parent / base,
+            factors=table.get("factors", {}),
+            seeds=table.get("seeds", 1),
+            keep=table.get("keep", []),
+            design=table.get("design"),
+            name=_text(table, "name", where, Path(where).stem),
+            description=_text(table, "description", where, ""),
+            file=where,
+            changes=changes or Overrides(),
+        )
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self._base.name)
+        for option in self.changes.policies:
+            self._refuse_varied(option)
+        names = self.factor_names()
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise InputError(
+                f'{self.file}: "{repeated[0]}" is in both factors and design; keep one'
+            )
+        _ = self.all_seeds, self._kept
+
+    def _refuse_varied(self, kind: str) -> None:
+        """Refuse a policy that an option names and a factor replaces."""
+        varied = re.compile(rf"connection(\[\d+\]|\.[^.]+)\.{kind}(\..+)?")
+        for factor in (*self._factors, *self._design):
+            for key in factor.keys:
+                if varied.fullmatch(key):
+                    raise InputError(
+                        f"--{kind.replace('_', '-')}: {factor.where} varies {key}; write the "
+                        "policy as one of its values, or leave out the factor"
+                    )
 
     def tasks(self) -> list[Task]:
         """All runs, cell by cell.
 
         Raises:
-            InputError: if a factor does not fit the scenario.
+            InputError: if a factor does not fit the scenario, or names a policy that cannot be
+                loaded.
             ScenarioError: if the scenario of a cell is wrong.
         """
-        count = math.prod(len(factor.levels) for factor in self.factors) * len(self.seeds)
-        count *= len(self.design[0].levels) if self.design else 1
+        count = math.prod(len(factor.levels) for factor in self._factors) * len(self.all_seeds)
+        count *= len(self._design[0].levels) if self._design else 1
         if count > MAX_RUNS:
             raise InputError(
                 f"{self.file}: these factors and seeds are {count:,} runs; a sweep has at most "
                 f"{MAX_RUNS:,}"
             )
         cells = list(self._cells())
-        names = _names([list(levels) for levels in cells], len(self.design))
+        names = _names([list(levels) for levels in cells], len(self._design))
         return [
             task
             for name, levels in zip(names, cells, strict=True)
@@ -72,27 +161,53 @@ class Plan:
 
     def factor_names(self) -> list[str]:
         """Columns of the results that identify cells."""
-        return [factor.name for factor in (*self.factors, *self.design)]
+        return [factor.name for factor in (*self._factors, *self._design)]
+
+    @cached_property
+    def all_seeds(self) -> tuple[int, ...]:
+        """The seeds of every cell."""
+        return _seeds(self.seeds, self.file)
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        return _keep(self.keep, self.file)
+
+    @cached_property
+    def _factors(self) -> tuple[Factor, ...]:
+        return factors.read(self.factors, self.file)
+
+    @cached_property
+    def _design(self) -> tuple[Factor, ...]:
+        """Factors of the design. Their first levels are the coordinates of point 1, and so on."""
+        return () if self.design is None else design_factors.read(self.design, self.file)
+
+    @cached_property
+    def _base(self) -> _Base:
+        return _base(self.scenario, self.changes)
 
     def _cells(self) -> Iterator[Sequence[tuple[Factor, Level]]]:
         """The levels of every cell: each combination of factors at each point of the design."""
-        levels = ([(each, level) for level in each.levels] for each in self.factors)
+        levels = ([(each, level) for level in each.levels] for each in self._factors)
         points = [
-            [(each, each.levels[number]) for each in self.design]
-            for number in range(len(self.design[0].levels) if self.design else 1)
+            [(each, each.levels[number]) for each in self._design]
+            for number in range(len(self._design[0].levels) if self._design else 1)
         ]
         for combination, point in itertools.product(itertools.product(*levels), points):
             yield (*combination, *point)
 
     def _tasks_of_cell(self, name: str, cell: Sequence[tuple[Factor, Level]]) -> Iterator[Task]:
-        table = self.scenario
+        table = self._base.table
         for factor, level in cell:
             for key in factor.keys:
                 table = keys.put(table, key, level.value, factor.where)
         words = ", ".join(f"{factor.name} = {level.label}" for factor, level in cell)
         where = f"{self.file}: {words}" if words else self.file
-        toml = _core.validate(to_toml(table), where, self.folder)
-        for seed in self.seeds:
+        given = own.classes_in(table)
+        toml = normalise.of_text(to_toml(table), where, self._base.folder, given)
+        made_by = own.of_toml(toml, given)
+        if made_by is not None:
+            own.require_picklable(made_by)
+        for seed in self.all_seeds:
             yield Task(
                 cell=name,
                 factors={factor.name: level.label for factor, level in cell},
@@ -100,47 +215,35 @@ class Plan:
                 file=where,
                 seed=seed,
                 build=build(),
-                keep_blocks="blocks" in self.keep,
-                keep_samples="samples" in self.keep and seed == self.seeds[0],
+                keep_blocks="blocks" in self._kept,
+                keep_samples="samples" in self._kept and seed == self.all_seeds[0],
                 may_fail=True,
+                made_by=made_by,
             )
 
 
-def read(file: str | os.PathLike[str]) -> Plan:
-    """Read the plan in a TOML file.
+@dataclass(frozen=True)
+class _Base:
+    """The base scenario of a plan: its table with the names of its parts, and its folder."""
 
-    Raises:
-        InputError: if a file cannot be read, or the plan is wrong.
-        ScenarioError: if the base scenario is wrong.
-    """
-    where = os.fspath(file)
-    table = _toml(read_scenario(file), where)
-    if keys.is_scenario(table):
-        raise InputError(f"{where}: this is a scenario, not a plan; use: anabranch run {where}")
-    for key in table:
-        if key not in KEYS:
-            raise unknown(f"{where}: unknown key", key, KEYS)
-    base = table.get("scenario")
-    if not isinstance(base, str):
-        raise InputError(f'{where}: scenario: missing; name a file, such as scenario = "wifi.toml"')
-    base_file = Path(where).parent / base
-    text = read_scenario(base_file)
-    normalised = _core.validate(text, str(base_file), base_file.parent)
-    plan = Plan(
-        file=where,
-        name=_text(table, "name", where, Path(where).stem),
-        description=_text(table, "description", where, ""),
-        scenario=keys.with_names(_toml(text, str(base_file)), tomllib.loads(normalised)),
-        folder=base_file.parent,
-        seeds=_seeds(table.get("seeds", 1), where),
-        keep=_keep(table.get("keep", []), where),
-        factors=factors.read(table.get("factors", {}), where),
-        design=design_factors.read(table["design"], where) if "design" in table else (),
-    )
-    repeated = [name for name in plan.factor_names() if plan.factor_names().count(name) > 1]
-    if repeated:
-        raise InputError(f'{where}: "{repeated[0]}" is in both factors and design; keep one')
-    return plan
+    name: str
+    table: TomlTable
+    folder: Path
+
+
+def _base(scenario: Scenario | str | os.PathLike[str], changes: Overrides) -> _Base:
+    if isinstance(scenario, Scenario):
+        name, file, folder = scenario.name, scenario.name, Path()
+        text, given = scenario.to_toml(), scenario.made_by()
+    else:
+        name, file, folder = Path(scenario).stem, os.fspath(scenario), Path(scenario).parent
+        text, given = read_scenario(scenario), None
+    text = changes.apply(text, file, folder)
+    normalised = normalise.of_text(text, file, folder, given)
+    table = keys.with_names(_toml(text, file), tomllib.loads(normalised))
+    for connection, classes in zip(table["connection"], given or (), strict=False):
+        connection.update({kind: made for kind, made in classes.items() if made is not None})
+    return _Base(name, table, folder)
 
 
 def _toml(text: str, where: str) -> TomlTable:
@@ -165,7 +268,7 @@ def _seeds(value: object, where: str) -> tuple[int, ...]:
         )
     listed = list(range(1, value + 1)) if isinstance(value, int) else value
     if (
-        not isinstance(listed, list)
+        not isinstance(listed, (list, tuple, range))
         or not listed
         or isinstance(value, bool)
         or not all(_is_whole(seed) and 0 <= seed <= MAX_SEED for seed in listed)
@@ -183,7 +286,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _keep(value: object, where: str) -> frozenset[str]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, (list, tuple)) or not all(isinstance(each, str) for each in value):
         raise InputError(f'{where}: keep: {value!r} is not a list such as ["samples"]')
     for each in value:
         if each not in KEEP:

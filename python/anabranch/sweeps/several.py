@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anabranch import _core
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError
+from anabranch.live import support
 from anabranch.live.hosts import Hosts
 from anabranch.results.provenance import build
 from anabranch.runs.run import read_scenario
+from anabranch.scenarios import normalise, own
 from anabranch.scenarios.overrides import Overrides
 
 
@@ -29,12 +29,8 @@ def tasks(
         InputError: if a file cannot be read, or two files have the same name.
     """
     made = [
-        replace(task, hosts=hosts)
-        for file in files
-        for task in _of_file(file, overrides, seeds, len(files) > 1)
+        task for file in files for task in _of_file(file, overrides, seeds, len(files) > 1, hosts)
     ]
-    if hosts is not None and any(task.made_by for task in made):
-        raise InputError("--live: own policies run in virtual time only")
     cells = list(dict.fromkeys(task.cell for task in made))
     if len(cells) < len(files):
         raise InputError(
@@ -55,9 +51,13 @@ def tasks(
     return about, made
 
 
-def _of_file(file: Path, overrides: Overrides, seeds: range, several: bool) -> list[Task]:
-    toml, made_by = overrides.apply(read_scenario(file), str(file))
-    normalised = _core.validate(toml, str(file))
+def _of_file(
+    file: Path, overrides: Overrides, seeds: range, several: bool, hosts: Hosts | None
+) -> list[Task]:
+    toml = overrides.apply(read_scenario(file), str(file))
+    normalised = normalise.of_text(toml, str(file))
+    if hosts is not None:
+        support.require_possible(hosts, normalised, str(file))
     name = re.sub(r"[^\w.()-]+", "", file.stem)
     return [
         Task(
@@ -69,7 +69,8 @@ def _of_file(file: Path, overrides: Overrides, seeds: range, several: bool) -> l
             build=build(),
             keep_samples=seed == seeds[0],
             may_fail=True,
-            made_by=made_by,
+            made_by=own.of_toml(normalised),
+            hosts=hosts,
         )
         for seed in seeds
     ]

@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from anabranch.batches import batch
+from anabranch.batches.reduction import Task, rehearse
+from anabranch.live import support
 from anabranch.live.hosts import Hosts
 from anabranch.results.folder import Results
 from anabranch.runs.executors import Progress
-from anabranch.sweeps.plan import Plan, read
+from anabranch.sweeps.plan import Plan
 
 
 def sweep(
@@ -33,16 +35,31 @@ def sweep(
         InputError: if the plan is wrong or the folder cannot be written.
         IntegrityError: if a run delivered wrong bytes.
     """
-    planned = plan if isinstance(plan, Plan) else read(plan)
-    tasks = [replace(task, hosts=hosts) for task in planned.tasks()]
+    planned = plan if isinstance(plan, Plan) else Plan.read(plan)
+    tasks = tasks_of(planned, hosts)
     about = {
         "entry": None,
         "sweep": planned.name,
         "description": planned.description,
         "plan": planned.file,
         "factors": planned.factor_names(),
-        "seeds": list(planned.seeds),
+        "seeds": list(planned.all_seeds),
         "duration": tasks[0].settings["duration"],
         "warm_up": tasks[0].settings["warm_up"],
     }
     return batch.execute(about, tasks, Path(out), on=on, on_progress=on_progress)
+
+
+def tasks_of(planned: Plan, hosts: Hosts | None) -> list[Task]:
+    """The runs of a plan, checked before the first of them. With `hosts` they are live.
+
+    Raises:
+        ScenarioError: if the scenario of a cell is wrong.
+        InputError: if a factor does not fit, or the hosts cannot run the scenario of a cell.
+    """
+    tasks = [replace(task, hosts=hosts) for task in planned.tasks()]
+    if hosts is not None:
+        for task in tasks:
+            support.require_possible(hosts, task.toml, task.file)
+    rehearse(tasks[0])
+    return tasks

@@ -30,7 +30,7 @@ use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
 use anabranch_sim::driver::{client_address_in, connection_config, server_address_in};
 use anabranch_sim::scenario::{Family, Scenario};
-use anabranch_sim::{Capture, RunError, Side, Table};
+use anabranch_sim::{Capture, OwnPolicies, RunError, Side, Table};
 use anabranch_wire::Instant;
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
@@ -63,6 +63,9 @@ pub struct ShellOptions {
     pub terminal: Terminal,
     /// The capture to write.
     pub capture: Option<Capture<'static>>,
+    /// The user-defined policies of the scenario's first connection. The emulator's thread calls
+    /// them.
+    pub own_policies: OwnPolicies,
 }
 
 /// A program inside the network of a scenario.
@@ -125,7 +128,8 @@ impl Shell {
     /// connection; its workload has no meaning here.
     ///
     /// # Errors
-    /// If this host lacks what the shell needs, or the scenario names a user-defined policy.
+    /// If this host lacks what the shell needs, or the user-defined policies are not those that the
+    /// scenario names.
     pub fn start(scenario: &Scenario, seed: u64, options: ShellOptions) -> Result<Self, LiveError> {
         let scenario = scenario.clone();
         let (tell, told) = std::sync::mpsc::channel();
@@ -226,9 +230,10 @@ struct Lab {
 
 impl Lab {
     fn new(scenario: &Scenario, seed: u64, options: ShellOptions) -> Result<Self, LiveError> {
-        let ShellOptions { of_kernel, helper, terminal, capture } = options;
+        let ShellOptions { of_kernel, helper, terminal, capture, own_policies } = options;
+        let own_policies = vec![own_policies];
         let scenario = &for_stack(scenario, of_kernel)?;
-        let config = far_config(scenario, seed)?;
+        let config = far_config(scenario, seed, &own_policies)?;
         let addresses = addresses_of(scenario);
         // The program has the client's addresses on the first path, and its datagrams take that
         // path.
@@ -242,7 +247,8 @@ impl Lab {
         let tun = (!of_kernel).then(|| Tun::from_fd(fds.remove(0)));
         let client: Option<Box<dyn Device>> =
             if of_kernel { Some(Box::new(PortsDevice::new(fds)?)) } else { None };
-        let parts = RealTime { alarm: Box::new(PreciseAlarm::new()?), capture, client };
+        let alarm = Box::new(PreciseAlarm::new()?);
+        let parts = RealTime { alarm, capture, client, own_policies };
         let emulation = Emulation::in_real_time(scenario, seed, parts)?;
         let own: Vec<IpAddr> = [Family::Ipv4, Family::Ipv6].map(server_address_in).into();
         let (client, server) = (emulation.client(), emulation.server());
@@ -369,8 +375,13 @@ fn for_stack(scenario: &Scenario, of_kernel: bool) -> Result<Scenario, LiveError
 }
 
 /// The options of connections over the paths.
-fn far_config(scenario: &Scenario, seed: u64) -> Result<ConnectionConfig, LiveError> {
-    let mut config = connection_config(scenario, 0, Side::Client, seed).map_err(RunError::from)?;
+fn far_config(
+    scenario: &Scenario,
+    seed: u64,
+    own_policies: &[OwnPolicies],
+) -> Result<ConnectionConfig, LiveError> {
+    let mut config =
+        connection_config(scenario, 0, Side::Client, seed, own_policies).map_err(RunError::from)?;
     // The program's own sockets decide whether to wait for more data.
     config.tcp = config.tcp.nagle(false).time_wait(TIME_WAIT);
     Ok(config)

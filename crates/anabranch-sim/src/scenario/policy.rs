@@ -16,13 +16,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Policy<T> {
     /// A built-in policy.
     BuiltIn(T),
-    /// The user's own policy, written `"own:NAME"`. A scenario can only name it. The policy itself
-    /// is passed to the run; see [`crate::OwnPolicies`].
+    /// The user's own policy, written `"own:NAME"`, or `"FILE.py:CLASS"` for a class in Python. A
+    /// scenario can only name it. The policy itself is passed to the run; see
+    /// [`crate::OwnPolicies`].
     Own(String),
 }
 
 /// Prefix of the names of the user's own policies in a file.
 const PREFIX: &str = "own:";
+
+/// Whether a text names a Python file, and perhaps a class in it. No built-in policy does.
+fn names_python_file(text: &str) -> bool {
+    text.contains(".py:") || text.ends_with(".py")
+}
 
 impl<T> Policy<T> {
     /// The name, if this is the user's own policy.
@@ -82,6 +88,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PolicyVisitor<T> {
         match text.strip_prefix(PREFIX).map(str::trim) {
             Some("") => Err(E::custom(format!("{text:?}: write a name after the colon"))),
             Some(name) => Ok(Policy::Own(name.to_owned())),
+            None if names_python_file(text) => Ok(Policy::Own(text.to_owned())),
             None => T::deserialize(StrDeserializer::new(text)).map(Policy::BuiltIn),
         }
     }
@@ -120,8 +127,8 @@ impl<T: JsonSchema> JsonSchema for Policy<T> {
         let built_in = generator.subschema_for::<T>();
         let own = json_schema!({
             "type": "string",
-            "description": "The user's own policy, which is passed to the run.",
-            "pattern": format!("^{PREFIX}.+$"),
+            "description": "The user's own policy: a Python file and a class in it.",
+            "pattern": format!("^({PREFIX}.+|.+\\.py:.+)$"),
         });
         json_schema!({ "anyOf": [built_in, own] })
     }
@@ -150,6 +157,16 @@ mod tests {
         assert_eq!(connection.scheduler.own(), Some("mine.Lowest"));
         assert_eq!(connection.congestion_control.own(), Some("Reno"));
         assert_eq!(connection.path_manager, Policy::Own("Mesh".to_owned()));
+        assert_eq!(read(&scenario.to_toml()), scenario);
+    }
+
+    #[test]
+    fn a_class_in_a_python_file_needs_no_prefix() {
+        let keys = "scheduler = \"mine.py:Lowest\"\npath_manager = \"../my.py\"";
+        let scenario = with(keys).unwrap();
+        assert_eq!(scenario.connections[0].scheduler.own(), Some("mine.py:Lowest"));
+        assert_eq!(scenario.connections[0].path_manager.own(), Some("../my.py"));
+        assert!(scenario.to_toml().contains("\"own:mine.py:Lowest\""));
         assert_eq!(read(&scenario.to_toml()), scenario);
     }
 

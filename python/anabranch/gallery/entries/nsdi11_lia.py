@@ -324,13 +324,21 @@ def draw_shares(
     reference_line(axes, 0.5, "one half")
 
 
+_NSDI11_MBPS = {TCP_ONE: 14.4, TCP_TWO: 2.1, LIA: 17.3}
+"""NSDI'11: TCP over WiFi and over 3G alone, and Multipath TCP over both."""
+
+
 def _draw_goodputs(results: Results, axes: Axes) -> None:
     styles = {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]}
     bars = {
         curve: ([mean(results.values("goodput_mbps", **at(curve, pair))) for pair in _PAIRS], style)
         for curve, style in styles.items()
     }
-    grouped_bars(axes, list(_PAIRS), bars)
+    source = {
+        curve: [number if pair == WIFI_3G else None for pair in _PAIRS]
+        for curve, number in _NSDI11_MBPS.items()
+    }
+    grouped_bars(axes, list(_PAIRS), bars, source)
     axes.set_ylabel("goodput (Mbit/s)")
 
 
@@ -402,7 +410,7 @@ ENTRY = Entry(
         ),
         Panel(
             "Paths of its own",
-            "Goodput of LIA over both paths, and of TCP over each path alone.",
+            "Goodput of LIA over both paths, and of TCP over each path alone. Diamonds: NSDI'11.",
             _draw_goodputs,
         ),
     ),

@@ -276,12 +276,17 @@ def allowed(results: Results, curve: str, subflows: int) -> Sample:
     return np.array([most(flows_of(curve, subflows, seed)) for seed in seeds])
 
 
+_NSDI11_PERCENT = {1: 51.0, MOST: 95.0}
+"""NSDI'11: Mbit/s of 100 with TCP, and with Multipath TCP."""
+
+
 def _draw_shares(results: Results, axes: Axes) -> None:
     for curve, counts in SUBFLOWS.items():
         points = [mean(share(results, curve, count) * 100) for count in counts]
         figures.estimates(axes, counts, points, curve, STYLES[curve])
     limits = [float(allowed(results, LIA, count).mean()) * 100 for count in ALL_COUNTS]
     axes.plot(ALL_COUNTS, limits, color="grey", linestyle=":", label="most that the routes allow")
+    figures.stated(axes, *zip(*_NSDI11_PERCENT.items(), strict=True))
     axes.set(xlabel="subflows", ylabel="mean goodput (% of the optimum)")
     axes.set_xticks(ALL_COUNTS)
     axes.set_ylim(0, 105)

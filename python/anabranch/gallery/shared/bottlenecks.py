@@ -6,6 +6,7 @@ import polars as pl
 
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Queue
+from anabranch.words import counted
 
 
 def red(packets: float) -> Queue:
@@ -20,4 +21,4 @@ def red(packets: float) -> Queue:
 def all_carried(results: Results) -> str | None:
     """Check the precondition that every subflow carried bytes."""
     idle = results.subflows.filter(pl.col("bytes_received") == 0).height
-    return None if idle == 0 else f"{idle} subflows carried nothing"
+    return None if idle == 0 else f"{counted(idle, 'subflow')} carried nothing"

@@ -13,7 +13,7 @@ from anabranch import _core
 from anabranch.gallery.entry import Cell, Written
 from anabranch.live.hosts import HERE, Hosts
 from anabranch.results.folder import Factor
-from anabranch.runs.run import normalised
+from anabranch.scenarios import normalise
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Scenario, to_toml
 
@@ -65,7 +65,7 @@ def of(scenario: Scenario, group: str, key: str | None = None) -> Case:
     """The case of a scenario. By default, the scenario's name also makes the key."""
     name = scenario.name.lower().replace("/", "-").replace("%", "percent")
     made = "".join(each for each in name.replace(" ", "-") if each.isalnum() or each in "_-.()")
-    return Case(key or made, scenario.name, group, timed(normalised(scenario), scenario.name))
+    return Case(key or made, scenario.name, group, timed(normalise.of(scenario), scenario.name))
 
 
 def timed(toml: str, file: str) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.gallery.shared.calibration.case import Case, settings_of, timed
 from anabranch.live.support import objection
 from anabranch.runs.run import read_scenario
+from anabranch.scenarios import normalise
 
 GROUP = "own"
 _CONTROLS = ("cubic_linux", "new_reno")
@@ -36,7 +36,7 @@ def cases(files: Sequence[Path]) -> list[Case]:
 
 
 def _case(file: Path) -> Case:
-    toml = _core.validate(read_scenario(file), str(file))
+    toml = normalise.of_text(read_scenario(file), str(file))
     if reason := objection(tomllib.loads(toml)):
         raise InputError(f"{file}: Linux cannot run this scenario: {reason}")
     return Case(re.sub(r"[^\w.()-]+", "", file.stem), file.stem, GROUP, timed(toml, str(file)))

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from anabranch.errors import InputError
-from anabranch.explain.causes import BY_NAME
+from anabranch.explanations.causes import BY_NAME
 
 NETWORK, UNKNOWN = "network", "unknown"
 WORDS = {

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from anabranch import _core
 from anabranch.errors import InputError, unknown
-from anabranch.explain.pairs import changed_connections, changed_flows, goodput_and_delays
+from anabranch.explanations.pairs import changed_connections, changed_flows, goodput_and_delays
 from anabranch.runs.columns import column
 from anabranch.runs.run import Run, settings_of
 from anabranch.scenarios.quantities import nanoseconds

@@ -9,10 +9,10 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.errors import InputError, ScenarioError
-from anabranch.explain import linux
-from anabranch.explain.pairs import changed_connections
+from anabranch.explanations import linux
+from anabranch.explanations.pairs import changed_connections
 from anabranch.runs.run import read_scenario
-from anabranch.scenarios import quantities
+from anabranch.scenarios import normalise, quantities
 from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.routes import Crossing, route
@@ -28,20 +28,21 @@ _SHORT_QUEUE = 30
 """Queue in packets up to which calibration finds large differences with two paths."""
 _OPPORTUNITY_BITS = 1504 * 8
 """What an opportunity of a trace delivers."""
+_UNCHANGED = Overrides()
 
 
-def of_file(file: Path, settings: Sequence[str]) -> str:
-    """The normalised scenario of a file, with the changes of ``--set``.
+def of_file(file: Path, overrides: Overrides = _UNCHANGED) -> str:
+    """The normalised scenario of a file, with changes.
 
     Raises:
-        InputError: if the file cannot be read, or it names the user's own policies.
+        InputError: if the file cannot be read, or if a change is wrong.
         ScenarioError: if the scenario is wrong.
     """
-    toml, _ = Overrides(settings, {}).apply(read_scenario(file), str(file))
-    return _with_blocks(_core.validate(toml, str(file)), str(file))
+    toml = overrides.apply(read_scenario(file), str(file))
+    return with_blocks(normalise.of_text(toml, str(file)), str(file))
 
 
-def of_paths(texts: Sequence[str]) -> str:
+def of_paths(texts: Sequence[str], overrides: Overrides = _UNCHANGED) -> str:
     """The normalised scenario of paths such as ``8Mbit/s,20ms,54packets,loss=0.5%``.
 
     A path has a rate, a round-trip time, and optionally a queue and a loss probability. The server
@@ -63,7 +64,8 @@ def of_paths(texts: Sequence[str]) -> str:
         paths=tuple(paths),
         connections=(connection,),
     )
-    return _core.validate(scenario.to_toml(), "--path")
+    toml = overrides.apply(scenario.to_toml(), "--path")
+    return normalise.of_text(toml, "--path")
 
 
 def _path(text: str, name: str) -> NetworkPath:
@@ -107,7 +109,7 @@ def _check(path: NetworkPath, text: str) -> None:
         raise InputError(f"--path {text}: {problem}") from error
 
 
-def _with_blocks(toml: str, file: str) -> str:
+def with_blocks(toml: str, file: str) -> str:
     """The scenario with blocks in place of bulk data, so that delays and pauses can be measured."""
     table = tomllib.loads(toml)
     for connection in changed_connections(table):

@@ -12,9 +12,9 @@ import numpy as np
 from anabranch.errors import NoTwinError
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
-from anabranch.twin.fit import Fitted
-from anabranch.twin.observed import Observed
-from anabranch.twin.scenario import uncertainty
+from anabranch.twins.fit import Fitted
+from anabranch.twins.observed import Observed
+from anabranch.twins.scenario import uncertainty
 
 _NEAR = 0.05
 """Deviation of goodput up to which a twin is called close (ours)."""

@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import optuna
 
-from anabranch.advise import goals as aims
-from anabranch.advise import space as spaces
-from anabranch.advise import subject
-from anabranch.advise.goals import GOALS, Goals, Numbers
-from anabranch.advise.space import Space
+from anabranch.advice import goals as aims
+from anabranch.advice import space as spaces
+from anabranch.advice import subject
+from anabranch.advice.goals import GOALS, Goals, Numbers
+from anabranch.advice.space import Space
 from anabranch.errors import InputError
-from anabranch.explain.pairs import Runs, changed, changed_connections
+from anabranch.explanations.pairs import Runs, changed, changed_connections
 from anabranch.results.estimates import Estimate, mean, median
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor, Meter, Progress
 from anabranch.runs.run import settings_of
+from anabranch.scenarios import own
 
 LINUX, ENGINE = "Linux", "anabranch"
 """The stacks that advice is for."""
@@ -114,8 +115,9 @@ class _Searcher:
         file: str,
         planned: int,
         on_progress: Callable[[Progress], None] | None,
+        given: own.MadeBy | None,
     ) -> None:
-        self._runs = Runs(executor, file, aims.measured)
+        self._runs = Runs(executor, file, aims.measured, given)
         self._meter = Meter(on_progress, [1.0] * planned)
         self._planned = planned
         self._made = 0
@@ -149,15 +151,19 @@ def advise(
     goals: Goals,
     seeds: Sequence[int],
     on_progress: Callable[[Progress], None] | None = None,
+    given: own.MadeBy | None = None,
 ) -> tuple[list[Advice], int]:
     """Advice for a normalised scenario, with Linux and with the engine, on all cores.
 
     `seeds` are those of the predictions; the search uses the seeds that follow. Also returns the
-    buffer of the rule in bytes.
+    buffer of the rule in bytes. `given` has the classes of the user's own policies that the
+    scenario names without a file.
 
     Raises:
-        InputError: if a goal cannot be measured.
+        InputError: if a goal cannot be measured, or the user's own policy cannot be sent to another
+            process.
     """
+    own.require_picklable(own.of_toml(toml, given) or [])
     settings = settings_of(toml)
     connection = changed_connections(settings)[0]
     rule = subject.rule_bytes(settings, connection)
@@ -172,8 +178,8 @@ def advise(
         ENGINE: _asked(Question(toml, file, goals, rule, seeds), spaces.of_engine),
     }
     planned = sum(_planned(*each) for each in asked.values())
-    with executors.opened(own_policies=False) as executor:
-        searcher = _Searcher(executor, file, planned, on_progress)
+    with executors.opened(own_policies=own.PREFIX in toml) as executor:
+        searcher = _Searcher(executor, file, planned, on_progress, given)
         found = [_Search(searcher, stack, *each).advice() for stack, each in asked.items()]
     return found, rule
 

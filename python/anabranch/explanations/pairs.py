@@ -18,6 +18,7 @@ from anabranch.results import metrics
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor
 from anabranch.runs.run import Run, cost, run_normalised, settings_of
+from anabranch.scenarios import own
 from anabranch.scenarios.flows import flows
 from anabranch.scenarios.scenario import to_toml
 
@@ -95,12 +96,22 @@ def changed_flows(run: Run) -> list[int]:
 
 
 class Runs(Generic[_T]):
-    """Makes runs on all cores, and keeps what `reduce` makes of each: no run is made twice."""
+    """Makes runs on all cores, and keeps what `reduce` makes of each: no run is made twice.
 
-    def __init__(self, executor: Executor, file: str, reduce: Callable[[Run], _T]) -> None:
+    `given` has the classes of the user's own policies that the scenarios name without a file.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        file: str,
+        reduce: Callable[[Run], _T],
+        given: own.MadeBy | None = None,
+    ) -> None:
         self._executor = executor
         self._file = file
         self._reduce = reduce
+        self._given = given
         self._made: dict[Job, _T] = {}
 
     def seeds_that_differ(self, toml: str, seeds: Sequence[int]) -> Sequence[int]:
@@ -125,7 +136,9 @@ class Runs(Generic[_T]):
         costs = [cost(jobs[index][0]) for index in new]
 
         def work(index: int) -> tuple[_T, int]:
-            run = self._executor.call(_run, (*jobs[index], self._file))
+            toml, seed = jobs[index]
+            made_by = own.of_toml(toml, self._given)
+            run = self._executor.call(_run, (toml, seed, self._file, made_by))
             return self._reduce(run), run.virtual_ns
 
         def done(position: int, result: tuple[_T, int]) -> None:
@@ -142,6 +155,6 @@ def _is_same(a: object, b: object) -> bool:
     return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True))
 
 
-def _run(job: tuple[str, int, str]) -> Run:
-    toml, seed, file = job
-    return run_normalised(toml, file, seed)
+def _run(job: tuple[str, int, str, own.MadeBy | None]) -> Run:
+    toml, seed, file, made_by = job
+    return run_normalised(toml, file, seed, made_by=made_by)

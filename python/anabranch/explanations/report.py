@@ -12,10 +12,10 @@ import polars as pl
 
 from anabranch._core import __version__
 from anabranch.analyze.analysis import Analysis
-from anabranch.explain import drawing
-from anabranch.explain.capture import CaptureExplanation
-from anabranch.explain.capture import table as capture_states
-from anabranch.explain.explanation import Explanation, Loss
+from anabranch.explanations import drawing
+from anabranch.explanations.capture import CaptureExplanation
+from anabranch.explanations.capture import table as capture_states
+from anabranch.explanations.explanation import Explanation, Loss
 from anabranch.reports import page, pictures
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
@@ -24,7 +24,7 @@ from anabranch.results.folder import write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from anabranch.explain.what_if import WhatIf
+    from anabranch.explanations.what_if import WhatIf
 
 _SMALLEST = 0.001
 """Causes below this share of the capacity have one row together; capacity.parquet has them all."""
@@ -185,7 +185,7 @@ def save_captures(
 
 
 def _figures(figure: Figure, index: int) -> dict[str, bytes]:
-    return {f"states-{index}.{form}": pictures.rendered(figure, form) for form in ("svg", "png")}
+    return pictures.files_of(f"states-{index}", figure)
 
 
 def _parquet(table: pl.DataFrame) -> bytes:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.results.folder import load
 from anabranch.runs.run import Run, read_scenario, run_normalised, settings_of
+from anabranch.scenarios import normalise, own
 from anabranch.scenarios import overrides as overriding
-from anabranch.scenarios import own
 from anabranch.scenarios.overrides import Overrides
+from anabranch.scenarios.scenario import Scenario
 
 _CAPTURES = (".pcap", ".pcapng", ".cap")
 _TEXTS = (".txt",)
@@ -88,19 +89,23 @@ class Target:
 
 
 def of(
-    target: Path, seed: int | None, cell: str | None = None, overrides: Overrides | None = None
+    target: Path,
+    seed: int | None,
+    cell: str | None = None,
+    overrides: Overrides | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Target:
     """The run that `target` names: a scenario file, or a folder with results.
 
-    `seed` is the first one by default. `cell` names a cell of a folder that has several.
+    `seed` is the first one by default. `cell` names a cell of a folder that has several. `settings`
+    changes keys of the scenario, as `overrides` does on the command line.
 
     Raises:
         InputError: if there is no such run, or if it cannot be made again.
         ScenarioError: if the scenario is wrong.
     """
-    changed = overrides is not None and bool(overrides.settings or overrides.policies)
     if target.is_dir():
-        if changed:
+        if overrides or settings:
             raise InputError(
                 f"{target}: --set and policies change a scenario; name one of the files in "
                 f"{target / 'scenarios'}"
@@ -108,9 +113,25 @@ def of(
         return _of_folder(target, seed, cell)
     if cell is not None:
         raise InputError(f"--cell names a cell of a results folder; {target} is not a folder")
-    toml, made_by = (overrides or Overrides()).apply(read_scenario(target), str(target))
-    normalised = _core.validate(toml, str(target))
-    return Target(normalised, str(target), 1 if seed is None else seed, made_by)
+    toml = (overrides or Overrides()).apply(read_scenario(target), str(target))
+    if settings:
+        toml = overriding.changed(toml, str(target), settings)
+    normalised = normalise.of_text(toml, str(target))
+    return Target(normalised, str(target), 1 if seed is None else seed)
+
+
+def of_object(scenario: Scenario, seed: int, settings: Mapping[str, Any] | None) -> Target:
+    """The run of a scenario that was made in Python, with changes.
+
+    Raises:
+        InputError: if a change is wrong.
+        ScenarioError: if the scenario is wrong.
+    """
+    toml, made_by = scenario.to_toml(), scenario.made_by()
+    if settings:
+        toml = overriding.changed(toml, scenario.name, settings, os.curdir)
+    normalised = normalise.of_text(toml, scenario.name, os.curdir, made_by)
+    return Target(normalised, scenario.name, seed, made_by)
 
 
 def _of_folder(folder: Path, seed: int | None, cell: str | None) -> Target:
@@ -120,11 +141,6 @@ def _of_folder(folder: Path, seed: int | None, cell: str | None) -> Target:
         raise InputError(
             f"{folder}: these runs were live, and only virtual time can be made again; name the "
             f"scenario in {folder / 'scenarios'}"
-        )
-    if "own_policies" in about:
-        raise InputError(
-            f"{folder}: the run used your own policies, which the folder does not contain; name "
-            "the scenario and the policies"
         )
     cells = [*results.scenarios]
     if cell is None and len(cells) > 1:
@@ -140,6 +156,7 @@ def _of_folder(folder: Path, seed: int | None, cell: str | None) -> Target:
         raise InputError(f"{folder}: no run of {chosen} with seed {seed}; it has {seeds}")
     file = str(folder / "scenarios" / f"{chosen}.toml")
     toml = _started(results.scenarios[str(chosen)], file, runs[wanted])
+    _require_same_policies(toml, file, about)
     return Target(toml, file, wanted, digest=runs[wanted]["digest"])
 
 
@@ -147,4 +164,17 @@ def _started(toml: str, file: str, run: Mapping[str, Any]) -> str:
     """The scenario as this run had it: a cell's file has the starts of its first seed."""
     starts = run.get("starts") or []
     new = {f"connection[{index}].start": start for index, start in enumerate(starts)}
-    return _core.validate(overriding.changed(toml, file, new), file)
+    return normalise.of_text(overriding.changed(toml, file, new), file)
+
+
+def _require_same_policies(toml: str, file: str, about: Mapping[str, Any]) -> None:
+    """Check that the files of the user's own policies are those of the runs in a folder."""
+    made_by = own.of_toml(toml) or []
+    names = [each["name"] for each in settings_of(toml)["connection"]]
+    now = {policy.file: policy for policy in own.describe(names[: len(made_by)], made_by)}
+    for each in about.get("own_policies", ()):
+        policy = now.get(each["file"])
+        if policy is not None and policy.sha256 != each["sha256"]:
+            raise InputError(
+                f"{file}: {policy.file} has changed since these runs; make the results again"
+            )

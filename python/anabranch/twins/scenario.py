@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.results.estimates import number
-from anabranch.twin.link import Estimate, Link
-from anabranch.twin.observed import Lane, Observed
+from anabranch.twins.link import Estimate, Link
+from anabranch.twins.observed import Lane, Observed
 
 _LEAST_JITTER = 0.01
 """Spread of the delay from which a path has jitter, as a part of the round trip (ours)."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from anabranch.explain.causes import BY_NAME, CAUSES, NONE, Cause
-from anabranch.explain.delays import Delays
+from anabranch.explanations.causes import BY_NAME, CAUSES, NONE, Cause
+from anabranch.explanations.delays import Delays
 from anabranch.results import metrics
 from anabranch.results.estimates import number, percent
 from anabranch.runs.columns import frame

@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from anabranch import _core
-from anabranch.explain import linux
-from anabranch.explain.pairs import Runs, changed, changed_connections, goodput_and_delays
+from anabranch.explanations import linux
+from anabranch.explanations.pairs import Runs, changed, changed_connections, goodput_and_delays
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
 from anabranch.runs.run import cost, settings_of
-from anabranch.scenarios import quantities
+from anabranch.scenarios import own, quantities
 
 SEEDS = 5
 """Default number of pairs."""
@@ -251,22 +251,26 @@ def predict(
     on_progress: Callable[[Progress], None] | None = None,
     *,
     linux_only: bool = False,
+    given: own.MadeBy | None = None,
 ) -> WhatIf:
     """Run a normalised scenario and all changes of it with these seeds, on all cores.
 
     If nothing in the scenario is random, only with the first seed. With `linux_only`, only the
-    changes after which Linux can do what the scenario says.
+    changes after which Linux can do what the scenario says. `given` has the classes of the user's
+    own policies that the scenario names without a file.
 
     Raises:
         ScenarioError: if the scenario is wrong.
+        InputError: if the user's own policy cannot be sent to another process.
     """
+    own.require_picklable(own.of_toml(toml, given) or [])
     tried: list[tuple[Change | None, str]] = [(None, toml)]
     for change in changes(settings_of(toml)):
         new = changed(toml, file, change.settings)
         if new is not None and not (linux_only and _foreign(new)):
             tried.append((change, new))
-    with executors.opened(own_policies=False) as executor:
-        runs = Runs(executor, file, goodput_and_delays)
+    with executors.opened(own_policies=own.PREFIX in toml) as executor:
+        runs = Runs(executor, file, goodput_and_delays, given)
         seeds = runs.seeds_that_differ(toml, seeds)
         jobs = [(text, seed) for _, text in tried for seed in seeds]
         meter = Meter(on_progress, [cost(text) for text, _ in jobs])

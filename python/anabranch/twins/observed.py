@@ -17,9 +17,9 @@ from anabranch.analyze.analysis import Analysis, analyze
 from anabranch.analyze.flights import Flight, Hidden, Rows, seen
 from anabranch.errors import InputError
 from anabranch.results.estimates import Sample
-from anabranch.twin.hosts import Ends, ends
-from anabranch.twin.link import Link, link
-from anabranch.twin.transmissions import Transmissions, transmissions
+from anabranch.twins.hosts import Ends, ends
+from anabranch.twins.link import Link, link
+from anabranch.twins.transmissions import Transmissions, transmissions
 
 _CURVE_POINTS = 100
 """Points of the curves over time."""

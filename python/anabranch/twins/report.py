@@ -9,8 +9,8 @@ from pathlib import Path
 from anabranch._core import __version__
 from anabranch.reports import page, pictures
 from anabranch.results.folder import write_whole
-from anabranch.twin import comparison, drawing
-from anabranch.twin.fit import Fitted
+from anabranch.twins import comparison, drawing
+from anabranch.twins.fit import Fitted
 
 
 def save(fitted: Fitted, files: Sequence[Path], folder: Path) -> None:
@@ -31,7 +31,7 @@ def save(fitted: Fitted, files: Sequence[Path], folder: Path) -> None:
         scenario=fitted.toml,
         drawings=[page.drawing("The twin beside the capture", drawing.CAPTION, figure)],
     )
-    contents = {f"twin.{form}": pictures.rendered(figure, form) for form in ("svg", "png")}
+    contents = pictures.files_of("twin", figure)
     contents["twin.toml"] = fitted.toml.encode()
     contents["twin.json"] = f"{json.dumps(about, indent=2, ensure_ascii=False)}\n".encode()
     write_whole(folder, contents | {"report.html": html.encode()})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anabranch.results.estimates import Sample
-from anabranch.twin.transmissions import Transmissions
+from anabranch.twins.transmissions import Transmissions
 
 OPPORTUNITY_BYTES = 1504
 """What a delivery opportunity of a trace sends (docs/scenarios.md)."""

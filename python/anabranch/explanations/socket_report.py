@@ -10,12 +10,13 @@ from typing import Any
 
 from anabranch._core import __version__
 from anabranch.errors import InputError
-from anabranch.explain import nstat, sockets
-from anabranch.explain.sockets import WORDS, Socket, SocketExplanation
+from anabranch.explanations import nstat, sockets
+from anabranch.explanations.sockets import WORDS, Socket, SocketExplanation
 from anabranch.reports import page
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
 from anabranch.results.folder import write_whole
+from anabranch.words import counted
 
 _MOST = 10
 """Connections that are explained, those that sent most first (ours)."""
@@ -51,7 +52,7 @@ class SocketReport:
                 "for i in $(seq 20); do ss -tiMm >> ss.txt; sleep 0.5; done"
             )
         if self.left_out:
-            found.append(f"{self.left_out} connections that sent less are left out")
+            found.append(f"{counted(self.left_out, 'connection')} that sent less left out")
         return found
 
     def json(self) -> dict[str, Any]:

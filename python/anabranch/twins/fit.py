@@ -21,9 +21,9 @@ from anabranch.errors import InputError
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
 from anabranch.runs.run import Capture, cost, run_normalised
-from anabranch.twin.link import Link
-from anabranch.twin.observed import Observed, read
-from anabranch.twin.scenario import CONTROLS, PathOfTwin, Twin, first_guess, to_toml
+from anabranch.twins.link import Link
+from anabranch.twins.observed import Observed, read
+from anabranch.twins.scenario import CONTROLS, PathOfTwin, Twin, first_guess, to_toml
 
 SEEDS = 5
 """Runs that are laid beside the capture."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from anabranch._core import __version__
-from anabranch.advise import commands, goals, subject
-from anabranch.advise.commands import Commands
-from anabranch.advise.goals import GOALS, Goals
-from anabranch.advise.search import ENGINE, LINUX, WORTH, Advice, Predicted
-from anabranch.explain.pairs import changed_connections
+from anabranch.advice import commands, goals, subject
+from anabranch.advice.commands import Commands
+from anabranch.advice.goals import GOALS, Goals
+from anabranch.advice.search import ENGINE, LINUX, WORTH, Advice, Predicted
+from anabranch.explanations.pairs import changed_connections
 from anabranch.reports import page
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, number

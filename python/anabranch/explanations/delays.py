@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from anabranch.explain.causes import NONE
+from anabranch.explanations.causes import NONE
 from anabranch.results.estimates import number
 from anabranch.runs.columns import frame
 from anabranch.runs.run import Run

@@ -18,8 +18,8 @@ from scipy.optimize import minimize_scalar
 
 from anabranch.analyze.flights import Mask
 from anabranch.results.estimates import Sample
-from anabranch.twin.transmissions import Transmissions
-from anabranch.twin.varying import Varying, varying
+from anabranch.twins.transmissions import Transmissions
+from anabranch.twins.varying import Varying, varying
 
 _ACK_BYTES = 72
 """An acknowledgement with timestamps and a DATA_ACK, which the way back transmits too."""

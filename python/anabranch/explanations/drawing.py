@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import matplotlib
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from anabranch._core import __version__
-from anabranch.explain import capture
-from anabranch.explain.capture import CaptureExplanation
-from anabranch.explain.causes import BY_NAME, NONE, STATES, Cause
-from anabranch.explain.explanation import Explanation
+from anabranch.explanations import capture
+from anabranch.explanations.capture import CaptureExplanation
+from anabranch.explanations.causes import BY_NAME, NONE, STATES, Cause
+from anabranch.explanations.explanation import Explanation
 from anabranch.reports import pictures
 from anabranch.reports.figures import BLACK, GREY, OF_SUBFLOWS, ORANGE, SKY, YELLOW
 from anabranch.results.estimates import Sample
@@ -24,6 +23,7 @@ from anabranch.runs.columns import frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CAPTION = (
     "Each lane is a subflow. In every column, the colours divide its height as its states divided "
@@ -82,7 +82,7 @@ def draw(picture: Picture) -> Figure:
     """The figure of one direction of a connection."""
     heights = (max(1, len(picture.lanes)) * _LANE_INCHES, _WINDOW_INCHES)
     with matplotlib.rc_context(pictures.RC):
-        figure = Figure(figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained")
+        figure = pictures.Picture(figsize=(8.2, sum(heights) + _REST_INCHES), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
         _draw_lanes(above, picture)
         if picture.window is None:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from anabranch._core import __version__
 from anabranch.reports import pictures
 from anabranch.reports.figures import GREY, OF_SUBFLOWS
 from anabranch.results.estimates import Sample
-from anabranch.twin.fit import Fitted
-from anabranch.twin.observed import Lane, Observed
+from anabranch.twins.fit import Fitted
+from anabranch.twins.observed import Lane, Observed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CAPTION = (
     "Solid: the capture. Dashed: the runs of the twin, one line for each seed. Left: what each "
@@ -32,7 +32,7 @@ def draw(fitted: Fitted) -> Figure:
     """The figure of a twin beside its capture."""
     seen = fitted.twin.seen
     with matplotlib.rc_context(pictures.RC):
-        figure = Figure(figsize=(8.2, 3.9), layout="constrained")
+        figure = pictures.Picture(figsize=(8.2, 3.9), layout="constrained")
         left, right = figure.subplots(1, 2)
         for run in fitted.runs:
             _draw(left, right, run, dashed=True)
