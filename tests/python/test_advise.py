@@ -15,6 +15,7 @@ from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.explanations.pairs import changed, changed_connections
 from anabranch.runs.run import run_normalised, settings_of
+from anabranch.scenarios.overrides import Overrides
 from conftest import scenario
 
 Captured = pytest.CaptureFixture[str]
@@ -216,7 +217,7 @@ def test_advice_to_leave_it_comes_without_commands(capsys: Captured) -> None:
 def test_advice_does_not_depend_on_the_duration() -> None:
     words = set()
     for duration in ("10s", "20s", "60s"):
-        settings = [f"duration={duration}", "warm_up=2s"]
+        settings = Overrides(settings=[f"duration={duration}", "warm_up=2s"])
         toml = subject.of_file(Path("examples/wifi_3g.toml"), settings)
         found, _ = search.advise(toml, "wifi_3g.toml", {"throughput": 1.0}, [1, 2, 3])
         words.add(tuple(each.best.words if each.helps else "leave it" for each in found))

@@ -3,10 +3,17 @@
 use anabranch_wire::{Duration, Instant};
 
 /// Accumulates the time during which a condition holds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Stopwatch {
-    since: Option<Instant>,
+    /// When the condition began to hold; [`Instant::FAR_FUTURE`] stands for "it does not hold".
+    since: Instant,
     total: Duration,
+}
+
+impl Default for Stopwatch {
+    fn default() -> Self {
+        Stopwatch { since: Instant::FAR_FUTURE, total: Duration::ZERO }
+    }
 }
 
 impl Stopwatch {
@@ -14,13 +21,14 @@ impl Stopwatch {
     #[inline]
     pub(super) fn run_if(&mut self, holds: bool, now: Instant) {
         if holds {
-            self.since.get_or_insert(now);
-        } else if let Some(since) = self.since.take() {
-            self.total += now.saturating_since(since);
+            self.since = self.since.min(now);
+        } else {
+            self.total = self.total(now);
+            self.since = Instant::FAR_FUTURE;
         }
     }
 
     pub(super) fn total(&self, now: Instant) -> Duration {
-        self.total + self.since.map_or(Duration::ZERO, |since| now.saturating_since(since))
+        self.total + now.saturating_since(self.since)
     }
 }

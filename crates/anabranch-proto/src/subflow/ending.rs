@@ -27,7 +27,7 @@ impl Subflow {
 
     /// Returns `true` if this host is about to reset the subflow.
     pub(crate) fn reset_is_due(&self) -> bool {
-        self.reset_due.is_some()
+        self.reset_due
     }
 
     /// Close the sending direction after all data. `peer_is_done` is true if the peer will send
@@ -67,7 +67,7 @@ impl Subflow {
         if self.state == State::SynSent {
             self.close(SubflowEnd::Aborted);
         } else if self.state != State::Closed {
-            self.reset_due = Some(reason);
+            (self.reset_due, self.reset_options) = (true, reason);
         }
     }
 

@@ -374,12 +374,13 @@ impl Subflow {
     /// RFC 5961 §7: challenge ACKs are limited, per subflow so that nobody can read another
     /// connection's state from the rate (CVE-2016-5696).
     fn challenge(&mut self, now: Instant) {
-        if now.saturating_since(self.challenges_since) >= Duration::from_secs(1) {
-            (self.challenges_since, self.challenges) = (now, 0);
-        } else if self.challenges >= CHALLENGES_PER_SECOND {
+        let (since, sent) = &mut **self.challenges.get_or_insert_with(|| Box::new((now, 0)));
+        if now.saturating_since(*since) >= Duration::from_secs(1) {
+            (*since, *sent) = (now, 0);
+        } else if *sent >= CHALLENGES_PER_SECOND {
             return;
         }
-        self.challenges += 1;
+        *sent += 1;
         self.totals.challenge_acks += 1;
         self.receiver.demand_ack();
     }
@@ -396,9 +397,9 @@ impl Subflow {
     fn judge_handshake(&mut self, now: Instant, options: &TcpOptions, views: &[SubflowView]) {
         let echo = options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
         let is_answered =
-            |sent: &_| self.syn_transmissions == 1 || echo == Some(self.clock.value(*sent));
-        if let Some(sent) = self.syn_sent.filter(is_answered) {
-            let rtt = now.saturating_since(sent);
+            |sent| self.syn_transmissions == 1 || echo == Some(self.clock.value(sent));
+        if self.syn_sent != Instant::FAR_FUTURE && is_answered(self.syn_sent) {
+            let rtt = now.saturating_since(self.syn_sent);
             self.rtt.update(rtt, rtt);
         } else if self.totals.expiries > 0 {
             self.rtt.begin_without_sample();

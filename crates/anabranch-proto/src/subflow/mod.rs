@@ -167,12 +167,10 @@ pub(crate) struct Subflow {
     /// Payload bytes of a full data segment.
     mss: u32,
     path_mtu: PathMtu,
-    /// Bytes of the options of full data segments.
-    option_bytes: u8,
     /// SYNs or SYN/ACKs sent.
     syn_transmissions: u16,
-    /// Time of the last SYN or SYN/ACK, if known.
-    syn_sent: Option<Instant>,
+    /// Time of the last SYN or SYN/ACK; far in the future if it is unknown.
+    syn_sent: Instant,
     /// The peer's SYN, if it carried payload or a FIN that has not been processed.
     text_of_syn: Option<Box<Segment>>,
     /// A SYN or SYN/ACK must be sent now.
@@ -205,16 +203,17 @@ pub(crate) struct Subflow {
     /// The peer has nothing to send either, so the wait for its FIN is limited.
     peer_is_done: bool,
     fin_sent: bool,
-    reset_due: Option<Option<Box<Control>>>,
+    /// A reset must be sent, with these options.
+    reset_due: bool,
+    reset_options: Option<Box<Control>>,
     last_data_sent: Instant,
     /// Value at the last acknowledgement; see [`SubflowView::paced_window`].
     paced_window: u64,
     send_window: SendWindow,
     /// An acceptable segment has arrived since the retransmission timer last expired.
     answered: bool,
-    /// Challenge ACKs since `challenges_since`. RFC 5961 §7.
-    challenges: u8,
-    challenges_since: Instant,
+    /// Challenge ACKs that were sent lately, and since when. RFC 5961 §7.
+    challenges: Option<Box<(Instant, u8)>>,
 }
 
 /// The parameters of a new subflow.
@@ -267,7 +266,7 @@ impl Subflow {
 
     /// Take no round-trip time sample of the handshake, because the time of the SYN/ACK is unknown.
     pub(crate) fn take_no_sample_of_handshake(&mut self) {
-        self.syn_sent = None;
+        self.syn_sent = Instant::FAR_FUTURE;
     }
 
     fn new(open: Open<'_>, state: State) -> Self {
@@ -320,9 +319,8 @@ impl Subflow {
                 config.tcp.mtu_probing,
                 headers as u16 + TIMESTAMPS,
             ),
-            option_bytes: 0,
             syn_transmissions: 0,
-            syn_sent: None,
+            syn_sent: Instant::FAR_FUTURE,
             text_of_syn: None,
             syn_due: true,
             timeouts_in_a_row: 0,
@@ -339,13 +337,13 @@ impl Subflow {
             fin_wanted: false,
             peer_is_done: false,
             fin_sent: false,
-            reset_due: None,
+            reset_due: false,
+            reset_options: None,
             last_data_sent: Instant::ZERO,
             paced_window: 0,
             send_window: SendWindow::default(),
             answered: false,
-            challenges: 0,
-            challenges_since: Instant::ZERO,
+            challenges: None,
             config,
         }
     }
@@ -682,7 +680,7 @@ impl Subflow {
 
     /// The options of data segments are known now.
     pub(crate) fn set_carries(&mut self, carries: Carries, views: &[SubflowView]) {
-        self.option_bytes = self.data_option_bytes(carries) as u8;
+        self.path_mtu.set_option_bytes(self.data_option_bytes(carries));
         self.settle_mss(views);
     }
 }

@@ -49,7 +49,7 @@ impl Subflow {
     /// probe.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let rare = self.syn_due || self.probe_due || self.reset_due.is_some();
+        let rare = self.syn_due || self.probe_due || self.reset_due;
         if rare || self.board.has_lost() { self.send_urgent(now, level) } else { None }
     }
 
@@ -57,7 +57,8 @@ impl Subflow {
         if self.state == State::Closed {
             return None;
         }
-        if let Some(reason) = self.reset_due.take() {
+        if std::mem::take(&mut self.reset_due) {
+            let reason = self.reset_options.take();
             let segment = self.build_reset(now, level, reason);
             self.close(super::SubflowEnd::Aborted);
             return Some(segment);
@@ -310,7 +311,7 @@ impl Subflow {
         self.syn_due = false;
         self.totals.syn_retransmissions += u32::from(self.syn_transmissions > 0);
         self.syn_transmissions = self.syn_transmissions.saturating_add(1);
-        self.syn_sent = Some(now);
+        self.syn_sent = now;
         self.nxt = 1;
         let answer = self.state == State::SynReceived;
         let flags = if answer {

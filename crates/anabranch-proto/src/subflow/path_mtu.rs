@@ -31,6 +31,8 @@ pub(super) struct PathMtu {
     /// The interface's MTU, or what a router has reported.
     limit: u16,
     probing: MtuProbing,
+    /// Bytes of the options of full data segments.
+    option_bytes: u8,
     search: Option<Box<Search>>,
 }
 
@@ -56,7 +58,7 @@ impl PathMtu {
     /// The path MTU of a new subflow, whose interface takes packets of `interface` bytes. Its
     /// headers take `overhead` bytes of each packet.
     pub(super) fn new(interface: u16, probing: MtuProbing, overhead: u16) -> Self {
-        let mut path_mtu = PathMtu { limit: interface, probing, search: None };
+        let mut path_mtu = PathMtu { limit: interface, probing, option_bytes: 0, search: None };
         if probing == MtuProbing::Always {
             path_mtu.begin_search(overhead);
         }
@@ -71,6 +73,11 @@ impl PathMtu {
     /// The size of full-sized packets.
     pub(super) fn value(&self) -> u16 {
         self.search.as_ref().map_or(self.limit, |search| search.low)
+    }
+
+    /// The options of full data segments take this many bytes from now on, at most 40.
+    pub(super) fn set_option_bytes(&mut self, bytes: u32) {
+        self.option_bytes = bytes as u8;
     }
 
     /// A router reports that packets of more than `mtu` bytes do not pass. Returns `true` if segments
@@ -98,7 +105,7 @@ impl PathMtu {
             (_, MtuProbing::Off) => {}
             (None, _) => self.begin_search(overhead),
             (Some(search), _) => {
-                let mss = (search.low.saturating_sub(overhead) / 2).min(BASE_MSS).max(FLOOR_MSS);
+                let mss = (search.low.saturating_sub(overhead) / 2).clamp(FLOOR_MSS, BASE_MSS);
                 search.low = search.low.min(mss + overhead);
                 search.probe = None;
             }
@@ -148,7 +155,7 @@ impl PathMtu {
 impl Subflow {
     /// The path MTU or the options of data segments have changed.
     pub(super) fn settle_mss(&mut self, views: &[SubflowView]) {
-        let mss = self.mss_without_options() - u32::from(self.option_bytes);
+        let mss = self.mss_without_options() - u32::from(self.path_mtu.option_bytes);
         self.mss = mss;
         self.notify(&CongestionEvent::MssChanged { mss }, views);
     }

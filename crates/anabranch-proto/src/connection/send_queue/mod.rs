@@ -158,6 +158,8 @@ impl SendQueue {
         self.pieces.shrink_to_fit();
         self.mapped.shrink_to_fit();
         self.reinjections.shrink_to_fit();
+        self.cursors.shrink_to_fit();
+        self.assigned.shrink_to_fit();
     }
 
     pub(crate) fn new(buffer: SendBuffer) -> Self {
