@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::platform::{Buffers, Platform};
-use anabranch_proto::{ConnectionId, Endpoint};
+use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::{
     Duration, Flags, Instant, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpOptions,
 };
@@ -127,6 +127,10 @@ struct Hosts {
     tampered: [bool; 2],
     /// How many of the next segments of each host get zero windows.
     shut: [u8; 2],
+    /// How the connection ended at client and server, if it did.
+    ended: [Option<Event>; 2],
+    /// Something besides the network's losses and reordering has happened, so the connection may fail.
+    disturbed: bool,
 }
 
 impl Hosts {
@@ -147,6 +151,8 @@ impl Hosts {
             received: [0; 2],
             tampered: [false; 2],
             shut: [0; 2],
+            ended: [None; 2],
+            disturbed: false,
         };
         hosts.drain();
         hosts
@@ -171,9 +177,12 @@ impl Hosts {
                     }
                     self.in_flight.push_back((1 - side, segment));
                 }
-                while let Some((id, _)) = self.hosts[side].poll_event() {
+                while let Some((id, event)) = self.hosts[side].poll_event() {
                     idle = false;
                     self.connections[side].get_or_insert(id);
+                    if matches!(event, Event::Closed | Event::Failed(_)) {
+                        self.ended[side].get_or_insert(event);
+                    }
                     self.read(side, id);
                 }
                 if idle {
@@ -272,6 +281,14 @@ impl Hosts {
     }
 
     fn carry_out(&mut self, operation: &Operation) {
+        use Operation::{Deliver, Lose, Overtake, Repeat, Use, Wait, Write};
+        // In a second no host gives up, and the first SYNs have not been repeated without options.
+        let harmless = matches!(operation, Deliver(_) | Lose(_) | Overtake(_) | Repeat(_))
+            || matches!(operation, Use { .. } | Write { .. })
+            // RFC 9293 §3.10.4: closing before the connection is open discards the written data.
+            || matches!(operation, Operation::Close { .. } if self.connections[1].is_some())
+            || matches!(operation, Wait(exponent) if exponent % 20 < 8);
+        self.disturbed |= !harmless;
         match *operation {
             Operation::Deliver(count) => {
                 for _ in 0..=count {
@@ -347,6 +364,25 @@ impl Hosts {
         self.drain();
     }
 
+    /// Let both applications close, and the network deliver everything from now on. A connection that
+    /// nothing has disturbed ends in order at both hosts, after all data. RFC 9293 §3.6, RFC 8684
+    /// §3.3.3.
+    fn end_in_order(&mut self) {
+        for _ in 0..400 {
+            if let [Some(client), Some(server)] = self.connections {
+                self.hosts[0].close(client);
+                self.hosts[1].close(server);
+            }
+            self.drain();
+            while let Some((to, segment)) = self.in_flight.pop_front() {
+                self.arrive(to, segment);
+            }
+            self.wait(500);
+        }
+        assert_eq!(self.ended, [Some(Event::Closed); 2], "an undisturbed connection fails");
+        assert_eq!(self.received, [self.written[1], self.written[0]], "data is missing");
+    }
+
     fn write(&mut self, side: usize, bytes: u16) {
         let Some(id) = self.connections[side] else { return };
         let sent = self.hosts[side].send_pattern(id, self.written[side], bytes.into());
@@ -377,6 +413,9 @@ pub fn peers(operations: &[Operation]) {
     let mut hosts = Hosts::new(&config);
     for operation in operations.iter().take(2_000) {
         hosts.carry_out(operation);
+    }
+    if !hosts.disturbed && operations.len() < 100 {
+        hosts.end_in_order();
     }
     hosts.wait(200_000);
 }

@@ -41,3 +41,29 @@ fn two_peers_one_of_them_hostile() {
         anabranch_fuzz::peers(&operations.unwrap_or_default());
     });
 }
+
+#[test]
+fn undisturbed_peers_end_in_order() {
+    use anabranch_fuzz::Operation;
+    for seed in 0..4_000_u64 {
+        let mut state = seed + 1;
+        let mut draw = |n: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let operations: Vec<_> = (0..10 + seed % 80)
+            .map(|_| match draw(10) {
+                0..3 => Operation::Deliver(draw(4) as u8),
+                3 => Operation::Overtake(draw(8) as u8),
+                4 => Operation::Lose(draw(8) as u8),
+                5 => Operation::Repeat(draw(8) as u8),
+                6 => Operation::Wait(draw(8) as u8),
+                7 | 8 => Operation::Write { server: draw(2) == 1, bytes: draw(20_000) as u16 },
+                _ => Operation::Close { server: draw(2) == 1 },
+            })
+            .collect();
+        anabranch_fuzz::peers(&operations);
+    }
+}

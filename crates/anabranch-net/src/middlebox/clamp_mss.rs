@@ -30,7 +30,7 @@ impl Filter for ClampMss {
 pub(super) const ENTRY: super::MiddleboxEntry = Entry {
     name: "clamp_mss",
     summary: "Reduces the maximum segment size in SYNs to that of a smaller MTU.",
-    source: "RFC 4459 §3.2; Linux: TCPMSS",
+    source: "Linux: TCPMSS",
     parameters: &[Parameter {
         name: "mtu",
         meaning: "the MTU that full-sized segments must fit",

@@ -259,7 +259,7 @@ impl Subflow {
             return;
         }
         if self.path_mtu.on_lost(self.una) {
-            // RFC 8899 §4.1: the loss of a probe is no sign of congestion.
+            // RFC 8899 §3: the loss of a probe is no sign of congestion.
             return self.fit_segments(views);
         }
         let mss = u64::from(self.mss());

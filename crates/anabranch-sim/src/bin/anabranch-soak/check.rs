@@ -66,7 +66,7 @@ pub(crate) fn check(seed: u64) -> Result<Tally, String> {
         if again.digest != outcome.digest {
             return Err("a run with a ledger has another digest".into());
         }
-        account::check(&scenario, &again)?;
+        account::check(&scenario, &again, drawn.rewrites)?;
     }
     judge(&drawn, &outcome)
 }
