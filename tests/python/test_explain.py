@@ -82,7 +82,7 @@ def test_a_sentence_about_two_paths_is_the_sum_of_their_rows() -> None:
 
 @pytest.mark.parametrize("buffer", ["send_buffer", "receive_buffer"])
 def test_run_report_explain_and_python_say_the_same_of_full_buffers(
-    buffer: str, tmp_path: Path, capsys: Captured
+    buffer: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "short.toml"
     other = {"send_buffer": "receive_buffer", "receive_buffer": "send_buffer"}[buffer]
@@ -98,6 +98,8 @@ def test_run_report_explain_and_python_say_the_same_of_full_buffers(
     assert float(shares[full].removesuffix(" %")) > 50
     assert shares[free] == "0.0 %"
 
+    # In 80 columns, each number has a line of its own.
+    monkeypatch.setenv("COLUMNS", "80")
     assert run_command(["run", str(file), "--out", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     for name, share in shares.items():
