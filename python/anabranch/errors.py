@@ -60,7 +60,7 @@ def unknown(what: str, name: str, valid: Iterable[str], listed_by: str = "") -> 
 
 
 def visible(text: str) -> str:
-    """The text with escapes such as ``\\x1b`` for what a terminal would obey instead of show."""
+    """The text, with an escape for each character that a terminal would not show."""
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )

@@ -208,7 +208,9 @@ time.sleep(100)
 
 
 def _left() -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True
+    )
     sleeping = [row for row in listed.stdout.splitlines() if row.endswith("sleep 1077")]
     return [row for row in sleeping if not row.startswith("Z")]
 
@@ -227,7 +229,7 @@ def test_sigterm_reaches_the_program_and_keeps_results_and_capture(
         process.terminate()
         assert process.stdout.readline() == b"asked\n"
         assert process.wait(20) == 143
-    assert load(out).runs["bytes_delivered"].max() > len(_BODY)
+    assert max(load(out).runs["bytes_delivered"].to_list()) > len(_BODY)
     assert pcap.stat().st_size > len(_BODY)
     assert not _left(), "processes in the background end with the shell"
 
@@ -283,6 +285,7 @@ def test_a_panel_shows_rates_since_the_last_look() -> None:
     [
         (("--pcap-limit", "1MB", "--", "true"), "--pcap-limit needs --pcap"),
         ((), "Missing argument"),
+        (("curl", "-s"), "No such option: -s; put -- before the program: anabranch shell FILE --"),
         (
             ("--set", "connection.main.scheduler=own:x", "--", "true"),
             "your own policy needs a file",

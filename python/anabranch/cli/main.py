@@ -9,8 +9,8 @@ Exit status:
   exception, its traceback precedes that line.
 * 130: Ctrl-C. 143: SIGTERM.
 
-If the reader of a pipe stops reading, as ``head -1`` does, the command discards the remaining output
-and completes.
+If the reader of a pipe stops reading, as ``head -1`` does, the command discards the remaining
+output and completes.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def _status(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = "anabranch" if context is None else context.command_path
-        return _complain(f"{error.format_message()} (see: {command} --help)", 2)
+        hint = shell.hint(arguments) if type(error).__name__ == "NoSuchOption" else ""
+        return _complain(f"{error.format_message()}{hint} (see: {command} --help)", 2)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     return status if isinstance(status, int) else 0

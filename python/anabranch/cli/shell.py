@@ -6,7 +6,7 @@ import contextlib
 import signal
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -113,6 +113,13 @@ def shell(
     if not quiet:
         _print(outcome, out)
     raise typer.Exit(outcome.status)
+
+
+def hint(arguments: Sequence[str]) -> str:
+    """How to write a command line with an option that is probably the program's."""
+    if arguments[:1] != ["shell"] or "--" in arguments:
+        return ""
+    return "; put -- before the program: anabranch shell FILE -- COMMAND..."
 
 
 def _endless(toml: str) -> str:
