@@ -114,7 +114,7 @@ fn value(parameter: &Parameter, count: u32, time: Duration, flag: bool) -> Value
         Kind::Time { .. } if flag && parameter.default == Value::Unset => Value::Unset,
         Kind::Time { .. } => Value::Time(time + Duration::from_nanos(1)),
         Kind::Count { .. } => Value::Count(count),
-        Kind::Bytes { .. } => Value::Bytes(count.into()),
+        Kind::Bytes { least, .. } => Value::Bytes(least + u64::from(count)),
         Kind::Probability => Value::Probability(count),
         Kind::Flag => Value::Flag(flag),
         Kind::Choice(names) => Value::Choice(pick(names)),
