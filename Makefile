@@ -186,6 +186,16 @@ digests: $(VENV)/.installed ## write the digests of gallery, benchmark and soak,
 	$(BUILD_RELEASE) --bin anabranch-bench --bin anabranch-soak
 	$(BIN)/python tests/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
 
+# Neither a tool that cannot be installed nor advisories that cannot be fetched fail the target.
+.PHONY: audit
+audit: ## check licences, sources and known vulnerabilities of the Rust dependencies
+	@if ! $(MAKE) --no-print-directory $(TOOLS)/bin/cargo-deny; then \
+		echo "skipped: cargo-deny could not be installed (see above)"; exit 0; fi; \
+	export PATH=$(TOOLS)/bin:$$PATH; set -e; \
+	cargo deny check licenses bans sources; \
+	if cargo deny fetch db; then cargo deny check --disable-fetch advisories; \
+	else echo "advisories skipped: their database could not be fetched (see above)"; fi
+
 .PHONY: ci digests-smoke
 ci: test check-targets wheels-smoke test-platforms gallery test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, quick gallery, short benchmark and documentation
 

@@ -57,3 +57,10 @@ def unknown(what: str, name: str, valid: Iterable[str], listed_by: str = "") -> 
     hint = f'; did you mean "{near[0]}"?' if near else ""
     names = f"see {listed_by}" if listed_by else f"valid: {', '.join(valid) or 'none'}"
     return InputError(f'{what} "{name}"{hint} ({names})')
+
+
+def visible(text: str) -> str:
+    """The text, with an escape for each character that a terminal would not show."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )

@@ -164,6 +164,21 @@ def test_output_that_cannot_be_written_is_one_line(file: Path) -> None:
     assert done.stderr == "anabranch: standard output: no space left on device\n"
 
 
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_results_are_whole_if_nobody_reads_the_output(
+    closed: str, file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    reader, writer = os.pipe()
+    os.close(reader)
+    files: dict[str, int] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writer}
+    done = subprocess.run([*COMMAND, "run", str(file), "--out", str(out)], check=False, **files)  # type: ignore[call-overload]
+    os.close(writer)
+    assert (done.returncode, done.stderr or b"") == (0, b"")
+    assert (out / "provenance.json").is_file()
+    assert (out / "report.html").is_file()
+
+
 # ---- Ctrl-C ---------------------------------------------------------------------------------
 
 LONG = "--set=duration=100000s"
@@ -209,7 +224,7 @@ def test_sigterm_ends_the_workers_too(file: Path) -> None:
     assert process.poll() is None
     process.terminate()
     _, err = process.communicate(timeout=20)
-    assert (process.returncode, err) == (130, "anabranch: interrupted\n")
+    assert (process.returncode, err) == (143, "anabranch: interrupted\n")
     listed = subprocess.run(
         ["ps", "-eo", "pgid=,stat="], capture_output=True, text=True, check=True
     )

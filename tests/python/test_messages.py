@@ -20,3 +20,8 @@ def test_a_terminal_gets_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert " ".join(lines) == TEXT
     assert all(len(line) <= 40 for line in lines)
     assert any("examples/a-file-with-a-long-name.toml" in line for line in lines)
+
+
+def test_control_characters_are_shown_not_obeyed(capsys: Captured) -> None:
+    messages.complain('key "\x1b[31mred\x9b" é\N{RIGHT-TO-LEFT OVERRIDE}')
+    assert capsys.readouterr().err == 'anabranch: key "\\x1b[31mred\\x9b" é\\u202e\n'

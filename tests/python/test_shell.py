@@ -172,6 +172,17 @@ def test_the_exit_status_is_that_of_the_program(file: Path) -> None:
     missing = _shell(file, "--quiet", "--", "no-such-program")
     assert missing.returncode == 127
     assert missing.stderr == "anabranch: no-such-program: no such file or directory\n"
+    folder = _shell(file, "--quiet", "--", "/tmp")
+    assert folder.returncode == 126
+    assert folder.stderr == "anabranch: /tmp: this is a folder; name a program\n"
+    data = _shell(file, "--quiet", "--", str(file))
+    assert (data.returncode, data.stderr) == (126, f"anabranch: {file}: permission denied\n")
+
+
+def test_a_scenario_for_a_shell_needs_no_duration(file: Path) -> None:
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if not line.startswith("duration")))
+    assert _shell(file, "--quiet", "--set", "path.wifi.rate=1Mbit/s", "--", "true").returncode == 0
 
 
 def test_ctrl_c_ends_the_program_and_the_shell(file: Path) -> None:
@@ -181,6 +192,53 @@ def test_ctrl_c_ends_the_program_and_the_shell(file: Path) -> None:
         assert process.stdout.readline() == b"ready\n"
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(10) == 130
+
+
+_UNTIL_SIGTERM = """
+import signal, subprocess, sys, time, urllib.request
+subprocess.Popen(["sleep", "1077"], start_new_session=True)
+urllib.request.urlopen(sys.argv[1]).read()
+def end(*_):
+    print("asked", flush=True)
+    sys.exit(5)
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+def _left() -> list[str]:
+    listed = subprocess.run(
+        ["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True
+    )
+    sleeping = [row for row in listed.stdout.splitlines() if row.endswith("sleep 1077")]
+    return [row for row in sleeping if not row.startswith("Z")]
+
+
+def test_sigterm_reaches_the_program_and_keeps_results_and_capture(
+    file: Path, tmp_path: Path, url: str
+) -> None:
+    out, pcap = tmp_path / "out", tmp_path / "run.pcapng"
+    options = ("--out", str(out), "--pcap", str(pcap))
+    program = ("--", sys.executable, "-c", _UNTIL_SIGTERM, url)
+    command = [*_ANABRANCH, "shell", str(file), *options, *program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert _left()
+        process.terminate()
+        assert process.stdout.readline() == b"asked\n"
+        assert process.wait(20) == 143
+    assert max(load(out).runs["bytes_delivered"].to_list()) > len(_BODY)
+    assert pcap.stat().st_size > len(_BODY)
+    assert not _left(), "processes in the background end with the shell"
+
+
+def test_processes_that_a_program_leaves_behind_end_with_it(file: Path) -> None:
+    script = "trap '' TERM; sleep 1077 & exit 3"
+    done = _shell(file, "--quiet", "--", "setsid", "sh", "-c", script)
+    assert done.returncode == 3
+    assert not _left()
 
 
 def test_a_terminal_shows_the_paths_and_its_keys_toggle_them(file: Path) -> None:
@@ -227,6 +285,7 @@ def test_a_panel_shows_rates_since_the_last_look() -> None:
     [
         (("--pcap-limit", "1MB", "--", "true"), "--pcap-limit needs --pcap"),
         ((), "Missing argument"),
+        (("curl", "-s"), "No such option: -s; put -- before the program: anabranch shell FILE --"),
         (
             ("--set", "connection.main.scheduler=own:x", "--", "true"),
             "your own policy needs a file",

@@ -83,6 +83,11 @@ mod linux {
             py.detach(|| self.with(|shell| shell.set_path(path, up)));
         }
 
+        /// End soon: send SIGTERM to the program, and kill it after 5 s.
+        fn terminate(&self) {
+            self.with(anabranch_live::Shell::terminate);
+        }
+
         /// End at once: kill the program, and do not wait for its connections.
         fn stop(&self) {
             self.with(anabranch_live::Shell::stop);

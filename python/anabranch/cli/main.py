@@ -7,7 +7,10 @@ Exit status:
   is not reproduced or a capture violates RFC 8684.
 * 2: the input is bad. One line on standard error says why. If the user's own policy raised an
   exception, its traceback precedes that line.
-* 130: Ctrl-C.
+* 130: Ctrl-C. 143: SIGTERM.
+
+If the reader of a pipe stops reading, as ``head -1`` does, the command discards the remaining
+output and completes.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from types import TracebackType
+from typing import Any, TextIO
 
 import typer
 
@@ -46,20 +50,21 @@ __all__ = [
 def run_command(arguments: Sequence[str]) -> int:
     """Run the command line with these arguments and return the exit status."""
     warnings.showwarning = _warn
-    with _interruptible():
+    with _interruptible() as received, _read_or_not("stdout"), _read_or_not("stderr"):
         status = 0
         try:
             status = _status(arguments)
             sys.stdout.flush()
         except KeyboardInterrupt:
             interruption.request()
-        except BrokenPipeError:
-            return _give_up_output(0)
         except OSError as error:  # from print; other OSErrors become errors of this package
             reason = (error.strerror or str(error)).lower()
-            return _give_up_output(_complain(f"standard output: {reason}", 2))
+            _discard(sys.stdout)
+            return _complain(f"standard output: {reason}", 2)
     # An interruption counts even if a destructor swallowed its exception.
-    return _complain(_interrupted(arguments), 130) if interruption.requested() else status
+    if interruption.requested():
+        return _complain(_interrupted(arguments), 128 + (received or [signal.SIGINT])[0])
+    return status
 
 
 _RESUMED = ("sweep", "reproduce", "calibrate", "gallery")
@@ -82,34 +87,73 @@ def _status(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = "anabranch" if context is None else context.command_path
-        return _complain(f"{error.format_message()} (see: {command} --help)", 2)
+        hint = shell.hint(arguments) if type(error).__name__ == "NoSuchOption" else ""
+        return _complain(f"{error.format_message()}{hint} (see: {command} --help)", 2)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     return status if isinstance(status, int) else 0
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM end all runs and raise `KeyboardInterrupt`.
+def _interruptible() -> Iterator[list[int]]:
+    """Make Ctrl-C and SIGTERM end all runs and raise `KeyboardInterrupt`. Yields those received.
 
     A job scheduler that ends the command with SIGTERM thus leaves no worker process behind. Shells
     start background commands with SIGINT ignored; it then stays ignored.
     """
+    received: list[int] = []
+
+    def on_signal(number: int, _: object) -> None:
+        received.append(number)
+        interruption.request()
+        raise KeyboardInterrupt
+
     interruption.request(wanted=False)
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     handled = [each for each, handler in before.items() if handler is not signal.SIG_IGN]
     for each in handled:
-        signal.signal(each, _on_interrupt)
+        signal.signal(each, on_signal)
     try:
-        yield
+        yield received
     finally:
         for each in handled:
             signal.signal(each, before[each])
 
 
-def _on_interrupt(*_: object) -> None:
-    interruption.request()
-    raise KeyboardInterrupt
+class _ReadOrNot:
+    """A standard stream whose reader may stop reading: it discards what cannot be written then.
+
+    Otherwise the error would reach Rich or Typer, which exit at once, and results would be lost.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            _discard(self._stream)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            _discard(self._stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def _read_or_not(name: str) -> Iterator[None]:
+    stream = getattr(sys, name)
+    setattr(sys, name, _ReadOrNot(stream))
+    try:
+        yield
+    finally:
+        setattr(sys, name, stream)
 
 
 def _print_traceback(error: BaseException | None) -> None:
@@ -127,10 +171,9 @@ def _is_users(frame: TracebackType) -> bool:
     return not file.startswith(("<frozen", os.path.dirname(os.path.dirname(__file__)) + os.sep))
 
 
-def _give_up_output(status: int) -> int:
-    """Discard the remaining output, because standard output cannot be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return status
+def _discard(stream: TextIO) -> None:
+    """Discard the remaining output of a standard stream, because it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

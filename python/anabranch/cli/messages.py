@@ -6,10 +6,12 @@ import os
 import sys
 import textwrap
 
+from anabranch.errors import visible
+
 
 def complain(text: str) -> None:
     """Print a message on standard error: wrapped between words on a terminal, else one line."""
-    line = f"anabranch: {' '.join(text.split())}"
+    line = f"anabranch: {visible(' '.join(text.split()))}"
     print(wrapped(line) if sys.stderr.isatty() else line, file=sys.stderr)
 
 

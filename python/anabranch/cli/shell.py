@@ -6,7 +6,7 @@ import contextlib
 import signal
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from anabranch.runs.run import Capture
 
 _PCAP_LIMIT = "2GB"
+_DAY = "86400s"
 
 
 @app.command(
@@ -84,14 +85,17 @@ def shell(
     TCP.
 
     A terminal shows the paths below the program's output. Ctrl-] and a digit take a path down or
-    up. Exits with the status of the program.
+    up. Exits with the status of the program. Processes that it leaves behind end with it.
+
+    SIGTERM ends the program and its connections within 5 s, keeps the results, and exits with 143.
     """
     from anabranch.runs.run import Capture, read_scenario
     from anabranch.scenarios import normalise, quantities
 
     require(pcap is not None or pcap_limit is None, "--pcap-limit needs --pcap")
     overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
-    normalised = normalise.of_text(overrides.apply(read_scenario(file), str(file)), str(file))
+    text = _endless(read_scenario(file))
+    normalised = normalise.of_text(overrides.apply(text, str(file)), str(file))
     capture = None
     if pcap is not None:
         capture = Capture(pcap, quantities.size(pcap_limit or _PCAP_LIMIT, "--pcap-limit"), "both")
@@ -109,6 +113,21 @@ def shell(
     if not quiet:
         _print(outcome, out)
     raise typer.Exit(outcome.status)
+
+
+def hint(arguments: Sequence[str]) -> str:
+    """How to write a command line with an option that is probably the program's."""
+    if arguments[:1] != ["shell"] or "--" in arguments:
+        return ""
+    return "; put -- before the program: anabranch shell FILE -- COMMAND..."
+
+
+def _endless(toml: str) -> str:
+    """The scenario with a duration, which it may lack: a shell lasts as long as its program."""
+    with contextlib.suppress(tomllib.TOMLDecodeError):  # which the reader of scenarios reports
+        if "duration" not in tomllib.loads(toml):
+            return f'duration = "{_DAY}"\n{toml}'
+    return toml
 
 
 def _made(
@@ -130,34 +149,44 @@ def _made(
         screen = screen_for([path["name"] for path in tomllib.loads(toml)["path"]])
     terminal = None if screen is None else screen.slave()
     shell = started(toml, file, seed, command, client, terminal, capture)
-    with shell as running, _interrupts(running):
+    with shell as running, _interrupts(running) as received:
         if screen is not None:
             screen.follow(running)
         while not running.is_over:
             time.sleep(0.02)
-        return running.finish()
+        outcome = running.finish()
+    if signal.SIGTERM in received:
+        return outcome._replace(status=128 + signal.SIGTERM)
+    return outcome
 
 
 @contextlib.contextmanager
-def _interrupts(running: Shell) -> Iterator[None]:
-    """Leave Ctrl-C to the program, which gets it as well. A second one ends everything."""
-    times = 0
+def _interrupts(running: Shell) -> Iterator[list[int]]:
+    """Leave Ctrl-C to the program, which gets it as well, and pass SIGTERM on to it.
 
-    def on_interrupt(*_: object) -> None:
-        nonlocal times
-        times += 1
-        if times > 1:
+    A second signal ends everything at once. Yields the list of the signals.
+    """
+    received: list[int] = []
+
+    def on_signal(number: int, _: object) -> None:
+        received.append(number)
+        if len(received) > 1:
             running.stop()
+        elif number == signal.SIGTERM:
+            running.terminate()
 
-    before: Any = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
-        yield
-        return
-    signal.signal(signal.SIGINT, on_interrupt)
+    before: dict[int, Any] = {
+        each: handler
+        for each in (signal.SIGINT, signal.SIGTERM)
+        if (handler := signal.getsignal(each)) is not signal.SIG_IGN
+    }
+    for each in before:
+        signal.signal(each, on_signal)
     try:
-        yield
+        yield received
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _save(outcome: Outcome, out: Path, wall_s: float) -> None:

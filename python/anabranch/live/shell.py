@@ -74,6 +74,10 @@ class Shell:
         """Take a path down, or up again."""
         self._core.set_path(path, not self.paths()[path].up)
 
+    def terminate(self) -> None:
+        """Ask the program to end with SIGTERM. After 5 s, it is killed."""
+        self._core.terminate()
+
     def stop(self) -> None:
         """End at once."""
         self._core.stop()

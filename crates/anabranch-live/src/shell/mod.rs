@@ -40,7 +40,7 @@ use crate::counters::{self, HostCounters};
 use crate::lateness::Lateness;
 use crate::run::LiveError;
 use crate::settings::Settings;
-use crate::sys::{self, Tun};
+use crate::sys::{self, Signal, Tun};
 use crate::tun_device::TunDevice;
 use crate::wakefulness::Wakefulness;
 
@@ -48,7 +48,7 @@ use forward::ClientAddresses;
 use ports_device::PortsDevice;
 use precise_alarm::PreciseAlarm;
 use record::Log;
-use room::{Plan, Room};
+use room::{Inhabitants, Plan, Room};
 pub use room::{Terminal, become_program, is_room};
 
 /// How to run a program in a shell.
@@ -71,8 +71,17 @@ pub struct ShellOptions {
 /// A program inside the network of a scenario.
 pub struct Shell {
     emulation: Emulation,
-    stop: Arc<Notify>,
+    orders: Arc<Orders>,
     thread: JoinHandle<Result<ShellOutcome, LiveError>>,
+}
+
+/// Requests to end.
+#[derive(Default)]
+struct Orders {
+    /// Notified when the program shall end soon.
+    terminate: Notify,
+    /// Notified when everything shall end at once.
+    stop: Notify,
 }
 
 /// What a shell leaves.
@@ -119,6 +128,10 @@ pub struct PathState {
 const NEAR_BUFFER: u64 = 256 << 10;
 /// How long connections may still deliver what the program has written before it ended.
 const DRAIN: Duration = Duration::from_secs(10);
+/// How long the program and its connections may take to end after a request.
+const GRACE: Duration = Duration::from_secs(4);
+/// How long processes that the program has left behind may take to end.
+const GRACE_OF_CHILDREN: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(20);
 /// Time in TIME-WAIT. Old segments cannot outlive it by much, because the links hold few.
 const TIME_WAIT: anabranch_wire::Duration = anabranch_wire::Duration::from_secs(1);
@@ -137,12 +150,12 @@ impl Shell {
             let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
             runtime.block_on(async {
                 let lab = Lab::new(&scenario, seed, options)?;
-                let _ = tell.send((lab.emulation.clone(), Arc::clone(&lab.stop)));
+                let _ = tell.send((lab.emulation.clone(), Arc::clone(&lab.orders)));
                 lab.run().await
             })
         })?;
         match told.recv() {
-            Ok((emulation, stop)) => Ok(Shell { emulation, stop, thread }),
+            Ok((emulation, orders)) => Ok(Shell { emulation, orders, thread }),
             Err(_) => Err(joined(thread).err().unwrap_or(LiveError::Outside)),
         }
     }
@@ -184,9 +197,15 @@ impl Shell {
         self.emulation.set_path(path, up);
     }
 
+    /// End soon: send SIGTERM to the program and all processes that it has started. After 5 s, those
+    /// that are left are killed.
+    pub fn terminate(&self) {
+        self.orders.terminate.notify_one();
+    }
+
     /// End at once: kill the program, and do not wait for its connections.
     pub fn stop(&self) {
-        self.stop.notify_one();
+        self.orders.stop.notify_one();
     }
 
     /// Wait for the end.
@@ -224,8 +243,7 @@ struct Lab {
     log: Log,
     sample_interval: Duration,
     lateness: Arc<Mutex<Lateness>>,
-    /// Notified when everything shall end at once.
-    stop: Arc<Notify>,
+    orders: Arc<Orders>,
 }
 
 impl Lab {
@@ -270,8 +288,8 @@ impl Lab {
             lock(&shared).record(noticed.saturating_since(due));
         });
         let sample_interval = Duration::from_nanos(scenario.sample_interval.as_nanos());
-        let (log, stop) = (Log::new(scenario, of_kernel), Arc::new(Notify::new()));
-        Ok(Lab { emulation, room, log, sample_interval, lateness, stop })
+        let (log, orders) = (Log::new(scenario, of_kernel), Arc::default());
+        Ok(Lab { emulation, room, log, sample_interval, lateness, orders })
     }
 
     async fn run(mut self) -> Result<ShellOutcome, LiveError> {
@@ -282,16 +300,22 @@ impl Lab {
         let _until_the_end = Wakefulness::begin();
         let mut samples = interval(self.sample_interval);
         samples.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let (emulation, stop) = (self.emulation.clone(), Arc::clone(&self.stop));
-        let ending = async move {
-            let _ = ended.readable().await;
-            drained(&emulation).await;
-        };
-        let mut over = pin!(first_of(stop.notified(), ending));
+        let (emulation, orders) = (self.emulation.clone(), Arc::clone(&self.orders));
+        let inhabitants = self.room.inhabitants;
+        let mut over = pin!(async move {
+            let ending = pin!(async {
+                let _ = ended.readable().await;
+                drained(&emulation).await;
+            });
+            if ended_by(&orders, inhabitants, ending).await == First::One {
+                inhabitants.signal(Signal::Kill);
+            }
+            // The program may have left processes behind, which lose their network now.
+            inhabitants.end(GRACE_OF_CHILDREN).await;
+        });
         while first_of(samples.tick(), over.as_mut()).await == First::One {
             self.emulation.observe(|snapshot| self.log.sample(&snapshot));
         }
-        // It has ended, or shall.
         let _ = self.room.child.kill();
         let status = self.room.child.wait()?;
         let status = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
@@ -309,6 +333,21 @@ impl Lab {
             recorded: log.finish(&snapshot),
         }))
     }
+}
+
+/// Wait until the program is `ending` by itself or as requested. `One` if it shall end at once.
+async fn ended_by(
+    orders: &Orders,
+    inhabitants: Inhabitants,
+    mut ending: impl Future + Unpin,
+) -> First {
+    let in_time = async {
+        if first_of(orders.terminate.notified(), &mut ending).await == First::One {
+            inhabitants.signal(Signal::Terminate);
+            let _ = timeout(GRACE, ending).await;
+        }
+    };
+    first_of(orders.stop.notified(), in_time).await
 }
 
 /// Which of two futures came first.

@@ -13,15 +13,19 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anabranch_sim::Side;
 use anabranch_sim::driver;
 use anabranch_sim::scenario::Scenario;
+use tokio::time::{sleep, timeout};
 
 use crate::kernel_setup::KernelNetwork;
 use crate::namespace::{ip, set_sysctl};
 use crate::settings::Settings;
-use crate::sys::{self, Leave, Tun};
+use crate::sys::{self, Leave, Signal, Tun};
+
+use super::TICK;
 
 /// Environment variable of the helper: the descriptor of its socket to the emulator.
 const SOCKET: &str = "ANABRANCH_ROOM";
@@ -70,7 +74,35 @@ impl Terminal {
 /// A program that waits to be started.
 pub(super) struct Room {
     pub(super) child: Child,
+    pub(super) inhabitants: Inhabitants,
     socket: UnixStream,
+}
+
+/// The program and all processes that it has started and that are still in the room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inhabitants {
+    network: u64,
+}
+
+impl Inhabitants {
+    /// Send a signal to all. Returns their number.
+    pub(super) fn signal(self, signal: Signal) -> usize {
+        sys::signal_network(self.network, signal)
+    }
+
+    /// End all: ask them to, and kill those that have not ended after `grace`.
+    pub(super) async fn end(self, grace: Duration) {
+        let asked = async {
+            let mut left = self.signal(Signal::Terminate);
+            while left > 0 {
+                sleep(TICK).await;
+                left = self.signal(Signal::None);
+            }
+        };
+        if timeout(grace, asked).await.is_err() {
+            self.signal(Signal::Kill);
+        }
+    }
 }
 
 impl Room {
@@ -86,7 +118,10 @@ impl Room {
             start(Leave::UserAndNetwork).or_else(|_| start(Leave::Network))?;
         let told = sys::receive_descriptors(socket.as_fd(), MOST_INTERFACES);
         match told {
-            Ok(Some((READY, fds))) if !fds.is_empty() => Ok((Room { child, socket }, fds)),
+            Ok(Some((READY, fds))) if !fds.is_empty() => {
+                let inhabitants = Inhabitants { network: sys::network_of(child.id())? };
+                Ok((Room { child, inhabitants, socket }, fds))
+            }
             other => {
                 let mut why = String::new();
                 if let Ok(Some((first, _))) = other {

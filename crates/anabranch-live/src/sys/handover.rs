@@ -1,9 +1,11 @@
 //! What a shell needs: programs that are started and followed, descriptors that are handed over, and a
 //! precise timer.
 
+use std::fs;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -59,6 +61,33 @@ pub(crate) fn process_end(process: u32) -> io::Result<OwnedFd> {
         let fd = libc::syscall(libc::SYS_pidfd_open, process as libc::pid_t, libc::O_NONBLOCK);
         Ok(OwnedFd::from_raw_fd(check(fd as c_int)?))
     }
+}
+
+/// The number of a process's network namespace. It fails if the process has ended.
+pub(crate) fn network_of(process: u32) -> io::Result<u64> {
+    Ok(fs::metadata(format!("/proc/{process}/ns/net"))?.ino())
+}
+
+/// A signal to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Signal {
+    /// No signal: whether the process exists.
+    None = 0,
+    /// SIGTERM, which requests the end.
+    Terminate = libc::SIGTERM,
+    /// SIGKILL.
+    Kill = libc::SIGKILL,
+}
+
+/// Send a signal to all processes of this user in a network namespace. Returns their number.
+pub(crate) fn signal_network(network: u64, signal: Signal) -> usize {
+    let all = fs::read_dir("/proc").into_iter().flatten();
+    let all = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    all.filter(|process| network_of(*process).is_ok_and(|it| it == network))
+        // SAFETY: takes no pointers. A process that has just ended gets nothing.
+        .filter(|process| unsafe { libc::kill(*process as libc::pid_t, signal as c_int) } == 0)
+        .count()
 }
 
 /// A descriptor that the parent process or a caller has passed for this code to own.

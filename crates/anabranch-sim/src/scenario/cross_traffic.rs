@@ -47,6 +47,10 @@ pub struct CrossTraffic {
     pub off: Option<Distribution<Duration>>,
 }
 
+/// Largest number of packets per second (ours): 120 Gbit/s of 1500 bytes. The simulator computes every
+/// packet, so this bounds its work. Above 1 packet per ns, time would stand still.
+const MOST_PACKETS: u64 = 10_000_000;
+
 /// Size of the IP and UDP headers in bytes.
 fn headers(family: Family) -> u64 {
     let ip = match family {
@@ -79,6 +83,15 @@ impl CrossTraffic {
                 "\"{bytes}B\": a packet has {headers}B of headers and at most the path's MTU, {mtu}B"
             );
             return Err(Problem::new("packet_size", problem));
+        }
+        let most = Rate::from_bits_per_second(bytes * 8 * MOST_PACKETS);
+        if self.rate > most {
+            let problem = format!(
+                "\"{}\": packets of {bytes}B would be sent more often than every 100 ns; \
+                 write at most \"{most}\"",
+                self.rate
+            );
+            return Err(Problem::new("rate", problem));
         }
         let (missing, given) = match (self.on, self.off) {
             (Some(_), None) => ("off", "on"),
@@ -154,6 +167,11 @@ mod tests {
         assert_eq!(
             error("path = \"q\"\nrate = \"1Mbit/s\""),
             "[0].path: unknown path \"q\"; did you mean \"p\"? (valid: p)"
+        );
+        assert_eq!(
+            error("path = \"p\"\nrate = \"1000Tbit/s\""),
+            "[0].rate: \"1000Tbit/s\": packets of 1400B would be sent more often than every 100 ns; \
+             write at most \"112Gbit/s\""
         );
         assert_eq!(error("path = \"p\""), "[0].rate: missing; this key is required");
         for size in ["27B", "1401B"] {

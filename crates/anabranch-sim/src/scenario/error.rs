@@ -19,7 +19,7 @@ impl ScenarioError {
     /// An error for a problem in `file`.
     pub(super) fn new(file: &str, problem: Problem) -> Self {
         let Problem { key: place, text: problem } = problem;
-        ScenarioError { file: file.to_owned(), place, problem }
+        ScenarioError { file: file.to_owned(), place: visible(&place), problem: visible(&problem) }
     }
 
     /// An error because `text` is not TOML.
@@ -37,7 +37,23 @@ impl ScenarioError {
         ScenarioError {
             file: file.to_owned(),
             place: format!("line {line}, column {column}"),
-            problem: format!("{} in `{found}`{hint}", error.message().replace('\n', ", ")),
+            problem: visible(&format!(
+                "{} in `{found}`{hint}",
+                error.message().replace('\n', ", ")
+            )),
         }
     }
+}
+
+/// The text with escapes such as `\u{1b}` for characters that a terminal would obey.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for each in text.chars() {
+        if each.is_control() {
+            shown.extend(each.escape_default());
+        } else {
+            shown.push(each);
+        }
+    }
+    shown
 }

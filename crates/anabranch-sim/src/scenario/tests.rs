@@ -480,6 +480,18 @@ fn unknown_names() {
 }
 
 #[test]
+fn errors_show_control_characters_as_escapes() {
+    let text = format!("\"\\u001b[31mred\" = 1\n{SMALLEST}");
+    assert!(
+        error_of(&text).starts_with("wifi.toml: \\u{1b}[31mred: unknown key"),
+        "{}",
+        error_of(&text)
+    );
+    let text = format!("name = \u{1b}[31m\n{SMALLEST}");
+    assert!(error_of(&text).contains("`name = \\u{1b}[31m`"), "{}", error_of(&text));
+}
+
+#[test]
 fn missing_keys() {
     assert_eq!(
         error("delay = \"75ms\"\n", ""),
