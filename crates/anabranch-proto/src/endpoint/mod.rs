@@ -59,6 +59,8 @@ pub struct Endpoint {
     cookies_until: Instant,
     waiting_joins: WaitingJoins,
     events: VecDeque<(ConnectionId, Event)>,
+    /// The connection whose event was polled last.
+    told: Option<u32>,
     counters: Counters,
     opened: u64,
 }
@@ -121,6 +123,7 @@ impl Endpoint {
             cookies_until: Instant::ZERO,
             waiting_joins: WaitingJoins::default(),
             events: VecDeque::new(),
+            told: None,
             counters: Counters::default(),
             opened: 0,
         }
@@ -306,12 +309,14 @@ impl Endpoint {
         self.wake_ups.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// The next event. Totals of a connection are available until its last event was polled.
+    /// The next event. Totals of a connection and of its subflows are available until the next call
+    /// after its last event.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
-        let (id, event) = self.events.pop_front()?;
-        if self.connection(id).is_some() {
-            self.forget_if_gone(id.index);
+        if let Some(index) = self.told.take() {
+            self.forget_if_gone(index);
         }
+        let (id, event) = self.events.pop_front()?;
+        self.told = self.connection(id).map(|_| id.index);
         Some((id, event))
     }
 
@@ -499,7 +504,7 @@ impl Endpoint {
         let slot = &mut self.slots[index as usize];
         let Some(connection) = slot.connection.as_ref().filter(|c| c.is_gone()) else { return };
         let id = ConnectionId { index, generation: slot.generation };
-        if self.events.iter().any(|(of, _)| *of == id) {
+        if self.told == Some(index) || self.events.iter().any(|(of, _)| *of == id) {
             return;
         }
         connection.add_to(&mut self.counters);
