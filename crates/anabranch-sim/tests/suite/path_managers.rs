@@ -157,7 +157,9 @@ mod single_path {
 
     #[test]
     fn a_sender_moves_when_its_path_goes_silent() {
-        depends_on_the_platform("hosts that refuse joins while they close stay on a silent path");
+        crate::common::depends_on_the_platform(
+            "hosts that refuse joins while they close stay on a silent path",
+        );
         let keys = "path_manager = \"single_path\"\ndirection = \"upload\"";
         let outcome = run(&scenario(LTE, &from_30_s(), keys), 1);
         assert!(delivered(&outcome, 33.0, 60.0) > 7.0);
