@@ -213,7 +213,7 @@ impl Host {
             .flat_map(|id| self.endpoint.subflow_stats(id).zip(self.endpoint.activities(id)))
     }
 
-    /// What has arrived of a connection's data, while the connection is open.
+    /// Data of a connection that has arrived, while the connection is open.
     pub(crate) fn arrived_at_engine(&self, connection: usize) -> Option<Arrived> {
         let EngineApp { id, closed, failed, .. } = &self.apps[connection];
         id.filter(|_| !closed && !failed).and_then(|id| self.endpoint.arrived(id))

@@ -18,7 +18,7 @@ pub struct Arrived {
 }
 
 impl Connection {
-    /// What has arrived so far.
+    /// Bytes that have arrived so far.
     pub(crate) fn arrived(&self) -> Arrived {
         let next = self.recv.queue.next_data();
         let mut ranges: Vec<Range<u64>> = self.recv.queue.out_of_order().collect();

@@ -416,7 +416,7 @@ impl Endpoint {
         self.connection(id).into_iter().flat_map(Connection::subflow_stats)
     }
 
-    /// What has arrived of a connection's stream so far, with what still waits for earlier data;
+    /// Data of a connection's stream that has arrived so far, with what still waits for earlier data;
     /// `None` once the host has forgotten the connection. The cost grows with the data that waits.
     pub fn arrived(&self, id: ConnectionId) -> Option<Arrived> {
         Some(self.connection(id)?.arrived())

@@ -44,7 +44,7 @@ pub(crate) struct Arrivals {
     journeys: Journeys,
 }
 
-/// What has arrived for one flow by some time, or in some period.
+/// Bytes that have arrived for one flow by some time, or in some period.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Totals {
     /// By path.
@@ -166,7 +166,7 @@ impl Arrivals {
         }
     }
 
-    /// What has arrived so far for a flow.
+    /// Bytes that have arrived so far for a flow.
     pub(super) fn totals(&self, number: usize, hosts: &[Host; 2]) -> Totals {
         let flow = self.flows[number];
         let receiver = &hosts[flow.sender.opposite() as usize];
@@ -188,7 +188,7 @@ impl Arrivals {
 }
 
 impl Totals {
-    /// What has arrived since `before`.
+    /// Bytes that have arrived since `before`.
     pub(super) fn since(&self, before: &Totals) -> Totals {
         let arrived = self.arrived.iter().zip(&before.arrived);
         let useful = arrived.clone().map(|(now, then)| now.useful as i64 - then.useful as i64);
