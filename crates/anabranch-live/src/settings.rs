@@ -7,7 +7,7 @@ use anabranch_net::units::ByteCount;
 use anabranch_proto::path_manager::{self, InKernel};
 use anabranch_proto::platform::Tuning;
 use anabranch_sim::scenario::{
-    CongestionControl, Connection, Limits, Middlebox, MtuProbing, Policy, Protocol, Scenario,
+    CongestionControl, Connection, Limits, Middlebox, MtuProbing, Path, Policy, Protocol, Scenario,
 };
 
 /// Settings of the kernel hosts of a scenario.
@@ -131,6 +131,14 @@ impl Settings {
                 "Linux has one setting of {key} for all connections of a host; give all connections \
                  the same {key}"
             ));
+        }
+        let addresses = |path: &Path| path.routing.server_addresses.clone();
+        if scenario.paths.windows(2).any(|pair| addresses(&pair[0]) != addresses(&pair[1])) {
+            return Err(
+                "a kernel host does not know which addresses a path leads to; give all paths \
+                        the same routing.server_addresses"
+                    .to_owned(),
+            );
         }
         for connection in &scenario.connections {
             self.take_congestion_control(connection);

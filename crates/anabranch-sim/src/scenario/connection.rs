@@ -153,10 +153,12 @@ pub struct Limits {
     /// Maximum number of further subflows of a connection (Linux: 2, by default unlimited here). Hosts
     /// refuse joins beyond it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8")]
     pub subflows: Option<u8>,
     /// Maximum number of addresses that the peer may announce (Linux: 0, by default unlimited here).
     /// Hosts open no subflows to further ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8")]
     pub add_addr_accepted: Option<u8>,
 }
 
