@@ -12,7 +12,6 @@ use super::paths::Paths;
 use super::policies::{Host, PathManager, Remedy, Scheduler};
 use super::policy::Policy;
 use super::remedies::Remedies;
-use super::routing::lead_to_different_addresses;
 use super::{Path, require_before_end};
 use crate::workload::Workload;
 use crate::written::{Positive, Problem, Written, is_default, is_yes, name, yes};
@@ -260,6 +259,13 @@ impl Connection {
         );
         Err(Problem::new("path_manager", problem))
     }
+}
+
+/// Returns `true` if the paths lead to different addresses of the server.
+fn lead_to_different_addresses<'a>(mut paths: impl Iterator<Item = &'a Path>) -> bool {
+    let addresses = |path: &'a Path| (path.family, &path.routing.server_addresses);
+    let first = paths.next().map(addresses);
+    paths.any(|path| Some(addresses(path)) != first)
 }
 
 /// Implementations of RFC 8382 use 5% or 10%.

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Path;
 use crate::written::{Problem, unknown_name};
 
 /// Routing of a path, where the server has several addresses, or a host has no source routing.
@@ -87,13 +86,6 @@ impl Default for ServerAddresses {
     fn default() -> Self {
         ServerAddresses(vec![1])
     }
-}
-
-/// Returns `true` if the paths lead to different addresses of the server.
-pub(super) fn lead_to_different_addresses<'a>(mut paths: impl Iterator<Item = &'a Path>) -> bool {
-    let addresses = |path: &'a Path| (path.family, &path.routing.server_addresses);
-    let first = paths.next().map(addresses);
-    paths.any(|path| Some(addresses(path)) != first)
 }
 
 impl<'de> Deserialize<'de> for ServerAddresses {
