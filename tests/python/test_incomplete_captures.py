@@ -181,3 +181,67 @@ def test_a_twin_needs_data_under_way(two_paths: Packets, tmp_path: Path) -> None
     one_time = [replace(each, time_ns=two_paths[0].time_ns) for each in two_paths]
     with pytest.raises(InputError, match="captured near the receiver"):
         observed.read([written(tmp_path, one_time)])
+
+
+# ---- subflows and packets that are not in the capture ----------------------------------------
+
+
+def of_path(packets: Packets, place: int) -> list[captures.Packet]:
+    """The packets of the first or of the second path that the capture shows."""
+    pairs = [*dict.fromkeys(each.addresses for each in packets)]
+    return [each for each in packets if each.addresses == pairs[place]]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("which", ["two_paths", "full_window"])
+def test_one_path_of_two_is_said_and_no_cause_is_made_up(
+    which: str,
+    place: int,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    capsys: Captured,
+) -> None:
+    packets = of_path(request.getfixturevalue(which), place)
+    found = explained(tmp_path, packets)
+    # What the other path carried, from the capture of both.
+    whole = analyze(written(tmp_path, request.getfixturevalue(which)))
+    sent = whole.subflows["bytes_in"] - whole.subflows["reinjected_in"]
+    assert found.elsewhere == pytest.approx(sent[1 - place] / sent.sum(), abs=0.05)
+    assert found.finding()[1].startswith("1 of at least 2 subflows is in the capture: ")
+    assert not found.knows_window
+    assert found.main is None or found.main[0] != "receive_window"
+    assert "nearly all the time" not in " ".join(found.finding())
+    file = str(written(tmp_path, packets))
+    assert run_command(["explain", file, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["connections"][0]
+    assert told["carried_elsewhere"] == found.elsewhere
+    assert run_command(["twin", file]) == 2
+    error = capsys.readouterr().err
+    assert "% of the data came over subflows that are not in the capture" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("part", ["first half", "every third", "headers"])
+def test_packets_that_the_capture_lost_are_no_missing_subflow(
+    part: str, two_paths: Packets, tmp_path: Path
+) -> None:
+    parts = {
+        "first half": two_paths[: len(two_paths) // 2],
+        "every third": [*two_paths[:300], *two_paths[300::3]],  # both handshakes, too
+        "headers": captures.snapped(two_paths, 96),
+    }
+    found = explained(tmp_path, parts[part])
+    assert found.elsewhere is None
+    assert " over 2 subflows." in found.finding()[0]
+
+
+@pytest.mark.parametrize("which", ["two_paths", "full_window"])
+def test_a_state_loses_no_more_than_its_time_could_carry(
+    which: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    found = explained(tmp_path, request.getfixturevalue(which))
+    for each in found.subflows:
+        for key, lost in each.lost_mbps.items():
+            if key[0] != "reinjected":
+                share = each.seconds.get(key, 0.0) / found.seconds
+                assert lost <= each.rate_mbps * share + 1e-6

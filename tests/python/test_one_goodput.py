@@ -20,9 +20,7 @@ congestion_control = "cubic"
 _ONE = '[[path]]\nname = "a"\nrate = "20Mbit/s"\ndelay = "15ms"\nlimit = "100packets"\n'
 _TWO = f'{_ONE}[[path]]\nname = "b"\nrate = "5Mbit/s"\ndelay = "40ms"\nlimit = "100packets"\n'
 _REPLACED = '[[path.middlebox]]\nkind = "rewrite_payload"\nchange = "replace"\nat = "300kB"\n'
-_STRIPPED = (
-    '[[path.middlebox]]\nkind = "strip_options"\noptions = ["dss"]\nafter_packets = 200\n'
-)
+_STRIPPED = '[[path.middlebox]]\nkind = "strip_options"\noptions = ["dss"]\nafter_packets = 200\n'
 _BULK, _SIZED = 'workload = { kind = "bulk" }\n', 'workload = { kind = "bulk", size = "4MB" }\n'
 
 
