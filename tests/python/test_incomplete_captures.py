@@ -235,6 +235,34 @@ def test_packets_that_the_capture_lost_are_no_missing_subflow(
     assert " over 2 subflows." in found.finding()[0]
 
 
+def test_a_flood_of_joins_costs_no_more_than_the_subflows_that_are_shown(
+    two_paths: Packets, tmp_path: Path
+) -> None:
+    first = two_paths[0].addresses
+    at, join = next(
+        (at, each) for at, each in enumerate(two_paths) if each.addresses != first
+    )  # fmt: skip
+    # Each has its own port, sequence number and nonce. RFC 8684 §3.2: the nonce ends the option.
+    nonce = join.data.index(b"\x1e\x0c") + 8
+    flood = []
+    for number in range(2_000):
+        ends = (20_000 + number).to_bytes(2, "big") + join.data[22:24]
+        own = captures.rewritten(join, nonce, number.to_bytes(4, "big"))
+        flood.append(captures.rewritten(own, 20, ends + (number * 7919).to_bytes(4, "big")))
+    analysis = analyze(written(tmp_path, [*two_paths[:at], *flood, *two_paths[at:]]))
+    assert analysis.connections["subflows"].to_list() == [2_002]
+    tracemalloc.start()
+    (found,) = capture.explanations(analysis)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6
+    assert len(found.subflows) == 64
+    assert found.left_out == 2_002 - 64
+    assert "over 64 subflows (1,938 more carried less)." in found.finding()[0]
+    carried = [each.subflow for each in found.subflows if each.rate_mbps > 0]
+    assert len(carried) == 2
+
+
 @pytest.mark.parametrize("which", ["two_paths", "full_window"])
 def test_a_state_loses_no_more_than_its_time_could_carry(
     which: str, request: pytest.FixtureRequest, tmp_path: Path

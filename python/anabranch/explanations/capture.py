@@ -171,6 +171,7 @@ class CaptureExplanation:
             ]
         else:
             over = counted(shown, "subflow")
+            over += f" ({self.left_out:,} more carried less)" if self.left_out else ""
             first = [f"Connection {self.connection} delivered {goodput} over {over}."]
         if self.fallback is not None:
             first.append(f"It fell back to TCP: {self.fallback}.")

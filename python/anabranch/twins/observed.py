@@ -25,8 +25,8 @@ from anabranch.words import counted
 
 _CURVE_POINTS = 100
 """Points of the curves over time."""
-_LONGEST_PAUSE_NS = 600_000_000_000
-"""Longest time without a packet that a twin repeats (ours)."""
+_LONGEST_PAUSE_NS = 120_000_000_000
+"""Longest time without a packet that a twin repeats: Linux' longest timeout (TCP_RTO_MAX)."""
 
 
 @dataclass(frozen=True)
