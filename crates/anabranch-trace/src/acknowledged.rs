@@ -43,8 +43,13 @@ impl Analyser {
 fn by_data_acks(connection: &Connection) -> [Acknowledged; 2] {
     [0, 1].map(|host| {
         let stream = &connection.streams[host];
-        let fin = i64::from(stream.fin.is_some_and(|fin| stream.acked > fin));
-        Acknowledged { bytes: (stream.acked - fin).max(0) as u64, last: stream.acked_at }
+        // Without all the data, a DATA_ACK may lead what the capture shows.
+        let heard =
+            stream.heard.filter(|(place, _)| connection.is_incomplete && *place > stream.acked);
+        let (acked, last) =
+            heard.map_or((stream.acked, stream.acked_at), |(place, time)| (place, Some(time)));
+        let fin = i64::from(stream.fin.is_some_and(|fin| acked > fin));
+        Acknowledged { bytes: (acked - fin).max(0) as u64, last }
     })
 }
 

@@ -397,6 +397,9 @@ impl Analyser {
                 stream.next = stream.next.max(place);
             }
             from = place;
+            if checked && place.abs_diff(stream.next) <= FAR {
+                stream.hear(place, step.at.time);
+            }
             stream.last_ack_beyond = checked && place > stream.next;
             if stream.last_ack_beyond {
                 beyond = Some(place - stream.next);
