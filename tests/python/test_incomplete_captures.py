@@ -149,6 +149,13 @@ def test_a_step_of_the_clock_costs_nothing(
     assert error.count("\n") == 1
 
 
+def test_a_twin_of_a_transfer_has_no_outages(two_paths: Packets, tmp_path: Path) -> None:
+    half = len(two_paths) // 2
+    later = [replace(each, time_ns=each.time_ns + 30 * 10**9) for each in two_paths[half:]]
+    with pytest.raises(InputError, match=r"no packet for 30 s, 2\.\d s after its first"):
+        observed.read([written(tmp_path, [*two_paths[:half], *later])])
+
+
 def test_bins_of_a_capture_without_pauses_are_those_of_its_time(
     two_paths: Packets, tmp_path: Path
 ) -> None:

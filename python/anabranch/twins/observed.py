@@ -25,8 +25,11 @@ from anabranch.words import counted
 
 _CURVE_POINTS = 100
 """Points of the curves over time."""
-_LONGEST_PAUSE_NS = 120_000_000_000
-"""Longest time without a packet that a twin repeats: Linux' longest timeout (TCP_RTO_MAX)."""
+_LONGEST_PAUSE_NS, _LONGEST_GAP_NS = 120_000_000_000, 10_000_000_000
+"""Longest time without a packet that a twin repeats: of an application that pauses, and of one that
+always has data or sends at a constant rate, because a twin has no outages (ours)."""
+_PAUSING = ("on_off", "request_response")
+"""Workloads with pauses."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +129,24 @@ def _rows(analysis: Analysis, about: Connection) -> Rows:
             f"{percent(rows.elsewhere)} of the data came over subflows that are not in the "
             "capture; capture on all interfaces"
         )
+    _require_no_pause(rows, _LONGEST_PAUSE_NS)
+    return rows
+
+
+def _require_no_pause(rows: Rows, longest_ns: int) -> None:
+    """Refuse rows with a longer time without any packet.
+
+    Raises:
+        Hidden: with the place of the pause.
+    """
     pauses = np.diff(rows.time)
-    if pauses.size and pauses.max() > _LONGEST_PAUSE_NS:
+    if pauses.size and pauses.max() > longest_ns:
         before = int(pauses.argmax())
         raise Hidden(
             f"no packet for {pauses[before] / 1e9:,.0f} s, {rows.time[before] / 1e9:,.1f} s after "
             "its first (a step of the clock?), which no twin can repeat; cut the capture there "
             "with editcap -A or -B"
         )
-    return rows
 
 
 def _observed(analysis: Analysis, about: Connection, rates_mbps: Sequence[float]) -> Observed:
@@ -149,6 +161,14 @@ def _observed(analysis: Analysis, about: Connection, rates_mbps: Sequence[float]
     last = rows.time[advances[-1]] if advances.size else rows.time[-1]
     lanes = _lanes(rows, flights, begin_ns, max(1, int(last) - begin_ns), is_ipv6, rates_mbps)
     rtts = [each.rtt_ms[0] for each in lanes if each.rtt_ms is not None]
+    hosts = ends(
+        rows,
+        flights,
+        closed=(about.state or "").startswith("closed"),
+        rtt_ns=int(max(rtts, default=0.0) * 1e6),
+    )
+    if hosts.workload.settings["kind"] not in _PAUSING:
+        _require_no_pause(rows, _LONGEST_GAP_NS)
     held = np.maximum(sum(each.una for each in flights) - rows.una, 0) / 1e3
     weights = rows.until - rows.time
     again = int(rows.length[rows.is_data & rows.is_reinjected].sum())
@@ -160,12 +180,7 @@ def _observed(analysis: Analysis, about: Connection, rates_mbps: Sequence[float]
         reinjected=again / max(1, int(rows.length[rows.is_data].sum())),
         reordering_kb=(_weighted(held, weights, 0.5), _weighted(held, weights, 0.95)),
         lanes=lanes,
-        ends=ends(
-            rows,
-            flights,
-            closed=(about.state or "").startswith("closed"),
-            rtt_ns=int(max(rtts, default=0.0) * 1e6),
-        ),
+        ends=hosts,
         notes=tuple(_notes(analysis, rows)),
     )
 
