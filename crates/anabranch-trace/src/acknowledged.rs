@@ -1,4 +1,4 @@
-//! What each direction of a connection got acknowledged, at the level that counts for it.
+//! The acknowledged data of each direction of a connection, at the level that counts for it.
 
 use anabranch_wire::Instant;
 
@@ -15,7 +15,7 @@ pub(crate) struct Acknowledged {
 }
 
 impl Analyser {
-    /// For each connection, what each host got acknowledged: by DATA_ACKs, and by TCP after a
+    /// For each connection, the acknowledged bytes of each host: by DATA_ACKs, and by TCP after a
     /// fallback and in plain TCP. A DATA_FIN and a FIN are no bytes.
     pub(crate) fn acknowledged(&self) -> Vec<[Acknowledged; 2]> {
         let mut all: Vec<_> = self.connections.iter().map(by_data_acks).collect();

@@ -335,7 +335,7 @@ def _usual(lengths: Numbers) -> int:
 
 
 def _union(starts: Numbers, ends: Numbers) -> int:
-    """How many numbers lie in at least one of these ranges."""
+    """Number of integers in the union of these ranges."""
     order = np.argsort(starts, kind="stable")
     starts, reach = starts[order], np.maximum.accumulate(ends[order])
     before = np.concatenate([starts[:1], reach[:-1]])

@@ -156,37 +156,35 @@ class CaptureExplanation:
         return None
 
     def finding(self) -> list[str]:
-        """What was carried, what the capture lacks, and what held the connection back."""
-        names = {each.subflow: each.name for each in self.subflows}
-        goodput = "no acknowledged data" if self.goodput_mbps is None else (
-            f"{number(self.goodput_mbps)} Mbit/s"
-        )  # fmt: skip
-        shown = len(self.subflows)
-        if self.elsewhere is not None:
-            first = [
-                f"Connection {self.connection} delivered {goodput}.",
-                f"{shown} of at least {shown + 1} subflows {'is' if shown == 1 else 'are'} in the "
-                f"capture: {percent(self.elsewhere)} of the data came over others, so it does not "
-                "show what the sender waited for.",
-            ]
-        else:
-            over = counted(shown, "subflow")
-            over += f" ({self.left_out:,} more carried less)" if self.left_out else ""
-            first = [f"Connection {self.connection} delivered {goodput} over {over}."]
-        if self.fallback is not None:
-            first.append(f"It fell back to TCP: {self.fallback}.")
-        if self.main is None:
-            limit = "The paths or the congestion windows limited it nearly all the time."
-            return [*first, limit if self.elsewhere is None else self._limit_here()]
-        state, behind, subflow, lost = self.main
-        because = self.because(state)
-        words = because + ("" if behind is None else f" behind {names.get(behind, behind)}")
-        ends = f": about {number(lost)} Mbit/s lost" if lost else ""
-        return [*first, f"{names[subflow]} carried less than it could because {words}{ends}."]
+        """Sentences: the goodput, gaps of the capture, and the cause that held the sender back."""
+        fallback = [] if self.fallback is None else [f"It fell back to TCP: {self.fallback}."]
+        return [*self._delivered(), *fallback, self._cause()]
 
-    def _limit_here(self) -> str:
-        """What limited the subflows in a capture that lacks others."""
-        return "What it contains was limited by its paths or congestion windows."
+    def _delivered(self) -> list[str]:
+        rate = None if self.goodput_mbps is None else f"{number(self.goodput_mbps)} Mbit/s"
+        first = f"Connection {self.connection} delivered {rate or 'no acknowledged data'}"
+        shown = len(self.subflows)
+        if self.elsewhere is None:
+            more = f" ({self.left_out:,} more carried less)" if self.left_out else ""
+            return [f"{first} over {counted(shown, 'subflow')}{more}."]
+        return [
+            f"{first}.",
+            f"{shown} of at least {shown + 1} subflows {'is' if shown == 1 else 'are'} in the "
+            f"capture: {percent(self.elsewhere)} of the data came over others, so it does not show "
+            "what the sender waited for.",
+        ]
+
+    def _cause(self) -> str:
+        if self.main is None and self.elsewhere is not None:
+            return "The part in the capture was limited by its paths or congestion windows."
+        if self.main is None:
+            return "The paths or the congestion windows limited it nearly all the time."
+        names = {each.subflow: each.name for each in self.subflows}
+        state, behind, subflow, lost = self.main
+        words = self.because(state)
+        words += "" if behind is None else f" behind {names.get(behind, behind)}"
+        ends = f": about {number(lost)} Mbit/s lost" if lost else ""
+        return f"{names[subflow]} carried less than it could because {words}{ends}."
 
     def words(self, state: str) -> str:
         """A state in words, with what it may be in this capture."""
@@ -380,7 +378,7 @@ def _lost(
 def _possible(
     shares: Sample, missing: float, most: Sample, named: Sequence[State]
 ) -> dict[State, float]:
-    """What each state lost, at most what the path could have carried while it lasted.
+    """Loss of each state, at most as much as the path could have carried while it lasted.
 
     The rest goes to the network, and to the times at which the subflow could not send.
     """

@@ -49,7 +49,7 @@ _PROVENANCE_KEYS: dict[str, Any] = {
 _UNREADABLE = (
     OSError, ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException
 )  # fmt: skip
-"""What reading a damaged table or provenance raises."""
+"""Exceptions of reading a damaged table or provenance."""
 
 Factor = str | int | float | bool
 """Value of a factor of a sweep."""
