@@ -37,6 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod acknowledged;
 mod analyser;
 mod analysis;
 mod capture;
