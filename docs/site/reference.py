@@ -35,7 +35,8 @@ def rust(root: Path) -> str:
     parts = [
         "# Rust\n",
         "The crates are not on crates.io yet. A program names the folder of the repository:\n",
-        '```toml\n[dependencies]\nanabranch-host = { path = "../anabranch/crates/anabranch-host" }\n```\n',
+        "```toml\n[dependencies]",
+        'anabranch-host = { path = "../anabranch/crates/anabranch-host" }\n```\n',
         "| crate | |\n|---|---|",
     ]
     for manifest in sorted(root.glob("crates/*/Cargo.toml")):
