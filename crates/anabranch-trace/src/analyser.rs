@@ -1,15 +1,16 @@
-//! The second pass: follow every subflow from the place that saw it best.
+//! The second pass: follow every subflow from the places that were chosen for it.
 
 use std::collections::HashMap;
 
-use anabranch_wire::{Flags, Instant, TcpOptions};
+use anabranch_wire::{CapturedChecksum, Flags, Instant, TcpOptions};
 
 use crate::connection::{Connection, Protocol};
+use crate::copies::Copies;
 use crate::input::Sighting;
 use crate::options;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
-use crate::survey::{Choice, FlowKey, MOST_FLOWS};
+use crate::survey::{Choice, FlowKey, MOST_FLOWS, Part, USUAL_MSS};
 use crate::tables::{FirstSack, Kind, SegmentRow, Segments};
 use crate::watch::{At, Watch, Whom};
 
@@ -28,8 +29,14 @@ pub(crate) struct Analyser {
     pub(crate) connections: Vec<Connection>,
     pub(crate) segments: Segments,
     pub(crate) watch: Watch,
+    copies: Copies,
+    /// Number of packets that other places show as well.
     pub(crate) doubles: u64,
+    /// Number of packets that were captured twice in one view.
+    pub(crate) copied: u64,
     pub(crate) corrupted: u64,
+    /// Number of segments of which some options are unknown, and the first one.
+    pub(crate) without_options: Option<(u64, At)>,
 }
 
 /// The segment being processed.
@@ -40,6 +47,8 @@ pub(crate) struct Step<'a> {
     pub(crate) direction: usize,
     pub(crate) sighting: &'a Sighting<'a>,
     pub(crate) options: TcpOptions,
+    /// Whether these are all options. What the others say is unknown.
+    pub(crate) has_all_options: bool,
     pub(crate) flags: Flags,
 }
 
@@ -52,29 +61,42 @@ impl Analyser {
     pub(crate) fn take(&mut self, sighting: &Sighting<'_>) {
         let key = FlowKey::of(sighting);
         let segment = &sighting.segment;
-        let Some(choice) = self.choices.get(&key).copied() else {
+        let from_low = usize::from(segment.source != key.low);
+        let followed = self.choices.get(&key).and_then(|choice| {
+            let view = choice.views.iter().find(|view| view.place == sighting.place)?;
+            view.part[from_low].contains(sighting.time).then_some((choice, view))
+        });
+        let Some((choice, view)) = followed else {
             self.doubles += 1;
             return;
         };
-        if choice.place != sighting.place {
-            self.doubles += 1;
+        let (has_checksums, places, is_mptcp) =
+            (view.checksums[from_low], choice.places, choice.is_mptcp);
+        let at = At { time: sighting.time, file: sighting.file, packet: sighting.number };
+        let known = self.flows.get(&key).map(|index| &self.subflows[*index as usize]);
+        if self.copies.is_copy(sighting, known.and_then(|subflow| subflow.rtt)) {
+            self.copied += 1;
             return;
         }
-        let at = At { time: sighting.time, file: sighting.file, packet: sighting.number };
-        let subflow = self.subflow(key, sighting, at, choice);
+        let subflow = self.subflow(key, sighting, at, places);
         let state = &mut self.subflows[subflow];
         let direction = usize::from(segment.source != state.ends[0]);
-        let from_low = usize::from(segment.source != key.low);
-        if choice.checksums[from_low] && segment.checksum_ok() == Some(false) {
+        let is_wrong = has_checksums && segment.checksum() == Some(CapturedChecksum::Wrong);
+        if is_wrong && segment.payload_len <= state.most_payload(direction) {
             state.corrupted += 1;
             self.corrupted += 1;
             return;
         }
         state.end = sighting.time;
         let flags = segment.header.flags;
-        let options = TcpOptions::parse(segment.options).unwrap_or_default();
-        let step = Step { at, subflow, direction, sighting, options, flags };
-        self.step(&step, choice.is_mptcp);
+        state.halves[direction].packets += 1;
+        let (options, has_all_options) = options::read(segment);
+        if !has_all_options {
+            state.lacks_options = true;
+            self.without_options.get_or_insert((0, at)).0 += 1;
+        }
+        let step = Step { at, subflow, direction, sighting, options, has_all_options, flags };
+        self.step(&step, is_mptcp);
     }
 
     /// Process a segment in a host's order: handshake, signals, data, acknowledgements.
@@ -100,7 +122,7 @@ impl Analyser {
     }
 
     /// The subflow that a segment belongs to. A new SYN begins a new subflow.
-    fn subflow(&mut self, key: FlowKey, sighting: &Sighting<'_>, at: At, choice: Choice) -> usize {
+    fn subflow(&mut self, key: FlowKey, sighting: &Sighting<'_>, at: At, places: u32) -> usize {
         let segment = &sighting.segment;
         let flags = segment.header.flags;
         let is_syn = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
@@ -121,7 +143,7 @@ impl Analyser {
         let sort = if is_syn { Sort::Plain } else { Sort::Begun };
         let ends = if turned { [to, from] } else { [from, to] };
         let mut subflow = Subflow::new(sort, ends, at);
-        (subflow.place, subflow.places) = (sighting.place, choice.places);
+        (subflow.place, subflow.places) = (sighting.place, places);
         self.subflows.push(subflow);
         self.flows.insert(key, index as u32);
         index
@@ -249,7 +271,23 @@ impl Analyser {
     }
 }
 
+impl Part {
+    fn contains(self, time: Instant) -> bool {
+        match self {
+            Part::None => false,
+            Part::All => true,
+            Part::Outside(first, last) => time < first || time > last,
+        }
+    }
+}
+
 impl Subflow {
+    /// The largest payload of one segment on the wire. More is the work of the network card or the
+    /// kernel (TSO, GRO), and has no checksum.
+    fn most_payload(&self, direction: usize) -> usize {
+        self.halves[1 - direction].mss.map_or(USUAL_MSS, usize::from)
+    }
+
     /// Whether a new connection with the same addresses may follow.
     fn can_be_followed(&self) -> bool {
         let over = self.reset.is_some() || self.halves.iter().any(|half| half.fin.is_some());

@@ -21,6 +21,8 @@ impl Analyser {
             let half = &mut self.subflows[step.subflow].halves[step.direction];
             half.set_syn(segment.header.seq);
             half.window_scale = step.options.window_scale;
+            half.mss = step.options.mss;
+            half.has_syn_options = step.has_all_options;
             if flags.contains(Flags::ACK) { self.syn_ack(step) } else { self.syn(step) }
         } else {
             self.after_syns(step);
@@ -54,6 +56,8 @@ impl Analyser {
                 subflow.sort = Sort::Join;
                 self.join_syn(step, join);
             }
+            // An option that was cut may have opened a connection or a join.
+            (None, None) if !step.has_all_options => subflow.sort = Sort::Begun,
             (None, None) => {
                 self.begin(step.subflow, Protocol::Tcp, step.at);
             }
@@ -102,7 +106,7 @@ impl Analyser {
                     }
                 }
                 Some(_) => self.violation_of_join(step),
-                None if first => {
+                None if first && step.has_all_options => {
                     self.event(step, "join_refused", "SYN/ACK without MP_JOIN".into());
                 }
                 None => {}
@@ -125,7 +129,8 @@ impl Analyser {
         let Some(index) = self.subflows[step.subflow].connection else { return };
         let Some(capable) = capable.filter(|capable| capable.version == mptcp::VERSION) else {
             // RFC 8684 §3.1: without MP_CAPABLE in the SYN/ACK, the connection is TCP.
-            if first && self.connections[index as usize].keys[1].is_none() {
+            let is_unknown = self.connections[index as usize].keys[1].is_none();
+            if first && is_unknown && step.has_all_options {
                 self.fall_back(step, "no MP_CAPABLE in the SYN/ACK");
             }
             return;
@@ -350,7 +355,11 @@ impl Analyser {
     pub(crate) fn on_reset(&mut self, step: &Step<'_>) {
         let subflow = &self.subflows[step.subflow];
         let refused = subflow.sort == Sort::Join && !subflow.is_established;
-        if let (true, None, Some(token)) = (refused, subflow.connection, subflow.join.token) {
+        // A connection that began before the capture may have this token.
+        let knows_all = self.begun.is_empty() && !self.tokens.is_empty();
+        if let (true, None, Some(token)) =
+            (refused && knows_all, subflow.connection, subflow.join.token)
+        {
             // RFC 8684 §3.2: a host answers an unknown token with a RST.
             let text = format!("unknown token {token:08x}, and the peer refused the join");
             let mut whom = self.whom(step);

@@ -4,6 +4,7 @@ use anabranch_wire::mptcp::{
     self, AddAddr, Dss, MpCapable, MpFail, MpFastclose, MpJoin, MpPrio, MpTcprst, RemoveAddr,
     Subtype,
 };
+use anabranch_wire::{CapturedSegment, TcpOptions};
 
 use crate::rules::Rule;
 
@@ -113,6 +114,35 @@ fn reserved(option: &[u8], subtype: Subtype) -> &'static [(usize, u8)] {
     }
 }
 
+/// The options of a segment, and whether they are all of them. A capture may cut the list, and a list
+/// may contradict its own lengths. Whole options before that count.
+pub(crate) fn read(segment: &CapturedSegment<'_>) -> (TcpOptions, bool) {
+    let whole = whole_options(segment.options);
+    let is_whole = !segment.has_cut_options() && whole.len() == segment.options.len();
+    match TcpOptions::parse(whole) {
+        Ok(options) => (options, is_whole),
+        Err(_) => (TcpOptions::default(), false),
+    }
+}
+
+/// The part of a list of options that ends with a whole option.
+fn whole_options(options: &[u8]) -> &[u8] {
+    let mut at = 0;
+    while let Some(kind) = options.get(at) {
+        let length = match *kind {
+            END => return options,
+            NOP => 1,
+            _ => options.get(at + 1).map_or(0, |length| usize::from(*length)),
+        };
+        let fits = if *kind == NOP { 1 } else { 2 };
+        if length < fits || at + length > options.len() {
+            return &options[..at];
+        }
+        at += length;
+    }
+    options
+}
+
 const END: u8 = 0;
 const NOP: u8 = 1;
 
@@ -136,6 +166,15 @@ mod tests {
         assert_eq!(found(&[30, 4, 0x90, 0]), [(Rule::UnknownSubtype, "7.2")]);
         assert_eq!(found(&[30, 4, 0xf0, 0]), []);
         assert_eq!(found(&[30, 2]), [(Rule::OptionLength, "3")]);
+    }
+
+    #[test]
+    fn a_list_is_read_up_to_its_last_whole_option() {
+        assert_eq!(whole_options(&[1, 1, 8, 10, 0, 0]), [1, 1]);
+        assert_eq!(whole_options(&[3, 3, 7, 30]), [3, 3, 7]);
+        assert_eq!(whole_options(&[3, 1, 7]), []);
+        assert_eq!(whole_options(&[3, 3, 7, 0, 9]), [3, 3, 7, 0, 9]);
+        assert_eq!(whole_options(&[1, 1]), [1, 1]);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The end of an analysis: rules that need the whole capture, and the tables.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_wire::{Instant, SocketAddress};
 
 use crate::analyser::{Analyser, since};
-use crate::capture::Damage;
+use crate::capture::{Damage, Unread};
 use crate::connection::{Connection, Protocol};
 use crate::input::FileReport;
 use crate::keys;
@@ -69,6 +70,13 @@ impl Subflow {
     fn home(&self) -> (u32, bool) {
         (self.connection.unwrap_or(u32::MAX), self.is_turned)
     }
+
+    /// Whether only one direction was captured. Repeated SYNs may have had no answer.
+    fn is_one_sided(&self) -> bool {
+        let [out, back] = &self.halves;
+        let seen = out.packets.max(back.packets) > 0 && out.packets.min(back.packets) == 0;
+        seen && self.halves.iter().any(|half| half.acked.is_some())
+    }
 }
 
 impl Analyser {
@@ -111,6 +119,10 @@ impl Analyser {
                 let connection = &mut self.connections[home as usize];
                 let at = half.first_unmapped.unwrap_or(connection.begin);
                 let stopped = half.last_mapping.is_none_or(|last| last < lowest);
+                // A segment that was not captured may have had the mapping.
+                if stopped && (half.missing > 0 || self.subflows[index].is_one_sided()) {
+                    continue;
+                }
                 let direction = (side ^ usize::from(self.subflows[index].is_turned)) as u8;
                 let whom = Whom { connection: Some(home), subflow: index as u32, direction };
                 if stopped && connection.subflows == 1 {
@@ -168,7 +180,8 @@ impl Analyser {
         }
         for subflow in &self.subflows {
             let missing = subflow.halves.iter().any(|half| half.missing > 0);
-            if let (true, Some(connection)) = (missing, subflow.connection) {
+            let lacks = missing || subflow.lacks_options || subflow.is_one_sided();
+            if let (true, Some(connection)) = (lacks, subflow.connection) {
                 self.connections[connection as usize].is_incomplete = true;
             }
         }
@@ -191,14 +204,7 @@ impl Analyser {
 
     fn notes(&self, files: &[(String, FileReport)], left_out: u64) -> Vec<String> {
         let mut notes = Vec::new();
-        for (name, report) in files {
-            if let Some((link_type, packets)) = report.unknown_link {
-                let packets = grouped(packets);
-                notes.push(format!(
-                    "{name}: {packets} packets have link type {link_type}, which is not supported"
-                ));
-            }
-        }
+        notes.extend(files.iter().filter(|(_, report)| !report.unread.is_empty()).map(unread_note));
         if self.doubles > 0 {
             notes.push(format!(
                 "{} packets were captured at several places; each subflow is shown as seen from one \
@@ -206,9 +212,24 @@ impl Analyser {
                 grouped(self.doubles)
             ));
         }
+        if self.copied > 0 {
+            notes.push(format!(
+                "{} packets are copies of packets just before, as a mirror port makes them, and count \
+                 once",
+                grouped(self.copied)
+            ));
+        }
         if self.corrupted > 0 {
             let corrupted = grouped(self.corrupted);
             notes.push(format!("{corrupted} segments with a wrong TCP checksum were ignored"));
+        }
+        if let Some((count, first)) = self.without_options {
+            notes.push(format!(
+                "{} segments have TCP options that were cut or are malformed (first: packet {}); what \
+                 those options say is not judged",
+                grouped(count),
+                first.packet
+            ));
         }
         if left_out > 0 {
             let left_out = grouped(left_out);
@@ -218,6 +239,25 @@ impl Analyser {
         }
         notes
     }
+}
+
+/// The packets of a file that could not be read, by reason.
+fn unread_note((name, report): &(String, FileReport)) -> String {
+    let total: u64 = report.unread.values().map(|(count, _)| count).sum();
+    let packets = if total == 1 { "packet was" } else { "packets were" };
+    format!(
+        "{name}: {} {packets} not read and not judged: {}",
+        grouped(total),
+        unread_words(&report.unread)
+    )
+}
+
+/// Reasons with their numbers and first packets.
+fn unread_words(unread: &BTreeMap<Unread, (u64, u64)>) -> String {
+    let words = unread.iter().map(|(reason, (count, first))| {
+        format!("{} {reason} (first: packet {first})", grouped(*count))
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// A number with commas between thousands.
@@ -357,6 +397,8 @@ fn file_table(files: &[(String, FileReport)]) -> Table {
             ("file", text(name)),
             ("packets", Cell::Count(report.packets)),
             ("other_packets", Cell::Count(report.other)),
+            ("unread_packets", Cell::Count(report.unread.values().map(|(count, _)| count).sum())),
+            ("unread", Cell::Text(unread_words(&report.unread))),
             ("first_ns", time(report.first)),
             ("last_ns", time(report.last)),
             ("damage", Cell::Text(damage)),

@@ -111,6 +111,7 @@ impl Rule {
         matches!(
             self,
             Rule::EarlyData
+                | Rule::AddAddrUnanswered
                 | Rule::EchoUnasked
                 | Rule::UnmappedData
                 | Rule::OutsideWindow

@@ -46,6 +46,8 @@ pub(crate) struct Subflow {
     /// Reason of the reset, if the subflow was reset.
     pub(crate) reset: Option<String>,
     pub(crate) corrupted: u64,
+    /// Whether some options of some segments are unknown.
+    pub(crate) lacks_options: bool,
 }
 
 /// The contents of a join's handshake.
@@ -82,6 +84,10 @@ pub(crate) struct Half {
     /// Number of acknowledged bytes that the capture does not contain.
     pub(crate) missing: i64,
     pub(crate) window_scale: Option<u8>,
+    /// Maximum segment size that this side of the subflow announced.
+    pub(crate) mss: Option<u16>,
+    /// Whether all options of the SYN are known.
+    pub(crate) has_syn_options: bool,
     pub(crate) fin: Option<i64>,
     mappings: BTreeMap<i64, Mapped>,
     /// The start of the infinite mapping: its place on the subflow and its place in the data.
@@ -90,6 +96,8 @@ pub(crate) struct Half {
     pub(crate) first_unmapped: Option<At>,
     /// The place at which the last mapping begins.
     pub(crate) last_mapping: Option<i64>,
+    /// Number of segments, and (`segments`) of those with payload.
+    pub(crate) packets: u64,
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
     pub(crate) retransmitted: u64,
@@ -147,6 +155,7 @@ impl Subflow {
             is_established: false,
             reset: None,
             corrupted: 0,
+            lacks_options: false,
         }
     }
 }

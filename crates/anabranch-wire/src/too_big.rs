@@ -78,7 +78,10 @@ impl PacketTooBig {
         let mut reader = Reader::new("ICMP header", packet.transport);
         let kind = [reader.u8()?, reader.u8()?];
         if ![FRAGMENTATION_NEEDED, PACKET_TOO_BIG].contains(&kind) {
-            return Err(ParseError::Protocol { found: packet.protocol, expected: "6 (TCP) or 17 (UDP)" });
+            return Err(ParseError::Protocol {
+                found: packet.protocol,
+                expected: "6 (TCP) or 17 (UDP)",
+            });
         }
         let _checksum = reader.u16()?;
         let mtu = (u32::from(reader.u16()?) << 16) | u32::from(reader.u16()?);

@@ -4,3 +4,4 @@ mod damages;
 mod formats;
 mod runs;
 mod support;
+mod views;
