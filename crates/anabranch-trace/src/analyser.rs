@@ -7,6 +7,7 @@ use anabranch_wire::{CapturedChecksum, Flags, Instant, TcpOptions};
 use crate::connection::{Connection, Protocol};
 use crate::copies::Copies;
 use crate::input::Sighting;
+use crate::keys::Version;
 use crate::options;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
@@ -101,17 +102,17 @@ impl Analyser {
 
     /// Process a segment in a host's order: handshake, signals, data, acknowledgements.
     fn step(&mut self, step: &Step<'_>, is_mptcp: bool) {
-        let is_older = self.subflows[step.subflow].is_older;
-        if is_mptcp && !is_older {
+        let is_other = self.subflows[step.subflow].is_other_version;
+        if is_mptcp && !is_other {
             self.check_form(step);
         }
         self.handshake(step);
-        let is_older = self.subflows[step.subflow].is_older;
-        if is_mptcp && !is_older {
+        let is_decoded = is_mptcp && !self.subflows[step.subflow].is_other_version;
+        if is_decoded {
             self.find_connection(step);
             self.signals(step);
         }
-        let mut row = self.carry(step, is_mptcp && !is_older);
+        let mut row = self.carry(step, is_decoded);
         self.acknowledgement(step);
         self.ending(step);
         if is_mptcp {
@@ -151,9 +152,10 @@ impl Analyser {
 
     fn check_form(&mut self, step: &Step<'_>) {
         let whom = self.whom(step);
+        let version = self.version(step);
         let watch = &mut self.watch;
-        options::faults(step.sighting.segment.options, |(rule, clause, text)| {
-            watch.violation_of(step.at, whom, rule, clause, text);
+        options::faults(step.sighting.segment.options, version, |(rule, clause, text)| {
+            watch.violation(step.at, whom, rule, clause, text);
         });
     }
 
@@ -222,7 +224,14 @@ impl Analyser {
 
     pub(crate) fn violation(&mut self, step: &Step<'_>, rule: Rule, text: String) {
         let whom = self.whom(step);
-        self.watch.violation(step.at, whom, rule, text);
+        let clause = rule.clause_in(self.version(step));
+        self.watch.violation(step.at, whom, rule, clause, text);
+    }
+
+    /// The version of Multipath TCP of a segment's connection, if it is known.
+    pub(crate) fn version(&self, step: &Step<'_>) -> Option<Version> {
+        let connection = self.subflows[step.subflow].connection?;
+        self.connections[connection as usize].version()
     }
 
     /// The connection of a segment's subflow, and which of its hosts sent the segment.

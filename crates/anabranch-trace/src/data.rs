@@ -36,7 +36,7 @@ impl Analyser {
                 return self.attach(step.subflow, connection, host != direction);
             }
         }
-        let index = self.begin(step.subflow, Protocol::Mptcp, step.at);
+        let index = self.begin(step.subflow, Protocol::Mptcp(None), step.at);
         self.begun.push(index);
         if let Some(token) = token {
             self.unknown_tokens.insert(token, index);
@@ -384,13 +384,13 @@ impl Analyser {
     }
 
     fn open_window(&mut self, step: &Step<'_>, data_ack: Option<WideOrNarrow>) {
-        if step.flags.contains(Flags::RST) || self.subflows[step.subflow].is_older {
+        if step.flags.contains(Flags::RST) || self.subflows[step.subflow].is_other_version {
             return;
         }
         let window = self.subflows[step.subflow].window(step);
         let Analyser { subflows, connections, watch, .. } = self;
         let Some((connection, host)) = home(subflows, connections, step) else { return };
-        if connection.protocol != Protocol::Mptcp {
+        if !connection.is_mptcp() {
             return;
         }
         let checked = connection.is_checked();

@@ -9,7 +9,7 @@ use crate::analyser::{Analyser, since};
 use crate::capture::{Damage, Unread};
 use crate::connection::{Connection, Protocol};
 use crate::input::FileReport;
-use crate::keys;
+use crate::keys::Version;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
 use crate::tables::{Cell, Rows, Table};
@@ -110,7 +110,7 @@ impl Analyser {
             let subflow = &self.subflows[index];
             let Some(home) = subflow.connection else { continue };
             let connection = &self.connections[home as usize];
-            if connection.protocol != Protocol::Mptcp || subflow.sort == Sort::Begun {
+            if !connection.is_mptcp() || subflow.sort == Sort::Begun {
                 continue;
             }
             for side in [0, 1] {
@@ -134,7 +134,9 @@ impl Analyser {
                 for (from, to) in half.unmapped.iter().take(MOST_RANGES_TOLD) {
                     let text =
                         format!("{} bytes from SSN {} on have no mapping", to - from, from + 1);
-                    self.watch.violation(at, whom, Rule::UnmappedData, text);
+                    let rule = Rule::UnmappedData;
+                    let clause = rule.clause_in(self.connections[home as usize].version());
+                    self.watch.violation(at, whom, rule, clause, text);
                 }
             }
         }
@@ -157,7 +159,9 @@ impl Analyser {
                         format!("address {id}, {}, announced {} times", each.address, each.copies);
                     if each.copies >= COPIES_TO_ANSWER && waited >= TIME_TO_ANSWER {
                         let text = format!("{text}, was not echoed");
-                        self.watch.violation(each.first, whom, Rule::AddAddrUnanswered, text);
+                        let rule = Rule::AddAddrUnanswered;
+                        let clause = rule.clause_in(connection.version());
+                        self.watch.violation(each.first, whom, rule, clause, text);
                     } else {
                         self.watch.event(each.first, whom, "add_addr_unanswered", text);
                     }
@@ -194,7 +198,7 @@ impl Analyser {
             let Some(home) = subflow.connection else { continue };
             for (side, half) in subflow.halves.iter().enumerate() {
                 let host = side ^ usize::from(subflow.is_turned);
-                let plain = self.connections[home as usize].protocol != Protocol::Mptcp;
+                let plain = !self.connections[home as usize].is_mptcp();
                 let bytes = if plain { half.bytes } else { half.unmapped.total() as u64 };
                 all[home as usize][host] += bytes;
             }
@@ -304,11 +308,15 @@ fn connection_row(
         let fin = i64::from(stream.fin.is_some_and(|fin| stream.acked > fin));
         Cell::Count((stream.acked - fin).max(0) as u64)
     };
-    let token = |host: usize| connection.keys[host].map_or(u32::MAX, keys::token);
+    let token = |host: usize| {
+        let known = connection.version().zip(connection.keys[host]);
+        known.map_or(u32::MAX, |(version, key)| version.token(key))
+    };
     let fallback = connection.fallback.as_ref().map_or("", |fallback| fallback.why);
     [
         ("connection", Cell::Index(index)),
         ("protocol", text(protocol(connection))),
+        ("version", Cell::Small(connection.version().map_or(u8::MAX, Version::number))),
         ("fallback", text(fallback)),
         ("state", Cell::Text(state)),
         ("initiator", Cell::Text(connection.ends[0].to_string())),
@@ -411,8 +419,8 @@ fn file_table(files: &[(String, FileReport)]) -> Table {
 
 fn protocol(connection: &Connection) -> &'static str {
     match connection.protocol {
-        Protocol::Mptcp => "MPTCP",
-        Protocol::Older => "MPTCP v0",
+        Protocol::Mptcp(_) => "MPTCP",
+        Protocol::Other => "MPTCP of another version",
         Protocol::Tcp => "TCP",
     }
 }

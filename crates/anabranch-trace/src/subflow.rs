@@ -35,9 +35,8 @@ pub(crate) struct Subflow {
     pub(crate) places: u32,
     pub(crate) halves: [Half; 2],
     pub(crate) join: Join,
-    /// Whether the subflow uses version 0 of Multipath TCP, or joins such a connection. Version 0 is
-    /// not decoded.
-    pub(crate) is_older: bool,
+    /// Whether the subflow uses a version of Multipath TCP that is not decoded.
+    pub(crate) is_other_version: bool,
     pub(crate) begin: At,
     pub(crate) end: Instant,
     pub(crate) syn_at: Option<Instant>,
@@ -147,7 +146,7 @@ impl Subflow {
             places: 1,
             halves: Default::default(),
             join: Join::default(),
-            is_older: false,
+            is_other_version: false,
             begin: at,
             end: at.time,
             syn_at: (sort != Sort::Begun).then_some(at.time),
