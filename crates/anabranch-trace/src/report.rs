@@ -1,6 +1,6 @@
 //! The end of an analysis: rules that need the whole capture, and the tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_wire::{Instant, SocketAddress};
@@ -206,6 +206,27 @@ impl Analyser {
         all
     }
 
+    /// Notes about joins to one address and port that came in great number and were not completed.
+    fn floods(&self) -> Vec<String> {
+        let joins = self.subflows.iter().filter(|subflow| subflow.sort == Sort::Join);
+        let mut open: BTreeMap<SocketAddress, (u64, BTreeSet<IpAddr>)> = BTreeMap::new();
+        for subflow in joins.filter(|subflow| !subflow.join.has_third) {
+            let (count, sources) = open.entry(subflow.ends[1]).or_default();
+            *count += 1;
+            sources.insert(subflow.ends[0].address);
+        }
+        let floods = open.into_iter().filter(|(_, (count, _))| *count >= JOINS_OF_A_FLOOD);
+        let notes = floods.map(|(target, (count, sources))| {
+            let sources = match sources.len() as u64 {
+                1 => "1 address".to_owned(),
+                many => format!("{} addresses", grouped(many)),
+            };
+            let count = grouped(count);
+            format!("{count} joins to {target} from {sources} were not completed: a flood")
+        });
+        notes.collect()
+    }
+
     fn notes(&self, files: &[(String, FileReport)], left_out: u64) -> Vec<String> {
         let mut notes = Vec::new();
         notes.extend(files.iter().filter(|(_, report)| !report.unread.is_empty()).map(unread_note));
@@ -223,6 +244,7 @@ impl Analyser {
                 grouped(self.copied)
             ));
         }
+        notes.extend(self.floods());
         if self.corrupted > 0 {
             let corrupted = grouped(self.corrupted);
             notes.push(format!("{corrupted} segments with a wrong TCP checksum were ignored"));
@@ -472,6 +494,10 @@ fn time(time: Option<Instant>) -> Cell {
 
 /// Largest number of unmapped ranges that are reported one by one.
 const MOST_RANGES_TOLD: usize = 100;
+
+/// A host opens only a few joins at once. Linux allows at most 8 subflows of a connection
+/// (MPTCP_PM_ADDR_MAX), so this many open joins are no usual attempts.
+const JOINS_OF_A_FLOOD: u64 = 64;
 
 /// An unanswered address is a violation after this many announcements, and this time in nanoseconds
 /// after the last one.

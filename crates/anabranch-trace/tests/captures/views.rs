@@ -151,6 +151,34 @@ fn acknowledgements_with_an_identification_are_copies_as_well() {
 }
 
 #[test]
+fn joins_from_many_addresses_with_the_same_contents_are_a_flood() {
+    let all = transfer();
+    let is_join = |each: &&Captured| {
+        let control = each.segment.options.control.as_deref();
+        control.is_some_and(|control| control.join.is_some())
+    };
+    let syn = all.iter().find(is_join).expect("a join").clone();
+    let mut flood = all.clone();
+    for number in 0..300_u16 {
+        let mut copy = syn.clone();
+        let [high, low] = number.to_be_bytes();
+        copy.segment.source.address = [198, 18, high, low].into();
+        copy.time += 1 + u64::from(number);
+        flood.push(copy);
+    }
+    flood.sort_by_key(|each| each.time);
+    let outcome = analysis(&pcap(&flood));
+    let target = syn.segment.destination;
+    let expected = format!("300 joins to {target} from 300 addresses were not completed: a flood");
+    assert_eq!(outcome.notes, [expected]);
+    // The transfer is what it is without the flood.
+    let subflows = table(&outcome, "subflows");
+    assert_eq!(texts(subflows, "kind").iter().filter(|kind| *kind == "join").count(), 301);
+    let connection = |outcome| numbers(table(outcome, "connections"), "bytes_in");
+    assert_eq!(connection(&outcome), connection(&analysis(&pcap(&all))));
+}
+
+#[test]
 fn out_of_order_packets_of_one_interface_are_sorted() {
     let all = transfer();
     let expected = essence(&analysis(&pcap(&all)));
