@@ -1,6 +1,6 @@
 //! The second pass: follow every subflow from the places that were chosen for it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anabranch_wire::{CapturedChecksum, Flags, Instant, TcpOptions};
 
@@ -36,8 +36,8 @@ pub(crate) struct Analyser {
     /// Number of packets that were captured twice in one view.
     pub(crate) copied: u64,
     pub(crate) corrupted: u64,
-    /// Number of segments of which some options are unknown, and the first one.
-    pub(crate) without_options: Option<(u64, At)>,
+    /// For each file, the number of segments of which some options are unknown, and the first one.
+    pub(crate) without_options: BTreeMap<u32, (u64, u64)>,
 }
 
 /// The segment being processed.
@@ -94,7 +94,7 @@ impl Analyser {
         let (options, has_all_options) = options::read(segment);
         if !has_all_options {
             state.lacks_options = true;
-            self.without_options.get_or_insert((0, at)).0 += 1;
+            self.without_options.entry(at.file).or_insert((0, at.packet)).0 += 1;
         }
         let step = Step { at, subflow, direction, sighting, options, has_all_options, flags };
         self.step(&step, is_mptcp);

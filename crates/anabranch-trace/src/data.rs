@@ -277,6 +277,11 @@ impl Analyser {
             return;
         }
         let taken = self.take_data(step, (start, end), row);
+        if !step.has_all_options {
+            let known = taken.new + taken.repeated;
+            let half = &mut self.subflows[step.subflow].halves[step.direction];
+            half.unknown += (fresh - known).max(0) as u64;
+        }
         let repeated = (taken.repeated - again).max(0);
         let half = &mut self.subflows[step.subflow].halves[step.direction];
         half.reinjected += repeated as u64;

@@ -59,7 +59,7 @@ pub(crate) fn finish(
         }
     }
     let segments = analyser.segments.finish(&homes);
-    let file_table = file_table(&files);
+    let file_table = file_table(&files, &analyser.without_options);
     let damages = files.into_iter().map(|(_, report)| report.damage).collect();
     let [connections, subflows] = tables;
     let tables = vec![connections, subflows, segments, events, violations, file_table];
@@ -199,7 +199,8 @@ impl Analyser {
             for (side, half) in subflow.halves.iter().enumerate() {
                 let host = side ^ usize::from(subflow.is_turned);
                 let plain = !self.connections[home as usize].is_mptcp();
-                let bytes = if plain { half.bytes } else { half.unmapped.total() as u64 };
+                let bytes =
+                    if plain { half.bytes } else { half.unmapped.total() as u64 + half.unknown };
                 all[home as usize][host] += bytes;
             }
         }
@@ -249,12 +250,12 @@ impl Analyser {
             let corrupted = grouped(self.corrupted);
             notes.push(format!("{corrupted} segments with a wrong TCP checksum were ignored"));
         }
-        if let Some((count, first)) = self.without_options {
+        for (file, (count, first)) in &self.without_options {
+            let name = files.get(*file as usize).map_or("", |(name, _)| name);
+            let count = counted(*count, "segment has", "segments have");
             notes.push(format!(
-                "{} segments have TCP options that were cut or are malformed (first: packet {}); what \
-                 those options say is not judged",
-                grouped(count),
-                first.packet
+                "{name}: {count} TCP options that were cut or are malformed (first: packet {first}), \
+                 and what those options say is not judged"
             ));
         }
         if left_out > 0 {
@@ -269,13 +270,9 @@ impl Analyser {
 
 /// The packets of a file that could not be read, by reason.
 fn unread_note((name, report): &(String, FileReport)) -> String {
-    let total: u64 = report.unread.values().map(|(count, _)| count).sum();
-    let packets = if total == 1 { "packet was" } else { "packets were" };
-    format!(
-        "{name}: {} {packets} not read and not judged: {}",
-        grouped(total),
-        unread_words(&report.unread)
-    )
+    let total = report.unread.values().map(|(count, _)| count).sum();
+    let packets = counted(total, "packet was", "packets were");
+    format!("{name}: {packets} not read and not judged: {}", unread_words(&report.unread))
 }
 
 /// Reasons with their numbers and first packets.
@@ -284,6 +281,11 @@ fn unread_words(unread: &BTreeMap<Unread, (u64, u64)>) -> String {
         format!("{} {reason} (first: packet {first})", grouped(*count))
     });
     words.collect::<Vec<_>>().join(", ")
+}
+
+/// A number with the singular or the plural.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
 /// A number with commas between thousands.
@@ -420,8 +422,12 @@ fn subflow_row(
     .into_iter()
 }
 
-fn file_table(files: &[(String, FileReport)]) -> Table {
-    let row = |name: &str, report: &FileReport| {
+fn file_table(
+    files: &[(String, FileReport)],
+    without_options: &BTreeMap<u32, (u64, u64)>,
+) -> Table {
+    let row = |index: usize, name: &str, report: &FileReport| {
+        let without = without_options.get(&(index as u32)).map_or(0, |(count, _)| *count);
         let damage = report.damage.as_ref().map_or(String::new(), ToString::to_string);
         [
             ("file", text(name)),
@@ -429,13 +435,16 @@ fn file_table(files: &[(String, FileReport)]) -> Table {
             ("other_packets", Cell::Count(report.other)),
             ("unread_packets", Cell::Count(report.unread.values().map(|(count, _)| count).sum())),
             ("unread", Cell::Text(unread_words(&report.unread))),
+            ("without_options", Cell::Count(without)),
             ("first_ns", time(report.first)),
             ("last_ns", time(report.last)),
             ("damage", Cell::Text(damage)),
         ]
     };
-    let mut rows = Rows::like("files", row("", &FileReport::default()));
-    files.iter().for_each(|(name, report)| rows.push(row(name, report)));
+    let mut rows = Rows::like("files", row(0, "", &FileReport::default()));
+    for (index, (name, report)) in files.iter().enumerate() {
+        rows.push(row(index, name, report));
+    }
     rows.finish()
 }
 

@@ -93,6 +93,8 @@ pub(crate) struct Half {
     pub(crate) infinite: Option<(i64, i64)>,
     pub(crate) unmapped: RangeSet,
     pub(crate) first_unmapped: Option<At>,
+    /// Number of bytes whose mapping is unknown, because options are.
+    pub(crate) unknown: u64,
     /// The place at which the last mapping begins.
     pub(crate) last_mapping: Option<i64>,
     /// Number of segments, and (`segments`) of those with payload.

@@ -18,7 +18,7 @@ pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Box<dyn Read 
     })
 }
 
-/// Whether a frame of Zstandard begins here, or one that decoders skip. RFC 8878 §3.1.
+/// Whether a frame of Zstandard begins here, or one that decoders skip. RFC 8878.
 fn is_zstandard(bytes: &[u8]) -> bool {
     match bytes {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => true,
@@ -73,7 +73,7 @@ fn begin<R: BufRead>(mut file: R) -> io::Result<State<R>> {
     Ok(State::Within(Box::new(frame)))
 }
 
-/// Skip a frame without data: its magic number, its length, and so many bytes. RFC 8878 §3.1.2.
+/// Skip a frame without data: its magic number, its length, and so many bytes. RFC 8878.
 fn skip<R: BufRead>(mut file: R) -> io::Result<R> {
     let mut header = [0; 8];
     file.read_exact(&mut header)?;

@@ -215,7 +215,7 @@ fn v6<'a>(slice: &LaxIpv6Slice<'a>, bytes: &'a [u8], stated: usize) -> Header<'a
         destination: header.destination_addr().into(),
         ip_id: None,
     };
-    // RFC 2675 §2: jumbograms have a length of 0, as packets before segmentation offload.
+    // RFC 2675: jumbograms have a length of 0, as packets before segmentation offload.
     let total = match usize::from(header.payload_length()) {
         0 => stated,
         length => length + 40,

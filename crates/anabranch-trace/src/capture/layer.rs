@@ -59,9 +59,9 @@ fn typed(ether_type: u16, bytes: &[u8]) -> Option<Found<'_>> {
         0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => {
             found(length_or_type(u16_at(bytes, 2)?), bytes.get(4..)?)
         }
-        // RFC 3032 §2.3.3.
+        // RFC 3032.
         0x8847 | 0x8848 => found(Layer::Mpls, bytes),
-        // RFC 2516 §4.
+        // RFC 2516.
         0x8864 => found(Layer::Ppp, bytes.get(6..)?),
         0x880b => found(Layer::Ppp, bytes),
         // Transparent Ethernet bridging, in GRE and Geneve.
@@ -93,10 +93,10 @@ fn llc(bytes: &[u8]) -> Option<Found<'_>> {
     }
 }
 
-/// RFC 1661 §2 and RFC 1662 §3.1.
+/// RFC 1661 and RFC 1662.
 fn ppp(bytes: &[u8]) -> Option<Found<'_>> {
     let bytes = bytes.strip_prefix(&[0xff, 0x03]).unwrap_or(bytes);
-    // RFC 1661 §6.5: the protocol may be compressed to its low byte, which is odd.
+    // RFC 1661: the protocol may be compressed to its low byte, which is odd.
     let first = *bytes.first()?;
     let (protocol, rest) = match first & 1 {
         1 => (u16::from(first), bytes.get(1..)?),
@@ -113,7 +113,7 @@ fn ppp(bytes: &[u8]) -> Option<Found<'_>> {
     }
 }
 
-/// A stack of labels. RFC 3032 §2.1.
+/// A stack of labels. RFC 3032.
 fn mpls(bytes: &[u8]) -> Option<Found<'_>> {
     let mut rest = bytes;
     loop {
@@ -123,7 +123,7 @@ fn mpls(bytes: &[u8]) -> Option<Found<'_>> {
             break;
         }
     }
-    // RFC 4928 §3: the first nibble tells IP from a pseudowire, whose control word begins with 0.
+    // RFC 4928: the first nibble tells IP from a pseudowire, whose control word begins with 0.
     match rest.first()? >> 4 {
         4 | 6 => found(Layer::Ip, rest),
         0 => found(Layer::Ethernet, rest.get(4..)?),
@@ -146,7 +146,7 @@ fn transport(protocol: u8, bytes: &[u8]) -> Option<Found<'_>> {
     }
 }
 
-/// RFC 2784, RFC 2890, and RFC 2637 §4.1 for version 1.
+/// RFC 2784, RFC 2890, and RFC 2637 for version 1.
 fn gre(bytes: &[u8]) -> Option<Found<'_>> {
     let (flags, protocol) = (u16_at(bytes, 0)?, u16_at(bytes, 2)?);
     let has = |bit: u16| usize::from(flags & bit != 0) * 4;
@@ -183,7 +183,7 @@ fn udp(bytes: &[u8]) -> Option<Found<'_>> {
     })
 }
 
-/// RFC 7348 §5.
+/// RFC 7348.
 fn vxlan(bytes: &[u8]) -> Option<(Layer, &[u8])> {
     (bytes.first()? & 0x08 != 0).then_some((Layer::Ethernet, bytes.get(8..)?))
 }
@@ -199,7 +199,7 @@ fn vxlan_gpe(bytes: &[u8]) -> Option<(Layer, &[u8])> {
     Some((layer, bytes.get(8..)?))
 }
 
-/// RFC 8926 §3.4.
+/// RFC 8926.
 fn geneve(bytes: &[u8]) -> Option<(Layer, &[u8])> {
     let first = *bytes.first()?;
     let options = usize::from(first & 0x3f) * 4;
