@@ -301,7 +301,8 @@ def test_standard_input_pipes_and_compressed_files_are_read(
     compressed.write_bytes(gzip.compress(capture.read_bytes(), 1))
     assert analyze(compressed).connections.equals(found.connections)
     command = [sys.executable, "-m", "anabranch", "analyze", "--json", "-"]
-    done = subprocess.run(command, stdin=compressed.open("rb"), check=True, capture_output=True)
+    with compressed.open("rb") as file:
+        done = subprocess.run(command, stdin=file, check=True, capture_output=True)
     printed = json.loads(done.stdout)
     assert printed["files"] == ["standard input"]
     assert printed["connections"][0]["bytes_in"] == found.connections["bytes_in"][0]

@@ -302,7 +302,8 @@ fn options_that_were_cut_are_named_and_not_judged() {
         let connections = table(&outcome, "connections");
         let known = ["bytes_in", "bytes_out"].map(|name| numbers(connections, name));
         let known: u64 = known.iter().flatten().sum();
-        assert!((bytes + out).abs_diff(known) <= 20_000, "{snap_length}: {known}, {bytes}");
+        // A join whose token was cut has no connection.
+        assert!(known <= bytes + out && known > 150_000, "{snap_length}: {known}, {bytes}");
         assert!(!texts(table(&outcome, "connections"), "fallback").iter().any(|f| !f.is_empty()));
     }
     // Even the fixed part of the TCP header is cut.
