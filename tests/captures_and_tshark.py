@@ -1,6 +1,6 @@
 """Compare `anabranch analyze` with tshark over a folder of captures.
 
-    python tests/captures_and_tshark.py FOLDER [--jobs N] [--show N]
+    python tests/captures_and_tshark.py FOLDER [--jobs N]
 
 tshark (Debian package tshark) decodes each packet. This script counts from its fields, with its own
 code, and compares: TCP connections (by addresses and ports), Multipath TCP subflows (by the options
@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from anabranch.analyze import analyze
+from anabranch.analyze.analysis import Analysis
 from anabranch.errors import InputError
 
 Flow = tuple[str, str]
@@ -34,7 +35,7 @@ FIELDS = (
     "ipv6.dst", "tcp.srcport", "tcp.dstport", "tcp.stream", "tcp.seq_raw", "tcp.len", "tcp.flags",
     "tcp.checksum.status", "tcp.options.mptcp.subtype", "tcp.options.mptcp.version",
     "tcp.options.mptcp.sendkey", "tcp.options.mptcp.recvkey", "ip.id", "tcp.ack_raw",
-    "tcp.window_size_value",
+    "tcp.window_size_value", "_ws.malformed",
 )  # fmt: skip
 
 SYN, RST, ACK = 0x02, 0x04, 0x10
@@ -54,6 +55,8 @@ class Counted:
     """Segments with the same header and IPv4 identification as one within 100 ms before."""
     bad: int = 0
     """Segments with a wrong checksum."""
+    malformed: int = 0
+    """Packets that tshark does not read to the end."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +86,16 @@ def tshark() -> str | None:
 def packets(file: Path) -> tuple[Iterator[dict[str, str]], str]:
     """The fields of each TCP segment, and what tshark complains about."""
     command = [
-        "tshark", "-n", "-r", str(file), "-Y", "tcp", "-T", "fields", "-E", "separator=\t",
-        "-E", "occurrence=l", "-o", "tcp.check_checksum:TRUE", "-o", "tcp.desegment_tcp_streams:FALSE",
+        "tshark", "-n", "-r", str(file), "-Y", "tcp || _ws.malformed", "-T", "fields", "-E", "separator=\t",
+        "-E", "occurrence=l", "-o", "tcp.check_checksum:TRUE",
+        "-o", "tcp.desegment_tcp_streams:FALSE",
         "-o", "gtp.dissect_tpdu_as:TPDU heuristic",
         *(part for name in FIELDS for part in ("-e", name)),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
-    rows = (dict(zip(FIELDS, line.split("\t"), strict=False)) for line in done.stdout.splitlines())
-    return rows, done.stderr.strip()
+    lines = (line.split("\t") for line in done.stdout.split("\n"))
+    whole = (parts for parts in lines if len(parts) == len(FIELDS))
+    return (dict(zip(FIELDS, parts, strict=True)) for parts in whole), done.stderr.strip()
 
 
 def count(rows: Iterable[dict[str, str]], *, with_bad: bool = True) -> Counted:
@@ -101,7 +106,9 @@ def count(rows: Iterable[dict[str, str]], *, with_bad: bool = True) -> Counted:
     kinds: dict[str, str] = {}
     recent: dict[tuple[str, ...], float] = {}
     for row in rows:
-        if "icmp" in row["frame.protocols"] or not row.get("tcp.len"):
+        found.malformed += bool(row["_ws.malformed"])
+        # ICMP quotes the headers of other packets. Headers that were cut have no flags.
+        if "icmp" in row["frame.protocols"] or not (row.get("tcp.len") and row["tcp.flags"]):
             continue
         source = row["ip.src"] or row["ipv6.src"]
         target = row["ip.dst"] or row["ipv6.dst"]
@@ -168,7 +175,7 @@ def compare(file: Path) -> Compared:
     all_rows = list(rows)
     if found is None:
         if not all_rows:
-            return Compared(file.name, skipped=f"not read by either: {problem[-60:]}")
+            return Compared(file.name, skipped=f"not read by either: {problem.rpartition(': ')[2]}")
         return Compared(file.name, (Difference(f"not read: {problem}", None),))
     ours: dict[Flow, list[int]] = defaultdict(lambda: [0, 0])
     for row in found.subflows.iter_rows(named=True):
@@ -193,10 +200,11 @@ def compare(file: Path) -> Compared:
 _BRACKETS = str.maketrans("", "", "[]")
 
 
-def _differences(found: object, ours: dict[Flow, list[int]], theirs: Counted) -> Iterator[str]:
+def _differences(found: Analysis, ours: dict[Flow, list[int]], theirs: Counted) -> Iterator[str]:
     pairs = [{frozenset(flow) for flow in flows} for flows in (ours, theirs.flows)]
     if pairs[0] != pairs[1]:
-        yield f"connections: {len(pairs[0] - pairs[1])} only here, {len(pairs[1] - pairs[0])} only there"
+        here, there = len(pairs[0] - pairs[1]), len(pairs[1] - pairs[0])
+        yield f"connections: {here} only here, {there} only there"
     for flow in theirs.flows.keys() & ours.keys():
         (unique, total), (unique_there, total_there) = ours[flow], theirs.flows[flow]
         name = f"{flow[0]} > {flow[1]}"
@@ -204,17 +212,18 @@ def _differences(found: object, ours: dict[Flow, list[int]], theirs: Counted) ->
             yield f"unique bytes of {name}: {unique}, tshark {unique_there}"
         elif total != total_there:
             yield f"all bytes of {name}: {total}, tshark {total_there}"
-    kinds = Counter(found.subflows["kind"].to_list())  # type: ignore[attr-defined]
+    kinds: Counter[str] = Counter(found.subflows["kind"].to_list())
     for kind in ("initial", "join"):
         if kinds[kind] != theirs.subflows[kind]:
             yield f"subflows {kind}: {kinds[kind]}, tshark {theirs.subflows[kind]}"
     tokens = {
         token
         for name in ("token_initiator", "token_listener")
-        for token in found.connections[name].drop_nulls()  # type: ignore[attr-defined]
+        for token in found.connections[name].drop_nulls()
     }
     if tokens != theirs.tokens:
-        yield f"tokens: {len(tokens - theirs.tokens)} only here, {len(theirs.tokens - tokens)} only there"
+        here, there = len(tokens - theirs.tokens), len(theirs.tokens - tokens)
+        yield f"tokens: {here} only here, {there} only there"
 
 
 def _reason(
@@ -226,12 +235,21 @@ def _reason(
         return "tshark counts copies of packets as retransmissions"
     if what.startswith("unique bytes") and "wrong TCP checksum" in told:
         return "segments with wrong checksums were ignored"
+    if theirs.malformed:
+        return "tshark calls packets malformed, and does not read them"
     if "damaged" in complaint or "cut short" in complaint:
         return "the file is damaged, and tshark reads another part of it"
     return None
 
 
-def report(results: list[Compared], show: int) -> int:
+def show(compared: Compared) -> None:
+    """Print the first differences of a file that have no reason."""
+    unknown = [each.what for each in compared.differences if each.reason is None]
+    if unknown:
+        print(f"{compared.name}:", *unknown[:3], sep="\n    ", flush=True)
+
+
+def report(results: list[Compared]) -> int:
     """Print the numbers, and return the number of differences without a reason."""
     compared = [each for each in results if each.skipped is None]
     agreeing = [each for each in compared if not each.differences]
@@ -249,12 +267,7 @@ def report(results: list[Compared], show: int) -> int:
         re.sub(r"\d+", "N", each.skipped) for each in results if each.skipped
     ).most_common():
         print(f"  {many} skipped: {reason}")
-    unknown = [each for each in compared if any(d.reason is None for d in each.differences)]
-    for each in unknown[:show]:
-        print(f"{each.name}:")
-        for difference in each.differences[:3]:
-            print(f"    {difference.what} ({difference.reason})")
-    return len(unknown)
+    return sum(any(d.reason is None for d in each.differences) for each in compared)
 
 
 def main() -> int:
@@ -262,15 +275,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--show", type=int, default=40, help="files with differences to show")
     chosen = parser.parse_args()
     if tshark() is None:
         print("skipped: tshark is not installed (Debian package tshark)")
         return 0
     files = sorted(path for path in chosen.folder.rglob("*") if path.is_file())
+    results = []
     with ProcessPoolExecutor(chosen.jobs) as pool:
-        results = list(pool.map(compare, files, chunksize=8))
-    return 1 if report(results, chosen.show) else 0
+        for compared in pool.map(compare, files, chunksize=4):
+            results.append(compared)
+            show(compared)
+    return 1 if report(results) else 0
 
 
 if __name__ == "__main__":

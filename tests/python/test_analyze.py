@@ -324,9 +324,7 @@ def test_packets_that_could_not_be_judged_are_named_and_strict_fails(
     block = (0).to_bytes(12, "little") + len(packet).to_bytes(4, "little") * 2 + packet
     size = (len(block) + 12).to_bytes(4, "little")
     unread = tmp_path / "unread.pcapng"
-    unread.write_bytes(
-        capture.read_bytes() + (6).to_bytes(4, "little") + size + block + size
-    )
+    unread.write_bytes(capture.read_bytes() + (6).to_bytes(4, "little") + size + block + size)
     about = analyze(unread)
     assert (about.files["unread_packets"][0], about.not_judged) == (1, 1)
     assert about.files["unread"][0].startswith("1 encrypted (first: packet ")

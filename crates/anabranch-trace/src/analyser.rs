@@ -132,6 +132,7 @@ impl Analyser {
             let direction = usize::from(segment.source != known.ends[0]);
             let first = known.halves[direction].ssn_base;
             let again = first == Some(segment.header.seq) || !known.can_be_followed();
+            let again = again || (direction == 1 && known.can_be_opened_by_both());
             if !is_syn || again || self.subflows.len() >= 2 * MOST_FLOWS {
                 return index as usize;
             }
@@ -295,6 +296,12 @@ impl Subflow {
     /// kernel (TSO, GRO), and has no checksum.
     fn most_payload(&self, direction: usize) -> usize {
         self.halves[1 - direction].mss.map_or(USUAL_MSS, usize::from)
+    }
+
+    /// Whether only one SYN was seen, so that a SYN of the other host is a simultaneous open.
+    fn can_be_opened_by_both(&self) -> bool {
+        let is_open = self.sort == Sort::Begun || self.is_established || self.reset.is_some();
+        !is_open && self.halves[1].packets == 0
     }
 
     /// Whether a new connection with the same addresses may follow.

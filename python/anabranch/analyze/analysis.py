@@ -58,9 +58,9 @@ class Analysis:
             which reports a duplicate if ``is_dsack`` (RFC 2883).
         events: Handshakes, signals, resets, fallbacks.
         violations: Violations of RFC 8684 with their clauses.
-        files: One row for each file, with a description of any damage. ``unread_packets`` could not
-            be read, for the reasons in ``unread``, and ``without_options`` counts the segments whose
-            TCP options were cut or are malformed: none of these is judged.
+        files: One row for each file, with a description of any damage. ``unread_packets`` could
+            not be read, for the reasons in ``unread``, and ``without_options`` counts the segments
+            whose TCP options were cut or are malformed: none of these is judged.
         notes: Limitations of the capture that affect the tables.
     """
 
@@ -108,7 +108,8 @@ class Analysis:
     @property
     def not_judged(self) -> int:
         """Number of packets that were not judged, because they could not be read in full."""
-        return int(self.files["unread_packets"].sum() + self.files["without_options"].sum())
+        columns = ("unread_packets", "without_options")
+        return sum(int(self.files[name].sum()) for name in columns)
 
     def display_filter(self, connection: int) -> str:
         """The display filter with which Wireshark and tshark show a connection's packets.
@@ -147,7 +148,8 @@ def analyze(
 ) -> Analysis:
     """Read captures, merge them by time, and reconstruct their connections.
 
-    The file ``-`` is standard input. Captures may be compressed with gzip or Zstandard. `on_progress` is called repeatedly with the bytes read so far and the total; files are read
+    The file ``-`` is standard input. Captures may be compressed with gzip or Zstandard.
+    `on_progress` is called repeatedly with the bytes read so far and the total; files are read
     twice. A damaged file is read up to the damage, which the column ``damage`` of `Analysis.files`
     locates.
 
@@ -186,9 +188,12 @@ def _readable_twice(file: str, stack: ExitStack) -> tuple[str, str]:
     is_stdin = file == "-"
     if not is_stdin and (Path(file).is_file() or not Path(file).exists() or Path(file).is_dir()):
         return file, file
-    source = sys.stdin.buffer if is_stdin else stack.enter_context(Path(file).open("rb"))
     copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="anabranch-"))  # noqa: SIM115
-    shutil.copyfileobj(source, copy)
+    if is_stdin:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    else:
+        with Path(file).open("rb") as pipe:
+            shutil.copyfileobj(pipe, copy)
     copy.flush()
     return ("standard input" if is_stdin else file), copy.name
 

@@ -194,7 +194,10 @@ def finding(analysis: Analysis) -> list[str]:
     ]
     broken = analysis.violations
     if broken.is_empty():
-        return [*found, f"The capture contains no violation of {analysis.standards}{_limit(analysis)}."]
+        return [
+            *found,
+            f"The capture contains no violation of {analysis.standards}{_limit(analysis)}.",
+        ]
     rules = broken["rule"].value_counts(sort=True)
     clause = broken.filter(pl.col("rule") == rules["rule"][0])["clause"][0]
     found.append(

@@ -190,7 +190,8 @@ fn v4<'a>(slice: &LaxIpv4Slice<'a>, bytes: &'a [u8], stated: usize) -> Header<'a
     // A packet captured before segmentation offload may have a total length of 0.
     let total = match usize::from(header.total_len()) {
         0 => stated,
-        total => total,
+        // The packet cannot be longer than its frame.
+        total => total.min(stated),
     };
     let before = offset_in(bytes, payload.payload);
     let piece = payload.fragmented.then(|| Piece {
@@ -218,7 +219,7 @@ fn v6<'a>(slice: &LaxIpv6Slice<'a>, bytes: &'a [u8], stated: usize) -> Header<'a
     // RFC 2675: jumbograms have a length of 0, as packets before segmentation offload.
     let total = match usize::from(header.payload_length()) {
         0 => stated,
-        length => length + 40,
+        length => (length + 40).min(stated),
     };
     let before = offset_in(bytes, payload.payload);
     let mut extensions = slice.extensions().clone().into_iter();

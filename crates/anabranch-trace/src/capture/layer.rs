@@ -59,6 +59,9 @@ fn typed(ether_type: u16, bytes: &[u8]) -> Option<Found<'_>> {
         0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => {
             found(length_or_type(u16_at(bytes, 2)?), bytes.get(4..)?)
         }
+        // IEEE 802.1BR and VN-Tag: tags of port extenders.
+        0x893f => found(Layer::Type(u16_at(bytes, 6)?), bytes.get(8..)?),
+        0x8926 => found(Layer::Type(u16_at(bytes, 4)?), bytes.get(6..)?),
         // RFC 3032.
         0x8847 | 0x8848 => found(Layer::Mpls, bytes),
         // RFC 2516.

@@ -36,15 +36,17 @@ pub(super) fn open(link_type: u16, bytes: &[u8]) -> Result<Option<Contents<'_>>,
         ETHERNET => behind(Layer::Ethernet, 0),
         RAW | RAW_BSD | RAW_OPENBSD | IPV4 | IPV6 => behind(Layer::Ip, 0),
         NULL | LOOP => return family(bytes),
-        PPP => behind(Layer::Ppp, 0),
-        PPP_HDLC if !bytes.starts_with(&[0xff]) => typed(2, 4),
-        PPP_HDLC => behind(Layer::Ppp, 0),
+        // Cisco HDLC begins with a unicast or a multicast address, and 0.
+        PPP | PPP_HDLC if matches!(bytes, [0x0f | 0x8f, 0, ..]) => typed(2, 4),
+        PPP | PPP_HDLC => behind(Layer::Ppp, 0),
         PPP_ETHER => behind(Layer::Ppp, 6),
         PPP_WITH_DIR => behind(Layer::Ppp, 1),
         C_HDLC => typed(2, 4),
         ATM_RFC1483 => behind(Layer::Llc, 0),
         FDDI => behind(Layer::Llc, 13),
         MPLS => behind(Layer::Mpls, 0),
+        // RFC 4391: a type behind the global routing header.
+        IPOIB => typed(40, 44),
         IEEE802_11 => return wireless_frame(Some((bytes, false))),
         RADIOTAP => return wireless_frame(wireless::radiotap(bytes)),
         PRISM | AVS => return wireless_frame(monitor(bytes)),
@@ -159,6 +161,7 @@ const MPLS: u16 = 219;
 const IPV4: u16 = 228;
 const IPV6: u16 = 229;
 const NFLOG: u16 = 239;
+const IPOIB: u16 = 242;
 const PKTAP: u16 = 258;
 const LINUX_SLL2: u16 = 276;
 

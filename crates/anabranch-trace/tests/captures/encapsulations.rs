@@ -65,6 +65,8 @@ const CASES: &[Case] = &[
     ("three VLAN tags", 1, |ip| {
         ethernet(0x88a8, &with(&[0, 1, 0x81, 0, 0, 2, 0x91, 0, 0, 3, 8, 0], ip))
     }),
+    ("E-Tag", 1, |ip| ethernet(0x893f, &with(&[0, 0, 0, 1, 0, 0, 8, 0], ip))),
+    ("VN-Tag", 1, |ip| ethernet(0x8926, &with(&[0, 0, 0, 1, 8, 0], ip))),
     ("LLC and SNAP", 1, |ip| {
         // Longer ones have a type, and no length, in this place.
         let length = (ip.len() as u16 + 8).min(1500);
@@ -82,6 +84,8 @@ const CASES: &[Case] = &[
     ("PPP with a short protocol", 9, |ip| with(&[0x21], ip)),
     ("PPP in HDLC", 50, |ip| with(&[0xff, 3, 0, 0x21], ip)),
     ("Cisco HDLC", 104, |ip| with(&[0x0f, 0, 8, 0], ip)),
+    ("Cisco HDLC in a capture of PPP", 9, |ip| with(&[0x0f, 0, 8, 0], ip)),
+    ("IP over InfiniBand", 242, |ip| with(&[&[0; 40][..], &[8, 0, 0, 0]].concat(), ip)),
     ("PPPoE without Ethernet", 51, |ip| with(&[0x11, 0, 0, 7, 0, 0, 0, 0x21], ip)),
     ("PPP with a direction", 204, |ip| with(&[1, 0xff, 3, 0, 0x21], ip)),
     ("IP in IP", 101, |ip| in_ip(4, ip)),

@@ -151,6 +151,18 @@ fn acknowledgements_with_an_identification_are_copies_as_well() {
 }
 
 #[test]
+fn a_simultaneous_open_is_one_connection() {
+    // RFC 9293 §3.5
+    let all = transfer();
+    let mut both: Vec<_> = all.into_iter().take(2).collect();
+    both.retain(|each| each.segment.options.control.is_some());
+    both[1].segment.header.flags = Flags::SYN;
+    both.iter_mut().for_each(|each| each.segment.options.control = None);
+    let subflows = numbers(table(&analysis(&pcap(&both)), "connections"), "subflows");
+    assert_eq!((both.len(), subflows), (2, vec![1]));
+}
+
+#[test]
 fn joins_from_many_addresses_with_the_same_contents_are_a_flood() {
     let all = transfer();
     let is_join = |each: &&Captured| {
