@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -35,8 +36,11 @@ FIELDS = (
     "ipv6.dst", "tcp.srcport", "tcp.dstport", "tcp.stream", "tcp.seq_raw", "tcp.len", "tcp.flags",
     "tcp.checksum.status", "tcp.options.mptcp.subtype", "tcp.options.mptcp.version",
     "tcp.options.mptcp.sendkey", "tcp.options.mptcp.recvkey", "ip.id", "tcp.ack_raw",
-    "tcp.window_size_value", "_ws.malformed",
+    "tcp.window_size_value", "_ws.malformed", "frame.interface_id",
 )  # fmt: skip
+
+BATCH = 40
+"""Number of files that are joined."""
 
 SYN, RST, ACK = 0x02, 0x04, 0x10
 BAD = "0"
@@ -83,22 +87,63 @@ def tshark() -> str | None:
     return shutil.which("tshark")
 
 
-def packets(file: Path) -> tuple[Iterator[dict[str, str]], str]:
+Row = dict[str, str]
+"""The fields of a packet."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What tshark says about a file."""
+
+    rows: list[Row]
+    complaint: str = ""
+
+
+def decode(file: Path) -> Decoded:
     """The fields of each TCP segment, and what tshark complains about."""
     command = [
-        "tshark", "-n", "-r", str(file), "-Y", "tcp || _ws.malformed", "-T", "fields", "-E", "separator=\t",
-        "-E", "occurrence=l", "-o", "tcp.check_checksum:TRUE",
+        "tshark", "-n", "-r", str(file), "-Y", "tcp || _ws.malformed", "-T", "fields",
+        "-E", "separator=\t", "-E", "occurrence=l", "-o", "tcp.check_checksum:TRUE",
         "-o", "tcp.desegment_tcp_streams:FALSE",
-        "-o", "gtp.dissect_tpdu_as:TPDU heuristic",
         *(part for name in FIELDS for part in ("-e", name)),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=300)
     lines = (line.split("\t") for line in done.stdout.split("\n"))
-    whole = (parts for parts in lines if len(parts) == len(FIELDS))
-    return (dict(zip(FIELDS, parts, strict=True)) for parts in whole), done.stderr.strip()
+    rows = [dict(zip(FIELDS, line, strict=True)) for line in lines if len(line) == len(FIELDS)]
+    return Decoded(rows, done.stderr.strip())
 
 
-def count(rows: Iterable[dict[str, str]], *, with_bad: bool = True) -> Counted:
+def decode_all(files: list[Path]) -> dict[Path, Decoded]:
+    """The same for several files. Starting tshark takes longer than most files, so small files of
+    one interface are joined, and told apart by the interface.
+    """
+    small = [file for file in files if file.stat().st_size < 4 << 20 and _is_pcap(file)]
+    joined: dict[Path, Decoded] = {}
+    if len(small) > 1:
+        with tempfile.TemporaryDirectory() as folder:
+            whole = Path(folder) / "joined.pcapng"
+            command = ["mergecap", "-a", "-I", "none", "-w", str(whole), *map(str, small)]
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+            if done.returncode == 0 and not done.stderr.strip():
+                found = decode(whole)
+                rows: dict[str, list[Row]] = defaultdict(list)
+                for row in found.rows:
+                    rows[row["frame.interface_id"]].append(row)
+                joined = {file: Decoded(rows[str(n)]) for n, file in enumerate(small)}
+    return {file: joined.get(file) or decode(file) for file in files}
+
+
+def _is_pcap(file: Path) -> bool:
+    """Whether the file has the classic format, and so one interface."""
+    with file.open("rb") as start:
+        magic = start.read(4)
+    numbers = (0xA1B2C3D4, 0xA1B23C4D)
+    return len(magic) == 4 and (
+        int.from_bytes(magic, "little") in numbers or int.from_bytes(magic, "big") in numbers
+    )
+
+
+def count(rows: Iterable[Row], *, with_bad: bool = True) -> Counted:
     """Count connections, subflows, bytes and tokens from the fields of segments."""
     found = Counted()
     ranges: dict[tuple[str, Flow], list[tuple[int, int]]] = defaultdict(list)
@@ -142,9 +187,7 @@ def count(rows: Iterable[dict[str, str]], *, with_bad: bool = True) -> Counted:
     return found
 
 
-def _options(
-    found: Counted, row: dict[str, str], flags: int, stream: str, kinds: dict[str, str]
-) -> None:
+def _options(found: Counted, row: Row, flags: int, stream: str, kinds: dict[str, str]) -> None:
     """Note what the Multipath TCP options of a segment say."""
     subtype, version = row["tcp.options.mptcp.subtype"], row["tcp.options.mptcp.version"]
     if flags & SYN and not flags & ACK and subtype in ("0", "1"):
@@ -165,16 +208,15 @@ def _covered(parts: list[tuple[int, int]]) -> int:
     return covered
 
 
-def compare(file: Path) -> Compared:
+def compare(file: Path, decoded: Decoded | None = None) -> Compared:
     """Compare one capture."""
     try:
         found = analyze(file)
     except InputError as error:
         found, problem = None, str(error)
-    rows, complaint = packets(file)
-    all_rows = list(rows)
+    decoded = decoded or decode(file)
     if found is None:
-        if not all_rows:
+        if not decoded.rows:
             return Compared(file.name, skipped=f"not read by either: {problem.rpartition(': ')[2]}")
         return Compared(file.name, (Difference(f"not read: {problem}", None),))
     ours: dict[Flow, list[int]] = defaultdict(lambda: [0, 0])
@@ -184,9 +226,9 @@ def compare(file: Path) -> Compared:
             ours[flow][0] += row[f"bytes_{way}"]
             ours[flow][1] += row[f"bytes_{way}"] + row[f"retransmitted_{way}"]
     corrupted = int(found.subflows["corrupted"].sum())
-    theirs = count(all_rows, with_bad=not corrupted)
+    theirs = count(decoded.rows, with_bad=not corrupted)
     differences = tuple(
-        Difference(what, _reason(what, found.notes, theirs, all_rows, complaint))
+        Difference(what, _reason(what, found.notes, theirs, decoded.complaint))
         for what in _differences(found, ours, theirs)
     )
     return Compared(
@@ -226,9 +268,7 @@ def _differences(found: Analysis, ours: dict[Flow, list[int]], theirs: Counted) 
         yield f"tokens: {here} only here, {there} only there"
 
 
-def _reason(
-    what: str, notes: Iterable[str], theirs: Counted, rows: list[dict[str, str]], complaint: str
-) -> str | None:
+def _reason(what: str, notes: Iterable[str], theirs: Counted, complaint: str) -> str | None:
     """Why tshark's number differs, if that is known."""
     told = " ".join(notes)
     if what.startswith("all bytes") and ("copies of packets" in told or "several places" in told):
@@ -240,6 +280,11 @@ def _reason(
     if "damaged" in complaint or "cut short" in complaint:
         return "the file is damaged, and tshark reads another part of it"
     return None
+
+
+def compare_all(files: list[Path]) -> list[Compared]:
+    """Compare several captures."""
+    return [compare(file, decoded) for file, decoded in decode_all(files).items()]
 
 
 def show(compared: Compared) -> None:
@@ -282,9 +327,11 @@ def main() -> int:
     files = sorted(path for path in chosen.folder.rglob("*") if path.is_file())
     results = []
     with ProcessPoolExecutor(chosen.jobs) as pool:
-        for compared in pool.map(compare, files, chunksize=4):
-            results.append(compared)
-            show(compared)
+        batches = [files[at : at + BATCH] for at in range(0, len(files), BATCH)]
+        for batch in pool.map(compare_all, batches):
+            results += batch
+            for compared in batch:
+                show(compared)
     return 1 if report(results) else 0
 
 
