@@ -275,6 +275,8 @@ def _reason(what: str, notes: Iterable[str], theirs: Counted, complaint: str) ->
         return "tshark counts copies of packets as retransmissions"
     if what.startswith("unique bytes") and "wrong TCP checksum" in told:
         return "segments with wrong checksums were ignored"
+    if " 0 only here" in what and "not read and not judged" in told:
+        return "the analysis says that it does not read some packets"
     if theirs.malformed:
         return "tshark calls packets malformed, and does not read them"
     if "damaged" in complaint or "cut short" in complaint:

@@ -67,6 +67,8 @@ fn typed(ether_type: u16, bytes: &[u8]) -> Option<Found<'_>> {
         // RFC 2516.
         0x8864 => found(Layer::Ppp, bytes.get(6..)?),
         0x880b => found(Layer::Ppp, bytes),
+        // IEEE 802.1ah: a whole frame behind its service instance.
+        0x88e7 => found(Layer::Ethernet, bytes.get(4..)?),
         // Transparent Ethernet bridging, in GRE and Geneve.
         0x6558 => found(Layer::Ethernet, bytes),
         // IEEE 802.1AE.
@@ -175,6 +177,8 @@ fn udp(bytes: &[u8]) -> Option<Found<'_>> {
         VXLAN | VXLAN_LINUX => vxlan(inner),
         VXLAN_GPE => vxlan_gpe(inner),
         GENEVE => geneve(inner),
+        // RFC 8086.
+        4754 => Some((Layer::Transport(47), inner)),
         // RFC 7510.
         6635 => Some((Layer::Mpls, inner)),
         _ if source == GTP_U || destination == GTP_U => gtp(inner),

@@ -93,6 +93,10 @@ const CASES: &[Case] = &[
     ("GRE with checksum, key and sequence number", 101, |ip| {
         in_ip(47, &with(&[0xb0, 0, 8, 0, 1, 2, 0, 0, 0, 0, 0, 5, 0, 0, 0, 9], ip))
     }),
+    ("GRE in UDP", 101, |ip| udp(40_000, 4754, &with(&[0, 0, 8, 0], ip))),
+    ("provider backbone bridging", 1, |ip| {
+        ethernet(0x88e7, &with(&[0, 0, 0, 9], &ethernet(0x800, ip)))
+    }),
     ("PPTP", 101, |ip| {
         in_ip(47, &with(&[0x30, 0x81, 0x88, 0x0b, 0, 9, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0x21], ip))
     }),
