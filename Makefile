@@ -76,6 +76,8 @@ policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies and th
 .PHONY: docs
 docs: $(VENV)/.installed-docs ## build the documentation site into target/docs
 	DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
+	cargo doc --quiet --workspace --no-deps
+	rm -rf target/docs/rust && cp -r target/doc target/docs/rust
 	@echo "documentation: target/docs/index.html"
 
 .PHONY: transcripts

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import mkdocs_gen_files
 from links import COPIES, ROOT, shown_files
 from notebooks import notebooks
-from reference import commands, plans, python, scenarios
+from reference import commands, plans, python, rust, scenarios
 
 from anabranch import _core
 from anabranch.sweeps.schema import PLAN
@@ -50,6 +50,7 @@ write("reference/commands.md", commands())
 write("reference/scenario.md", scenarios())
 write("reference/plan.md", plans())
 write("reference/python.md", python())
+write("reference/rust.md", rust(ROOT))
 write("reference/scenario.schema.json", _core.json_schema())
 write("reference/plan.schema.json", json.dumps(PLAN, indent=2, ensure_ascii=False))
 for name, data in notebooks().items():

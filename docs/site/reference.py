@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -23,6 +25,27 @@ _EXAMPLES = {
     "Factor": '"0.5"',
 }
 """Values of the types that are texts with a unit."""
+
+
+# ---- Rust -----------------------------------------------------------------------------------
+
+
+def rust(root: Path) -> str:
+    """The page of the crates. `make docs` puts their documentation next to it, in rust/."""
+    parts = [
+        "# Rust\n",
+        "The crates are not on crates.io yet. A program names the folder of the repository:\n",
+        '```toml\n[dependencies]\nanabranch-host = { path = "../anabranch/crates/anabranch-host" }\n```\n',
+        "| crate | |\n|---|---|",
+    ]
+    for manifest in sorted(root.glob("crates/*/Cargo.toml")):
+        package = tomllib.loads(manifest.read_text(encoding="utf-8"))["package"]
+        if package.get("publish", True):
+            name = package["name"]
+            page = f"../rust/{name.replace('-', '_')}/index.html"
+            parts.append(f'| <a href="{page}">{name}</a> | {package["description"]} |')
+    parts.append("\n[Streams in Rust](../streams.md) has whole programs.\n")
+    return "\n".join(parts)
 
 
 # ---- commands -------------------------------------------------------------------------------

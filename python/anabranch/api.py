@@ -84,7 +84,7 @@ class Run(core.Run):
 _SUMMARY = (
     "connection", "goodput_mbps", "block_count", "delay_mean_ms", "delay_p50_ms", "delay_p95_ms",
     "delay_p99_ms", "delay_max_ms", "window_limited_share",
-    "send_buffer_limited_share", "reinjections", "completed", "failed",
+    "send_buffer_limited_share", "reinjections", "completed", "aborted", "failed",
 )  # fmt: skip
 
 

@@ -95,6 +95,28 @@ def test_a_program_reads_from_a_service_of_this_host_and_leaves_results(
     assert "no violations" in analysed.stdout
 
 
+_RESET = """
+import socket, struct, sys, urllib.parse
+url = urllib.parse.urlsplit(sys.argv[1])
+with socket.create_connection((url.hostname, url.port)) as near:
+    near.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+    near.recv(1000)
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+"""
+
+
+def test_a_connection_that_the_program_resets_has_not_failed(
+    file: Path, tmp_path: Path, url: str
+) -> None:
+    # iperf3 ends its data connections in this way.
+    out = tmp_path / "out"
+    done = _shell(file, "--out", str(out), "--", sys.executable, "-c", _RESET, url)
+    assert done.returncode == 0
+    assert "1 connection, 0 failed" in done.stderr
+    ends = load(out).runs.select("completed", "aborted", "failed").rows()
+    assert ends == [(False, True, False)] * 2
+
+
 POLICY = """
 from anabranch.policy import Scheduler, Send, Wait
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anabranch_sim::Side;
 use anabranch_sim::driver;
-use anabranch_sim::scenario::Scenario;
+use anabranch_sim::scenario::{Limits, Scenario};
 
 use crate::namespace::{Namespace, ip, set_sysctl};
 use crate::settings::{Settings, Subflow};
@@ -113,11 +113,18 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
     for (number, each) in interfaces.iter().enumerate() {
         // Without ARP: all packets of an interface go to the same station.
         commands.push(format!("link set {} mtu {} arp off up", each.name, each.device_mtu));
-        for address in &each.addresses {
-            commands.extend(address_commands(each, number, *address));
+        for (index, address) in each.addresses.iter().enumerate() {
+            let family_is_new =
+                each.addresses[..index].iter().all(|other| other.is_ipv4() != address.is_ipv4());
+            let [address, rule, routes @ ..] = address_commands(each, number, *address);
+            commands.extend([address, rule]);
+            commands.extend(routes.into_iter().filter(|_| family_is_new));
         }
     }
-    commands.push("mptcp limits set subflow 8 add_addr_accepted 8".to_owned());
+    let Limits { subflows, add_addr_accepted } = settings.limits;
+    let [subflows, accepted] =
+        [subflows, add_addr_accepted].map(|limit| limit.unwrap_or(MOST).min(MOST));
+    commands.push(format!("mptcp limits set subflow {subflows} add_addr_accepted {accepted}"));
     commands.extend(match side {
         Side::Client => endpoints(settings, interfaces),
         Side::Server => announced(&interfaces[0]),
@@ -128,6 +135,9 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
         wait_for(&each.name)
     })
 }
+
+/// Largest limit of Linux's path manager.
+const MOST: u8 = 8;
 
 /// Wait until an interface that is up forwards packets.
 fn wait_for(interface: &str) -> io::Result<()> {

@@ -7,7 +7,7 @@ use anabranch_net::units::ByteCount;
 use anabranch_proto::path_manager::{self, InKernel};
 use anabranch_proto::platform::Tuning;
 use anabranch_sim::scenario::{
-    CongestionControl, Connection, Middlebox, MtuProbing, Policy, Protocol, Scenario,
+    CongestionControl, Connection, Limits, Middlebox, MtuProbing, Path, Policy, Protocol, Scenario,
 };
 
 /// Settings of the kernel hosts of a scenario.
@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) timestamps: bool,
     /// Whether peers may open subflows to the address and port of the first subflow.
     pub(crate) allow_join_initial_addr_port: bool,
+    /// Limits on the Multipath TCP connections' subflows.
+    pub(crate) limits: Limits,
     /// The subflows that the client's Multipath TCP connections open.
     pub(crate) subflows: Vec<Subflow>,
     /// Whether packets larger than the MTU can arrive.
@@ -58,7 +60,8 @@ fn tuning(connection: &Connection) -> Tuning {
 
 /// Whether segments that leave the middlebox may have more payload than those that entered it.
 fn enlarges_segments(middlebox: &Middlebox) -> bool {
-    let site = Site { seed: 0, address: Ipv4Addr::UNSPECIFIED.into() };
+    let unknown = Ipv4Addr::UNSPECIFIED.into();
+    let site = Site { seed: 0, client: unknown, address: unknown };
     middlebox.build(site).enlarges_segments()
 }
 
@@ -90,6 +93,7 @@ impl Settings {
             sack: scenario.connections.iter().any(|connection| connection.sack),
             timestamps: scenario.connections.iter().any(|connection| connection.timestamps),
             allow_join_initial_addr_port: true,
+            limits: Limits::default(),
             subflows: Vec::new(),
             coalesced: scenario
                 .paths
@@ -128,6 +132,14 @@ impl Settings {
                  the same {key}"
             ));
         }
+        let addresses = |path: &Path| path.routing.server_addresses.clone();
+        if scenario.paths.windows(2).any(|pair| addresses(&pair[0]) != addresses(&pair[1])) {
+            return Err(
+                "a kernel host does not know which addresses a path leads to; give all paths \
+                        the same routing.server_addresses"
+                    .to_owned(),
+            );
+        }
         for connection in &scenario.connections {
             self.take_congestion_control(connection);
             if connection.protocol != Protocol::Mptcp {
@@ -153,6 +165,7 @@ impl Settings {
     fn take_policies(&mut self, connection: &Connection) -> Result<(), String> {
         let name = &connection.name;
         self.checksums = connection.dss_checksum;
+        self.limits = connection.limits;
         self.allow_join_initial_addr_port = connection.allow_join_initial_addr_port;
         self.subflows = subflows(connection).ok_or_else(|| {
             let chosen = match &connection.path_manager {
@@ -214,6 +227,7 @@ fn first_difference(one: &Connection, other: &Connection) -> Option<&'static str
     let differs = [
         ("paths", one.paths != other.paths),
         ("path_manager", one.path_manager != other.path_manager),
+        ("limits", one.limits != other.limits),
         ("dss_checksum", one.dss_checksum != other.dss_checksum),
         ("allow_join_initial_addr_port", allows(one) != allows(other)),
     ];

@@ -132,8 +132,16 @@ pub struct ConnectionConfig {
     /// numbered in the order of this list, then those added to the endpoint later in the order of
     /// their addition.
     pub local_addresses: Option<Vec<IpAddr>>,
-    /// Maximum number of simultaneous subflows.
+    /// MTUs of interfaces in bytes, by their addresses. Other interfaces have [`TcpConfig::mtu`].
+    pub interface_mtus: Vec<(IpAddr, u16)>,
+    /// Pairs of a local and a remote address without a route between them. The connection opens no
+    /// subflow there.
+    pub unreachable: Vec<(IpAddr, IpAddr)>,
+    /// Maximum number of simultaneous subflows. Linux: `subflows` of `ip mptcp limits` is one less.
     pub max_subflows: usize,
+    /// Maximum number of the peer's announced addresses that the path manager learns; `None` sets no
+    /// maximum. Further addresses are echoed. Linux: `add_addr_accepted` of `ip mptcp limits`.
+    pub add_addr_accepted: Option<usize>,
     /// Congestion control of each subflow.
     pub congestion_control: CongestionControlFactory,
     /// Detect which subflows share bottlenecks (RFC 8382), and couple only those. The value is the
@@ -190,12 +198,21 @@ setters!(ConnectionConfig {
     late_fallback: bool,
     allow_join_initial_addr_port: bool,
     local_addresses: Option<Vec<IpAddr>>,
+    interface_mtus: Vec<(IpAddr, u16)>,
+    unreachable: Vec<(IpAddr, IpAddr)>,
     max_subflows: usize,
+    add_addr_accepted: Option<usize>,
     shared_bottleneck_detection: Option<f64>,
     trace: bool,
 });
 
 impl ConnectionConfig {
+    /// Largest IP packet in bytes that the interface with this address sends.
+    pub fn mtu_of(&self, local: IpAddr) -> u16 {
+        let own = self.interface_mtus.iter().find(|(address, _)| *address == local);
+        own.map_or(self.tcp.mtu, |(_, mtu)| *mtu)
+    }
+
     /// Set [`ConnectionConfig::send_buffer`](#structfield.send_buffer).
     #[must_use]
     pub fn send_buffer(mut self, bytes: impl Into<Option<u64>>) -> Self {
@@ -285,7 +302,10 @@ impl Default for ConnectionConfig {
             late_fallback: false,
             allow_join_initial_addr_port: true,
             local_addresses: None,
+            interface_mtus: Vec::new(),
+            unreachable: Vec::new(),
             max_subflows: 8,
+            add_addr_accepted: None,
             congestion_control: Arc::new(|start| Box::new(congestion::Lia::new(start))),
             shared_bottleneck_detection: None,
             scheduler: Arc::new(|| Box::new(MinRtt)),

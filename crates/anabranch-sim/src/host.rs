@@ -383,7 +383,7 @@ fn config(
     owner: &Owner,
     policies: &OwnPolicies,
 ) -> ConnectionConfig {
-    let mtu = connection.paths.iter().map(|path| scenario.paths[*path].mtu).min();
+    let mtus = || connection.paths.iter().map(|path| scenario.paths[*path].mtu);
     let mut tcp = TcpConfig::default()
         .nagle(connection.nagle)
         .ecn(connection.ecn)
@@ -391,9 +391,12 @@ fn config(
         .timestamps(connection.timestamps)
         .keep_alive(connection.keep_alive)
         .mtu_probing(connection.mtu_probing.into());
-    tcp.mtu = mtu.unwrap_or(tcp.mtu);
+    // The server's interface carries the packets of all paths.
+    tcp.mtu = mtus().max().unwrap_or(tcp.mtu);
     let local_addresses = (owner.side == Side::Client)
-        .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect());
+        .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect::<Vec<_>>());
+    let interface_mtus = local_addresses.iter().flatten().copied().zip(mtus()).collect();
+    let scenario::Limits { subflows, add_addr_accepted } = connection.limits;
     let mut config = ConnectionConfig::default()
         .protocol(match connection.protocol {
             scenario::Protocol::Mptcp => Protocol::Mptcp,
@@ -407,7 +410,10 @@ fn config(
         .late_fallback(connection.late_fallback)
         .allow_join_initial_addr_port(connection.allow_join_initial_addr_port)
         .local_addresses(local_addresses)
-        .max_subflows(SubflowSet::CAPACITY)
+        .interface_mtus(interface_mtus)
+        .unreachable(topology::unreachable(&scenario.paths))
+        .max_subflows(subflows.map_or(SubflowSet::CAPACITY, |further| 1 + usize::from(further)))
+        .add_addr_accepted(add_addr_accepted.map(usize::from))
         .shared_bottleneck_detection(
             connection.shared_bottleneck_detection.map(|sbd| sbd.loss_threshold.as_f64()),
         );

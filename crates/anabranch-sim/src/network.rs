@@ -24,12 +24,13 @@ pub fn network<T: Tap>(scenario: &Scenario, seed: u64, tap: T) -> Network<T> {
     Network::new(paths.collect(), topology::path_of, traffic.collect(), tap)
 }
 
-/// The paths via which others lead that have a larger MTU. Only their links see packets that are too
-/// large.
+/// The paths via which others lead, or by which their packets leave a host, that have a larger MTU.
+/// Only their links see packets that are too large.
 fn narrow_paths(paths: &[Path]) -> BTreeSet<usize> {
     let mut narrow = BTreeSet::new();
     for path in paths {
         let mut ahead: Vec<usize> = path.via.hops().iter().map(|hop| hop.path).collect();
+        ahead.extend(egress_of(path).into_iter().flatten());
         while let Some(next) = ahead.pop() {
             if paths[next].mtu < path.mtu {
                 narrow.insert(next);
@@ -38,6 +39,12 @@ fn narrow_paths(paths: &[Path]) -> BTreeSet<usize> {
         }
     }
     narrow
+}
+
+/// The paths by which packets of `path` towards the client, and towards the server, leave a host.
+fn egress_of(path: &Path) -> [Option<usize>; 2] {
+    [&path.routing.server_egress, &path.routing.client_egress]
+        .map(|egress| egress.as_ref().map(|egress| egress.path))
 }
 
 fn path_of(paths: &[Path], number: usize, seed: u64, is_narrow: bool) -> network::Path {
@@ -51,6 +58,7 @@ fn path_of(paths: &[Path], number: usize, seed: u64, is_narrow: bool) -> network
         forward: link(path.forward_link(), "forward"),
         reverse: link(path.reverse_link(), "reverse"),
         boxes: boxes(paths, number, seed),
+        egress: egress_of(path),
         via: path.via.hops().to_vec(),
     }
 }
@@ -60,6 +68,7 @@ fn boxes(paths: &[Path], path: usize, seed: u64) -> Option<Box<dyn Middlebox>> {
     let place = |(index, middlebox): (usize, &scenario::Middlebox)| Placed {
         middlebox: middlebox.build(Site {
             seed: stream_seed(seed, &format!("middlebox/{name}/{index}")),
+            client: topology::client_address(paths, path),
             address: topology::translated_address(paths, path, index),
         }),
         from: Instant::ZERO + middlebox.from,

@@ -133,6 +133,8 @@ pub enum Progress {
     Underway,
     /// Both directions were closed, and all data was acknowledged.
     Closed,
+    /// A program reset the connection.
+    Aborted,
     /// The connection ended in another way.
     Failed,
 }
@@ -344,6 +346,7 @@ impl Recorder {
                 ("is_mptcp", Flag),
                 ("fallback", Flag),
                 ("completed", Flag),
+                ("aborted", Flag),
                 ("failed", Flag),
                 ("bytes_written", Count),
                 ("bytes_delivered", Count),
@@ -368,6 +371,8 @@ impl Recorder {
             let stats = connection_stats(now, sender, index);
             let receiving = connection_stats(now, receiver, index);
             let progress = [sender.progress(index), receiver.progress(index)];
+            // The other host sees only that its peer has reset the connection.
+            let aborted = progress.contains(&Progress::Aborted);
             let received = receiver.sink(index).received();
             let (begin, end) = self.measured(now, *flow, hosts);
             let reached = flow.reached(now, hosts);
@@ -377,7 +382,8 @@ impl Recorder {
                 stats.map_or(0, |stats| u64::from(stats.is_mptcp)),
                 fallback([stats, receiving]) as u64,
                 u64::from(progress == [Progress::Closed; 2]),
-                u64::from(progress.contains(&Progress::Failed)),
+                u64::from(aborted),
+                u64::from(!aborted && progress.contains(&Progress::Failed)),
                 stats.map_or(received, |stats| stats.bytes_written),
                 received,
                 reached.arrived.saturating_sub(warm.arrived),

@@ -2,30 +2,52 @@
 //! paths.
 //!
 //! The client's address on path `p` is 10.1.`p` (two bytes) or 2001:db8:1::`p`. The server has one
-//! address of each family in use, like a host with a public address. The client's address in a
-//! segment therefore determines its path in both directions. A middlebox that translates addresses
+//! address of each family in use, like a host with a public address, or those that the paths name. The
+//! client's address in a segment therefore determines its path in both directions. A middlebox that translates addresses
 //! uses 10.`n`.`p` or 2001:db8:`n`::`p`, with `n` from 2.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::scenario::{Family, Path};
 
-/// The server's address on a path.
+/// The server's address to which connections over a path open.
 pub fn server_address(path: &Path) -> IpAddr {
-    server_address_in(path.family)
+    numbered(path.family, path.routing.server_addresses.first())
 }
 
-/// The server's address of a family.
+/// The server's first address of a family.
 pub fn server_address_in(family: Family) -> IpAddr {
+    numbered(family, 1)
+}
+
+fn numbered(family: Family, number: u8) -> IpAddr {
     match family {
-        Family::Ipv4 => Ipv4Addr::new(10, 0, 0, 1).into(),
-        Family::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+        Family::Ipv4 => Ipv4Addr::new(10, 0, 0, number).into(),
+        Family::Ipv6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number.into()).into(),
     }
 }
 
-/// The server's addresses: one of each family in use.
+/// The server's addresses that a path leads to.
+fn reached(path: &Path) -> impl Iterator<Item = IpAddr> + '_ {
+    path.routing.server_addresses.numbers().iter().map(|number| numbered(path.family, *number))
+}
+
+/// Pairs of an address of the client and an address of the server that the path of the first does not
+/// lead to.
+pub(crate) fn unreachable(paths: &[Path]) -> Vec<(IpAddr, IpAddr)> {
+    let servers = server_addresses(paths);
+    let clients = (0..paths.len()).map(|path| (path, client_address(paths, path)));
+    let pairs = clients
+        .flat_map(|(path, client)| servers.iter().map(move |server| (path, client, *server)));
+    let without_route = pairs.filter(|(path, client, server)| {
+        client.is_ipv4() == server.is_ipv4() && !reached(&paths[*path]).any(|each| each == *server)
+    });
+    without_route.map(|(_, client, server)| (client, server)).collect()
+}
+
+/// The server's addresses, those of each family in the order of their numbers.
 pub fn server_addresses(paths: &[Path]) -> Vec<IpAddr> {
-    let mut addresses: Vec<_> = paths.iter().map(server_address).collect();
+    let mut addresses: Vec<_> = paths.iter().flat_map(reached).collect();
     addresses.sort_unstable();
     addresses.dedup();
     addresses

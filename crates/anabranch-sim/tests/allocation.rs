@@ -41,7 +41,7 @@ fn allocations(scenario: &Scenario) -> (usize, Outcome) {
 fn half_and_whole(scenario: impl Fn(&str) -> Scenario) -> [(usize, Outcome); 2] {
     let measure = |durations: [&str; 2]| durations.map(|each| allocations(&scenario(each)));
     let measured = measure(["20s", "40s"]);
-    if measured[0].0 == measured[1].0 { measured } else { measure(["40s", "80s"]) }
+    if measured[1].0 <= measured[0].0 { measured } else { measure(["40s", "80s"]) }
 }
 
 fn assert_second_half_allocates_nothing(paths: &[&str], connection: &str) {
@@ -49,7 +49,10 @@ fn assert_second_half_allocates_nothing(paths: &[&str], connection: &str) {
         half_and_whole(|duration| scenario(paths, connection, duration));
     let segments = long.segments - short.segments;
     assert!(segments > 200_000, "{segments} segments in the second half");
-    assert_eq!(whole, half, "{segments} segments on {} paths, {connection}", paths.len());
+    // The shorter run comes first, so it may have an allocation of the test harness that the longer
+    // one has not.
+    let paths = paths.len();
+    assert!(whole <= half, "{whole} > {half}: {segments} segments on {paths} paths, {connection}");
 }
 
 /// A path that follows a trace, and cross-traffic on the path of a connection.
@@ -67,7 +70,7 @@ fn assert_traces_and_cross_traffic_allocate_nothing() {
         Scenario::from_toml(&toml, "beside.toml").expect("a valid scenario")
     };
     let [(half, _), (whole, _)] = half_and_whole(scenario);
-    assert_eq!(whole, half, "with a trace and cross-traffic");
+    assert!(whole <= half, "{whole} > {half} with a trace and cross-traffic");
 }
 
 // Run one test at a time, because allocations of other threads would count. The harness allocates

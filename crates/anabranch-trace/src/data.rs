@@ -119,15 +119,15 @@ impl Analyser {
         let Some((connection, host)) = self.home(step) else { return };
         let stream = &mut connection.streams[host];
         let data = stream.place(mapping.data_seq);
-        row.dsn = stream.number(data);
+        let number = stream.number(data);
         if data.abs_diff(stream.next) > FAR {
             if stream.is_exact && connection.is_checked() {
-                let text =
-                    format!("DSN {} is far from the other DSNs", row.dsn.unwrap_or_default());
+                let text = format!("DSN {} is far from the other DSNs", number.unwrap_or_default());
                 self.violation(step, Rule::OutsideWindow, text);
             }
             return;
         }
+        row.dsn = number;
         if mapping.len == 0 {
             return self.infinite_mapping(step, mapping, data);
         }
@@ -383,7 +383,7 @@ impl Analyser {
         let ack = step.sighting.segment.header.ack;
         let half = &mut self.subflows[step.subflow].halves[1 - step.direction];
         let place = half.place(ack);
-        half.acknowledge(place, &mut self.watch.held);
+        half.acknowledge(place, step.at.time, &mut self.watch.held);
         let data_ack = step.options.dss.and_then(|dss| dss.data_ack);
         self.open_window(step, data_ack);
     }
@@ -409,11 +409,14 @@ impl Analyser {
                 stream.next = stream.next.max(place);
             }
             from = place;
+            if checked && place.abs_diff(stream.next) <= FAR {
+                stream.hear(place, step.at.time);
+            }
             stream.last_ack_beyond = checked && place > stream.next;
             if stream.last_ack_beyond {
                 beyond = Some(place - stream.next);
             } else if checked {
-                stream.acknowledge(place, &mut watch.held);
+                stream.acknowledge(place, step.at.time, &mut watch.held);
             }
         }
         if let (Some(window), None) = (window, beyond)
@@ -445,7 +448,7 @@ impl Analyser {
         if let Some(data_ack) = data_ack {
             let stream = &mut connection.streams[1 - host];
             let place = stream.place(data_ack);
-            row.data_ack = stream.number(place);
+            row.data_ack = stream.number(place).filter(|_| place.abs_diff(stream.next) <= FAR);
         }
     }
 }

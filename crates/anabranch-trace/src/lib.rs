@@ -38,6 +38,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod acknowledged;
 mod analyser;
 mod analysis;
 mod capture;

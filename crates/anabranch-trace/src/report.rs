@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_wire::{Instant, SocketAddress};
 
+use crate::acknowledged::Acknowledged;
 use crate::analyser::{Analyser, since};
 use crate::capture::{Damage, Unread};
 use crate::connection::{Connection, Protocol};
@@ -303,8 +304,9 @@ fn grouped(count: u64) -> String {
 
 fn connection_table(analyser: &Analyser) -> Table {
     let example = Connection::new(Protocol::Tcp, NOBODY, At::NOWHERE);
-    let mut rows = Rows::like("connections", connection_row(0, &example, String::new(), [0; 2]));
-    let unmapped = analyser.unmapped();
+    let example = connection_row(0, &example, String::new(), [0; 2], Default::default());
+    let mut rows = Rows::like("connections", example);
+    let (unmapped, acknowledged) = (analyser.unmapped(), analyser.acknowledged());
     let mut states = vec![String::new(); analyser.connections.len()];
     for subflow in &analyser.subflows {
         if let Some(home) = subflow.connection {
@@ -313,7 +315,8 @@ fn connection_table(analyser: &Analyser) -> Table {
     }
     for (index, connection) in analyser.connections.iter().enumerate() {
         let state = state(connection).map_or_else(|| states[index].clone(), str::to_owned);
-        rows.push(connection_row(index as u32, connection, state, unmapped[index]));
+        let acked = acknowledged[index];
+        rows.push(connection_row(index as u32, connection, state, unmapped[index], acked));
     }
     rows.finish()
 }
@@ -323,15 +326,11 @@ fn connection_row(
     connection: &Connection,
     state: String,
     unmapped: [u64; 2],
+    acknowledged: [Acknowledged; 2],
 ) -> impl Iterator<Item = (&'static str, Cell)> {
     let [out, back] = &connection.streams;
     let bytes = |host: usize| Cell::Count(connection.streams[host].bytes + unmapped[host]);
     let base = |host: usize| connection.streams[host].number(0).unwrap_or(u64::MAX);
-    let acked = |host: usize| {
-        let stream = &connection.streams[host];
-        let fin = i64::from(stream.fin.is_some_and(|fin| stream.acked > fin));
-        Cell::Count((stream.acked - fin).max(0) as u64)
-    };
     let token = |host: usize| {
         let known = connection.version().zip(connection.keys[host]);
         known.map_or(u32::MAX, |(version, key)| version.token(key))
@@ -350,8 +349,10 @@ fn connection_row(
         ("end_ns", Cell::Count(connection.end.as_nanos())),
         ("bytes_out", bytes(0)),
         ("bytes_in", bytes(1)),
-        ("acked_out", acked(0)),
-        ("acked_in", acked(1)),
+        ("acked_out", Cell::Count(acknowledged[0].bytes)),
+        ("acked_in", Cell::Count(acknowledged[1].bytes)),
+        ("last_acked_out_ns", time(acknowledged[0].last)),
+        ("last_acked_in_ns", time(acknowledged[1].last)),
         ("repeated_out", Cell::Count(out.repeated)),
         ("repeated_in", Cell::Count(back.repeated)),
         ("first_data_out_ns", time(connection.first_data[0])),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_wire::DataSeq;
 use anabranch_wire::mptcp::WideOrNarrow;
+use anabranch_wire::{DataSeq, Instant};
 
 use crate::ranges::RangeSet;
 
@@ -22,6 +22,10 @@ pub(crate) struct Stream {
     /// Data that was sent but not acknowledged at the data level.
     sent: BTreeMap<i64, Piece>,
     pub(crate) acked: i64,
+    /// Time of the last acknowledgement of bytes that were not acknowledged before.
+    pub(crate) acked_at: Option<Instant>,
+    /// The largest DATA_ACK and its time, whether or not the capture has the data before it.
+    pub(crate) heard: Option<(i64, Instant)>,
     /// Acknowledged data that the capture does not contain.
     pub(crate) missing: RangeSet,
     /// The right edge of the receive window; never moves back.
@@ -149,9 +153,13 @@ impl Stream {
     }
 
     /// Record a DATA_ACK of all data before `place`.
-    pub(crate) fn acknowledge(&mut self, place: i64, held: &mut usize) {
+    pub(crate) fn acknowledge(&mut self, place: i64, time: Instant, held: &mut usize) {
         if place <= self.acked {
             return;
+        }
+        let fin = i64::from(self.fin.is_some_and(|fin| (self.acked..place).contains(&fin)));
+        if place - self.acked > fin {
+            self.acked_at = Some(time);
         }
         let mut at = self.acked;
         while let Some(first) = self.sent.first_entry()
@@ -168,6 +176,13 @@ impl Stream {
         }
         self.missing.insert(at, place);
         self.acked = place;
+    }
+
+    /// Record a DATA_ACK of all data before `place`, some of which may not be in the capture.
+    pub(crate) fn hear(&mut self, place: i64, time: Instant) {
+        if self.heard.is_none_or(|(known, _)| place > known) {
+            self.heard = Some((place, time));
+        }
     }
 
     /// Drop the stored bytes.
@@ -212,7 +227,7 @@ mod tests {
         assert_eq!((taken.new, taken.repeated, taken.differs_at), (0, 2, Some(5)));
         assert_eq!((stream.next, held), (6, 6));
         assert_eq!(stream.number(4), Some(0));
-        stream.acknowledge(6, &mut held);
+        stream.acknowledge(6, Instant::ZERO, &mut held);
         assert_eq!((held, stream.missing.total()), (0, 0));
         assert_eq!(stream.take(1, 3, None, &mut held).repeated, 2);
     }
@@ -222,7 +237,7 @@ mod tests {
         let (mut stream, mut held) = (Stream::default(), 0);
         stream.take(0, 4, None, &mut held);
         stream.take(6, 10, None, &mut held);
-        stream.acknowledge(8, &mut held);
+        stream.acknowledge(8, Instant::ZERO, &mut held);
         assert_eq!(stream.missing.total(), 2);
         assert_eq!(stream.take(8, 10, None, &mut held).repeated, 2);
         stream.take(4, 6, None, &mut held);

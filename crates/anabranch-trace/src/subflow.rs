@@ -80,6 +80,8 @@ pub(crate) struct Half {
     pub(crate) next: i64,
     pub(crate) seen: RangeSet,
     pub(crate) acked: Option<i64>,
+    /// Time of the last acknowledgement of bytes that were not acknowledged before.
+    pub(crate) acked_at: Option<Instant>,
     /// Number of acknowledged bytes that the capture does not contain.
     pub(crate) missing: i64,
     pub(crate) window_scale: Option<u8>,
@@ -207,7 +209,7 @@ impl Half {
     }
 
     /// Record that the peer acknowledged all bytes before `place`.
-    pub(crate) fn acknowledge(&mut self, place: i64, held: &mut usize) {
+    pub(crate) fn acknowledge(&mut self, place: i64, at: Instant, held: &mut usize) {
         // If the capture starts mid-connection, no earlier byte is known to be missing.
         let before = self.acked.unwrap_or(if self.is_exact { 0 } else { place });
         self.acked = Some(before.max(place));
@@ -215,6 +217,9 @@ impl Half {
             return;
         }
         let fin = i64::from(self.fin.is_some_and(|fin| (before..place).contains(&fin)));
+        if place - before > fin {
+            self.acked_at = Some(at);
+        }
         self.missing += place - before - fin - self.seen.count(before, place);
         while let Some(first) = self.mappings.first_entry()
             && first.get().end <= place
@@ -368,9 +373,9 @@ mod tests {
         half.send(0, 10);
         half.send(15, 20);
         half.fin = Some(20);
-        half.acknowledge(10, &mut 0);
+        half.acknowledge(10, Instant::ZERO, &mut 0);
         assert_eq!(half.missing, 0);
-        half.acknowledge(21, &mut 0);
+        half.acknowledge(21, Instant::ZERO, &mut 0);
         assert_eq!(half.missing, 5);
     }
 

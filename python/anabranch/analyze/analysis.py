@@ -214,23 +214,33 @@ def _series(name: str, values: Any) -> pl.Series:
         named = dict(enumerate(words.categories))
         return pl.Series(name, numbers).replace_strict(named, return_dtype=words)
     series = pl.Series(name, numbers)
+    if name in _ALWAYS:
+        return series
     unknown = series == np.iinfo(numbers.dtype).max
     if name in _FLAGS:
         series = series.cast(pl.Boolean)
     return series.to_frame().select(pl.when(~unknown).then(pl.col(name)).alias(name))[name]
 
 
+_ALWAYS = ("time_ns", "file", "packet", "seq", "ack", "len")
+"""Columns of numbers that every row has, of which the largest is one like others."""
 _FLAGS = ("has_checksums", "is_complete", "is_backup", "is_dsack")
 
 
 def _with_goodput(connections: pl.DataFrame) -> pl.DataFrame:
-    """The table with the mean goodput in Mbit/s from the first to the last data."""
+    """The table with the goodput in Mbit/s, which every command shows.
+
+    It is the acknowledged data over the time from the connection's first packet until the last
+    acknowledgement of new data. At either host, this is the time that a run measures without
+    warm-up: from the opening of the connection until the last byte has arrived.
+    """
     rates = []
     for way in ("out", "in"):
-        lasted = pl.col(f"last_data_{way}_ns") - pl.col(f"first_data_{way}_ns")
-        rate = pl.col(f"bytes_{way}") * 8e3 / lasted
-        known = pl.when(lasted > 0).then(rate)
-        rates.append(known.alias(f"goodput_{way}_mbps"))
+        last = pl.col(f"last_acked_{way}_ns")
+        lasted = last - pl.col("begin_ns")
+        known = pl.when(last > pl.col("begin_ns"), pl.col(f"acked_{way}") > 0)
+        rate = known.then(pl.col(f"acked_{way}") * 8e3 / lasted)
+        rates.append(rate.alias(f"goodput_{way}_mbps"))
     return connections.with_columns(rates)
 
 

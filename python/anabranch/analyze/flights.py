@@ -6,20 +6,20 @@ window, and which data it waits for. `anabranch.explanations` and `anabranch.twi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis
-
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from anabranch.analyze.records import Connection, Mask, Numbers, Subflow, flags, maybe, whole
+from anabranch.words import counted
 
 LEAST_SEGMENTS = 20
 """Data segments below which a capture says nothing."""
+MOST_SUBFLOWS = 64
+"""Subflows of a connection that are followed, those that carried most first (ours)."""
 _TIMEOUT_NS = 200_000_000
 """RFC 6298 §2.4 has a minimum of one second; Linux' is 200 ms."""
 _TRAIN = 8
@@ -27,24 +27,42 @@ _TRAIN = 8
 _PEAK = 0.9
 """A path's rate is this quantile of the rates of trains, which excludes compressed trains."""
 _LARGEST_SEGMENT = 1460
+_LONGEST_NS = 1 << 62
+"""Times beyond this are damage."""
+_MOSTLY = 0.9
+"""Share of the acknowledgements whose window must be known, to know whether the window was full
+(ours)."""
+_ELSEWHERE = 0.02
+"""Share of the data, carried by no subflow in the capture, from which subflows are missing in it
+(ours)."""
 
 
 class Hidden(Exception):
     """The capture does not show what the sender did. The message says why."""
 
 
-def seen(analysis: Analysis, about: Mapping[str, Any], direction: str) -> Rows:
-    """The rows of one direction of a connection; `about` is its row of the table.
+def seen(analysis: Analysis, about: Connection, direction: str) -> Rows:
+    """The rows of one direction of a connection.
 
     Raises:
         Hidden: if the connection is plain TCP, or if the capture does not show its sender.
     """
-    if about["protocol"] != "MPTCP":
-        fallback = f", fallen back ({about['fallback']})" if about["fallback"] else ""
+    if about.protocol != "MPTCP":
+        fallback = f", fallen back ({about.fallback})" if about.fallback else ""
         raise Hidden(f"plain TCP{fallback}; only Multipath TCP has subflows to follow")
-    rows = Rows(analysis, about["connection"], direction, about[f"base_{direction}"])
-    if rows.is_data.sum() < LEAST_SEGMENTS:
-        raise Hidden(f"{rows.is_data.sum()} data segments; too few to tell anything")
+    base = about.ways[direction].base
+    rows = Rows(analysis, about, direction, base or 0)
+    count = int(rows.is_data.sum())
+    if base is None or count < LEAST_SEGMENTS:
+        if rows.unnumbered > count:
+            raise Hidden(
+                f"{counted(rows.unnumbered, 'data segment')} without a data sequence number; "
+                "capture whole headers (a snap length of 128)"
+            )
+        states = {each.state for each in rows.subflows}
+        if not count and states <= {"not answered", "reset"}:
+            raise Hidden(f"no data: its handshake was {' or '.join(sorted(states))}")
+        raise Hidden(f"{count} data segments; too few to tell anything")
     if not (rows.is_ack & (rows.data_ack >= 0)).any():
         raise Hidden("no acknowledgements; capture both directions")
     if not rows.is_near_sender():
@@ -56,32 +74,117 @@ def seen(analysis: Analysis, about: Mapping[str, Any], direction: str) -> Rows:
 
 
 class Rows:
-    """The segments of one connection in the order of time, and the sender's state after each."""
+    """The segments of one connection in the order of time, and the sender's state after each.
 
-    def __init__(self, analysis: Analysis, connection: int, direction: str, base: int) -> None:
-        mine = analysis.segments.filter(pl.col("connection") == connection)
-        self.table = mine.sort("time_ns", "file", "packet")
-        self.events = analysis.events
-        known = analysis.subflows.drop_nulls("rtt_ns").select("subflow", "rtt_ns")
-        self.first_rtt_ns: dict[int, int] = dict(known.rows())
-        self.time = self.table["time_ns"].to_numpy().astype(np.int64)
-        self.subflow = self.table["subflow"].to_numpy().astype(np.int64)
-        self.length = self.table["len"].to_numpy().astype(np.int64)
-        outbound = (self.table["direction"] == direction).to_numpy()
-        has_dsn = self.table["dsn"].is_not_null().to_numpy()
-        self.is_data: Mask = outbound & (self.length > 0) & has_dsn
+    Times count from the first of these segments, in ns.
+    """
+
+    def __init__(self, analysis: Analysis, about: Connection, direction: str, base: int) -> None:
+        mine = analysis.segments.filter(pl.col("connection") == about.number)
+        table = mine.sort("time_ns", "file", "packet")
+        self.direction = direction
+        self.about = about
+        self.events = analysis.events.filter(pl.col("connection") == about.number)
+        self._origin_ns = int(table["time_ns"][0]) if table.height else 0
+        since = table["time_ns"].to_numpy().astype(np.uint64) - np.uint64(self._origin_ns)
+        self.time: Numbers = np.minimum(since, _LONGEST_NS).astype(np.int64)
+        self.subflow = whole(table["subflow"])
+        self.length = whole(table["len"])
+        self.seq, self.ack = whole(table["seq"]), whole(table["ack"])
+        self.is_new, self.is_again, self.is_reinjected = (
+            flags(table["kind"], kind) for kind in ("new", "retransmission", "reinjection")
+        )
+        self.window = maybe(table["window"])
+        self.sack = maybe(table["sack_start"]), maybe(table["sack_end"])
+        self.is_dsack = table["is_dsack"].fill_null(value=False).to_numpy()
+        outbound = flags(table["direction"], direction)
         self.is_ack: Mask = ~outbound
-        dsn = _relative(self.table["dsn"], base)
-        data_ack = _relative(self.table["data_ack"], base)
-        self.data_ack = np.where(self.is_ack, data_ack, -1)
-        window = self.table["window"].fill_null(0).to_numpy().astype(np.int64)
-        self.dsn = np.where(self.is_data, dsn, -1)
+        sent, acknowledged = maybe(table["dsn"], base), maybe(table["data_ack"], base)
+        self.is_data: Mask = outbound & (self.length > 0) & sent.known
+        self.dsn = np.where(self.is_data, sent.or_else(-1), -1)
+        self.data_ack = np.where(self.is_ack, acknowledged.or_else(-1), -1)
+        self._continue_after_fallback(outbound)
+        self.unnumbered = int((outbound & (self.length > 0) & ~self.is_data).sum())
         self.una = np.maximum.accumulate(np.maximum(self.data_ack, 0))
-        edges = np.where(self.is_ack & (self.data_ack >= 0), self.data_ack + window, 0)
-        self.edge = np.maximum.accumulate(edges)
-        self.nxt = np.maximum.accumulate(np.where(self.is_data, dsn + self.length, 0))
+        shows_edge = self.is_ack & (self.data_ack >= 0) & self.window.known
+        self.edge = np.maximum.accumulate(
+            np.where(shows_edge, self.data_ack + self.window.or_else(0), 0)
+        )
+        self.nxt = np.maximum.accumulate(np.where(self.is_data, self.dsn + self.length, 0))
         self.mss = _usual(self.length[self.is_data])
         self.until = np.append(self.time[1:], self.time[-1:])
+        known = records.subflows(analysis, about.number)
+        self.subflows: list[Subflow] = sorted(
+            sorted(known, key=lambda each: -each.sent[direction])[:MOST_SUBFLOWS],
+            key=lambda each: each.number,
+        )
+        self.left_out = len(known) - len(self.subflows)
+        self._missing = sum(each.missing[direction] for each in known)
+
+    def since(self, time_ns: int) -> int:
+        """A time of the capture's clock, as ns from the first segment."""
+        return max(-_LONGEST_NS, min(time_ns - self._origin_ns, _LONGEST_NS))
+
+    def _continue_after_fallback(self, outbound: Mask) -> None:
+        """Number the data and its acknowledgements after a fallback, where TCP goes on.
+
+        RFC 8684 §3.7: the rest of the data is the rest of the bytes of the subflow that is left.
+        """
+        fallbacks = self.events.filter(pl.col("event") == "fallback")
+        if not fallbacks.height:
+            return
+        subflow = int(fallbacks["subflow"][0])
+        since = self.since(int(fallbacks["time_ns"][0]))
+        mine = self.subflow == subflow
+        numbered = np.flatnonzero(mine & self.is_data)
+        if not numbered.size:
+            return
+        last = numbered[np.argmax(self.dsn[numbered])]
+        place, seq = int(self.dsn[last]), int(self.seq[last])
+
+        def places(numbers: Numbers) -> Numbers:
+            steps = (numbers - seq + (1 << 31)) % (1 << 32) - (1 << 31)
+            return _continuous(place + steps, 1 << 32)
+
+        after = mine & (self.time >= since)
+        sent = np.flatnonzero(after & outbound & (self.length > 0) & ~self.is_data)
+        self.dsn[sent] = places(self.seq[sent])
+        self.is_data[sent] = True
+        acks = np.flatnonzero(after & self.is_ack & (self.data_ack < 0))
+        acknowledged = places(self.ack[acks])
+        # Before the place of the fallback, only DATA_ACKs count.
+        self.data_ack[acks] = np.where(acknowledged >= self.dsn[numbered].min(), acknowledged, -1)
+
+    @property
+    def knows_window(self) -> bool:
+        """Whether the capture shows when the receive window was full.
+
+        Without the handshake of a subflow, the scale of its windows is unknown (RFC 7323 §2.2), and
+        data on subflows that were not captured fills the window too.
+        """
+        told = self.is_ack & (self.data_ack >= 0)
+        known = (told & self.window.known).sum()
+        return bool(known >= _MOSTLY * told.sum()) and self.elsewhere <= _ELSEWHERE
+
+    @cached_property
+    def elsewhere(self) -> float:
+        """Share of the acknowledged data that no subflow in the capture carried.
+
+        Data that was acknowledged on a subflow in the capture and is missing there was lost by the
+        capture, and not carried elsewhere. Data before the first in the capture does not count.
+        """
+        starts = self.dsn[self.is_data]
+        low, high = int(starts[0]), int(self.una[-1])
+        if high <= low:
+            return 0.0
+        ends = starts + self.length[self.is_data]
+        covered = _union(np.clip(starts, low, high), np.clip(ends, low, high))
+        return max(0, high - low - covered - self._missing) / (high - low)
+
+    @property
+    def hides_subflows(self) -> bool:
+        """Whether subflows of the connection are missing in the capture."""
+        return self.elsewhere > _ELSEWHERE
 
     def is_near_sender(self) -> bool:
         """Whether data is answered a round-trip time after it passes, and not at once.
@@ -89,17 +192,17 @@ class Rows:
         At the sender, some data follows an acknowledgement at once, or no answer is much quicker
         than that of the handshake. At the receiver, some acknowledgement follows data at once.
         """
-        for subflow in np.unique(self.subflow[self.is_data]):
-            flight = Flight(self, int(subflow))
+        for subflow in self.subflows:
+            flight = Flight(self, subflow.number)
             answer, reaction = flight.answer_ns(), flight.reaction_ns()
             if answer is not None:
-                least = self.first_rtt_ns.get(int(subflow), 0) // 2
+                least = (subflow.rtt_ns or 0) // 2
                 return reaction is None or answer > reaction or answer > least > 0
         return False
 
     def carrier(self) -> Numbers:
         """The subflow that carried the oldest unacknowledged data, after each row."""
-        new = self.is_data & (self.table["kind"] == "new").to_numpy()
+        new = self.is_data & self.is_new
         order = np.argsort(self.dsn[new], kind="stable")
         starts, carriers = self.dsn[new][order], self.subflow[new][order]
         if not starts.size:
@@ -108,12 +211,12 @@ class Rows:
         found: Numbers = carriers[places]
         return found
 
-    def backup(self, subflow: int, *, is_backup: bool) -> Mask:
+    def backup(self, subflow: Subflow) -> Mask:
         """Whether the subflow was a backup, after each row: by MP_JOIN, and later by MP_PRIO."""
-        found = np.full(self.time.shape, is_backup)
-        signals = self.events.filter(pl.col("subflow") == subflow, pl.col("event") == "mp_prio")
-        for row in signals.iter_rows(named=True):
-            found[self.time >= row["time_ns"]] = row["detail"] == "backup"
+        found = np.full(self.time.shape, subflow.is_backup)
+        mine = (pl.col("subflow") == subflow.number) & (pl.col("event") == "mp_prio")
+        for time_ns, detail in self.events.filter(mine)["time_ns", "detail"].rows():
+            found[self.time >= self.since(time_ns)] = detail == "backup"
         return found
 
 
@@ -126,28 +229,23 @@ class Flight:
         self.data: Mask = mine & rows.is_data
         self.acks: Mask = mine & rows.is_ack
         self.any_data = bool(self.data.any())
-        seq = _unwrapped(rows.table["seq"], self.data)
-        origin = int(rows.table["seq"].to_numpy()[self.data][0]) if self.any_data else 0
+        seq = _unwrapped(rows.seq, self.data)
         self.end = np.where(self.data, seq + rows.length, 0)
         self.nxt = np.maximum.accumulate(self.end)
-        self._origin = origin
-        acknowledged = np.where(self.acks, self._sent_place("ack"), 0)
+        self._origin = int(rows.seq[self.data][0]) if self.any_data else 0
+        acknowledged = np.where(self.acks, self._sent_place(rows.ack), 0)
         self.una = np.maximum.accumulate(np.maximum(acknowledged, 0))
         self.outstanding = self.nxt - self.una
-        again = (rows.table["kind"] == "retransmission").to_numpy()
-        self.again: Mask = self.data & again
+        self.again: Mask = self.data & rows.is_again
         self.has_room = self._has_room()
 
-    def _sent_place(self, column: str) -> Numbers:
+    def _sent_place(self, numbers: Numbers) -> Numbers:
         """Sequence numbers of the data's sender as bytes from its first; -1 if they are none of it.
 
         They lie within half the number space below the end of the data.
         """
-        numbers = self.rows.table[column]
-        values = numbers.fill_null(0).to_numpy().astype(np.int64) - self._origin
-        behind = (self.nxt - values) % (1 << 32)
-        known = numbers.is_not_null().to_numpy() & (behind < 1 << 31)
-        places: Numbers = np.where(known, self.nxt - behind, -1)
+        behind = (self.nxt - (numbers - self._origin)) % (1 << 32)
+        places: Numbers = np.where(behind < 1 << 31, self.nxt - behind, -1)
         return places
 
     def sacked(self, *, twice: bool) -> tuple[Numbers, Numbers]:
@@ -155,11 +253,12 @@ class Flight:
 
         With `twice`, the block reports data that arrived twice (D-SACK, RFC 2883), otherwise not.
         """
-        wanted = (
-            self.acks & (self.rows.table["is_dsack"] == twice).fill_null(value=False).to_numpy()
+        start, end = (
+            np.where(
+                each.known & (self.rows.is_dsack == twice), self._sent_place(each.or_else(0)), -1
+            )[self.acks]
+            for each in self.rows.sack
         )
-        places = (self._sent_place("sack_start"), self._sent_place("sack_end"))
-        start, end = (np.where(wanted, each, -1)[self.acks] for each in places)
         return start, end
 
     def _has_room(self) -> Mask:
@@ -235,19 +334,26 @@ def _usual(lengths: Numbers) -> int:
     return min(int(values[np.argmax(counts)]), _LARGEST_SEGMENT)
 
 
-def _relative(numbers: pl.Series, base: int) -> Numbers:
-    """Data sequence numbers as bytes from the beginning of the data; -1 if there is none."""
-    missing = numbers.is_null().to_numpy()
-    values = numbers.fill_null(0).to_numpy().astype(np.uint64) - np.uint64(base)
-    return np.where(missing, -1, values.astype(np.int64))
+def _union(starts: Numbers, ends: Numbers) -> int:
+    """Number of integers in the union of these ranges."""
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(ends[order])
+    before = np.concatenate([starts[:1], reach[:-1]])
+    return int(np.maximum(reach - np.maximum(starts, before), 0).sum())
 
 
-def _unwrapped(numbers: pl.Series, wanted: Mask) -> Numbers:
+def _continuous(numbers: Numbers, period: int) -> Numbers:
+    """Numbers modulo `period` that change by less than half of it from one to the next."""
+    if not numbers.size:
+        return numbers
+    steps = (np.diff(numbers) + period // 2) % period - period // 2
+    return np.asarray(numbers[0] + np.concatenate([[0], np.cumsum(steps)]), dtype=np.int64)
+
+
+def _unwrapped(numbers: Numbers, wanted: Mask) -> Numbers:
     """32-bit sequence numbers of the wanted rows as distances from the first of them."""
-    values = numbers.to_numpy().astype(np.int64)
-    found = np.zeros(values.shape, dtype=np.int64)
-    mine = values[wanted]
+    found = np.zeros(numbers.shape, dtype=np.int64)
+    mine = numbers[wanted]
     if mine.size:
-        steps = (np.diff(mine) + (1 << 31)) % (1 << 32) - (1 << 31)
-        found[wanted] = np.concatenate([[0], np.cumsum(steps)])
+        found[wanted] = _continuous(mine, 1 << 32) - mine[0]
     return found

@@ -309,8 +309,8 @@ def _state(row: dict[str, object]) -> str:
     spoken = "MPTCP" if row["is_mptcp"] else "TCP"
     if row["fallback"]:
         spoken = f"fallback to TCP ({str(row['fallback']).replace('_', ' ')})"
-    end = "failed" if row["failed"] else "completed" if row["completed"] else "open at the end"
-    return f"{spoken}, {end}"
+    ends = {"failed": "failed", "aborted": "reset by the program", "completed": "completed"}
+    return f"{spoken}, {next((ends[key] for key in ends if row[key]), 'open at the end')}"
 
 
 def _subflows(run: Run) -> Grid:

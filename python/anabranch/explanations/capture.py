@@ -2,26 +2,29 @@
 
 A capture near the sender of data shows what is in flight on each subflow, the shared receive
 window, and which data it waits for. It does not show congestion windows, send buffers, schedulers
-and applications. Where one of the last three may be the reason, the state is *unknown*.
+and applications. Where one of the last three may be the reason, the state is *unknown*. So it is
+where the capture lacks what shows the window: the handshakes with its scale, or whole subflows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis
-from anabranch.analyze.flights import Flight, Hidden, Mask, Numbers, Rows, seen
+from anabranch.analyze.flights import Flight, Hidden, Rows, seen
+from anabranch.analyze.records import Connection, Mask, Numbers, Subflow
 from anabranch.errors import InputError
 from anabranch.reports.table import Table
-from anabranch.results.estimates import Sample, number
+from anabranch.results.estimates import Sample, number, percent
+from anabranch.words import counted
 
 STATES: Mapping[str, str] = {
     "network": "limited by the path or its congestion window",
@@ -56,8 +59,14 @@ _SHOWN = 0.001
 _SLOTS = 1 << 32
 """More than the number of a subflow in a capture."""
 _ENDED = ("closed", "reset")
+_NEVER_SENT = ("absent", "closed")
+"""States in which a subflow cannot send, whatever the sender wants."""
 _UNANSWERED = "not answered"
 """The state of a subflow whose SYNs had no answer, as the analyser says it."""
+
+
+State = tuple[str, int | None]
+"""A state, and the number of the subflow behind which it waits."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +75,10 @@ class SubflowStates:
 
     subflow: int
     name: str
-    seconds: Mapping[tuple[str, int | None], float]
+    seconds: Mapping[State, float]
     rate_mbps: float
     """The rate of the path, as the fastest times show it; 0 if it carried nothing."""
-    lost_mbps: Mapping[tuple[str, int | None], float]
+    lost_mbps: Mapping[State, float]
     """What the path carried less than at this rate, by state, as means over the capture."""
 
 
@@ -78,6 +87,12 @@ class CaptureExplanation:
     """What the subflows of one direction of a connection did, as far as the capture shows it.
 
     Attributes:
+        goodput_mbps: As every command shows it; `None` if no data was acknowledged.
+        knows_window: Whether the capture shows when the receive window was full.
+        elsewhere: Share of the data that no subflow in the capture carried, if some of the subflows
+            are missing in it.
+        fallback: Why the connection fell back to TCP, if it did.
+        left_out: Number of subflows that are not explained, because they carried little.
         intervals: ``subflow``, ``state``, ``behind``, and ``from_ns`` and ``until_ns`` since the
             first packet of the connection.
         times_ns: Times since then, for which the next three state bytes.
@@ -90,7 +105,11 @@ class CaptureExplanation:
     direction: str
     initiator: str
     seconds: float
-    goodput_mbps: float
+    goodput_mbps: float | None
+    knows_window: bool
+    elsewhere: float | None
+    fallback: str | None
+    left_out: int
     subflows: tuple[SubflowStates, ...]
     intervals: pl.DataFrame
     times_ns: Sample
@@ -137,18 +156,50 @@ class CaptureExplanation:
         return None
 
     def finding(self) -> list[str]:
-        """Two sentences: what was carried, and what held it back."""
-        names = {each.subflow: each.name for each in self.subflows}
-        first = (
-            f"Connection {self.connection} delivered {number(self.goodput_mbps)} Mbit/s over "
-            f"{len(self.subflows)} subflow{'' if len(self.subflows) == 1 else 's'}."
-        )
+        """Sentences: the goodput, gaps of the capture, and the cause that held the sender back."""
+        fallback = [] if self.fallback is None else [f"It fell back to TCP: {self.fallback}."]
+        return [*self._delivered(), *fallback, self._cause()]
+
+    def _delivered(self) -> list[str]:
+        rate = None if self.goodput_mbps is None else f"{number(self.goodput_mbps)} Mbit/s"
+        first = f"Connection {self.connection} delivered {rate or 'no acknowledged data'}"
+        shown = len(self.subflows)
+        if self.elsewhere is None:
+            more = f" ({self.left_out:,} more carried less)" if self.left_out else ""
+            return [f"{first} over {counted(shown, 'subflow')}{more}."]
+        return [
+            f"{first}.",
+            f"{shown} of at least {shown + 1} subflows {'is' if shown == 1 else 'are'} in the "
+            f"capture: {percent(self.elsewhere)} of the data came over others, so it does not show "
+            "what the sender waited for.",
+        ]
+
+    def _cause(self) -> str:
+        if self.main is None and self.elsewhere is not None:
+            return "The part in the capture was limited by its paths or congestion windows."
         if self.main is None:
-            return [first, "The paths or the congestion windows limited it nearly all the time."]
+            return "The paths or the congestion windows limited it nearly all the time."
+        names = {each.subflow: each.name for each in self.subflows}
         state, behind, subflow, lost = self.main
-        words = _BECAUSE[state] + ("" if behind is None else f" behind {names.get(behind, behind)}")
+        words = self.because(state)
+        words += "" if behind is None else f" behind {names.get(behind, behind)}"
         ends = f": about {number(lost)} Mbit/s lost" if lost else ""
-        return [first, f"{names[subflow]} carried less than it could because {words}{ends}."]
+        return f"{names[subflow]} carried less than it could because {words}{ends}."
+
+    def words(self, state: str) -> str:
+        """A state in words, with what it may be in this capture."""
+        return f"receive window, {STATES[state]}" if self._may_be_window(state) else STATES[state]
+
+    def because(self, state: str) -> str:
+        """The end of a sentence about a state that held a subflow back."""
+        if self._may_be_window(state):
+            return (
+                "the receive window, the send buffer, the scheduler or the application held it back"
+            )
+        return _BECAUSE[state]
+
+    def _may_be_window(self, state: str) -> bool:
+        return state == "unknown" and not self.knows_window
 
     def json(self) -> dict[str, Any]:
         """The explanation as plain values."""
@@ -157,6 +208,10 @@ class CaptureExplanation:
             "connection": self.connection,
             "direction": self.direction,
             "goodput_mbps": self.goodput_mbps,
+            "fallback": self.fallback,
+            "knows_window": self.knows_window,
+            "carried_elsewhere": self.elsewhere,
+            "subflows_left_out": self.left_out,
             "seconds": self.seconds,
             "finding": self.finding(),
             "main_cause": None if self.main is None else self.main[0],
@@ -180,7 +235,7 @@ def table(found: CaptureExplanation) -> Table:
     for each in found.subflows:
         for key in dict.fromkeys((*each.seconds, *each.lost_mbps)):
             lasted, lost = each.seconds.get(key, 0.0), each.lost_mbps.get(key, 0.0)
-            words = STATES[key[0]]
+            words = found.words(key[0])
             if key[1] is not None:
                 words += f" behind {key[1]}"
             if lasted >= _SHOWN * found.seconds or lost >= _SHOWN * each.rate_mbps > 0:
@@ -198,12 +253,11 @@ def explanations(analysis: Analysis) -> Iterator[CaptureExplanation]:
     """
     reasons = []
     found = False
-    for row in analysis.connections.iter_rows(named=True):
-        direction = "out" if row["bytes_out"] >= row["bytes_in"] else "in"
+    for about in records.connections(analysis):
         try:
-            explained = _explain(analysis, row, direction)
+            explained = _explain(analysis, about)
         except Hidden as hidden:
-            reasons.append(f"connection {row['connection']}: {hidden}")
+            reasons.append(f"connection {about.number}: {hidden}")
             continue
         found = True
         yield explained
@@ -212,47 +266,48 @@ def explanations(analysis: Analysis) -> Iterator[CaptureExplanation]:
         raise InputError(f"{files}: {reasons[0] if reasons else 'no TCP connection'}")
 
 
-def _explain(analysis: Analysis, about: Mapping[str, Any], direction: str) -> CaptureExplanation:
-    connection = about["connection"]
+def _explain(analysis: Analysis, about: Connection) -> CaptureExplanation:
+    direction = about.larger
     rows = seen(analysis, about, direction)
-    lasted = int(rows.time[-1] - rows.time[0]) / 1e9
-    known = analysis.subflows.filter(pl.col("connection") == connection)
-    flights = {int(subflow): Flight(rows, int(subflow)) for subflow in known["subflow"]}
-    found = [_states(rows, flights[each["subflow"]], each) for each in known.iter_rows(named=True)]
-    times = np.linspace(rows.time[0], rows.time[-1], _TIMES).astype(np.int64)
+    times = np.linspace(0, rows.time[-1], _TIMES).astype(np.int64)
     places = np.searchsorted(rows.time, times, side="right") - 1
-    in_flight = {
-        subflow: flight.outstanding[places].astype(np.float64)
-        for subflow, flight in flights.items()
-    }
+    states, intervals = [], []
+    in_flight: dict[int, Sample] = {}
+    for subflow in rows.subflows:  # one after the other: each has arrays as long as the capture
+        flight = Flight(rows, subflow.number)
+        found, lasted = _states(rows, flight, subflow)
+        states.append(found)
+        intervals.append(lasted)
+        in_flight[subflow.number] = flight.outstanding[places].astype(np.float64)
     waiting = np.maximum(rows.nxt - rows.una, 0)[places] - sum(in_flight.values())
     return CaptureExplanation(
-        connection=connection,
+        connection=about.number,
         direction=direction,
-        initiator=about["initiator"],
-        seconds=lasted,
-        goodput_mbps=float(rows.una[-1]) * 8e-6 / lasted if lasted else 0.0,
-        subflows=tuple(states for states, _ in found),
-        intervals=pl.concat([intervals for _, intervals in found]),
-        times_ns=(times - rows.time[0]).astype(np.float64),
+        initiator=about.initiator,
+        seconds=int(rows.time[-1]) / 1e9,
+        goodput_mbps=about.ways[direction].goodput_mbps,
+        knows_window=rows.knows_window,
+        elsewhere=rows.elsewhere if rows.hides_subflows else None,
+        fallback=about.fallback,
+        left_out=rows.left_out,
+        subflows=tuple(states),
+        intervals=pl.concat(intervals),
+        times_ns=times.astype(np.float64),
         in_flight=in_flight,
         waiting=np.maximum(waiting, 0),
         room=np.maximum(rows.edge - rows.nxt, 0)[places].astype(np.float64),
     )
 
 
-def _states(
-    rows: Rows, flight: Flight, about: Mapping[str, Any]
-) -> tuple[SubflowStates, pl.DataFrame]:
+def _states(rows: Rows, flight: Flight, about: Subflow) -> tuple[SubflowStates, pl.DataFrame]:
     """How long each state of a subflow lasted, and when."""
-    subflow = int(about["subflow"])
+    subflow = about.number
     full = (rows.edge - rows.nxt < rows.mss) & (rows.nxt > rows.una)
     waits = flight.has_room
-    begin = int(about["begin_ns"])
-    ended = about["state"].startswith(_ENDED)
-    end = int(about["end_ns"]) if ended else int(rows.time[-1]) + 1
-    backup = rows.backup(subflow, is_backup=bool(about["is_backup"]))
-    unanswered = about["state"] == _UNANSWERED
+    begin = rows.since(about.begin_ns)
+    end = rows.since(about.end_ns) if about.state.startswith(_ENDED) else int(rows.time[-1]) + 1
+    backup = rows.backup(about)
+    unanswered = about.state == _UNANSWERED
     rules: list[tuple[str, Mask]] = [
         ("absent", rows.time < begin),
         ("opening", (rows.time >= begin) & unanswered),
@@ -260,7 +315,7 @@ def _states(
         ("silent", flight.silent()),
         ("standby", backup & (flight.outstanding == 0)),
         ("recovery", flight.recovering()),
-        ("receive_window", waits & full),
+        ("receive_window", waits & full & rows.knows_window),
         ("unknown", waits),
     ]
     names = ["network", *(name for name, _ in rules)]
@@ -269,24 +324,20 @@ def _states(
     slots = np.where(blocked, rows.carrier() + 1, 0)
     codes, index = np.unique(state * _SLOTS + slots, return_inverse=True)
     lasted = np.bincount(index, weights=rows.until - rows.time, minlength=len(codes)) / 1e9
-    named: list[tuple[str, int | None]] = []
+    named: list[State] = []
     for code in codes.tolist():
         which, slot = divmod(code, _SLOTS)
         named.append((names[which], slot - 1 if slot > 0 else None))
     rate, lost = _lost(rows, flight, index, named)
-    name = f"subflow {subflow} ({about['initiator']} – {about['listener']})"
     seconds = dict(zip(named, lasted.tolist(), strict=True))
-    return SubflowStates(subflow, name, seconds, rate, lost), _intervals(
-        rows, subflow, index, named
-    )
+    states = SubflowStates(subflow, about.name, seconds, rate, lost)
+    return states, _intervals(rows, subflow, index, named)
 
 
-def _intervals(
-    rows: Rows, subflow: int, index: Numbers, named: list[tuple[str, int | None]]
-) -> pl.DataFrame:
+def _intervals(rows: Rows, subflow: int, index: Numbers, named: Sequence[State]) -> pl.DataFrame:
     """Each interval of the subflow in one state; `index` is the state after each row."""
     begins = np.flatnonzero(np.append(True, np.diff(index) != 0))
-    since = rows.time[begins] - rows.time[0]
+    since = rows.time[begins]
     states = [named[each] for each in index[begins]]
     return pl.DataFrame(
         {
@@ -294,50 +345,74 @@ def _intervals(
             "state": [state for state, _ in states],
             "behind": pl.Series([behind for _, behind in states], dtype=pl.Int64),
             "from_ns": since,
-            "until_ns": np.append(since[1:], rows.time[-1] - rows.time[0]),
+            "until_ns": np.append(since[1:], rows.time[-1]),
         }
     )
 
 
 def _lost(
-    rows: Rows, flight: Flight, index: Numbers, named: list[tuple[str, int | None]]
-) -> tuple[float, dict[tuple[str, int | None], float]]:
-    """The rate of the path in Mbit/s, and what it carried less than that by state."""
-    whole = int(rows.time[-1] - rows.time[0])
-    count = max(1, whole // _BIN_NS)
-    edges = np.linspace(0, whole, count + 1)
-    acked = np.diff(np.interp(edges, rows.time - rows.time[0], flight.una))
+    rows: Rows, flight: Flight, index: Numbers, named: Sequence[State]
+) -> tuple[float, dict[State, float]]:
+    """The rate of the path in Mbit/s, and what it carried less than that by state.
+
+    What is missing in a bin goes to the states in it that held the subflow back, or else to the
+    network. No state gets more than the path could have carried while it lasted.
+    """
+    whole = int(rows.time[-1])
     if not flight.any_data or whole == 0:
         return 0.0, {}
-    peak = flight.path_rate() * whole / count
-    repeated = _repeated(rows, flight)
-    per_second = 8e3 / whole
-    lost: dict[tuple[str, int | None], float] = {}
-    missing = np.maximum(peak - acked, 0)
-    held = [key[0] in _BECAUSE for key in named]
+    edges = _edges(rows)
+    acked = np.diff(np.interp(edges, rows.time, flight.una))
+    rate = flight.path_rate()
+    missing = np.maximum(rate * np.diff(edges) - acked, 0)
     parts = np.stack([_covered(rows, index == each, edges) for each in range(len(named))])
-    weights = parts * np.array(held, dtype=float)[:, None]
-    total = weights.sum(axis=0)
-    # What is missing while nothing held the subflow back is due to the network.
-    by_network = np.where(total == 0, missing, 0)
-    shared = weights / np.where(total == 0, 1, total) * missing
-    for key, each in zip(named, shared, strict=True):
-        if each.sum() > 0:
-            lost[key] = float(each.sum()) * per_second
-    lost["network", None] = float(by_network.sum()) * per_second
-    lost["reinjected", None] = repeated * per_second
-    return peak * count * per_second, {key: each for key, each in lost.items() if each > 0}
+    held = parts * np.array([state in _BECAUSE for state, _ in named], dtype=float)[:, None]
+    total = held.sum(axis=0)
+    shares = (held / np.where(total == 0, 1, total) * missing).sum(axis=1)
+    lost = _possible(shares, float(missing.sum()), rate * parts.sum(axis=1), named)
+    lost["reinjected", None] = _repeated(rows, flight)
+    per_second = 8e3 / whole
+    return rate * 8e3, {key: each * per_second for key, each in lost.items() if each > 0}
+
+
+def _possible(
+    shares: Sample, missing: float, most: Sample, named: Sequence[State]
+) -> dict[State, float]:
+    """Loss of each state, at most as much as the path could have carried while it lasted.
+
+    The rest goes to the network, and to the times at which the subflow could not send.
+    """
+    lost = dict(zip(named, np.minimum(shares, most).tolist(), strict=True))
+    rest = missing - sum(lost.values())
+    for state in ("network", *_NEVER_SENT):
+        for key, room in zip(named, most.tolist(), strict=True):
+            if key[0] == state:
+                lost[key] = min(rest, room)
+                rest -= lost[key]
+    return lost
+
+
+def _edges(rows: Rows) -> Sample:
+    """Edges of bins of equal length, of which those without segments are merged.
+
+    Their number is bounded by that of the segments, however long the capture pauses.
+    """
+    whole = int(rows.time[-1])
+    count = max(1, whole // _BIN_NS)
+    width = whole / count
+    used = np.minimum(np.unique(rows.time // width), count - 1)
+    edges: Sample = np.unique(np.concatenate([[0, count], used, used + 1])) * width
+    return edges
 
 
 def _repeated(rows: Rows, flight: Flight) -> float:
     """Bytes of the subflow that another subflow had carried before."""
-    again = flight.data & (rows.table["kind"] == "reinjection").to_numpy()
-    return float(rows.length[again].sum())
+    return float(rows.length[flight.data & rows.is_reinjected].sum())
 
 
-def _covered(rows: Rows, mask: Mask, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _covered(rows: Rows, mask: Mask, edges: Sample) -> Sample:
     """How long the rows of the mask last in each bin, in ns."""
     lasted = np.where(mask, rows.until - rows.time, 0)
     sums = np.concatenate([[0], np.cumsum(lasted)])
-    times = np.append(rows.time, rows.until[-1]) - rows.time[0]
+    times = np.append(rows.time, rows.until[-1])
     return np.diff(np.interp(edges, times, sums))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from anabranch.errors import InputError
 
-_LINE = re.compile(r"([A-Z]\w+)\s+(\d+)(?:\s+[\d.]+)?\s*")
+_LINE = re.compile(r"([A-Z]\w+)\s+(\d{1,20})(?:\s+[\d.]+)?\s*")
 
 _MEANING = {
     "MPTcpExtMPCapableFallbackSYNACK": "fell back to TCP: the SYN/ACK lacked MP_CAPABLE",

@@ -9,6 +9,7 @@ queues and windows.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -35,8 +36,11 @@ _BECAUSE = {
         "recovery", "silent", "standby", "receive_window", "send_buffer", "application",
     )},
 }  # fmt: skip
-_HEAD = re.compile(r"(?P<netid>Netid\s+)?State\s+Recv-Q\s+Send-Q\b")
+_HEAD = re.compile(r"(Netid\s+)?State\s+Recv-Q\s+Send-Q\b")
 _KINDS = ("tcp", "mptcp")
+_STATES = ("ESTAB", "FIN-WAIT-1", "CLOSE-WAIT")
+"""The states in which a socket may send data."""
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,16}")
 _RATES = ("send", "pacing_rate", "delivery_rate", "max_pacing_rate")
 """Keys whose values are separate words."""
 _TOKEN = re.compile(r"(\w+)\(id:(\d+)\)/(\w+)\(id:(\d+)\)")
@@ -66,12 +70,17 @@ class Socket:
 
     def number(self, key: str, default: float = 0.0) -> float:
         """The number at the start of a value, such as 7428 of ``busy:7428ms(66.3%)``."""
-        found = re.match(r"-?\d+(\.\d+)?", self.values.get(key, ""))
+        found = re.match(r"-?\d{1,20}(\.\d+)?", self.values.get(key, ""))
         return float(found.group()) if found else default
+
+    def hexadecimal(self, key: str) -> int | None:
+        """A value in hexadecimal, such as ``write_seq``; `None` if there is none."""
+        found = _HEXADECIMAL.fullmatch(self.values.get(key, ""))
+        return int(found.group(), 16) if found else None
 
     def memory(self, key: str) -> int | None:
         """A value of ``skmem``, such as ``"tb"``; `None` without the option ``-m``."""
-        found = re.search(rf"\b{key}(\d+)", self.values.get("skmem", ""))
+        found = re.search(rf"\b{key}(\d{{1,20}})\b", self.values.get("skmem", ""))
         return int(found.group(1)) if found else None
 
     @property
@@ -87,6 +96,17 @@ class Socket:
         """Both ends."""
         return f"{self.local} to {self.peer}"
 
+    @property
+    def probes_window(self) -> bool:
+        """Whether the peer has closed its window, which this host probes.
+
+        Linux calls the timer of these probes ``persist`` (``-o``), and backs it off like that of
+        retransmissions. It probes only while nothing is unacknowledged (tcp_check_probe_timer).
+        """
+        if self.values.get("timer", "").startswith("(persist"):
+            return True
+        return self.number("backoff") > 0 and self.number("unacked") == 0
+
 
 def read(file: Path) -> list[list[Socket]] | None:
     """The snapshots in a file with the output of ss; `None` if the file has no such output.
@@ -101,12 +121,18 @@ def read(file: Path) -> list[list[Socket]] | None:
             f"{file}: {(error.strerror or str(error)).lower()}; name a readable text file"
         ) from error
     snapshots: list[list[Socket]] = []
-    has_netid = False
+    known: set[tuple[str, str]] = set()
     for head, details in _entries(text.splitlines()):
-        if found := _HEAD.match(head):
-            has_netid = found["netid"] is not None
+        if _HEAD.match(head):
             snapshots.append([])
-        elif snapshots and (socket := _socket(head.split(), details, has_netid=has_netid)):
+            known.clear()
+        elif socket := _socket(head.split(), details):
+            key = (socket.kind, socket.name)
+            # Without headings (ss -H), a snapshot begins where a socket comes again.
+            if not snapshots or key in known:
+                snapshots.append([])
+                known.clear()
+            known.add(key)
             snapshots[-1].append(socket)
     return snapshots or None
 
@@ -125,16 +151,13 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield head, details
 
 
-def _socket(words: list[str], details: str, *, has_netid: bool) -> Socket | None:
-    kind = words.pop(0) if has_netid else "tcp"
-    if (
-        kind not in _KINDS
-        or len(words) < 5
-        or words[0] not in ("ESTAB", "FIN-WAIT-1", "CLOSE-WAIT")
-    ):
+def _socket(words: list[str], details: str) -> Socket | None:
+    # `ss -t` alone has no column Netid.
+    kind = words.pop(0) if words[:1] and words[0] in _KINDS else "tcp"
+    if len(words) < 5 or words[0] not in _STATES:
         return None
     _, _, queue, local, peer, *rest = words
-    if not queue.isdecimal():
+    if not re.fullmatch(r"[0-9]{1,18}", queue):
         return None
     values, flags = _information([*rest, *details.split()])
     local, peer = (re.sub(r"%[^:\]]+", "", each) for each in (local, peer))
@@ -170,35 +193,43 @@ class Moment:
     @property
     def waiting(self) -> int:
         """Bytes that the program wrote and the peer did not acknowledge."""
-        if self.whole is None:
-            return sum(each.send_queue for each in self.subflows)
-        written, acked = (
-            int(self.whole.values.get(key, "0"), 16) for key in ("write_seq", "snd_una")
-        )
-        return (written - acked) % 2**64
+        if self.whole is not None:
+            written, acked = (self.whole.hexadecimal(key) for key in ("write_seq", "snd_una"))
+            if written is not None and acked is not None:
+                return (written - acked) % 2**64
+        return sum(each.send_queue for each in self.subflows)
 
     @property
-    def window(self) -> float:
-        """The receive window in bytes, which the subflows of a connection share."""
-        return max(each.number("snd_wnd") for each in self.subflows)
+    def window(self) -> float | None:
+        """The receive window in bytes, which the subflows share; `None` if ss does not show it."""
+        known = [each.number("snd_wnd") for each in self.subflows if "snd_wnd" in each.values]
+        return max(known, default=None)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the peer has closed the window."""
+        return any(each.probes_window for each in self.subflows)
 
     def state(self, subflow: Socket) -> str:
         """The state of a subflow at this moment, in the order in which the engine checks."""
+        if subflow.probes_window:
+            return "receive_window"
         if subflow.number("backoff") > 0:
             return "silent"
-        if subflow.number("lost") > 0 or int(subflow.number("retrans")) > 0:
+        if subflow.number("lost") > 0 or subflow.number("retrans") > 0:
             return "recovery"
         queued, mss = subflow.number("notsent"), subflow.number("mss", 1)
         if subflow.number("unacked") >= subflow.number("cwnd", 1):
             return NETWORK
         if queued >= mss:  # less than a segment may wait for Nagle's algorithm
             in_flight = subflow.send_queue - queued
-            return "receive_window" if in_flight + mss > subflow.number("snd_wnd") else NETWORK
+            is_full = in_flight + mss > subflow.number("snd_wnd", math.inf)
+            return "receive_window" if is_full else NETWORK
         if subflow.send_queue == 0 and {*_flags_of(subflow)} & {"B", "b"}:
             return "standby"
         if self.waiting == 0:
             return "application"
-        if self.waiting + mss > self.window > 0:
+        if self.is_closed or (self.window and self.waiting + mss > self.window):
             return "receive_window"
         return self._of_writer()
 
@@ -293,9 +324,12 @@ class SocketExplanation:
         verb = (
             "was repairing losses" if state == "recovery" else f"waited because {_BECAUSE[state]}"
         )
-        behind = (
-            f" behind {self.behind(subflow)}" if state == "receive_window" and self.token else ""
-        )
+        if state == "receive_window" and self.is_closed(subflow):
+            verb, behind = "waited because the receiver had closed its window", ""
+        elif state == "receive_window" and self.token:
+            behind = f" behind {self.behind(subflow)}"
+        else:
+            behind = ""
         often = "at this moment" if count == 1 else f"in {share * 100:.0f} % of {where}"
         return [f"{self.name}:", f"{ends} {verb}{behind} {often}."]
 
@@ -311,6 +345,16 @@ class SocketExplanation:
             f"the receive window was full for {limited / busy * 100:.0f} % of the "
             f"{busy / 1e3:.1f} s in which it had data to send (rwnd_limited)."
         )
+
+    def is_closed(self, subflow: str) -> bool:
+        """Whether the window was closed in most snapshots in which the subflow waited for it."""
+        closed = [
+            moment.is_closed
+            for moment in self.moments
+            for each in moment.subflows
+            if each.name == subflow and moment.state(each) == "receive_window"
+        ]
+        return 2 * sum(closed) > len(closed)
 
     def behind(self, waiting: str) -> str:
         """The subflow that probably has the oldest data: that with the longest round-trip time."""

@@ -12,7 +12,7 @@ from anabranch.scenarios import own
 
 _PATH_MANAGERS = ("full_mesh", "backup", "initial_only")
 _OF_HOST = ("ecn", "sack", "timestamps")
-_OF_MULTIPATH = ("paths", "path_manager", "dss_checksum", "allow_join_initial_addr_port")
+_OF_MULTIPATH = ("paths", "path_manager", "limits", "dss_checksum", "allow_join_initial_addr_port")
 
 
 def require_possible(hosts: Hosts, toml: str, file: str) -> None:
@@ -52,6 +52,12 @@ def objection(settings: Mapping[str, Any]) -> str | None:
     ):
         if any(each.get(key) != those[0].get(key) for each in those[1:]):
             return f"it has one {key} for all connections of a host; give all the same {key}"
+    addresses = [path.get("routing", {}).get("server_addresses") for path in settings["path"]]
+    if any(each != addresses[0] for each in addresses):
+        return (
+            "it does not know which addresses a path leads to; give all paths the same "
+            "routing.server_addresses"
+        )
     for each in multipath:
         manager = each["path_manager"]
         kind = manager["kind"] if isinstance(manager, dict) else manager

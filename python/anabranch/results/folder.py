@@ -46,6 +46,11 @@ _PROVENANCE_KEYS: dict[str, Any] = {
     "entry": (str, type(None)),
 }
 
+_UNREADABLE = (
+    OSError, ValueError, RecursionError, pl.exceptions.PolarsError, pl.exceptions.PanicException
+)  # fmt: skip
+"""Exceptions of reading a damaged table or provenance."""
+
 Factor = str | int | float | bool
 """Value of a factor of a sweep."""
 
@@ -134,15 +139,25 @@ def load(folder: Path) -> Results:
     try:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
         tables = {name: pl.read_parquet(folder / f"{name}.parquet") for name in TABLES}
-    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except _UNREADABLE as error:
         first_line = (str(error).splitlines() or ["cannot be read"])[0]
         raise InputError(f"{folder}: {first_line}; make the results again") from error
     _check_provenance(folder / PROVENANCE, provenance)
     for name, table in tables.items():
         _check_columns(folder / f"{name}.parquet", table)
     files = sorted((folder / "scenarios").glob("*.toml"))
-    scenarios = {file.stem: file.read_text(encoding="utf-8") for file in files}
+    scenarios = {file.stem: _scenario_text(file) for file in files}
     return Results(provenance=provenance, scenarios=scenarios, **tables)
+
+
+def _scenario_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{file}: {reason}; make the results again") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8 text; make the results again") from error
 
 
 def _check_provenance(file: Path, provenance: object) -> None:
@@ -151,8 +166,22 @@ def _check_provenance(file: Path, provenance: object) -> None:
     for key, kind in _PROVENANCE_KEYS.items():
         if not isinstance(provenance.get(key), kind):
             raise InputError(f'{file}: "{key}" is missing or damaged; make the results again')
-    if not all(isinstance(run, dict) and "digest" in run for run in provenance["runs"]):
+    if not all(map(_is_run, provenance["runs"])):
         raise InputError(f'{file}: "runs" is damaged; make the results again')
+
+
+def _is_run(run: object) -> bool:
+    """Whether this names a run, and when its connections started, if it says so."""
+    if not isinstance(run, dict):
+        return False
+    starts = run.get("starts") or []
+    return (
+        isinstance(run.get("cell"), str)
+        and isinstance(run.get("seed"), int)
+        and isinstance(run.get("digest", 0), (str, type(None)))
+        and isinstance(starts, list)
+        and all(isinstance(each, str) for each in starts)
+    )
 
 
 def _check_columns(file: Path, table: pl.DataFrame) -> None:

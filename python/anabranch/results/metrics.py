@@ -297,7 +297,7 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
             )
         },
         "idle_restarts": idle_restarts(subflows, connection),
-        **{key: bool(row(key)) for key in ("is_mptcp", "completed", "failed")},
+        **{key: bool(row(key)) for key in ("is_mptcp", "completed", "aborted", "failed")},
         "fallback": FALLBACKS[row("fallback")],
         "corrupt_bytes": row("corrupt_bytes"),
         **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},

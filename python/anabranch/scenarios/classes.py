@@ -231,6 +231,8 @@ class Connection:
         RFC 8684 §3.7 requires. The connection then ends unless the path manager opens a new
         subflow. In live runs with a kernel host, the value is always `false`, because Linux does
         not notice the loss of options. Default: `true`.
+    limits: Limits of both hosts on their subflows, as `ip mptcp limits` sets them. Unlimited by
+        default.
     mtu_probing: When subflows search for the path MTU with their own data (Linux:
         `tcp_mtu_probing`). Segments that are too large for a path are lost; routers that answer
         need no search.
@@ -280,6 +282,7 @@ class Connection:
     hystart: bool | None = None
     keep_alive: str | None = None
     late_fallback: bool | None = None
+    limits: Limits | None = None
     mtu_probing: MtuProbing | None = None
     nagle: bool | None = None
     name: str | None = None
@@ -339,6 +342,22 @@ class CrossTraffic:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits on the subflows of a connection.
+
+    Linux: `ip mptcp limits`.
+
+    add_addr_accepted: Maximum number of addresses that the peer may announce (Linux: 0, by
+        default unlimited here). Hosts open no subflows to further ones.
+    subflows: Maximum number of further subflows of a connection (Linux: 2, by default unlimited
+        here). Hosts refuse joins beyond it.
+    """
+
+    add_addr_accepted: int | None = None
+    subflows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LossTrace:
     """Losses at given places, such as those that a capture shows.
 
@@ -370,7 +389,8 @@ class Middlebox:
         data after a gap, and acknowledgements of data that it did not see. `blackhole_options`:
         Drops SYNs silently. `shrink_window`: Moves the right edge of receive windows back for a
         while. `bare_segments`: Adds segments without Multipath TCP options. `clamp_mss`: Reduces
-        the maximum segment size in SYNs to that of a smaller MTU.
+        the maximum segment size in SYNs to that of a smaller MTU. `ingress_filter`: Drops
+        packets to the server whose source is not the client's address on this path.
     after_packets: `strip_options` only: number of packets at the start of each flow, in both
         directions together, that are not changed; by default `0`.
     applies_to: `strip_options`, `rewrite_payload`, `shrink_window`, `bare_segments` only: which
@@ -422,6 +442,7 @@ class Middlebox:
         "shrink_window",
         "bare_segments",
         "clamp_mss",
+        "ingress_filter",
     ]
     after_packets: int | None = None
     applies_to: Literal["forward", "reverse", "both"] | None = None
@@ -498,6 +519,7 @@ class NetworkPath:
         is full.
     rate: Rate of the link. A path needs either `rate` or `trace`.
     reverse: The reverse direction, from client to server.
+    routing: Routing, where the server has several addresses, or a host has no source routing.
     trace: Packet-delivery trace of the link, instead of `rate`: the name of a file in Mahimahi's
         format, relative to the scenario's folder, or the trace itself. Each opportunity delivers
         1504 bytes.
@@ -523,6 +545,7 @@ class NetworkPath:
     queue: Queue | None = None
     rate: str | None = None
     reverse: Reverse | None = None
+    routing: Routing | None = None
     trace: str | Trace | None = None
     via: str | tuple[str, ...] | None = None
 
@@ -574,6 +597,25 @@ class Reverse:
     loss_trace: LossTrace | None = None
     rate: str | None = None
     trace: str | Trace | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routing:
+    """Routing of a path, where the server has several addresses, or a host has no source routing.
+
+    client_egress: Name of the path over which the client sends packets from its address on this
+        path, like a host without source routing, whose packets all leave by the default route.
+        They cross the links and middleboxes of that path. By default they leave by this path.
+    server_addresses: Numbers of the server's addresses that the path leads to, from 1 to 8. A
+        connection opens to the first of its first path, and the server announces its other
+        addresses. A host opens no subflow to an address that the path does not lead to.
+    server_egress: Name of the path over which the server sends packets to the client's address
+        on this path. By default they leave by this path.
+    """
+
+    client_egress: str | None = None
+    server_addresses: tuple[int, ...] | None = None
+    server_egress: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -634,6 +676,7 @@ __all__ = [
     "Connection",
     "CrossTraffic",
     "Distribution",
+    "Limits",
     "LossTrace",
     "Middlebox",
     "NetworkPath",
@@ -641,6 +684,7 @@ __all__ = [
     "Queue",
     "RequestResponse",
     "Reverse",
+    "Routing",
     "SharedBottleneckDetection",
     "TomlTable",
     "Trace",

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.analyze.flights import Flight, Numbers, Rows
+from anabranch.analyze.flights import Flight, Hidden, Rows
+from anabranch.analyze.records import Numbers
 
 _TUNED = 1.3
 """Growth of the receive window from which the host tunes it. A fixed buffer of Linux' opens by 1.23
@@ -48,7 +49,8 @@ class Ends:
 
     Attributes:
         is_linux: Whether segments and windows look like Linux'.
-        first_window, largest_window: Receive window after the handshake, and the largest, in bytes.
+        windows: Receive window after the handshake, and the largest, in bytes; `None` if the
+            capture lacks the handshake with their scale (RFC 7323 §2.2).
         is_default: Whether the receive buffer is its host's default, which Linux tunes.
         in_flight: The most data that was sent and not acknowledged at the data level, in bytes: its
             95th percentile.
@@ -56,8 +58,7 @@ class Ends:
     """
 
     is_linux: bool
-    first_window: int
-    largest_window: int
+    windows: tuple[int, int] | None
     is_default: bool
     in_flight: float
     waited: float
@@ -65,26 +66,45 @@ class Ends:
 
 
 def ends(rows: Rows, flights: list[Flight], *, closed: bool, rtt_ns: int) -> Ends:
-    """What the rows of a connection show of its hosts."""
-    windows = rows.table["window"].to_numpy()[rows.is_ack & (rows.data_ack >= 0)]
-    first, largest = int(windows[0]), int(windows.max())
-    is_linux = rows.mss == _LINUX_SEGMENT or largest > first
-    grows = is_linux and largest > _TUNED * first
+    """What the rows of a connection show of its hosts.
+
+    Raises:
+        Hidden: if no data was under way.
+    """
+    windows = _windows(rows)
+    is_linux = rows.mss == _LINUX_SEGMENT or (windows is not None and windows[1] > windows[0])
     has_data = (rows.nxt > rows.una) & (rows.time > rows.time[rows.is_data][0])
-    room = np.any([each.has_room for each in flights], axis=0) & (rows.edge - rows.nxt >= rows.mss)
+    if not has_data.any():
+        raise Hidden("all data was acknowledged when it was captured; capture at the sender")
+    room = np.any([each.has_room for each in flights], axis=0)
+    if rows.knows_window:
+        room &= rows.edge - rows.nxt >= rows.mss
     lasted = rows.until - rows.time
     during = max(1, int(lasted[has_data].sum()))
     in_flight = float(np.quantile((rows.nxt - rows.una)[has_data], 0.95))
-    is_filled = is_linux and in_flight > _FILLED * largest
     return Ends(
         is_linux=is_linux,
-        first_window=first,
-        largest_window=largest,
-        is_default=grows or (first in _DEFAULTS and not is_filled),
+        windows=windows,
+        is_default=windows is None or _is_default(*windows, in_flight, is_linux=is_linux),
         in_flight=in_flight,
         waited=float(lasted[has_data & room].sum()) / during,
         workload=_workload(rows, closed=closed, rtt_ns=rtt_ns),
     )
+
+
+def _windows(rows: Rows) -> tuple[int, int] | None:
+    """The first and the largest window that was offered for the data."""
+    known = rows.window.of(rows.is_ack & (rows.data_ack >= 0)) if rows.knows_window else None
+    if known is None or not known.size:
+        return None
+    return int(known[0]), int(known.max())
+
+
+def _is_default(first: int, largest: int, in_flight: float, *, is_linux: bool) -> bool:
+    """Whether windows are those of a default buffer, which its host tunes."""
+    grows = is_linux and largest > _TUNED * first
+    is_filled = is_linux and in_flight > _FILLED * largest
+    return grows or (first in _DEFAULTS and not is_filled)
 
 
 def _workload(rows: Rows, *, closed: bool, rtt_ns: int) -> Workload:
@@ -202,7 +222,7 @@ def _moments(values: Numbers) -> tuple[float, float]:
 
 def _paced(rows: Rows) -> Workload | None:
     """Blocks at a constant rate: batches of data that no acknowledgement caused."""
-    data = np.flatnonzero(rows.is_data & (rows.table["kind"] == "new").to_numpy())
+    data = np.flatnonzero(rows.is_data & rows.is_new)
     times = rows.time[data]
     begins = np.flatnonzero(np.diff(times, prepend=times[0] - 2 * _BATCH_NS) > _BATCH_NS)
     if begins.size < _FEW:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.ndimage import median_filter
 from scipy.optimize import minimize_scalar
 
-from anabranch.analyze.flights import Mask
+from anabranch.analyze.records import Mask
 from anabranch.results.estimates import Sample
 from anabranch.twins.transmissions import Transmissions
 from anabranch.twins.varying import Varying, varying

@@ -5,24 +5,31 @@ A capture of a network and one of its twin are read by this same code, so their 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis, analyze
 from anabranch.analyze.flights import Flight, Hidden, Rows, seen
+from anabranch.analyze.records import Connection
 from anabranch.errors import InputError
-from anabranch.results.estimates import Sample
+from anabranch.results.estimates import Sample, percent
 from anabranch.twins.hosts import Ends, ends
 from anabranch.twins.link import Link, link
 from anabranch.twins.transmissions import Transmissions, transmissions
+from anabranch.words import counted
 
 _CURVE_POINTS = 100
 """Points of the curves over time."""
+_LONGEST_PAUSE_NS, _LONGEST_GAP_NS = 120_000_000_000, 10_000_000_000
+"""Longest time without a packet that a twin repeats: of an application that pauses, and of one that
+always has data or sends at a constant rate, because a twin has no outages (ours)."""
+_PAUSING = ("on_off", "request_response")
+"""Workloads with pauses."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Observed:
     Attributes:
         direction: ``"download"`` if the host that was connected to sends the data.
         seconds: From the first packet to the last.
-        goodput_mbps: Data that was acknowledged in order, until the last of these acknowledgements.
+        goodput_mbps: As every command shows it.
         reinjected: Share of the data that was sent again on another subflow than before.
         reordering_kb: Median and 95th percentile over time of the data that subflows delivered and
             the connection did not, because earlier data was missing.
@@ -70,10 +77,8 @@ class Observed:
 
     direction: str
     is_ipv6: bool
-    is_complete: bool
     seconds: float
     goodput_mbps: float
-    delivered: int
     reinjected: float
     reordering_kb: tuple[float, float]
     lanes: tuple[Lane, ...]
@@ -102,66 +107,86 @@ def observe(analysis: Analysis, rates_mbps: Sequence[float] = ()) -> Observed:
         InputError: if no connection shows its sender.
     """
     files = ", ".join(Path(name).name for name in analysis.files["file"])
-    abouts = sorted(
-        analysis.connections.iter_rows(named=True),
-        key=lambda about: -max(about["bytes_out"], about["bytes_in"]),
-    )
+    abouts = sorted(records.connections(analysis), key=lambda about: -about.ways[about.larger].sent)
     reasons = []
     for about in abouts:
-        way = "out" if about["bytes_out"] >= about["bytes_in"] else "in"
         try:
-            rows = seen(analysis, about, way)
+            return _observed(analysis, about, rates_mbps)
         except Hidden as hidden:
-            reasons.append(f"{files}: connection {about['connection']}: {hidden}")
-            continue
-        return _observed(analysis, about, rows, way, rates_mbps)
+            reasons.append(f"{files}: connection {about.number}: {hidden}")
     raise InputError(reasons[0] if reasons else f"{files}: no TCP connection")
 
 
-def _observed(
-    analysis: Analysis,
-    about: Mapping[str, Any],
-    rows: Rows,
-    way: str,
-    rates_mbps: Sequence[float],
-) -> Observed:
-    known = analysis.subflows.filter(pl.col("connection") == about["connection"])
-    is_ipv6 = about["initiator"].count(":") > 1
-    begin_ns = int(about["begin_ns"])
-    subflows = list(known.iter_rows(named=True))
-    flights = [Flight(rows, int(each["subflow"])) for each in subflows]
+def _rows(analysis: Analysis, about: Connection) -> Rows:
+    """The rows of the larger direction of a connection that can have a twin.
+
+    Raises:
+        Hidden: if it cannot.
+    """
+    rows = seen(analysis, about, about.larger)
+    if rows.hides_subflows:
+        raise Hidden(
+            f"{percent(rows.elsewhere)} of the data came over subflows that are not in the "
+            "capture; capture on all interfaces"
+        )
+    _require_no_pause(rows, _LONGEST_PAUSE_NS)
+    return rows
+
+
+def _require_no_pause(rows: Rows, longest_ns: int) -> None:
+    """Refuse rows with a longer time without any packet.
+
+    Raises:
+        Hidden: with the place of the pause.
+    """
+    pauses = np.diff(rows.time)
+    if pauses.size and pauses.max() > longest_ns:
+        before = int(pauses.argmax())
+        raise Hidden(
+            f"no packet for {pauses[before] / 1e9:,.0f} s, {rows.time[before] / 1e9:,.1f} s after "
+            "its first (a step of the clock?), which no twin can repeat; cut the capture there "
+            "with editcap -A or -B"
+        )
+
+
+def _observed(analysis: Analysis, about: Connection, rates_mbps: Sequence[float]) -> Observed:
+    rows = _rows(analysis, about)
+    way = about.ways[about.larger]
+    if way.goodput_mbps is None:
+        raise Hidden("no data was acknowledged")
+    is_ipv6 = about.initiator.count(":") > 1
+    begin_ns = rows.since(about.begin_ns)
+    flights = [Flight(rows, each.number) for each in rows.subflows]
     advances = np.flatnonzero(np.diff(rows.una, prepend=0) > 0)
-    if not advances.size:
-        advances = np.array([rows.time.size - 1])
-    lasted = max(1, int(rows.time[advances[-1]]) - begin_ns)
-    lanes = _lanes(rows, subflows, flights, begin_ns, lasted, is_ipv6, rates_mbps)
-    again = rows.is_data & (rows.table["kind"] == "reinjection").to_numpy()
+    last = rows.time[advances[-1]] if advances.size else rows.time[-1]
+    lanes = _lanes(rows, flights, begin_ns, max(1, int(last) - begin_ns), is_ipv6, rates_mbps)
     rtts = [each.rtt_ms[0] for each in lanes if each.rtt_ms is not None]
+    hosts = ends(
+        rows,
+        flights,
+        closed=(about.state or "").startswith("closed"),
+        rtt_ns=int(max(rtts, default=0.0) * 1e6),
+    )
+    if hosts.workload.settings["kind"] not in _PAUSING:
+        _require_no_pause(rows, _LONGEST_GAP_NS)
     held = np.maximum(sum(each.una for each in flights) - rows.una, 0) / 1e3
     weights = rows.until - rows.time
+    again = int(rows.length[rows.is_data & rows.is_reinjected].sum())
     return Observed(
-        direction="upload" if way == "out" else "download",
+        direction="upload" if about.larger == "out" else "download",
         is_ipv6=is_ipv6,
-        is_complete=bool(about["is_complete"]),
         seconds=int(rows.time[-1] - begin_ns) / 1e9,
-        goodput_mbps=float(rows.una[-1]) * 8e3 / lasted,
-        delivered=int(rows.una[-1]),
-        reinjected=float(rows.length[again].sum()) / max(1, int(rows.length[rows.is_data].sum())),
+        goodput_mbps=way.goodput_mbps,
+        reinjected=again / max(1, int(rows.length[rows.is_data].sum())),
         reordering_kb=(_weighted(held, weights, 0.5), _weighted(held, weights, 0.95)),
         lanes=lanes,
-        ends=ends(
-            rows,
-            flights,
-            closed=str(about["state"]).startswith("closed"),
-            rtt_ns=int(max(rtts, default=0.0) * 1e6),
-        ),
-        notes=tuple(_notes(analysis, about, rows)),
+        ends=hosts,
+        notes=tuple(_notes(analysis, rows)),
     )
 
 
 def _lanes(
     rows: Rows,
-    subflows: Sequence[Mapping[str, Any]],
     flights: Sequence[Flight],
     begin_ns: int,
     lasted: int,
@@ -171,14 +196,14 @@ def _lanes(
     """The paths: the pairs of addresses, in the order in which they were used."""
     total = max(1, sum(int(each.una[-1]) for each in flights))
     by_address: dict[str, list[int]] = {}
-    for place, each in enumerate(subflows):
-        hosts = (each["initiator"].rpartition(":")[0], each["listener"].rpartition(":")[0])
+    for place, each in enumerate(rows.subflows):
+        hosts = (each.initiator.rpartition(":")[0], each.listener.rpartition(":")[0])
         by_address.setdefault(" – ".join(hosts), []).append(place)
     found: list[Lane] = []
     for addresses, places in by_address.items():
         most = max(places, key=lambda place: int(flights[place].una[-1]))
         carried = sum(int(flights[place].una[-1]) for place in places)
-        sent = transmissions(rows, int(subflows[most]["subflow"]), ipv6=is_ipv6)
+        sent = transmissions(rows, rows.subflows[most], ipv6=is_ipv6)
         when_s, rtt = _rtts(sent, begin_ns)
         near = rates_mbps[len(found)] if len(found) < len(rates_mbps) else None
         points = np.linspace(0, lasted, _CURVE_POINTS)
@@ -187,7 +212,7 @@ def _lanes(
             Lane(
                 name=f"path-{len(found) + 1}",
                 addresses=addresses,
-                is_backup=bool(subflows[most]["is_backup"]),
+                is_backup=rows.subflows[most].is_backup,
                 data_s=0.0 if sent is None else (int(sent.sent_ns[0]) - begin_ns) / 1e9,
                 link=None if sent is None else link(sent, near),
                 share=carried / total,
@@ -218,17 +243,27 @@ def _weighted(values: Sample, weights: Any, quantile: float) -> float:
     return float(values[order][min(np.searchsorted(sums, quantile * sums[-1]), sums.size - 1)])
 
 
-def _notes(analysis: Analysis, about: Mapping[str, Any], rows: Rows) -> list[str]:
+def _notes(analysis: Analysis, rows: Rows) -> list[str]:
+    about = rows.about
     notes = [
         f"{name}: {what}; the twin is of the packets before"
         for name, what in analysis.files["file", "damage"].rows()
         if what is not None
     ]
-    if not about["is_complete"]:
-        notes.append("the capture begins after the connection did; the twin starts afresh")
+    if not about.is_complete:
+        notes.append("the capture lacks packets of the connection; the twin starts afresh")
+    if not rows.knows_window:
+        notes.append(
+            "the capture lacks the handshake with the scale of the windows, so the twin has the "
+            "host's default receive buffer"
+        )
+    if about.fallback is not None:
+        notes.append(f"the connection fell back to TCP ({about.fallback}); the twin does not")
+    if rows.left_out:
+        notes.append(f"{counted(rows.left_out, 'subflow')} that carried less left out")
     if analysis.connections.height > 1:
         notes.append(
-            f"connection {about['connection']} of {analysis.connections.height}, which carried "
-            "most; the others are not in the twin, and make its paths seem slower or lossy"
+            f"connection {about.number} of {analysis.connections.height}, which carried most; the "
+            "others are not in the twin, and make its paths seem slower or lossy"
         )
     return notes

@@ -76,7 +76,7 @@ def first_guess(seen: Observed) -> Twin:
         paths=tuple(_path(each, seen) for each in seen.lanes if _is_used(each)),
         is_linux=hosts.is_linux,
         congestion_control=CONTROLS[hosts.is_linux][0],
-        receive_buffer=None if hosts.is_default else hosts.first_window,
+        receive_buffer=None if hosts.is_default or hosts.windows is None else hosts.windows[0],
         send_buffer=None,
     )
 
@@ -217,15 +217,17 @@ def _host_lines(twin: Twin) -> Iterator[str]:
         yield f"remedies = {_value(dict(twin.remedies))}{_because(twin)}"
     yield f"congestion_control = {_value(twin.congestion_control)}{_control_words(twin)}"
     if twin.receive_buffer is not None:
-        yield (
-            f'receive_buffer = "{twin.receive_buffer}B"  # windows from {hosts.first_window:,} to '
-            f"{hosts.largest_window:,} bytes"
-        )
+        yield f'receive_buffer = "{twin.receive_buffer}B"{_windows(twin)}'
     if twin.send_buffer is not None:
         yield (
             f'send_buffer = "{twin.send_buffer}B"  # at most about {hosts.in_flight:,.0f} bytes '
             "were unacknowledged"
         )
+
+
+def _windows(twin: Twin) -> str:
+    windows = twin.seen.ends.windows
+    return "" if windows is None else "  # windows from {:,} to {:,} bytes".format(*windows)
 
 
 def _because(twin: Twin) -> str:

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from anabranch.analyze.flights import Flight, Mask, Numbers, Rows
+from anabranch.analyze.flights import Flight, Rows
+from anabranch.analyze.records import Mask, Numbers, Subflow
 from anabranch.results.estimates import Sample
 
 _MTU = 1500
@@ -112,9 +113,9 @@ class Transmissions:
         return float(late.sum()) / max(1, self.end.size)
 
 
-def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions | None:
+def transmissions(rows: Rows, subflow: Subflow, *, ipv6: bool) -> Transmissions | None:
     """The packets of a subflow that carried data; `None` if nothing shows what became of them."""
-    flight = Flight(rows, subflow)
+    flight = Flight(rows, subflow.number)
     data = np.flatnonzero(flight.data)
     # Of later packets, the capture does not show what became of them.
     unknown = np.flatnonzero(flight.end[data] > flight.una[-1])
@@ -129,7 +130,7 @@ def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions | No
         headers = usual
     # Offloading shows several packets as one.
     count = np.maximum(1, -(-rows.length // rows.mss))
-    sent = np.cumsum(np.where((rows.subflow == subflow) & ~rows.is_ack, count, 0))
+    sent = np.cumsum(np.where((rows.subflow == subflow.number) & ~rows.is_ack, count, 0))
     found = Transmissions(
         sent_ns=rows.time[data],
         start=end - length,
@@ -143,7 +144,7 @@ def transmissions(rows: Rows, subflow: int, *, ipv6: bool) -> Transmissions | No
         sacked=flight.sacked(twice=False)[0],
         twice=flight.sacked(twice=True),
         mss=rows.mss,
-        least_rtt_ns=flight.answer_ns() or rows.first_rtt_ns.get(subflow, 0),
+        least_rtt_ns=flight.answer_ns() or subflow.rtt_ns or 0,
     )
     found.lost[:] = _lost(found)
     return found

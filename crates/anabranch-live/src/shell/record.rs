@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_host::{Record, Snapshot};
-use anabranch_proto::{ConnectionId, ConnectionStats, Endpoint, SubflowStats};
+use anabranch_proto::{ConnectionError, ConnectionId, ConnectionStats, Endpoint, SubflowStats};
 use anabranch_sim::driver::{Observed, Progress, Recorder};
 use anabranch_sim::scenario::{Connection, Directions, Scenario, Workload};
 use anabranch_sim::workload::{Bulk, Sender, Sink};
@@ -158,6 +158,7 @@ impl Observed for View<'_> {
         match self.known[connection].and_then(|record| record.ended) {
             None => Progress::Underway,
             Some((_, None)) => Progress::Closed,
+            Some((_, Some(ConnectionError::Aborted))) => Progress::Aborted,
             Some((_, Some(_))) => Progress::Failed,
         }
     }

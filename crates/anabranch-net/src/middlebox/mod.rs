@@ -12,6 +12,7 @@ mod clamp_mss;
 mod coalesce;
 mod flows;
 mod hole_refusal;
+mod ingress_filter;
 mod nat;
 mod normalise;
 mod proactive_ack;
@@ -59,6 +60,7 @@ pub const ALL: &[MiddleboxEntry] = &[
     shrink_window::ENTRY,
     bare_segments::ENTRY,
     clamp_mss::ENTRY,
+    ingress_filter::ENTRY,
 ];
 
 /// Size in bytes of the largest IP packet. RFC 791 §3.1.
@@ -107,6 +109,8 @@ pub trait Middlebox: fmt::Debug + Send {
 pub struct Site {
     /// Seed of the middlebox's own random draws.
     pub seed: u64,
+    /// The client's address on the path.
+    pub client: IpAddr,
     /// Address that the middlebox may show to servers instead of the client's.
     pub address: IpAddr,
 }

@@ -16,7 +16,11 @@ pub(super) fn at(ms: u64) -> Instant {
 }
 
 pub(super) fn site(seed: u64) -> Site {
-    Site { seed, address: Ipv4Addr::new(10, 2, 0, 0).into() }
+    Site {
+        seed,
+        client: Ipv4Addr::new(10, 1, 0, 0).into(),
+        address: Ipv4Addr::new(10, 2, 0, 0).into(),
+    }
 }
 
 /// The default parameter values of a middlebox.

@@ -20,7 +20,7 @@
 //!     let limit = "100packets".parse().expect("a limit");
 //!     Link::new(LinkConfig::new(rate, Duration::from_millis(10), limit), seed)
 //! };
-//! let path = Path { forward: link(1), reverse: link(2), boxes: None, via: vec![] };
+//! let path = Path { forward: link(1), reverse: link(2), boxes: None, via: vec![], egress: [None; 2] };
 //! let mut network: Network = Network::new(vec![path], |_client| Some(0), Vec::new(), ());
 //!
 //! let packet = Datagram {

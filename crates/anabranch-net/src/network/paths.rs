@@ -20,6 +20,9 @@ pub struct Path {
     /// Earlier paths, whose routes lie between this path's links and the server. The first one is
     /// next to this path's links, the last one next to the server.
     pub via: Vec<Hop>,
+    /// The paths by which packets of this path towards the client, and towards the server, travel
+    /// instead: hosts without source routing send them there.
+    pub egress: [Option<usize>; 2],
 }
 
 /// A path on the route of another path.
@@ -129,8 +132,25 @@ impl Paths {
             routes: Vec::with_capacity(paths.len()),
             locate,
         };
+        let egress: Vec<_> = paths.iter().map(|path| path.egress).collect();
         paths.into_iter().zip(shared).for_each(|(path, shared)| all.add(path, shared));
+        all.redirect(&egress);
         all
+    }
+
+    /// Let packets of each path travel by the paths in `egress`, towards the client and the server.
+    fn redirect(&mut self, egress: &[[Option<usize>; 2]]) {
+        let own = self.routes.clone();
+        for (route, egress) in self.routes.iter_mut().zip(egress) {
+            for (towards, egress) in egress.iter().enumerate() {
+                let Some(egress) = *egress else { continue };
+                route[towards].clone_from(&own[egress][towards]);
+                // The path of a packet that leaves these links is no longer certain.
+                for link in &route[towards] {
+                    self.around[link.number()].beyond = Beyond::Routed;
+                }
+            }
+        }
     }
 
     fn add(&mut self, path: Path, is_shared: bool) {
@@ -217,8 +237,8 @@ impl Paths {
     /// The links of a path towards the client and towards the server, without the links of paths
     /// that it leads via.
     pub(super) fn own_links(&self, path: usize) -> [LinkId; 2] {
-        let [to_client, to_server] = &self.routes[path];
-        [to_client.last(), to_server.first()].map(|own| *own.expect("a path has links of its own"))
+        assert!(path < self.routes.len(), "a path that exists");
+        [Side::Client, Side::Server].map(|towards| LinkId::new(2 * path + towards as usize))
     }
 
     /// Number of paths.
@@ -255,7 +275,7 @@ impl Paths {
             return None;
         }
         let path = self.path_of(endpoint.address)?;
-        let site = self.site_after(self.routes[path][Side::Server as usize][0])?;
+        let site = self.site_after(self.own_links(path)[Side::Server as usize])?;
         self.site(site).boxes.original(endpoint)
     }
 

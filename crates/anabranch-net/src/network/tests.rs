@@ -33,7 +33,7 @@ fn link_config() -> LinkConfig {
 }
 
 fn path() -> Path {
-    Path { forward: link(), reverse: link(), boxes: None, via: vec![] }
+    Path { forward: link(), reverse: link(), boxes: None, via: vec![], egress: [None; 2] }
 }
 
 fn boxed(kind: Kind) -> Path {

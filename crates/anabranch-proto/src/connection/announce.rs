@@ -86,17 +86,18 @@ impl Announcements {
         }
     }
 
-    /// The peer has announced an address, which the host must echo. Returns true if the address is
-    /// new.
-    fn hear(&mut self, told: RemoteAddress, echo: Echo) -> bool {
+    /// The peer has announced an address, which the host must echo. Returns `true` if the address is
+    /// new, and the host accepts so many.
+    fn hear(&mut self, told: RemoteAddress, echo: Echo, most: Option<usize>) -> bool {
         if !self.echoes.iter().any(|waiting| waiting.option == echo.option) {
             self.echoes.push(echo);
         }
         let is_new = self.heard.iter().all(|heard| heard.id != told.id);
-        if is_new {
+        let is_accepted = is_new && most.is_none_or(|most| self.heard.len() < most);
+        if is_accepted {
             self.heard.push(told);
         }
-        is_new
+        is_accepted
     }
 
     /// The peer's addresses, other than the one to which the connection was opened.
@@ -173,7 +174,7 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         (lane.subflow.confirmed, lane.heard) = (true, true);
         let echo = Echo { slot, option: AddAddr { truncated_hmac: None, ..*option } };
-        if self.paths.announcements.hear(told, echo) {
+        if self.paths.announcements.hear(told, echo, self.config.add_addr_accepted) {
             self.start_path_manager(now);
             let event = PathEvent::AddressAnnounced { remote, remote_address_id: address_id };
             self.tell_path_manager(now, &event);

@@ -13,7 +13,8 @@ pub struct Arrived {
     /// All of these bytes.
     pub bytes: u64,
     /// The part that only the subflow in each slot holds. There it waits for earlier data of the
-    /// subflow, for its mapping, or for the rest of a mapping with a checksum.
+    /// subflow, or for the rest of a mapping with a checksum. Data without a mapping does not count,
+    /// because it may be a copy of data that has arrived.
     pub on_subflows: Vec<u64>,
 }
 
@@ -27,30 +28,24 @@ impl Connection {
         let mut on_subflows = Vec::with_capacity(self.lanes.len());
         for lane in self.lanes.iter() {
             // What a subflow held dies with it.
-            let unmapped = if lane.reaped { 0 } else { self.add_held(lane, &mut ranges) };
+            let of_tcp = if lane.reaped { 0 } else { self.add_held(lane, &mut ranges) };
             let all = beyond(next, &mut ranges);
-            on_subflows.push(all - known + unmapped);
-            bytes += all - known + unmapped;
+            on_subflows.push(all - known + of_tcp);
+            bytes += all - known + of_tcp;
             known = all;
         }
         Arrived { bytes, on_subflows }
     }
 
-    /// Add the data offsets of what a subflow holds. Returns the number of bytes whose offsets are
-    /// unknown: those without a mapping, and all after a fallback, where nothing arrives twice.
+    /// Add the data offsets of what a subflow holds. Returns the number of bytes without data offsets
+    /// that count as well: all of them after a fallback, where nothing arrives twice.
     fn add_held(&self, lane: &Lane, ranges: &mut Vec<Range<u64>>) -> u64 {
         let held = lane.subflow.beyond_hole().chain([lane.mappings.waiting()]);
         if !self.session.is_mptcp() {
             return held.map(|range| range.end - range.start).sum();
         }
-        let mut unmapped = 0;
-        for range in held {
-            let before = ranges.len();
-            ranges.extend(lane.mappings.data_of(range.clone()));
-            let mapped: u64 = ranges[before..].iter().map(|each| each.end - each.start).sum();
-            unmapped += (range.end - range.start) - mapped;
-        }
-        unmapped
+        ranges.extend(held.flat_map(|range| lane.mappings.data_of(range)));
+        0
     }
 }
 

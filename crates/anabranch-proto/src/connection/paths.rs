@@ -89,13 +89,15 @@ impl Connection {
         self.tell_path_manager(now, &event);
     }
 
-    /// Can the subflow be opened? It needs an address of this host, of the peer's family, and the
-    /// connection must have room for it.
+    /// Returns `true` if the subflow can be opened. It needs an address of this host, of the peer's
+    /// family and with a route to the peer, and the connection must have room for it.
     pub(crate) fn can_open(&self, opening: &Opening) -> bool {
         let family = opening.local.address.is_ipv4() == opening.remote.address.is_ipv4();
         // RFC 8684 §3.1: not if the peer has set the "C" flag for this address.
         let welcome = !self.session.is_closed_there(opening.remote);
-        family && welcome && self.paths.has(opening.local) && self.may_open()
+        let (from, to) = (opening.local.address, opening.remote.address);
+        let has_route = !self.config.unreachable.contains(&(from, to));
+        family && welcome && has_route && self.paths.has(opening.local) && self.may_open()
     }
 
     pub(super) fn may_open(&self) -> bool {

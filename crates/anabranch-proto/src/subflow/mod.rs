@@ -271,7 +271,8 @@ impl Subflow {
 
     fn new(open: Open<'_>, state: State) -> Self {
         let config = Arc::clone(open.config);
-        let mss = u32::from(config.tcp.mtu) - 40;
+        let mtu = config.mtu_of(open.local.address);
+        let mss = u32::from(mtu) - 40;
         let headers = header_bytes(open.local);
         let start = crate::congestion::Start {
             local: open.local.address,
@@ -314,11 +315,7 @@ impl Subflow {
             ecn: Ecn::default(),
             clock: Clock::new(open.timestamp_offset),
             mss: 536,
-            path_mtu: PathMtu::new(
-                config.tcp.mtu,
-                config.tcp.mtu_probing,
-                headers as u16 + TIMESTAMPS,
-            ),
+            path_mtu: PathMtu::new(mtu, config.tcp.mtu_probing, headers as u16 + TIMESTAMPS),
             syn_transmissions: 0,
             syn_sent: Instant::FAR_FUTURE,
             text_of_syn: None,
@@ -494,8 +491,13 @@ impl Subflow {
         self.config.platform.first_window(self.config.receive_buffer, self.own_mss())
     }
 
+    /// Largest IP packet in bytes that this subflow's interface sends.
+    pub(super) fn mtu(&self) -> u16 {
+        self.config.mtu_of(self.local.address)
+    }
+
     pub(super) fn own_mss(&self) -> OwnMss {
-        let bare = self.config.tcp.mtu - self.header_bytes() as u16;
+        let bare = self.mtu() - self.header_bytes() as u16;
         let stamped = |stamps| if stamps { bare - TIMESTAMPS } else { bare };
         OwnMss {
             at_syn: stamped(!self.active && self.peer.timestamps),

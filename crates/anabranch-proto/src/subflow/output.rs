@@ -325,7 +325,7 @@ impl Subflow {
         segment.header.window = window.min(u64::from(u16::MAX)) as u16;
         self.announced = u32::try_from(window).unwrap_or(u32::MAX);
         let options = &mut segment.options;
-        options.mss = Some((u32::from(self.config.tcp.mtu) - self.header_bytes()) as u16);
+        options.mss = Some(self.mtu() - self.header_bytes() as u16);
         // An answer offers only what the SYN offered.
         options.sack_permitted = if answer { self.peer.sack } else { self.config.tcp.sack };
         let scaling = !answer || self.peer.window_scale.is_some();

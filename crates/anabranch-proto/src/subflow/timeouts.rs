@@ -61,7 +61,9 @@ impl Subflow {
             _ => {
                 self.totals.expiries += 1;
                 let answered = std::mem::take(&mut self.answered);
-                if !(answered && self.is_refused()) {
+                // The peer may answer other segments, so an answer alone says nothing about this one.
+                let is_held = answered && self.is_refused();
+                if !is_held {
                     self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
                 }
                 if u32::from(self.timeouts_in_a_row) > self.config.tcp.retries {
@@ -69,7 +71,7 @@ impl Subflow {
                     return false;
                 }
                 self.begin_loss_recovery(now, views);
-                if !answered {
+                if !is_held {
                     self.look_for_black_hole(now, views);
                 }
                 true

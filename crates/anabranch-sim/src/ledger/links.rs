@@ -42,6 +42,8 @@ pub(super) struct Links {
     accounts: Vec<Vec<Account>>,
     /// The direction of each flow's data.
     towards: Vec<Side>,
+    /// By path, the link that stands for the route towards the client, and towards the server.
+    main: Vec<[Place; 2]>,
 }
 
 /// What a link has done so far.
@@ -84,7 +86,10 @@ impl Links {
         let of = |flow: &Flow| {
             let own = scenario.connections[flow.connection].paths.iter();
             let towards = flow.sender.opposite();
-            let mut crossed: Vec<_> = own.flat_map(|path| paths.crossed(*path, towards)).collect();
+            // A link by which no packet leaves counts as well: its capacity is unused.
+            let mut crossed: Vec<_> = own
+                .flat_map(|path| paths.crossed(*path, towards).chain([(*path, towards)]))
+                .collect();
             crossed.sort_unstable();
             crossed.dedup();
             crossed.into_iter().map(account).collect()
@@ -104,14 +109,16 @@ impl Links {
                 .collect(),
             accounts: flows.iter().map(of).collect(),
             towards: flows.iter().map(|flow| flow.sender.opposite()).collect(),
+            main: (0..scenario.paths.len())
+                .map(|path| [Side::Client, Side::Server].map(|side| main_link(paths, path, side)))
+                .collect(),
         }
     }
 
     /// Is any link busy that the flow's packets on `path` cross?
     pub(super) fn is_busy(&self, number: usize, path: usize) -> bool {
-        // The first link of a route is busy most of the time; few routes have a second one.
-        let towards = self.towards[number] as usize;
-        self.meters[path][towards].is_busy
+        let (path, towards) = self.main[path][self.towards[number] as usize];
+        self.meters[path][towards as usize].is_busy
     }
 
     /// The accounts of a flow, by path.
@@ -213,6 +220,17 @@ impl Links {
             self.accounts[number][index].is_running = runs;
         }
     }
+}
+
+/// The link of a path's route that is busy most of the time: its own, unless packets leave by another
+/// path. Few routes have a second link.
+fn main_link(paths: &Paths, path: usize, towards: Side) -> Place {
+    let own = (path, towards);
+    let mut crossed = paths.crossed(path, towards);
+    crossed
+        .find(|place| *place == own)
+        .or_else(|| paths.crossed(path, towards).next())
+        .unwrap_or(own)
 }
 
 /// The table of capacities, without rows.

@@ -81,6 +81,9 @@ pub struct Connection {
     /// Path manager: a name, or a table with a kind and parameters.
     #[serde(default)]
     pub path_manager: Policy<PathManager>,
+    /// Limits of both hosts on their subflows, as `ip mptcp limits` sets them. Unlimited by default.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: Limits,
     /// Remedies against a receive window that fills up behind a slow path. Each key is the name of a
     /// remedy. Its value is `true`, the value of the remedy's first parameter, or a table of
     /// parameters.
@@ -142,6 +145,22 @@ pub struct Connection {
     pub workload: Workload,
 }
 
+/// Limits on the subflows of a connection. Linux: `ip mptcp limits`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Maximum number of further subflows of a connection (Linux: 2, by default unlimited here). Hosts
+    /// refuse joins beyond it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8")]
+    pub subflows: Option<u8>,
+    /// Maximum number of addresses that the peer may announce (Linux: 0, by default unlimited here).
+    /// Hosts open no subflows to further ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8")]
+    pub add_addr_accepted: Option<u8>,
+}
+
 /// Shared-bottleneck detection (RFC 8382), which couples only subflows that share a bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -169,7 +188,7 @@ impl Connection {
         self.complete_congestion_control()?;
         self.find_paths_of_policies()?;
         self.require_one_direction()?;
-        self.require_one_family(paths)
+        self.require_one_destination(paths)
     }
 
     /// Reject both directions for a workload in which the receiver of the data writes, too.
@@ -220,22 +239,33 @@ impl Connection {
         self.host.find_paths("host", used)
     }
 
-    /// Reject paths of both families if the path manager ignores announced addresses. It would use
-    /// the paths of one family only.
-    fn require_one_family(&self, paths: &[Path]) -> Result<(), Problem> {
+    /// Reject paths of both families, or to different addresses of the server, if the path manager
+    /// ignores announced addresses. It would use only the paths to the first address.
+    fn require_one_destination(&self, paths: &[Path]) -> Result<(), Problem> {
         let Policy::BuiltIn(chosen) = &self.path_manager else { return Ok(()) };
         let name = chosen.entry.name;
-        let mut families = self.paths.iter().map(|index| paths[*index].family);
-        let first = families.next();
-        if chosen.entry.make.heeds_announcements || families.all(|family| Some(family) == first) {
+        let used = self.paths.iter().map(|index| &paths[*index]);
+        if chosen.entry.make.heeds_announcements || !lead_to_different_addresses(used.clone()) {
             return Ok(());
         }
+        let first = paths[self.paths[0]].family;
+        let (what, key) = match used.clone().all(|path| path.family == first) {
+            true => ("to different addresses of the server", "server_addresses"),
+            false => ("of both families", "family"),
+        };
         let problem = format!(
-            "{name:?}: cannot use paths of both families; give all paths of the connection the \
-             same family, or write path_manager = \"full_mesh\""
+            "{name:?}: cannot use paths {what}; give all paths of the connection the same {key}, or \
+             write path_manager = \"full_mesh\""
         );
         Err(Problem::new("path_manager", problem))
     }
+}
+
+/// Returns `true` if the paths lead to different addresses of the server.
+fn lead_to_different_addresses<'a>(mut paths: impl Iterator<Item = &'a Path>) -> bool {
+    let addresses = |path: &'a Path| (path.family, &path.routing.server_addresses);
+    let first = paths.next().map(addresses);
+    paths.any(|path| Some(addresses(path)) != first)
 }
 
 /// Implementations of RFC 8382 use 5% or 10%.

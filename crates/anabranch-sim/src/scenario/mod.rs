@@ -34,6 +34,7 @@ mod policies;
 mod policy;
 mod queue;
 mod remedies;
+mod routing;
 mod trace;
 mod value;
 mod via;
@@ -47,7 +48,7 @@ use serde::{Deserialize, Serialize};
 
 pub use chosen::Chosen;
 pub use congestion_control::CongestionControl;
-pub use connection::{Connection, SharedBottleneckDetection};
+pub use connection::{Connection, Limits, SharedBottleneckDetection};
 pub use cross_traffic::CrossTraffic;
 pub use error::ScenarioError;
 pub use inferred::Inferred;
@@ -62,6 +63,7 @@ pub use paths::Paths;
 pub use policies::{Host, PathManager, Remedy, Scheduler};
 pub use policy::Policy;
 pub use queue::Queue;
+pub use routing::{Egress, Routing, ServerAddresses};
 pub use trace::TraceSource;
 pub use via::Via;
 
@@ -159,6 +161,11 @@ impl Scenario {
             completed.map_err(|problem| problem.below(&format!("path[{index}]")))?;
         }
         require_unique("path", self.paths.iter().map(|path| &path.name))?;
+        let names: Vec<_> = self.paths.iter().map(|path| path.name.clone()).collect();
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            let completed = path.routing.complete(&names);
+            completed.map_err(|problem| problem.below(&format!("path[{index}].routing")))?;
+        }
         for (index, connection) in self.connections.iter_mut().enumerate() {
             let completed = connection.complete(index, &self.paths, self.duration);
             completed.map_err(|problem| problem.below(&format!("connection[{index}]")))?;

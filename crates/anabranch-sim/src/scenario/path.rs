@@ -15,6 +15,7 @@ use super::loss_trace::LossTrace;
 use super::middlebox::{Middlebox, boxes};
 use super::names::{AppliesTo, Family, JitterOrder, LinkState};
 use super::queue::Queue;
+use super::routing::Routing;
 use super::trace::{self, TraceSource};
 use super::via::{Earlier, Via};
 use crate::written::{Problem, Written, is_yes, name, yes};
@@ -82,6 +83,9 @@ pub struct Path {
     /// name (`"-core"`) in the opposite direction.
     #[serde(default, skip_serializing_if = "Via::is_empty")]
     pub via: Via,
+    /// Routing, where the server has several addresses, or a host has no source routing.
+    #[serde(default, skip_serializing_if = "Routing::is_default")]
+    pub routing: Routing,
     /// The reverse direction, from client to server.
     #[serde(default)]
     pub reverse: Reverse,

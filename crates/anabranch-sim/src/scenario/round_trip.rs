@@ -165,6 +165,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                 loss_trace: forward.loss_trace,
                 queue: Queue { chosen: Chosen::new(&queue::ALL[n % queue::ALL.len()]) },
                 via: via.unwrap_or_default(),
+                routing: Routing::default(),
                 reverse,
                 middleboxes: boxes,
                 changes: if constant { changes } else { vec![] },

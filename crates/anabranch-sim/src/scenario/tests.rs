@@ -157,6 +157,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         loss_trace: None,
         queue: Queue::default(),
         via: Via::default(),
+        routing: Routing::default(),
         middleboxes: vec![],
         changes: vec![],
     };
@@ -172,6 +173,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         congestion_control: congestion_control("lia").into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("full_mesh").into(),
+        limits: Limits::default(),
         remedies: vec![],
         shared_bottleneck_detection: None,
         nagle: true,
@@ -235,6 +237,7 @@ fn every_key_arrives_where_it_belongs() {
         congestion_control: congestion_control("new_reno").into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("initial_only").into(),
+        limits: Limits::default(),
         remedies: vec![penalisation, default_of("opportunistic_retransmission")],
         shared_bottleneck_detection: None,
         nagle: false,

@@ -17,6 +17,7 @@ mod mtu;
 mod own_policies;
 mod path_managers;
 mod policies;
+mod routing;
 mod shared_bottleneck;
 mod theory;
 mod topologies;

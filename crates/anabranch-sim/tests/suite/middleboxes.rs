@@ -303,6 +303,7 @@ const ROWS: &[Row] = &[
     row("normalise", "from the start", "", HARMLESS),
     row("hole_refusal", "from the start", "", HARMLESS),
     row("clamp_mss", "segment sizes in SYNs", "mtu = \"1000B\"", HARMLESS),
+    row("ingress_filter", "from the start", "", HARMLESS),
     row("blackhole_options", "SYNs with MPTCP options", "", STRIPPED),
     row("blackhole_options", "SYNs with MP_JOIN", "syns = \"mp_join\"", NO_JOIN),
     Row {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_net::units::Rate;
 use anabranch_net::{Capacity, LinkConfig};
-use anabranch_sim::scenario::Scenario;
+use anabranch_sim::scenario::{Path, Routing, Scenario};
 use anabranch_sim::{Outcome, Side, Table};
 use anabranch_wire::{Duration, Instant};
 
@@ -170,7 +170,11 @@ fn work_of(rate: Rate, since: Instant, until: Instant) -> u128 {
 /// The useful bytes are those that arrived for the first time.
 fn goodput(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
     // Paths that share a link see each other's bytes.
-    if scenario.paths.iter().any(|path| !path.via.is_empty()) {
+    let shares = |path: &Path| {
+        let Routing { client_egress, server_egress, .. } = &path.routing;
+        !path.via.is_empty() || client_egress.is_some() || server_egress.is_some()
+    };
+    if scenario.paths.iter().any(shares) {
         return Ok(());
     }
     let [connection, cause, bytes] =

@@ -121,6 +121,10 @@ struct Boxes {
     /// Something may end a connection with an error: a middlebox that strips options, changes data
     /// or acknowledges data, or an interface that goes down.
     harm: bool,
+    /// There is a middlebox.
+    any: bool,
+    /// Paths may lead to different addresses of the server.
+    several_addresses: bool,
     /// A path leads via another, which may be a black hole for large packets.
     narrow: bool,
     /// A middlebox takes over retransmissions. It does not know of path MTUs, so large segments that it
@@ -161,6 +165,7 @@ fn path(
         let _ = writeln!(toml, "via = \"p{}\"", dice.below(index));
         boxes.narrow = true;
     }
+    let is_routed = routing(dice, toml, boxes, index);
     if dice.one_in(4) {
         let kind = dice.pick(&["codel", "red"]);
         let _ = writeln!(toml, "queue = {{ kind = \"{kind}\" }}");
@@ -175,9 +180,27 @@ fn path(
         let _ = writeln!(toml, "reverse = {{ rate = \"{rate}kbit/s\", loss = \"{loss}%\" }}");
     }
     for _ in 0..[0, 0, 0, 0, 1, 1, 1, 2][dice.below(8) as usize] {
-        middlebox(dice, toml, boxes);
+        if !is_routed {
+            middlebox(dice, toml, boxes);
+            boxes.any = true;
+        }
     }
     changes(dice, toml, boxes);
+}
+
+/// Several addresses of the server, and packets that leave a host by an earlier path. Returns `true`
+/// in the latter case, if there is no middlebox: one that sees half a connection may break it.
+fn routing(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64) -> bool {
+    let addresses = dice.pick(&["1", "1", "1", "1", "1", "1, 2", "2, 1", "2"]);
+    let _ = writeln!(toml, "routing.server_addresses = [{addresses}]");
+    boxes.several_addresses |= addresses != "1";
+    if index == 0 || boxes.any || boxes.proxy || !dice.one_in(6) {
+        return false;
+    }
+    let host = dice.pick(&["client", "server"]);
+    let _ = writeln!(toml, "routing.{host}_egress = \"p{}\"", dice.below(index));
+    boxes.narrow = true;
+    true
 }
 
 /// Outages and other changes, which all end by [`CALM_AT`].
@@ -343,11 +366,20 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
         index * dice.between(0, 3_000),
         host(dice),
     );
-    let mut path_manager = "";
+    let (mut path_manager, mut limited) = ("", false);
     if tcp {
         toml.push_str("protocol = \"tcp\"\n");
     } else {
-        path_manager = multipath(dice, toml, mixed);
+        path_manager = multipath(dice, toml, mixed || boxes.several_addresses);
+        // Hosts that keep few subflows may have none left, or no way to a second address.
+        if dice.one_in(8) {
+            limited = true;
+            let (subflows, addresses) = (dice.below(4), dice.below(3));
+            let _ = writeln!(
+                toml,
+                "limits = {{ subflows = {subflows}, add_addr_accepted = {addresses} }}"
+            );
+        }
         let _ = writeln!(toml, "dss_checksum = {checksum}\nlate_fallback = {late_fallback}");
     }
     let no_joins = !tcp && dice.one_in(12);
@@ -369,7 +401,7 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     // A path manager that opens no further subflow cannot replace one that has failed. In a black
     // hole, a search must have the time to find what passes.
     let black_hole = boxes.narrow && (probing == "off" || path_manager == "single_path");
-    let may_fail = boxes.harm || black_hole || path_manager == "initial_only";
+    let may_fail = boxes.harm || black_hole || limited || path_manager == "initial_only";
     // Data that goes both ways is two flows.
     for _ in 0..if direction == "both" { 2 } else { 1 } {
         drawn.flows.push(Flow {
@@ -383,11 +415,12 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
 }
 
 /// Draws the policies of a connection. Returns the name of its path manager.
-fn multipath(dice: &mut Dice, toml: &mut String, mixed: bool) -> &'static str {
+fn multipath(dice: &mut Dice, toml: &mut String, several_destinations: bool) -> &'static str {
     let scheduler = dice.named(scheduler::ALL);
     let congestion_control = dice.named(congestion::ALL);
     // Most connections should use all paths.
-    let fit = path_manager::ALL.iter().filter(|each| !mixed || each.make.heeds_announcements);
+    let fit = path_manager::ALL.iter();
+    let fit = fit.filter(|each| !several_destinations || each.make.heeds_announcements);
     let fit: Vec<&'static str> = fit.map(|each| each.name).collect();
     let path_manager = if dice.one_in(2) { path_manager::ALL[0].name } else { dice.pick(&fit) };
     let remedies = remedy::ALL.iter().filter(|_| dice.one_in(4));
