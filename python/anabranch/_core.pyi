@@ -53,7 +53,7 @@ def run(
     ledger: bool = False,
 ) -> dict[str, object]: ...
 def analyse(
-    files: Sequence[str | os.PathLike[str]],
+    files: Sequence[tuple[str, str | os.PathLike[str]]],
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, Any]: ...
 def conform(

@@ -1,6 +1,10 @@
+import gzip
 import json
+import os
 import shutil
 import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +15,13 @@ import anabranch
 from anabranch import _core
 from anabranch.analyze import analyze
 from anabranch.analyze import panels as analyze_panels
-from anabranch.analyze.analysis import TABLES, Analysis, largest
+from anabranch.analyze.analysis import (
+    TABLES,
+    Analysis,
+    largest,
+    packet_filter,
+    subflow_filter,
+)
 from anabranch.cli.main import run_command
 
 SCENARIO = """
@@ -140,7 +150,7 @@ def test_the_command_writes_tables_drawings_and_a_report(
         written = pl.read_parquet(tmp_path / f"{name}.parquet")
         assert written.equals(getattr(found, name))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "no violation of RFC 8684" in page
+    assert "no violations of RFC 8684" in page
     assert page.count('<img src="data:image/svg+xml') == 1
     assert {"c0-in.svg", "c0-in.png"} <= {file.name for file in tmp_path.iterdir()}
     assert run_command(["analyze", str(capture), "--out", str(tmp_path), "--csv"]) == 0
@@ -240,3 +250,87 @@ def test_the_same_file_twice_is_one_transfer(found: Analysis, capture: Path) -> 
     twice = analyze(capture, capture)
     assert twice.connections.equals(found.connections)
     assert json.dumps(twice.notes).count("several places") == 1
+
+
+def test_json_leads_from_each_row_to_its_packets(
+    found: Analysis, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = found.segments.filter(pl.col("len") > 0, pl.col("direction") == "in")
+    packet = data["packet"][data.height // 2]
+    altered = tmp_path / "altered.pcapng"
+    altered.write_bytes(_with_another_dss_checksum(capture.read_bytes(), packet))
+    assert run_command(["analyze", str(altered), "--json", "--out", str(tmp_path / "out")]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["files"] == [str(altered)]
+    assert printed["report"] == str(tmp_path / "out" / "report.html")
+    assert printed["packets"][0]["unread_packets"] == 0
+    [violation] = printed["violations"]
+    assert violation["filter"] == f"frame.number == {violation['packet']}"
+    [connection] = printed["connections"]
+    subflows = printed["subflows"]
+    assert connection["filter"] == " || ".join(each["filter"] for each in subflows)
+    assert connection["version"] == 1
+    assert "1 violation of RFC 8684" in " ".join(printed["finding"])
+    if shutil.which("tshark") is not None:
+        assert _shown(altered, violation["filter"]) == [violation["packet"]]
+        # The capture has the server's interfaces only, so each packet once.
+        numbers = found.segments.filter(pl.col("subflow") == subflows[0]["subflow"])["packet"]
+        assert _shown(altered, subflows[0]["filter"]) == numbers.to_list()
+
+
+def _shown(capture: Path, display_filter: str) -> list[int]:
+    """Numbers of the packets that tshark shows with this filter."""
+    command = ["tshark", "-r", str(capture), "-Y", display_filter, "-T", "fields"]
+    done = subprocess.run(
+        [*command, "-e", "frame.number"], check=True, capture_output=True, text=True
+    )
+    return [int(line) for line in done.stdout.split()]
+
+
+def test_filters_of_ipv6_addresses_are_those_of_wireshark() -> None:
+    assert subflow_filter("[fd00::1]:5001", "[fd00::2]:80") == (
+        "(ipv6.addr == fd00::1 && ipv6.addr == fd00::2 && tcp.port == 5001 && tcp.port == 80)"
+    )
+    assert packet_filter([7]) == "frame.number == 7"
+    assert packet_filter([7, 9]) == "frame.number in {7, 9}"
+
+
+def test_standard_input_pipes_and_compressed_files_are_read(
+    found: Analysis, capture: Path, tmp_path: Path
+) -> None:
+    compressed = tmp_path / "run.pcapng.gz"
+    compressed.write_bytes(gzip.compress(capture.read_bytes(), 1))
+    assert analyze(compressed).connections.equals(found.connections)
+    command = [sys.executable, "-m", "anabranch", "analyze", "--json", "-"]
+    with compressed.open("rb") as file:
+        done = subprocess.run(command, stdin=file, check=True, capture_output=True)
+    printed = json.loads(done.stdout)
+    assert printed["files"] == ["standard input"]
+    assert printed["connections"][0]["bytes_in"] == found.connections["bytes_in"][0]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(compressed.read_bytes()))
+    writer.start()
+    piped = analyze(pipe)
+    writer.join()
+    assert piped.connections.equals(found.connections)
+    assert piped.files["file"].to_list() == [str(pipe)]
+
+
+def test_packets_that_could_not_be_judged_are_named_and_strict_fails(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # ESP in IPv4, behind the capture of a run.
+    packet = bytes([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 50, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]) + bytes(20)
+    block = (0).to_bytes(12, "little") + len(packet).to_bytes(4, "little") * 2 + packet
+    size = (len(block) + 12).to_bytes(4, "little")
+    unread = tmp_path / "unread.pcapng"
+    unread.write_bytes(capture.read_bytes() + (6).to_bytes(4, "little") + size + block + size)
+    about = analyze(unread)
+    assert (about.files["unread_packets"][0], about.not_judged) == (1, 1)
+    assert about.files["unread"][0].startswith("1 encrypted (first: packet ")
+    assert run_command(["analyze", str(unread)]) == 0
+    assert run_command(["analyze", str(unread), "--strict"]) == 1
+    printed = capsys.readouterr().out
+    assert "no violations of RFC 8684; 1 packet could not be judged" in printed
+    assert "1 packet was not read and not judged: 1 encrypted" in " ".join(printed.split())

@@ -9,7 +9,8 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 /// Read captures, merge them by time, and reconstruct their connections.
 ///
-/// `progress` is called repeatedly with the bytes read so far and the total. An exception that it
+/// A file has a name for messages and a path. `progress` is called repeatedly with the bytes read so
+/// far and the total. An exception that it
 /// raises stops the analysis. Returns a dictionary of `tables`, `damages` (for each file, text or
 /// `None`) and `notes`. A table is a dictionary of columns. A column is a pair of NumPy type and
 /// little-endian bytes, or a list of strings.
@@ -17,10 +18,10 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 #[pyo3(signature = (files, progress=None))]
 fn analyse<'py>(
     py: Python<'py>,
-    files: Vec<PathBuf>,
+    files: Vec<(String, PathBuf)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let inputs: Vec<_> = files.iter().map(Input::file).collect();
+    let inputs: Vec<_> = files.into_iter().map(|(name, path)| Input::named(name, path)).collect();
     let mut raised = None;
     let outcome = py.detach(|| {
         read(&inputs, &mut |done, all| match tell(progress.as_ref(), done, all) {

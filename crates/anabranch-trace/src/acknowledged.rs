@@ -25,7 +25,7 @@ impl Analyser {
             for host in [0, 1] {
                 let half = &subflow.halves[host ^ usize::from(subflow.is_turned)];
                 let total = &mut all[home as usize][host];
-                if connection.protocol != Protocol::Mptcp {
+                if !matches!(connection.protocol, Protocol::Mptcp(_)) {
                     total.bytes += half.acknowledged().max(0) as u64;
                     total.last = total.last.max(half.acked_at);
                 } else if connection.fallback.is_some() {

@@ -1,15 +1,17 @@
-//! The second pass: follow every subflow from the place that saw it best.
+//! The second pass: follow every subflow from the places that were chosen for it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use anabranch_wire::{Flags, Instant, TcpOptions};
+use anabranch_wire::{CapturedChecksum, Flags, Instant, TcpOptions};
 
 use crate::connection::{Connection, Protocol};
+use crate::copies::Copies;
 use crate::input::Sighting;
+use crate::keys::Version;
 use crate::options;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
-use crate::survey::{Choice, FlowKey, MOST_FLOWS};
+use crate::survey::{Choice, FlowKey, MOST_FLOWS, Part, USUAL_MSS};
 use crate::tables::{FirstSack, Kind, SegmentRow, Segments};
 use crate::watch::{At, Watch, Whom};
 
@@ -28,8 +30,14 @@ pub(crate) struct Analyser {
     pub(crate) connections: Vec<Connection>,
     pub(crate) segments: Segments,
     pub(crate) watch: Watch,
+    copies: Copies,
+    /// Number of packets that other places show as well.
     pub(crate) doubles: u64,
+    /// Number of packets that were captured twice in one view.
+    pub(crate) copied: u64,
     pub(crate) corrupted: u64,
+    /// For each file, the number of segments of which some options are unknown, and the first one.
+    pub(crate) without_options: BTreeMap<u32, (u64, u64)>,
 }
 
 /// The segment being processed.
@@ -40,6 +48,8 @@ pub(crate) struct Step<'a> {
     pub(crate) direction: usize,
     pub(crate) sighting: &'a Sighting<'a>,
     pub(crate) options: TcpOptions,
+    /// Whether these are all options. What the others say is unknown.
+    pub(crate) has_all_options: bool,
     pub(crate) flags: Flags,
 }
 
@@ -52,44 +62,57 @@ impl Analyser {
     pub(crate) fn take(&mut self, sighting: &Sighting<'_>) {
         let key = FlowKey::of(sighting);
         let segment = &sighting.segment;
-        let Some(choice) = self.choices.get(&key).copied() else {
+        let from_low = usize::from(segment.source != key.low);
+        let followed = self.choices.get(&key).and_then(|choice| {
+            let view = choice.views.iter().find(|view| view.place == sighting.place)?;
+            view.part[from_low].contains(sighting.time).then_some((choice, view))
+        });
+        let Some((choice, view)) = followed else {
             self.doubles += 1;
             return;
         };
-        if choice.place != sighting.place {
-            self.doubles += 1;
+        let (has_checksums, places, is_mptcp) =
+            (view.checksums[from_low], choice.places, choice.is_mptcp);
+        let at = At { time: sighting.time, file: sighting.file, packet: sighting.number };
+        let known = self.flows.get(&key).map(|index| &self.subflows[*index as usize]);
+        if self.copies.is_copy(sighting, known.and_then(|subflow| subflow.rtt)) {
+            self.copied += 1;
             return;
         }
-        let at = At { time: sighting.time, file: sighting.file, packet: sighting.number };
-        let subflow = self.subflow(key, sighting, at, choice);
+        let subflow = self.subflow(key, sighting, at, places);
         let state = &mut self.subflows[subflow];
         let direction = usize::from(segment.source != state.ends[0]);
-        let from_low = usize::from(segment.source != key.low);
-        if choice.checksums[from_low] && segment.checksum_ok() == Some(false) {
+        let is_wrong = has_checksums && segment.checksum() == Some(CapturedChecksum::Wrong);
+        if is_wrong && segment.payload_len <= state.most_payload(direction) {
             state.corrupted += 1;
             self.corrupted += 1;
             return;
         }
         state.end = sighting.time;
         let flags = segment.header.flags;
-        let options = TcpOptions::parse(segment.options).unwrap_or_default();
-        let step = Step { at, subflow, direction, sighting, options, flags };
-        self.step(&step, choice.is_mptcp);
+        state.halves[direction].packets += 1;
+        let (options, has_all_options) = options::read(segment);
+        if !has_all_options {
+            state.lacks_options = true;
+            self.without_options.entry(at.file).or_insert((0, at.packet)).0 += 1;
+        }
+        let step = Step { at, subflow, direction, sighting, options, has_all_options, flags };
+        self.step(&step, is_mptcp);
     }
 
     /// Process a segment in a host's order: handshake, signals, data, acknowledgements.
     fn step(&mut self, step: &Step<'_>, is_mptcp: bool) {
-        let is_older = self.subflows[step.subflow].is_older;
-        if is_mptcp && !is_older {
+        let is_other = self.subflows[step.subflow].is_other_version;
+        if is_mptcp && !is_other {
             self.check_form(step);
         }
         self.handshake(step);
-        let is_older = self.subflows[step.subflow].is_older;
-        if is_mptcp && !is_older {
+        let is_decoded = is_mptcp && !self.subflows[step.subflow].is_other_version;
+        if is_decoded {
             self.find_connection(step);
             self.signals(step);
         }
-        let mut row = self.carry(step, is_mptcp && !is_older);
+        let mut row = self.carry(step, is_decoded);
         self.acknowledgement(step);
         self.ending(step);
         if is_mptcp {
@@ -100,7 +123,7 @@ impl Analyser {
     }
 
     /// The subflow that a segment belongs to. A new SYN begins a new subflow.
-    fn subflow(&mut self, key: FlowKey, sighting: &Sighting<'_>, at: At, choice: Choice) -> usize {
+    fn subflow(&mut self, key: FlowKey, sighting: &Sighting<'_>, at: At, places: u32) -> usize {
         let segment = &sighting.segment;
         let flags = segment.header.flags;
         let is_syn = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
@@ -109,6 +132,7 @@ impl Analyser {
             let direction = usize::from(segment.source != known.ends[0]);
             let first = known.halves[direction].ssn_base;
             let again = first == Some(segment.header.seq) || !known.can_be_followed();
+            let again = again || (direction == 1 && known.can_be_opened_by_both());
             if !is_syn || again || self.subflows.len() >= 2 * MOST_FLOWS {
                 return index as usize;
             }
@@ -121,7 +145,7 @@ impl Analyser {
         let sort = if is_syn { Sort::Plain } else { Sort::Begun };
         let ends = if turned { [to, from] } else { [from, to] };
         let mut subflow = Subflow::new(sort, ends, at);
-        (subflow.place, subflow.places) = (sighting.place, choice.places);
+        (subflow.place, subflow.places) = (sighting.place, places);
         self.subflows.push(subflow);
         self.flows.insert(key, index as u32);
         index
@@ -129,9 +153,10 @@ impl Analyser {
 
     fn check_form(&mut self, step: &Step<'_>) {
         let whom = self.whom(step);
+        let version = self.version(step);
         let watch = &mut self.watch;
-        options::faults(step.sighting.segment.options, |(rule, clause, text)| {
-            watch.violation_of(step.at, whom, rule, clause, text);
+        options::faults(step.sighting.segment.options, version, |(rule, clause, text)| {
+            watch.violation(step.at, whom, rule, clause, text);
         });
     }
 
@@ -200,7 +225,14 @@ impl Analyser {
 
     pub(crate) fn violation(&mut self, step: &Step<'_>, rule: Rule, text: String) {
         let whom = self.whom(step);
-        self.watch.violation(step.at, whom, rule, text);
+        let clause = rule.clause_in(self.version(step));
+        self.watch.violation(step.at, whom, rule, clause, text);
+    }
+
+    /// The version of Multipath TCP of a segment's connection, if it is known.
+    pub(crate) fn version(&self, step: &Step<'_>) -> Option<Version> {
+        let connection = self.subflows[step.subflow].connection?;
+        self.connections[connection as usize].version()
     }
 
     /// The connection of a segment's subflow, and which of its hosts sent the segment.
@@ -249,7 +281,29 @@ impl Analyser {
     }
 }
 
+impl Part {
+    fn contains(self, time: Instant) -> bool {
+        match self {
+            Part::None => false,
+            Part::All => true,
+            Part::Outside(first, last) => time < first || time > last,
+        }
+    }
+}
+
 impl Subflow {
+    /// The largest payload of one segment on the wire. More is the work of the network card or the
+    /// kernel (TSO, GRO), and has no checksum.
+    fn most_payload(&self, direction: usize) -> usize {
+        self.halves[1 - direction].mss.map_or(USUAL_MSS, usize::from)
+    }
+
+    /// Whether only one SYN was seen, so that a SYN of the other host is a simultaneous open.
+    fn can_be_opened_by_both(&self) -> bool {
+        let is_open = self.sort == Sort::Begun || self.is_established || self.reset.is_some();
+        !is_open && self.halves[1].packets == 0
+    }
+
     /// Whether a new connection with the same addresses may follow.
     fn can_be_followed(&self) -> bool {
         let over = self.reset.is_some() || self.halves.iter().any(|half| half.fin.is_some());

@@ -6,17 +6,17 @@ use std::net::IpAddr;
 use anabranch_wire::mptcp::CapableFlags;
 use anabranch_wire::{Instant, SocketAddress};
 
-use crate::keys;
+use crate::keys::Version;
 use crate::stream::Stream;
 use crate::watch::At;
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// RFC 8684.
-    Mptcp,
-    /// RFC 6824, which is not decoded.
-    Older,
+    /// Multipath TCP; the version is unknown if the handshake is.
+    Mptcp(Option<Version>),
+    /// A version of Multipath TCP that no RFC defines, which is not decoded.
+    Other,
     Tcp,
 }
 
@@ -29,6 +29,8 @@ pub(crate) struct Connection {
     pub(crate) keys: [Option<u64>; 2],
     /// Flags of MP_CAPABLE in the SYNs.
     pub(crate) flags: [Option<CapableFlags>; 2],
+    /// Whether the third ACK was seen.
+    pub(crate) is_confirmed: bool,
     /// The data that each host sends.
     pub(crate) streams: [Stream; 2],
     pub(crate) fallback: Option<Fallback>,
@@ -76,6 +78,7 @@ impl Connection {
             ends,
             keys: [None; 2],
             flags: [None; 2],
+            is_confirmed: false,
             streams: Default::default(),
             fallback: None,
             gave_up: [None; 2],
@@ -95,10 +98,22 @@ impl Connection {
     }
 
     /// Set the key of `host`.
-    pub(crate) fn set_key(&mut self, host: usize, key: u64) {
+    pub(crate) fn set_key(&mut self, host: usize, key: u64, version: Version) {
         self.keys[host] = Some(key);
         // RFC 8684 §3.1: the first byte of data follows the IDSN, which numbers the SYN.
-        self.streams[host].set_base(keys::initial_data_seq(key) + 1);
+        self.streams[host].set_base(version.initial_data_seq(key) + 1);
+    }
+
+    /// The version of Multipath TCP, if it is known.
+    pub(crate) const fn version(&self) -> Option<Version> {
+        match self.protocol {
+            Protocol::Mptcp(version) => version,
+            Protocol::Other | Protocol::Tcp => None,
+        }
+    }
+
+    pub(crate) const fn is_mptcp(&self) -> bool {
+        matches!(self.protocol, Protocol::Mptcp(_))
     }
 
     /// Both keys, starting with the host's own, if both are known.
@@ -123,6 +138,6 @@ impl Connection {
 
     /// Whether the rules about data apply to the connection.
     pub(crate) fn is_checked(&self) -> bool {
-        self.protocol == Protocol::Mptcp && self.fallback.is_none()
+        self.is_mptcp() && self.fallback.is_none()
     }
 }

@@ -36,7 +36,7 @@ impl Analyser {
                 return self.attach(step.subflow, connection, host != direction);
             }
         }
-        let index = self.begin(step.subflow, Protocol::Mptcp, step.at);
+        let index = self.begin(step.subflow, Protocol::Mptcp(None), step.at);
         self.begun.push(index);
         if let Some(token) = token {
             self.unknown_tokens.insert(token, index);
@@ -137,12 +137,22 @@ impl Analyser {
         }
         if bytes > 0 {
             self.declare_bytes(step, mapping, bytes, data, payload);
-        } else if let Some(checksum) = mapping.checksum {
+        } else if let (Some(checksum), Some(number)) =
+            (mapping.checksum, self.whole_number(step, data))
+        {
             // A DATA_FIN without data: the checksum covers only the pseudo-header.
-            let number = DataSeq(row.dsn.unwrap_or_default());
             let sum = Sum::new(checksum, number, mapping.subflow_seq, mapping.len, step.at);
             self.judge_sum(step, &sum, 0);
         }
+    }
+
+    /// The data sequence number of a place, if all of its 64 bits are known: checksums cover them.
+    /// `None` as well if the hosts are not known to use checksums.
+    fn whole_number(&mut self, step: &Step<'_>, place: i64) -> Option<DataSeq> {
+        let (connection, host) = self.home(step)?;
+        let is_checked = connection.is_checked() && connection.has_checksums() == Some(true);
+        let stream = &connection.streams[host];
+        (is_checked && !stream.is_narrow).then(|| stream.number(place).map(DataSeq))?
     }
 
     /// Process a mapping of `bytes` bytes to the data at offset `data`.
@@ -156,28 +166,24 @@ impl Analyser {
     ) {
         let seq = step.sighting.segment.header.seq;
         let Mapping { subflow_seq, len, checksum, .. } = mapping;
-        let Some((connection, host)) = self.home(step) else { return };
-        let checked = connection.is_checked() && connection.has_checksums() == Some(true);
-        let number = connection.streams[host].number(data).map(DataSeq);
+        let number = self.whole_number(step, data);
         let half = &mut self.subflows[step.subflow].halves[step.direction];
         let start = half.place_of_ssn(subflow_seq, seq);
         let end = start + i64::from(bytes);
-        let sum = match (checksum, number) {
-            (Some(checksum), Some(number)) if checked => {
-                Some(Sum::new(checksum, number, subflow_seq, len, step.at))
-            }
-            _ => None,
-        };
+        let sum = checksum
+            .zip(number)
+            .map(|(checksum, number)| Sum::new(checksum, number, subflow_seq, len, step.at));
         let declared = half.declare((start, end), data, sum, &mut self.watch.held);
+        let is_exact = half.is_exact;
         let was_unmapped =
             if declared == Declared::New { take_out(half, start, end) } else { vec![] };
         // RFC 8684 §3.3.1: a mapping applies to some of the segment that carries it.
-        if end <= payload.0 || start >= payload.1 {
+        if is_exact && (end <= payload.0 || start >= payload.1) {
             let text = format!("mapping of {bytes} bytes that are not in its segment");
             self.data_violation(step, Rule::MappingElsewhere, text);
         }
         // RFC 8684 §3.3.1: a declared mapping does not change.
-        if declared == Declared::Changed {
+        if is_exact && declared == Declared::Changed {
             let text = format!("bytes from SSN {} on had another mapping before", subflow_seq.0);
             self.data_violation(step, Rule::MappingChanged, text);
         }
@@ -271,6 +277,11 @@ impl Analyser {
             return;
         }
         let taken = self.take_data(step, (start, end), row);
+        if !step.has_all_options {
+            let known = taken.new + taken.repeated;
+            let half = &mut self.subflows[step.subflow].halves[step.direction];
+            half.unknown += (fresh - known).max(0) as u64;
+        }
         let repeated = (taken.repeated - again).max(0);
         let half = &mut self.subflows[step.subflow].halves[step.direction];
         half.reinjected += repeated as u64;
@@ -288,7 +299,8 @@ impl Analyser {
         for (from, sum) in sums {
             self.judge_sum(step, &sum, from);
         }
-        if let Some(place) = taken.differs_at {
+        let is_exact = self.subflows[step.subflow].halves[step.direction].is_exact;
+        if let Some(place) = taken.differs_at.filter(|_| is_exact) {
             let text = format!("byte {place} of the data differs from the byte sent before");
             self.data_violation(step, Rule::DifferentData, text);
         }
@@ -324,7 +336,7 @@ impl Analyser {
                     let edge = stream.edge.filter(|edge| taken.new > 0 && data + len > edge + 1);
                     beyond = beyond.or(edge.map(|edge| data + len - edge));
                     after_fin |= stream.fin.is_some_and(|fin| data + len > fin);
-                } else {
+                } else if step.has_all_options {
                     half.unmapped.insert(at, to);
                     half.first_unmapped.get_or_insert(step.at);
                 }
@@ -377,13 +389,13 @@ impl Analyser {
     }
 
     fn open_window(&mut self, step: &Step<'_>, data_ack: Option<WideOrNarrow>) {
-        if step.flags.contains(Flags::RST) || self.subflows[step.subflow].is_older {
+        if step.flags.contains(Flags::RST) || self.subflows[step.subflow].is_other_version {
             return;
         }
         let window = self.subflows[step.subflow].window(step);
         let Analyser { subflows, connections, watch, .. } = self;
         let Some((connection, host)) = home(subflows, connections, step) else { return };
-        if connection.protocol != Protocol::Mptcp {
+        if !connection.is_mptcp() {
             return;
         }
         let checked = connection.is_checked();
@@ -449,7 +461,8 @@ impl Subflow {
             return Some(window);
         }
         let [own, other] = [step.direction, 1 - step.direction].map(|side| &self.halves[side]);
-        if !own.is_exact || !other.is_exact || self.sort == Sort::Begun {
+        let knows_syn = |half: &Half| half.is_exact && half.has_syn_options;
+        if !knows_syn(own) || !knows_syn(other) || self.sort == Sort::Begun {
             return None;
         }
         // RFC 7323 §2.2: windows are scaled only if both SYNs have the option, by at most 14 bits.

@@ -1,11 +1,11 @@
 //! Handshakes: MP_CAPABLE exchanges keys, and MP_JOIN proves their knowledge. RFC 8684 §3.1, §3.2.
 
-use anabranch_wire::mptcp::{self, CapableKeys, MpCapable, MpJoin};
+use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, MpJoin};
 use anabranch_wire::{Flags, Instant};
 
 use crate::analyser::{Analyser, Step, since};
 use crate::connection::Protocol;
-use crate::keys;
+use crate::keys::Version;
 use crate::rules::Rule;
 use crate::subflow::Sort;
 
@@ -21,6 +21,8 @@ impl Analyser {
             let half = &mut self.subflows[step.subflow].halves[step.direction];
             half.set_syn(segment.header.seq);
             half.window_scale = step.options.window_scale;
+            half.mss = step.options.mss;
+            half.has_syn_options = step.has_all_options;
             if flags.contains(Flags::ACK) { self.syn_ack(step) } else { self.syn(step) }
         } else {
             self.after_syns(step);
@@ -37,42 +39,53 @@ impl Analyser {
         let (capable, join) = handshake_options(step);
         let subflow = &mut self.subflows[step.subflow];
         match (capable, join) {
-            (Some(capable), _) => {
-                let older = capable.version != mptcp::VERSION;
-                subflow.sort = Sort::Initial;
-                subflow.is_older = older;
-                let protocol = if older { Protocol::Older } else { Protocol::Mptcp };
-                let index = self.begin(step.subflow, protocol, step.at);
-                if older {
-                    let text = format!("version {}: not decoded", capable.version);
-                    return self.event(step, "other_version", text);
-                }
-                self.connections[index as usize].flags[0] = Some(capable.flags);
-                self.check_capable(step, capable);
-            }
+            (Some(capable), _) => self.capable_syn(step, capable),
             (None, Some(join)) => {
                 subflow.sort = Sort::Join;
                 self.join_syn(step, join);
             }
+            // An option that was cut may have opened a connection or a join.
+            (None, None) if !step.has_all_options => subflow.sort = Sort::Begun,
             (None, None) => {
                 self.begin(step.subflow, Protocol::Tcp, step.at);
             }
         }
     }
 
+    fn capable_syn(&mut self, step: &Step<'_>, capable: MpCapable) {
+        let version = Version::of(capable.version);
+        let subflow = &mut self.subflows[step.subflow];
+        subflow.sort = Sort::Initial;
+        subflow.is_other_version = version.is_none();
+        let Some(version) = version else {
+            self.begin(step.subflow, Protocol::Other, step.at);
+            let text = format!("version {}: not decoded", capable.version);
+            return self.event(step, "other_version", text);
+        };
+        let index = self.begin(step.subflow, Protocol::Mptcp(Some(version)), step.at);
+        self.connections[index as usize].flags[0] = Some(capable.flags);
+        self.check_capable(step, capable, version);
+        // RFC 6824 §3.1: in version 0, the SYN carries the initiator's key.
+        if let (Version::V0, CapableKeys::Sender(key)) = (version, capable.keys) {
+            self.learn_key(index, 0, key, version);
+        }
+    }
+
     /// Check the fields of MP_CAPABLE, and whether its form matches the step of the handshake.
-    fn check_capable(&mut self, step: &Step<'_>, capable: MpCapable) {
+    fn check_capable(&mut self, step: &Step<'_>, capable: MpCapable, version: Version) {
         // RFC 8684 §3.1: MP_CAPABLE must specify an algorithm.
-        if !capable.flags.hmac_sha256 && capable.flags.unassigned == 0 {
+        if !has_algorithm(capable.flags, version) {
             self.violation(step, Rule::NoAlgorithm, "no algorithm in MP_CAPABLE".into());
         }
-        // RFC 8684 §3.1, figure 4: each step has its own form.
+        // RFC 8684 §3.1, figure 4, and RFC 6824 §3.1, figure 4: each step has its own form.
         let syn = step.flags.contains(Flags::SYN);
         let ack = step.flags.contains(Flags::ACK);
-        let fits = match capable.keys {
-            CapableKeys::None => syn && !ack,
-            CapableKeys::Sender(_) => syn && ack,
-            CapableKeys::Both { .. } | CapableKeys::WithData { .. } => !syn,
+        let fits = match (capable.keys, version) {
+            (CapableKeys::None, Version::V1) => syn && !ack,
+            (CapableKeys::Sender(_), Version::V1) => syn && ack,
+            (CapableKeys::Sender(_), Version::V0) => syn,
+            (CapableKeys::Both { .. }, _) | (CapableKeys::WithData { .. }, Version::V1) => !syn,
+            (CapableKeys::None | CapableKeys::WithData { .. }, Version::V0) => false,
         };
         if !fits {
             let bytes = capable.bytes_len();
@@ -88,7 +101,7 @@ impl Analyser {
             !std::mem::replace(&mut subflow.is_established, true)
         };
         match self.subflows[step.subflow].sort {
-            Sort::Initial if !self.subflows[step.subflow].is_older => {
+            Sort::Initial if !self.subflows[step.subflow].is_other_version => {
                 self.capable_syn_ack(step, capable, first);
             }
             Sort::Join => match join {
@@ -102,19 +115,21 @@ impl Analyser {
                     }
                 }
                 Some(_) => self.violation_of_join(step),
-                None if first => {
+                None if first && step.has_all_options => {
                     self.event(step, "join_refused", "SYN/ACK without MP_JOIN".into());
                 }
                 None => {}
             },
             // The SYN was not captured, but the SYN/ACK shows the kind of the subflow.
             Sort::Begun => {
-                let key = capable.and_then(|capable| sender_key(capable.keys));
-                if let (Some(capable), Some(key)) = (capable, key) {
-                    let index = self.begin(step.subflow, Protocol::Mptcp, step.at);
+                let Some(capable) = capable else { return };
+                let (key, version) = (sender_key(capable.keys), Version::of(capable.version));
+                if let (Some(key), Some(version)) = (key, version) {
+                    let protocol = Protocol::Mptcp(Some(version));
+                    let index = self.begin(step.subflow, protocol, step.at);
                     self.subflows[step.subflow].sort = Sort::Initial;
                     self.connections[index as usize].flags[1] = Some(capable.flags);
-                    self.learn_key(index, 1, key);
+                    self.learn_key(index, 1, key, version);
                 }
             }
             _ => {}
@@ -123,26 +138,29 @@ impl Analyser {
 
     fn capable_syn_ack(&mut self, step: &Step<'_>, capable: Option<MpCapable>, first: bool) {
         let Some(index) = self.subflows[step.subflow].connection else { return };
-        let Some(capable) = capable.filter(|capable| capable.version == mptcp::VERSION) else {
+        let Some(version) = self.connections[index as usize].version() else { return };
+        let of_version = |capable: &MpCapable| capable.version == version.number();
+        let Some(capable) = capable.filter(of_version) else {
             // RFC 8684 §3.1: without MP_CAPABLE in the SYN/ACK, the connection is TCP.
-            if first && self.connections[index as usize].keys[1].is_none() {
+            let is_unknown = self.connections[index as usize].keys[1].is_none();
+            if first && is_unknown && step.has_all_options {
                 self.fall_back(step, "no MP_CAPABLE in the SYN/ACK");
             }
             return;
         };
         if first {
-            self.check_capable(step, capable);
+            self.check_capable(step, capable, version);
         }
         let connection = &mut self.connections[index as usize];
         connection.flags[1] = Some(capable.flags);
         if let (CapableKeys::Sender(key), None) = (capable.keys, connection.keys[1]) {
-            self.learn_key(index, 1, key);
+            self.learn_key(index, 1, key, version);
         }
     }
 
-    pub(crate) fn learn_key(&mut self, connection: u32, host: usize, key: u64) {
-        self.connections[connection as usize].set_key(host, key);
-        self.tokens.insert(keys::token(key), (connection, host));
+    fn learn_key(&mut self, connection: u32, host: usize, key: u64, version: Version) {
+        self.connections[connection as usize].set_key(host, key, version);
+        self.tokens.insert(version.token(key), (connection, host));
     }
 
     fn join_syn(&mut self, step: &Step<'_>, join: MpJoin) {
@@ -168,6 +186,10 @@ impl Analyser {
     fn check_denied(&mut self, step: &Step<'_>) {
         let destination = step.sighting.segment.destination;
         let Some((connection, host)) = self.home(step) else { return };
+        // In version 0, the bit names an algorithm.
+        if connection.version() != Some(Version::V1) {
+            return;
+        }
         let denied = connection.flags[1 - host].is_some_and(|flags| flags.deny_join_to_source)
             && connection.ends[1 - host] == destination;
         if denied {
@@ -191,7 +213,7 @@ impl Analyser {
         }
         self.check_fallen_back(step, self.subflows[step.subflow].begin.time);
         let Some(expected) = self.expected_hmac(step, 1) else { return };
-        let expected = u64::from_be_bytes(*expected.first_chunk().expect("32 bytes"));
+        let expected = u64::from_be_bytes(*expected.first_chunk().expect("20 bytes"));
         self.judge_hmac(step, expected == found, "SYN/ACK");
     }
 
@@ -202,13 +224,15 @@ impl Analyser {
         let ([Some(asking), Some(asked)], Some(token)) = (join.nonces, join.token) else { return };
         let known = self.connections.iter().enumerate().rev().take(MOST_TRIED);
         let made = known.flat_map(|(index, connection)| {
-            [0, 1].map(|host| (index as u32, host, connection.keys_of(host)))
-        });
-        let owner = made.into_iter().find(|(_, _, keys)| {
-            keys.is_some_and(|keys| {
-                keys::join_hmac(keys, [asked, asking])[..8] == found.to_be_bytes()
+            [0, 1].map(|host| {
+                let keys = connection.version().zip(connection.keys_of(host));
+                let hmac = keys.map(|(version, keys)| version.join_hmac(keys, [asked, asking]));
+                (index as u32, host, hmac)
             })
         });
+        let owner = made
+            .into_iter()
+            .find(|(_, _, hmac)| hmac.is_some_and(|hmac| hmac[..8] == found.to_be_bytes()));
         let Some((connection, host, _)) = owner else { return };
         self.attach(step.subflow, connection, host == 0);
         let text =
@@ -217,12 +241,12 @@ impl Analyser {
     }
 
     /// The expected HMAC of one side of a join. Side 0 opened the subflow.
-    fn expected_hmac(&self, step: &Step<'_>, side: usize) -> Option<[u8; 32]> {
+    fn expected_hmac(&self, step: &Step<'_>, side: usize) -> Option<[u8; 20]> {
         let subflow = &self.subflows[step.subflow];
         let connection = &self.connections[subflow.connection? as usize];
         let keys = connection.keys_of(side ^ usize::from(subflow.is_turned))?;
         let nonces = [subflow.join.nonces[side]?, subflow.join.nonces[1 - side]?];
-        Some(keys::join_hmac(keys, nonces))
+        Some(connection.version()?.join_hmac(keys, nonces))
     }
 
     fn judge_hmac(&mut self, step: &Step<'_>, is_right: bool, place: &str) {
@@ -252,7 +276,7 @@ impl Analyser {
         {
             subflow.rtt = Some(since(syn, step.at.time));
         }
-        if subflow.sort != Sort::Join || subflow.is_older {
+        if subflow.sort != Sort::Join || subflow.is_other_version {
             return;
         }
         match join {
@@ -275,7 +299,7 @@ impl Analyser {
             self.check_fallen_back(step, answered);
         }
         if let Some(expected) = self.expected_hmac(step, 0) {
-            self.judge_hmac(step, expected[..20] == found, "third ACK");
+            self.judge_hmac(step, expected == found, "third ACK");
         }
     }
 
@@ -283,7 +307,7 @@ impl Analyser {
     fn check_early(&mut self, step: &Step<'_>) {
         let join = &self.subflows[step.subflow].join;
         let is_ready = if step.direction == 0 { join.has_fourth } else { join.has_third };
-        let is_first = !join.complained && !self.subflows[step.subflow].is_older;
+        let is_first = !join.complained;
         if step.sighting.segment.payload_len > 0 && !is_ready && is_first {
             self.subflows[step.subflow].join.complained = true;
             let text = "data on a join before the end of its handshake".into();
@@ -296,36 +320,42 @@ impl Analyser {
         let (sender, receiver) = match capable.keys {
             CapableKeys::Both { sender, receiver }
             | CapableKeys::WithData { sender, receiver, .. } => (sender, receiver),
-            _ if self.subflows[step.subflow].is_older => return,
-            _ => return self.check_capable(step, capable),
+            _ if self.subflows[step.subflow].is_other_version => return,
+            _ => {
+                let version = self.version(step).or(Version::of(capable.version));
+                return version.map_or((), |version| self.check_capable(step, capable, version));
+            }
         };
+        let Some(version) = Version::of(capable.version) else { return };
         let subflow = &self.subflows[step.subflow];
-        if subflow.is_older || capable.version != mptcp::VERSION {
-            return;
-        }
         let index = match (subflow.connection, subflow.sort) {
             (Some(index), Sort::Initial) => index,
             (None, Sort::Begun) => {
                 self.subflows[step.subflow].sort = Sort::Initial;
-                self.begin(step.subflow, Protocol::Mptcp, step.at)
+                self.begin(step.subflow, Protocol::Mptcp(Some(version)), step.at)
             }
+            // Its first option was a DSS, so the handshake is unknown.
+            (Some(_), Sort::Begun) => return,
             _ => {
                 let text = "MP_CAPABLE on a subflow that is not the first".into();
                 return self.violation(step, Rule::WrongStep, text);
             }
         };
+        if self.connections[index as usize].version() != Some(version) {
+            return;
+        }
         let connection = &self.connections[index as usize];
         let (host, known) = (step.direction, connection.keys);
         // RFC 8684 §3.1: the third ACK confirms the decision on checksums.
         let agreed = connection.has_checksums();
-        let is_first = known[host].is_none();
+        let is_first = !connection.is_confirmed;
         if is_first && agreed.is_some_and(|agreed| agreed != capable.flags.checksum_required) {
             let text = "the A flag contradicts the SYNs".into();
             self.violation(step, Rule::ChecksumFlag, text);
         }
         for (of, key) in [(host, sender), (1 - host, receiver)] {
             match known[of] {
-                None => self.learn_key(index, of, key),
+                None => self.learn_key(index, of, key, version),
                 Some(known) if known != key => {
                     let whose = if of == 0 { "initiator" } else { "listener" };
                     let text =
@@ -335,8 +365,9 @@ impl Analyser {
                 Some(_) => {}
             }
         }
+        self.connections[index as usize].is_confirmed = true;
         if is_first {
-            let tokens = [sender, receiver].map(keys::token);
+            let tokens = [sender, receiver].map(|key| version.token(key));
             let text = format!("tokens {:08x} and {:08x}", tokens[host], tokens[1 - host]);
             self.event(step, "mp_capable", text);
         }
@@ -350,12 +381,17 @@ impl Analyser {
     pub(crate) fn on_reset(&mut self, step: &Step<'_>) {
         let subflow = &self.subflows[step.subflow];
         let refused = subflow.sort == Sort::Join && !subflow.is_established;
-        if let (true, None, Some(token)) = (refused, subflow.connection, subflow.join.token) {
+        // A connection that began before the capture may have this token.
+        let knows_all = self.begun.is_empty() && !self.tokens.is_empty();
+        if let (true, None, Some(token)) =
+            (refused && knows_all, subflow.connection, subflow.join.token)
+        {
             // RFC 8684 §3.2: a host answers an unknown token with a RST.
             let text = format!("unknown token {token:08x}, and the peer refused the join");
             let mut whom = self.whom(step);
             whom.direction = 0;
-            self.watch.violation(step.at, whom, Rule::TokenUnknown, text);
+            let clause = Rule::TokenUnknown.clause_in(None);
+            self.watch.violation(step.at, whom, Rule::TokenUnknown, clause, text);
         }
     }
 
@@ -370,6 +406,13 @@ impl Analyser {
 
 fn handshake_options(step: &Step<'_>) -> (Option<MpCapable>, Option<MpJoin>) {
     step.options.control.as_deref().map_or((None, None), |control| (control.capable, control.join))
+}
+
+/// Whether the flags name an algorithm. In version 0 these are bits C to H (RFC 6824 §3.1), in version
+/// 1 bits D to H.
+fn has_algorithm(flags: CapableFlags, version: Version) -> bool {
+    let is_known = flags.hmac_sha256 || flags.unassigned != 0;
+    is_known || (version == Version::V0 && flags.deny_join_to_source)
 }
 
 fn sender_key(keys: CapableKeys) -> Option<u64> {

@@ -1,17 +1,19 @@
 //! Several captures merged into one, in the order of time.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anabranch_wire::{CapturedSegment, Instant};
 
-use crate::capture::{self, Damage, Frame, Reader};
+use crate::capture::{Damage, Decoder, Frame, Reader, Unread, decompressed};
 use crate::error::AnalyseError;
 
-/// A capture to analyse. The analyser reads it twice.
+/// A capture to analyse, which may be compressed with gzip or Zstandard. The analyser reads it twice.
 #[derive(Debug)]
 pub struct Input<'a> {
     name: String,
@@ -31,6 +33,11 @@ impl<'a> Input<'a> {
         Input { name: path.display().to_string(), content: Content::File(path.into()) }
     }
 
+    /// A capture in a file that has another name in messages, such as a copy of standard input.
+    pub fn named(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Input { name: name.into(), content: Content::File(path.into()) }
+    }
+
     /// A capture in memory. `name` is its name in messages.
     pub fn bytes(name: impl Into<String>, bytes: &'a [u8]) -> Self {
         Input { name: name.into(), content: Content::Bytes(bytes) }
@@ -41,11 +48,13 @@ impl<'a> Input<'a> {
         &self.name
     }
 
-    fn open(&self) -> io::Result<Box<dyn Read + 'a>> {
-        Ok(match &self.content {
-            Content::File(path) => Box::new(BufReader::with_capacity(1 << 18, File::open(path)?)),
-            Content::Bytes(bytes) => Box::new(*bytes),
-        })
+    /// Open the capture. `read` counts the bytes that are read before decompression.
+    fn open(&self, read: &Rc<Cell<u64>>) -> io::Result<Box<dyn Read + 'a>> {
+        let read = Rc::clone(read);
+        match &self.content {
+            Content::File(path) => decompressed(Counted { inner: File::open(path)?, read }),
+            Content::Bytes(bytes) => decompressed(Counted { inner: *bytes, read }),
+        }
     }
 
     /// Size in bytes, to report progress.
@@ -57,6 +66,20 @@ impl<'a> Input<'a> {
     }
 }
 
+/// Counts the bytes that are read.
+struct Counted<R> {
+    inner: R,
+    read: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(out)?;
+        self.read.set(self.read.get() + read as u64);
+        Ok(read)
+    }
+}
+
 /// A TCP segment of a capture, and its position.
 pub(crate) struct Sighting<'a> {
     pub(crate) file: u32,
@@ -65,6 +88,8 @@ pub(crate) struct Sighting<'a> {
     /// Number of the epoch. A section whose clock restarts begins a new epoch.
     pub(crate) epoch: u32,
     pub(crate) place: u32,
+    /// Identification of the IPv4 packet.
+    pub(crate) ip_id: Option<u16>,
     pub(crate) segment: CapturedSegment<'a>,
 }
 
@@ -72,10 +97,10 @@ pub(crate) struct Sighting<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct FileReport {
     pub(crate) packets: u64,
-    /// Packets without a TCP segment, or with truncated headers.
+    /// Packets without a TCP segment.
     pub(crate) other: u64,
-    /// The first unknown link type, and the number of packets with an unknown link type.
-    pub(crate) unknown_link: Option<(u16, u64)>,
+    /// Packets that could not be read: how many, and the number of the first one.
+    pub(crate) unread: BTreeMap<Unread, (u64, u64)>,
     pub(crate) damage: Option<Damage>,
     pub(crate) first: Option<Instant>,
     pub(crate) last: Option<Instant>,
@@ -84,15 +109,29 @@ pub(crate) struct FileReport {
 /// The packets of all captures, merged.
 pub(crate) struct Packets<'a> {
     sources: Vec<Source<'a>>,
-    places: HashMap<(u32, u32, u32, u32), u32>,
-    place_names: Vec<String>,
+    places: Places,
+}
+
+/// The places where packets were captured: file, section, interface, and the place that the link
+/// layer names.
+#[derive(Default)]
+struct Places {
+    numbers: HashMap<(u32, u32, u32, u32), u32>,
+    names: Vec<String>,
+    of_several_files: bool,
 }
 
 struct Source<'a> {
     reader: Reader<Box<dyn Read + 'a>>,
+    decoder: Decoder,
+    /// Bytes read before decompression.
+    read: Rc<Cell<u64>>,
     waiting: BinaryHeap<Waiting>,
     spare: Vec<Frame>,
     ended: bool,
+    /// The latest time that was read since the clock last went far back, and how often it did.
+    latest: Instant,
+    stretch: u32,
     section: u32,
     epoch: u32,
     report: FileReport,
@@ -105,13 +144,18 @@ impl<'a> Packets<'a> {
     pub(crate) fn open(inputs: &[Input<'a>]) -> Result<Self, AnalyseError> {
         let sources = inputs.iter().map(|input| {
             let unreadable = |error| AnalyseError::Unreadable { file: input.name.clone(), error };
-            let reader = Reader::new(input.open().map_err(unreadable)?);
+            let read = Rc::new(Cell::new(0));
+            let reader = Reader::new(input.open(&read).map_err(unreadable)?);
             let wrong = |damage| AnalyseError::NoCapture { file: input.name.clone(), damage };
             let mut source = Source {
                 reader: reader.map_err(wrong)?,
+                decoder: Decoder::default(),
+                read,
                 waiting: BinaryHeap::new(),
                 spare: Vec::new(),
                 ended: false,
+                latest: Instant::ZERO,
+                stretch: 0,
                 section: 0,
                 epoch: 0,
                 report: FileReport::default(),
@@ -120,7 +164,8 @@ impl<'a> Packets<'a> {
             Ok(source)
         });
         let sources = sources.collect::<Result<_, _>>()?;
-        Ok(Packets { sources, places: HashMap::new(), place_names: Vec::new() })
+        let places = Places { of_several_files: inputs.len() > 1, ..Places::default() };
+        Ok(Packets { sources, places })
     }
 
     /// Pass every TCP segment to `take`, in the order of time. `go_on` is called repeatedly with the
@@ -136,9 +181,7 @@ impl<'a> Packets<'a> {
             if count.is_multiple_of(ASK_EVERY) && !go_on(self.offset()) {
                 return Err(AnalyseError::Interrupted);
             }
-            if let Some(sighting) = self.sight(file, &frame) {
-                take(sighting);
-            }
+            self.sight(file, &frame, &mut take);
             self.sources[file].spare.push(frame);
         }
         Ok(())
@@ -156,70 +199,99 @@ impl<'a> Packets<'a> {
         Some((file, frame))
     }
 
-    fn sight<'f>(&mut self, file: usize, frame: &'f Frame) -> Option<Sighting<'f>> {
-        let source = &mut self.sources[file];
+    fn sight(&mut self, file: usize, frame: &Frame, take: &mut impl FnMut(Sighting<'_>)) {
+        let Packets { sources, places, .. } = self;
+        let source = &mut sources[file];
         source.enter(frame);
-        let report = &mut source.report;
-        let carried = match capture::unwrap(frame.link_type, &frame.bytes) {
+        let Source { decoder, report, reader, epoch, .. } = source;
+        report.reassembled(decoder.completed());
+        let carried = match decoder.decode(frame) {
             Ok(carried) => carried,
-            Err(link_type) => {
-                report.unknown_link.get_or_insert((link_type, 0)).1 += 1;
-                return None;
-            }
+            Err(reason) => return report.leave_out(reason, frame.number),
         };
-        let segment =
-            carried.as_ref().and_then(|carried| CapturedSegment::parse(carried.packet).ok());
-        let (Some(carried), Some(segment)) = (carried, segment) else {
-            report.other += 1;
-            return None;
-        };
-        let epoch = source.epoch;
-        let place = self.place(file as u32, frame, carried.place);
+        let place = places.number(file as u32, frame, carried.place, reader);
         let Frame { number, time, .. } = *frame;
-        Some(Sighting { file: file as u32, number, time, epoch, place, segment })
-    }
-
-    /// The number of the place where a packet was captured.
-    fn place(&mut self, file: u32, frame: &Frame, within: u32) -> u32 {
-        let key = (file, frame.section, frame.interface, within);
-        if let Some(place) = self.places.get(&key) {
-            return *place;
-        }
-        if self.places.len() >= MOST_PLACES {
-            return 0;
-        }
-        let name = self.sources[file as usize].reader.interface_name(frame.interface);
-        let mut name = name.map_or_else(|| format!("interface {}", frame.interface), str::to_owned);
-        if self.sources.len() > 1 {
-            name = format!("file {}, {name}", file + 1);
-        }
-        let place = self.places.len() as u32;
-        self.places.insert(key, place);
-        self.place_names.push(name);
-        place
+        let (ip_id, segment) = (carried.ip_id, carried.segment);
+        take(Sighting { file: file as u32, number, time, epoch: *epoch, place, ip_id, segment });
     }
 
     fn offset(&self) -> u64 {
-        self.sources.iter().map(|source| source.reader.offset()).sum()
+        self.sources.iter().map(|source| source.read.get()).sum()
     }
 
     pub(crate) fn place_names(&self) -> &[String] {
-        &self.place_names
+        &self.places.names
     }
 
     pub(crate) fn into_reports(self) -> Vec<FileReport> {
-        self.sources.into_iter().map(|source| source.report).collect()
+        let reports = self.sources.into_iter().map(|mut source| {
+            source.report.reassembled(source.decoder.completed());
+            source.report
+        });
+        reports.collect()
+    }
+}
+
+impl Places {
+    /// The number of the place where a packet was captured.
+    fn number<R: Read>(
+        &mut self,
+        file: u32,
+        frame: &Frame,
+        within: u32,
+        reader: &Reader<R>,
+    ) -> u32 {
+        let key = (file, frame.section, frame.interface, within);
+        if let Some(place) = self.numbers.get(&key) {
+            return *place;
+        }
+        if self.numbers.len() >= MOST_PLACES {
+            return 0;
+        }
+        let name = reader.interface_name(frame.interface);
+        let mut name = name.map_or_else(|| format!("interface {}", frame.interface), str::to_owned);
+        if self.of_several_files {
+            name = format!("file {}, {name}", file + 1);
+        }
+        let place = self.numbers.len() as u32;
+        self.numbers.insert(key, place);
+        self.names.push(name);
+        place
+    }
+}
+
+impl FileReport {
+    /// Count a packet without a TCP segment that could be read.
+    fn leave_out(&mut self, reason: Unread, number: u64) {
+        match reason {
+            Unread::NotTcp => self.other += 1,
+            reason => self.unread.entry(reason).or_insert((0, number)).0 += 1,
+        }
+    }
+
+    /// So many fragments belong to a packet that is now whole.
+    fn reassembled(&mut self, fragments: u64) {
+        if fragments > 0
+            && let Some((count, _)) = self.unread.get_mut(&Unread::Fragment)
+        {
+            *count -= fragments.min(*count);
+            if *count == 0 {
+                self.unread.remove(&Unread::Fragment);
+            }
+        }
     }
 }
 
 impl Source<'_> {
     /// Read until as many packets wait as can be out of order.
     fn fill(&mut self) {
-        let wanted = if self.reader.has_several_interfaces() { LOOK_AHEAD } else { 1 };
-        while !self.ended && self.waiting.len() < wanted {
+        while !self.ended && self.waiting.len() < LOOK_AHEAD {
             let mut frame = self.spare.pop().unwrap_or_default();
             match self.reader.next(&mut frame) {
-                Ok(true) => self.waiting.push(Waiting(frame)),
+                Ok(true) => {
+                    self.number_stretch(&mut frame);
+                    self.waiting.push(Waiting(frame));
+                }
                 Ok(false) => self.ended = true,
                 Err(damage) => {
                     self.ended = true;
@@ -227,6 +299,17 @@ impl Source<'_> {
                 }
             }
         }
+    }
+
+    /// A time far before the previous ones means that the clock was set, or that files were joined.
+    /// Packets are not moved across such a step.
+    fn number_stretch(&mut self, frame: &mut Frame) {
+        if self.latest.as_nanos().saturating_sub(frame.time.as_nanos()) > FARTHEST_BACK {
+            self.stretch += 1;
+            self.latest = frame.time;
+        }
+        self.latest = self.latest.max(frame.time);
+        frame.stretch = self.stretch;
     }
 
     /// Take a packet out of the queue.
@@ -243,8 +326,8 @@ impl Source<'_> {
 }
 
 impl Waiting {
-    fn key(&self) -> (u32, Instant, u64) {
-        (self.0.section, self.0.time, self.0.number)
+    fn key(&self) -> (u32, u32, Instant, u64) {
+        (self.0.section, self.0.stretch, self.0.time, self.0.number)
     }
 }
 
@@ -268,8 +351,12 @@ impl PartialEq for Waiting {
 
 impl Eq for Waiting {}
 
-/// Packets of one file that are sorted. Capture tools write packets of several interfaces in batches.
+/// Packets of one file that are sorted. Capture tools write packets of several interfaces or queues in
+/// batches.
 const LOOK_AHEAD: usize = 512;
+
+/// Packets of one capture are out of order by less than this time in nanoseconds.
+const FARTHEST_BACK: u64 = 10_000_000_000;
 
 /// Number of packets between two calls of `go_on`.
 const ASK_EVERY: u64 = 8_192;

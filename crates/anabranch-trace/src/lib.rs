@@ -6,7 +6,8 @@
 //! because it judges the engine's captures as well.
 //!
 //! Captures are read twice. The first pass finds the packets that were captured at several places,
-//! and the place that saw each subflow best. The second pass follows each subflow from that place.
+//! and the views of each subflow that complement each other. The second pass follows each subflow
+//! from these views.
 //!
 //! ```
 //! use anabranch_sim::{Capture, Options, run, scenario::Scenario};
@@ -42,6 +43,7 @@ mod analyser;
 mod analysis;
 mod capture;
 mod connection;
+mod copies;
 mod data;
 mod error;
 mod handshake;
@@ -52,6 +54,7 @@ mod ranges;
 mod report;
 mod rules;
 mod signals;
+mod sketch;
 mod stream;
 mod subflow;
 mod survey;

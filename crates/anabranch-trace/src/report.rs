@@ -1,15 +1,16 @@
 //! The end of an analysis: rules that need the whole capture, and the tables.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_wire::{Instant, SocketAddress};
 
 use crate::acknowledged::Acknowledged;
 use crate::analyser::{Analyser, since};
-use crate::capture::Damage;
+use crate::capture::{Damage, Unread};
 use crate::connection::{Connection, Protocol};
 use crate::input::FileReport;
-use crate::keys;
+use crate::keys::Version;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
 use crate::tables::{Cell, Rows, Table};
@@ -59,7 +60,7 @@ pub(crate) fn finish(
         }
     }
     let segments = analyser.segments.finish(&homes);
-    let file_table = file_table(&files);
+    let file_table = file_table(&files, &analyser.without_options);
     let damages = files.into_iter().map(|(_, report)| report.damage).collect();
     let [connections, subflows] = tables;
     let tables = vec![connections, subflows, segments, events, violations, file_table];
@@ -69,6 +70,13 @@ pub(crate) fn finish(
 impl Subflow {
     fn home(&self) -> (u32, bool) {
         (self.connection.unwrap_or(u32::MAX), self.is_turned)
+    }
+
+    /// Whether only one direction was captured. Repeated SYNs may have had no answer.
+    fn is_one_sided(&self) -> bool {
+        let [out, back] = &self.halves;
+        let seen = out.packets.max(back.packets) > 0 && out.packets.min(back.packets) == 0;
+        seen && self.halves.iter().any(|half| half.acked.is_some())
     }
 }
 
@@ -103,7 +111,7 @@ impl Analyser {
             let subflow = &self.subflows[index];
             let Some(home) = subflow.connection else { continue };
             let connection = &self.connections[home as usize];
-            if connection.protocol != Protocol::Mptcp || subflow.sort == Sort::Begun {
+            if !connection.is_mptcp() || subflow.sort == Sort::Begun {
                 continue;
             }
             for side in [0, 1] {
@@ -112,6 +120,10 @@ impl Analyser {
                 let connection = &mut self.connections[home as usize];
                 let at = half.first_unmapped.unwrap_or(connection.begin);
                 let stopped = half.last_mapping.is_none_or(|last| last < lowest);
+                // A segment that was not captured may have had the mapping.
+                if stopped && (half.missing > 0 || self.subflows[index].is_one_sided()) {
+                    continue;
+                }
                 let direction = (side ^ usize::from(self.subflows[index].is_turned)) as u8;
                 let whom = Whom { connection: Some(home), subflow: index as u32, direction };
                 if stopped && connection.subflows == 1 {
@@ -123,7 +135,9 @@ impl Analyser {
                 for (from, to) in half.unmapped.iter().take(MOST_RANGES_TOLD) {
                     let text =
                         format!("{} bytes from SSN {} on have no mapping", to - from, from + 1);
-                    self.watch.violation(at, whom, Rule::UnmappedData, text);
+                    let rule = Rule::UnmappedData;
+                    let clause = rule.clause_in(self.connections[home as usize].version());
+                    self.watch.violation(at, whom, rule, clause, text);
                 }
             }
         }
@@ -146,7 +160,9 @@ impl Analyser {
                         format!("address {id}, {}, announced {} times", each.address, each.copies);
                     if each.copies >= COPIES_TO_ANSWER && waited >= TIME_TO_ANSWER {
                         let text = format!("{text}, was not echoed");
-                        self.watch.violation(each.first, whom, Rule::AddAddrUnanswered, text);
+                        let rule = Rule::AddAddrUnanswered;
+                        let clause = rule.clause_in(connection.version());
+                        self.watch.violation(each.first, whom, rule, clause, text);
                     } else {
                         self.watch.event(each.first, whom, "add_addr_unanswered", text);
                     }
@@ -169,7 +185,8 @@ impl Analyser {
         }
         for subflow in &self.subflows {
             let missing = subflow.halves.iter().any(|half| half.missing > 0);
-            if let (true, Some(connection)) = (missing, subflow.connection) {
+            let lacks = missing || subflow.lacks_options || subflow.is_one_sided();
+            if let (true, Some(connection)) = (lacks, subflow.connection) {
                 self.connections[connection as usize].is_incomplete = true;
             }
         }
@@ -182,24 +199,39 @@ impl Analyser {
             let Some(home) = subflow.connection else { continue };
             for (side, half) in subflow.halves.iter().enumerate() {
                 let host = side ^ usize::from(subflow.is_turned);
-                let plain = self.connections[home as usize].protocol != Protocol::Mptcp;
-                let bytes = if plain { half.bytes } else { half.unmapped.total() as u64 };
+                let plain = !self.connections[home as usize].is_mptcp();
+                let bytes =
+                    if plain { half.bytes } else { half.unmapped.total() as u64 + half.unknown };
                 all[home as usize][host] += bytes;
             }
         }
         all
     }
 
+    /// Notes about joins to one address and port that came in great number and were not completed.
+    fn floods(&self) -> Vec<String> {
+        let joins = self.subflows.iter().filter(|subflow| subflow.sort == Sort::Join);
+        let mut open: BTreeMap<SocketAddress, (u64, BTreeSet<IpAddr>)> = BTreeMap::new();
+        for subflow in joins.filter(|subflow| !subflow.join.has_third) {
+            let (count, sources) = open.entry(subflow.ends[1]).or_default();
+            *count += 1;
+            sources.insert(subflow.ends[0].address);
+        }
+        let floods = open.into_iter().filter(|(_, (count, _))| *count >= JOINS_OF_A_FLOOD);
+        let notes = floods.map(|(target, (count, sources))| {
+            let sources = match sources.len() as u64 {
+                1 => "1 address".to_owned(),
+                many => format!("{} addresses", grouped(many)),
+            };
+            let count = grouped(count);
+            format!("{count} joins to {target} from {sources} were not completed: a flood")
+        });
+        notes.collect()
+    }
+
     fn notes(&self, files: &[(String, FileReport)], left_out: u64) -> Vec<String> {
         let mut notes = Vec::new();
-        for (name, report) in files {
-            if let Some((link_type, packets)) = report.unknown_link {
-                let packets = grouped(packets);
-                notes.push(format!(
-                    "{name}: {packets} packets have link type {link_type}, which is not supported"
-                ));
-            }
-        }
+        notes.extend(files.iter().filter(|(_, report)| !report.unread.is_empty()).map(unread_note));
         if self.doubles > 0 {
             notes.push(format!(
                 "{} packets were captured at several places; each subflow is shown as seen from one \
@@ -207,9 +239,25 @@ impl Analyser {
                 grouped(self.doubles)
             ));
         }
+        if self.copied > 0 {
+            notes.push(format!(
+                "{} packets are copies of packets just before, as a mirror port makes them, and count \
+                 once",
+                grouped(self.copied)
+            ));
+        }
+        notes.extend(self.floods());
         if self.corrupted > 0 {
             let corrupted = grouped(self.corrupted);
             notes.push(format!("{corrupted} segments with a wrong TCP checksum were ignored"));
+        }
+        for (file, (count, first)) in &self.without_options {
+            let name = files.get(*file as usize).map_or("", |(name, _)| name);
+            let count = counted(*count, "segment has", "segments have");
+            notes.push(format!(
+                "{name}: {count} TCP options that were cut or are malformed (first: packet {first}), \
+                 and what those options say is not judged"
+            ));
         }
         if left_out > 0 {
             let left_out = grouped(left_out);
@@ -219,6 +267,26 @@ impl Analyser {
         }
         notes
     }
+}
+
+/// The packets of a file that could not be read, by reason.
+fn unread_note((name, report): &(String, FileReport)) -> String {
+    let total = report.unread.values().map(|(count, _)| count).sum();
+    let packets = counted(total, "packet was", "packets were");
+    format!("{name}: {packets} not read and not judged: {}", unread_words(&report.unread))
+}
+
+/// Reasons with their numbers and first packets.
+fn unread_words(unread: &BTreeMap<Unread, (u64, u64)>) -> String {
+    let words = unread.iter().map(|(reason, (count, first))| {
+        format!("{} {reason} (first: packet {first})", grouped(*count))
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A number with the singular or the plural.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
 /// A number with commas between thousands.
@@ -263,11 +331,15 @@ fn connection_row(
     let [out, back] = &connection.streams;
     let bytes = |host: usize| Cell::Count(connection.streams[host].bytes + unmapped[host]);
     let base = |host: usize| connection.streams[host].number(0).unwrap_or(u64::MAX);
-    let token = |host: usize| connection.keys[host].map_or(u32::MAX, keys::token);
+    let token = |host: usize| {
+        let known = connection.version().zip(connection.keys[host]);
+        known.map_or(u32::MAX, |(version, key)| version.token(key))
+    };
     let fallback = connection.fallback.as_ref().map_or("", |fallback| fallback.why);
     [
         ("connection", Cell::Index(index)),
         ("protocol", text(protocol(connection))),
+        ("version", Cell::Small(connection.version().map_or(u8::MAX, Version::number))),
         ("fallback", text(fallback)),
         ("state", Cell::Text(state)),
         ("initiator", Cell::Text(connection.ends[0].to_string())),
@@ -351,27 +423,36 @@ fn subflow_row(
     .into_iter()
 }
 
-fn file_table(files: &[(String, FileReport)]) -> Table {
-    let row = |name: &str, report: &FileReport| {
+fn file_table(
+    files: &[(String, FileReport)],
+    without_options: &BTreeMap<u32, (u64, u64)>,
+) -> Table {
+    let row = |index: usize, name: &str, report: &FileReport| {
+        let without = without_options.get(&(index as u32)).map_or(0, |(count, _)| *count);
         let damage = report.damage.as_ref().map_or(String::new(), ToString::to_string);
         [
             ("file", text(name)),
             ("packets", Cell::Count(report.packets)),
             ("other_packets", Cell::Count(report.other)),
+            ("unread_packets", Cell::Count(report.unread.values().map(|(count, _)| count).sum())),
+            ("unread", Cell::Text(unread_words(&report.unread))),
+            ("without_options", Cell::Count(without)),
             ("first_ns", time(report.first)),
             ("last_ns", time(report.last)),
             ("damage", Cell::Text(damage)),
         ]
     };
-    let mut rows = Rows::like("files", row("", &FileReport::default()));
-    files.iter().for_each(|(name, report)| rows.push(row(name, report)));
+    let mut rows = Rows::like("files", row(0, "", &FileReport::default()));
+    for (index, (name, report)) in files.iter().enumerate() {
+        rows.push(row(index, name, report));
+    }
     rows.finish()
 }
 
 fn protocol(connection: &Connection) -> &'static str {
     match connection.protocol {
-        Protocol::Mptcp => "MPTCP",
-        Protocol::Older => "MPTCP v0",
+        Protocol::Mptcp(_) => "MPTCP",
+        Protocol::Other => "MPTCP of another version",
         Protocol::Tcp => "TCP",
     }
 }
@@ -423,6 +504,10 @@ fn time(time: Option<Instant>) -> Cell {
 
 /// Largest number of unmapped ranges that are reported one by one.
 const MOST_RANGES_TOLD: usize = 100;
+
+/// A host opens only a few joins at once. Linux allows at most 8 subflows of a connection
+/// (MPTCP_PM_ADDR_MAX), so this many open joins are no usual attempts.
+const JOINS_OF_A_FLOOD: u64 = 64;
 
 /// An unanswered address is a violation after this many announcements, and this time in nanoseconds
 /// after the last one.

@@ -1,4 +1,8 @@
-//! Rules of RFC 8684 that a capture can show to be violated.
+//! Rules of RFC 8684 that a capture can show to be violated. RFC 6824 has most of them.
+
+use std::fmt;
+
+use crate::keys::Version;
 
 /// A rule of RFC 8684. Each variant describes the violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +63,30 @@ pub enum Rule {
     FastcloseKey,
 }
 
+/// A clause of an RFC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Clause {
+    version: Version,
+    section: &'static str,
+}
+
+impl Clause {
+    /// A section of the RFC that defines a version; of RFC 8684 if the version is unknown.
+    pub(crate) const fn of(version: Option<Version>, section: &'static str) -> Self {
+        let version = match version {
+            Some(version) => version,
+            None => Version::V1,
+        };
+        Clause { version, section }
+    }
+}
+
+impl fmt::Display for Clause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} §{}", self.version.rfc(), self.section)
+    }
+}
+
 impl Rule {
     /// All rules.
     pub const ALL: &[Rule] = &[
@@ -101,6 +129,16 @@ impl Rule {
         self.about().1
     }
 
+    /// The clause of the RFC that defines a version; of RFC 8684 if the version is unknown.
+    pub(crate) const fn clause_in(self, version: Option<Version>) -> Clause {
+        match (self, version) {
+            // RFC 6824 has no MP_TCPRST, so later clauses have other numbers.
+            (Rule::JoinAfterFallback, Some(Version::V0)) => Clause::of(version, "3.6"),
+            (Rule::UnknownSubtype, Some(Version::V0)) => Clause::of(version, "8"),
+            _ => Clause::of(version, self.clause()),
+        }
+    }
+
     /// The rule's demand.
     pub const fn meaning(self) -> &'static str {
         self.about().2
@@ -111,6 +149,7 @@ impl Rule {
         matches!(
             self,
             Rule::EarlyData
+                | Rule::AddAddrUnanswered
                 | Rule::EchoUnasked
                 | Rule::UnmappedData
                 | Rule::OutsideWindow

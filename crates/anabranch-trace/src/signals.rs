@@ -5,12 +5,17 @@ use anabranch_wire::mptcp::AddAddr;
 
 use crate::analyser::{Analyser, Step};
 use crate::connection::Announced;
-use crate::keys;
+use crate::keys::{self, Version};
+use crate::options::{self, Older};
 use crate::rules::Rule;
 
 impl Analyser {
     /// Process the options that belong neither to handshakes nor to data.
     pub(crate) fn signals(&mut self, step: &Step<'_>) {
+        // Options of version 0 may have forms that version 1 lacks.
+        if self.version(step) != Some(Version::V1) {
+            self.older_signals(step);
+        }
         let Some(control) = step.options.control.as_deref() else { return };
         if let Some(option) = control.add_addr {
             match option.truncated_hmac {
@@ -38,6 +43,22 @@ impl Analyser {
         }
         if let Some(option) = control.fastclose {
             self.fastclose(step, option.receiver_key);
+        }
+    }
+
+    /// Process ADD_ADDR and MP_PRIO in forms that only version 0 has. RFC 6824 §3.3.8 and §3.4.1.
+    fn older_signals(&mut self, step: &Step<'_>) {
+        for signal in options::older(step.sighting.segment.options) {
+            match signal {
+                Older::AddAddr { address_id, address, port } => {
+                    let port = port.map_or_else(String::new, |port| format!(", port {port}"));
+                    self.event(step, "add_addr", format!("address {address_id}: {address}{port}"));
+                }
+                Older::Prio { backup, address_id } => {
+                    let text = if backup { "backup" } else { "regular" };
+                    self.event(step, "mp_prio", format!("{text}, address {address_id}"));
+                }
+            }
         }
     }
 

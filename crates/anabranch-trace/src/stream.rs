@@ -15,6 +15,8 @@ pub(crate) struct Stream {
     pub(crate) is_exact: bool,
     /// Whether the high halves of the data sequence numbers are unknown. They count from 0 then.
     pub(crate) is_narrow: bool,
+    /// Distance of full numbers from the numbers that count from 0, once a full number was seen.
+    raised: Option<u64>,
     /// The place after the last byte sent, including the DATA_FIN.
     pub(crate) next: i64,
     /// Data that was sent but not acknowledged at the data level.
@@ -81,7 +83,16 @@ impl Stream {
             return 0;
         };
         let near = DataSeq(base.0.wrapping_add(self.next as u64));
-        number.resolve(near).distance_from(base)
+        let number = match number {
+            // The first full number of a stream that began without: it shows the high half.
+            WideOrNarrow::Wide(full) if self.is_narrow => {
+                let counted = near.expand(full.0 as u32).0;
+                let raised = *self.raised.get_or_insert(full.0.wrapping_sub(counted));
+                DataSeq(full.0.wrapping_sub(raised))
+            }
+            number => number.resolve(near),
+        };
+        number.distance_from(base)
     }
 
     pub(crate) fn number(&self, place: i64) -> Option<u64> {
@@ -241,5 +252,16 @@ mod tests {
         assert_eq!(stream.place(WideOrNarrow::Narrow(0x10)), 0x20);
         assert!(stream.is_near(DataSeq(0x1_0000_0000)));
         assert!(!stream.is_near(DataSeq(0x3_0000_0000)));
+    }
+
+    #[test]
+    fn full_numbers_may_follow_numbers_of_4_bytes() {
+        let mut stream = Stream::default();
+        assert_eq!(stream.place(WideOrNarrow::Narrow(0xffff_ff00)), 0);
+        stream.take(0, 0x100, None, &mut 0);
+        assert_eq!(stream.place(WideOrNarrow::Wide(DataSeq(0x7_0000_0000))), 0x100);
+        assert_eq!(stream.place(WideOrNarrow::Wide(DataSeq(0x7_0000_0040))), 0x140);
+        assert_eq!(stream.place(WideOrNarrow::Narrow(0x40)), 0x140);
+        assert!(stream.is_narrow);
     }
 }

@@ -35,9 +35,8 @@ pub(crate) struct Subflow {
     pub(crate) places: u32,
     pub(crate) halves: [Half; 2],
     pub(crate) join: Join,
-    /// Whether the subflow uses version 0 of Multipath TCP, or joins such a connection. Version 0 is
-    /// not decoded.
-    pub(crate) is_older: bool,
+    /// Whether the subflow uses a version of Multipath TCP that is not decoded.
+    pub(crate) is_other_version: bool,
     pub(crate) begin: At,
     pub(crate) end: Instant,
     pub(crate) syn_at: Option<Instant>,
@@ -46,6 +45,8 @@ pub(crate) struct Subflow {
     /// Reason of the reset, if the subflow was reset.
     pub(crate) reset: Option<String>,
     pub(crate) corrupted: u64,
+    /// Whether some options of some segments are unknown.
+    pub(crate) lacks_options: bool,
 }
 
 /// The contents of a join's handshake.
@@ -84,14 +85,22 @@ pub(crate) struct Half {
     /// Number of acknowledged bytes that the capture does not contain.
     pub(crate) missing: i64,
     pub(crate) window_scale: Option<u8>,
+    /// Maximum segment size that this side of the subflow announced.
+    pub(crate) mss: Option<u16>,
+    /// Whether all options of the SYN are known.
+    pub(crate) has_syn_options: bool,
     pub(crate) fin: Option<i64>,
     mappings: BTreeMap<i64, Mapped>,
     /// The start of the infinite mapping: its place on the subflow and its place in the data.
     pub(crate) infinite: Option<(i64, i64)>,
     pub(crate) unmapped: RangeSet,
     pub(crate) first_unmapped: Option<At>,
+    /// Number of bytes whose mapping is unknown, because options are.
+    pub(crate) unknown: u64,
     /// The place at which the last mapping begins.
     pub(crate) last_mapping: Option<i64>,
+    /// Number of segments, and (`segments`) of those with payload.
+    pub(crate) packets: u64,
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
     pub(crate) retransmitted: u64,
@@ -141,7 +150,7 @@ impl Subflow {
             places: 1,
             halves: Default::default(),
             join: Join::default(),
-            is_older: false,
+            is_other_version: false,
             begin: at,
             end: at.time,
             syn_at: (sort != Sort::Begun).then_some(at.time),
@@ -149,6 +158,7 @@ impl Subflow {
             is_established: false,
             reset: None,
             corrupted: 0,
+            lacks_options: false,
         }
     }
 }

@@ -1,18 +1,22 @@
-//! The first pass: the place that saw each subflow best.
+//! The first pass: the places from which each subflow is followed.
 //!
-//! A packet that was captured at several places is one packet. The analyser cannot always tell which
-//! copies belong together: a middlebox between the places may have changed them, and
-//! acknowledgements repeat. It therefore does not match packets. It follows each TCP connection from
-//! the place that saw most of its payload, which is the sender's side of any loss. If two places saw
-//! equally much, it chooses the place that saw the connection first. Behind a NAT, the same subflow
-//! has other addresses; its keys or its nonce identify it.
+//! A capture of one host consists of views that complement each other: one per direction (Linux
+//! "cooked", or an interface per direction of a tap), per time (rotated files), or per interface. A
+//! packet that was captured at several places, such as both ends, is one packet. The analyser cannot
+//! always tell which copies belong together: a middlebox between the places may have changed them,
+//! and acknowledgements repeat. It therefore follows each TCP connection from the place that saw most
+//! of its payload, which is the sender's side of any loss. If two places saw equally much, it chooses
+//! the place that saw the connection first. To this view it adds, for each direction, the views that
+//! are no copies. Samples of their packets tell ([`Sketch`]). Behind a NAT, the same subflow has other
+//! addresses; its keys or its nonce identify it.
 
 use std::collections::HashMap;
 
 use anabranch_wire::mptcp::{self, CapableKeys, MpJoin};
-use anabranch_wire::{Flags, Instant, SocketAddress, TcpOptions};
+use anabranch_wire::{CapturedChecksum, Duration, Flags, Instant, SocketAddress, TcpOptions};
 
 use crate::input::Sighting;
+use crate::sketch::Sketch;
 
 /// The two ends of a TCP connection, in the order of their addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,24 +36,43 @@ impl FlowKey {
 }
 
 /// How the second pass follows a flow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Choice {
-    pub(crate) place: u32,
+    /// The views to follow. The first one is the best.
+    pub(crate) views: Vec<Followed>,
     /// Number of places that saw the flow.
     pub(crate) places: u32,
-    /// For each direction (from `low`, from `high`): whether to check TCP checksums. They are
-    /// meaningless with checksum offload.
-    pub(crate) checksums: [bool; 2],
     /// Whether the flow carries any Multipath TCP option.
     pub(crate) is_mptcp: bool,
+}
+
+/// A view that the second pass follows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Followed {
+    pub(crate) place: u32,
+    /// For each direction (from `low`, from `high`), the packets to take.
+    pub(crate) part: [Part; 2],
+    /// For each direction: whether to check TCP checksums. They are meaningless if most of them are
+    /// wrong.
+    pub(crate) checksums: [bool; 2],
+}
+
+/// The packets of a view to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    None,
+    All,
+    /// Those before and after an interval that other views show.
+    Outside(Instant, Instant),
 }
 
 /// The result of the first pass.
 #[derive(Default)]
 pub(crate) struct Survey {
     flows: HashMap<FlowKey, Flow>,
-    /// Flows of one subflow, by an identity that is the same on both sides of a NAT.
-    identities: HashMap<Identity, Vec<FlowKey>>,
+    /// Flows of one subflow and the places that saw their SYNs, by an identity that is the same on
+    /// both sides of a NAT.
+    identities: HashMap<Identity, Vec<(FlowKey, u32)>>,
     /// Number of segments that belong to flows beyond the limit.
     pub(crate) left_out: u64,
 }
@@ -65,9 +88,20 @@ struct View {
     payload: u64,
     first: Instant,
     first_data: Instant,
-    segments: [u64; 2],
-    wrong_checksums: [u64; 2],
+    sides: [Side; 2],
     has_mptcp: bool,
+}
+
+/// One direction of a view.
+struct Side {
+    segments: u64,
+    first: Instant,
+    last: Instant,
+    /// Sequence number of the last SYN.
+    syn: Option<u32>,
+    checked: u64,
+    wrong_checksums: u64,
+    sketch: Sketch,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -90,77 +124,78 @@ impl Survey {
             && let Some(identity) = identity(segment.options)
         {
             let flows = self.identities.entry(identity).or_default();
-            if !flows.contains(&key) {
-                flows.push(key);
+            if flows.len() < MOST_SAME && flows.iter().all(|(known, _)| *known != key) {
+                flows.push((key, sighting.place));
             }
         }
         let Some(view) = flow.view(sighting) else { return };
         let direction = usize::from(segment.source != key.low);
         view.has_mptcp |= has_mptcp(segment.options);
-        view.segments[direction] += 1;
-        view.wrong_checksums[direction] += u64::from(segment.checksum_ok() == Some(false));
+        view.sides[direction].take(sighting);
         if segment.payload_len > 0 {
             view.payload += segment.payload_len as u64;
             view.first_data = view.first_data.min(sighting.time);
         }
     }
 
-    /// Number of flows that carry Multipath TCP options at one place and none at another.
+    /// Number of flows that carry Multipath TCP options at one place and none at another that saw
+    /// the same packets.
     pub(crate) fn stripped(&self) -> usize {
-        let differ = |flow: &&Flow| flow.views.iter().any(|view| !view.has_mptcp);
-        let all = self.flows.values().filter(|flow| flow.views.iter().any(|view| view.has_mptcp));
-        all.filter(differ).count()
+        let differ = |flow: &&Flow| {
+            flow.views.iter().any(|with| {
+                let without = flow.views.iter().filter(|view| !view.has_mptcp);
+                with.has_mptcp && without.into_iter().any(|view| view.is_copy_of(with))
+            })
+        };
+        self.flows.values().filter(differ).count()
     }
 
     /// How to follow each flow. A missing flow duplicates another flow.
     pub(crate) fn choose(mut self) -> HashMap<FlowKey, Choice> {
         let mut doubles: Vec<FlowKey> = Vec::new();
-        let mut same: Vec<Vec<FlowKey>> = std::mem::take(&mut self.identities)
+        let mut same: Vec<Vec<(FlowKey, u32)>> = std::mem::take(&mut self.identities)
             .into_values()
-            .filter(|flows| flows.len() > 1)
+            .filter(|flows| are_copies(flows))
             .collect();
         same.sort_unstable();
         for mut flows in same {
-            flows.sort_unstable_by_key(|key| {
+            flows.sort_unstable_by_key(|(key, _)| {
                 (std::cmp::Reverse(self.flows.get(key).and_then(Flow::best).map(View::rank)), *key)
             });
-            doubles.extend(&flows[1..]);
+            doubles.extend(flows[1..].iter().map(|(key, _)| *key));
         }
         for double in doubles {
             self.flows.remove(&double);
         }
-        let choices = self.flows.into_iter().filter_map(|(key, flow)| {
-            let best = flow.best()?;
-            let trusted =
-                |direction| best.wrong_checksums[direction] * 2 <= best.segments[direction];
-            let choice = Choice {
-                place: best.place,
-                places: flow.views.len() as u32,
-                checksums: [trusted(0), trusted(1)],
-                is_mptcp: flow.views.iter().any(|view| view.has_mptcp),
-            };
-            Some((key, choice))
-        });
-        choices.collect()
+        self.flows.into_iter().map(|(key, flow)| (key, flow.choose())).collect()
     }
+}
+
+/// Whether flows of one identity are one flow on several sides of NATs. Then each was opened at
+/// another place, or there are two of them at a place that sees both sides. Many of them at one place
+/// are a flood with the same contents.
+fn are_copies(flows: &[(FlowKey, u32)]) -> bool {
+    let mut places: Vec<_> = flows.iter().map(|(_, place)| *place).collect();
+    places.sort_unstable();
+    places.dedup();
+    flows.len() == 2 || (flows.len() > 2 && places.len() == flows.len())
 }
 
 impl Flow {
     /// The flow as seen from the place of `sighting`; `None` beyond the limit of places.
     fn view(&mut self, sighting: &Sighting<'_>) -> Option<&mut View> {
         let Sighting { place, time, .. } = *sighting;
-        let index = match self.views.iter().position(|view| view.place == place) {
+        let known = self.views.iter().rposition(|view| view.place == place);
+        let index = match known {
             Some(index) => index,
             None if self.views.len() >= MOST_VIEWS => return None,
             None => {
-                let first_data = Instant::from_nanos(u64::MAX);
                 self.views.push(View {
                     place,
                     payload: 0,
                     first: time,
-                    first_data,
-                    segments: [0; 2],
-                    wrong_checksums: [0; 2],
+                    first_data: Instant::from_nanos(u64::MAX),
+                    sides: [Side::at(time), Side::at(time)],
                     has_mptcp: false,
                 });
                 self.views.len() - 1
@@ -172,12 +207,139 @@ impl Flow {
     fn best(&self) -> Option<&View> {
         self.views.iter().max_by_key(|view| view.rank())
     }
+
+    /// The best view, and the views that complement it.
+    fn choose(mut self) -> Choice {
+        self.views.sort_by_key(|view| std::cmp::Reverse(view.rank()));
+        let mut views: Vec<Followed> = Vec::new();
+        for (index, view) in self.views.iter().enumerate() {
+            let is_shifted = view.is_shifted_copy_of(&self.views[..index]);
+            let part = [0, 1].map(|direction| {
+                let known = self.views[..index].iter().zip(&views);
+                let known = known.filter(|(_, taken)| taken.part[direction] != Part::None);
+                let known = known.map(|(other, _)| &other.sides[direction]);
+                view.sides[direction].part(known, is_shifted)
+            });
+            let checksums = [0, 1].map(|direction| view.sides[direction].has_checksums());
+            views.push(Followed { place: view.place, part, checksums });
+        }
+        views.retain(|view| view.part != [Part::None; 2]);
+        Choice {
+            views,
+            places: self.views.len() as u32,
+            is_mptcp: self.views.iter().any(|view| view.has_mptcp),
+        }
+    }
 }
 
 impl View {
     /// Rank of the view; the greatest rank is the best.
     fn rank(&self) -> (u64, std::cmp::Reverse<(Instant, Instant, u32)>) {
         (self.payload, std::cmp::Reverse((self.first_data, self.first, self.place)))
+    }
+
+    fn is_copy_of(&self, other: &View) -> bool {
+        let sides = self.sides.iter().zip(&other.sides);
+        sides.into_iter().any(|(own, other)| own.is_copy_of([other].into_iter(), false))
+    }
+
+    /// Whether the others show both directions of this view, at whatever times: clocks of two places
+    /// may differ. At other times, data alone may be retransmissions.
+    fn is_shifted_copy_of(&self, others: &[View]) -> bool {
+        let parts = [0, 1].map(|direction| {
+            let own = &self.sides[direction].sketch;
+            let others = others.iter().map(|other| &other.sides[direction].sketch);
+            (own.len() >= FEW_PACKETS).then(|| own.part_in(others))
+        });
+        let mut parts = parts.into_iter().flatten().peekable();
+        parts.peek().is_some() && parts.all(|part| part >= WHOLE_COPY)
+    }
+}
+
+impl Side {
+    /// A direction of which nothing was seen, in a view that begins at `time`.
+    fn at(time: Instant) -> Self {
+        let sketch = Sketch::default();
+        Side {
+            segments: 0,
+            first: time,
+            last: time,
+            syn: None,
+            checked: 0,
+            wrong_checksums: 0,
+            sketch,
+        }
+    }
+
+    fn take(&mut self, sighting: &Sighting<'_>) {
+        let Sighting { time, segment, .. } = sighting;
+        let header = &segment.header;
+        if self.segments == 0 {
+            self.first = *time;
+        }
+        self.segments += 1;
+        self.last = self.last.max(*time);
+        match segment.checksum() {
+            Some(CapturedChecksum::Right) => self.checked += 1,
+            // More than one segment: the network card fills in the checksums.
+            Some(CapturedChecksum::Wrong) if segment.payload_len > USUAL_MSS => {}
+            Some(CapturedChecksum::Wrong) => {
+                self.checked += 1;
+                self.wrong_checksums += 1;
+            }
+            Some(CapturedChecksum::Offloaded) | None => {}
+        }
+        let ends = header.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST).0;
+        if header.flags.contains(Flags::SYN) {
+            self.syn = Some(header.seq.0);
+        }
+        match segment.payload_len {
+            _ if ends != 0 => self.sketch.flags(header.seq.0, ends),
+            0 => self.sketch.acknowledgement(header.ack.0, header.window, segment.options),
+            _ => self.sketch.data(header.seq.0, segment.payload_len as u32),
+        }
+    }
+
+    fn has_checksums(&self) -> bool {
+        self.wrong_checksums * 2 <= self.checked
+    }
+
+    /// The packets to take, given other views of the same direction that were chosen before.
+    fn part<'s>(&self, others: impl Iterator<Item = &'s Side> + Clone, is_shifted: bool) -> Part {
+        if self.segments == 0 {
+            return Part::None;
+        }
+        let others = others.filter(|other| other.segments > 0);
+        let first = others.clone().map(|other| other.first).min();
+        let last = others.clone().map(|other| other.last).max();
+        let (Some(first), Some(last)) = (first, last) else { return Part::All };
+        if !self.is_copy_of(others.clone(), is_shifted) {
+            return Part::All;
+        }
+        // Two captures of one host may overlap. Copies from elsewhere end at the same time.
+        let longer = first.saturating_since(self.first).max(self.last.saturating_since(last))
+            > LONGEST_DELAY;
+        if longer && self.sketch.part_in(others.map(|other| &other.sketch)) < WHOLE_COPY {
+            return Part::Outside(first, last);
+        }
+        Part::None
+    }
+
+    /// Whether others show many of these packets at the same time, or all of them at another time
+    /// (`is_shifted`). A middlebox that changes sequence numbers makes copies that look different; their
+    /// SYNs come at the same time.
+    fn is_copy_of<'s>(
+        &self,
+        others: impl Iterator<Item = &'s Side> + Clone,
+        is_shifted: bool,
+    ) -> bool {
+        let meets = |other: &&Side| self.first <= other.last && other.first <= self.last;
+        let both_opened = |other: &Side| {
+            let both = self.syn.is_some() && other.syn.is_some();
+            both && (self.syn == other.syn || meets(&other))
+        };
+        let meeting = others.clone().filter(meets).map(|other| &other.sketch);
+        is_shifted || others.clone().any(both_opened) || self.sketch.part_in(meeting) >= SOME_COPIES
     }
 }
 
@@ -213,8 +375,26 @@ fn identity(options: &[u8]) -> Option<Identity> {
 /// Largest number of flows.
 pub(crate) const MOST_FLOWS: usize = 1 << 18;
 
-/// Largest number of places of one flow.
-const MOST_VIEWS: usize = 16;
+/// The maximum segment size over Ethernet and IPv4.
+pub(crate) const USUAL_MSS: usize = 1460;
+
+/// Largest number of places of one flow. Each rotated file is a place.
+const MOST_VIEWS: usize = 1_024;
+
+/// Largest number of flows of one identity that are compared.
+const MOST_SAME: usize = 64;
+
+/// A view is a copy if others show this part of its packets. Retransmissions are fewer.
+const SOME_COPIES: f64 = 0.5;
+
+/// Packets fewer than this are no sample.
+const FEW_PACKETS: usize = 8;
+
+/// A view is nothing but a copy if others show this part of its packets.
+const WHOLE_COPY: f64 = 0.85;
+
+/// Longest time that a packet needs from one place to another.
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_wire::Instant;
 
-use crate::rules::Rule;
+use crate::rules::{Clause, Rule};
 use crate::tables::{Cell, Rows, Table};
 
 /// A position in the captures.
@@ -29,7 +29,7 @@ struct Violation {
     at: At,
     whom: Whom,
     rule: Rule,
-    clause: &'static str,
+    clause: Clause,
     text: String,
 }
 
@@ -53,7 +53,7 @@ impl Violation {
     fn row(self, homes: &[(u32, bool)]) -> impl Iterator<Item = (&'static str, Cell)> {
         let words = [
             ("rule", Cell::Text(self.rule.name().to_owned())),
-            ("clause", Cell::Text(format!("RFC 8684 §{}", self.clause))),
+            ("clause", Cell::Text(self.clause.to_string())),
             ("what", Cell::Text(self.text)),
         ];
         place(&self.at, &self.whom, homes).into_iter().chain(words)
@@ -89,16 +89,12 @@ impl Watch {
         }
     }
 
-    pub(crate) fn violation(&mut self, at: At, whom: Whom, rule: Rule, text: String) {
-        self.violation_of(at, whom, rule, rule.clause(), text);
-    }
-
-    pub(crate) fn violation_of(
+    pub(crate) fn violation(
         &mut self,
         at: At,
         whom: Whom,
         rule: Rule,
-        clause: &'static str,
+        clause: Clause,
         text: String,
     ) {
         if self.violations.len() < MOST_VIOLATIONS {
@@ -136,7 +132,7 @@ impl Watch {
             at: At::NOWHERE,
             whom: Whom::NOBODY,
             rule: Rule::OptionLength,
-            clause: "",
+            clause: Rule::OptionLength.clause_in(None),
             text: String::new(),
         };
         let mut violations = Rows::like("violations", example.row(homes));

@@ -54,7 +54,7 @@ mod tcp_option;
 mod time;
 mod too_big;
 
-pub use captured::CapturedSegment;
+pub use captured::{CapturedChecksum, CapturedSegment};
 pub use checksum::{Checksum, dss_checksum};
 pub use datagram::{Datagram, UDP_HEADER_BYTES};
 pub use error::{EmitError, Lengths, ParseError};

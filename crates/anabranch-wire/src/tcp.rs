@@ -85,6 +85,8 @@ pub(crate) struct RawSegment<'a> {
     pub(crate) destination_port: u16,
     pub(crate) header: TcpHeader,
     pub(crate) options: &'a [u8],
+    /// Bytes of all options according to the data offset.
+    pub(crate) options_len: usize,
     pub(crate) payload: &'a [u8],
 }
 
@@ -112,6 +114,19 @@ impl TcpHeader {
 
 /// Parse a TCP header. The checksum is not verified, and the reserved bits are ignored.
 pub(crate) fn parse(bytes: &[u8]) -> Result<RawSegment<'_>, ParseError> {
+    let raw = parse_cut(bytes)?;
+    if raw.options.len() == raw.options_len {
+        return Ok(raw);
+    }
+    Err(ParseError::Truncated {
+        what: "TCP header",
+        needed: HEADER_BYTES + raw.options_len,
+        available: bytes.len(),
+    })
+}
+
+/// Parse a TCP header from a capture, which may have truncated the options.
+pub(crate) fn parse_cut(bytes: &[u8]) -> Result<RawSegment<'_>, ParseError> {
     let mut reader = Reader::new("TCP header", bytes);
     let (source_port, destination_port) = (reader.u16()?, reader.u16()?);
     let (seq, ack) = (SeqNumber(reader.u32()?), SeqNumber(reader.u32()?));
@@ -122,17 +137,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<RawSegment<'_>, ParseError> {
 
     // RFC 9293 §3.1: the data offset counts 32-bit words.
     let header_bytes = usize::from(offset >> 4) * 4;
-    let option_bytes = header_bytes
+    let options_len = header_bytes
         .checked_sub(HEADER_BYTES)
         .ok_or(ParseError::TcpDataOffset { found: header_bytes })?;
-    let (options, payload) =
-        reader.rest().split_at_checked(option_bytes).ok_or(ParseError::Truncated {
-            what: "TCP header",
-            needed: header_bytes,
-            available: bytes.len(),
-        })?;
+    let rest = reader.rest();
+    let (options, payload) = rest.split_at(options_len.min(rest.len()));
     let header = TcpHeader { seq, ack, flags: Flags(flags), window, urgent };
-    Ok(RawSegment { source_port, destination_port, header, options, payload })
+    Ok(RawSegment { source_port, destination_port, header, options, options_len, payload })
 }
 
 /// Offset of the checksum in a TCP header. RFC 9293 §3.1.

@@ -1,15 +1,20 @@
 """Captures: their Multipath TCP connections and violations of RFC 8684.
 
 Reads pcapng and pcap captures from this package's runs, tcpdump and Wireshark, also of several
-interfaces or in several files. If a subflow was captured at several places, the tables show it as
-the place that saw most of its payload. If the sender's side was captured, this is that side, so
-retransmissions and reinjections are those that the sender made.
+interfaces, in several files, compressed or from standard input. Views of one host complement each
+other. If a subflow was captured at several places, the tables show it as the place that saw most of
+its payload. If the sender's side was captured, this is that side, so retransmissions and
+reinjections are those that the sender made.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +58,9 @@ class Analysis:
             which reports a duplicate if ``is_dsack`` (RFC 2883).
         events: Handshakes, signals, resets, fallbacks.
         violations: Violations of RFC 8684 with their clauses.
-        files: One row for each file, with a description of any damage.
+        files: One row for each file, with a description of any damage. ``unread_packets`` could
+            not be read, for the reasons in ``unread``, and ``without_options`` counts the segments
+            whose TCP options were cut or are malformed: none of these is judged.
         notes: Limitations of the capture that affect the tables.
     """
 
@@ -92,6 +99,26 @@ class Analysis:
         edge = acked + rows["window"].cast(pl.Int64)
         return rows.with_columns(acked=acked.cum_max(), edge=edge.cum_max())
 
+    @property
+    def standards(self) -> str:
+        """The RFCs whose rules were applied, in words: RFC 6824 if a connection has version 0."""
+        has_older = (self.connections["version"] == 0).any()
+        return "RFC 8684 and RFC 6824" if has_older else "RFC 8684"
+
+    @property
+    def not_judged(self) -> int:
+        """Number of packets that were not judged, because they could not be read in full."""
+        columns = ("unread_packets", "without_options")
+        return sum(int(self.files[name].sum()) for name in columns)
+
+    def display_filter(self, connection: int) -> str:
+        """The display filter with which Wireshark and tshark show a connection's packets.
+
+        A join that begins after a failed handshake with the same addresses is shown as well.
+        """
+        rows = self.subflows.filter(pl.col("connection") == connection)
+        return " || ".join(map(subflow_filter, rows["initiator"], rows["listener"]))
+
     def _segments(self, connection: int, direction: str) -> pl.DataFrame:
         begin = self.connections["begin_ns"][connection]
         rows = self.segments.filter(
@@ -121,6 +148,7 @@ def analyze(
 ) -> Analysis:
     """Read captures, merge them by time, and reconstruct their connections.
 
+    The file ``-`` is standard input. Captures may be compressed with gzip or Zstandard.
     `on_progress` is called repeatedly with the bytes read so far and the total; files are read
     twice. A damaged file is read up to the damage, which the column ``damage`` of `Analysis.files`
     locates.
@@ -128,13 +156,46 @@ def analyze(
     Raises:
         InputError: if a file cannot be read, or is not a capture.
     """
-    try:
-        found = _core.analyse([os.fspath(file) for file in files], on_progress)
-    except (OSError, ValueError) as error:
-        raise InputError(str(error)) from error
+    with ExitStack() as stack:
+        try:
+            named = [_readable_twice(os.fspath(file), stack) for file in files]
+            found = _core.analyse(named, on_progress)
+        except (OSError, ValueError) as error:
+            raise InputError(str(error)) from error
     tables = {name: _frame(columns) for name, columns in found["tables"].items()}
     tables["connections"] = _with_goodput(tables["connections"])
     return Analysis(**tables, notes=tuple(found["notes"]))
+
+
+def subflow_filter(initiator: str, listener: str) -> str:
+    """The display filter of Wireshark for the packets between two addresses with their ports."""
+    ends = [end.rpartition(":") for end in (initiator, listener)]
+    family = "ipv6" if initiator.startswith("[") else "ip"
+    hosts = " && ".join(f"{family}.addr == {address.strip('[]')}" for address, _, _ in ends)
+    ports = " && ".join(f"tcp.port == {port}" for _, _, port in ends)
+    return f"({hosts} && {ports})"
+
+
+def packet_filter(numbers: Sequence[int]) -> str:
+    """The display filter of Wireshark for packets with these numbers in their file."""
+    if len(numbers) == 1:
+        return f"frame.number == {numbers[0]}"
+    return f"frame.number in {{{', '.join(map(str, numbers))}}}"
+
+
+def _readable_twice(file: str, stack: ExitStack) -> tuple[str, str]:
+    """The name of a file and the path of a file that can be read twice: a copy of a pipe."""
+    is_stdin = file == "-"
+    if not is_stdin and (Path(file).is_file() or not Path(file).exists() or Path(file).is_dir()):
+        return file, file
+    copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="anabranch-"))  # noqa: SIM115
+    if is_stdin:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    else:
+        with Path(file).open("rb") as pipe:
+            shutil.copyfileobj(pipe, copy)
+    copy.flush()
+    return ("standard input" if is_stdin else file), copy.name
 
 
 def _frame(columns: Mapping[str, Any]) -> pl.DataFrame:

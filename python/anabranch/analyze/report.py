@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from anabranch._core import __version__
 from anabranch.analyze import panels
-from anabranch.analyze.analysis import Analysis, largest
+from anabranch.analyze.analysis import Analysis, largest, packet_filter, subflow_filter
 from anabranch.reports import pictures
 from anabranch.reports.page import drawing, template
 from anabranch.reports.table import Table
@@ -31,6 +32,8 @@ def connections(analysis: Analysis, most: int = _MOST_ROWS) -> Table:
             spoken = f"TCP (fallback: {row['fallback']})"
         elif spoken == "MPTCP" and row["token_listener"] is None:
             spoken = "MPTCP, keys unknown"
+        elif row["version"] == 0:
+            spoken = "MPTCP version 0"
         rows.append((
             str(row["connection"]),
             f"{row['initiator']} – {row['listener']}",
@@ -128,11 +131,14 @@ def files(analysis: Analysis) -> Table:
             row["file"],
             f"{row['packets']:,}",
             f"{row['other_packets']:,}",
+            row["unread"] or "–",
+            f"{row['without_options']:,}",
             row["damage"] or "–",
         )
         for row in analysis.files.iter_rows(named=True)
     )
-    return Table(("file", "packets", "not TCP, or truncated", "damage"), rows)
+    headings = ("file", "packets", "not TCP", "not read", "TCP options unknown", "damage")
+    return Table(headings, rows)
 
 
 def save(
@@ -162,6 +168,7 @@ def save(
         version=__version__,
         analysis=analysis,
         finding=finding(analysis),
+        verdict=verdict(analysis),
         connections=connections(analysis),
         subflows=subflows(analysis),
         violations=violations(analysis),
@@ -187,14 +194,67 @@ def finding(analysis: Analysis) -> list[str]:
     ]
     broken = analysis.violations
     if broken.is_empty():
-        return [*found, "The capture contains no violation of RFC 8684."]
+        return [
+            *found,
+            f"The capture contains no violation of {analysis.standards}{_limit(analysis)}.",
+        ]
     rules = broken["rule"].value_counts(sort=True)
     clause = broken.filter(pl.col("rule") == rules["rule"][0])["clause"][0]
     found.append(
-        f"{_count(broken.height, 'violation')} of RFC 8684 of {_count(rules.height, 'kind')}; "
+        f"{_count(broken.height, 'violation')} of {analysis.standards} of "
+        f"{_count(rules.height, 'kind')}; "
         f"the most frequent is “{rules['rule'][0]}” ({clause})."
     )
     return found
+
+
+def verdict(analysis: Analysis) -> str:
+    """The number of violations, and of packets that were not judged."""
+    count = analysis.violations.height
+    number = f"{count:,}" if count else "no"
+    plural = "" if count == 1 else "s"
+    return f"{number} violation{plural} of {analysis.standards}{_limit(analysis)}"
+
+
+def _limit(analysis: Analysis) -> str:
+    unread = analysis.not_judged
+    return f"; {_count(unread, 'packet')} could not be judged" if unread else ""
+
+
+def packets_of_violations(analysis: Analysis, most: int = 20) -> list[str]:
+    """For each file, its name and the display filter for the first packets with violations."""
+    lines = []
+    for index, name in enumerate(analysis.files["file"]):
+        packets = analysis.violations.filter(pl.col("file") == index)["packet"]
+        numbers = packets.unique(maintain_order=True).to_list()
+        if numbers:
+            rest = f" (and {len(numbers) - most:,} more)" if len(numbers) > most else ""
+            lines.append(f"{name}: {packet_filter(numbers[:most])}{rest}")
+    return lines
+
+
+def as_json(analysis: Analysis) -> dict[str, Any]:
+    """An analysis as plain values. Each row has the display filter that shows its packets."""
+    rows = {
+        name: table.to_dicts()
+        for name, table in (
+            ("connections", analysis.connections), ("subflows", analysis.subflows),
+            ("events", analysis.events), ("violations", analysis.violations),
+        )
+    }  # fmt: skip
+    for row in rows["connections"]:
+        row["filter"] = analysis.display_filter(row["connection"])
+    for row in rows["subflows"]:
+        row["filter"] = subflow_filter(row["initiator"], row["listener"])
+    for row in (*rows["events"], *rows["violations"]):
+        row["filter"] = packet_filter([row["packet"]])
+    return {
+        "files": analysis.files["file"].to_list(),
+        "packets": analysis.files.to_dicts(),
+        **rows,
+        "finding": finding(analysis),
+        "notes": list(analysis.notes),
+    }
 
 
 def _count(many: int, noun: str) -> str:

@@ -400,7 +400,7 @@ def analysis(found: Analysis) -> Iterator[Grid]:
         yield of_report(subflows, "Subflows (bytes of payload, both directions)", names=2)
     violations = analyze_report.violations(found, _MOST_ROWS)
     if violations.rows:
-        yield of_report(violations, "Violations of RFC 8684")
+        yield of_report(violations, f"Violations of {found.standards}")
 
 
 def policies(all_of_them: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:

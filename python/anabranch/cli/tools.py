@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anabranch import _core
-from anabranch.cli.app import QLOG, app, enter_lab, out_option, print_report, require
+from anabranch.cli.app import JSON, QLOG, app, enter_lab, out_option, print_report, require
 from anabranch.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -111,7 +111,11 @@ def doctor() -> None:
 @app.command(epilog="Example: anabranch analyze client.pcapng server.pcap --out results/capture")
 def analyze(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Captures: pcapng or pcap.")
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Captures: pcapng or pcap, also compressed (.gz, .zst); - is standard input.",
+        ),
     ],
     out: Annotated[
         Path | None, out_option("Write tables, drawings and a report to this folder.")
@@ -121,45 +125,69 @@ def analyze(
     ] = False,
     qlog: Annotated[Path | None, QLOG] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if a packet violates RFC 8684.")
+        bool,
+        typer.Option(
+            "--strict", help="Exit with 1 if a packet violates the RFC or could not be judged."
+        ),
     ] = False,
+    as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Explain a capture: connections and violations.
 
     Reconstructs the Multipath TCP connections in packet captures, and lists violations of RFC 8684.
 
     Reads captures from runs (--pcap), tcpdump and Wireshark, also of several interfaces. Merges
-    several files by time. If a file is damaged, shows the packets before the damage and exits
-    with 2.
+    several files by time. Counts the packets that it cannot read. If a file is damaged, shows the
+    packets before the damage and exits with 2.
     """
     from anabranch.analyze import analysis
     from anabranch.analyze import qlog as qlogs
-    from anabranch.cli import console, tables
+    from anabranch.cli import console
 
     require(out is not None or not csv, "--csv needs --out, the folder for the tables")
     if qlog is not None:
         qlogs.require_writable(qlog)
     with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
         found = analysis.analyze(*files, on_progress=advance)
-    for table in tables.analysis(found):
-        console.show(table)
-    for note in found.notes:
-        console.say(f"note: {note}")
-    count = found.violations.height
-    number = f"{count:,}" if count else "no"
-    console.say(f"{number} violation{'' if count == 1 else 's'} of RFC 8684")
+    if not as_json:
+        _print_analysis(found)
     if out is not None:
         _save(found, out, csv=csv)
     if qlog is not None:
         with console.working(f"writing {qlog.name}"):
             qlogs.save(found, qlog)
+    if as_json:
+        _print_json(found, out)
+    elif out is not None:
+        print_report(out)
     damages = found.files.filter(found.files["damage"].is_not_null())
     if not damages.is_empty():
         raise InputError(
             "; ".join(f"{name}: {what}" for name, what in damages["file", "damage"].rows())
         )
-    if strict and count:
+    if strict and (found.violations.height or found.not_judged):
         raise typer.Exit(1)
+
+
+def _print_analysis(found: Analysis) -> None:
+    from anabranch.analyze import report as analyze_report
+    from anabranch.cli import console, tables
+
+    for table in tables.analysis(found):
+        console.show(table)
+    for note in found.notes:
+        console.say(f"note: {note}")
+    console.say(analyze_report.verdict(found))
+    for line in analyze_report.packets_of_violations(found):
+        console.say(f"packets in Wireshark: {line}")
+
+
+def _print_json(found: Analysis, out: Path | None) -> None:
+    from anabranch.analyze import report as analyze_report
+
+    about = analyze_report.as_json(found)
+    about["report"] = None if out is None else str(out / "report.html")
+    typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
 
 
 def _save(found: Analysis, out: Path, *, csv: bool) -> None:
@@ -171,7 +199,6 @@ def _save(found: Analysis, out: Path, *, csv: bool) -> None:
         found.save(out, csv=csv)
         with console.reading("drawing") as advance:
             analyze_report.save(found, out, advance)
-    print_report(out)
 
 
 @app.command(epilog="Example: anabranch conform conformance/ --live")

@@ -1,15 +1,23 @@
 //! Reading captures: pcapng and pcap, packet by packet.
 
+mod compressed;
+mod decoder;
+mod fragments;
+mod layer;
 mod link;
 mod pcap;
 mod pcapng;
+mod unread;
+mod wireless;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
 
 use anabranch_wire::Instant;
 
-pub(crate) use link::unwrap;
+pub(crate) use compressed::decompressed;
+pub(crate) use decoder::Decoder;
+pub(crate) use unread::Unread;
 
 /// A packet of a capture.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +33,11 @@ pub(crate) struct Frame {
     pub(crate) link_type: u16,
     /// The captured bytes.
     pub(crate) bytes: Vec<u8>,
+    /// Length of the packet before the capture cut it.
+    pub(crate) whole: u32,
+    /// How often the time went far back before this packet. Packets of different stretches cannot be
+    /// ordered by their times.
+    pub(crate) stretch: u32,
 }
 
 /// Damage at which reading a file stops.
@@ -78,16 +91,6 @@ impl<R: Read> Reader<R> {
             frame.number = self.packets;
         }
         read.map_err(|error| error.damage(self.input.offset, self.packets))
-    }
-
-    /// Bytes read so far.
-    pub(crate) fn offset(&self) -> u64 {
-        self.input.offset
-    }
-
-    /// Whether the file has several interfaces, whose packets may be out of order.
-    pub(crate) fn has_several_interfaces(&self) -> bool {
-        matches!(&self.format, Format::Pcapng(section) if section.interfaces() > 1)
     }
 
     /// Name of an interface of the current section.
@@ -170,8 +173,9 @@ fn open<R: Read>(input: &mut Input<R>) -> Result<Format, ReadError> {
             pcapng::SECTION_HEADER => {
                 return Ok(Format::Pcapng(pcapng::Section::begin(input)?));
             }
-            [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] | [0xfd, b'7', b'z', b'X'] => {
-                "compressed: unpack it first"
+            [0xfd, b'7', b'z', b'X'] | [0x42, 0x5a, 0x68, _] | [0x04, 0x22, 0x4d, 0x18] => {
+                "compressed with xz, bzip2 or lz4: unpack it first (gzip and Zstandard are read as \
+                 they are)"
             }
             magic => {
                 if let Some(header) = pcap::Header::read(magic, input)? {

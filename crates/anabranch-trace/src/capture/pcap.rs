@@ -45,7 +45,7 @@ impl Header {
             return Ok(false);
         }
         let word = |at| self.endian.u32(&header, at).unwrap_or(0);
-        let (seconds, fraction, captured) = (word(0), word(4), word(8));
+        let (seconds, fraction, captured, whole) = (word(0), word(4), word(8), word(12));
         if captured > MOST_BYTES {
             return Err(ReadError::wrong(start, format!("a packet claims {captured} bytes")));
         }
@@ -54,6 +54,7 @@ impl Header {
         frame.link_type = self.link_type;
         let nanos = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.unit;
         frame.time = Instant::from_nanos(nanos);
+        frame.whole = whole.max(captured);
         frame.bytes.resize(captured as usize, 0);
         input.rest(start, &mut frame.bytes)?;
         Ok(true)

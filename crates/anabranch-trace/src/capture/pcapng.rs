@@ -44,10 +44,6 @@ impl Section {
         Ok(section)
     }
 
-    pub(super) fn interfaces(&self) -> usize {
-        self.interfaces.len()
-    }
-
     pub(super) fn name(&self, interface: u32) -> Option<&str> {
         self.interfaces.get(interface as usize)?.name.as_deref()
     }
@@ -173,15 +169,16 @@ impl Section {
 
     fn enhanced(&mut self, frame: &mut Frame) -> Option<bool> {
         let word = |at| self.endian.u32(&self.body, at);
-        let (interface, high, low, captured) = (word(0)?, word(4)?, word(8)?, word(12)?);
-        self.packet(interface, Some(u64::from(high) << 32 | u64::from(low)), 20, captured, frame)
+        let (interface, high, low) = (word(0)?, word(4)?, word(8)?);
+        let ticks = u64::from(high) << 32 | u64::from(low);
+        self.packet(interface, Some(ticks), 20, [word(12)?, word(16)?], frame)
     }
 
     fn obsolete(&mut self, frame: &mut Frame) -> Option<bool> {
         let interface = self.endian.u16(&self.body, 0)?;
         let word = |at| self.endian.u32(&self.body, at);
         let ticks = u64::from(word(4)?) << 32 | u64::from(word(8)?);
-        self.packet(u32::from(interface), Some(ticks), 20, word(12)?, frame)
+        self.packet(u32::from(interface), Some(ticks), 20, [word(12)?, word(16)?], frame)
     }
 
     fn simple(&mut self, frame: &mut Frame) -> Option<bool> {
@@ -190,16 +187,16 @@ impl Section {
             0 => u32::MAX,
             length => length,
         };
-        self.packet(0, None, 4, whole.min(most), frame)
+        self.packet(0, None, 4, [whole.min(most), whole], frame)
     }
 
-    /// The packet of `captured` bytes at `at`.
+    /// The packet at `at`, of which so many bytes were captured, of the whole.
     fn packet(
         &mut self,
         interface: u32,
         ticks: Option<u64>,
         at: usize,
-        captured: u32,
+        [captured, whole]: [u32; 2],
         frame: &mut Frame,
     ) -> Option<bool> {
         let about = self.interfaces.get(interface as usize)?;
@@ -211,6 +208,7 @@ impl Section {
         frame.interface = interface;
         frame.link_type = about.link_type;
         frame.time = self.time;
+        frame.whole = whole.max(captured);
         frame.bytes.clear();
         frame.bytes.extend_from_slice(bytes);
         Some(true)

@@ -1,10 +1,12 @@
 //! Formats: the same packets give the same tables in every format. Files that are no captures are
 //! reported.
 
-use anabranch_trace::{AnalyseError, Input, Outcome, analyse};
+use anabranch_trace::{AnalyseError, Input, analyse};
 use proptest::prelude::*;
 
-use super::support::{Captured, analysis, numbers, pcap, run, segments, table, texts, violations};
+use super::support::{
+    Captured, analysis, emit, essence, numbers, pcap, run, segments, table, texts, violations,
+};
 
 const SCENARIO: &str = "name = \"t\"\nduration = \"20s\"\n\
     [[path]]\nname = \"a\"\nrate = \"8Mbit/s\"\ndelay = \"10ms\"\nlimit = \"20packets\"\nloss = \"1%\"\n\
@@ -15,20 +17,6 @@ fn at_server(capture: &[u8]) -> Vec<Captured> {
     let mut all = segments(capture);
     all.retain(|each| each.interface % 2 == 1);
     all
-}
-
-fn emit(each: &Captured) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    each.segment.emit(&mut bytes).expect("a segment that fits");
-    bytes
-}
-
-/// The results that must not depend on the format.
-fn essence(outcome: &Outcome) -> (Vec<u64>, Vec<u64>, Vec<u64>, Vec<String>) {
-    let segments = table(outcome, "segments");
-    let subflows = table(outcome, "subflows");
-    let numbers_of = |name| numbers(segments, name);
-    (numbers_of("dsn"), numbers_of("kind"), numbers(subflows, "bytes_in"), violations(outcome))
 }
 
 /// A pcap capture with this byte order, time unit and link type. `before` precedes every packet.
@@ -230,7 +218,12 @@ fn a_file_that_is_no_capture_is_refused_with_the_reason() {
         (&b""[..], "empty"),
         (b"PK", "not a capture: neither pcapng nor pcap"),
         (b"name = \"t\"", "not a capture: neither pcapng nor pcap"),
-        (&[0x1f, 0x8b, 8, 0, 0], "compressed: unpack it first"),
+        (&[0x1f, 0x8b, 8, 0, 0], "unexpected end of file"),
+        (
+            &[0xfd, b'7', b'z', b'X', b'Z', 0],
+            "compressed with xz, bzip2 or lz4: unpack it first (gzip and Zstandard are read as they \
+             are)",
+        ),
         (&[0xd4, 0xc3, 0xb2, 0xa1, 2], "the file ends in the middle of a packet"),
     ] {
         let failed = analyse(&[Input::bytes("x", bytes)], &mut |_, _| true);

@@ -103,15 +103,51 @@ pub(crate) fn segments(mut capture: &[u8]) -> Vec<Captured> {
 
 /// A pcap capture of these segments.
 pub(crate) fn pcap(segments: &[Captured]) -> Vec<u8> {
-    let mut capture = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    capture.extend([0xff, 0xff, 0, 0, 101, 0, 0, 0]);
-    for each in segments {
-        let mut bytes = Vec::new();
-        each.segment.emit(&mut bytes).expect("a segment that fits");
-        let words = [each.time / 1_000_000_000, each.time % 1_000_000_000];
-        let words = [words[0], words[1], bytes.len() as u64, bytes.len() as u64];
-        words.iter().for_each(|word| capture.extend((*word as u32).to_le_bytes()));
-        capture.extend(bytes);
+    let mut capture = Packets::new(101);
+    segments.iter().for_each(|each| capture.push(each.time, &emit(each)));
+    capture.bytes
+}
+
+/// The bytes of a segment's IP packet.
+pub(crate) fn emit(each: &Captured) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    each.segment.emit(&mut bytes).expect("a segment that fits");
+    bytes
+}
+
+/// The results that must not depend on the form of a capture: data sequence numbers and kinds of
+/// segments, bytes of subflows, violations.
+pub(crate) fn essence(outcome: &Outcome) -> (Vec<u64>, Vec<u64>, Vec<u64>, Vec<String>) {
+    let segments = table(outcome, "segments");
+    let subflows = table(outcome, "subflows");
+    let numbers_of = |name| numbers(segments, name);
+    (numbers_of("dsn"), numbers_of("kind"), numbers(subflows, "bytes_in"), violations(outcome))
+}
+
+/// A pcap capture in nanoseconds, packet by packet.
+pub(crate) struct Packets {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Packets {
+    pub(crate) fn new(link_type: u32) -> Self {
+        let mut bytes = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend([0xff, 0xff, 0, 0]);
+        bytes.extend(link_type.to_le_bytes());
+        Packets { bytes }
     }
-    capture
+
+    pub(crate) fn push(&mut self, time: u64, packet: &[u8]) {
+        self.push_cut(time, packet, usize::MAX);
+    }
+
+    /// A packet of which at most `snap_length` bytes were captured.
+    pub(crate) fn push_cut(&mut self, time: u64, packet: &[u8], snap_length: usize) {
+        let captured = packet.len().min(snap_length);
+        let times = [time / 1_000_000_000, time % 1_000_000_000];
+        for word in [times[0], times[1], captured as u64, packet.len() as u64] {
+            self.bytes.extend((word as u32).to_le_bytes());
+        }
+        self.bytes.extend(&packet[..captured]);
+    }
 }

@@ -1,0 +1,88 @@
+//! Compressed captures, decompressed while they are read.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+/// A reader of the contents of `file`, which may be compressed with gzip (RFC 1952) or Zstandard (RFC
+/// 8878). The first bytes tell.
+pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    let mut file = BufReader::with_capacity(BUFFER, file);
+    Ok(match file.fill_buf()? {
+        [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
+        bytes if is_zstandard(bytes) => {
+            Box::new(BufReader::with_capacity(BUFFER, Frames { state: Some(State::Between(file)) }))
+        }
+        _ => Box::new(file),
+    })
+}
+
+/// Whether a frame of Zstandard begins here, or one that decoders skip. RFC 8878.
+fn is_zstandard(bytes: &[u8]) -> bool {
+    match bytes {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => true,
+        [first, 0x2a, 0x4d, 0x18, ..] => first & 0xf0 == 0x50,
+        _ => false,
+    }
+}
+
+/// The frames of a Zstandard file, one after another.
+struct Frames<R: BufRead> {
+    /// `None` after an error.
+    state: Option<State<R>>,
+}
+
+enum State<R: BufRead> {
+    Between(R),
+    Within(Box<StreamingDecoder<R, FrameDecoder>>),
+}
+
+impl<R: BufRead> Read for Frames<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.state.take() {
+                None => return Err(io::Error::other("reading went on after an error")),
+                Some(State::Between(mut file)) => {
+                    if file.fill_buf()?.is_empty() {
+                        self.state = Some(State::Between(file));
+                        return Ok(0);
+                    }
+                    self.state = Some(begin(file)?);
+                }
+                Some(State::Within(mut frame)) => {
+                    let read = frame.read(out)?;
+                    if read > 0 || out.is_empty() {
+                        self.state = Some(State::Within(frame));
+                        return Ok(read);
+                    }
+                    self.state = Some(State::Between(frame.into_inner()));
+                }
+            }
+        }
+    }
+}
+
+/// Open the frame that begins here, or skip it.
+fn begin<R: BufRead>(mut file: R) -> io::Result<State<R>> {
+    let magic: Vec<u8> = file.fill_buf()?.iter().take(4).copied().collect();
+    if let [0x50..=0x5f, 0x2a, 0x4d, 0x18] = magic[..] {
+        return skip(file).map(State::Between);
+    }
+    let frame = StreamingDecoder::new(file).map_err(io::Error::other)?;
+    Ok(State::Within(Box::new(frame)))
+}
+
+/// Skip a frame without data: its magic number, its length, and so many bytes. RFC 8878.
+fn skip<R: BufRead>(mut file: R) -> io::Result<R> {
+    let mut header = [0; 8];
+    file.read_exact(&mut header)?;
+    let [_, _, _, _, length @ ..] = header;
+    let length = u64::from(u32::from_le_bytes(length));
+    if io::copy(&mut file.by_ref().take(length), &mut io::sink())? < length {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Ok(file)
+}
+
+const BUFFER: usize = 1 << 18;

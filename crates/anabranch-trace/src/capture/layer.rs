@@ -1,0 +1,263 @@
+//! Headers around IP packets: tags, labels and tunnels, one layer at a time.
+
+use super::unread::Unread;
+
+/// The protocol at the start of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layer {
+    Ethernet,
+    /// The protocol of an Ethernet type.
+    Type(u16),
+    /// IEEE 802.2.
+    Llc,
+    Ppp,
+    Mpls,
+    Ip,
+    /// The protocol of an IP packet with this protocol number.
+    Transport(u8),
+}
+
+/// What is found behind one header.
+pub(super) enum Found<'a> {
+    Next(Layer, &'a [u8]),
+    Stop(Unread),
+}
+
+/// The header of `layer`, which is neither IP nor TCP, removed from `bytes`. `None` if the bytes end
+/// within the header.
+pub(super) fn next(layer: Layer, bytes: &[u8]) -> Option<Found<'_>> {
+    match layer {
+        Layer::Ethernet => ethernet(bytes),
+        Layer::Type(ether_type) => typed(ether_type, bytes),
+        Layer::Llc => llc(bytes),
+        Layer::Ppp => ppp(bytes),
+        Layer::Mpls => mpls(bytes),
+        Layer::Transport(protocol) => transport(protocol, bytes),
+        Layer::Ip => Some(Found::Next(Layer::Ip, bytes)),
+    }
+}
+
+fn ethernet(bytes: &[u8]) -> Option<Found<'_>> {
+    let rest = bytes.get(14..)?;
+    found(length_or_type(u16_at(bytes, 12)?), rest)
+}
+
+/// The layer behind a field that is a length up to 1500, and else a type. IEEE 802.3 §3.2.6.
+fn length_or_type(field: u16) -> Layer {
+    if field <= 1500 { Layer::Llc } else { Layer::Type(field) }
+}
+
+/// The layer of a protocol number of Linux, as in cooked captures. <linux/if_ether.h>
+pub(super) fn of_linux(protocol: u16) -> Layer {
+    if protocol == ETH_P_802_2 { Layer::Llc } else { Layer::Type(protocol) }
+}
+
+fn typed(ether_type: u16, bytes: &[u8]) -> Option<Found<'_>> {
+    match ether_type {
+        TYPE_IPV4 | TYPE_IPV6 => found(Layer::Ip, bytes),
+        // IEEE 802.1Q and its stacked forms.
+        0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => {
+            found(length_or_type(u16_at(bytes, 2)?), bytes.get(4..)?)
+        }
+        // IEEE 802.1BR and VN-Tag: tags of port extenders.
+        0x893f => found(Layer::Type(u16_at(bytes, 6)?), bytes.get(8..)?),
+        0x8926 => found(Layer::Type(u16_at(bytes, 4)?), bytes.get(6..)?),
+        // RFC 3032.
+        0x8847 | 0x8848 => found(Layer::Mpls, bytes),
+        // RFC 2516.
+        0x8864 => found(Layer::Ppp, bytes.get(6..)?),
+        0x880b => found(Layer::Ppp, bytes),
+        // IEEE 802.1ah: a whole frame behind its service instance.
+        0x88e7 => found(Layer::Ethernet, bytes.get(4..)?),
+        // Transparent Ethernet bridging, in GRE and Geneve.
+        0x6558 => found(Layer::Ethernet, bytes),
+        // IEEE 802.1AE.
+        0x88e5 => Some(Found::Stop(Unread::Encrypted)),
+        // ERSPAN in its versions II and III. draft-foschiano-erspan.
+        ERSPAN_II => found(Layer::Ethernet, bytes.get(8..)?),
+        ERSPAN_III => {
+            let has_subheader = bytes.get(11)? & 1 != 0;
+            found(Layer::Ethernet, bytes.get(if has_subheader { 20 } else { 12 }..)?)
+        }
+        _ => Some(Found::Stop(Unread::NotTcp)),
+    }
+}
+
+/// IEEE 802.2, and SNAP (RFC 1042).
+fn llc(bytes: &[u8]) -> Option<Found<'_>> {
+    match bytes.get(..3)? {
+        [0xaa, 0xaa, 0x03] => {
+            let rest = bytes.get(8..)?;
+            match bytes.get(3..6)? {
+                [0, 0, 0] | [0, 0, 0xf8] => found(Layer::Type(u16_at(bytes, 6)?), rest),
+                _ => Some(Found::Stop(Unread::NotTcp)),
+            }
+        }
+        [0x06, 0x06, 0x03] => found(Layer::Ip, &bytes[3..]),
+        _ => Some(Found::Stop(Unread::NotTcp)),
+    }
+}
+
+/// RFC 1661 and RFC 1662.
+fn ppp(bytes: &[u8]) -> Option<Found<'_>> {
+    let bytes = bytes.strip_prefix(&[0xff, 0x03]).unwrap_or(bytes);
+    // RFC 1661: the protocol may be compressed to its low byte, which is odd.
+    let first = *bytes.first()?;
+    let (protocol, rest) = match first & 1 {
+        1 => (u16::from(first), bytes.get(1..)?),
+        _ => (u16_at(bytes, 0)?, bytes.get(2..)?),
+    };
+    match protocol {
+        0x0021 | 0x0057 => found(Layer::Ip, rest),
+        0x0281 | 0x0283 => found(Layer::Mpls, rest),
+        // RFC 1144 and RFC 2507.
+        0x002d | 0x002f | 0x0061 | 0x0063 | 0x0069 => Some(Found::Stop(Unread::Compressed)),
+        // RFC 1968.
+        0x0053 => Some(Found::Stop(Unread::Encrypted)),
+        _ => Some(Found::Stop(Unread::NotTcp)),
+    }
+}
+
+/// A stack of labels. RFC 3032.
+fn mpls(bytes: &[u8]) -> Option<Found<'_>> {
+    let mut rest = bytes;
+    loop {
+        let is_last = rest.get(2)? & 1 != 0;
+        rest = rest.get(4..)?;
+        if is_last {
+            break;
+        }
+    }
+    // RFC 4928: the first nibble tells IP from a pseudowire, whose control word begins with 0.
+    match rest.first()? >> 4 {
+        4 | 6 => found(Layer::Ip, rest),
+        0 => found(Layer::Ethernet, rest.get(4..)?),
+        _ => found(Layer::Ethernet, rest),
+    }
+}
+
+fn transport(protocol: u8, bytes: &[u8]) -> Option<Found<'_>> {
+    match protocol {
+        // IPv4 and IPv6 in IP: RFC 2003, RFC 2473.
+        4 | 41 => found(Layer::Ip, bytes),
+        17 => udp(bytes),
+        47 => gre(bytes),
+        50 => Some(Found::Stop(Unread::Encrypted)),
+        // EtherIP, RFC 3378.
+        97 => found(Layer::Ethernet, bytes.get(2..)?),
+        // RFC 4023.
+        137 => found(Layer::Mpls, bytes),
+        _ => Some(Found::Stop(Unread::NotTcp)),
+    }
+}
+
+/// RFC 2784, RFC 2890, and RFC 2637 for version 1.
+fn gre(bytes: &[u8]) -> Option<Found<'_>> {
+    let (flags, protocol) = (u16_at(bytes, 0)?, u16_at(bytes, 2)?);
+    let has = |bit: u16| usize::from(flags & bit != 0) * 4;
+    if flags & 0x0007 == 1 {
+        let rest = bytes.get(8 + has(SEQUENCE) + has(0x0080)..)?;
+        return if rest.is_empty() {
+            Some(Found::Stop(Unread::NotTcp))
+        } else {
+            found(Layer::Ppp, rest)
+        };
+    }
+    let rest = bytes.get(4 + has(0x8000) + has(0x2000) + has(SEQUENCE)..)?;
+    // ERSPAN I has no header of its own, and no sequence number.
+    let is_first_erspan = protocol == ERSPAN_II && flags & SEQUENCE == 0;
+    found(if is_first_erspan { Layer::Ethernet } else { Layer::Type(protocol) }, rest)
+}
+
+/// Tunnels in UDP, which only their ports tell. What does not look like one carries no TCP.
+fn udp(bytes: &[u8]) -> Option<Found<'_>> {
+    let (source, destination) = (u16_at(bytes, 0)?, u16_at(bytes, 2)?);
+    let inner = bytes.get(8..)?;
+    let tunnel = match destination {
+        VXLAN | VXLAN_LINUX => vxlan(inner),
+        VXLAN_GPE => vxlan_gpe(inner),
+        GENEVE => geneve(inner),
+        // RFC 8086.
+        4754 => Some((Layer::Transport(47), inner)),
+        // RFC 7510.
+        6635 => Some((Layer::Mpls, inner)),
+        _ if source == GTP_U || destination == GTP_U => gtp(inner),
+        _ => None,
+    };
+    Some(match tunnel {
+        Some((layer, rest)) => Found::Next(layer, rest),
+        None => Found::Stop(Unread::NotTcp),
+    })
+}
+
+/// RFC 7348.
+fn vxlan(bytes: &[u8]) -> Option<(Layer, &[u8])> {
+    (bytes.first()? & 0x08 != 0).then_some((Layer::Ethernet, bytes.get(8..)?))
+}
+
+/// draft-ietf-nvo3-vxlan-gpe §3.
+fn vxlan_gpe(bytes: &[u8]) -> Option<(Layer, &[u8])> {
+    let layer = match bytes.get(3)? {
+        1 | 2 => Layer::Ip,
+        3 => Layer::Ethernet,
+        5 => Layer::Mpls,
+        _ => return None,
+    };
+    Some((layer, bytes.get(8..)?))
+}
+
+/// RFC 8926.
+fn geneve(bytes: &[u8]) -> Option<(Layer, &[u8])> {
+    let first = *bytes.first()?;
+    let options = usize::from(first & 0x3f) * 4;
+    (first >> 6 == 0).then_some((Layer::Type(u16_at(bytes, 2)?), bytes.get(8 + options..)?))
+}
+
+/// 3GPP TS 29.281 §5.
+fn gtp(bytes: &[u8]) -> Option<(Layer, &[u8])> {
+    let [flags, message, ..] = *bytes else { return None };
+    // Version 1 of GTP, not of GTP', and a message with a user's packet.
+    if flags >> 4 & 0b1111 != 0b0011 || message != 0xff {
+        return None;
+    }
+    let mut at = 8;
+    if flags & 0b0111 != 0 {
+        at = 12;
+        let mut extension = *bytes.get(11)?;
+        while extension != 0 && flags & 0b0100 != 0 {
+            // The length counts units of 4 bytes.
+            let length = usize::from(*bytes.get(at)?) * 4;
+            if length == 0 {
+                return None;
+            }
+            extension = *bytes.get(at + length - 1)?;
+            at += length;
+        }
+    }
+    let rest = bytes.get(at..)?;
+    matches!(rest.first()? >> 4, 4 | 6).then_some((Layer::Ip, rest))
+}
+
+fn found(layer: Layer, rest: &[u8]) -> Option<Found<'_>> {
+    Some(Found::Next(layer, rest))
+}
+
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+const TYPE_IPV4: u16 = 0x0800;
+const TYPE_IPV6: u16 = 0x86dd;
+const ERSPAN_II: u16 = 0x88be;
+const ERSPAN_III: u16 = 0x22eb;
+const ETH_P_802_2: u16 = 0x0004;
+
+/// The bit of GRE that announces a sequence number.
+const SEQUENCE: u16 = 0x1000;
+
+/// UDP ports of tunnels; Linux used the second for VXLAN before IANA assigned one.
+const VXLAN: u16 = 4789;
+const VXLAN_LINUX: u16 = 8472;
+const VXLAN_GPE: u16 = 4790;
+const GENEVE: u16 = 6081;
+const GTP_U: u16 = 2152;
