@@ -82,6 +82,16 @@ pub type RemedyFactory = Arc<dyn Fn() -> Vec<Box<dyn Remedy>> + Send + Sync>;
 /// Creates the path manager of a new connection.
 pub type PathManagerFactory = Arc<dyn Fn() -> Box<dyn PathManager> + Send + Sync>;
 
+/// MTUs and routes of a host's interfaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interfaces {
+    /// MTUs in bytes, by the interfaces' addresses. Other interfaces have [`TcpConfig::mtu`].
+    pub mtus: Vec<(IpAddr, u16)>,
+    /// Pairs of a local and a remote address without a route between them. A connection opens no
+    /// subflow there.
+    pub unreachable: Vec<(IpAddr, IpAddr)>,
+}
+
 /// Parameters of a connection. Each field has a setter of the same name.
 ///
 /// ```
@@ -132,16 +142,13 @@ pub struct ConnectionConfig {
     /// numbered in the order of this list, then those added to the endpoint later in the order of
     /// their addition.
     pub local_addresses: Option<Vec<IpAddr>>,
-    /// MTUs of interfaces in bytes, by their addresses. Other interfaces have [`TcpConfig::mtu`].
-    pub interface_mtus: Vec<(IpAddr, u16)>,
-    /// Pairs of a local and a remote address without a route between them. The connection opens no
-    /// subflow there.
-    pub unreachable: Vec<(IpAddr, IpAddr)>,
+    /// Interfaces that differ from each other; `None` if all have the same MTU and routes.
+    pub interfaces: Option<Arc<Interfaces>>,
     /// Maximum number of simultaneous subflows. Linux: `subflows` of `ip mptcp limits` is one less.
-    pub max_subflows: usize,
+    pub max_subflows: u8,
     /// Maximum number of the peer's announced addresses that the path manager learns; `None` sets no
     /// maximum. Further addresses are echoed. Linux: `add_addr_accepted` of `ip mptcp limits`.
-    pub add_addr_accepted: Option<usize>,
+    pub add_addr_accepted: Option<u8>,
     /// Congestion control of each subflow.
     pub congestion_control: CongestionControlFactory,
     /// Detect which subflows share bottlenecks (RFC 8382), and couple only those. The value is the
@@ -198,10 +205,9 @@ setters!(ConnectionConfig {
     late_fallback: bool,
     allow_join_initial_addr_port: bool,
     local_addresses: Option<Vec<IpAddr>>,
-    interface_mtus: Vec<(IpAddr, u16)>,
-    unreachable: Vec<(IpAddr, IpAddr)>,
-    max_subflows: usize,
-    add_addr_accepted: Option<usize>,
+    interfaces: Option<Arc<Interfaces>>,
+    max_subflows: u8,
+    add_addr_accepted: Option<u8>,
     shared_bottleneck_detection: Option<f64>,
     trace: bool,
 });
@@ -209,8 +215,15 @@ setters!(ConnectionConfig {
 impl ConnectionConfig {
     /// Largest IP packet in bytes that the interface with this address sends.
     pub fn mtu_of(&self, local: IpAddr) -> u16 {
-        let own = self.interface_mtus.iter().find(|(address, _)| *address == local);
+        let mut mtus = self.interfaces.iter().flat_map(|interfaces| &interfaces.mtus);
+        let own = mtus.find(|(address, _)| *address == local);
         own.map_or(self.tcp.mtu, |(_, mtu)| *mtu)
+    }
+
+    /// Returns `true` if there is a route between a local and a remote address.
+    pub fn has_route(&self, local: IpAddr, remote: IpAddr) -> bool {
+        let interfaces = self.interfaces.as_ref();
+        interfaces.is_none_or(|interfaces| !interfaces.unreachable.contains(&(local, remote)))
     }
 
     /// Set [`ConnectionConfig::send_buffer`](#structfield.send_buffer).
@@ -302,8 +315,7 @@ impl Default for ConnectionConfig {
             late_fallback: false,
             allow_join_initial_addr_port: true,
             local_addresses: None,
-            interface_mtus: Vec::new(),
-            unreachable: Vec::new(),
+            interfaces: None,
             max_subflows: 8,
             add_addr_accepted: None,
             congestion_control: Arc::new(|start| Box::new(congestion::Lia::new(start))),

@@ -2,7 +2,9 @@
 
 use anabranch_net::rng::stream_seed;
 use anabranch_net::{EventQueue, Side};
-use anabranch_proto::config::{CongestionControlFactory, ConnectionConfig, Protocol, TcpConfig};
+use anabranch_proto::config::{
+    CongestionControlFactory, ConnectionConfig, Interfaces, Protocol, TcpConfig,
+};
 use anabranch_proto::congestion::{Make, Start};
 use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
@@ -395,7 +397,10 @@ fn config(
     tcp.mtu = mtus().max().unwrap_or(tcp.mtu);
     let local_addresses = (owner.side == Side::Client)
         .then(|| client_addresses(scenario, connection.paths.iter().copied()).collect::<Vec<_>>());
-    let interface_mtus = local_addresses.iter().flatten().copied().zip(mtus()).collect();
+    let interfaces = Interfaces {
+        mtus: local_addresses.iter().flatten().copied().zip(mtus()).collect(),
+        unreachable: topology::unreachable(&scenario.paths),
+    };
     let scenario::Limits { subflows, add_addr_accepted } = connection.limits;
     let mut config = ConnectionConfig::default()
         .protocol(match connection.protocol {
@@ -410,10 +415,11 @@ fn config(
         .late_fallback(connection.late_fallback)
         .allow_join_initial_addr_port(connection.allow_join_initial_addr_port)
         .local_addresses(local_addresses)
-        .interface_mtus(interface_mtus)
-        .unreachable(topology::unreachable(&scenario.paths))
-        .max_subflows(subflows.map_or(SubflowSet::CAPACITY, |further| 1 + usize::from(further)))
-        .add_addr_accepted(add_addr_accepted.map(usize::from))
+        .interfaces(Some(Arc::new(interfaces)))
+        .max_subflows(
+            subflows.map_or(SubflowSet::CAPACITY as u8, |further| further.saturating_add(1)),
+        )
+        .add_addr_accepted(add_addr_accepted)
         .shared_bottleneck_detection(
             connection.shared_bottleneck_detection.map(|sbd| sbd.loss_threshold.as_f64()),
         );

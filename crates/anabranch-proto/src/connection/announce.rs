@@ -174,7 +174,8 @@ impl Connection {
         let lane = &mut self.lanes[usize::from(slot)];
         (lane.subflow.confirmed, lane.heard) = (true, true);
         let echo = Echo { slot, option: AddAddr { truncated_hmac: None, ..*option } };
-        if self.paths.announcements.hear(told, echo, self.config.add_addr_accepted) {
+        if self.paths.announcements.hear(told, echo, self.config.add_addr_accepted.map(usize::from))
+        {
             self.start_path_manager(now);
             let event = PathEvent::AddressAnnounced { remote, remote_address_id: address_id };
             self.tell_path_manager(now, &event);

@@ -96,7 +96,7 @@ impl Connection {
         // RFC 8684 §3.1: not if the peer has set the "C" flag for this address.
         let welcome = !self.session.is_closed_there(opening.remote);
         let (from, to) = (opening.local.address, opening.remote.address);
-        let has_route = !self.config.unreachable.contains(&(from, to));
+        let has_route = self.config.has_route(from, to);
         family && welcome && has_route && self.paths.has(opening.local) && self.may_open()
     }
 
@@ -107,7 +107,7 @@ impl Connection {
     /// Is there room for another subflow if `uncounted` of the existing ones do not count?
     pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
         let live = self.lanes.iter().filter(|lane| !lane.reaped).count() - uncounted;
-        self.wants_subflows() && live < self.config.max_subflows
+        self.wants_subflows() && live < usize::from(self.config.max_subflows)
     }
 
     /// May the connection still have further subflows? One that has given up its only subflow for
