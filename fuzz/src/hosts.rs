@@ -127,9 +127,9 @@ struct Hosts {
     tampered: [bool; 2],
     /// How many of the next segments of each host get zero windows.
     shut: [u8; 2],
-    /// How the connection ended at client and server, if it did.
+    /// Event with which the connection ended at client and server.
     ended: [Option<Event>; 2],
-    /// Something besides the network's losses and reordering has happened, so the connection may fail.
+    /// An operation other than loss, reordering and repetition has happened, so the connection may fail.
     disturbed: bool,
 }
 

@@ -157,13 +157,19 @@ def test_the_command_writes_tables_drawings_and_a_report(
     assert pl.read_csv(tmp_path / "segments.csv").height == found.segments.height
 
 
-def test_a_violation_is_printed_and_strict_fails(
-    found: Analysis, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def altered(found: Analysis, capture: Path, tmp_path: Path) -> Path:
+    """The capture with a wrong checksum in the middle of the data."""
     data = found.segments.filter(pl.col("len") > 0, pl.col("direction") == "in")
     packet = data["packet"][data.height // 2]
-    altered = tmp_path / "altered.pcapng"
-    altered.write_bytes(_with_another_dss_checksum(capture.read_bytes(), packet))
+    file = tmp_path / "altered.pcapng"
+    file.write_bytes(_with_another_dss_checksum(capture.read_bytes(), packet))
+    return file
+
+
+def test_a_violation_is_printed_and_strict_fails(
+    altered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert analyze(altered).violations["rule"].to_list() == ["checksum_wrong"]
     assert run_command(["analyze", str(altered)]) == 0
     assert run_command(["analyze", str(altered), "--strict"]) == 1
@@ -253,12 +259,8 @@ def test_the_same_file_twice_is_one_transfer(found: Analysis, capture: Path) -> 
 
 
 def test_json_leads_from_each_row_to_its_packets(
-    found: Analysis, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    found: Analysis, altered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = found.segments.filter(pl.col("len") > 0, pl.col("direction") == "in")
-    packet = data["packet"][data.height // 2]
-    altered = tmp_path / "altered.pcapng"
-    altered.write_bytes(_with_another_dss_checksum(capture.read_bytes(), packet))
     assert run_command(["analyze", str(altered), "--json", "--out", str(tmp_path / "out")]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["files"] == [str(altered)]

@@ -4,15 +4,12 @@ ANABRANCH_CAPTURES=FOLDER pytest -m slow tests/python/test_captures_and_tshark.p
 """
 
 import os
-import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 import anabranch
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import captures_and_tshark as comparison
 
 pytestmark = [
@@ -27,7 +24,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize("example", ["wifi_3g", "two_clean_paths"])
 @pytest.mark.parametrize("at", ["both", None])
-def test_captures_of_runs_agree(example: str, at: str | None, tmp_path: Path) -> None:
+def test_captures_of_runs_agree(example: str, at: Literal["both"] | None, tmp_path: Path) -> None:
     capture = tmp_path / "run.pcapng"
     scenario = EXAMPLES / f"{example}.toml"
     anabranch.run(scenario, seed=1, pcap=str(capture), pcap_at=at, settings={"duration": "5s"})

@@ -171,8 +171,10 @@ def test_results_are_whole_if_nobody_reads_the_output(
     out = tmp_path / "out"
     reader, writer = os.pipe()
     os.close(reader)
-    files: dict[str, int] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writer}
-    done = subprocess.run([*COMMAND, "run", str(file), "--out", str(out)], check=False, **files)  # type: ignore[call-overload]
+    streams = ("stdout", "stderr")
+    stdout, stderr = (writer if name == closed else subprocess.PIPE for name in streams)
+    command = [*COMMAND, "run", str(file), "--out", str(out)]
+    done = subprocess.run(command, check=False, stdout=stdout, stderr=stderr)
     os.close(writer)
     assert (done.returncode, done.stderr or b"") == (0, b"")
     assert (out / "provenance.json").is_file()

@@ -5,6 +5,7 @@ import random
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -30,11 +31,9 @@ _SLOW = anabranch.NetworkPath(name="slow", rate="2Mbit/s", delay="75ms", limit="
 
 
 def captured(
-    folder: Path, *paths: anabranch.NetworkPath, duration: str = "5s", **settings: object
+    folder: Path, *paths: anabranch.NetworkPath, duration: str = "5s", **settings: Any
 ) -> list[captures.Packet]:
-    connection = anabranch.Connection(
-        name="main", workload=anabranch.Bulk(), **settings,  # type: ignore[arg-type]
-    )  # fmt: skip
+    connection = anabranch.Connection(name="main", workload=anabranch.Bulk(), **settings)
     scenario = anabranch.Scenario(
         name="short", duration=duration, paths=paths, connections=(connection,)
     )

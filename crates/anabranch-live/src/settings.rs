@@ -134,11 +134,9 @@ impl Settings {
         }
         let addresses = |path: &Path| path.routing.server_addresses.clone();
         if scenario.paths.windows(2).any(|pair| addresses(&pair[0]) != addresses(&pair[1])) {
-            return Err(
-                "a kernel host does not know which addresses a path leads to; give all paths \
-                        the same routing.server_addresses"
-                    .to_owned(),
-            );
+            let problem = "a kernel host does not know which addresses a path leads to; give all \
+                           paths the same routing.server_addresses";
+            return Err(problem.to_owned());
         }
         for connection in &scenario.connections {
             self.take_congestion_control(connection);

@@ -144,7 +144,10 @@ pub struct ConnectionConfig {
     pub local_addresses: Option<Vec<IpAddr>>,
     /// Interfaces that differ from each other; `None` if all have the same MTU and routes.
     pub interfaces: Option<Arc<Interfaces>>,
-    /// Maximum number of simultaneous subflows. Linux: `subflows` of `ip mptcp limits` is one less.
+    /// Maximum number of simultaneous subflows, at most [`SubflowSet::CAPACITY`]. Linux: `subflows` of
+    /// `ip mptcp limits` is one less.
+    ///
+    /// [`SubflowSet::CAPACITY`]: crate::view::SubflowSet::CAPACITY
     pub max_subflows: u8,
     /// Maximum number of the peer's announced addresses that the path manager learns; `None` sets no
     /// maximum. Further addresses are echoed. Linux: `add_addr_accepted` of `ip mptcp limits`.

@@ -10,8 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 /// Read captures, merge them by time, and reconstruct their connections.
 ///
 /// A file has a name for messages and a path. `progress` is called repeatedly with the bytes read so
-/// far and the total. An exception that it
-/// raises stops the analysis. Returns a dictionary of `tables`, `damages` (for each file, text or
+/// far and the total. An exception that it raises stops the analysis. Returns a dictionary of `tables`, `damages` (for each file, text or
 /// `None`) and `notes`. A table is a dictionary of columns. A column is a pair of NumPy type and
 /// little-endian bytes, or a list of strings.
 #[pyfunction]

@@ -24,8 +24,8 @@ pub fn network<T: Tap>(scenario: &Scenario, seed: u64, tap: T) -> Network<T> {
     Network::new(paths.collect(), topology::path_of, traffic.collect(), tap)
 }
 
-/// The paths via which others lead, or by which their packets leave a host, that have a larger MTU.
-/// Only their links see packets that are too large.
+/// The paths whose links see packets that are too large for them. Another path with a larger MTU leads
+/// via such a path, or has it as its egress.
 fn narrow_paths(paths: &[Path]) -> BTreeSet<usize> {
     let mut narrow = BTreeSet::new();
     for path in paths {

@@ -1,10 +1,10 @@
 //! Addresses and routes. The client has an interface on each path, and the server is behind all
 //! paths.
 //!
-//! The client's address on path `p` is 10.1.`p` (two bytes) or 2001:db8:1::`p`. The server has one
-//! address of each family in use, like a host with a public address, or those that the paths name. The
-//! client's address in a segment therefore determines its path in both directions. A middlebox that translates addresses
-//! uses 10.`n`.`p` or 2001:db8:`n`::`p`, with `n` from 2.
+//! The client's address on path `p` is 10.1.`p` (two bytes) or 2001:db8:1::`p`, and it determines the
+//! path of a segment in both directions. The server has one address of each family in use, like a host
+//! with a public address, unless the paths name several. A middlebox that translates addresses uses
+//! 10.`n`.`p` or 2001:db8:`n`::`p`, with `n` from 2.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -35,6 +35,11 @@ fn reached(path: &Path) -> impl Iterator<Item = IpAddr> + '_ {
 /// Pairs of an address of the client and an address of the server that the path of the first does not
 /// lead to.
 pub(crate) fn unreachable(paths: &[Path]) -> Vec<(IpAddr, IpAddr)> {
+    let leads_alike =
+        |pair: &[Path]| pair[0].routing.server_addresses == pair[1].routing.server_addresses;
+    if paths.windows(2).all(leads_alike) {
+        return Vec::new();
+    }
     let servers = server_addresses(paths);
     let clients = (0..paths.len()).map(|path| (path, client_address(paths, path)));
     let pairs = clients

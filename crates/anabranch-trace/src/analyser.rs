@@ -48,7 +48,7 @@ pub(crate) struct Step<'a> {
     pub(crate) direction: usize,
     pub(crate) sighting: &'a Sighting<'a>,
     pub(crate) options: TcpOptions,
-    /// Whether these are all options. What the others say is unknown.
+    /// Whether these are all options of the segment.
     pub(crate) has_all_options: bool,
     pub(crate) flags: Flags,
 }

@@ -22,7 +22,7 @@ struct Seen {
 }
 
 impl Copies {
-    /// Whether the packet was seen just before, and so is a copy. Otherwise it is remembered. `rtt` is
+    /// Returns `true` if the packet is a copy of an earlier one. Otherwise remembers it. `rtt` is
     /// the round-trip time of the handshake in nanoseconds, if it is known.
     pub(crate) fn is_copy(&mut self, sighting: &Sighting<'_>, rtt: Option<u64>) -> bool {
         self.forget(sighting.time);
@@ -53,9 +53,10 @@ impl Copies {
     }
 }
 
-/// Longest time between a packet and its copy; `None` if it has none. A retransmission has the same TCP header if the host
-/// learnt nothing in between, but a new IPv4 identification. Without one, it comes a round-trip time
-/// later at the earliest, and equal acknowledgements may well be several.
+/// Longest time in nanoseconds between a packet and its copy; `None` if copies cannot be recognised. A
+/// retransmission may have the same TCP header, but it has another IPv4 identification. Without
+/// identifications, a retransmission comes a round-trip time later or more, and a host may repeat an
+/// acknowledgement at any time.
 fn longest(sighting: &Sighting<'_>, place: u32, rtt: Option<u64>) -> Option<u64> {
     let segment = &sighting.segment;
     let has_id = sighting.ip_id.is_some_and(|id| id != 0);

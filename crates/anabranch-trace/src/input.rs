@@ -261,7 +261,7 @@ impl Places {
 }
 
 impl FileReport {
-    /// Count a packet without a TCP segment that could be read.
+    /// Count a packet from which no TCP segment was read.
     fn leave_out(&mut self, reason: Unread, number: u64) {
         match reason {
             Unread::NotTcp => self.other += 1,
@@ -269,7 +269,7 @@ impl FileReport {
         }
     }
 
-    /// So many fragments belong to a packet that is now whole.
+    /// Uncount fragments that belong to a packet which is now complete.
     fn reassembled(&mut self, fragments: u64) {
         if fragments > 0
             && let Some((count, _)) = self.unread.get_mut(&Unread::Fragment)

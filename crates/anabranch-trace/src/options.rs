@@ -182,8 +182,8 @@ fn reserved(option: &[u8], subtype: Subtype, version: Option<Version>) -> &'stat
     }
 }
 
-/// The options of a segment, and whether they are all of them. A capture may cut the list, and a list
-/// may contradict its own lengths. Whole options before that count.
+/// The options of a segment, and whether these are all. A capture may cut the list, or a length in it
+/// may be wrong; the options before are returned.
 pub(crate) fn read(segment: &CapturedSegment<'_>) -> (TcpOptions, bool) {
     let whole = whole_options(segment.options);
     let is_whole = !segment.has_cut_options() && whole.len() == segment.options.len();

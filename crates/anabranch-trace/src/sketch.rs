@@ -1,6 +1,6 @@
-//! Sketches of what was seen at a place, to tell copies from other packets.
+//! Sketches of the packets that a place saw, to tell copies from other packets.
 
-/// A sample of what the packets of one direction carry: the smallest hashes of blocks of data, of
+/// A sample of the packets of one direction: the smallest hashes of blocks of data, of
 /// acknowledgements and of flags. Two samples of the same packets are equal, also if one place saw
 /// the segments before they were cut or after they were merged. (Bottom-k sketch: A. Broder, On the
 /// resemblance and containment of documents, 1997.)
@@ -92,7 +92,7 @@ const BLOCKS: u32 = 1 << 22;
 /// Largest number of blocks of one segment.
 const MOST_BLOCKS: u64 = 256;
 
-/// What a hashed number stands for.
+/// Tags of hashed numbers: the fields that the numbers come from.
 const DATA: u64 = 1 << 32;
 const BLOCKS_OF_DATA: u64 = 2 << 32;
 const ACKNOWLEDGEMENT: u64 = 3 << 32;

@@ -7,8 +7,8 @@
 //! and acknowledgements repeat. It therefore follows each TCP connection from the place that saw most
 //! of its payload, which is the sender's side of any loss. If two places saw equally much, it chooses
 //! the place that saw the connection first. To this view it adds, for each direction, the views that
-//! are no copies. Samples of their packets tell ([`Sketch`]). Behind a NAT, the same subflow has other
-//! addresses; its keys or its nonce identify it.
+//! are no copies. Samples of their packets ([`Sketch`]) show which are. Behind a NAT, the same subflow
+//! has other addresses; its keys or its nonce identify it.
 
 use std::collections::HashMap;
 
@@ -387,10 +387,10 @@ const MOST_SAME: usize = 64;
 /// A view is a copy if others show this part of its packets. Retransmissions are fewer.
 const SOME_COPIES: f64 = 0.5;
 
-/// Packets fewer than this are no sample.
+/// Smallest sample that is compared, in packets.
 const FEW_PACKETS: usize = 8;
 
-/// A view is nothing but a copy if others show this part of its packets.
+/// A view is only a copy if others show this part of its packets.
 const WHOLE_COPY: f64 = 0.85;
 
 /// Longest time that a packet needs from one place to another.

@@ -223,7 +223,7 @@ def _series(name: str, values: Any) -> pl.Series:
 
 
 _ALWAYS = ("time_ns", "file", "packet", "seq", "ack", "len")
-"""Columns of numbers that every row has, of which the largest is one like others."""
+"""Columns that every row has: their largest value is a number, and does not mean null."""
 _FLAGS = ("has_checksums", "is_complete", "is_backup", "is_dsack")
 
 

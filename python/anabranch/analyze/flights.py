@@ -19,7 +19,7 @@ from anabranch.words import counted
 LEAST_SEGMENTS = 20
 """Data segments below which a capture says nothing."""
 MOST_SUBFLOWS = 64
-"""Subflows of a connection that are followed, those that carried most first (ours)."""
+"""Largest number of subflows of a connection that are followed: those that carried most."""
 _TIMEOUT_NS = 200_000_000
 """RFC 6298 §2.4 has a minimum of one second; Linux' is 200 ms."""
 _TRAIN = 8
@@ -30,11 +30,9 @@ _LARGEST_SEGMENT = 1460
 _LONGEST_NS = 1 << 62
 """Times beyond this are damage."""
 _MOSTLY = 0.9
-"""Share of the acknowledgements whose window must be known, to know whether the window was full
-(ours)."""
+"""Share of the acknowledgements whose window must be known, to know whether it was full."""
 _ELSEWHERE = 0.02
-"""Share of the data, carried by no subflow in the capture, from which subflows are missing in it
-(ours)."""
+"""Subflows are missing in the capture if those in it did not carry this share of the data."""
 
 
 class Hidden(Exception):

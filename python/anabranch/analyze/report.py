@@ -16,6 +16,7 @@ from anabranch.reports.page import drawing, template
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
 from anabranch.results.folder import write_whole
+from anabranch.words import counted
 
 MOST_DRAWN = 6
 """Largest number of drawings: one for each direction of a connection."""
@@ -189,8 +190,8 @@ def finding(analysis: Analysis) -> list[str]:
         pl.col("connection").is_in(multipath["connection"].to_list())
     ).height
     found = [
-        f"{_count(analysis.connections.height, 'connection')}, {multipath.height} with Multipath "
-        f"TCP: {number(carried / 1e6)} MB of data over {_count(joined, 'subflow')}."
+        f"{counted(analysis.connections.height, 'connection')}, {multipath.height} with Multipath "
+        f"TCP: {number(carried / 1e6)} MB of data over {counted(joined, 'subflow')}."
     ]
     broken = analysis.violations
     if broken.is_empty():
@@ -201,8 +202,8 @@ def finding(analysis: Analysis) -> list[str]:
     rules = broken["rule"].value_counts(sort=True)
     clause = broken.filter(pl.col("rule") == rules["rule"][0])["clause"][0]
     found.append(
-        f"{_count(broken.height, 'violation')} of {analysis.standards} of "
-        f"{_count(rules.height, 'kind')}; "
+        f"{counted(broken.height, 'violation')} of {analysis.standards} of "
+        f"{counted(rules.height, 'kind')}; "
         f"the most frequent is “{rules['rule'][0]}” ({clause})."
     )
     return found
@@ -211,14 +212,13 @@ def finding(analysis: Analysis) -> list[str]:
 def verdict(analysis: Analysis) -> str:
     """The number of violations, and of packets that were not judged."""
     count = analysis.violations.height
-    number = f"{count:,}" if count else "no"
-    plural = "" if count == 1 else "s"
-    return f"{number} violation{plural} of {analysis.standards}{_limit(analysis)}"
+    violations = counted(count, "violation") if count else "no violations"
+    return f"{violations} of {analysis.standards}{_limit(analysis)}"
 
 
 def _limit(analysis: Analysis) -> str:
     unread = analysis.not_judged
-    return f"; {_count(unread, 'packet')} could not be judged" if unread else ""
+    return f"; {counted(unread, 'packet')} could not be judged" if unread else ""
 
 
 def packets_of_violations(analysis: Analysis, most: int = 20) -> list[str]:
@@ -255,10 +255,6 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         "finding": finding(analysis),
         "notes": list(analysis.notes),
     }
-
-
-def _count(many: int, noun: str) -> str:
-    return f"{many:,} {noun}{'' if many == 1 else 's'}"
 
 
 def _sections(analysis: Analysis) -> list[tuple[str, str]]:

@@ -116,7 +116,7 @@ def shell(
 
 
 def hint(arguments: Sequence[str]) -> str:
-    """How to write a command line with an option that is probably the program's."""
+    """Hint for an unknown option, which is probably the program's; empty for other commands."""
     if arguments[:1] != ["shell"] or "--" in arguments:
         return ""
     return "; put -- before the program: anabranch shell FILE -- COMMAND..."

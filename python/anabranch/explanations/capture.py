@@ -2,8 +2,9 @@
 
 A capture near the sender of data shows what is in flight on each subflow, the shared receive
 window, and which data it waits for. It does not show congestion windows, send buffers, schedulers
-and applications. Where one of the last three may be the reason, the state is *unknown*. So it is
-where the capture lacks what shows the window: the handshakes with its scale, or whole subflows.
+and applications. Where one of the last three may be the reason, the state is *unknown*. The state
+is also *unknown* where the receive window may be the reason and the capture does not show it:
+without the handshakes, which have its scale, or without some of the subflows.
 """
 
 from __future__ import annotations
@@ -355,8 +356,8 @@ def _lost(
 ) -> tuple[float, dict[State, float]]:
     """The rate of the path in Mbit/s, and what it carried less than that by state.
 
-    What is missing in a bin goes to the states in it that held the subflow back, or else to the
-    network. No state gets more than the path could have carried while it lasted.
+    Each bin's missing bytes count for the states in it that held the subflow back, or else for the
+    network. No state loses more than the path could have carried while it lasted.
     """
     whole = int(rows.time[-1])
     if not flight.any_data or whole == 0:

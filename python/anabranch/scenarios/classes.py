@@ -347,10 +347,10 @@ class Limits:
 
     Linux: `ip mptcp limits`.
 
-    add_addr_accepted: Maximum number of addresses that the peer may announce (Linux: 0, by
-        default unlimited here). Hosts open no subflows to further ones.
-    subflows: Maximum number of further subflows of a connection (Linux: 2, by default unlimited
-        here). Hosts refuse joins beyond it.
+    add_addr_accepted: Maximum number of announced addresses that a host accepts. It opens no
+        subflows to further ones. Linux's default is 0; here the default is no limit.
+    subflows: Maximum number of further subflows of a connection. Hosts refuse joins beyond it.
+        Linux's default is 2; here the default is no limit.
     """
 
     add_addr_accepted: int | None = None

@@ -66,7 +66,7 @@ class Ends:
 
 
 def ends(rows: Rows, flights: list[Flight], *, closed: bool, rtt_ns: int) -> Ends:
-    """What the rows of a connection show of its hosts.
+    """The hosts of a connection, as far as its rows show them.
 
     Raises:
         Hidden: if no data was under way.

@@ -27,7 +27,7 @@ _CURVE_POINTS = 100
 """Points of the curves over time."""
 _LONGEST_PAUSE_NS, _LONGEST_GAP_NS = 120_000_000_000, 10_000_000_000
 """Longest time without a packet that a twin repeats: of an application that pauses, and of one that
-always has data or sends at a constant rate, because a twin has no outages (ours)."""
+does not. A twin has no outages."""
 _PAUSING = ("on_off", "request_response")
 """Workloads with pauses."""
 

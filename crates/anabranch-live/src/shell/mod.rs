@@ -128,9 +128,9 @@ pub struct PathState {
 const NEAR_BUFFER: u64 = 256 << 10;
 /// How long connections may still deliver what the program has written before it ended.
 const DRAIN: Duration = Duration::from_secs(10);
-/// How long the program and its connections may take to end after a request.
+/// Longest time from a request to end until the program and its connections have ended.
 const GRACE: Duration = Duration::from_secs(4);
-/// How long processes that the program has left behind may take to end.
+/// Longest time from SIGTERM to SIGKILL for processes that the program has left behind.
 const GRACE_OF_CHILDREN: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(20);
 /// Time in TIME-WAIT. Old segments cannot outlive it by much, because the links hold few.
@@ -335,7 +335,8 @@ impl Lab {
     }
 }
 
-/// Wait until the program is `ending` by itself or as requested. `One` if it shall end at once.
+/// Wait for the end of the program: by itself (`ending`), or after SIGTERM. Returns `One` if everything
+/// must end at once.
 async fn ended_by(
     orders: &Orders,
     inhabitants: Inhabitants,

@@ -90,16 +90,16 @@ impl Inhabitants {
         sys::signal_network(self.network, signal)
     }
 
-    /// End all: ask them to, and kill those that have not ended after `grace`.
+    /// Send SIGTERM to all, and SIGKILL to those that are left after `grace`.
     pub(super) async fn end(self, grace: Duration) {
-        let asked = async {
+        let ended = async {
             let mut left = self.signal(Signal::Terminate);
             while left > 0 {
                 sleep(TICK).await;
                 left = self.signal(Signal::None);
             }
         };
-        if timeout(grace, asked).await.is_err() {
+        if timeout(grace, ended).await.is_err() {
             self.signal(Signal::Kill);
         }
     }

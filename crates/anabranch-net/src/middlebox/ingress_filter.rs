@@ -1,4 +1,4 @@
-//! A filter of packets whose source is not in the network that they come from, as providers have it
+//! Ingress filtering: a provider drops packets whose source address does not belong to the customer
 //! (BCP 38, RFC 2827).
 
 use std::net::IpAddr;

@@ -20,8 +20,8 @@ pub struct Path {
     /// Earlier paths, whose routes lie between this path's links and the server. The first one is
     /// next to this path's links, the last one next to the server.
     pub via: Vec<Hop>,
-    /// The paths by which packets of this path towards the client, and towards the server, travel
-    /// instead: hosts without source routing send them there.
+    /// For packets towards the client and towards the server: the path that they take instead of this
+    /// one, if the host that sends them has no source routing.
     pub egress: [Option<usize>; 2],
 }
 

@@ -87,7 +87,7 @@ impl Announcements {
     }
 
     /// The peer has announced an address, which the host must echo. Returns `true` if the address is
-    /// new, and the host accepts so many.
+    /// new, and the host has not yet accepted `most` addresses.
     fn hear(&mut self, told: RemoteAddress, echo: Echo, most: Option<usize>) -> bool {
         if !self.echoes.iter().any(|waiting| waiting.option == echo.option) {
             self.echoes.push(echo);

@@ -27,7 +27,7 @@ use super::path_driver::{Duty, Opening};
 use super::probes::{Copies, Probe};
 use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;
-use crate::view::SubflowId;
+use crate::view::{SubflowId, SubflowSet};
 
 impl Connection {
     /// RFC 8684 §3.2: further subflows require that the handshake is known to be complete. RFC 8684
@@ -107,7 +107,8 @@ impl Connection {
     /// Is there room for another subflow if `uncounted` of the existing ones do not count?
     pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
         let live = self.lanes.iter().filter(|lane| !lane.reaped).count() - uncounted;
-        self.wants_subflows() && live < usize::from(self.config.max_subflows)
+        self.wants_subflows()
+            && live < usize::from(self.config.max_subflows).min(SubflowSet::CAPACITY)
     }
 
     /// May the connection still have further subflows? One that has given up its only subflow for

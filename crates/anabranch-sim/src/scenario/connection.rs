@@ -149,13 +149,13 @@ pub struct Connection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Maximum number of further subflows of a connection (Linux: 2, by default unlimited here). Hosts
-    /// refuse joins beyond it.
+    /// Maximum number of further subflows of a connection. Hosts refuse joins beyond it. Linux's
+    /// default is 2; here the default is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u8")]
     pub subflows: Option<u8>,
-    /// Maximum number of addresses that the peer may announce (Linux: 0, by default unlimited here).
-    /// Hosts open no subflows to further ones.
+    /// Maximum number of announced addresses that a host accepts. It opens no subflows to further
+    /// ones. Linux's default is 0; here the default is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u8")]
     pub add_addr_accepted: Option<u8>,

@@ -47,8 +47,8 @@ pub struct CrossTraffic {
     pub off: Option<Distribution<Duration>>,
 }
 
-/// Largest number of packets per second (ours): 120 Gbit/s of 1500 bytes. The simulator computes every
-/// packet, so this bounds its work. Above 1 packet per ns, time would stand still.
+/// Largest number of packets per second: 120 Gbit/s of 1500 bytes. The simulator computes every packet,
+/// so this bounds its work. Above 1 packet per ns, time would stand still. No source has this limit.
 const MOST_PACKETS: u64 = 10_000_000;
 
 /// Size of the IP and UDP headers in bytes.

@@ -1,6 +1,7 @@
 //! Several addresses at the server, hosts without source routing, limits on subflows, and interfaces
 //! with different MTUs.
 
+use anabranch_proto::view::SubflowSet;
 use anabranch_sim::Outcome;
 use anabranch_sim::scenario::Scenario;
 
@@ -133,4 +134,16 @@ fn each_subflow_fills_the_packets_of_its_own_interface() {
         assert!(sizes[0] > 1450 && (950..=1000).contains(&sizes[1]), "{direction} {sizes:?}");
         assert_eq!(column(&outcome, "links", "dropped_too_big").iter().sum::<u64>(), 0);
     }
+}
+
+#[test]
+fn a_limit_above_the_capacity_of_the_engine_is_the_capacity() {
+    let path = "[[path]]\nrate = \"1Mbit/s\"\ndelay = \"10ms\"\nlimit = \"40packets\"\n";
+    let paths = (0..40).map(|number| format!("{path}name = \"p{number}\"\n"));
+    let toml = format!(
+        "name = \"many\"\nduration = \"5s\"\n{}[[connection]]\nlimits = {{ subflows = 255 }}\n\
+         workload = {{ kind = \"bulk\" }}\n",
+        paths.collect::<String>()
+    );
+    assert_eq!(column(&run(&toml, 1), "subflows", "path").len(), SubflowSet::CAPACITY);
 }

@@ -6,7 +6,7 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 /// A reader of the contents of `file`, which may be compressed with gzip (RFC 1952) or Zstandard (RFC
-/// 8878). The first bytes tell.
+/// 8878). Their magic numbers decide.
 pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut file = BufReader::with_capacity(BUFFER, file);
     Ok(match file.fill_buf()? {
@@ -73,7 +73,7 @@ fn begin<R: BufRead>(mut file: R) -> io::Result<State<R>> {
     Ok(State::Within(Box::new(frame)))
 }
 
-/// Skip a frame without data: its magic number, its length, and so many bytes. RFC 8878.
+/// Skip a frame without data: its magic number, its length, and the bytes that the length counts. RFC 8878.
 fn skip<R: BufRead>(mut file: R) -> io::Result<R> {
     let mut header = [0; 8];
     file.read_exact(&mut header)?;

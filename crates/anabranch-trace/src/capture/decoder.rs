@@ -15,8 +15,8 @@ use super::unread::Unread;
 #[derive(Debug)]
 pub(crate) struct Carried<'a> {
     pub(crate) segment: CapturedSegment<'a>,
-    /// Identification of the IPv4 packet. RFC 6864: it has no meaning if fragmentation is forbidden,
-    /// but Linux and Windows count on.
+    /// Identification of the IPv4 packet. It has no meaning if fragmentation is forbidden (RFC 6864),
+    /// but Linux and Windows increment it then as well.
     pub(crate) ip_id: Option<u16>,
     /// Interface and direction, for captures of all interfaces at once; otherwise 0.
     pub(crate) place: u32,

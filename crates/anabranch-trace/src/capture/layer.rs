@@ -17,7 +17,7 @@ pub(super) enum Layer {
     Transport(u8),
 }
 
-/// What is found behind one header.
+/// Contents behind one header.
 pub(super) enum Found<'a> {
     Next(Layer, &'a [u8]),
     Stop(Unread),
@@ -169,7 +169,7 @@ fn gre(bytes: &[u8]) -> Option<Found<'_>> {
     found(if is_first_erspan { Layer::Ethernet } else { Layer::Type(protocol) }, rest)
 }
 
-/// Tunnels in UDP, which only their ports tell. What does not look like one carries no TCP.
+/// Tunnels in UDP, which only the ports identify. Other datagrams carry no TCP.
 fn udp(bytes: &[u8]) -> Option<Found<'_>> {
     let (source, destination) = (u16_at(bytes, 0)?, u16_at(bytes, 2)?);
     let inner = bytes.get(8..)?;

@@ -92,7 +92,8 @@ fn pktap(bytes: &[u8]) -> Option<(u16, &[u8])> {
     Some((data_link(u32_le(bytes, 8)?), bytes.get(length.max(12)..)?))
 }
 
-/// The link type of a file for a data-link type in memory. They differ only for raw IP.
+/// The link type of a data-link type (DLT). The numbers are equal, except those of raw IP, which
+/// [`open`] knows as well.
 fn data_link(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }

@@ -35,8 +35,8 @@ pub(crate) struct Frame {
     pub(crate) bytes: Vec<u8>,
     /// Length of the packet before the capture cut it.
     pub(crate) whole: u32,
-    /// How often the time went far back before this packet. Packets of different stretches cannot be
-    /// ordered by their times.
+    /// Number of times that the clock went far back before this packet. Packets before and after such a
+    /// step cannot be ordered by their times.
     pub(crate) stretch: u32,
 }
 

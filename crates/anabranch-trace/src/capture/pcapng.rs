@@ -190,7 +190,7 @@ impl Section {
         self.packet(0, None, 4, [whole.min(most), whole], frame)
     }
 
-    /// The packet at `at`, of which so many bytes were captured, of the whole.
+    /// The packet at `at`: the file has `captured` of its `whole` bytes.
     fn packet(
         &mut self,
         interface: u32,

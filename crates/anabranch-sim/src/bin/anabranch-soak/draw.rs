@@ -179,22 +179,21 @@ fn path(
         let (rate, loss) = (dice.spread(500.0, 20_000.0), dice.pick(&["0", "1", "5"]));
         let _ = writeln!(toml, "reverse = {{ rate = \"{rate}kbit/s\", loss = \"{loss}%\" }}");
     }
-    for _ in 0..[0, 0, 0, 0, 1, 1, 1, 2][dice.below(8) as usize] {
-        if !is_routed {
-            middlebox(dice, toml, boxes);
-            boxes.any = true;
-        }
+    let count = [0, 0, 0, 0, 1, 1, 1, 2][dice.below(8) as usize];
+    for _ in 0..if is_routed { 0 } else { count } {
+        middlebox(dice, toml, boxes);
+        boxes.any = true;
     }
     changes(dice, toml, boxes);
 }
 
-/// Several addresses of the server, and packets that leave a host by an earlier path. Returns `true`
-/// in the latter case, if there is no middlebox: one that sees half a connection may break it.
+/// Draws the server's addresses and the egress of a path. Returns `true` if it has an egress. Neither
+/// path then has a middlebox, because one that sees half of a connection may break it.
 fn routing(dice: &mut Dice, toml: &mut String, boxes: &mut Boxes, index: u64) -> bool {
     let addresses = dice.pick(&["1", "1", "1", "1", "1", "1, 2", "2, 1", "2"]);
     let _ = writeln!(toml, "routing.server_addresses = [{addresses}]");
     boxes.several_addresses |= addresses != "1";
-    if index == 0 || boxes.any || boxes.proxy || !dice.one_in(6) {
+    if index == 0 || boxes.any || !dice.one_in(6) {
         return false;
     }
     let host = dice.pick(&["client", "server"]);

@@ -1,6 +1,6 @@
 """Compare `anabranch analyze` with tshark over a folder of captures.
 
-    python tests/captures_and_tshark.py FOLDER [--jobs N]
+    python tests/python/captures_and_tshark.py FOLDER [--jobs N]
 
 tshark (Debian package tshark) decodes each packet. This script counts from its fields, with its own
 code, and compares: TCP connections (by addresses and ports), Multipath TCP subflows (by the options
@@ -49,7 +49,7 @@ BAD = "0"
 
 @dataclass
 class Counted:
-    """What tshark's fields say about a capture."""
+    """Numbers of a capture, counted from tshark's fields."""
 
     flows: dict[Flow, list[int]] = field(default_factory=dict)
     """Unique bytes and all bytes of payload of each direction."""
