@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+SHORT = {"duration": "5s", "warm_up": "0s"}
 
 
 @pytest.mark.parametrize("example", ["wifi_3g", "two_clean_paths"])
@@ -27,7 +28,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_captures_of_runs_agree(example: str, at: Literal["both"] | None, tmp_path: Path) -> None:
     capture = tmp_path / "run.pcapng"
     scenario = EXAMPLES / f"{example}.toml"
-    anabranch.run(scenario, seed=1, pcap=str(capture), pcap_at=at, settings={"duration": "5s"})
+    anabranch.run(scenario, seed=1, pcap=str(capture), pcap_at=at, settings=SHORT)
     compared = comparison.compare(capture)
     unexplained = [each for each in compared.differences if each.reason is None]
     assert unexplained == []
