@@ -219,14 +219,15 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
     others = CONTROLS[twin.is_linux][1:]
     controls = [replace(twin, congestion_control=each) for each in others]
     found = _differences([*controls, *buffers], file, told)
-    for tried, differences, part in (
-        (controls, found[: len(controls)], _BETTER),
-        (buffers, found[len(controls) :], _BETTER if seen.ends.is_default else 1.0),
-    ):
-        best = int(np.argmin(differences)) if differences else 0
-        if differences and differences[best] < part * now:
-            return _refined(tried[best], differences[best], file, told)
-    return twin
+    by_control = zip(found, controls, strict=False)
+    by_buffer = zip(found[len(controls) :], buffers, strict=True)
+    better = [(off, each) for off, each in by_control if off < _BETTER * now]
+    least = _BETTER if seen.ends.is_default else 1.0
+    better += [(off, each) for off, each in by_buffer if off < least * now]
+    if not better:
+        return twin
+    off, best = min(better, key=lambda each: each[0])
+    return _refined(best, off, file, told)
 
 
 def _reinjecting(twin: Twin, now: float, file: str, told: Told) -> tuple[Twin, float]:
@@ -243,8 +244,8 @@ def _reinjecting(twin: Twin, now: float, file: str, told: Told) -> tuple[Twin, f
 
 
 def _round_seeds(twin: Twin) -> int:
-    """Number of runs of a choice. Jitter in order differs little from run to run."""
-    return _ROUND_SEEDS if twin.reorders else 1
+    """Number of runs of a choice."""
+    return _ROUND_SEEDS if twin.is_random else 1
 
 
 def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
