@@ -27,6 +27,8 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "this needs Python 3.11 or later; name it: make PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@# Python 3.11 brings a pip that can search for hours for packages that fit together.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 
 # The package with its command at .venv/bin/anabranch.
 $(VENV)/.installed: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)

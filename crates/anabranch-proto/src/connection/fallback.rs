@@ -128,6 +128,10 @@ const LATE_PATIENCE: Duration = Duration::from_secs(1);
 /// through (ours).
 const UNHEARD_DATA_FINS: u8 = 4;
 
+/// The same of consecutive window probes that the peer answers without a data sequence signal
+/// (ours).
+const MAX_UNHEARD_PROBES: u16 = 4;
+
 impl Default for Run {
     fn default() -> Self {
         Run { shift: 0, from: 1, end: 1 }
@@ -245,18 +249,35 @@ impl Connection {
     /// For a long time, the peer has not acknowledged data at the data level. If it acknowledged
     /// the oldest unacknowledged data on a subflow without options, the options are lost there.
     /// Other acknowledgements without options are no sign: RFC 8684 §3.3.2 allows a peer to omit a
-    /// DATA_ACK that has not changed.
+    /// DATA_ACK that has not changed. A subflow that cannot fall back ends only after the peer was
+    /// asked, because a single segment with the DATA_ACK may have been lost.
     pub(super) fn give_up_unheard(&mut self) {
         let Some(oldest) = self.send.queue.head() else { return };
+        let was_asked = self.overdue.timeouts() > 0;
         let data_seq = self.session.data_seq(oldest.start);
         for slot in oldest.carried_by().slots() {
             let lane = &self.lanes[usize::from(slot)];
             let mut under_way = lane.subflow.unacknowledged_data();
             if lane.bare_acks
                 && self.session.is_mptcp()
+                && (was_asked || self.is_alone(slot))
                 && !under_way.any(|(from, len)| (data_seq.distance_from(from) as u64) < len)
             {
                 drop(under_way);
+                self.on_options_lost(slot);
+            }
+        }
+    }
+
+    /// The peer has answered this number of consecutive window probes without a data sequence
+    /// signal. After several, the options are lost on every subflow: without a DATA_ACK, from which
+    /// the window counts (RFC 8684 §3.3.1), it would stay closed for ever.
+    pub(super) fn give_up_on_window(&mut self, unheard_probes: u16) {
+        if unheard_probes < MAX_UNHEARD_PROBES {
+            return;
+        }
+        for slot in 0..self.lanes.len() as u8 {
+            if self.session.is_mptcp() && self.lanes[usize::from(slot)].subflow.is_established() {
                 self.on_options_lost(slot);
             }
         }

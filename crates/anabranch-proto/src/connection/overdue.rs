@@ -26,6 +26,10 @@ pub(super) struct Overdue {
     probes: u16,
     /// Window probes since anything came from the peer.
     unanswered: u16,
+    /// Consecutive window probes that the peer answered without a data sequence signal.
+    unheard: u16,
+    /// When the last window probe was sent.
+    probed_at: Instant,
     /// Longest time to the next timer of a subflow when the scheduler was asked last, in ms.
     pending_ms: u32,
 }
@@ -182,12 +186,19 @@ impl Connection {
     /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
     /// answered.
     fn probe_window(&mut self, now: Instant) {
+        let is_unheard = self.overdue.probes > 0
+            && self.overdue.unanswered == 0
+            && self.lanes.iter().all(|lane| lane.heard_at <= self.overdue.probed_at);
+        self.overdue.unheard = if is_unheard { self.overdue.unheard.saturating_add(1) } else { 0 };
+        self.overdue.probed_at = now;
         self.probe_peer(self.overdue.probes.into());
         self.overdue.probes = self.overdue.probes.saturating_add(1);
         self.overdue.unanswered = self.overdue.unanswered.saturating_add(1);
         self.arm_persist(now, 0);
         if u32::from(self.overdue.unanswered) > self.config.tcp.retries {
             self.give_up(ConnectionError::TimedOut);
+        } else if self.session.is_mptcp() {
+            self.give_up_on_window(self.overdue.unheard);
         }
     }
 

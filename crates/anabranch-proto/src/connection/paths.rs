@@ -188,12 +188,16 @@ impl Connection {
 
     /// Returns `true` if another subflow may replace the only one, in `slot`. RFC 8684 §3.1: not if the
     /// peer has set the "C" flag and announced no address. A host that refuses joins while it closes
-    /// may do so before its peer can know it. Then only a subflow whose interface is down is given up.
+    /// may do so before its peer can know it. If both ends of the stream
+    /// were sent, the peer may have closed the connection (RFC 8684 §3.3.3). Then only a subflow
+    /// whose interface is down is given up.
     fn may_replace(&self, slot: u8) -> bool {
         let address_id = self.lanes[usize::from(slot)].subflow.local_address_id;
         let remote = self.paths.remote_addresses();
+        let peer_may_be_done = self.recv.queue.is_complete() && self.send.queue.fin_outstanding();
+        let joins = self.config.platform.joins_after_close && !peer_may_be_done;
         remote.iter().any(|remote| !self.session.is_closed_there(remote.end))
-            && (self.config.platform.joins_after_close || self.paths.is_down(address_id))
+            && (joins || self.paths.is_down(address_id))
     }
 
     fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {
