@@ -12,8 +12,8 @@ use anabranch_wire::{Flags, Payload, Segment, SeqNumber};
 use proptest::prelude::*;
 
 use crate::pair::{
-    Fate, Pair, depends_on_the_platform, is_on, is_rst, is_syn, ms, on_any_platform, strip, switch,
-    to_server,
+    Fate, Pair, client_address, depends_on_the_platform, is_on, is_rst, is_syn, ms,
+    on_any_platform, strip, switch, to_server,
 };
 
 /// Direction in which options are stripped.
@@ -337,6 +337,32 @@ fn a_data_fin_lost_in_an_outage_is_no_sign_of_stripped_options() {
         assert_eq!(pair.received, [30_000, 10_000], "{outage} ms");
         assert!(pair.client_events.contains(&Event::Closed), "{outage} ms");
     }
+}
+
+#[test]
+fn a_peer_is_asked_before_a_subflow_without_way_back_counts_as_stripped() {
+    // RFC 8684 §3.7: the connection has had two subflows, so it cannot fall back. Of its last one,
+    // only the acknowledgements of the last data lose their options.
+    let (spoilt, spoil) = switch();
+    let mut pair = Pair::new(2, careful(false), careful(false)).with_filter(move |_, segment| {
+        if spoilt.get() && !to_server(segment) {
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    pair.upload(100_000, 5_000);
+    pair.client.handle_address_change(pair.now, client_address(1), false);
+    pair.run_ms(3_000);
+    let resets = pair.segments(is_rst);
+    spoil.set(true);
+    pair.write(0, 105_000);
+    pair.run_ms(100);
+    spoil.set(false);
+    pair.run_ms(30_000);
+    assert_eq!((pair.received[1], pair.segments(is_rst)), (105_000, resets));
+    pair.close_both();
+    pair.run_ms(5_000);
+    assert!(pair.client_events.contains(&Event::Closed), "{:?}", pair.client_events);
 }
 
 #[test]

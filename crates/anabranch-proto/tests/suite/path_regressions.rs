@@ -13,7 +13,8 @@ use anabranch_wire::mptcp::{MpJoin, RemoveAddr};
 use anabranch_wire::{Instant, Segment};
 
 use crate::pair::{
-    Fate, Pair, client_address, depends_on_the_platform, is_syn, ms, on_any_platform,
+    Fate, Pair, client_address, depends_on_the_platform, is_rst, is_syn, ms, on_any_platform,
+    server_address,
 };
 
 fn config<P: PathManager + 'static>(
@@ -158,6 +159,29 @@ fn single_path_returns_from_a_path_that_turns_out_dead() {
     assert_eq!(pair.received[1], pair.written[0]);
     // Three seconds for the dead path, and a handshake.
     assert!(pair.now.saturating_since(from) < ms(4_000));
+}
+
+#[test]
+fn single_path_stays_on_a_dead_path_when_the_peer_may_have_closed_the_connection() {
+    depends_on_the_platform("the lengths of the timeouts");
+    // RFC 8684 §3.3.3: the server has both ends of the stream, and accepts no further subflow. Its
+    // answer is lost in an outage, after which the path works again.
+    let (silent, is_silent) = switch();
+    let mut pair = pair_with(SinglePath::default).with_filter(move |_, segment| {
+        let is_lost = is_silent.load(Relaxed) && segment.source.address == server_address();
+        if is_lost { Fate::Drop } else { Fate::Deliver }
+    });
+    pair.upload(100_000, 5_000);
+    pair.server.close(pair.accepted.expect("it was accepted"));
+    pair.run_ms(500);
+    silent.store(true, Relaxed);
+    pair.write(0, 100_500);
+    pair.client.close(pair.connection);
+    pair.run_ms(15_000);
+    silent.store(false, Relaxed);
+    pair.run_ms(120_000);
+    assert_eq!(pair.segments(is_rst), 0);
+    assert!(pair.client_events.contains(&Event::Closed), "{:?}", pair.client_events);
 }
 
 #[test]

@@ -367,6 +367,27 @@ fn a_connection_fails_if_its_peer_closed_the_window_and_answers_none_of_the_prob
 }
 
 #[test]
+fn a_window_whose_probes_are_answered_without_options_opens_after_a_fallback() {
+    depends_on_the_platform("the sizes of the buffers and windows");
+    // RFC 8684 §3.7: the path begins to strip options while the window is closed. The window then
+    // opens, but without DATA_ACKs the client cannot know it.
+    let (spoilt, spoil) = switch();
+    let config = buffers(20_000).late_fallback(true);
+    let mut pair = both(config, 1).with_filter(move |_, segment| {
+        if spoilt.get() {
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    until_shut(&mut pair);
+    spoil.set(true);
+    pair.resume();
+    pair.run_ms(60_000);
+    assert!(pair.client_events.contains(&Event::FellBack));
+    assert_eq!(pair.received[1], pair.written[0]);
+}
+
+#[test]
 fn data_in_flight_on_a_sole_subflow_is_not_resent_although_no_data_ack_arrives() {
     depends_on_the_platform("when acknowledgements are delayed");
     // RFC 8684 §3.3.6: TCP delivers all data, and a copy would prevent fallback.
