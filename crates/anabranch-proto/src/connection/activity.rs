@@ -2,9 +2,9 @@
 //! nothing unless a driver asks.
 
 use super::Connection;
-use super::lanes::Lane;
 use super::schedule::FullBuffers;
 use super::stats::Fallback;
+use super::subflows::SubflowContext;
 use crate::activity::{Activity, Reason};
 use crate::view::{Phase, SubflowView, Usability};
 
@@ -12,8 +12,8 @@ impl Connection {
     /// What each subflow does, by slot. The answer is exact once
     /// [`poll_transmit`](Connection::poll_transmit) has returned `None`.
     pub(crate) fn activities(&self) -> impl Iterator<Item = Reason> + '_ {
-        self.lanes.iter().zip(self.lanes.views()).map(|(lane, view)| {
-            let activity = self.activity(lane, view);
+        self.subflows.iter().zip(self.subflows.views()).map(|(ctx, view)| {
+            let activity = self.activity(ctx, view);
             let waits = matches!(activity, Activity::ReceiveWindow | Activity::SendBuffer);
             let behind = if waits { self.blocking_slot() } else { None };
             Reason { subflow: view.id, activity, behind }
@@ -21,7 +21,7 @@ impl Connection {
     }
 
     /// The reason that would have to change first for the subflow to send.
-    fn activity(&self, lane: &Lane, view: &SubflowView) -> Activity {
+    fn activity(&self, ctx: &SubflowContext, view: &SubflowView) -> Activity {
         match view.usability {
             _ if self.session.has_ended() => return Activity::Closed,
             Usability::Closed if self.why_tcp() != Fallback::None => return Activity::FallenBack,
@@ -40,16 +40,16 @@ impl Connection {
         if self.has_nothing_to_send() {
             return Activity::Application;
         }
-        if has_room { self.limit_beyond_congestion(view) } else { congestion_limit(lane, view) }
+        if has_room { self.limit_beyond_congestion(view) } else { congestion_limit(ctx, view) }
     }
 
     /// The buffers that keep a subflow with room from sending.
     #[inline]
     pub(super) fn full_buffers(&self) -> FullBuffers {
         let mut full = FullBuffers::default();
-        for (lane, view) in self.lanes.iter().zip(self.lanes.views()) {
+        for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
             if view.can_send() {
-                let activity = self.activity(lane, view);
+                let activity = self.activity(ctx, view);
                 full.receive |= matches!(activity, Activity::ReceiveWindow | Activity::Reader);
                 full.send |= activity == Activity::SendBuffer;
             }
@@ -90,23 +90,23 @@ impl Connection {
     }
 
     fn has_regular_subflow(&self) -> bool {
-        self.lanes.views().iter().any(|view| view.usability == Usability::Usable && !view.backup)
+        self.subflows.views().iter().any(|view| view.usability == Usability::Usable && !view.backup)
     }
 
     /// The subflow that carries the oldest unacknowledged data. If several do, the one that carried
     /// it first is unknown, and the slowest counts: the window waits for a copy on any of them.
     fn blocking_slot(&self) -> Option<u8> {
         let carriers = self.send.queue.head()?.carried_by();
-        carriers.slots().max_by_key(|slot| self.lanes.view(*slot).srtt_or_max())
+        carriers.slots().max_by_key(|slot| self.subflows.view(*slot).srtt_or_max())
     }
 }
 
 /// Why a subflow has no room.
-fn congestion_limit(lane: &Lane, view: &SubflowView) -> Activity {
-    if lane.subflow.own_room() >= u64::from(view.mss) {
+fn congestion_limit(ctx: &SubflowContext, view: &SubflowView) -> Activity {
+    if ctx.subflow.own_room() >= u64::from(view.mss) {
         return Activity::Remedy;
     }
-    if lane.subflow.is_limited_by_window() {
+    if ctx.subflow.is_limited_by_window() {
         return Activity::ReceiveWindow;
     }
     match view.phase {

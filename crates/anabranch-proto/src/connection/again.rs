@@ -35,7 +35,7 @@ impl Connection {
             }
             self.fallback.repeat();
         }
-        let usable = self.lanes.usable();
+        let usable = self.subflows.usable();
         let mut already_on = mapped.carried_by();
         let all = (0..SubflowSet::CAPACITY as u8)
             .all(|slot| !usable.contains(slot) || already_on.contains(slot));
@@ -57,7 +57,7 @@ impl Connection {
         slot: u8,
         why: Again,
     ) -> Option<Segment> {
-        let limit = self.lanes.view(slot).mss;
+        let limit = self.subflows.view(slot).mss;
         let payload = self.send.queue.carry_again(start, limit, slot)?;
         Some(self.send_again_on(now, level, slot, start, payload, why))
     }
@@ -97,16 +97,16 @@ impl Connection {
         };
         let counts_as_short = why == Again::Assigned || self.assigns_ahead();
         let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
-        let mss = self.lanes.view(slot).mss;
-        let (lane, views) = self.lanes.with_views(slot);
-        lane.run.extend(lane.subflow.send_next(), start, u64::from(len));
-        lane.reinjected_bytes += if why == Again::Assigned { 0 } else { u64::from(len) };
-        let subflow = lane.subflow.id;
-        let segment = lane.subflow.send_data(now, level, payload, Some(cargo), push, views);
+        let mss = self.subflows.view(slot).mss;
+        let (ctx, views) = self.subflows.with_views(slot);
+        ctx.run.extend(ctx.subflow.send_next(), start, u64::from(len));
+        ctx.reinjected_bytes += if why == Again::Assigned { 0 } else { u64::from(len) };
+        let subflow = ctx.subflow.id;
+        let segment = ctx.subflow.send_data(now, level, payload, Some(cargo), push, views);
         if counts_as_short && len < mss {
-            lane.short_end = lane.subflow.send_next();
+            ctx.short_end = ctx.subflow.send_next();
         }
-        self.lanes.refresh_after_sending(now, slot);
+        self.subflows.refresh_after_sending(now, slot);
         match why {
             Again::Copy => {
                 self.counters.copies += 1;
@@ -134,7 +134,7 @@ impl Connection {
     /// data, so that each subflow carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         for slot in self.send.queue.owing().slots() {
-            let view = self.lanes.view(slot);
+            let view = self.subflows.view(slot);
             let (mss, room) = (u64::from(view.mss), view.room);
             if view.usability == Usability::Usable
                 && room > 0
@@ -149,7 +149,8 @@ impl Connection {
                 }
                 let why = if assigned { Again::Assigned } else { Again::Copy };
                 let waiting = || self.send.queue.waiting_on(slot);
-                if assigned && self.lanes[usize::from(slot)].subflow.waits_for_room(now, waiting) {
+                if assigned && self.subflows[usize::from(slot)].subflow.waits_for_room(now, waiting)
+                {
                     continue;
                 }
                 return self.carry_again(now, level, start, slot, why);

@@ -124,7 +124,7 @@ impl Connection {
         }
         if let Some(Echo { slot, option }) = self.paths.announcements.echoes.first().copied() {
             // RFC 8684 §3.4.1: the echo uses the subflow on which the announcement arrived.
-            let subflow = &mut self.lanes[usize::from(slot)].subflow;
+            let subflow = &mut self.subflows[usize::from(slot)].subflow;
             if !subflow.is_established() || subflow.signal_address(option) {
                 self.paths.announcements.echoes.remove(0);
             }
@@ -132,8 +132,9 @@ impl Connection {
         }
         let due = self.paths.announcements.due(now);
         let (Some(announcement), Some(keys)) = (due, self.session.keys()) else { return };
-        let usable = self.lanes.views().iter().position(|view| view.usability == Usability::Usable);
-        if usable.is_some_and(|slot| self.lanes[slot].subflow.has_signals_to_send()) {
+        let usable =
+            self.subflows.views().iter().position(|view| view.usability == Usability::Usable);
+        if usable.is_some_and(|slot| self.subflows[slot].subflow.has_signals_to_send()) {
             // The subflow sends its waiting signals first, at once.
             return;
         }
@@ -141,7 +142,7 @@ impl Connection {
         let hmac = address_hmac(keys.local, keys.remote, id, address, 0);
         let option = AddAddr { address_id: id, address, port: None, truncated_hmac: Some(hmac) };
         announcement.due = now + FIRST_PAUSE * (1 << announcement.told);
-        if usable.is_some_and(|slot| self.lanes[slot].subflow.signal_address(option)) {
+        if usable.is_some_and(|slot| self.subflows[slot].subflow.signal_address(option)) {
             announcement.told += 1;
         }
     }
@@ -160,7 +161,7 @@ impl Connection {
             address_hmac(keys.remote, keys.local, address_id, address, port.unwrap_or(0));
         // RFC 8684 §3.4.1: without a port, the port is that of the subflow that carries the
         // announcement.
-        let own_port = self.lanes[usize::from(slot)].subflow.remote.port;
+        let own_port = self.subflows[usize::from(slot)].subflow.remote.port;
         let remote = SocketAddress::new(address, port.unwrap_or(own_port));
         let told = RemoteAddress { id: address_id, end: remote };
         // RFC 8684 §3.4.1: ignore an address with a wrong HMAC. Also ignore addresses to which
@@ -171,8 +172,8 @@ impl Connection {
             return;
         }
         // A peer that knows both keys has completed the handshake. RFC 8684 §3.1.
-        let lane = &mut self.lanes[usize::from(slot)];
-        (lane.subflow.confirmed, lane.heard) = (true, true);
+        let ctx = &mut self.subflows[usize::from(slot)];
+        (ctx.subflow.confirmed, ctx.heard) = (true, true);
         let echo = Echo { slot, option: AddAddr { truncated_hmac: None, ..*option } };
         if self.paths.announcements.hear(told, echo, self.config.add_addr_accepted.map(usize::from))
         {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Connection;
-use super::lanes::Lane;
+use super::subflows::SubflowContext;
 
 /// Bytes of the peer's stream that have arrived at a host. Each byte counts once, however many copies
 /// of it have arrived.
@@ -25,10 +25,10 @@ impl Connection {
         let mut ranges: Vec<Range<u64>> = self.recv.queue.out_of_order().collect();
         let mut known = beyond(next, &mut ranges);
         let mut bytes = next - 1 + known;
-        let mut on_subflows = Vec::with_capacity(self.lanes.len());
-        for lane in self.lanes.iter() {
+        let mut on_subflows = Vec::with_capacity(self.subflows.len());
+        for ctx in self.subflows.iter() {
             // What a subflow held dies with it.
-            let of_tcp = if lane.reaped { 0 } else { self.add_held(lane, &mut ranges) };
+            let of_tcp = if ctx.reaped { 0 } else { self.add_held(ctx, &mut ranges) };
             let all = beyond(next, &mut ranges);
             on_subflows.push(all - known + of_tcp);
             bytes += all - known + of_tcp;
@@ -39,12 +39,12 @@ impl Connection {
 
     /// Add the data offsets of what a subflow holds. Returns the number of bytes without data offsets
     /// that count as well: all of them after a fallback, where nothing arrives twice.
-    fn add_held(&self, lane: &Lane, ranges: &mut Vec<Range<u64>>) -> u64 {
-        let held = lane.subflow.beyond_hole().chain([lane.mappings.waiting()]);
+    fn add_held(&self, ctx: &SubflowContext, ranges: &mut Vec<Range<u64>>) -> u64 {
+        let held = ctx.subflow.beyond_hole().chain([ctx.mappings.waiting()]);
         if !self.session.is_mptcp() {
             return held.map(|range| range.end - range.start).sum();
         }
-        ranges.extend(held.flat_map(|range| lane.mappings.data_of(range)));
+        ranges.extend(held.flat_map(|range| ctx.mappings.data_of(range)));
         0
     }
 }

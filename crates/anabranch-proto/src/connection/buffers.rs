@@ -3,7 +3,7 @@
 use anabranch_wire::Instant;
 
 use super::Connection;
-use super::lanes::Lane;
+use super::subflows::SubflowContext;
 use crate::platform::{Incoming, socket_buffer};
 use crate::remedy::BufferSide;
 use crate::view::SubflowSet;
@@ -13,10 +13,10 @@ impl Connection {
     pub(super) fn tune_buffers(&mut self, now: Instant, slot: u8) {
         self.autotune(now);
         self.offer_buffer(slot);
-        if self.lanes.remedies() == 0 {
+        if self.subflows.remedies() == 0 {
             return;
         }
-        let mut ask = |side, progress| self.lanes.buffer_target(now, side, progress);
+        let mut ask = |side, progress| self.subflows.buffer_target(now, side, progress);
         let send = ask(BufferSide::Send, self.send.queue.una() - 1);
         let receive = ask(BufferSide::Receive, self.recv.queue.bytes_read());
         if let Some(bytes) = send {
@@ -43,19 +43,19 @@ impl Connection {
         if !self.recv.queue.window().follows_reading() {
             return;
         }
-        let rtts = self.lanes.views().iter().filter_map(|view| view.receive_rtt);
-        let mss = self.lanes.iter().map(|lane| lane.subflow.advertised_mss()).max();
+        let rtts = self.subflows.views().iter().filter_map(|view| view.receive_rtt);
+        let mss = self.subflows.iter().map(|ctx| ctx.subflow.advertised_mss()).max();
         let (Some(rtt), Some(mss)) = (rtts.max(), mss) else { return };
         let incoming = Incoming {
             rtt,
             mss: mss.into(),
-            open_ones_bring_data: self.bring_data(|lane| lane.subflow.is_established()),
+            open_ones_bring_data: self.bring_data(|ctx| ctx.subflow.is_established()),
             all_bring_data: self.all_bring_data(),
         };
         let read = self.recv.queue.bytes_read();
         if let Some(window) = self.recv.queue.window_mut().on_read(read, incoming) {
-            for lane in self.lanes.iter_mut() {
-                lane.subflow.open_window_up_to(window);
+            for ctx in self.subflows.iter_mut() {
+                ctx.subflow.open_window_up_to(window);
             }
         }
     }
@@ -64,13 +64,13 @@ impl Connection {
     /// others once they are open.
     fn all_bring_data(&self) -> bool {
         let opens = !self.session.is_listener();
-        !self.paths.has_openings() && self.bring_data(|lane| opens || lane.subflow.is_established())
+        !self.paths.has_openings() && self.bring_data(|ctx| opens || ctx.subflow.is_established())
     }
 
     /// Have all subflows for which `counts` is true brought data?
-    fn bring_data(&self, counts: impl Fn(&Lane) -> bool) -> bool {
-        let mut lanes = self.lanes.iter().filter(|lane| !lane.reaped && counts(lane));
-        lanes.all(|lane| lane.subflow.receive_next() > 1)
+    fn bring_data(&self, counts: impl Fn(&SubflowContext) -> bool) -> bool {
+        let mut subflows = self.subflows.iter().filter(|ctx| !ctx.reaped && counts(ctx));
+        subflows.all(|ctx| ctx.subflow.receive_next() > 1)
     }
 
     /// The send buffer grows while the application waits for room. It is the sum of the subflows'
@@ -79,10 +79,10 @@ impl Connection {
         let platform = &self.config.platform;
         let queue = &self.send.queue;
         let is_tcp = self.session.is_tcp();
-        let open = |lane: &&mut Lane| !lane.reaped && !lane.subflow.is_opening();
-        let live = self.lanes.iter_mut().filter(open);
-        let shares = live.map(|lane| {
-            let view = lane.subflow.view();
+        let open = |ctx: &&mut SubflowContext| !ctx.reaped && !ctx.subflow.is_opening();
+        let live = self.subflows.iter_mut().filter(open);
+        let shares = live.map(|ctx| {
+            let view = ctx.subflow.view();
             let mss = u64::from(view.mss.max(1));
             let waits = match is_tcp {
                 true => queue.waiting(),
@@ -91,15 +91,15 @@ impl Connection {
             // Linux compares whole segments after it has sent the first ones
             // (`tcp_event_new_data_sent`, `tcp_should_expand_sndbuf`). It counts a short segment in
             // the window as a whole one.
-            let sent = match lane.subflow.defers(now, waits) {
+            let sent = match ctx.subflow.defers(now, waits) {
                 true => 0,
                 false => waits.at_a_time.min(platform.segments_at_a_time(&view) * mss),
             };
-            if (lane.subflow.flight() + sent).div_ceil(mss) < view.cwnd / mss {
+            if (ctx.subflow.flight() + sent).div_ceil(mss) < view.cwnd / mss {
                 let segments = u16::try_from(view.cwnd.div_ceil(mss)).unwrap_or(u16::MAX);
-                lane.tuned_segments = lane.tuned_segments.max(segments);
+                ctx.tuned_segments = ctx.tuned_segments.max(segments);
             }
-            platform.tuned_send_memory(lane.tuned_segments)
+            platform.tuned_send_memory(ctx.tuned_segments)
         });
         let all = shares.sum();
         self.send.queue.buffer_mut().tune(all);
@@ -114,10 +114,10 @@ impl Connection {
         if queue.buffer().fragments().is_none() {
             return full;
         }
-        for (lane, view) in self.lanes.iter().zip(self.lanes.views()) {
+        for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
             let waits = queue.assigned().get(usize::from(view.id.slot)).copied().unwrap_or(0);
             let share = match queue.buffer().is_autotuned() {
-                true => platform.tuned_send_memory(lane.tuned_segments),
+                true => platform.tuned_send_memory(ctx.tuned_segments),
                 false => queue.buffer().capacity(),
             };
             if socket_buffer::queued(view, waits) >= share {
@@ -130,12 +130,12 @@ impl Connection {
     /// The subflow in `slot` announces the window as far as its own data has opened it.
     pub(super) fn offer_buffer(&mut self, slot: u8) {
         if self.session.is_tcp()
-            && let Some(lane) = self.lanes.first()
+            && let Some(ctx) = self.subflows.first()
         {
-            let bytes = lane.subflow.out_of_order_bytes();
+            let bytes = ctx.subflow.out_of_order_bytes();
             self.recv.queue.window_mut().note_waiting_below(bytes);
         }
-        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let subflow = &self.subflows[usize::from(slot)].subflow;
         if subflow.receive_next() > 1 {
             self.recv.queue.window_mut().open_to(subflow.opened_window());
         }
@@ -144,10 +144,10 @@ impl Connection {
     /// What data takes up may depend on the subflow's segments and on the peer's window.
     pub(super) fn measure_send_memory(&mut self) {
         if self.send.queue.buffer().is_measured()
-            && let Some(lane) = self.lanes.first()
+            && let Some(ctx) = self.subflows.first()
         {
-            let mss = u64::from(lane.subflow.mss());
-            self.send.queue.buffer_mut().measure(mss, lane.subflow.largest_window());
+            let mss = u64::from(ctx.subflow.mss());
+            self.send.queue.buffer_mut().measure(mss, ctx.subflow.largest_window());
         }
     }
 

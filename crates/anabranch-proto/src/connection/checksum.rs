@@ -41,7 +41,7 @@ impl Connection {
     /// Hand mapped data with a correct checksum to the data level.
     pub(super) fn hand_over(&mut self, now: Instant, slot: u8) {
         loop {
-            while let Some((data, payload)) = self.lanes[usize::from(slot)].mappings.poll() {
+            while let Some((data, payload)) = self.subflows[usize::from(slot)].mappings.poll() {
                 match self.recv.queue.take(slot, data, payload) {
                     Taken::Delivered => self.outbox.tell_readable(),
                     Taken::Waiting => self.counters.ofo_queue += 1,
@@ -52,7 +52,8 @@ impl Connection {
             if !self.session.checksums() {
                 return;
             }
-            let verdict = self.lanes[usize::from(slot)].mappings.verify(self.session.peer_idsn());
+            let verdict =
+                self.subflows[usize::from(slot)].mappings.verify(self.session.peer_idsn());
             match verdict {
                 Some(Verdict::Right(None)) => {}
                 Some(Verdict::Right(Some(data_fin))) => self.take_data_fin(slot, data_fin),
@@ -68,7 +69,7 @@ impl Connection {
             self.outbox.tell_readable();
         }
         // In any case, the peer must learn that its DATA_FIN arrived.
-        self.lanes[usize::from(slot)].subflow.demand_ack();
+        self.subflows[usize::from(slot)].subflow.demand_ack();
     }
 
     fn on_wrong_checksum(&mut self, now: Instant, slot: u8, data: u64) {
@@ -85,15 +86,15 @@ impl Connection {
     /// RFC 8684 §3.7: reset the subflow with MP_FAIL.
     pub(super) fn break_failing(&mut self, slot: u8, fail: MpFail) {
         self.counters.dss_corruption_reset += 1;
-        let mut lane = self.lanes.edit(slot);
-        lane.distrusted = true;
-        lane.subflow.reset_failing(fail, because(ResetReason::MIDDLEBOX_INTERFERENCE));
+        let mut ctx = self.subflows.edit(slot);
+        ctx.distrusted = true;
+        ctx.subflow.reset_failing(fail, because(ResetReason::MIDDLEBOX_INTERFERENCE));
     }
 
     /// Send MP_FAIL to the peer, or give up after the last repetition.
     pub(super) fn tell_failure(&mut self, now: Instant) {
         let Some(failing) = self.fallback.failing() else { return };
-        let subflow = &mut self.lanes[usize::from(failing.slot)].subflow;
+        let subflow = &mut self.subflows[usize::from(failing.slot)].subflow;
         if failing.told < MOST_TOLD {
             subflow.signal_fail(failing.fail);
             let pause = subflow.rto_without_backoff() * (1 << failing.told);

@@ -20,9 +20,9 @@ impl Connection {
     /// The application will write no more.
     pub(crate) fn close(&mut self) {
         self.send.queue.finish();
-        if self.session.is_opening() && self.lanes.iter().all(|l| !l.subflow.is_established()) {
-            for lane in self.lanes.iter_mut() {
-                lane.subflow.finish(true);
+        if self.session.is_opening() && self.subflows.iter().all(|l| !l.subflow.is_established()) {
+            for ctx in self.subflows.iter_mut() {
+                ctx.subflow.finish(true);
             }
         }
     }
@@ -47,11 +47,11 @@ impl Connection {
     /// connection has ended. RFC 8684 §3.5, the form with RST.
     pub(crate) fn abort(&mut self) {
         let key = self.session.keys().map(|keys| keys.remote);
-        for lane in self.lanes.iter_mut().filter(|lane| !lane.reaped) {
+        for ctx in self.subflows.iter_mut().filter(|ctx| !ctx.reaped) {
             // The host reveals the peer's key only to a peer that has proved to know it.
-            match key.filter(|_| lane.subflow.confirmed) {
-                Some(receiver_key) => lane.subflow.fastclose(MpFastclose { receiver_key }),
-                None => lane.subflow.reset(None),
+            match key.filter(|_| ctx.subflow.confirmed) {
+                Some(receiver_key) => ctx.subflow.fastclose(MpFastclose { receiver_key }),
+                None => ctx.subflow.reset(None),
             }
         }
         self.fail(ConnectionError::Aborted);
@@ -81,9 +81,9 @@ impl Connection {
                 // RFC 9293 §3.10.4: the FIN follows the data, and like the data must be inside the
                 // peer's window.
                 let slot = self.fallback.slot();
-                let has_window = self.lanes[usize::from(slot)].subflow.has_window();
+                let has_window = self.subflows[usize::from(slot)].subflow.has_window();
                 if self.send.queue.una() == self.send.queue.end() || has_window {
-                    self.lanes.edit(slot).subflow.finish(false);
+                    self.subflows.edit(slot).subflow.finish(false);
                 }
             }
         }
@@ -97,14 +97,14 @@ impl Connection {
         let of = |usability| move |view: &&SubflowView| view.usability == usability;
         // Use subflows that do not answer only if there are no others. Otherwise a new one among
         // many would wait for its turn.
-        let usable = match self.lanes.views().iter().any(|view| view.usability == Usability::Usable)
-        {
-            true => of(Usability::Usable),
-            false => of(Usability::PotentiallyFailed),
-        };
+        let usable =
+            match self.subflows.views().iter().any(|view| view.usability == Usability::Usable) {
+                true => of(Usability::Usable),
+                false => of(Usability::PotentiallyFailed),
+            };
         let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
-        let own = key(self.lanes.views().get(slot).filter(usable)?);
-        let all = || self.lanes.views().iter().filter(usable);
+        let own = key(self.subflows.views().get(slot).filter(usable)?);
+        let all = || self.subflows.views().iter().filter(usable);
         // The best subflow first, then in turn: a dead path shows no other sign if this host has
         // nothing else to send.
         let turn = self.overdue.timeouts() as usize % all().count();
@@ -116,14 +116,14 @@ impl Connection {
         if !own_turn {
             return None;
         }
-        self.lanes[slot].subflow.demand_ack();
+        self.subflows[slot].subflow.demand_ack();
         self.start_retransmission(now);
         Some(self.session.data_seq(self.send.queue.end()))
     }
 
     /// RFC 8684 §3.1: the initiator's keys come first, on the third ACK or on data.
     fn owes_keys(&self) -> bool {
-        let totals = &self.lanes[0].subflow.totals;
+        let totals = &self.subflows[0].subflow.totals;
         self.keys_to_repeat().is_some() && totals.acks_sent == 0 && totals.segments_sent == 0
     }
 
@@ -132,9 +132,9 @@ impl Connection {
         if !self.session.is_mptcp() {
             return;
         }
-        let usable = self.lanes.usable();
+        let usable = self.subflows.usable();
         let start = self.session.data_seq(0);
-        for (data_seq, len) in self.lanes[usize::from(slot)].subflow.outstanding_data() {
+        for (data_seq, len) in self.subflows[usize::from(slot)].subflow.outstanding_data() {
             let from = data_seq.distance_from(start) as u64;
             self.send.queue.reinject(from, from + len, usable);
         }
@@ -151,9 +151,9 @@ impl Connection {
         if !self.session.is_mptcp() {
             return;
         }
-        let usable = self.lanes.usable();
+        let usable = self.subflows.usable();
         let start = self.session.data_seq(0);
-        for (data_seq, len) in self.lanes[usize::from(slot)].subflow.unacknowledged_data() {
+        for (data_seq, len) in self.subflows[usize::from(slot)].subflow.unacknowledged_data() {
             let from = data_seq.distance_from(start) as u64;
             self.send.queue.reinject(from, from + len, usable);
         }
@@ -161,8 +161,8 @@ impl Connection {
 
     /// A subflow is available again that can carry data of subflows that do not answer.
     pub(super) fn reinject_from_failed(&mut self) {
-        for slot in 0..self.lanes.len() {
-            if self.lanes.views()[slot].usability == Usability::PotentiallyFailed {
+        for slot in 0..self.subflows.len() {
+            if self.subflows.views()[slot].usability == Usability::PotentiallyFailed {
                 self.reinject_outstanding(slot as u8);
             }
         }
@@ -171,9 +171,9 @@ impl Connection {
     /// RFC 8684 §3.3.3: once both DATA_FINs are acknowledged, close the subflows.
     fn close_subflows_when_done(&mut self) {
         if self.session.is_mptcp() && self.is_done() {
-            for slot in 0..self.lanes.len() {
-                if !self.lanes[slot].reaped {
-                    self.lanes.edit(slot as u8).subflow.finish(true);
+            for slot in 0..self.subflows.len() {
+                if !self.subflows[slot].reaped {
+                    self.subflows.edit(slot as u8).subflow.finish(true);
                 }
             }
         }
@@ -182,17 +182,18 @@ impl Connection {
     /// Process the subflows that have ended, and the end of the connection after its last subflow.
     #[inline]
     pub(super) fn reap(&mut self, now: Instant) {
-        let ended =
-            |lane: &super::lanes::Lane| lane.subflow.state() == State::Closed && !lane.reaped;
-        if self.is_done() || self.lanes.iter().any(ended) {
+        let ended = |ctx: &super::subflows::SubflowContext| {
+            ctx.subflow.state() == State::Closed && !ctx.reaped
+        };
+        if self.is_done() || self.subflows.iter().any(ended) {
             self.reap_ended(now);
         }
     }
 
     fn reap_ended(&mut self, now: Instant) {
         self.close_subflows_when_done();
-        for slot in 0..self.lanes.len() {
-            if self.lanes[slot].subflow.state() == State::Closed && !self.lanes[slot].reaped {
+        for slot in 0..self.subflows.len() {
+            if self.subflows[slot].subflow.state() == State::Closed && !self.subflows[slot].reaped {
                 self.reap_subflow(now, slot as u8);
             }
         }
@@ -200,15 +201,15 @@ impl Connection {
     }
 
     fn reap_subflow(&mut self, now: Instant, slot: u8) {
-        let subflow = &self.lanes.reap(slot).subflow;
+        let subflow = &self.subflows.reap(slot).subflow;
         let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
         let (local_address_id, end) = (subflow.local_address_id, subflow.end());
         self.outbox.register(Registration { slot, local, remote, exists: false });
         self.reinject_unacknowledged(slot);
-        if self.lanes[usize::from(slot)].distrusted && self.session.is_mptcp() {
+        if self.subflows[usize::from(slot)].distrusted && self.session.is_mptcp() {
             // RFC 8684 §3.7: reinject data that was not DATA_ACKed, even if the subflow
             // acknowledged it.
-            self.send.queue.reinject_carried(slot, self.lanes.usable());
+            self.send.queue.reinject_carried(slot, self.subflows.usable());
         }
         if self.fallback.failing().is_some_and(|failing| failing.slot == slot) {
             self.fallback.end_failing();
@@ -225,16 +226,16 @@ impl Connection {
         let id = Some(id);
         let closed = PathEvent::SubflowClosed { id, local_address_id, remote, retry };
         self.tell_path_manager(now, &closed);
-        if self.lanes.iter().all(|lane| lane.reaped) {
+        if self.subflows.iter().all(|ctx| ctx.reaped) {
             self.on_last_subflow(now, end);
         }
     }
 
     /// Should the path manager try another subflow in place of the one in `slot`?
     fn retry(&self, slot: u8) -> Retry {
-        let lane = &self.lanes[usize::from(slot)];
-        let good = lane.subflow.has_carried_data() && !lane.distrusted;
-        match lane.retry {
+        let ctx = &self.subflows[usize::from(slot)];
+        let good = ctx.subflow.has_carried_data() && !ctx.distrusted;
+        match ctx.retry {
             Some(said @ (Retry::Later | Retry::Never)) => said,
             _ if good => Retry::Soon,
             _ => Retry::Later,
@@ -281,10 +282,10 @@ impl Connection {
         }
         // With Multipath TCP, both hosts know the end of the stream. Plain TCP also needs the FINs
         // acknowledged.
-        let closing = |lane: &super::lanes::Lane| {
-            matches!(lane.subflow.state(), State::TimeWait | State::Closed)
+        let closing = |ctx: &super::subflows::SubflowContext| {
+            matches!(ctx.subflow.state(), State::TimeWait | State::Closed)
         };
-        if self.session.is_mptcp() || self.lanes.iter().all(closing) {
+        if self.session.is_mptcp() || self.subflows.iter().all(closing) {
             self.session.end();
             self.scheduling.limited_by(now, FullBuffers::default());
             self.stop_timers();
@@ -326,8 +327,8 @@ impl Connection {
             if error.is_some() && !self.config.platform.keeps_unread_data {
                 self.recv.queue.discard();
             }
-            for lane in self.lanes.iter_mut().filter(|lane| !lane.subflow.is_doomed()) {
-                lane.subflow.reset(None);
+            for ctx in self.subflows.iter_mut().filter(|ctx| !ctx.subflow.is_doomed()) {
+                ctx.subflow.reset(None);
             }
             self.stop_timers();
             if known {

@@ -154,11 +154,11 @@ impl Connection {
     /// An acceptable segment without any Multipath TCP option arrived. RFC 8684 §3.3.2: a segment
     /// that acknowledges no data is no sign of lost options, because the DATA_ACK has not changed.
     pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
-        let lane = &mut self.lanes[usize::from(slot)];
+        let ctx = &mut self.subflows[usize::from(slot)];
         // A FIN occupies a sequence number but is not data.
-        let acknowledges_data = ack > 1 && lane.subflow.has_sent_data();
-        let unheard = !lane.heard && self.session.is_open();
-        if unheard && lane.has_bare_data() {
+        let acknowledges_data = ack > 1 && ctx.subflow.has_sent_data();
+        let unheard = !ctx.heard && self.session.is_open();
+        if unheard && ctx.has_bare_data() {
             // RFC 8684 §3.7: options pass on SYNs, but not on data.
             self.on_mapping_missing(slot);
             self.counters.mp_capable_data_fallback += u64::from(self.session.is_tcp());
@@ -166,7 +166,7 @@ impl Connection {
             self.on_options_lost(slot);
             self.counters.mp_capable_data_fallback += u64::from(self.session.is_tcp());
         } else {
-            lane.bare_acks |= acknowledges_data;
+            ctx.bare_acks |= acknowledges_data;
         }
     }
 
@@ -181,8 +181,8 @@ impl Connection {
     /// stream? A Multipath TCP host ends the stream with a DATA_FIN first (RFC 8684 §3.3.3). Either
     /// the path dropped the DATA_FIN, or the peer has fallen back to TCP.
     fn is_at_bare_end(&self, slot: u8) -> bool {
-        let lane = &self.lanes[usize::from(slot)];
-        let ended = lane.bare_fin && lane.subflow.peer_finished();
+        let ctx = &self.subflows[usize::from(slot)];
+        let ended = ctx.bare_fin && ctx.subflow.peer_finished();
         ended && !self.recv.queue.is_complete() && self.session.is_open() && self.is_alone(slot)
     }
 
@@ -192,12 +192,12 @@ impl Connection {
     pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
         let (alone, late) = (self.is_alone(slot), self.is_late(slot));
         let patience = self.patience(slot);
-        let lane = &mut self.lanes[usize::from(slot)];
-        let bare = lane.has_bare_data();
-        if lane.mappings.has_failed() {
+        let ctx = &mut self.subflows[usize::from(slot)];
+        let bare = ctx.has_bare_data();
+        if ctx.mappings.has_failed() {
             // The answer to MP_FAIL was lost or removed, and the peer has fallen back to TCP. For a
             // while, only data without options has arrived.
-            let silent = now.saturating_since(lane.heard_at) > PATIENCE;
+            let silent = now.saturating_since(ctx.heard_at) > PATIENCE;
             if bare
                 && silent
                 && let Some(shift) = self.way_back(slot)
@@ -205,23 +205,23 @@ impl Connection {
                 self.counters.dss_corruption_fallback += 1;
                 self.revert(slot, shift, true);
             }
-        } else if !lane.mappings.lacks_mapping() {
-            lane.unmapped_since = None;
-        } else if (bare && alone && !late) || lane.mappings.is_beyond_hope() {
+        } else if !ctx.mappings.lacks_mapping() {
+            ctx.unmapped_since = None;
+        } else if (bare && alone && !late) || ctx.mappings.is_beyond_hope() {
             self.on_mapping_missing(slot);
-        } else if lane.unmapped_since.is_none() {
-            lane.unmapped_since = Some(now);
+        } else if ctx.unmapped_since.is_none() {
+            ctx.unmapped_since = Some(now);
             self.timers.set_if_earlier(Timer::Unmapped, now + patience);
         }
     }
 
     /// Payload may have waited too long for its mapping.
     pub(super) fn on_unmapped_timeout(&mut self, now: Instant) {
-        for slot in 0..self.lanes.len() as u8 {
+        for slot in 0..self.subflows.len() as u8 {
             let patience = self.patience(slot);
-            let lane = &mut self.lanes[usize::from(slot)];
-            let waits = !lane.reaped && lane.mappings.lacks_mapping();
-            let Some(since) = lane.unmapped_since.filter(|_| waits) else { continue };
+            let ctx = &mut self.subflows[usize::from(slot)];
+            let waits = !ctx.reaped && ctx.mappings.lacks_mapping();
+            let Some(since) = ctx.unmapped_since.filter(|_| waits) else { continue };
             let due = since + patience;
             if due <= now {
                 self.on_mapping_missing(slot);
@@ -256,9 +256,9 @@ impl Connection {
         let was_asked = self.overdue.timeouts() > 0;
         let data_seq = self.session.data_seq(oldest.start);
         for slot in oldest.carried_by().slots() {
-            let lane = &self.lanes[usize::from(slot)];
-            let mut under_way = lane.subflow.unacknowledged_data();
-            if lane.bare_acks
+            let ctx = &self.subflows[usize::from(slot)];
+            let mut under_way = ctx.subflow.unacknowledged_data();
+            if ctx.bare_acks
                 && self.session.is_mptcp()
                 && (was_asked || self.is_alone(slot))
                 && !under_way.any(|(from, len)| (data_seq.distance_from(from) as u64) < len)
@@ -276,8 +276,9 @@ impl Connection {
         if unheard_probes < MAX_UNHEARD_PROBES {
             return;
         }
-        for slot in 0..self.lanes.len() as u8 {
-            if self.session.is_mptcp() && self.lanes[usize::from(slot)].subflow.is_established() {
+        for slot in 0..self.subflows.len() as u8 {
+            if self.session.is_mptcp() && self.subflows[usize::from(slot)].subflow.is_established()
+            {
                 self.on_options_lost(slot);
             }
         }
@@ -285,12 +286,12 @@ impl Connection {
 
     /// Payload of the subflow in `slot` has no mapping.
     fn on_mapping_missing(&mut self, slot: u8) {
-        let lane = &mut self.lanes[usize::from(slot)];
-        if self.recv.queue.is_complete() && lane.heard {
+        let ctx = &mut self.subflows[usize::from(slot)];
+        if self.recv.queue.is_complete() && ctx.heard {
             // RFC 8684 §3.3.3: no data follows the DATA_FIN. A middlebox has merged segments that
             // repeat data. A reset would only remove the subflow on which this host must close.
-            lane.mappings.discard();
-            lane.unmapped_since = None;
+            ctx.mappings.discard();
+            ctx.unmapped_since = None;
             return;
         }
         if self.is_late(slot) {
@@ -301,7 +302,7 @@ impl Connection {
         if self.session.is_tcp() {
             // Also send MP_FAIL. A peer may take an announced address as proof that the path is
             // usable, and then ignore everything else.
-            self.lanes[usize::from(slot)].subflow.signal_fail(fail);
+            self.subflows[usize::from(slot)].subflow.signal_fail(fail);
         }
     }
 
@@ -310,7 +311,7 @@ impl Connection {
     /// host would take for new data. The data that arrived with MP_CAPABLE does not count: if no
     /// data sequence signal has arrived yet, the path dropped them from the start.
     fn is_late(&self, slot: u8) -> bool {
-        let mapped = self.recv.queue.next_data() > 1 && self.lanes[usize::from(slot)].heard;
+        let mapped = self.recv.queue.next_data() > 1 && self.subflows[usize::from(slot)].heard;
         mapped && !self.config.late_fallback
     }
 
@@ -326,7 +327,7 @@ impl Connection {
     /// The path of the subflow in `slot` drops options.
     fn on_options_lost(&mut self, slot: u8) {
         // RFC 8684 §3.7: only the first subflow can fall back, before another is added.
-        let alone = self.is_alone(slot) && self.lanes[usize::from(slot)].mappings.is_straight();
+        let alone = self.is_alone(slot) && self.subflows[usize::from(slot)].mappings.is_straight();
         match self.way_back(slot).filter(|_| alone) {
             Some(shift) => {
                 self.counters.dss_fallback += 1;
@@ -338,14 +339,14 @@ impl Connection {
 
     /// Is it the connection's first subflow, and has there never been another?
     fn is_alone(&self, slot: u8) -> bool {
-        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let subflow = &self.subflows[usize::from(slot)].subflow;
         subflow.purpose == Purpose::Initial && !self.fallback.joined
     }
 
     /// Is no other subflow in use?
     pub(super) fn is_sole(&self, slot: u8) -> bool {
-        self.lanes.iter().enumerate().all(|(other, lane)| {
-            let live = lane.subflow.is_established() && !lane.subflow.is_doomed();
+        self.subflows.iter().enumerate().all(|(other, ctx)| {
+            let live = ctx.subflow.is_established() && !ctx.subflow.is_doomed();
             other == usize::from(slot) || !live
         })
     }
@@ -355,8 +356,8 @@ impl Connection {
     pub(super) fn way_back(&mut self, slot: u8) -> Option<i64> {
         let next = self.recv.queue.next_data();
         let open = self.session.is_open();
-        let lane = &mut self.lanes[usize::from(slot)];
-        let usable = open && !lane.subflow.is_doomed() && lane.mappings.continues(next);
+        let ctx = &mut self.subflows[usize::from(slot)];
+        let usable = open && !ctx.subflow.is_doomed() && ctx.mappings.continues(next);
         self.sent_in_place(slot).filter(|_| usable)
     }
 
@@ -364,11 +365,11 @@ impl Connection {
     /// subflow.
     fn sent_in_place(&self, slot: u8) -> Option<i64> {
         let (una, end) = (self.send.queue.una(), self.send.queue.carried_to());
-        let Run { shift, from, end: run_end } = self.lanes[usize::from(slot)].run;
+        let Run { shift, from, end: run_end } = self.subflows[usize::from(slot)].run;
         if run_end == end && from <= una {
             return Some(shift as i64);
         }
-        let next = self.lanes[usize::from(slot)].subflow.send_next();
+        let next = self.subflows[usize::from(slot)].subflow.send_next();
         (una == end).then(|| end as i64 - next as i64)
     }
 
@@ -384,39 +385,39 @@ impl Connection {
         self.stop_timers();
         self.data_fin.cancel();
         self.paths.become_plain();
-        for other in (0..self.lanes.len()).filter(|other| *other != usize::from(slot)) {
-            let lane = &mut self.lanes[other];
-            if !lane.subflow.is_doomed() {
-                lane.subflow.reset(Some(because(ResetReason::MIDDLEBOX_INTERFERENCE)));
+        for other in (0..self.subflows.len()).filter(|other| *other != usize::from(slot)) {
+            let ctx = &mut self.subflows[other];
+            if !ctx.subflow.is_doomed() {
+                ctx.subflow.reset(Some(because(ResetReason::MIDDLEBOX_INTERFERENCE)));
             }
         }
-        let lane = &mut self.lanes[usize::from(slot)];
+        let ctx = &mut self.subflows[usize::from(slot)];
         self.fallback = Fallback {
             slot,
             sent_shift,
             received: Some(Box::new(PlainStart {
-                shift: next.wrapping_sub(lane.mappings.head()),
+                shift: next.wrapping_sub(ctx.mappings.head()),
                 idsn,
             })),
             ..Fallback::default()
         };
-        while let Some(payload) = lane.mappings.poll_plain() {
+        while let Some(payload) = ctx.mappings.poll_plain() {
             self.recv.queue.append(payload);
             self.outbox.tell_readable();
         }
-        lane.subflow.forget_signals();
-        lane.subflow.demand_ack();
+        ctx.subflow.forget_signals();
+        ctx.subflow.demand_ack();
         // Apply what TCP has acknowledged in the meantime, because the peer does not acknowledge it
         // again.
-        let una = (lane.subflow.una() as i64 + sent_shift).max(1) as u64;
+        let una = (ctx.subflow.una() as i64 + sent_shift).max(1) as u64;
         if self.send.queue.acknowledge(una.min(self.send.queue.end())) {
             self.outbox.tell_writable();
         }
         match infinite {
-            Some(mapping) => self.lanes[usize::from(slot)].subflow.announce_infinite(mapping),
+            Some(mapping) => self.subflows[usize::from(slot)].subflow.announce_infinite(mapping),
             None => self.settle_options(slot),
         }
-        self.lanes.refresh(slot);
+        self.subflows.refresh(slot);
     }
 
     /// RFC 8684 §3.7: the infinite mapping begins with the oldest data that is not DATA_ACKed.
@@ -435,7 +436,7 @@ impl Connection {
     /// on, without end.
     pub(super) fn take_infinite_mapping(&mut self, slot: u8, subflow: u64, data: u64) {
         self.counters.infinite_map_rx += 1;
-        let head = self.lanes[usize::from(slot)].mappings.head();
+        let head = self.subflows[usize::from(slot)].mappings.head();
         let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.queue.next_data();
         // The peer takes every byte of its only subflow as part of the stream, so it would take
         // copies for new data.
@@ -465,7 +466,7 @@ impl Connection {
                 self.counters.dss_corruption_fallback += 1;
                 self.revert(slot, shift, true);
                 if !answers {
-                    self.lanes[usize::from(slot)].subflow.signal_fail(own);
+                    self.subflows[usize::from(slot)].subflow.signal_fail(own);
                 }
             }
             None => self.break_failing(slot, own),
@@ -474,10 +475,10 @@ impl Connection {
 
     /// Reset the subflow in `slot`. Other subflows reinject its data.
     pub(super) fn break_subflow(&mut self, slot: u8, reason: ResetReason) {
-        let mut lane = self.lanes.edit(slot);
-        lane.distrusted = true;
-        if !lane.subflow.is_doomed() {
-            lane.subflow.reset(Some(because(reason)));
+        let mut ctx = self.subflows.edit(slot);
+        ctx.distrusted = true;
+        if !ctx.subflow.is_doomed() {
+            ctx.subflow.reset(Some(because(reason)));
         }
     }
 
@@ -485,7 +486,7 @@ impl Connection {
     /// connection.
     pub(super) fn take_remains(&mut self, slot: u8, dss: Option<&Dss>, fails: bool) {
         self.counters.mp_fail_rx += u64::from(fails);
-        let subflow = &mut self.lanes[usize::from(slot)].subflow;
+        let subflow = &mut self.subflows[usize::from(slot)].subflow;
         if fails && subflow.announces_infinite() {
             // The answer was lost, so send the infinite mapping again.
             subflow.demand_ack();

@@ -45,7 +45,7 @@ impl Connection {
         self.open_receive_window(slot);
         if self.session.is_negotiating() {
             let syn = self.session.capable(CapableKeys::None);
-            self.lanes[usize::from(slot)].subflow.handshake_options =
+            self.subflows[usize::from(slot)].subflow.handshake_options =
                 option(|control| control.capable = Some(syn));
         }
     }
@@ -69,7 +69,7 @@ impl Connection {
                 // RFC 8684 §3.1: checksums are used if either host requires them.
                 self.session.take_checksum_flag(offer.flags);
                 let answer = self.session.capable(CapableKeys::Sender(self.session.key()));
-                self.lanes[usize::from(slot)].subflow.handshake_options =
+                self.subflows[usize::from(slot)].subflow.handshake_options =
                     option(|control| control.capable = Some(answer));
             } else {
                 self.session.fall_back();
@@ -79,7 +79,7 @@ impl Connection {
 
     /// The window begins as the first subflow opens it.
     fn open_receive_window(&mut self, slot: u8) {
-        let first = self.lanes[usize::from(slot)].subflow.first_window();
+        let first = self.subflows[usize::from(slot)].subflow.first_window();
         self.recv.queue.window_mut().begin_at(first);
     }
 
@@ -97,10 +97,10 @@ impl Connection {
         };
         let slot = self.add_lane(Subflow::connect, place);
         let nonce = self.secrets.draw("nonce") as u32;
-        let mut lane = self.lanes.edit(slot);
-        lane.nonces.local = nonce;
-        lane.subflow.priority.signalled = backup;
-        lane.subflow.handshake_options = option(|control| {
+        let mut ctx = self.subflows.edit(slot);
+        ctx.nonces.local = nonce;
+        ctx.subflow.priority.signalled = backup;
+        ctx.subflow.handshake_options = option(|control| {
             let token = keys::token(agreed.remote);
             control.join = Some(MpJoin::Syn { backup, address_id: local.id, token, nonce });
         });
@@ -108,7 +108,7 @@ impl Connection {
 
     /// The SYN/ACK arrived: process the peer's answer.
     pub(super) fn on_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
-        match self.lanes[usize::from(slot)].subflow.purpose {
+        match self.subflows[usize::from(slot)].subflow.purpose {
             Purpose::Initial => self.on_capable_syn_ack(now, slot, segment),
             Purpose::Join => self.on_join_syn_ack(slot, segment),
         }
@@ -116,7 +116,7 @@ impl Connection {
 
     /// RFC 8684 §3.7.
     fn on_capable_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
-        self.lanes[usize::from(slot)].subflow.handshake_options = None;
+        self.subflows[usize::from(slot)].subflow.handshake_options = None;
         if self.session.is_negotiating() {
             // RFC 8684 §3.1: the listener chooses one of the offered hash algorithms, of which
             // there is only one.
@@ -139,11 +139,11 @@ impl Connection {
 
     /// The last step of the handshake arrived, so the connection is open at the listener.
     pub(super) fn on_third_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
-        let lane = &mut self.lanes[usize::from(slot)];
-        let passive = self.session.is_listener() || lane.subflow.purpose == Purpose::Join;
+        let ctx = &mut self.subflows[usize::from(slot)];
+        let passive = self.session.is_listener() || ctx.subflow.purpose == Purpose::Join;
         self.counters.passive_opens += u64::from(passive);
-        lane.subflow.handshake_options = None;
-        if lane.subflow.purpose == Purpose::Join {
+        ctx.subflow.handshake_options = None;
+        if ctx.subflow.purpose == Purpose::Join {
             return self.on_join_ack(now, slot, segment);
         }
         if self.session.is_negotiating() {
@@ -181,7 +181,7 @@ impl Connection {
 
     /// Both hosts use Multipath TCP, and `remote` is the peer's key.
     fn agree(&mut self, slot: u8, remote: u64, flags: CapableFlags) {
-        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let subflow = &self.subflows[usize::from(slot)].subflow;
         self.session.agree(remote, flags, subflow.local, subflow.remote);
     }
 
@@ -201,7 +201,7 @@ impl Connection {
             self.start_path_manager(now);
         }
         if self.session.is_tcp() {
-            self.lanes[usize::from(slot)].subflow.confirmed = true;
+            self.subflows[usize::from(slot)].subflow.confirmed = true;
         }
     }
 
@@ -210,9 +210,9 @@ impl Connection {
             true => self.mapping_carried(),
             false => Carries::Nothing,
         };
-        let (lane, views) = self.lanes.with_views(slot);
-        lane.subflow.set_carries(carries, views);
-        self.lanes.refresh(slot);
+        let (ctx, views) = self.subflows.with_views(slot);
+        ctx.subflow.set_carries(carries, views);
+        self.subflows.refresh(slot);
     }
 
     /// The options that data segments of Multipath TCP carry from now on.
@@ -224,10 +224,10 @@ impl Connection {
 
     /// The size of data sequence numbers changes.
     pub(super) fn settle_all_options(&mut self) {
-        for slot in 0..self.lanes.len() as u8 {
-            if self.lanes[usize::from(slot)].subflow.is_established() {
+        for slot in 0..self.subflows.len() as u8 {
+            if self.subflows[usize::from(slot)].subflow.is_established() {
                 self.settle_options(slot);
-                self.send.queue.recut(slot, self.lanes.view(slot).mss);
+                self.send.queue.recut(slot, self.subflows.view(slot).mss);
             }
         }
     }
@@ -236,31 +236,31 @@ impl Connection {
     fn on_join_syn_ack(&mut self, slot: u8, segment: &Segment) {
         let join = segment.options.control.as_ref().and_then(|control| control.join);
         let wanted = self.wants_subflows();
-        let lane = &mut self.lanes[usize::from(slot)];
+        let ctx = &mut self.subflows[usize::from(slot)];
         let (Some(MpJoin::SynAck { backup, address_id, truncated_hmac, nonce }), Some(agreed)) =
             (join, self.session.keys())
         else {
-            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
+            ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         };
         self.counters.join_syn_ack_rx += 1;
         if !wanted {
-            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
+            ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         }
-        lane.nonces.remote = nonce;
-        lane.subflow.remote_address_id = address_id;
-        lane.subflow.priority.by_peer = backup;
-        let expected = keys::truncated_64(&agreed.proof_of_peer(lane.nonces));
+        ctx.nonces.remote = nonce;
+        ctx.subflow.remote_address_id = address_id;
+        ctx.subflow.priority.by_peer = backup;
+        let expected = keys::truncated_64(&agreed.proof_of_peer(ctx.nonces));
         if !keys::equal_in_constant_time(&expected.to_be_bytes(), &truncated_hmac.to_be_bytes()) {
             self.counters.join_syn_ack_hmac_failure += 1;
-            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
+            ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         }
         // From the third ACK on, the peer may have data on both subflows.
         self.fallback.peer_may_spread();
-        let hmac = agreed.proof(lane.nonces);
-        lane.subflow.handshake_options = option(|control| {
+        let hmac = agreed.proof(ctx.nonces);
+        ctx.subflow.handshake_options = option(|control| {
             control.join = Some(MpJoin::Ack { hmac: keys::truncated_160(&hmac) });
         });
         self.settle_options(slot);
@@ -269,16 +269,16 @@ impl Connection {
     /// RFC 8684 §3.2: the initiator proves that it knows the keys.
     fn on_join_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
         let join = segment.options.control.as_ref().and_then(|control| control.join);
-        let lane = &mut self.lanes[usize::from(slot)];
+        let ctx = &mut self.subflows[usize::from(slot)];
         let (Some(MpJoin::Ack { hmac }), Some(agreed)) = (join, self.session.keys()) else {
-            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
+            ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         };
         self.counters.join_ack_rx += 1;
-        let expected = agreed.proof_of_peer(lane.nonces);
+        let expected = agreed.proof_of_peer(ctx.nonces);
         if !keys::equal_in_constant_time(&keys::truncated_160(&expected), &hmac) {
             self.counters.join_ack_hmac_failure += 1;
-            lane.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
+            ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         }
         self.settle_options(slot);
@@ -287,12 +287,12 @@ impl Connection {
 
     /// A joined subflow can carry data at both ends.
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
-        self.lanes.edit(slot).subflow.handshake_options = None;
+        self.subflows.edit(slot).subflow.handshake_options = None;
         self.timers.stop(Timer::Orphan);
         self.paths.end_move();
         self.fallback.both_may_spread();
         self.abandon_failing();
-        let id = self.lanes[usize::from(slot)].subflow.id;
+        let id = self.subflows[usize::from(slot)].subflow.id;
         self.outbox.tell(Event::SubflowEstablished(id));
         self.reinject_from_failed();
         if self.send.queue.fin_outstanding() && self.overdue.timeouts() > 0 {
@@ -305,10 +305,10 @@ impl Connection {
     /// MP_CAPABLE with both keys, while the peer may not have this host's key. RFC 8684 §3.1.
     pub(super) fn keys_to_repeat(&self) -> Option<MpCapable> {
         let Keys { local, remote } = self.session.keys()?;
-        let initial = self.lanes.first().filter(|lane| {
+        let initial = self.subflows.first().filter(|ctx| {
             self.session.is_initiator()
-                && lane.subflow.purpose == Purpose::Initial
-                && !lane.subflow.confirmed
+                && ctx.subflow.purpose == Purpose::Initial
+                && !ctx.subflow.confirmed
         });
         let keys = CapableKeys::Both { sender: local, receiver: remote };
         initial.map(|_| self.session.capable(keys))

@@ -20,34 +20,36 @@ impl Connection {
     /// Does the segment belong to an earlier connection between the ports of the subflow in `slot`?
     #[inline]
     pub(crate) fn is_about_another(&self, slot: u8, segment: &Segment) -> bool {
-        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let subflow = &self.subflows[usize::from(slot)].subflow;
         subflow.is_opening() && subflow.is_about_another(segment, self.recv.queue.accepted_window())
     }
 
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
     pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
         self.scheduling.on_change();
-        if self.waits_for_keys(slot, segment) || self.lanes[usize::from(slot)].subflow.is_doomed() {
+        if self.waits_for_keys(slot, segment)
+            || self.subflows[usize::from(slot)].subflow.is_doomed()
+        {
             return;
         }
         let window = match self.session.is_mptcp() {
             true => (self.recv.queue.window().most() * COPIES).max(1 << 16),
             false => self.recv.queue.accepted_window(),
         };
-        let lane = &mut self.lanes[usize::from(slot)];
-        let was_opening = lane.subflow.state() == State::SynSent;
-        let was_confirmed = lane.subflow.confirmed;
-        let overtakes = lane.subflow.overtakes_fourth_ack(segment);
+        let ctx = &mut self.subflows[usize::from(slot)];
+        let was_opening = ctx.subflow.state() == State::SynSent;
+        let was_confirmed = ctx.subflow.confirmed;
+        let overtakes = ctx.subflow.overtakes_fourth_ack(segment);
         let bare = segment.options.dss.is_none() && segment.options.control.is_none();
         if bare && !was_opening && !segment.payload.is_empty() {
-            lane.bare_end = lane.bare_end.max(lane.subflow.end_of(segment));
+            ctx.bare_end = ctx.bare_end.max(ctx.subflow.end_of(segment));
         }
         let shared_window = self.session.is_mptcp();
-        let (lane, views) = self.lanes.with_views(slot);
+        let (ctx, views) = self.subflows.with_views(slot);
         let arrived = Arrived { window, shared_window, views };
-        let handled = lane.subflow.handle_segment(now, segment, &arrived);
-        let confirmed = lane.subflow.confirmed && !was_confirmed;
-        if segment.header.flags.contains(Flags::RST) && lane.subflow.state() == State::Closed {
+        let handled = ctx.subflow.handle_segment(now, segment, &arrived);
+        let confirmed = ctx.subflow.confirmed && !was_confirmed;
+        if segment.header.flags.contains(Flags::RST) && ctx.subflow.state() == State::Closed {
             self.take_reset(now, slot, segment);
         }
         if handled.established {
@@ -56,25 +58,25 @@ impl Connection {
             } else {
                 self.on_third_ack(now, slot, segment);
             }
-        } else if confirmed && self.lanes[usize::from(slot)].subflow.purpose == Purpose::Join {
+        } else if confirmed && self.subflows[usize::from(slot)].subflow.purpose == Purpose::Join {
             self.on_subflow_ready(now, slot);
         }
         if overtakes && self.config.platform.resets_overtaken_joins() {
             // Linux opens no replacement. Without another subflow, the connection needs one (ours).
             if !self.is_sole(slot) {
-                self.lanes[usize::from(slot)].retry = Some(Retry::Never);
+                self.subflows[usize::from(slot)].retry = Some(Retry::Never);
             }
             self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself. RFC 9293
         // §3.10.7.4, LAST-ACK: an acceptable segment that closes the subflow in order counts.
-        if handled.acceptable && !self.lanes[usize::from(slot)].subflow.reset_is_due() {
+        if handled.acceptable && !self.subflows[usize::from(slot)].subflow.reset_is_due() {
             self.overdue.on_segment();
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
             if bare && self.session.is_mptcp() {
                 let fin = segment.header.flags.contains(Flags::FIN);
-                self.lanes[usize::from(slot)].bare_fin |= fin;
+                self.subflows[usize::from(slot)].bare_fin |= fin;
                 self.take_bare(slot, handled.ack);
             }
             match self.session.is_mptcp() {
@@ -82,21 +84,21 @@ impl Connection {
                 false => self.take_plain(now, slot, segment),
             }
             // What condemned the subflow condemns what came with it.
-            if !self.lanes[usize::from(slot)].subflow.reset_is_due() {
+            if !self.subflows[usize::from(slot)].subflow.reset_is_due() {
                 self.deliver(now, slot);
                 if self.session.is_mptcp() {
                     self.check_bare_end(slot);
                 }
-                if self.lanes[usize::from(slot)].subflow.owes_acknowledgement() {
+                if self.subflows[usize::from(slot)].subflow.owes_acknowledgement() {
                     self.offer_buffer(slot);
-                    let subflow = &self.lanes[usize::from(slot)].subflow;
+                    let subflow = &self.subflows[usize::from(slot)].subflow;
                     self.recv.plan_early_acknowledgement(slot, subflow);
                 }
             }
         }
         self.abort_if_data_is_lost();
-        self.lanes.refresh(slot);
-        self.lanes.detect_bottlenecks(now, slot);
+        self.subflows.refresh(slot);
+        self.subflows.detect_bottlenecks(now, slot);
         self.tune_buffers(now, slot);
         self.reap(now);
     }
@@ -104,7 +106,7 @@ impl Connection {
     /// RFC 8684 §3.2: the initiator repeats the third ACK of a join until it is acknowledged.
     fn answer_join(&mut self, slot: u8, segment: &Segment) {
         if segment.options.control.as_ref().is_some_and(|control| control.join.is_some()) {
-            self.lanes[usize::from(slot)].subflow.demand_ack();
+            self.subflows[usize::from(slot)].subflow.demand_ack();
             self.recv.plan_opening_acknowledgement(slot);
         }
     }
@@ -112,7 +114,7 @@ impl Connection {
     /// RFC 8684 §3.1: until the listener has the initiator's key it cannot use a data sequence
     /// signal; the first data will be sent again, with the keys.
     fn waits_for_keys(&self, slot: u8, segment: &Segment) -> bool {
-        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let subflow = &self.subflows[usize::from(slot)].subflow;
         let has_keys = segment.options.control.as_ref().is_some_and(|c| c.capable.is_some());
         subflow.state() == State::SynReceived
             && subflow.purpose == Purpose::Initial
@@ -125,11 +127,11 @@ impl Connection {
     /// The data sequence signal of an acceptable segment. RFC 8684 §3.3.
     fn take_signals(&mut self, now: Instant, slot: u8, segment: &Segment) {
         if let Some(dss) = &segment.options.dss {
-            let lane = &mut self.lanes[usize::from(slot)];
-            if !lane.subflow.confirmed {
-                lane.subflow.confirmed = true;
+            let ctx = &mut self.subflows[usize::from(slot)];
+            if !ctx.subflow.confirmed {
+                ctx.subflow.confirmed = true;
             }
-            (lane.heard, lane.heard_at, lane.bare_acks) = (true, now, false);
+            (ctx.heard, ctx.heard_at, ctx.bare_acks) = (true, now, false);
             self.take_data_ack(now, slot, dss, segment);
             self.take_mapping(slot, dss);
             self.start_path_manager(now);
@@ -143,7 +145,7 @@ impl Connection {
         }
         if self.send.has_no_window() {
             // The handshake's own windows count from the first byte.
-            let window = self.lanes[usize::from(slot)].subflow.announced_window(segment);
+            let window = self.subflows[usize::from(slot)].subflow.announced_window(segment);
             self.send.widen(1, window);
         }
     }
@@ -155,7 +157,7 @@ impl Connection {
             && let Some(Keys { local, remote }) = self.session.keys()
             && (sender, receiver) == (remote, local)
             && self.session.is_listener()
-            && self.lanes[usize::from(slot)].subflow.purpose == Purpose::Initial
+            && self.subflows[usize::from(slot)].subflow.purpose == Purpose::Initial
             && self.is_as_agreed(slot, checksum)
         {
             let len = u64::from(data_len);
@@ -168,7 +170,7 @@ impl Connection {
     fn take_reset(&mut self, now: Instant, slot: u8, segment: &Segment) {
         if let Some(dss) = &segment.options.dss
             && self.session.is_mptcp()
-            && self.lanes[usize::from(slot)].subflow.confirmed
+            && self.subflows[usize::from(slot)].subflow.confirmed
         {
             self.take_data_ack(now, slot, dss, segment);
         }
@@ -176,9 +178,9 @@ impl Connection {
         self.counters.mp_rst_rx += u64::from(control.reset.is_some());
         self.counters.mp_fail_rx += u64::from(control.fail.is_some());
         let because_of = |reason| control.reset.is_some_and(|reset| reset.reason == reason);
-        self.lanes[usize::from(slot)].retry = control.reset.map(retry_after);
+        self.subflows[usize::from(slot)].retry = control.reset.map(retry_after);
         // RFC 8684 §3.7: what the peer got there it has not taken.
-        self.lanes[usize::from(slot)].distrusted |= control.fail.is_some()
+        self.subflows[usize::from(slot)].distrusted |= control.fail.is_some()
             || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
             || because_of(ResetReason::MPTCP_SPECIFIC);
         if let Some(fastclose) = control.fastclose {
@@ -190,7 +192,7 @@ impl Connection {
         if let Some(prio) = control.prio {
             // RFC 8684 §3.3.8: it concerns the subflow that it arrives on.
             self.counters.mp_prio_rx += 1;
-            self.lanes[usize::from(slot)].subflow.priority.by_peer = prio.backup;
+            self.subflows[usize::from(slot)].subflow.priority.by_peer = prio.backup;
         }
         if let Some(removed) = &control.remove_addr {
             self.counters.rm_addr += removed.address_ids().len() as u64;
@@ -222,7 +224,7 @@ impl Connection {
         if offset < 1 || offset > *outstanding.end() {
             return;
         }
-        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let subflow = &self.subflows[usize::from(slot)].subflow;
         let keeps = self.config.platform.keeps_larger_window();
         let window = if keeps { subflow.kept_window() } else { subflow.announced_window(segment) };
         if self.send.widen(offset, window) && !keeps && self.overdue.timeouts() > 0 {
@@ -246,7 +248,7 @@ impl Connection {
         if data.checked_add(u64::from(mapping.len)).is_none() {
             return;
         }
-        let next = self.lanes[usize::from(slot)].subflow.receive_next();
+        let next = self.subflows[usize::from(slot)].subflow.receive_next();
         let subflow =
             next as i64 + i64::from(mapping.subflow_seq.0.wrapping_sub(next as u32) as i32);
         let subflow = u64::try_from(subflow).ok();
@@ -274,13 +276,13 @@ impl Connection {
     }
 
     fn add_mapping(&mut self, slot: u8, mapping: Received) {
-        let lane = &mut self.lanes[usize::from(slot)];
-        let next = lane.subflow.receive_next();
+        let ctx = &mut self.subflows[usize::from(slot)];
+        let next = ctx.subflow.receive_next();
         let reach = self.recv.queue.window().most() * COPIES + (1 << 16);
         let near = mapping.subflow + mapping.len > next.saturating_sub(reach)
             && mapping.subflow < next + reach
-            && !lane.mappings.is_full(reach);
-        if mapping.len > 0 && !(near && lane.mappings.add(mapping)) {
+            && !ctx.mappings.is_full(reach);
+        if mapping.len > 0 && !(near && ctx.mappings.add(mapping)) {
             self.counters.dss_not_matching += 1;
         }
     }
@@ -289,12 +291,12 @@ impl Connection {
     /// its ACKs count.
     fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
         let shift = self.fallback.sent_shift();
-        let edge = self.lanes[usize::from(slot)].subflow.window_edge();
+        let edge = self.subflows[usize::from(slot)].subflow.window_edge();
         if let Some(edge) = edge.checked_add_signed(shift) {
             self.send.set_edge(edge);
         }
         // The FIN has a number at subflow level only.
-        let una = self.lanes[usize::from(slot)].subflow.una().checked_add_signed(shift);
+        let una = self.subflows[usize::from(slot)].subflow.una().checked_add_signed(shift);
         if self.send.queue.acknowledge(una.map_or(0, |una| una.min(self.send.queue.end()))) {
             self.on_data_progress(now);
         }
@@ -303,7 +305,7 @@ impl Connection {
             let fails = control.is_some_and(|control| control.fail.is_some());
             self.take_remains(slot, segment.options.dss.as_ref(), fails);
         }
-        if self.lanes[usize::from(slot)].subflow.end_announcement() {
+        if self.subflows[usize::from(slot)].subflow.end_announcement() {
             // RFC 8684 §3.7: from here on there are no options.
             self.settle_options(slot);
         }
@@ -311,9 +313,9 @@ impl Connection {
 
     /// Move what the subflow has in order to the data level.
     fn deliver(&mut self, now: Instant, slot: u8) {
-        let lane = &mut self.lanes[usize::from(slot)];
+        let ctx = &mut self.subflows[usize::from(slot)];
         if !self.session.is_mptcp() {
-            while let Some((_, payload)) = lane.subflow.poll_received() {
+            while let Some((_, payload)) = ctx.subflow.poll_received() {
                 self.recv.queue.append(payload);
                 self.outbox.tell_readable();
             }
@@ -322,15 +324,15 @@ impl Connection {
             }
             return;
         }
-        while let Some((_, payload)) = lane.subflow.poll_received() {
-            lane.mappings.push(payload);
+        while let Some((_, payload)) = ctx.subflow.poll_received() {
+            ctx.mappings.push(payload);
         }
         self.hand_over(now, slot);
-        let lane = &mut self.lanes[usize::from(slot)];
-        if lane.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
+        let ctx = &mut self.subflows[usize::from(slot)];
+        if ctx.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
-        } else if lane.mappings.waiting_bytes() > 0 || lane.unmapped_since.is_some() {
+        } else if ctx.mappings.waiting_bytes() > 0 || ctx.unmapped_since.is_some() {
             self.check_mapped(now, slot);
         }
     }

@@ -92,19 +92,19 @@ impl Connection {
     ) -> Option<u8> {
         if !self.may_open() {
             let oldest = self.half_open_joins().next()?;
-            self.lanes.edit(oldest as u8).subflow.abandon(SubflowEnd::TimedOut);
+            self.subflows.edit(oldest as u8).subflow.abandon(SubflowEnd::TimedOut);
             self.reap(now);
         }
         let joining = self.joining(now, syn, join, answered.nonce).filter(|_| self.may_open())?;
         Some(self.add_joining(now, syn, joining, Some(answered.numbers)))
     }
 
-    /// Lanes of subflows that the peer is opening, oldest slot first.
+    /// Subflows of subflows that the peer is opening, oldest slot first.
     fn half_open_joins(&self) -> impl Iterator<Item = usize> + '_ {
-        self.lanes.iter().enumerate().filter_map(|(slot, lane)| {
-            let half_open = lane.subflow.state() == State::SynReceived
-                && lane.subflow.purpose == Purpose::Join
-                && !lane.reaped;
+        self.subflows.iter().enumerate().filter_map(|(slot, ctx)| {
+            let half_open = ctx.subflow.state() == State::SynReceived
+                && ctx.subflow.purpose == Purpose::Join
+                && !ctx.reaped;
             half_open.then_some(slot)
         })
     }
@@ -144,15 +144,15 @@ impl Connection {
         answered: Option<Numbers>,
     ) -> u8 {
         let slot = self.add_lane(|open| Subflow::accept(open, now, syn), joining.place);
-        let lane = &mut self.lanes[usize::from(slot)];
-        lane.nonces = joining.nonces;
-        lane.subflow.priority.by_peer = joining.backup;
-        lane.subflow.handshake_options = Some(joining.answer);
+        let ctx = &mut self.subflows[usize::from(slot)];
+        ctx.nonces = joining.nonces;
+        ctx.subflow.priority.by_peer = joining.backup;
+        ctx.subflow.handshake_options = Some(joining.answer);
         match answered {
             Some(numbers) => self.resume(now, slot, numbers),
             None => self.counters.join_syn_rx += 1,
         }
-        self.lanes.refresh(slot);
+        self.subflows.refresh(slot);
         slot
     }
 
@@ -166,7 +166,7 @@ impl Connection {
     ) -> Option<Segment> {
         self.accept(now, syn);
         let level = self.data_level();
-        let subflow = &mut self.lanes[0].subflow;
+        let subflow = &mut self.subflows[0].subflow;
         subflow.use_numbers(numbers);
         let mut answer = subflow.poll_transmit(now, &level)?;
         remember_in_timestamp(&mut answer, syn);
@@ -182,7 +182,7 @@ impl Connection {
     /// This host sent the SYN/ACK of the subflow in `slot` before it kept any state of the subflow.
     pub(super) fn resume(&mut self, now: Instant, slot: u8, numbers: Numbers) {
         let level = self.data_level();
-        let subflow = &mut self.lanes[usize::from(slot)].subflow;
+        let subflow = &mut self.subflows[usize::from(slot)].subflow;
         subflow.use_numbers(numbers);
         subflow.poll_transmit(now, &level);
         subflow.take_no_sample_of_handshake();

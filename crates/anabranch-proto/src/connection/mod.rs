@@ -12,7 +12,6 @@ mod fallback;
 mod handshake;
 mod input;
 mod join;
-mod lanes;
 mod mapping;
 mod outbox;
 mod overdue;
@@ -27,6 +26,7 @@ mod sender;
 mod session;
 mod stats;
 mod stopwatch;
+mod subflows;
 mod timer;
 mod transmit;
 
@@ -55,7 +55,6 @@ use crate::subflow::{Open, Purpose, Subflow};
 use crate::trace::TraceEvent;
 use crate::view::SubflowId;
 use data_fin::DataFin;
-use lanes::Lanes;
 use outbox::Outbox;
 use overdue::Overdue;
 use path_driver::PathDriver;
@@ -65,13 +64,14 @@ use schedule::Scheduling;
 use send_queue::SendQueue;
 use sender::Sender;
 use session::Session;
+use subflows::Subflows;
 
 pub(crate) struct Connection {
     config: Arc<ConnectionConfig>,
     session: Session,
     fallback: fallback::Fallback,
     secrets: Secrets,
-    lanes: Lanes,
+    subflows: Subflows,
     send: Sender,
     recv: Receiver,
     scheduling: Scheduling,
@@ -97,18 +97,18 @@ pub(crate) struct NewConnection<'a> {
 impl Connection {
     pub(crate) fn new(new: NewConnection<'_>) -> Self {
         let config = new.config;
-        let mut lanes = Lanes::new((config.remedies)(), config.shared_bottleneck_detection);
+        let mut subflows = Subflows::new((config.remedies)(), config.shared_bottleneck_detection);
         let is_tcp = config.protocol == Protocol::Tcp;
         let send_buffer = SendBuffer::new(&config.platform, is_tcp, config.send_buffer)
-            .beginning_with(lanes.initial_buffer(BufferSide::Send));
+            .beginning_with(subflows.initial_buffer(BufferSide::Send));
         let window = ReceiveWindow::new(&config.platform, is_tcp, config.receive_buffer)
-            .beginning_with(lanes.initial_buffer(BufferSide::Receive));
+            .beginning_with(subflows.initial_buffer(BufferSide::Receive));
         let scale = window.scale();
         Connection {
             session: Session::new(new.role, new.key, &config),
             fallback: fallback::Fallback::default(),
             secrets: new.secrets,
-            lanes,
+            subflows,
             send: Sender::new(SendQueue::new(send_buffer), config.platform.options),
             recv: Receiver::new(RecvQueue::new(window), scale),
             scheduling: Scheduling::new((config.scheduler)()),
@@ -147,8 +147,8 @@ impl Connection {
         let payload = self.recv.queue.read()?;
         self.on_read();
         if self.recv.queue.is_drained() {
-            for lane in self.lanes.iter_mut() {
-                lane.subflow.on_drained();
+            for ctx in self.subflows.iter_mut() {
+                ctx.subflow.on_drained();
             }
         }
         Some(payload)
@@ -163,16 +163,15 @@ impl Connection {
         match self.session.is_mptcp() {
             true => self.recv.queue.is_complete(),
             false => {
-                let lane = self.lanes.get(usize::from(self.fallback.slot()));
-                self.recv.queue.is_complete()
-                    || lane.is_some_and(|lane| lane.subflow.peer_finished())
+                let ctx = self.subflows.get(usize::from(self.fallback.slot()));
+                self.recv.queue.is_complete() || ctx.is_some_and(|ctx| ctx.subflow.peer_finished())
             }
         }
     }
 
     /// The local port of the connection's first subflow.
     pub(crate) fn local_port(&self) -> Option<u16> {
-        self.lanes.first().map(|lane| lane.subflow.local.port)
+        self.subflows.first().map(|ctx| ctx.subflow.local.port)
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
@@ -198,7 +197,7 @@ impl Connection {
 
     /// Is nothing left to do, so that the endpoint may forget the connection?
     pub(crate) fn is_gone(&self) -> bool {
-        let ended = self.session.has_ended() && self.lanes.iter().all(|lane| lane.reaped);
+        let ended = self.session.has_ended() && self.subflows.iter().all(|ctx| ctx.reaped);
         ended && !self.recv.queue.has_data()
     }
 
@@ -208,14 +207,14 @@ impl Connection {
         self.recv.queue.release_memory();
         self.outbox.release_memory();
         self.paths.release_memory();
-        self.lanes.release_memory();
+        self.subflows.release_memory();
     }
 
-    /// Add a lane for a new subflow, in a free slot.
+    /// Add a subflow for a new subflow, in a free slot.
     fn add_lane(&mut self, make: impl FnOnce(Open<'_>) -> Subflow, place: Place) -> u8 {
-        let id = self.lanes.next_id();
+        let id = self.subflows.next_id();
         let subflow = self.make_subflow(id, make, place);
-        let slot = self.lanes.add(subflow);
+        let slot = self.subflows.add(subflow);
         let Place { local, remote, .. } = place;
         self.outbox.register(Registration { slot, local, remote, exists: true });
         slot
@@ -243,7 +242,7 @@ impl Connection {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let subflows = self.lanes.iter().map(|lane| lane.subflow.poll_timeout());
+        let subflows = self.subflows.iter().map(|ctx| ctx.subflow.poll_timeout());
         let own = self.timers.next().min(self.paths.announcements.next());
         let next = subflows.fold(own.min(self.path_manager_timeout()), Instant::min);
         (next != Instant::FAR_FUTURE).then_some(next)
@@ -251,11 +250,11 @@ impl Connection {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.scheduling.on_change();
-        for slot in 0..self.lanes.len() {
-            if self.lanes[slot].subflow.poll_timeout() <= now {
-                let (lane, views) = self.lanes.with_views(slot as u8);
-                let timed_out = lane.subflow.handle_timeout(now, views);
-                self.lanes.refresh(slot as u8);
+        for slot in 0..self.subflows.len() {
+            if self.subflows[slot].subflow.poll_timeout() <= now {
+                let (ctx, views) = self.subflows.with_views(slot as u8);
+                let timed_out = ctx.subflow.handle_timeout(now, views);
+                self.subflows.refresh(slot as u8);
                 if timed_out {
                     self.on_subflow_timeout(now, slot as u8);
                 }
@@ -267,10 +266,10 @@ impl Connection {
 
     /// The subflow stopped answering: reinject the data that only this subflow carried.
     fn on_subflow_timeout(&mut self, now: Instant, slot: u8) {
-        if self.lanes.len() > 1 {
+        if self.subflows.len() > 1 {
             self.reinject_outstanding(slot);
         }
-        let subflow = &self.lanes[usize::from(slot)].subflow;
+        let subflow = &self.subflows[usize::from(slot)].subflow;
         let (id, in_a_row) = (subflow.id, subflow.timeouts_in_a_row());
         self.tell_path_manager(now, &PathEvent::SubflowTimeout { id, in_a_row });
     }

@@ -85,14 +85,14 @@ impl Connection {
     }
 
     pub(super) fn data_retransmission(&self) -> DataRetransmission {
-        self.config.platform.data_retransmission(self.lanes.len())
+        self.config.platform.data_retransmission(self.subflows.len())
     }
 
     /// Retransmission timeout of the slowest usable subflow.
     fn longest_timeout(&self) -> Duration {
-        let lanes = self.lanes.iter().zip(self.lanes.views());
-        let usable = lanes.filter(|(_, view)| view.usability == Usability::Usable);
-        let timeouts = usable.map(|(lane, _)| lane.subflow.rto_without_backoff());
+        let subflows = self.subflows.iter().zip(self.subflows.views());
+        let usable = subflows.filter(|(_, view)| view.usability == Usability::Usable);
+        let timeouts = usable.map(|(ctx, _)| ctx.subflow.rto_without_backoff());
         timeouts.max().unwrap_or(Duration::from_secs(1))
     }
 
@@ -102,9 +102,9 @@ impl Connection {
         if let Pause::PendingTimers { .. } = self.data_retransmission().pause
             && self.send.window_room() > 0
         {
-            let lanes = self.lanes.iter().zip(self.lanes.views());
-            let usable = lanes.filter(|(_, view)| view.usability == Usability::Usable);
-            let pending = usable.filter_map(|(lane, _)| lane.subflow.next_loss_timer());
+            let subflows = self.subflows.iter().zip(self.subflows.views());
+            let usable = subflows.filter(|(_, view)| view.usability == Usability::Usable);
+            let pending = usable.filter_map(|(ctx, _)| ctx.subflow.next_loss_timer());
             let longest = pending.max().map_or(Duration::ZERO, |at| at.saturating_since(now));
             self.overdue.pending_ms = longest.as_millis() as u32;
         }
@@ -112,7 +112,7 @@ impl Connection {
 
     /// The peer's window has `room`, which is nothing or not worth using.
     pub(super) fn arm_persist(&mut self, now: Instant, room: u64) {
-        let rto = self.lanes.iter().map(|lane| lane.subflow.rto()).min().unwrap_or(LONGEST_PAUSE);
+        let rto = self.subflows.iter().map(|ctx| ctx.subflow.rto()).min().unwrap_or(LONGEST_PAUSE);
         if room > 0 {
             let pause = rto.clamp(*SMALL_WINDOW_PAUSES.start(), *SMALL_WINDOW_PAUSES.end());
             self.timers.set_if_earlier(Timer::Persist, now + pause);
@@ -149,19 +149,19 @@ impl Connection {
     pub(super) fn may_repeat_on_only_subflow(&self) -> bool {
         !self.has_data_under_way()
             && self.overdue.timeouts > 1
-            && self.lanes.iter().any(|lane| lane.heard_at > self.overdue.since)
+            && self.subflows.iter().any(|ctx| ctx.heard_at > self.overdue.since)
     }
 
     fn has_data_under_way(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.subflow.has_outstanding())
+        self.subflows.iter().any(|ctx| ctx.subflow.has_outstanding())
     }
 
     /// Has some subflow nothing to send and nothing outstanding?
     fn has_idle_subflow(&self) -> bool {
         let assigned = self.send.queue.assigned();
-        self.lanes.iter().zip(self.lanes.views()).any(|(lane, view)| {
+        self.subflows.iter().zip(self.subflows.views()).any(|(ctx, view)| {
             view.usability == Usability::Usable
-                && !lane.subflow.has_outstanding()
+                && !ctx.subflow.has_outstanding()
                 && assigned.get(usize::from(view.id.slot)).is_none_or(|bytes| *bytes == 0)
         })
     }
@@ -188,7 +188,7 @@ impl Connection {
     fn probe_window(&mut self, now: Instant) {
         let is_unheard = self.overdue.probes > 0
             && self.overdue.unanswered == 0
-            && self.lanes.iter().all(|lane| lane.heard_at <= self.overdue.probed_at);
+            && self.subflows.iter().all(|ctx| ctx.heard_at <= self.overdue.probed_at);
         self.overdue.unheard = if is_unheard { self.overdue.unheard.saturating_add(1) } else { 0 };
         self.overdue.probed_at = now;
         self.probe_peer(self.overdue.probes.into());
@@ -226,7 +226,7 @@ impl Connection {
         let rule = self.data_retransmission();
         let possible = match rule.needs_idle_subflow {
             true => self.has_idle_subflow(),
-            false => self.lanes.len() > 1 || !under_way,
+            false => self.subflows.len() > 1 || !under_way,
         };
         if !possible && rule.needs_idle_subflow && under_way {
             // The data may just wait behind other data.
@@ -254,13 +254,13 @@ impl Connection {
     /// outstanding.
     fn probe_peer(&mut self, attempt: u32) {
         let usable =
-            || self.lanes.views().iter().filter(|view| view.usability == Usability::Usable);
+            || self.subflows.views().iter().filter(|view| view.usability == Usability::Usable);
         let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
         let turn = attempt as usize % usable().count().max(1);
         let next =
             |view: &&SubflowView| usable().filter(|other| key(other) < key(view)).count() == turn;
         if let Some(id) = usable().find(next).map(|view| view.id) {
-            self.lanes[usize::from(id.slot)].subflow.demand_probe();
+            self.subflows[usize::from(id.slot)].subflow.demand_probe();
         }
     }
 }

@@ -36,8 +36,8 @@ impl Connection {
         if self.paths.is_started() || !self.session.is_mptcp() {
             return;
         }
-        let remote = self.lanes[0].subflow.remote;
-        self.paths.start(now, self.session.is_initiator(), remote, self.lanes.views());
+        let remote = self.subflows[0].subflow.remote;
+        self.paths.start(now, self.session.is_initiator(), remote, self.subflows.views());
         self.carry_out_duties();
     }
 
@@ -48,7 +48,7 @@ impl Connection {
 
     pub(super) fn tell_path_manager(&mut self, now: Instant, event: &PathEvent<'_>) {
         if self.manages_paths() {
-            self.paths.tell(now, event, self.lanes.views());
+            self.paths.tell(now, event, self.subflows.views());
             self.carry_out_duties();
         }
     }
@@ -67,7 +67,7 @@ impl Connection {
     /// Call the path manager if its deadline has passed.
     pub(crate) fn wake_path_manager(&mut self, now: Instant) {
         if self.path_manager_timeout() <= now {
-            self.paths.wake(now, self.lanes.views());
+            self.paths.wake(now, self.subflows.views());
             self.carry_out_duties();
         }
     }
@@ -106,7 +106,7 @@ impl Connection {
 
     /// Is there room for another subflow if `uncounted` of the existing ones do not count?
     pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
-        let live = self.lanes.iter().filter(|lane| !lane.reaped).count() - uncounted;
+        let live = self.subflows.iter().filter(|ctx| !ctx.reaped).count() - uncounted;
         self.wants_subflows()
             && live < usize::from(self.config.max_subflows).min(SubflowSet::CAPACITY)
     }
@@ -135,10 +135,10 @@ impl Connection {
 
     /// A router reports that a segment of the subflow in `slot` was too large for its path.
     pub(crate) fn handle_too_big(&mut self, slot: u8, seq: SeqNumber, mtu: u16) {
-        let (lane, views) = self.lanes.with_views(slot);
-        if lane.subflow.handle_too_big(seq, mtu, views) {
-            self.lanes.refresh(slot);
-            self.send.queue.recut(slot, self.lanes.view(slot).mss);
+        let (ctx, views) = self.subflows.with_views(slot);
+        if ctx.subflow.handle_too_big(seq, mtu, views) {
+            self.subflows.refresh(slot);
+            self.send.queue.recut(slot, self.subflows.view(slot).mss);
             self.scheduling.on_change();
         }
     }
@@ -173,16 +173,16 @@ impl Connection {
             // The connection would end, although the path may recover.
             return;
         }
-        let Some(mut lane) = self.lanes.edit_by_id(id) else { return };
+        let Some(mut ctx) = self.subflows.edit_by_id(id) else { return };
         if is_sole {
             self.paths.begin_move();
         }
         if reset {
-            lane.subflow.reset(Some(because(ResetReason::UNACCEPTABLE_PERFORMANCE)));
+            ctx.subflow.reset(Some(because(ResetReason::UNACCEPTABLE_PERFORMANCE)));
         } else {
-            lane.subflow.finish(false);
+            ctx.subflow.finish(false);
         }
-        drop(lane);
+        drop(ctx);
         self.send.queue.reassign(id.slot);
     }
 
@@ -192,7 +192,7 @@ impl Connection {
     /// were sent, the peer may have closed the connection (RFC 8684 §3.3.3). Then only a subflow
     /// whose interface is down is given up.
     fn may_replace(&self, slot: u8) -> bool {
-        let address_id = self.lanes[usize::from(slot)].subflow.local_address_id;
+        let address_id = self.subflows[usize::from(slot)].subflow.local_address_id;
         let remote = self.paths.remote_addresses();
         let peer_may_be_done = self.recv.queue.is_complete() && self.send.queue.fin_outstanding();
         let joins = self.config.platform.joins_after_close && !peer_may_be_done;
@@ -201,11 +201,11 @@ impl Connection {
     }
 
     fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {
-        let Some(mut lane) = self.lanes.edit_by_id(id) else { return };
+        let Some(mut ctx) = self.subflows.edit_by_id(id) else { return };
         if signalled {
-            lane.subflow.signal_priority(backup);
+            ctx.subflow.signal_priority(backup);
         } else {
-            lane.subflow.priority.standby = backup;
+            ctx.subflow.priority.standby = backup;
         }
     }
 
@@ -214,9 +214,9 @@ impl Connection {
     pub(super) fn signal_removals(&mut self) {
         let Some(removed) = self.paths.removals() else { return };
         let mut told = false;
-        let usable = self.lanes.usable();
-        for (lane, slot) in self.lanes.iter_mut().zip(0..) {
-            let subflow = &mut lane.subflow;
+        let usable = self.subflows.usable();
+        for (ctx, slot) in self.subflows.iter_mut().zip(0..) {
+            let subflow = &mut ctx.subflow;
             if usable.contains(slot) && !removed.address_ids().contains(&subflow.local_address_id) {
                 subflow.signal_removal(removed);
                 told = true;
@@ -230,11 +230,11 @@ impl Connection {
     /// The peer reports that it has lost these addresses. The scheduler must not use their subflows
     /// until they show signs of life.
     pub(super) fn doubt_subflows(&mut self, now: Instant, told_on: u8, address_ids: &[u8]) {
-        for slot in 0..self.lanes.len() as u8 {
-            let lane = &self.lanes[usize::from(slot)];
-            let lost = address_ids.contains(&lane.subflow.remote_address_id);
-            if lost && slot != told_on && !lane.reaped {
-                self.lanes.edit(slot).subflow.doubt(now);
+        for slot in 0..self.subflows.len() as u8 {
+            let ctx = &self.subflows[usize::from(slot)];
+            let lost = address_ids.contains(&ctx.subflow.remote_address_id);
+            if lost && slot != told_on && !ctx.reaped {
+                self.subflows.edit(slot).subflow.doubt(now);
                 // A peer that lost its interface drops out-of-order data as well.
                 self.reinject_unacknowledged(slot);
                 self.send.queue.reassign(slot);
@@ -245,7 +245,7 @@ impl Connection {
     /// The next probe for which a subflow has room.
     pub(super) fn poll_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         let Probe { slot, start, len } =
-            self.paths.probes.poll(self.send.queue.una(), self.lanes.views())?;
+            self.paths.probes.poll(self.send.queue.una(), self.subflows.views())?;
         let payload = self.send.queue.payload(start, len);
         Some(self.send_again_on(now, level, slot, start, payload, Again::Probe))
     }

@@ -136,7 +136,7 @@ impl Connection {
         let context = ScheduleContext {
             now,
             pending,
-            subflows: self.lanes.views(),
+            subflows: self.subflows.views(),
             window_room: self.send.window_room(),
             window: self.send.window(),
             assigned: self.send.queue.assigned(),
@@ -158,7 +158,7 @@ impl Connection {
     fn judge(&mut self, now: Instant, pending: Pending, decision: Decision) -> Verdict {
         match decision {
             Decision::Send(id) => {
-                let view = self.lanes.views().get(usize::from(id.slot));
+                let view = self.subflows.views().get(usize::from(id.slot));
                 if view.is_some_and(|view| view.id == id && view.can_send()) {
                     return Verdict::Sends(Choice::only(id.slot));
                 }
@@ -166,8 +166,8 @@ impl Connection {
             }
             Decision::Assign(id) => self.judge_assignment(pending, id),
             Decision::Duplicate(set) => {
-                let members = set.and(self.lanes.usable());
-                let slot = members.slots().find(|slot| self.lanes.view(*slot).can_send());
+                let members = set.and(self.subflows.usable());
+                let slot = members.slots().find(|slot| self.subflows.view(*slot).can_send());
                 match slot {
                     Some(slot) => Verdict::Sends(Choice { copies: members, ..Choice::only(slot) }),
                     None if members.is_empty() => Verdict::Bad,
@@ -184,7 +184,7 @@ impl Connection {
     }
 
     fn judge_assignment(&self, pending: Pending, id: SubflowId) -> Verdict {
-        let view = self.lanes.views().get(usize::from(id.slot));
+        let view = self.subflows.views().get(usize::from(id.slot));
         let Some(view) = view.filter(|v| v.id == id && v.usability == Usability::Usable) else {
             return Verdict::Bad;
         };
@@ -214,13 +214,13 @@ impl Connection {
         let idle = |view: &crate::view::SubflowView| {
             view.usability != Usability::Usable || view.bytes_in_flight == 0
         };
-        if pending == (Pending::NewData { bytes: 0 }) || !self.lanes.views().iter().all(idle) {
+        if pending == (Pending::NewData { bytes: 0 }) || !self.subflows.views().iter().all(idle) {
             return None;
         }
         let context = ScheduleContext {
             now,
             pending,
-            subflows: self.lanes.views(),
+            subflows: self.subflows.views(),
             window_room: 0,
             window: 0,
             assigned: &[],
@@ -241,10 +241,10 @@ impl Connection {
     /// RFC 9293 §3.7.4: a short segment at the window's edge waits while an earlier one is
     /// unacknowledged on the subflow (Minshall's variant).
     pub(super) fn is_short_held(&self, slot: u8, len: u64) -> bool {
-        let lane = &self.lanes[usize::from(slot)];
+        let ctx = &self.subflows[usize::from(slot)];
         self.config.tcp.nagle
             && !self.send.queue.is_finished()
-            && len < u64::from(self.lanes.view(slot).mss)
-            && lane.subflow.una() < lane.short_end
+            && len < u64::from(self.subflows.view(slot).mss)
+            && ctx.subflow.una() < ctx.short_end
     }
 }

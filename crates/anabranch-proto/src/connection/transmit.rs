@@ -24,7 +24,7 @@ impl Connection {
         if let Some(segment) = self.acknowledge_early(now) {
             return Some(segment);
         }
-        if self.recv.queue.update_is_due(|| self.lanes.largest_mss()) {
+        if self.recv.queue.update_is_due(|| self.subflows.largest_mss()) {
             self.demand_acks();
         }
         let level = self.data_level();
@@ -35,9 +35,9 @@ impl Connection {
     }
 
     fn poll_segment(&mut self, now: Instant, mut level: DataLevel) -> Option<Segment> {
-        for slot in 0..self.lanes.len() {
-            if let Some(segment) = self.lanes[slot].subflow.poll_transmit(now, &level) {
-                self.lanes.refresh(slot as u8);
+        for slot in 0..self.subflows.len() {
+            if let Some(segment) = self.subflows[slot].subflow.poll_transmit(now, &level) {
+                self.subflows.refresh(slot as u8);
                 return Some(segment);
             }
         }
@@ -52,18 +52,18 @@ impl Connection {
             self.signal_removals();
         }
         self.signal_addresses(now);
-        for slot in 0..self.lanes.len() {
+        for slot in 0..self.subflows.len() {
             level.bare_data_fin = self.bare_fin_for(now, slot);
-            let lane = &mut self.lanes[slot];
-            if !lane.subflow.has_more_to_say() {
+            let ctx = &mut self.subflows[slot];
+            if !ctx.subflow.has_more_to_say() {
                 continue;
             }
-            let probe = if lane.subflow.wants_tail_probe() {
-                lane.subflow.send_tail_probe(now, &level)
+            let probe = if ctx.subflow.wants_tail_probe() {
+                ctx.subflow.send_tail_probe(now, &level)
             } else {
                 None
             };
-            let segment = probe.or_else(|| lane.subflow.poll_acknowledge(now, &level));
+            let segment = probe.or_else(|| ctx.subflow.poll_acknowledge(now, &level));
             if let Some(segment) = segment {
                 self.on_acknowledgement(slot, &segment);
                 return Some(segment);
@@ -96,11 +96,11 @@ impl Connection {
         let EarlyAcknowledgement { slot, edge } = self.recv.take_early_acknowledgement()?;
         let slot = usize::from(slot);
         let window = match edge {
-            Some(edge) => self.recv.queue.announce_up_to(edge, || self.lanes.largest_mss()),
-            None => self.lanes.get_mut(slot)?.subflow.announced(),
+            Some(edge) => self.recv.queue.announce_up_to(edge, || self.subflows.largest_mss()),
+            None => self.subflows.get_mut(slot)?.subflow.announced(),
         };
         let level = self.data_level_with(window);
-        let segment = self.lanes.get_mut(slot)?.subflow.poll_acknowledge(now, &level)?;
+        let segment = self.subflows.get_mut(slot)?.subflow.poll_acknowledge(now, &level)?;
         if edge.is_some() {
             self.recv.queue.on_announced(window);
         }
@@ -116,13 +116,13 @@ impl Connection {
         }
         // A bare acknowledgement changes no field of the view.
         if segment.header.flags.contains(Flags::FIN) || !segment.payload.is_empty() {
-            self.lanes.refresh(slot as u8);
+            self.subflows.refresh(slot as u8);
         }
     }
 
     /// What segments say of the data level, with the window as it is now.
     pub(super) fn data_level(&mut self) -> DataLevel {
-        let window = self.recv.queue.announce(|| self.lanes.largest_mss());
+        let window = self.recv.queue.announce(|| self.subflows.largest_mss());
         self.data_level_with(window)
     }
 
@@ -148,9 +148,9 @@ impl Connection {
     /// The window opened by much: tell the peer on every subflow, the quickest of which it will
     /// hear first.
     fn demand_acks(&mut self) {
-        for lane in self.lanes.iter_mut() {
-            if lane.subflow.is_established() {
-                lane.subflow.demand_ack();
+        for ctx in self.subflows.iter_mut() {
+            if ctx.subflow.is_established() {
+                ctx.subflow.demand_ack();
             }
         }
     }
@@ -185,15 +185,15 @@ impl Connection {
 
     /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.
     fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let slot = self.lanes.iter().position(|lane| lane.subflow.wants_tail_probe())? as u8;
-        if self.lanes.view(slot).usability != Usability::Usable {
+        let slot = self.subflows.iter().position(|ctx| ctx.subflow.wants_tail_probe())? as u8;
+        if self.subflows.view(slot).usability != Usability::Usable {
             return None;
         }
         if let Some(start) =
             self.send.queue.next_copy(slot).filter(|start| self.send.queue.is_assigned(*start))
         {
             let segment = self.carry_again(now, level, start, slot, Again::Assigned);
-            self.lanes[usize::from(slot)].subflow.tail_probe_was_new(now);
+            self.subflows[usize::from(slot)].subflow.tail_probe_was_new(now);
             return segment;
         }
         let len = self.next_segment_bytes(slot);
@@ -203,7 +203,7 @@ impl Connection {
         // The scheduler is not asked, but what it duplicates remains duplicated.
         let choice = Choice { copies: self.scheduling.copies(), ..Choice::only(slot) };
         let segment = self.send_new(now, level, choice, len);
-        self.lanes[usize::from(slot)].subflow.tail_probe_was_new(now);
+        self.subflows[usize::from(slot)].subflow.tail_probe_was_new(now);
         Some(segment)
     }
 
@@ -237,7 +237,7 @@ impl Connection {
             return self.on_window_limited(now, level, choice, room);
         }
         let waiting = || self.send.queue.waiting();
-        if self.lanes[usize::from(choice.slot)].subflow.waits_for_room(now, waiting) {
+        if self.subflows[usize::from(choice.slot)].subflow.waits_for_room(now, waiting) {
             return None;
         }
         Some(self.send_new(now, level, choice, len))
@@ -268,7 +268,7 @@ impl Connection {
         if self.send.window_room() < len {
             return None;
         }
-        let SubflowView { id, mss, .. } = *self.lanes.view(slot);
+        let SubflowView { id, mss, .. } = *self.subflows.view(slot);
         let len = self.send.queue.assign_next(len as u32, slot, mss);
         self.scheduling.set_copies(SubflowSet::EMPTY);
         self.start_retransmission(now);
@@ -286,7 +286,8 @@ impl Connection {
             return Some(segment);
         }
         let room = self.send.window_room();
-        let idle = self.lanes.views().iter().find(|view| view.can_send()).map(|view| view.id.slot);
+        let idle =
+            self.subflows.views().iter().find(|view| view.can_send()).map(|view| view.id.slot);
         let slot = idle.filter(|slot| room < self.next_segment_bytes(*slot))?;
         self.on_window_limited(now, level, Choice::only(slot), room)
     }
@@ -297,7 +298,8 @@ impl Connection {
             true => Carries::Keys { checksum },
             false => self.mapping_carried(),
         };
-        let (subflow, unsent) = (&self.lanes[usize::from(slot)].subflow, self.send.queue.unsent());
+        let (subflow, unsent) =
+            (&self.subflows[usize::from(slot)].subflow, self.send.queue.unsent());
         let full = subflow.segment_bytes(carries);
         // A segment with which to search for the path MTU, if enough data follows to show its loss.
         let probe = subflow.mtu_probe_bytes();
@@ -313,7 +315,7 @@ impl Connection {
     /// RFC 9293 §3.7.4: a short segment waits.
     pub(super) fn is_held_by_nagle(&self, len: u64, slot: u8) -> bool {
         self.config.tcp.nagle
-            && len < u64::from(self.lanes.view(slot).mss)
+            && len < u64::from(self.subflows.view(slot).mss)
             && self.send.queue.una() < self.config.platform.nagle.awaits(self.send.short_segments())
             && !self.send.queue.is_finished()
     }
@@ -324,7 +326,7 @@ impl Connection {
         let with_keys = self.is_first_data_with_keys();
         let payload = self.send.queue.map_next(len as u32, slot, copies);
         let last = self.send.queue.unsent() == 0;
-        let is_short = len < u64::from(self.lanes.view(slot).mss);
+        let is_short = len < u64::from(self.subflows.view(slot).mss);
         if is_short {
             self.send.went_short();
         }
@@ -341,16 +343,16 @@ impl Connection {
             with_keys,
             ..Cargo::new(data_seq)
         });
-        let (lane, views) = self.lanes.with_views(slot);
-        lane.run.extend(lane.subflow.send_next(), start, len);
-        let id = lane.subflow.id;
-        let segment = lane.subflow.send_data(now, level, payload, cargo, last, views);
+        let (ctx, views) = self.subflows.with_views(slot);
+        ctx.run.extend(ctx.subflow.send_next(), start, len);
+        let id = ctx.subflow.id;
+        let segment = ctx.subflow.send_data(now, level, payload, cargo, last, views);
         if is_short {
-            lane.short_end = lane.subflow.send_next();
+            ctx.short_end = ctx.subflow.send_next();
         }
         self.scheduling.on_sent(id, len);
         self.outbox.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
-        self.lanes.refresh_after_sending(now, slot);
+        self.subflows.refresh_after_sending(now, slot);
         self.start_retransmission(now);
         segment
     }
@@ -368,7 +370,7 @@ impl Connection {
             return Some(segment);
         }
         if self.send.queue.una() == self.send.queue.nxt() {
-            let largest = self.lanes.largest_window();
+            let largest = self.subflows.largest_window();
             if self.send.take_small_window(room, largest) {
                 return Some(self.send_new(now, level, choice, room));
             }
@@ -380,7 +382,9 @@ impl Connection {
     /// Everything was sent that makes a segment. If that is because the send buffer is full, the
     /// remedies may help.
     fn on_all_sent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        if !self.send.writer_waits() || self.scheduling.has_asked_remedies() || self.lanes.len() < 2
+        if !self.send.writer_waits()
+            || self.scheduling.has_asked_remedies()
+            || self.subflows.len() < 2
         {
             return None;
         }
@@ -399,23 +403,25 @@ impl Connection {
         window_limited: bool,
     ) -> Option<Segment> {
         // One subflow cannot hold up another; nothing outstanding holds up nobody.
-        if self.scheduling.has_asked_remedies() || self.lanes.len() < 2 || !self.session.is_mptcp()
+        if self.scheduling.has_asked_remedies()
+            || self.subflows.len() < 2
+            || !self.session.is_mptcp()
         {
             return None;
         }
         self.scheduling.ask_remedies(window_limited || self.send.queue.room() == 0);
-        if self.lanes.remedies() == 0 {
+        if self.subflows.remedies() == 0 {
             return None;
         }
         let head = self.send.queue.head()?;
-        let subflow = self.lanes.view(slot).id;
+        let subflow = self.subflows.view(slot).id;
         if window_limited {
             self.outbox.record(now, TraceKind::WindowLimited { subflow });
         }
         let mut reinject = false;
-        for remedy in 0..self.lanes.remedies() {
+        for remedy in 0..self.subflows.remedies() {
             let send_buffer_full = self.send.queue.room() == 0;
-            let actions = self.lanes.ask(remedy, |remedy, subflows| {
+            let actions = self.subflows.ask(remedy, |remedy, subflows| {
                 let head_carried_by = head.carried_by();
                 let context = RemedyContext {
                     now,
@@ -440,10 +446,10 @@ impl Connection {
 
     fn penalise(&mut self, now: Instant, actions: RemedyActions) {
         let Some((guilty, reduction)) = actions.penalise else { return };
-        for slot in 0..self.lanes.len() as u8 {
+        for slot in 0..self.subflows.len() as u8 {
             if guilty.contains(slot) {
-                self.lanes.edit(slot).subflow.penalise(reduction);
-                let view = self.lanes.view(slot);
+                self.subflows.edit(slot).subflow.penalise(reduction);
+                let view = self.subflows.view(slot);
                 let (subflow, cwnd) = (view.id, view.cwnd);
                 self.outbox.record(now, TraceKind::Penalised { subflow, cwnd });
             }

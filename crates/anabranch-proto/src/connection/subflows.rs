@@ -16,7 +16,7 @@ use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
 
 /// A subflow and its state at the data level.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct SubflowContext {
     pub(super) subflow: Subflow,
     pub(super) mappings: MappingTable,
     /// Nonces of a join in progress.
@@ -48,9 +48,9 @@ pub(super) struct Lane {
     pub(super) retry: Option<Retry>,
 }
 
-impl Lane {
+impl SubflowContext {
     fn new(subflow: Subflow) -> Self {
-        Lane {
+        SubflowContext {
             subflow,
             mappings: MappingTable::default(),
             nonces: Nonces::default(),
@@ -78,10 +78,10 @@ impl Lane {
     }
 }
 
-/// The subflows by slot, and a view of each. Changes through [`Lanes::edit`] update the view.
+/// The subflows by slot, and a view of each. Changes through [`Subflows::edit`] update the view.
 /// Changes that do not affect a view need no `edit`.
-pub(super) struct Lanes {
-    lanes: Vec<Lane>,
+pub(super) struct Subflows {
+    contexts: Vec<SubflowContext>,
     /// Views of the subflows, by slot.
     views: Vec<SubflowView>,
     /// Remedies may limit a subflow's data in flight, and thereby the room in its view.
@@ -92,58 +92,58 @@ pub(super) struct Lanes {
     ended: Option<Box<Counters>>,
 }
 
-/// A lane that is being changed. Dropping it updates the lane's view.
+/// A subflow that is being changed. Dropping it updates the subflow's view.
 pub(super) struct Edit<'a> {
-    lanes: &'a mut Lanes,
+    subflows: &'a mut Subflows,
     slot: u8,
 }
 
 impl Deref for Edit<'_> {
-    type Target = Lane;
+    type Target = SubflowContext;
 
     #[inline]
-    fn deref(&self) -> &Lane {
-        &self.lanes.lanes[usize::from(self.slot)]
+    fn deref(&self) -> &SubflowContext {
+        &self.subflows.contexts[usize::from(self.slot)]
     }
 }
 
 impl DerefMut for Edit<'_> {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Lane {
-        &mut self.lanes.lanes[usize::from(self.slot)]
+    fn deref_mut(&mut self) -> &mut SubflowContext {
+        &mut self.subflows.contexts[usize::from(self.slot)]
     }
 }
 
 impl Drop for Edit<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.lanes.refresh(self.slot);
+        self.subflows.refresh(self.slot);
     }
 }
 
-impl Deref for Lanes {
-    type Target = [Lane];
+impl Deref for Subflows {
+    type Target = [SubflowContext];
 
     #[inline]
-    fn deref(&self) -> &[Lane] {
-        &self.lanes
+    fn deref(&self) -> &[SubflowContext] {
+        &self.contexts
     }
 }
 
-impl DerefMut for Lanes {
+impl DerefMut for Subflows {
     #[inline]
-    fn deref_mut(&mut self) -> &mut [Lane] {
-        &mut self.lanes
+    fn deref_mut(&mut self) -> &mut [SubflowContext] {
+        &mut self.contexts
     }
 }
 
-impl Lanes {
+impl Subflows {
     /// No subflows yet. The remedies limit the data in flight of later subflows. `loss_threshold`
     /// is the loss rate above which a subflow counts as congested; `None` turns the detection of
     /// shared bottlenecks off.
     pub(super) fn new(remedies: Vec<Box<dyn Remedy>>, loss_threshold: Option<f64>) -> Self {
-        Lanes {
-            lanes: Vec::new(),
+        Subflows {
+            contexts: Vec::new(),
             views: Vec::new(),
             remedies,
             detector: loss_threshold.map(Detector::new),
@@ -152,19 +152,19 @@ impl Lanes {
     }
 
     fn free_slot(&self) -> usize {
-        self.lanes.iter().position(|lane| lane.reaped).unwrap_or(self.lanes.len())
+        self.contexts.iter().position(|ctx| ctx.reaped).unwrap_or(self.contexts.len())
     }
 
     /// The subflow in `slot` has ended, and its end is being processed.
-    pub(super) fn reap(&mut self, slot: u8) -> &Lane {
-        let lane = &mut self.lanes[usize::from(slot)];
-        lane.reaped = true;
-        lane.subflow.add_to(self.ended.get_or_insert_default());
+    pub(super) fn reap(&mut self, slot: u8) -> &SubflowContext {
+        let ctx = &mut self.contexts[usize::from(slot)];
+        ctx.reaped = true;
+        ctx.subflow.add_to(self.ended.get_or_insert_default());
         if let Some(detector) = &mut self.detector {
-            detector.forget(lane.subflow.id);
+            detector.forget(ctx.subflow.id);
         }
         self.refresh(slot);
-        &self.lanes[usize::from(slot)]
+        &self.contexts[usize::from(slot)]
     }
 
     /// RFC 8382: pass the one-way delay that the subflow in `slot` has measured to the detector, if
@@ -172,22 +172,22 @@ impl Lanes {
     #[inline]
     pub(super) fn detect_bottlenecks(&mut self, now: Instant, slot: u8) {
         let Some(detector) = &mut self.detector else { return };
-        let subflow = &mut self.lanes[usize::from(slot)].subflow;
+        let subflow = &mut self.contexts[usize::from(slot)].subflow;
         let Some(delay) = subflow.one_way_delay.take() else { return };
         detector.on_delay(now, subflow.id, delay);
         if !detector.is_due(now) {
             return;
         }
-        let lanes = &self.lanes;
+        let subflows = &self.contexts;
         let totals = |id: SubflowId| {
-            let totals = lanes[usize::from(id.slot)].subflow.totals;
+            let totals = subflows[usize::from(id.slot)].subflow.totals;
             let again = totals.segments_retransmitted;
             Totals { sent: totals.segments_sent + again, lost: again }
         };
         let verdicts = detector.close_interval(now, totals);
         for (id, verdict) in verdicts {
-            if let Some(mut lane) = self.edit_by_id(id) {
-                lane.subflow.bottleneck = verdict;
+            if let Some(mut ctx) = self.edit_by_id(id) {
+                ctx.subflow.bottleneck = verdict;
             }
         }
     }
@@ -197,14 +197,14 @@ impl Lanes {
         if let Some(ended) = &self.ended {
             sum.add(ended);
         }
-        let live = self.lanes.iter().filter(|lane| !lane.reaped);
-        live.for_each(|lane| lane.subflow.add_to(sum));
+        let live = self.contexts.iter().filter(|ctx| !ctx.reaped);
+        live.for_each(|ctx| ctx.subflow.add_to(sum));
     }
 
     /// Identifier of the next subflow.
     pub(super) fn next_id(&self) -> SubflowId {
         let slot = self.free_slot();
-        let before = self.lanes.get(slot).map(|lane| lane.subflow.id.generation);
+        let before = self.contexts.get(slot).map(|ctx| ctx.subflow.id.generation);
         let generation = before.map_or(0, |generation| generation.wrapping_add(1));
         SubflowId { slot: slot as u8, generation }
     }
@@ -212,14 +212,14 @@ impl Lanes {
     /// Add a subflow that has this identifier, and return its slot.
     pub(super) fn add(&mut self, subflow: Subflow) -> u8 {
         let slot = subflow.id.slot;
-        let (view, lane) = (subflow.view(), Lane::new(subflow));
-        match self.lanes.get_mut(usize::from(slot)) {
+        let (view, ctx) = (subflow.view(), SubflowContext::new(subflow));
+        match self.contexts.get_mut(usize::from(slot)) {
             Some(free) => {
-                *free = lane;
+                *free = ctx;
                 self.views[usize::from(slot)] = view;
             }
             None => {
-                self.lanes.push(lane);
+                self.contexts.push(ctx);
                 self.views.push(view);
             }
         }
@@ -241,26 +241,26 @@ impl Lanes {
     /// Access the subflow in `slot` for changes that may affect its view.
     #[inline]
     pub(super) fn edit(&mut self, slot: u8) -> Edit<'_> {
-        Edit { lanes: self, slot }
+        Edit { subflows: self, slot }
     }
 
-    /// As [`Lanes::edit`], if the subflow still exists.
+    /// As [`Subflows::edit`], if the subflow still exists.
     pub(super) fn edit_by_id(&mut self, id: SubflowId) -> Option<Edit<'_>> {
-        let lane = self.lanes.get(usize::from(id.slot))?;
-        (lane.subflow.id == id && !lane.reaped).then(|| self.edit(id.slot))
+        let ctx = self.contexts.get(usize::from(id.slot))?;
+        (ctx.subflow.id == id && !ctx.reaped).then(|| self.edit(id.slot))
     }
 
     /// The subflow in `slot` and all views, which its congestion control needs.
     #[inline]
-    pub(super) fn with_views(&mut self, slot: u8) -> (&mut Lane, &[SubflowView]) {
-        (&mut self.lanes[usize::from(slot)], &self.views)
+    pub(super) fn with_views(&mut self, slot: u8) -> (&mut SubflowContext, &[SubflowView]) {
+        (&mut self.contexts[usize::from(slot)], &self.views)
     }
 
-    /// Update the view of the subflow in `slot` after changes without [`Lanes::edit`].
+    /// Update the view of the subflow in `slot` after changes without [`Subflows::edit`].
     #[inline]
     pub(super) fn refresh(&mut self, slot: u8) {
         let view = &mut self.views[usize::from(slot)];
-        *view = self.lanes[usize::from(slot)].subflow.view();
+        *view = self.contexts[usize::from(slot)].subflow.view();
         limit_room(&mut self.remedies, view);
     }
 
@@ -268,7 +268,7 @@ impl Lanes {
     #[inline]
     pub(super) fn refresh_after_sending(&mut self, now: Instant, slot: u8) {
         let view = &mut self.views[usize::from(slot)];
-        self.lanes[usize::from(slot)].subflow.after_sending(now, view);
+        self.contexts[usize::from(slot)].subflow.after_sending(now, view);
         limit_room(&mut self.remedies, view);
     }
 
@@ -291,7 +291,7 @@ impl Lanes {
 
     /// The largest window that the peer has announced on any subflow.
     pub(super) fn largest_window(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.subflow.largest_window()).max().unwrap_or(0)
+        self.contexts.iter().map(|ctx| ctx.subflow.largest_window()).max().unwrap_or(0)
     }
 
     /// Number of remedies.
@@ -327,11 +327,11 @@ impl Lanes {
 
     /// Release unused memory.
     pub(super) fn release_memory(&mut self) {
-        self.lanes.shrink_to_fit();
+        self.contexts.shrink_to_fit();
         self.views.shrink_to_fit();
-        for lane in &mut self.lanes {
-            lane.mappings.release_memory();
-            lane.subflow.release_memory();
+        for ctx in &mut self.contexts {
+            ctx.mappings.release_memory();
+            ctx.subflow.release_memory();
         }
     }
 }
