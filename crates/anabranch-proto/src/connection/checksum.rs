@@ -87,7 +87,7 @@ impl Connection {
     pub(super) fn break_failing(&mut self, slot: u8, fail: MpFail) {
         self.counters.dss_corruption_reset += 1;
         let mut ctx = self.subflows.edit(slot);
-        ctx.distrusted = true;
+        ctx.payload_unreliable = true;
         ctx.subflow.reset_failing(fail, because(ResetReason::MIDDLEBOX_INTERFERENCE));
     }
 

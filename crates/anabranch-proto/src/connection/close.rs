@@ -3,7 +3,7 @@
 use anabranch_wire::mptcp::MpFastclose;
 use anabranch_wire::{DataSeq, Duration, Instant};
 
-use super::overdue::Overdue;
+use super::data_rto::DataRto;
 use super::schedule::FullBuffers;
 use super::timer::Timer;
 use super::{Connection, Registration};
@@ -107,7 +107,7 @@ impl Connection {
         let all = || self.subflows.views().iter().filter(usable);
         // The best subflow first, then in turn: a dead path shows no other sign if this host has
         // nothing else to send.
-        let turn = self.overdue.timeouts() as usize % all().count();
+        let turn = self.data_rto.timeouts() as usize % all().count();
         let on = self.data_fin.is_due_on().filter(|on| all().any(|view| view.id.slot == *on));
         let own_turn = match on {
             Some(on) => slot == usize::from(on),
@@ -206,7 +206,7 @@ impl Connection {
         let (local_address_id, end) = (subflow.local_address_id, subflow.end());
         self.outbox.register(Registration { slot, local, remote, exists: false });
         self.reinject_unacknowledged(slot);
-        if self.subflows[usize::from(slot)].distrusted && self.session.is_mptcp() {
+        if self.subflows[usize::from(slot)].payload_unreliable && self.session.is_mptcp() {
             // RFC 8684 §3.7: reinject data that was not DATA_ACKed, even if the subflow
             // acknowledged it.
             self.send.queue.reinject_carried(slot, self.subflows.usable());
@@ -234,7 +234,7 @@ impl Connection {
     /// Should the path manager try another subflow in place of the one in `slot`?
     fn retry(&self, slot: u8) -> Retry {
         let ctx = &self.subflows[usize::from(slot)];
-        let good = ctx.subflow.has_carried_data() && !ctx.distrusted;
+        let good = ctx.subflow.has_carried_data() && !ctx.payload_unreliable;
         match ctx.retry {
             Some(said @ (Retry::Later | Retry::Never)) => said,
             _ if good => Retry::Soon,
@@ -295,7 +295,7 @@ impl Connection {
 
     pub(super) fn stop_timers(&mut self) {
         self.timers.stop_all();
-        self.overdue = Overdue::default();
+        self.data_rto = DataRto::default();
     }
 
     pub(super) fn fail(&mut self, error: ConnectionError) {
@@ -327,7 +327,7 @@ impl Connection {
             if error.is_some() && !self.config.platform.keeps_unread_data {
                 self.recv.queue.discard();
             }
-            for ctx in self.subflows.iter_mut().filter(|ctx| !ctx.subflow.is_doomed()) {
+            for ctx in self.subflows.iter_mut().filter(|ctx| !ctx.subflow.reset_pending()) {
                 ctx.subflow.reset(None);
             }
             self.stop_timers();

@@ -253,7 +253,7 @@ impl Connection {
     /// asked, because a single segment with the DATA_ACK may have been lost.
     pub(super) fn give_up_unheard(&mut self) {
         let Some(oldest) = self.send.queue.head() else { return };
-        let was_asked = self.overdue.timeouts() > 0;
+        let was_asked = self.data_rto.timeouts() > 0;
         let data_seq = self.session.data_seq(oldest.start);
         for slot in oldest.carried_by().slots() {
             let ctx = &self.subflows[usize::from(slot)];
@@ -346,7 +346,7 @@ impl Connection {
     /// Is no other subflow in use?
     pub(super) fn is_sole(&self, slot: u8) -> bool {
         self.subflows.iter().enumerate().all(|(other, ctx)| {
-            let live = ctx.subflow.is_established() && !ctx.subflow.is_doomed();
+            let live = ctx.subflow.is_established() && !ctx.subflow.reset_pending();
             other == usize::from(slot) || !live
         })
     }
@@ -357,7 +357,7 @@ impl Connection {
         let next = self.recv.queue.next_data();
         let open = self.session.is_open();
         let ctx = &mut self.subflows[usize::from(slot)];
-        let usable = open && !ctx.subflow.is_doomed() && ctx.mappings.continues(next);
+        let usable = open && !ctx.subflow.reset_pending() && ctx.mappings.continues(next);
         self.sent_in_place(slot).filter(|_| usable)
     }
 
@@ -387,7 +387,7 @@ impl Connection {
         self.paths.become_plain();
         for other in (0..self.subflows.len()).filter(|other| *other != usize::from(slot)) {
             let ctx = &mut self.subflows[other];
-            if !ctx.subflow.is_doomed() {
+            if !ctx.subflow.reset_pending() {
                 ctx.subflow.reset(Some(because(ResetReason::MIDDLEBOX_INTERFERENCE)));
             }
         }
@@ -476,8 +476,8 @@ impl Connection {
     /// Reset the subflow in `slot`. Other subflows reinject its data.
     pub(super) fn break_subflow(&mut self, slot: u8, reason: ResetReason) {
         let mut ctx = self.subflows.edit(slot);
-        ctx.distrusted = true;
-        if !ctx.subflow.is_doomed() {
+        ctx.payload_unreliable = true;
+        if !ctx.subflow.reset_pending() {
             ctx.subflow.reset(Some(because(reason)));
         }
     }

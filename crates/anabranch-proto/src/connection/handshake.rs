@@ -295,7 +295,7 @@ impl Connection {
         let id = self.subflows[usize::from(slot)].subflow.id;
         self.outbox.tell(Event::SubflowEstablished(id));
         self.reinject_from_failed();
-        if self.send.queue.fin_outstanding() && self.overdue.timeouts() > 0 {
+        if self.send.queue.fin_outstanding() && self.data_rto.timeouts() > 0 {
             // No DATA_FIN has reached the peer so far.
             self.data_fin.send_on(slot);
         }

@@ -10,7 +10,7 @@ use super::mapping::Received;
 use super::session::Keys;
 use super::timer::Timer;
 use crate::path_manager::Retry;
-use crate::subflow::{Arrived, Purpose, State};
+use crate::subflow::{Purpose, RxContext, State};
 
 /// Subflow bytes beyond RCV.NXT that are accepted when the data level has its own window: twice
 /// the receive buffer, because a subflow may carry copies of data that another delivered.
@@ -28,7 +28,7 @@ impl Connection {
     pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
         self.scheduling.on_change();
         if self.waits_for_keys(slot, segment)
-            || self.subflows[usize::from(slot)].subflow.is_doomed()
+            || self.subflows[usize::from(slot)].subflow.reset_pending()
         {
             return;
         }
@@ -46,7 +46,7 @@ impl Connection {
         }
         let shared_window = self.session.is_mptcp();
         let (ctx, views) = self.subflows.with_views(slot);
-        let arrived = Arrived { window, shared_window, views };
+        let arrived = RxContext { window, shared_window, views };
         let handled = ctx.subflow.handle_segment(now, segment, &arrived);
         let confirmed = ctx.subflow.confirmed && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && ctx.subflow.state() == State::Closed {
@@ -71,7 +71,7 @@ impl Connection {
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself. RFC 9293
         // §3.10.7.4, LAST-ACK: an acceptable segment that closes the subflow in order counts.
         if handled.acceptable && !self.subflows[usize::from(slot)].subflow.reset_is_due() {
-            self.overdue.on_segment();
+            self.data_rto.on_segment();
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
             if bare && self.session.is_mptcp() {
@@ -180,7 +180,7 @@ impl Connection {
         let because_of = |reason| control.reset.is_some_and(|reset| reset.reason == reason);
         self.subflows[usize::from(slot)].retry = control.reset.map(retry_after);
         // RFC 8684 §3.7: what the peer got there it has not taken.
-        self.subflows[usize::from(slot)].distrusted |= control.fail.is_some()
+        self.subflows[usize::from(slot)].payload_unreliable |= control.fail.is_some()
             || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
             || because_of(ResetReason::MPTCP_SPECIFIC);
         if let Some(fastclose) = control.fastclose {
@@ -197,7 +197,7 @@ impl Connection {
         if let Some(removed) = &control.remove_addr {
             self.counters.rm_addr += removed.address_ids().len() as u64;
             self.forget_addresses(now, removed.address_ids());
-            self.doubt_subflows(now, slot, removed.address_ids());
+            self.verify_liveness_of(now, slot, removed.address_ids());
         }
         if let Some(fastclose) = control.fastclose {
             self.take_fastclose(fastclose);
@@ -227,7 +227,7 @@ impl Connection {
         let subflow = &self.subflows[usize::from(slot)].subflow;
         let keeps = self.config.platform.keeps_larger_window();
         let window = if keeps { subflow.kept_window() } else { subflow.announced_window(segment) };
-        if self.send.widen(offset, window) && !keeps && self.overdue.timeouts() > 0 {
+        if self.send.widen(offset, window) && !keeps && self.data_rto.timeouts() > 0 {
             // There is room again for what the peer may have had to drop.
             self.timers.set(Timer::Retransmission, now);
         }

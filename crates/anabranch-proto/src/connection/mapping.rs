@@ -454,7 +454,7 @@ mod tests {
         let mut table = MappingTable::default();
         assert!(
             table.continues(1) && table.continues(77),
-            "without a mapping any offset is possible"
+            "after_end_of a mapping any offset is possible"
         );
         table.add(mapping(1, 1001, 500));
         assert!(table.continues(1001) && !table.continues(1));

@@ -1,25 +1,25 @@
 //! The data level: one connection over several subflows. RFC 8684.
 
 mod activity;
-mod again;
 mod announce;
 mod arrived;
 mod buffers;
 mod checksum;
 mod close;
 mod data_fin;
+mod data_rto;
 mod fallback;
 mod handshake;
 mod input;
 mod join;
 mod mapping;
 mod outbox;
-mod overdue;
 mod path_driver;
 mod paths;
 mod probes;
 mod receiver;
 mod recv_queue;
+mod reinjection;
 mod schedule;
 mod send_queue;
 mod sender;
@@ -55,8 +55,8 @@ use crate::subflow::{Open, Purpose, Subflow};
 use crate::trace::TraceEvent;
 use crate::view::SubflowId;
 use data_fin::DataFin;
+use data_rto::DataRto;
 use outbox::Outbox;
-use overdue::Overdue;
 use path_driver::PathDriver;
 use receiver::Receiver;
 use recv_queue::RecvQueue;
@@ -77,7 +77,7 @@ pub(crate) struct Connection {
     scheduling: Scheduling,
     paths: PathDriver,
     timers: timer::TimerTable,
-    overdue: Overdue,
+    data_rto: DataRto,
     data_fin: DataFin,
     outbox: Outbox,
     counters: ConnectionCounters,
@@ -114,7 +114,7 @@ impl Connection {
             scheduling: Scheduling::new((config.scheduler)()),
             paths: PathDriver::new((config.path_manager)(), new.addresses, new.addresses_down),
             timers: timer::TimerTable::new(),
-            overdue: Overdue::default(),
+            data_rto: DataRto::default(),
             data_fin: DataFin::default(),
             outbox: Outbox::new(config.trace),
             counters: ConnectionCounters::default(),

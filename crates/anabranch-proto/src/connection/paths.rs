@@ -21,10 +21,10 @@ use anabranch_wire::mptcp::ResetReason;
 use anabranch_wire::{Instant, Segment, SeqNumber};
 
 use super::Connection;
-use super::again::Again;
 use super::handshake::because;
 use super::path_driver::{Duty, Opening};
 use super::probes::{Copies, Probe};
+use super::reinjection::RetransmitCause;
 use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;
 use crate::view::{SubflowId, SubflowSet};
@@ -229,12 +229,12 @@ impl Connection {
 
     /// The peer reports that it has lost these addresses. The scheduler must not use their subflows
     /// until they show signs of life.
-    pub(super) fn doubt_subflows(&mut self, now: Instant, told_on: u8, address_ids: &[u8]) {
+    pub(super) fn verify_liveness_of(&mut self, now: Instant, told_on: u8, address_ids: &[u8]) {
         for slot in 0..self.subflows.len() as u8 {
             let ctx = &self.subflows[usize::from(slot)];
             let lost = address_ids.contains(&ctx.subflow.remote_address_id);
             if lost && slot != told_on && !ctx.reaped {
-                self.subflows.edit(slot).subflow.doubt(now);
+                self.subflows.edit(slot).subflow.verify_liveness(now);
                 // A peer that lost its interface drops out-of-order data as well.
                 self.reinject_unacknowledged(slot);
                 self.send.queue.reassign(slot);
@@ -247,6 +247,6 @@ impl Connection {
         let Probe { slot, start, len } =
             self.paths.probes.poll(self.send.queue.una(), self.subflows.views())?;
         let payload = self.send.queue.payload(start, len);
-        Some(self.send_again_on(now, level, slot, start, payload, Again::Probe))
+        Some(self.send_again_on(now, level, slot, start, payload, RetransmitCause::Probe))
     }
 }

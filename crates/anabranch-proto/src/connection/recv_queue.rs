@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use anabranch_wire::Payload;
 
-use crate::platform::{Held, ReceiveWindow};
+use crate::platform::{ReceiveWindow, RecvQueueState};
 use crate::reassembly::{Reassembly, join_later_half, most_pieces};
 
 /// Offsets are 64-bit, from 0 for the peer's IDSN.
@@ -57,8 +57,8 @@ impl RecvQueue {
         &mut self.window
     }
 
-    fn held(&self) -> Held {
-        Held { read: self.read, nxt: self.nxt, out_of_order: self.out_of_order.bytes() }
+    fn held(&self) -> RecvQueueState {
+        RecvQueueState { read: self.read, nxt: self.nxt, out_of_order: self.out_of_order.bytes() }
     }
 
     /// Release unused memory.

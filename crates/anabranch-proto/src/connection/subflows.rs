@@ -43,7 +43,7 @@ pub(super) struct SubflowContext {
     /// Segments in the largest congestion window that the send buffer was tuned to.
     pub(super) tuned_segments: u16,
     /// The path modifies its payload, so data acknowledged on the subflow may not have arrived.
-    pub(super) distrusted: bool,
+    pub(super) payload_unreliable: bool,
     /// The peer's indication about another attempt when it reset the subflow. RFC 8684 §3.6.
     pub(super) retry: Option<Retry>,
 }
@@ -65,7 +65,7 @@ impl SubflowContext {
             unmapped_since: None,
             run: fallback::Run::default(),
             tuned_segments: 0,
-            distrusted: false,
+            payload_unreliable: false,
             retry: None,
         }
     }

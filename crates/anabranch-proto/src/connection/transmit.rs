@@ -4,13 +4,13 @@ use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Flags, Instant, Segment};
 
 use super::Connection;
-use super::again::Again;
 use super::receiver::EarlyAcknowledgement;
+use super::reinjection::RetransmitCause;
 use super::schedule::Choice;
 use super::timer::Timer;
 use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::Pending;
-use crate::subflow::{Cargo, Carries, DataLevel};
+use crate::subflow::{Carries, DataLevel, MappingMeta};
 use crate::trace::TraceKind;
 use crate::view::{SubflowSet, SubflowView, Usability};
 
@@ -192,7 +192,7 @@ impl Connection {
         if let Some(start) =
             self.send.queue.next_copy(slot).filter(|start| self.send.queue.is_assigned(*start))
         {
-            let segment = self.carry_again(now, level, start, slot, Again::Assigned);
+            let segment = self.retransmit_on(now, level, start, slot, RetransmitCause::Assigned);
             self.subflows[usize::from(slot)].subflow.tail_probe_was_new(now);
             return segment;
         }
@@ -338,15 +338,15 @@ impl Connection {
             self.data_fin.went_with_data();
         }
         let data_seq = self.session.data_seq(start);
-        let cargo = (self.session.is_mptcp()).then_some(Cargo {
+        let meta = (self.session.is_mptcp()).then_some(MappingMeta {
             data_fin,
             with_keys,
-            ..Cargo::new(data_seq)
+            ..MappingMeta::new(data_seq)
         });
         let (ctx, views) = self.subflows.with_views(slot);
         ctx.run.extend(ctx.subflow.send_next(), start, len);
         let id = ctx.subflow.id;
-        let segment = ctx.subflow.send_data(now, level, payload, cargo, last, views);
+        let segment = ctx.subflow.send_data(now, level, payload, meta, last, views);
         if is_short {
             ctx.short_end = ctx.subflow.send_next();
         }
@@ -441,13 +441,13 @@ impl Connection {
         if !reinject || !self.fallback.may_repeat() {
             return None;
         }
-        self.carry_again(now, level, head.start, slot, Again::Opportunistic)
+        self.retransmit_on(now, level, head.start, slot, RetransmitCause::Opportunistic)
     }
 
     fn penalise(&mut self, now: Instant, actions: RemedyActions) {
-        let Some((guilty, reduction)) = actions.penalise else { return };
+        let Some((blocking, reduction)) = actions.penalise else { return };
         for slot in 0..self.subflows.len() as u8 {
-            if guilty.contains(slot) {
+            if blocking.contains(slot) {
                 self.subflows.edit(slot).subflow.penalise(reduction);
                 let view = self.subflows.view(slot);
                 let (subflow, cwnd) = (view.id, view.cwnd);

@@ -15,7 +15,7 @@ pub(crate) struct Cwnd {
 
 /// What waits to be sent on a subflow for the first time, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct Unsent {
     pub(crate) all: u64,
     /// How much of it is in the first socket buffer.
     pub(crate) first: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Waiting {
 /// What a subflow could send now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burst<'a> {
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: Unsent,
     /// Bytes that the congestion window and the peer's window admit.
     pub(crate) room: u64,
     /// Time since it has sent data.
@@ -50,7 +50,7 @@ pub(crate) struct ShortSegments {
 
 /// Offsets of what is not acknowledged, of what is not sent, and of what is not written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub(crate) struct SendOffsets {
     pub(crate) una: u64,
     pub(crate) nxt: u64,
     pub(crate) end: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Extent {
 
 /// What the receive queue holds, as offsets and bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct RecvQueueState {
     /// The next byte that the application reads.
     pub(crate) read: u64,
     /// The next byte expected.
@@ -78,7 +78,7 @@ pub(crate) struct OwnMss {
 
 /// How far the receive window is open on a subflow: it opens with the data that arrives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
+pub(crate) struct RcvSsthresh {
     /// Bytes that the window may reach beyond what is acknowledged.
     pub(crate) opened: u32,
     /// Bytes up to which it opens.
@@ -89,14 +89,14 @@ pub(crate) struct Opening {
     pub(crate) largest: u16,
 }
 
-impl Default for Opening {
+impl Default for RcvSsthresh {
     /// A window that is open from the start.
     fn default() -> Self {
-        Opening { opened: u32::MAX, limit: 0, step: 0, largest: 0 }
+        RcvSsthresh { opened: u32::MAX, limit: 0, step: 0, largest: 0 }
     }
 }
 
-impl Opening {
+impl RcvSsthresh {
     /// Segments with fewer bytes never open the window.
     const LEAST: u32 = 128;
 
@@ -111,7 +111,7 @@ impl Opening {
     #[inline]
     pub(crate) fn take(&mut self, bytes: u32, full: u32, held: u32) -> bool {
         let room = self.limit.saturating_sub(held).saturating_sub(self.opened);
-        if room == 0 || bytes < Opening::LEAST {
+        if room == 0 || bytes < RcvSsthresh::LEAST {
             return false;
         }
         let step = match bytes >= full {
@@ -164,7 +164,7 @@ mod tests {
             (4, 500, 52_896),
             (4, 127, 50_000),
         ] {
-            let mut opening = Opening { opened: 50_000, limit: 60_000, step: 2_896, largest };
+            let mut opening = RcvSsthresh { opened: 50_000, limit: 60_000, step: 2_896, largest };
             assert_eq!(opening.take(bytes, 1_448, 1_448), opened > 50_000, "{bytes} of {largest}");
             assert_eq!(opening.opened, opened, "{bytes} of {largest}");
         }
@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn what_fills_the_buffer_does_not_open_the_window() {
-        let mut opening = Opening { opened: 50_000, limit: 60_000, step: 2_896, largest: 0 };
+        let mut opening = RcvSsthresh { opened: 50_000, limit: 60_000, step: 2_896, largest: 0 };
         assert!(opening.take(1_448, 1_448, 8_000));
         assert_eq!(opening.opened, 52_000);
         assert!(!opening.take(1_448, 1_448, 8_000));
-        assert!(!Opening::default().is_gradual());
+        assert!(!RcvSsthresh::default().is_gradual());
     }
 }

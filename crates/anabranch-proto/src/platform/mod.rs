@@ -16,7 +16,7 @@ pub(crate) use cwnd_usage::CwndUsage;
 pub use linux::Tuning;
 
 pub(crate) use facts::{
-    Burst, Cwnd, Extent, Held, Incoming, Opening, OwnMss, ShortSegments, Waiting,
+    Burst, Cwnd, Incoming, OwnMss, RcvSsthresh, RecvQueueState, SendOffsets, ShortSegments, Unsent,
 };
 pub(crate) use linux::{FRAGMENT, socket_buffer};
 pub(crate) use receive_window::ReceiveWindow;
@@ -280,9 +280,9 @@ impl Platform {
 
     /// How far the receive window is open on a new subflow, where `requested` is the size of the
     /// receive buffer.
-    pub(crate) fn opening(&self, requested: Option<u64>, mss: OwnMss, is_tcp: bool) -> Opening {
+    pub(crate) fn opening(&self, requested: Option<u64>, mss: OwnMss, is_tcp: bool) -> RcvSsthresh {
         match self.buffers {
-            Buffers::Payload => Opening::default(),
+            Buffers::Payload => RcvSsthresh::default(),
             Buffers::Socket => linux::opening(&self.tuning, requested, mss, is_tcp),
         }
     }

@@ -5,7 +5,7 @@
 use anabranch_wire::Instant;
 
 use super::linux::{self, ReadRounds, Reading};
-use super::{Buffers, Held, Incoming, Platform};
+use super::{Buffers, Incoming, Platform, RecvQueueState};
 
 /// The receive window of a connection.
 #[derive(Debug)]
@@ -174,12 +174,12 @@ impl ReceiveWindow {
     }
 
     /// Bytes from the next one expected on that are accepted.
-    pub(crate) fn accepted(&self, held: Held) -> u64 {
+    pub(crate) fn accepted(&self, held: RecvQueueState) -> u64 {
         self.promised_from(held) + self.slack()
     }
 
     /// Bytes from the next one expected to the promised edge. RFC 8684 §3.3.4.
-    fn promised_from(&self, held: Held) -> u64 {
+    fn promised_from(&self, held: RecvQueueState) -> u64 {
         self.promised.saturating_sub(held.nxt)
     }
 
@@ -189,12 +189,12 @@ impl ReceiveWindow {
     }
 
     /// Up to where the window would reach now.
-    fn edge(&self, held: Held) -> u64 {
+    fn edge(&self, held: RecvQueueState) -> u64 {
         self.free(held).min(self.widest(held))
     }
 
     /// Up to where the buffer has room.
-    fn free(&self, held: Held) -> u64 {
+    fn free(&self, held: RecvQueueState) -> u64 {
         let charged = match self.buffers {
             Buffers::Payload => 0,
             Buffers::Socket => {
@@ -211,7 +211,7 @@ impl ReceiveWindow {
 
     /// Up to where the window may reach whatever the buffer. Linux promises itself what the window field
     /// cannot say (`tcp_select_window`).
-    fn widest(&self, held: Held) -> u64 {
+    fn widest(&self, held: RecvQueueState) -> u64 {
         let largest = match self.buffers {
             Buffers::Payload => u64::from(self.opened).min(u64::from(u16::MAX) << self.scale),
             Buffers::Socket => self.opened.into(),
@@ -220,7 +220,7 @@ impl ReceiveWindow {
     }
 
     /// Is moving on to `edge` worth saying?
-    fn is_worthwhile(&self, held: Held, edge: u64, mss: impl FnOnce() -> u64) -> bool {
+    fn is_worthwhile(&self, held: RecvQueueState, edge: u64, mss: impl FnOnce() -> u64) -> bool {
         edge > self.promised
             && match self.buffers {
                 Buffers::Payload => edge >= self.promised + mss().min(self.offered() / 2).max(1),
@@ -234,14 +234,19 @@ impl ReceiveWindow {
     /// The window to announce now. The promised edge moves only by a worthwhile step, so that the
     /// sender is not drawn into small segments. RFC 9293 §3.8.6.2.2. `mss` is asked for where it
     /// counts.
-    pub(crate) fn announce(&mut self, held: Held, mss: impl FnOnce() -> u64) -> u64 {
+    pub(crate) fn announce(&mut self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> u64 {
         self.promise(held, self.edge(held), mss)
     }
 
     /// The same, up to an edge that [`ReceiveWindow::early_edge`] gave. RFC 8684 §3.3.4: the promised
     /// edge never moves back. Linux promises only what a segment announces
     /// ([`ReceiveWindow::on_announced`]).
-    pub(crate) fn promise(&mut self, held: Held, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
+    pub(crate) fn promise(
+        &mut self,
+        held: RecvQueueState,
+        edge: u64,
+        mss: impl FnOnce() -> u64,
+    ) -> u64 {
         let edge = if self.is_worthwhile(held, edge, mss) { edge } else { self.promised };
         let window = edge.saturating_sub(held.nxt);
         if self.buffers == Buffers::Socket {
@@ -253,7 +258,7 @@ impl ReceiveWindow {
     }
 
     /// A segment has announced this window.
-    pub(crate) fn on_announced(&mut self, held: Held, window: u64) {
+    pub(crate) fn on_announced(&mut self, held: RecvQueueState, window: u64) {
         if self.buffers == Buffers::Socket {
             self.promised = self.promised.max(held.nxt + window);
             self.announced = u32::try_from(window).unwrap_or(u32::MAX);
@@ -261,7 +266,7 @@ impl ReceiveWindow {
     }
 
     /// Has the application read all that counts as received, apart from what is ready?
-    pub(crate) fn is_drained(&self, held: Held) -> bool {
+    pub(crate) fn is_drained(&self, held: RecvQueueState) -> bool {
         match self.buffers {
             Buffers::Payload => true,
             Buffers::Socket => linux::waiting_beyond_holes(held) == 0,
@@ -270,7 +275,7 @@ impl ReceiveWindow {
 
     /// The edge to announce with what came last, if that is to be before the application has read
     /// all of it. Full segments have `full` bytes.
-    pub(crate) fn early_edge(&self, held: Held, full: u32) -> Option<u64> {
+    pub(crate) fn early_edge(&self, held: RecvQueueState, full: u32) -> Option<u64> {
         match self.buffers {
             Buffers::Payload => None,
             Buffers::Socket => {
@@ -290,7 +295,7 @@ impl ReceiveWindow {
     /// Has the application read so much that the window would at least double? Then the peer may be
     /// waiting, and is told on every subflow. What the peer knows of the window is what is left of
     /// it up to the promised edge, or what was announced last.
-    pub(crate) fn update_is_due(&self, held: Held, mss: impl FnOnce() -> u64) -> bool {
+    pub(crate) fn update_is_due(&self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> bool {
         let edge = self.edge(held);
         let known = match self.buffers {
             Buffers::Payload => self.promised_from(held),
@@ -329,12 +334,12 @@ mod tests {
         })
     }
 
-    fn held(read: u64, nxt: u64, out_of_order: u64) -> Held {
-        Held { read, nxt, out_of_order }
+    fn held(read: u64, nxt: u64, out_of_order: u64) -> RecvQueueState {
+        RecvQueueState { read, nxt, out_of_order }
     }
 
     /// A segment announces the window.
-    fn announce(window: &mut ReceiveWindow, held: Held) -> u64 {
+    fn announce(window: &mut ReceiveWindow, held: RecvQueueState) -> u64 {
         let announced = window.announce(held, mss);
         window.on_announced(held, announced);
         announced

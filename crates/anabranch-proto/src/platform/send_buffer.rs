@@ -1,7 +1,7 @@
 //! How much the application may write ahead of what the peer has acknowledged.
 
 use super::linux::{self, Fragments, SendMemory};
-use super::{Buffers, Extent, Platform};
+use super::{Buffers, Platform, SendOffsets};
 
 /// The send buffer of a connection.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl SendBuffer {
     }
 
     /// Bytes of payload that may be written at once.
-    pub(crate) fn room(&self, extent: Extent) -> u64 {
+    pub(crate) fn room(&self, extent: SendOffsets) -> u64 {
         match self.charging.as_deref() {
             None => self.capacity.saturating_sub(extent.end - extent.una),
             Some(Charging::Memory(memory)) => memory.room(self.capacity, extent),
@@ -77,7 +77,7 @@ impl SendBuffer {
     }
 
     /// Bytes in the first socket buffer of which something was not sent, on a host that has them.
-    pub(crate) fn first_unsent(&self, extent: Extent) -> u64 {
+    pub(crate) fn first_unsent(&self, extent: SendOffsets) -> u64 {
         match self.charging.as_deref() {
             Some(Charging::Memory(memory)) => memory.first(extent),
             None | Some(Charging::Fragments(_)) => extent.end - extent.nxt,
@@ -86,7 +86,7 @@ impl SendBuffer {
 
     /// Is there enough room to wake an application that waits for it? Linux wakes it when a third of
     /// the buffer is free (`sk_stream_is_writeable`).
-    pub(crate) fn wakes_writer(&self, extent: Extent) -> bool {
+    pub(crate) fn wakes_writer(&self, extent: SendOffsets) -> bool {
         let charged = match self.charging.as_deref() {
             None => return self.room(extent) > 0,
             Some(Charging::Memory(memory)) => memory.charged(extent),
@@ -96,7 +96,7 @@ impl SendBuffer {
     }
 
     /// So many bytes are written, no more than there is room for.
-    pub(crate) fn take(&mut self, bytes: u64, extent: Extent) {
+    pub(crate) fn take(&mut self, bytes: u64, extent: SendOffsets) {
         match self.charging.as_deref_mut() {
             None => {}
             Some(Charging::Memory(memory)) => memory.take(bytes, extent),
@@ -154,7 +154,7 @@ mod tests {
         // The requested size is doubled.
         let wakes = |buffers, end: u64| {
             let buffer = SendBuffer::new(&Platform::linux(buffers), false, Some(150_000));
-            buffer.wakes_writer(Extent { una: 1, nxt: 1, end: 1 + end })
+            buffer.wakes_writer(SendOffsets { una: 1, nxt: 1, end: 1 + end })
         };
         assert!(wakes(Buffers::Socket, 200_000) && !wakes(Buffers::Socket, 200_001));
         assert!(wakes(Buffers::Payload, 149_999) && !wakes(Buffers::Payload, 150_000));

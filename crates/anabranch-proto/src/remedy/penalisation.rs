@@ -106,21 +106,21 @@ impl Penalisation {
 
     fn decide(&mut self, context: &RemedyContext<'_>) -> RemedyActions {
         let fast = &context.subflows[usize::from(context.blocked)];
-        let mut guilty = SubflowSet::EMPTY;
+        let mut blocking = SubflowSet::EMPTY;
         for slow in context.subflows {
             let candidate = slow.id.slot != fast.id.slot
                 && slow.usability == Usability::Usable
                 && slow.phase == Phase::Open
                 && context.head_carried_by.contains(slow.id.slot);
             if candidate && self.is_slower(slow, fast) && self.is_due(slow, fast, context.now) {
-                guilty.insert(slow.id.slot);
+                blocking.insert(slow.id.slot);
             }
         }
-        if guilty.is_empty() {
+        if blocking.is_empty() {
             return RemedyActions::default();
         }
-        self.remember(guilty, fast, context.now);
-        RemedyActions { reinject: false, penalise: Some((guilty, self.form.reduction)) }
+        self.remember(blocking, fast, context.now);
+        RemedyActions { reinject: false, penalise: Some((blocking, self.form.reduction)) }
     }
 
     fn is_slower(&self, slow: &SubflowView, fast: &SubflowView) -> bool {
@@ -146,12 +146,12 @@ impl Penalisation {
         self.last[usize::from(keeper)].is_none_or(|last| now.saturating_since(last) >= pause)
     }
 
-    fn remember(&mut self, guilty: SubflowSet, fast: &SubflowView, now: Instant) {
+    fn remember(&mut self, blocking: SubflowSet, fast: &SubflowView, now: Instant) {
         match self.form.pause {
             Pause::Fast => self.last[usize::from(fast.id.slot)] = Some(now),
             Pause::Slow => {
                 for (slot, last) in self.last.iter_mut().enumerate() {
-                    if guilty.contains(slot as u8) {
+                    if blocking.contains(slot as u8) {
                         *last = Some(now);
                     }
                 }

@@ -147,8 +147,8 @@ impl Subflow {
     }
 
     /// Take what is newly acknowledged off the scoreboard.
-    fn take_acknowledged(&mut self, now: Instant, ack: u64, segment: &Segment) -> Tally {
-        let mut tally = Tally::default();
+    fn take_acknowledged(&mut self, now: Instant, ack: u64, segment: &Segment) -> AckSummary {
+        let mut tally = AckSummary::default();
         let min_rtt = self.rtt.min_rtt();
         if ack > self.una {
             let Subflow { board, recovery, .. } = self;
@@ -197,7 +197,7 @@ impl Subflow {
     fn take_round_trip(
         &mut self,
         now: Instant,
-        tally: &Tally,
+        tally: &AckSummary,
         echo_counts: bool,
         segment: &Segment,
     ) {
@@ -299,7 +299,7 @@ impl Subflow {
 
     /// Bytes by which an acknowledgement lets the window grow: `acked` cumulatively, or as many as
     /// it delivered. Where the window counts segments, each counts in full.
-    fn counted_bytes(&self, acked: u64, tally: &Tally) -> u64 {
+    fn counted_bytes(&self, acked: u64, tally: &AckSummary) -> u64 {
         let in_order = acked > 0;
         match self.config.platform.reordering.counts {
             Counts::Acknowledged => acked,
@@ -318,7 +318,7 @@ impl Subflow {
         now: Instant,
         acked: u64,
         flight_before: u64,
-        tally: &Tally,
+        tally: &AckSummary,
         views: &[SubflowView],
     ) {
         let bytes = self.congestion_control.cwnd();
@@ -357,7 +357,7 @@ impl Subflow {
 
 /// What one acknowledgement delivered.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct AckSummary {
     delivered: u64,
     /// Number of records.
     segments: u64,
@@ -367,7 +367,7 @@ struct Tally {
     retransmitted: bool,
 }
 
-impl Tally {
+impl AckSummary {
     fn add(&mut self, record: &Delivered) {
         self.delivered += record.len;
         self.segments += 1;

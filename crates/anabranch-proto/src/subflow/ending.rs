@@ -21,7 +21,7 @@ pub(crate) enum SubflowEnd {
 
 impl Subflow {
     /// Is the subflow closed, or about to be reset?
-    pub(crate) fn is_doomed(&self) -> bool {
+    pub(crate) fn reset_pending(&self) -> bool {
         self.reset_is_due() || self.state == State::Closed
     }
 

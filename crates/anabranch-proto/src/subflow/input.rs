@@ -11,7 +11,7 @@ use crate::view::{Phase, SubflowView};
 
 /// What the data level says about an arriving segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrived<'a> {
+pub(crate) struct RxContext<'a> {
     /// Bytes beyond RCV.NXT that this subflow accepts.
     pub(crate) window: u64,
     /// The window that it announces is the connection's, shared by all subflows. RFC 8684 §3.3.5.
@@ -22,7 +22,7 @@ pub(crate) struct Arrived<'a> {
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Handled {
+pub(crate) struct RxOutcome {
     /// It belongs to the subflow's window and its acknowledgement is valid, so what it says
     /// about the data level counts.
     pub(crate) acceptable: bool,
@@ -38,12 +38,12 @@ impl Subflow {
         &mut self,
         now: Instant,
         segment: &mut Segment,
-        arrived: &Arrived<'_>,
-    ) -> Handled {
+        arrived: &RxContext<'_>,
+    ) -> RxOutcome {
         self.totals.segments_received += 1;
         self.keep_alive_probes = 0;
         let handled = match self.state {
-            State::Closed => Handled::default(),
+            State::Closed => RxOutcome::default(),
             State::SynSent => self.handle_in_syn_sent(now, segment, arrived),
             _ => self.handle_synchronised(now, segment, arrived),
         };
@@ -77,28 +77,28 @@ impl Subflow {
         &mut self,
         now: Instant,
         segment: &Segment,
-        arrived: &Arrived<'_>,
-    ) -> Handled {
+        arrived: &RxContext<'_>,
+    ) -> RxOutcome {
         let flags = segment.header.flags;
         if flags.contains(Flags::ACK) && !self.acknowledges_syn(segment) {
-            return Handled::default();
+            return RxOutcome::default();
         }
         if flags.contains(Flags::RST) {
             if flags.contains(Flags::ACK) {
                 self.close(SubflowEnd::Refused);
             }
-            return Handled::default();
+            return RxOutcome::default();
         }
         if !flags.contains(Flags::SYN) {
-            return Handled::default();
+            return RxOutcome::default();
         }
         self.take_syn(now, segment);
         if !flags.contains(Flags::ACK) {
             // Simultaneous open: both have sent a SYN.
             self.state = State::SynReceived;
             self.syn_due = true;
-            self.text_of_syn = text_of_syn(segment);
-            return Handled::default();
+            self.syn_payload = syn_payload(segment);
+            return RxOutcome::default();
         }
         self.judge_handshake(now, &segment.options, arrived.views);
         let window = u64::from(segment.header.window);
@@ -110,10 +110,10 @@ impl Subflow {
             shared: false,
         });
         self.establish(now);
-        self.text_of_syn = text_of_syn(segment);
+        self.syn_payload = syn_payload(segment);
         self.receive_text_of_syn(now, arrived.window);
         self.receiver.demand_ack();
-        Handled { acceptable: true, established: true, ack: 1 }
+        RxOutcome { acceptable: true, established: true, ack: 1 }
     }
 
     /// What a SYN says about the peer. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
@@ -159,8 +159,8 @@ impl Subflow {
         &mut self,
         now: Instant,
         segment: &mut Segment,
-        arrived: &Arrived<'_>,
-    ) -> Handled {
+        arrived: &RxContext<'_>,
+    ) -> RxOutcome {
         let mut flags = segment.header.flags;
         let mut distance = self.receiver.distance(segment.header.seq);
         let mut text_at = segment.header.seq;
@@ -178,15 +178,15 @@ impl Subflow {
                 self.update_recent_timestamp(now, distance, &segment.options);
             }
             self.syn_due = true;
-            return Handled::default();
+            return RxOutcome::default();
         }
         // First, sequence number and timestamps; second, RST.
         if flags.contains(Flags::RST) {
             self.handle_reset(now, distance, arrived.window);
-            return Handled::default();
+            return RxOutcome::default();
         }
         if self.lacks_timestamp(&segment.options) {
-            return Handled::default();
+            return RxOutcome::default();
         }
         if self.is_old_duplicate(now, &segment.options)
             || !self.is_in_window(distance, segment, arrived.window)
@@ -196,34 +196,34 @@ impl Subflow {
                 // RFC 9293 §3.10.7.4: the peer repeats its FIN, so it lacks the acknowledgement.
                 self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
             }
-            return Handled::default();
+            return RxOutcome::default();
         }
         // Fourth, SYN. RFC 5961 §4.2: never believed, answered with a challenge.
         if flags.contains(Flags::SYN) {
             self.challenge(now);
-            return Handled::default();
+            return RxOutcome::default();
         }
         // Fifth, ACK.
         if !flags.contains(Flags::ACK) {
-            return Handled::default();
+            return RxOutcome::default();
         }
         let ack = self.una as i64 + i64::from(segment.header.ack.distance_from(self.snd_una()));
         if self.state == State::SynReceived && ack != self.nxt as i64 {
             // RFC 9293 §3.10.7.4: only an acknowledgement of the SYN/ACK opens the connection; the
             // endpoint has answered others.
-            return Handled::default();
+            return RxOutcome::default();
         }
         let oldest = self.una as i64 - self.send_window.largest().max(u64::from(u16::MAX)) as i64;
         if ack > self.nxt as i64 || ack < oldest {
             // RFC 5961 §5.2
             self.challenge(now);
-            return Handled::default();
+            return RxOutcome::default();
         }
         let ack = ack.max(0) as u64;
         self.answered = true;
         let same_window = self.take_window(now, distance, ack, segment, arrived.shared_window);
         let established = self.complete_handshake(now, &segment.options, arrived.views);
-        if std::mem::take(&mut self.doubted) {
+        if std::mem::take(&mut self.liveness_doubtful) {
             self.timers.stop(Timer::Doubt);
         }
         self.repeat_priority(now, segment);
@@ -234,7 +234,7 @@ impl Subflow {
         let distance = if queued { self.receiver.distance(text_at) } else { distance };
         self.receive(now, distance, segment, arrived.window);
         self.advance_close(now);
-        Handled { acceptable: true, established, ack }
+        RxOutcome { acceptable: true, established, ack }
     }
 
     /// Is it the SYN/ACK of a peer that has opened the connection at the same time?
@@ -411,7 +411,7 @@ impl Subflow {
 
     /// RFC 9293 §3.10.7.3: what came with the SYN is taken when the subflow is established.
     fn receive_text_of_syn(&mut self, now: Instant, window: u64) -> bool {
-        let Some(mut segment) = self.text_of_syn.take() else { return false };
+        let Some(mut segment) = self.syn_payload.take() else { return false };
         self.receive(now, 0, &mut segment, window);
         self.advance_close(now);
         true
@@ -501,7 +501,7 @@ impl Subflow {
 
 /// A SYN with text or a FIN, to be taken later. Not one of Multipath TCP: there is no mapping for
 /// its text, which the peer will send again.
-fn text_of_syn(syn: &Segment) -> Option<Box<Segment>> {
+fn syn_payload(syn: &Segment) -> Option<Box<Segment>> {
     let text = !syn.payload.is_empty() || syn.header.flags.contains(Flags::FIN);
     (text && syn.options.control.is_none()).then(|| Box::new(syn.clone()))
 }

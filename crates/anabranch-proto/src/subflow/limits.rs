@@ -3,7 +3,7 @@
 use anabranch_wire::Instant;
 
 use super::Subflow;
-use crate::platform::{Burst, Cwnd, Waiting};
+use crate::platform::{Burst, Cwnd, Unsent};
 use crate::view::Phase;
 
 impl Subflow {
@@ -21,7 +21,7 @@ impl Subflow {
     }
 
     /// Does the platform wait for more room in the congestion window?
-    pub(crate) fn defers(&self, now: Instant, waiting: Waiting) -> bool {
+    pub(crate) fn defers(&self, now: Instant, waiting: Unsent) -> bool {
         let Some(oldest) = self.board.oldest_sent_at() else { return false };
         self.recovery.phase() == Phase::Open
             && self.config.platform.defers(&Burst {
@@ -38,7 +38,7 @@ impl Subflow {
     pub(crate) fn waits_for_room(
         &mut self,
         now: Instant,
-        waiting: impl FnOnce() -> Waiting,
+        waiting: impl FnOnce() -> Unsent,
     ) -> bool {
         if !self.config.platform.may_defer() {
             return false;

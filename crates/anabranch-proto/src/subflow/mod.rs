@@ -1,4 +1,4 @@
-//! One subflow: a TCP connection that carries mappings of the data level as opaque cargo.
+//! One subflow: a TCP connection that carries mappings of the data level as opaque metadata.
 //!
 //! Inside a subflow, sequence numbers are 64-bit offsets from 0 for the SYN, so they can be
 //! compared. They become 32-bit numbers on the wire. The data level decides what to send and
@@ -24,7 +24,7 @@ mod timeouts;
 mod timer;
 
 pub(crate) use ending::SubflowEnd;
-pub(crate) use input::Arrived;
+pub(crate) use input::RxContext;
 pub(crate) use output::{Carries, DataLevel};
 use timer::Timer;
 
@@ -39,7 +39,7 @@ use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
 use crate::counters::{Counters, Totals};
 use crate::flood::Numbers;
-use crate::platform::{Cwnd, CwndUsage, Opening, OwnMss};
+use crate::platform::{Cwnd, CwndUsage, OwnMss, RcvSsthresh};
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use clock::Clock;
@@ -53,12 +53,12 @@ use timer::TimerTable;
 
 /// Information that the data level attaches to a segment; retransmissions keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cargo {
+pub(crate) struct MappingMeta {
     /// Data sequence number of the first byte.
     pub(crate) data_seq: DataSeq,
     /// The DATA_FIN follows the payload.
     pub(crate) data_fin: bool,
-    /// The cargo is the connection's first data, which repeats the keys. RFC 8684 §3.1.
+    /// The metadata is the connection's first data, which repeats the keys. RFC 8684 §3.1.
     pub(crate) with_keys: bool,
     /// Bytes of the declared mapping that preceded the payload and have arrived.
     pub(crate) head: u16,
@@ -68,10 +68,17 @@ pub(crate) struct Cargo {
     pub(crate) tail: u16,
 }
 
-impl Cargo {
-    /// Cargo for data from `data_seq` on, which this subflow has never sent before.
+impl MappingMeta {
+    /// MappingMeta for data from `data_seq` on, which this subflow has never sent before.
     pub(crate) fn new(data_seq: DataSeq) -> Self {
-        Cargo { data_seq, data_fin: false, with_keys: false, head: 0, checksum: None, tail: 0 }
+        MappingMeta {
+            data_seq,
+            data_fin: false,
+            with_keys: false,
+            head: 0,
+            checksum: None,
+            tail: 0,
+        }
     }
 }
 
@@ -172,7 +179,7 @@ pub(crate) struct Subflow {
     /// Time of the last SYN or SYN/ACK; far in the future if it is unknown.
     syn_sent: Instant,
     /// The peer's SYN, if it carried payload or a FIN that has not been processed.
-    text_of_syn: Option<Box<Segment>>,
+    syn_payload: Option<Box<Segment>>,
     /// A SYN or SYN/ACK must be sent now.
     syn_due: bool,
     /// Retransmission timeouts since the last progress.
@@ -189,7 +196,7 @@ pub(crate) struct Subflow {
     /// Time of the last MP_PRIO.
     priority_sent: Instant,
     /// The peer reports that the path is gone, and nothing has arrived over it since.
-    doubted: bool,
+    liveness_doubtful: bool,
     /// How many segments go out together, on a platform that may wait for room.
     burst: u8,
     /// How many of them have not gone out.
@@ -304,7 +311,7 @@ impl Subflow {
             receiver: Receiver::new(
                 SeqNumber(0),
                 config.platform.acknowledging,
-                Opening::default(),
+                RcvSsthresh::default(),
             ),
             board: Scoreboard::default(),
             recovery: Recovery::new(),
@@ -318,7 +325,7 @@ impl Subflow {
             path_mtu: PathMtu::new(mtu, config.tcp.mtu_probing, headers as u16 + TIMESTAMPS),
             syn_transmissions: 0,
             syn_sent: Instant::FAR_FUTURE,
-            text_of_syn: None,
+            syn_payload: None,
             syn_due: true,
             timeouts_in_a_row: 0,
             keep_alive_probes: 0,
@@ -326,7 +333,7 @@ impl Subflow {
             signals: None,
             infinite: None,
             priority_sent: Instant::ZERO,
-            doubted: false,
+            liveness_doubtful: false,
             burst: 0,
             burst_left: 0,
             announced: 0,
@@ -401,7 +408,7 @@ impl Subflow {
             State::Established | State::CloseWait => {
                 if self.purpose == Purpose::Join && !self.confirmed {
                     Usability::Opening
-                } else if self.timeouts_in_a_row > 0 || self.doubted {
+                } else if self.timeouts_in_a_row > 0 || self.liveness_doubtful {
                     Usability::PotentiallyFailed
                 } else {
                     Usability::Usable
@@ -636,9 +643,9 @@ impl Subflow {
 
     /// The peer reports that the path is gone. RFC 8684 §3.4.2: this is believed only if nothing
     /// answers.
-    pub(crate) fn doubt(&mut self, now: Instant) {
-        if self.is_established() && !self.doubted {
-            self.doubted = true;
+    pub(crate) fn verify_liveness(&mut self, now: Instant) {
+        if self.is_established() && !self.liveness_doubtful {
+            self.liveness_doubtful = true;
             self.probe_due = true;
             self.timers.set(Timer::Doubt, now + self.rtt.rto_without_backoff() * 2);
         }
@@ -656,13 +663,13 @@ impl Subflow {
 
     /// Data sequence numbers and lengths of the segments that have not arrived.
     pub(crate) fn outstanding_data(&self) -> impl Iterator<Item = (DataSeq, u64)> + '_ {
-        self.board.outstanding_cargo().map(|(cargo, len)| (cargo.data_seq, len))
+        self.board.outstanding_meta().map(|(meta, len)| (meta.data_seq, len))
     }
 
     /// Data sequence numbers and lengths of all unacknowledged segments, including those that have
     /// arrived beyond a hole, which are lost with the subflow.
     pub(crate) fn unacknowledged_data(&self) -> impl Iterator<Item = (DataSeq, u64)> + '_ {
-        self.board.all_cargo().map(|(cargo, len)| (cargo.data_seq, len))
+        self.board.all_meta().map(|(meta, len)| (meta.data_seq, len))
     }
 
     /// Has the subflow sent data that the peer has not acknowledged?

@@ -8,7 +8,7 @@ use anabranch_wire::{
     TcpHeader, TcpOptions, Timestamps, dss_checksum,
 };
 
-use super::{Cargo, Purpose, State, Subflow, Timer};
+use super::{MappingMeta, Purpose, State, Subflow, Timer};
 use crate::congestion::CongestionEvent;
 use crate::platform::OptionForm;
 use crate::view::{Phase, SubflowView};
@@ -141,20 +141,20 @@ impl Subflow {
         now: Instant,
         level: &DataLevel,
         payload: Payload,
-        mut cargo: Option<Cargo>,
+        mut meta: Option<MappingMeta>,
         push: bool,
         views: &[SubflowView],
     ) -> Segment {
         self.validate_window(now, level.writer_waits, views);
         let (start, len) = (self.nxt, payload.len() as u64);
-        if let Some(cargo) = cargo.as_mut().filter(|_| level.checksums) {
-            let (subflow_seq, mapped) = (SeqNumber(start as u32), cargo.mapped(&payload));
-            cargo.checksum = Some(dss_checksum(cargo.data_seq, subflow_seq, mapped, &payload));
+        if let Some(meta) = meta.as_mut().filter(|_| level.checksums) {
+            let (subflow_seq, mapped) = (SeqNumber(start as u32), meta.mapped(&payload));
+            meta.checksum = Some(dss_checksum(meta.data_seq, subflow_seq, mapped, &payload));
         }
         let push = self.take_burst_end() || push;
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let mut segment = self.build(now, level, start, flags, None);
-        self.attach(&mut segment, level, &payload, cargo, start);
+        self.attach(&mut segment, level, &payload, meta, start);
         if self.ecn.is_agreed() {
             self.make_markable(&mut segment, start + len);
         }
@@ -162,7 +162,7 @@ impl Subflow {
             let size = self.path_mtu.value() + more as u16;
             self.path_mtu.on_probe_sent(start, start + len, size);
         }
-        self.board.push(start, payload, cargo, flags, now);
+        self.board.push(start, payload, meta, flags, now);
         self.nxt += len;
         self.receiver.on_data_sent(now);
         self.totals.segments_sent += 1;
@@ -240,9 +240,9 @@ impl Subflow {
         self.recovery.on_retransmission(timestamp);
         let record = self.board.retransmit(number, now);
         let (start, len, flags) = (record.start, record.len(), record.flags);
-        let (payload, cargo) = (record.payload.clone(), record.cargo);
+        let (payload, meta) = (record.payload.clone(), record.meta);
         let mut segment = self.build(now, level, start, flags, None);
-        self.attach(&mut segment, level, &payload, cargo, start);
+        self.attach(&mut segment, level, &payload, meta, start);
         self.totals.segments_retransmitted += 1;
         self.totals.bytes_retransmitted += len;
         self.on_sent(now, len);
@@ -436,13 +436,13 @@ impl Subflow {
         segment: &mut Segment,
         level: &DataLevel,
         payload: &Payload,
-        cargo: Option<Cargo>,
+        meta: Option<MappingMeta>,
         start: u64,
     ) {
         segment.payload = payload.clone();
         // RFC 8684 §3.7: no other mapping follows the infinite mapping.
-        if let Some(cargo) = cargo.filter(|_| level.data_ack.is_some()) {
-            self.attach_mapping(segment, level, payload, cargo, start);
+        if let Some(meta) = meta.filter(|_| level.data_ack.is_some()) {
+            self.attach_mapping(segment, level, payload, meta, start);
         }
         self.add_sacks(&mut segment.options, payload.len());
     }
@@ -453,15 +453,15 @@ impl Subflow {
         segment: &mut Segment,
         level: &DataLevel,
         payload: &Payload,
-        cargo: Cargo,
+        meta: MappingMeta,
         start: u64,
     ) {
-        if cargo.with_keys
+        if meta.with_keys
             && let Some(keys) = level.keys
             && let CapableKeys::Both { sender, receiver } = keys.keys
         {
             // RFC 8684 §3.1: the mapping of the first data is implied by MP_CAPABLE.
-            let (data_len, checksum) = (cargo.mapped(payload), cargo.checksum);
+            let (data_len, checksum) = (meta.mapped(payload), meta.checksum);
             let keys_with_data = CapableKeys::WithData { sender, receiver, data_len, checksum };
             let capable = MpCapable { keys: keys_with_data, ..keys };
             segment.options.control_mut().capable = Some(capable);
@@ -472,14 +472,14 @@ impl Subflow {
         segment.options.control = None;
         let dss = segment.options.dss.get_or_insert_default();
         dss.data_ack = level.data_ack;
-        let head = u32::from(cargo.head);
+        let head = u32::from(meta.head);
         dss.mapping = Some(Mapping {
-            data_seq: level.number(cargo.data_seq + u64::from(head).wrapping_neg()),
+            data_seq: level.number(meta.data_seq + u64::from(head).wrapping_neg()),
             subflow_seq: SeqNumber((start as u32).wrapping_sub(head)),
-            len: cargo.mapped(payload),
-            checksum: cargo.checksum,
+            len: meta.mapped(payload),
+            checksum: meta.checksum,
         });
-        dss.data_fin = cargo.data_fin;
+        dss.data_fin = meta.data_fin;
         if level.wide || matches!(level.data_ack, Some(WideOrNarrow::Wide(_))) {
             self.fit_wide_numbers(segment);
         }
@@ -597,7 +597,7 @@ pub(crate) enum Carries {
     Keys { checksum: bool },
 }
 
-impl Cargo {
+impl MappingMeta {
     /// Length of the mapping whose remaining payload is `payload`. RFC 8684 §3.3.3: the DATA_FIN
     /// counts as one byte.
     fn mapped(&self, payload: &Payload) -> u16 {

@@ -193,8 +193,8 @@ impl Subflow {
     fn cut_segments(&mut self) {
         let with_keys = self.segment_bytes(Carries::Keys { checksum: true });
         let mss = u64::from(self.mss);
-        self.board.cut(|cargo| match cargo {
-            Some(cargo) if cargo.with_keys => with_keys,
+        self.board.cut(|meta| match meta {
+            Some(meta) if meta.with_keys => with_keys,
             _ => mss,
         });
     }

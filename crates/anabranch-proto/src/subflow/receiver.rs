@@ -6,7 +6,7 @@ use std::ops::Range;
 use anabranch_wire::{Flags, Instant, Payload, SackBlock, SackBlocks, SeqNumber};
 
 use super::full_segment::FullSegment;
-use crate::platform::{AckRule, Opening};
+use crate::platform::{AckRule, RcvSsthresh};
 use crate::reassembly::{Reassembly, most_pieces};
 
 /// Receive state in 64-bit subflow offsets (0 is the peer's SYN).
@@ -47,7 +47,7 @@ pub(crate) enum Arrival {
 struct AckState {
     rule: AckRule,
     quick_acks_left: u16,
-    opening: Opening,
+    opening: RcvSsthresh,
     bytes_unacknowledged: u32,
     due: AckDue,
     /// Is one of the unacknowledged segments short, or marked with PSH?
@@ -74,7 +74,7 @@ impl Receiver {
         self.out_of_order.release_memory();
     }
 
-    pub(crate) fn new(irs: SeqNumber, rule: AckRule, opening: Opening) -> Self {
+    pub(crate) fn new(irs: SeqNumber, rule: AckRule, opening: RcvSsthresh) -> Self {
         Receiver {
             irs,
             nxt: 1,
@@ -99,7 +99,7 @@ impl Receiver {
     }
 
     /// How far the window is open on this subflow.
-    pub(crate) fn opening(&self) -> Opening {
+    pub(crate) fn opening(&self) -> RcvSsthresh {
         self.acks.opening
     }
 
@@ -436,13 +436,13 @@ mod tests {
         Receiver::new(
             SeqNumber(1000),
             AckRule { quick_acks: 0, ..Platform::default().acknowledging },
-            Opening::default(),
+            RcvSsthresh::default(),
         )
     }
 
     /// A window that opens with the first 2,500 bytes.
-    fn opening() -> Opening {
-        Opening { opened: 5_000, limit: 11_000, step: 0, largest: 0 }
+    fn opening() -> RcvSsthresh {
+        RcvSsthresh { opened: 5_000, limit: 11_000, step: 0, largest: 0 }
     }
 
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {
@@ -469,7 +469,7 @@ mod tests {
     fn every_second_segment_is_acknowledged_after_all_segments_became_shorter() {
         for prompt in [true, false] {
             let rule = AckRule { quick_acks: 0, prompt, ..Platform::default().acknowledging };
-            let mut receiver = Receiver::new(SeqNumber(1000), rule, Opening::default());
+            let mut receiver = Receiver::new(SeqNumber(1000), rule, RcvSsthresh::default());
             receive(&mut receiver, 0, 1428);
             let mut acks = 0;
             for _ in 0..100 {
@@ -490,7 +490,7 @@ mod tests {
     fn more_than_a_full_segment_is_acknowledged_at_once_where_that_is_the_rule() {
         for (prompt, at_once) in [(true, true), (false, false)] {
             let rule = AckRule { quick_acks: 0, prompt, ..Platform::default().acknowledging };
-            let mut receiver = Receiver::new(SeqNumber(1000), rule, Opening::default());
+            let mut receiver = Receiver::new(SeqNumber(1000), rule, RcvSsthresh::default());
             receive(&mut receiver, 0, 1000);
             assert!(receiver.ack_is_delayed());
             receive(&mut receiver, 0, 10);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Flags, Instant, Payload};
 
-use super::Cargo;
+use super::MappingMeta;
 
 /// One segment's part of the sequence space. RFC 8684 §3.3.2.
 #[derive(Clone, Debug)]
@@ -17,8 +17,8 @@ pub(crate) struct Sent {
     /// Subflow offset of the first byte.
     pub(crate) start: u64,
     pub(crate) payload: Payload,
-    /// Cargo that the data level attached.
-    pub(crate) cargo: Option<Cargo>,
+    /// MappingMeta that the data level attached.
+    pub(crate) meta: Option<MappingMeta>,
     /// Flags of every transmission: ACK, PSH, and FIN if the subflow's FIN follows the payload.
     pub(crate) flags: Flags,
     /// Time of the last transmission.
@@ -100,19 +100,19 @@ impl Sent {
         let starts = (0..len).step_by(limit);
         let piece = |from: usize| {
             let to = (from + limit).min(len);
-            let cargo = self.cargo.map(|cargo| Cargo {
-                data_seq: cargo.data_seq + from as u64,
-                with_keys: cargo.with_keys && from == 0,
-                head: cargo.head + from as u16,
-                tail: cargo.tail + (len - to) as u16,
-                ..cargo
+            let meta = self.meta.map(|meta| MappingMeta {
+                data_seq: meta.data_seq + from as u64,
+                with_keys: meta.with_keys && from == 0,
+                head: meta.head + from as u16,
+                tail: meta.tail + (len - to) as u16,
+                ..meta
             });
             // RFC 9293 §3.9.1.2: PSH and FIN belong to the last bytes.
             let flags = if to == len { self.flags } else { Flags::ACK };
             Sent {
                 start: self.start + from as u64,
                 payload: self.payload.slice(from, to),
-                cargo,
+                meta,
                 flags,
                 in_flight: false,
                 lost: true,
@@ -183,14 +183,14 @@ impl Scoreboard {
         &mut self,
         start: u64,
         payload: Payload,
-        cargo: Option<Cargo>,
+        meta: Option<MappingMeta>,
         flags: Flags,
         now: Instant,
     ) {
         let record = Sent {
             start,
             payload,
-            cargo,
+            meta,
             flags,
             sent_at: now,
             first_resent: Instant::FAR_FUTURE,
@@ -206,15 +206,15 @@ impl Scoreboard {
         self.records.push_back(record);
     }
 
-    /// The cargo of the segments that have not arrived, oldest first.
-    pub(crate) fn outstanding_cargo(&self) -> impl Iterator<Item = (Cargo, u64)> + '_ {
+    /// The metadata of the segments that have not arrived, oldest first.
+    pub(crate) fn outstanding_meta(&self) -> impl Iterator<Item = (MappingMeta, u64)> + '_ {
         let missing = self.records.iter().filter(|record| !record.sacked);
-        missing.filter_map(|record| Some((record.cargo?, record.len())))
+        missing.filter_map(|record| Some((record.meta?, record.len())))
     }
 
-    /// The cargo of all unacknowledged segments, including those that arrived beyond a hole.
-    pub(crate) fn all_cargo(&self) -> impl Iterator<Item = (Cargo, u64)> + '_ {
-        self.records.iter().filter_map(|record| Some((record.cargo?, record.len())))
+    /// The metadata of all unacknowledged segments, including those that arrived beyond a hole.
+    pub(crate) fn all_meta(&self) -> impl Iterator<Item = (MappingMeta, u64)> + '_ {
+        self.records.iter().filter_map(|record| Some((record.meta?, record.len())))
     }
 
     /// Everything below `una` is acknowledged. Calls `delivered` for each record that was not known
@@ -239,11 +239,11 @@ impl Scoreboard {
             let bytes = una - front.start;
             front.payload = front.payload.slice(bytes as usize, front.payload.len());
             front.start = una;
-            if let Some(cargo) = &mut front.cargo {
+            if let Some(meta) = &mut front.meta {
                 // RFC 8684 §3.3.1: the mapping remains as declared, for the whole segment.
-                cargo.data_seq = cargo.data_seq + bytes;
-                cargo.head += bytes as u16;
-                cargo.with_keys = false;
+                meta.data_seq = meta.data_seq + bytes;
+                meta.head += bytes as u16;
+                meta.with_keys = false;
             }
             if front.in_flight {
                 self.in_flight.bytes -= bytes as u32;
@@ -342,13 +342,13 @@ impl Scoreboard {
 
     /// Cut each segment that has more payload than `limit` says and is not SACKed. The pieces are lost
     /// and keep the mapping that the segment declared (RFC 8684 §3.3.1). Records are numbered anew.
-    pub(crate) fn cut(&mut self, limit: impl Fn(Option<&Cargo>) -> u64) {
+    pub(crate) fn cut(&mut self, limit: impl Fn(Option<&MappingMeta>) -> u64) {
         let records = std::mem::take(&mut self.records);
         let old = self.base;
         let mut numbers = Vec::with_capacity(records.len());
         for record in records {
             numbers.push(old + self.records.len() as u64);
-            let limit = limit(record.cargo.as_ref()).max(1) as usize;
+            let limit = limit(record.meta.as_ref()).max(1) as usize;
             match record.sacked || record.payload.len() <= limit {
                 true => self.records.push_back(record),
                 false => self.records.extend(record.into_pieces(limit)),
@@ -658,26 +658,27 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_nothing_leaves_the_first_data_its_keys() {
         // RFC 8684 §3.1
-        let cargo = Cargo { with_keys: true, ..Cargo::new(DataSeq(1)) };
+        let meta = MappingMeta { with_keys: true, ..MappingMeta::new(DataSeq(1)) };
         let mut board = Scoreboard::default();
-        board.push(1, Payload::from(Piece::pattern(0, 100)), Some(cargo), Flags::ACK, at(0));
+        board.push(1, Payload::from(Piece::pattern(0, 100)), Some(meta), Flags::ACK, at(0));
         for (una, with_keys) in [(1, true), (51, false)] {
             board.acknowledge(una, |_| {});
-            let cargo = board.get(0).and_then(|record| record.cargo).expect("still there");
-            assert_eq!(cargo.with_keys, with_keys);
+            let meta = board.get(0).and_then(|record| record.meta).expect("still there");
+            assert_eq!(meta.with_keys, with_keys);
         }
     }
 
     #[test]
     fn a_cut_segment_keeps_its_mapping_and_the_order_of_all_others() {
         // Records of 100, 250 and 100 bytes, of which the first was sent again and the last is SACKed.
-        let cargo = |seq| Some(Cargo { with_keys: seq == 101, ..Cargo::new(DataSeq(seq)) });
+        let meta =
+            |seq| Some(MappingMeta { with_keys: seq == 101, ..MappingMeta::new(DataSeq(seq)) });
         let mut board = Scoreboard::default();
         for (start, len, flags) in
             [(1, 100, Flags::ACK), (101, 250, Flags::ACK | Flags::PSH), (351, 100, Flags::ACK)]
         {
             let payload = Payload::from(Piece::pattern(0, len));
-            board.push(start, payload, cargo(start), flags, at(start));
+            board.push(start, payload, meta(start), flags, at(start));
         }
         board.mark_lost(0);
         board.next_lost();
@@ -686,10 +687,10 @@ mod tests {
         board.cut(|_| 100);
         let pieces: Vec<_> = (1..4)
             .map(|number| {
-                let Sent { start, payload, cargo, flags, .. } = board.get(number).expect("a piece");
-                let cargo = cargo.expect("mapped data");
-                let place = (*start, payload.len(), cargo.data_seq.0, flags.contains(Flags::PSH));
-                (place, (cargo.head, cargo.tail, cargo.with_keys))
+                let Sent { start, payload, meta, flags, .. } = board.get(number).expect("a piece");
+                let meta = meta.expect("mapped data");
+                let place = (*start, payload.len(), meta.data_seq.0, flags.contains(Flags::PSH));
+                (place, (meta.head, meta.tail, meta.with_keys))
             })
             .collect();
         let expected = [

@@ -157,7 +157,7 @@ proptest! {
             let gap = pair.now.saturating_since(since);
             // RFC 6298 §5.5: after an outage of up to 20 s, the next attempt may be another 20 s
             // away.
-            prop_assert!(gap < Duration::from_secs(40), "{gap:?} without progress");
+            prop_assert!(gap < Duration::from_secs(40), "{gap:?} without_slot progress");
         }
         pair.close_both();
         pair.run_ms(200_000);

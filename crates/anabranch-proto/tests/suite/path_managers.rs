@@ -491,7 +491,7 @@ impl PathManager for Behind {
 
 #[test]
 fn an_action_for_a_closed_subflow_does_not_affect_its_successor() {
-    depends_on_the_platform("segments without timestamps count");
+    depends_on_the_platform("segments without_slot timestamps count");
     let mut pair = pair_with(2, Behind::default);
     pair.upload(100_000, 2_000);
     pair.run_ms(100);

@@ -192,9 +192,9 @@ impl Scheduler for Watching {
 
 /// Requests reinjection of the oldest data if true.
 #[derive(Debug)]
-struct Again(bool);
+struct RetransmitCause(bool);
 
-impl Remedy for Again {
+impl Remedy for RetransmitCause {
     fn on_window_limited(&mut self, _context: &RemedyContext<'_>) -> RemedyActions {
         RemedyActions { reinject: self.0, penalise: None }
     }
@@ -204,8 +204,9 @@ impl Remedy for Again {
 fn the_oldest_data_is_reinjected_once_for_each_change_if_any_remedy_requests_it() {
     depends_on_the_platform("when data is retransmitted at the data level");
     for wanted in [true, false] {
-        let remedies =
-            move || [wanted, false].map(|again| Box::new(Again(again)) as Box<dyn Remedy>).into();
+        let remedies = move || {
+            [wanted, false].map(|again| Box::new(RetransmitCause(again)) as Box<dyn Remedy>).into()
+        };
         let config = on_any_platform().receive_buffer(20_000).remedies(remedies).trace(true);
         let mut pair = both(config, 2).with_slow_path(1, ms(50));
         pair.run_ms(200);
@@ -451,15 +452,15 @@ fn a_lost_address_makes_only_its_own_subflow_potentially_failed() {
     let mut pair = both(on_any_platform(), 3);
     pair.settle(500);
     pair.client.handle_address_change(pair.now, client_address(2), false);
-    let mut doubted = [false; 3];
+    let mut liveness_doubtful = [false; 3];
     for _ in 0..100 {
         pair.run_ms(1);
         let accepted = pair.accepted.expect("accepted");
         for (slot, stats) in pair.server.subflow_stats(accepted).enumerate() {
-            doubted[slot] |= stats.view.usability != Usability::Usable;
+            liveness_doubtful[slot] |= stats.view.usability != Usability::Usable;
         }
     }
-    assert_eq!(doubted, [false, false, true]);
+    assert_eq!(liveness_doubtful, [false, false, true]);
 }
 
 #[test]

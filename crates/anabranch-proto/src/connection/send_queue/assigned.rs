@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::{Carriage, Mapped, SendQueue};
-use crate::platform::Waiting;
+use super::{Mapped, SendQueue, SentOn};
+use crate::platform::Unsent;
 use crate::view::SubflowSet;
 
 impl SendQueue {
@@ -12,20 +12,20 @@ impl SendQueue {
     /// fills it only if nothing of the socket buffer that it ends was sent
     /// (`mptcp_skb_can_collapse_to`). Returns the number of bytes.
     pub(crate) fn assign_next(&mut self, len: u32, slot: u8, mss: u32) -> u64 {
-        let (start, carriage) = (self.nxt, Carriage::Assigned { to: slot });
-        let joins = self.joins_last_buffer(carriage);
+        let (start, sent_on) = (self.nxt, SentOn::Assigned { to: slot });
+        let joins = self.joins_last_buffer(sent_on);
         if !joins && let Some(fragments) = self.buffer.fragments_mut() {
             fragments.begin_buffer(start);
         } else if let Some(tail) = self.mapped.back_mut() {
             tail.pushed = false;
         }
-        let short = |tail: &&mut Mapped| joins && tail.carriage == carriage && tail.len < mss;
+        let short = |tail: &&mut Mapped| joins && tail.sent_on == sent_on && tail.len < mss;
         let len = if let Some(tail) = self.mapped.back_mut().filter(short) {
             let len = len.min(mss - tail.len);
             tail.len += len;
             len
         } else {
-            let mapped = Mapped { begins: !joins, ..Mapped::new(start, len, carriage) };
+            let mapped = Mapped { begins: !joins, ..Mapped::new(start, len, sent_on) };
             self.mapped.push_back(mapped);
             self.owe(SubflowSet::of(slot), start);
             len
@@ -41,11 +41,11 @@ impl SendQueue {
 
     /// May the next data go into the same socket buffer as the data before it? On a host without
     /// socket buffers, nothing forbids it.
-    fn joins_last_buffer(&self, carriage: Carriage) -> bool {
+    fn joins_last_buffer(&self, sent_on: SentOn) -> bool {
         let Some(fragments) = self.buffer.fragments() else { return true };
         let buffer = fragments.last_buffer();
         self.nxt < buffer.end
-            && self.find(buffer.start).is_some_and(|first| first.carriage == carriage)
+            && self.find(buffer.start).is_some_and(|first| first.sent_on == sent_on)
     }
 
     /// What was written is assigned, and is pushed. RFC 9293 §3.9.1.2. Data that joins the same socket
@@ -63,9 +63,9 @@ impl SendQueue {
 
     /// Is the data at `start` all that waits for room on its subflow, so that more can join it?
     pub(crate) fn ends_queue(&self, start: u64) -> bool {
-        self.find(start).is_some_and(|mapped| match mapped.carriage {
-            Carriage::Assigned { to } => self.assigned[usize::from(to)] == u64::from(mapped.len),
-            Carriage::Carried { .. } => false,
+        self.find(start).is_some_and(|mapped| match mapped.sent_on {
+            SentOn::Assigned { to } => self.assigned[usize::from(to)] == u64::from(mapped.len),
+            SentOn::Carried { .. } => false,
         })
     }
 
@@ -76,11 +76,11 @@ impl SendQueue {
 
     /// What is assigned to the subflow in `slot` and waits there. Linux does not fill up a socket
     /// buffer of Multipath TCP from the next one (`mptcp_skb_can_collapse`).
-    pub(crate) fn waiting_on(&self, slot: u8) -> Waiting {
+    pub(crate) fn waiting_on(&self, slot: u8) -> Unsent {
         let all = self.assigned.get(usize::from(slot)).copied().unwrap_or(0);
         let from = self.cursors.get(usize::from(slot)).copied().unwrap_or(0);
         let index = self.mapped.partition_point(|mapped| mapped.start < from);
-        let waits = |mapped: &&Mapped| mapped.carriage == Carriage::Assigned { to: slot };
+        let waits = |mapped: &&Mapped| mapped.sent_on == SentOn::Assigned { to: slot };
         let mut first = 0;
         for mapped in self.mapped.range(index..).filter(waits) {
             if mapped.begins && first > 0 {
@@ -88,19 +88,19 @@ impl SendQueue {
             }
             first += u64::from(mapped.len);
         }
-        Waiting { all, first, at_a_time: first }
+        Unsent { all, first, at_a_time: first }
     }
 
     /// Offset where the trailing assigned range begins, or the next offset to send if there is
     /// none.
     pub(crate) fn carried_to(&self) -> u64 {
-        let tail = self.mapped.iter().rev().take_while(|mapped| mapped.carriage.is_assigned());
+        let tail = self.mapped.iter().rev().take_while(|mapped| mapped.sent_on.is_assigned());
         tail.last().map_or(self.nxt, |first| first.start)
     }
 
     /// Does the data at `start` wait for room on its first subflow?
     pub(crate) fn is_assigned(&self, start: u64) -> bool {
-        self.find(start).is_some_and(|mapped| mapped.carriage.is_assigned())
+        self.find(start).is_some_and(|mapped| mapped.sent_on.is_assigned())
     }
 
     /// Send the data assigned to the subflow in `slot` on other subflows.
@@ -109,16 +109,16 @@ impl SendQueue {
         if std::mem::take(bytes) == 0 {
             return;
         }
-        let theirs = |mapped: &&mut Mapped| mapped.carriage == Carriage::Assigned { to: slot };
+        let theirs = |mapped: &&mut Mapped| mapped.sent_on == SentOn::Assigned { to: slot };
         for mapped in self.mapped.iter_mut().filter(theirs) {
-            mapped.carriage = Carriage::LOST;
+            mapped.sent_on = SentOn::LOST;
             mapped.queued = true;
             self.reinjections.push(Reverse(mapped.start));
         }
     }
 
     pub(super) fn unassign(&mut self, mapped: &Mapped) {
-        if let Carriage::Assigned { to } = mapped.carriage {
+        if let SentOn::Assigned { to } = mapped.sent_on {
             self.assigned[usize::from(to)] -= u64::from(mapped.len);
         }
     }
@@ -129,18 +129,18 @@ impl SendQueue {
         if self.assigned.get(usize::from(slot)).is_none_or(|bytes| *bytes == 0) {
             return;
         }
-        let waits = Carriage::Assigned { to: slot };
+        let waits = SentOn::Assigned { to: slot };
         let mut cut: Vec<Mapped> = Vec::with_capacity(self.mapped.len());
         for mut mapped in self.mapped.drain(..) {
-            if mapped.carriage == waits
-                && let Some(last) = cut.last_mut().filter(|last| last.carriage == waits)
+            if mapped.sent_on == waits
+                && let Some(last) = cut.last_mut().filter(|last| last.sent_on == waits)
             {
                 let filled = mapped.len.min(mss.saturating_sub(last.len));
                 last.len += filled;
                 mapped.start += u64::from(filled);
                 mapped.len -= filled;
             }
-            while mapped.carriage == waits && mapped.len > mss {
+            while mapped.sent_on == waits && mapped.len > mss {
                 cut.push(Mapped { len: mss, pushed: false, ..mapped });
                 mapped.begins = false;
                 mapped.start += u64::from(mss);
@@ -178,9 +178,9 @@ mod tests {
         assert!(!queue.fin_is_next(), "a DATA_FIN does not go before its data");
         // One subflow carries a part, as its MSS requires. Then another carries a segment that the
         // first no longer owes.
-        assert_eq!(queue.carry_again(1001, 400, 1).map(|payload| payload.len()), Some(400));
+        assert_eq!(queue.retransmit_on(1001, 400, 1).map(|payload| payload.len()), Some(400));
         assert_eq!((queue.assigned(), queue.carried_to()), (&[0, 2600][..], 1401));
-        queue.carry_again(1401, 1000, 0);
+        queue.retransmit_on(1401, 1000, 0);
         assert_eq!(queue.assigned(), [0, 2000]);
         assert_eq!(queue.next_copy(1), Some(2001));
         // The peer acknowledges data that it cannot have.
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(queue.next_copy(1), None);
         for start in [2401, 3001] {
             assert_eq!(queue.next_reinjection().map(|mapped| mapped.start), Some(start));
-            queue.carry_again(start, 1000, 0);
+            queue.retransmit_on(start, 1000, 0);
         }
         assert!(queue.next_reinjection().is_none() && queue.fin_is_next());
     }
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((queue.assigned(), queue.nxt()), (&[200, 3000][..], 3201));
         for start in [1, 1001, 2201] {
             assert_eq!(queue.next_copy(1), Some(start));
-            assert_eq!(queue.carry_again(start, 1000, 1).map(|all| all.len()), Some(1000));
+            assert_eq!(queue.retransmit_on(start, 1000, 1).map(|all| all.len()), Some(1000));
         }
     }
 
@@ -226,13 +226,13 @@ mod tests {
         queue.push_assigned();
         assert!(!queue.ends_queue(1001) && !queue.ends_push(1001) && queue.ends_push(3001));
         // Its first segment was sent, so the short one stays short.
-        queue.carry_again(1001, 1000, 1);
+        queue.retransmit_on(1001, 1000, 1);
         assert_eq!(queue.assign_next(1000, 1, 1000), 1000);
         let waiting = queue.waiting_on(1);
         assert_eq!((waiting.all, waiting.first, waiting.at_a_time), (2300, 1300, 1300));
-        queue.carry_again(2001, 1000, 1);
+        queue.retransmit_on(2001, 1000, 1);
         assert_eq!(queue.next_copy(1), Some(3001));
-        assert_eq!(queue.carry_again(3001, 1000, 1).map(|all| all.len()), Some(300));
+        assert_eq!(queue.retransmit_on(3001, 1000, 1).map(|all| all.len()), Some(300));
         assert!(queue.ends_push(3001) && queue.ends_queue(3301));
         // Nothing of the second one was sent, and PSH moves to its end.
         queue.push_assigned();
@@ -269,9 +269,9 @@ mod tests {
             [(1001, 900), (1901, 900), (2801, 900), (3701, 300), (5001, 900), (5901, 100)]
         {
             assert_eq!(queue.next_copy(1), Some(start));
-            assert_eq!(queue.carry_again(start, 900, 1).map(|all| all.len()), Some(len));
+            assert_eq!(queue.retransmit_on(start, 900, 1).map(|all| all.len()), Some(len));
         }
         queue.recut(0, 1200);
-        assert_eq!(queue.carry_again(4001, 1200, 0).map(|all| all.len()), Some(1000));
+        assert_eq!(queue.retransmit_on(4001, 1200, 0).map(|all| all.len()), Some(1000));
     }
 }

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 
 use anabranch_wire::{Payload, Piece};
 
-use crate::platform::{Extent, SendBuffer, Waiting};
+use crate::platform::{SendBuffer, SendOffsets, Unsent};
 use crate::view::SubflowSet;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct SendQueue {
     reinjections: BinaryHeap<Reverse<u64>>,
     /// The subflows that may still owe copies. `cursors` holds the offset before which each owes
     /// none.
-    owing: SubflowSet,
+    pending_copies: SubflowSet,
     cursors: Vec<u64>,
     /// Bytes assigned to each subflow, by slot, that no subflow has carried yet.
     assigned: Vec<u64>,
@@ -53,7 +53,7 @@ enum Fin {
 pub(crate) struct Mapped {
     pub(crate) start: u64,
     pub(crate) len: u32,
-    carriage: Carriage,
+    sent_on: SentOn,
     queued: bool,
     /// What was assigned together ends here, so the segment has PSH.
     pushed: bool,
@@ -63,87 +63,88 @@ pub(crate) struct Mapped {
 
 /// The subflows that carry a range of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Carriage {
+enum SentOn {
     /// No subflow yet: the data waits for room on the subflow in this slot.
     Assigned { to: u8 },
-    /// The subflows in `by` have carried the data, unless they are gone. Those in `owed` will carry
-    /// a copy when they have room.
-    Carried { by: SubflowSet, owed: SubflowSet },
+    /// The subflows in `by` have carried the data, unless they are gone. Those in `pending_copies`
+    /// will carry a copy when they have room.
+    Carried { by: SubflowSet, pending_copies: SubflowSet },
 }
 
-impl Carriage {
+impl SentOn {
     /// No remaining subflow has carried the data.
-    const LOST: Carriage = Carriage::Carried { by: SubflowSet::EMPTY, owed: SubflowSet::EMPTY };
+    const LOST: SentOn =
+        SentOn::Carried { by: SubflowSet::EMPTY, pending_copies: SubflowSet::EMPTY };
 
     fn is_assigned(self) -> bool {
-        matches!(self, Carriage::Assigned { .. })
+        matches!(self, SentOn::Assigned { .. })
     }
 
     /// Will the subflow in `slot` carry the data when it has room?
     fn awaits(self, slot: u8) -> bool {
         match self {
-            Carriage::Assigned { to } => to == slot,
-            Carriage::Carried { owed, .. } => owed.contains(slot),
+            SentOn::Assigned { to } => to == slot,
+            SentOn::Carried { pending_copies, .. } => pending_copies.contains(slot),
         }
     }
 
-    /// The carriage after the subflow in `slot` has carried the data. This ends an assignment to
+    /// State after the subflow in `slot` has carried the data. This ends an assignment to
     /// any subflow.
-    fn by_also(self, slot: u8) -> Carriage {
+    fn by_also(self, slot: u8) -> SentOn {
         match self {
-            Carriage::Assigned { .. } => {
-                Carriage::Carried { by: SubflowSet::of(slot), owed: SubflowSet::EMPTY }
+            SentOn::Assigned { .. } => {
+                SentOn::Carried { by: SubflowSet::of(slot), pending_copies: SubflowSet::EMPTY }
             }
-            Carriage::Carried { mut by, mut owed } => {
+            SentOn::Carried { mut by, mut pending_copies } => {
                 by.insert(slot);
-                owed.remove(slot);
-                Carriage::Carried { by, owed }
+                pending_copies.remove(slot);
+                SentOn::Carried { by, pending_copies }
             }
         }
     }
 
-    /// The carriage as if the subflow in `slot` had not carried the data.
-    fn but_for(self, slot: u8) -> Carriage {
+    /// State as if the subflow in `slot` had not carried the data.
+    fn without(self, slot: u8) -> SentOn {
         match self {
-            Carriage::Carried { mut by, owed } => {
+            SentOn::Carried { mut by, pending_copies } => {
                 by.remove(slot);
-                Carriage::Carried { by, owed }
+                SentOn::Carried { by, pending_copies }
             }
-            assigned @ Carriage::Assigned { .. } => assigned,
+            assigned @ SentOn::Assigned { .. } => assigned,
         }
     }
 
-    /// The carriage without owed copies.
-    fn without_copies(self) -> Carriage {
+    /// State without pending copies.
+    fn without_copies(self) -> SentOn {
         match self {
-            Carriage::Carried { by, .. } => Carriage::Carried { by, owed: SubflowSet::EMPTY },
-            assigned @ Carriage::Assigned { .. } => assigned,
+            SentOn::Carried { by, .. } => SentOn::Carried { by, pending_copies: SubflowSet::EMPTY },
+            assigned @ SentOn::Assigned { .. } => assigned,
         }
     }
 
-    /// The carriage after the end of the subflow in `slot`, to which the data is not assigned.
-    fn without(self, slot: u8) -> Carriage {
+    /// State after the end of the subflow in `slot`, to which the data is not assigned.
+    fn after_end_of(self, slot: u8) -> SentOn {
         match self {
-            Carriage::Carried { by, mut owed } => {
-                owed.remove(slot);
-                Carriage::Carried { by, owed }.but_for(slot)
+            SentOn::Carried { by, mut pending_copies } => {
+                pending_copies.remove(slot);
+                SentOn::Carried { by, pending_copies }.without(slot)
             }
-            assigned @ Carriage::Assigned { .. } => assigned,
+            assigned @ SentOn::Assigned { .. } => assigned,
         }
     }
 }
 
 impl Mapped {
     /// What goes out now, or waits for room.
-    fn new(start: u64, len: u32, carriage: Carriage) -> Self {
-        Mapped { start, len, carriage, queued: false, pushed: false, begins: false }
+    fn new(start: u64, len: u32, sent_on: SentOn) -> Self {
+        Mapped { start, len, sent_on, queued: false, pushed: false, begins: false }
     }
 
     /// The remaining subflows that have carried the data.
     pub(crate) fn carried_by(&self) -> SubflowSet {
-        match self.carriage {
-            Carriage::Assigned { .. } => SubflowSet::EMPTY,
-            Carriage::Carried { by, .. } => by,
+        match self.sent_on {
+            SentOn::Assigned { .. } => SubflowSet::EMPTY,
+            SentOn::Carried { by, .. } => by,
         }
     }
 
@@ -173,7 +174,7 @@ impl SendQueue {
             fin: Fin::Unsent,
             mapped: VecDeque::new(),
             reinjections: BinaryHeap::new(),
-            owing: SubflowSet::EMPTY,
+            pending_copies: SubflowSet::EMPTY,
             cursors: Vec::new(),
             assigned: Vec::new(),
         }
@@ -224,13 +225,13 @@ impl SendQueue {
 
     /// What waits, where nothing is assigned. Linux fills up a socket buffer of TCP from the next one
     /// before it sends it (`tcp_grow_skb`).
-    pub(crate) fn waiting(&self) -> Waiting {
+    pub(crate) fn waiting(&self) -> Unsent {
         let all = self.unsent();
-        Waiting { all, first: self.buffer.first_unsent(self.extent()), at_a_time: all }
+        Unsent { all, first: self.buffer.first_unsent(self.extent()), at_a_time: all }
     }
 
-    fn extent(&self) -> Extent {
-        Extent { una: self.una, nxt: self.nxt, end: self.end }
+    fn extent(&self) -> SendOffsets {
+        SendOffsets { una: self.una, nxt: self.nxt, end: self.end }
     }
 
     /// Number of bytes that the application can write at present.
@@ -297,7 +298,7 @@ impl SendQueue {
 
     /// Was all data sent, so that the DATA_FIN is next?
     pub(crate) fn fin_is_next(&self) -> bool {
-        let waits = self.mapped.back().is_some_and(|mapped| mapped.carriage.is_assigned());
+        let waits = self.mapped.back().is_some_and(|mapped| mapped.sent_on.is_assigned());
         self.finished && self.fin == Fin::Unsent && self.nxt == self.end && !waits
     }
 
@@ -317,31 +318,36 @@ impl SendQueue {
     }
 
     /// Send the next `len` bytes for the first time, on the subflow in `slot`. The subflows in
-    /// `owed` will carry copies.
-    pub(crate) fn map_next(&mut self, len: u32, slot: u8, mut owed: SubflowSet) -> Payload {
+    /// `pending_copies` will carry copies.
+    pub(crate) fn map_next(
+        &mut self,
+        len: u32,
+        slot: u8,
+        mut pending_copies: SubflowSet,
+    ) -> Payload {
         let start = self.nxt;
         self.nxt += u64::from(len);
-        owed.remove(slot);
-        let carriage = Carriage::Carried { by: SubflowSet::of(slot), owed };
-        self.mapped.push_back(Mapped::new(start, len, carriage));
-        self.owe(owed, start);
+        pending_copies.remove(slot);
+        let sent_on = SentOn::Carried { by: SubflowSet::of(slot), pending_copies };
+        self.mapped.push_back(Mapped::new(start, len, sent_on));
+        self.owe(pending_copies, start);
         self.payload(start, len)
     }
 
-    fn owe(&mut self, owed: SubflowSet, start: u64) {
-        for slot in owed.slots().filter(|slot| !self.owing.contains(*slot)) {
+    fn owe(&mut self, pending_copies: SubflowSet, start: u64) {
+        for slot in pending_copies.slots().filter(|slot| !self.pending_copies.contains(*slot)) {
             let index = usize::from(slot);
             if self.cursors.len() <= index {
                 self.cursors.resize(index + 1, 0);
             }
             self.cursors[index] = start;
         }
-        self.owing.extend(owed);
+        self.pending_copies.extend(pending_copies);
     }
 
     /// The subflows that may still owe copies.
-    pub(crate) fn owing(&self) -> SubflowSet {
-        self.owing
+    pub(crate) fn pending_copies(&self) -> SubflowSet {
+        self.pending_copies
     }
 
     /// Start of the oldest data that the subflow in `slot` owes a copy of. Acknowledged data needs
@@ -349,14 +355,14 @@ impl SendQueue {
     pub(crate) fn next_copy(&mut self, slot: u8) -> Option<u64> {
         let from = self.cursors.get(usize::from(slot)).copied()?;
         let index = self.mapped.partition_point(|mapped| mapped.start < from);
-        let next = self.mapped.range(index..).find(|mapped| mapped.carriage.awaits(slot));
+        let next = self.mapped.range(index..).find(|mapped| mapped.sent_on.awaits(slot));
         match next {
             Some(mapped) => {
                 self.cursors[usize::from(slot)] = mapped.start;
                 Some(mapped.start)
             }
             None => {
-                self.owing.remove(slot);
+                self.pending_copies.remove(slot);
                 None
             }
         }
@@ -448,7 +454,7 @@ impl SendQueue {
     /// Resend data whose carriers are all gone.
     pub(crate) fn reinject_uncarried(&mut self) {
         let lost =
-            |mapped: &&mut Mapped| mapped.carried_by().is_empty() && !mapped.carriage.is_assigned();
+            |mapped: &&mut Mapped| mapped.carried_by().is_empty() && !mapped.sent_on.is_assigned();
         for mapped in self.mapped.iter_mut().filter(lost) {
             if !mapped.queued {
                 mapped.queued = true;
@@ -462,13 +468,13 @@ impl SendQueue {
     pub(crate) fn become_plain(&mut self) {
         self.nxt = self.carried_to();
         self.fin = Fin::Unsent;
-        while self.mapped.pop_back_if(|mapped| mapped.carriage.is_assigned()).is_some() {}
+        while self.mapped.pop_back_if(|mapped| mapped.sent_on.is_assigned()).is_some() {}
         self.assigned.clear();
         self.reinjections.clear();
-        self.owing = SubflowSet::EMPTY;
+        self.pending_copies = SubflowSet::EMPTY;
         for mapped in &mut self.mapped {
             mapped.queued = false;
-            mapped.carriage = mapped.carriage.without_copies();
+            mapped.sent_on = mapped.sent_on.without_copies();
         }
     }
 
@@ -492,24 +498,24 @@ impl SendQueue {
     pub(crate) fn forget_carrier(&mut self, slot: u8) {
         self.reassign(slot);
         for mapped in &mut self.mapped {
-            mapped.carriage = mapped.carriage.without(slot);
+            mapped.sent_on = mapped.sent_on.after_end_of(slot);
         }
-        self.owing.remove(slot);
+        self.pending_copies.remove(slot);
     }
 
     /// Send the data at `start` on the subflow in `slot` too, with at most `limit` bytes. Returns
     /// the payload.
-    pub(crate) fn carry_again(&mut self, start: u64, limit: u32, slot: u8) -> Option<Payload> {
+    pub(crate) fn retransmit_on(&mut self, start: u64, limit: u32, slot: u8) -> Option<Payload> {
         let index = self.mapped.partition_point(|mapped| mapped.start < start);
         let mapped = self.mapped.get_mut(index).filter(|mapped| mapped.start == start)?;
         let before = Mapped { len: mapped.len.min(limit), ..*mapped };
-        mapped.carriage = mapped.carriage.by_also(slot);
+        mapped.sent_on = mapped.sent_on.by_also(slot);
         mapped.queued = false;
         if mapped.len > limit {
             let rest = Mapped {
                 start: start + u64::from(limit),
                 len: mapped.len - limit,
-                carriage: before.carriage.but_for(slot),
+                sent_on: before.sent_on.without(slot),
                 begins: false,
                 ..before
             };
@@ -610,7 +616,7 @@ mod tests {
         let mut starts = Vec::new();
         while let Some(mapped) = queue.next_reinjection() {
             starts.push(mapped.start);
-            queue.carry_again(mapped.start, mapped.len, slot);
+            queue.retransmit_on(mapped.start, mapped.len, slot);
         }
         starts
     }
@@ -664,13 +670,13 @@ mod tests {
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.map_next(1000, 1, SubflowSet::EMPTY);
         queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.carry_again(1, 1000, 1);
+        queue.retransmit_on(1, 1000, 1);
         for start in [1, 2001] {
             queue.reinject(start, start + 1000, SubflowSet::of(1));
         }
         let mapped = queue.next_reinjection().expect("one segment");
         assert_eq!(mapped.start, 2001);
-        queue.carry_again(2001, 1000, 1);
+        queue.retransmit_on(2001, 1000, 1);
         assert!(queue.next_reinjection().is_none());
     }
 
@@ -683,7 +689,7 @@ mod tests {
         assert!(queue.acknowledge(401));
         let rest = queue.next_reinjection().expect("the rest");
         assert_eq!((rest.start, rest.len), (401, 600));
-        let payload = queue.carry_again(401, 1000, 1).expect("mapped");
+        let payload = queue.retransmit_on(401, 1000, 1).expect("mapped");
         assert!(payload.len() == 600 && payload.matches_pattern(400));
     }
 
@@ -693,7 +699,7 @@ mod tests {
         queue.write(Piece::pattern(0, 1_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.reinject(1, 1001, SubflowSet::of(1));
-        assert_eq!(queue.carry_again(1, 600, 1).expect("mapped").len(), 600);
+        assert_eq!(queue.retransmit_on(1, 600, 1).expect("mapped").len(), 600);
         let rest = queue.next_reinjection().expect("the rest");
         assert_eq!((rest.start, rest.len), (601, 400));
         assert!(!rest.carried_by().contains(1) && rest.carried_by().contains(0));
@@ -705,13 +711,13 @@ mod tests {
         queue.write(Piece::pattern(0, 1_000));
         queue.map_next(1000, 0, SubflowSet::EMPTY);
         queue.reinject_first(1);
-        queue.carry_again(1, 600, 1);
-        queue.carry_again(601, 600, 1);
+        queue.retransmit_on(1, 600, 1);
+        queue.retransmit_on(601, 600, 1);
         assert!(queue.next_reinjection().is_none());
         queue.reinject(1, 1001, SubflowSet::EMPTY);
         for start in [1, 601] {
             assert_eq!(queue.next_reinjection().map(|part| part.start), Some(start));
-            queue.carry_again(start, 600, 2);
+            queue.retransmit_on(start, 600, 2);
         }
     }
 
@@ -725,16 +731,16 @@ mod tests {
             queue.map_next(1000, 0, others);
         }
         assert_eq!(queue.next_copy(1), Some(1));
-        queue.carry_again(1, 1000, 1);
+        queue.retransmit_on(1, 1000, 1);
         assert_eq!(queue.next_copy(1), Some(1001));
         queue.acknowledge(2001);
         assert_eq!((queue.next_copy(1), queue.next_copy(2)), (Some(2001), Some(2001)));
-        queue.carry_again(2001, 400, 2);
+        queue.retransmit_on(2001, 400, 2);
         assert_eq!(queue.next_copy(2), Some(2401));
         queue.forget_carrier(2);
         queue.acknowledge(3001);
         assert_eq!((queue.next_copy(1), queue.next_copy(2)), (None, None));
-        assert!(queue.owing().is_empty());
+        assert!(queue.pending_copies().is_empty());
         queue.map_next(1000, 0, others);
         assert_eq!((queue.next_copy(1), queue.next_copy(2)), (Some(3001), Some(3001)));
     }

@@ -1,7 +1,7 @@
 //! Sizes of socket buffers, and the receive window that follows from them.
 
 use super::Tuning;
-use crate::platform::{Held, Opening, OwnMss};
+use crate::platform::{OwnMss, RcvSsthresh, RecvQueueState};
 
 /// Bytes that an application is taken to read at a time.
 const READ: u64 = 1 << 16;
@@ -69,14 +69,14 @@ pub(crate) fn opening(
     requested: Option<u64>,
     mss: OwnMss,
     is_tcp: bool,
-) -> Opening {
+) -> RcvSsthresh {
     let (half, segment) = (half(tuning, requested), u32::from(mss.with_timestamps));
     let largest = match requested {
         Some(asked) => receive_buffer(asked, is_tcp),
         None => tuned_receive_buffer(tuning, is_tcp)[1],
     };
     let reserved = half.saturating_sub(segment).max(2 * segment).min(half);
-    Opening {
+    RcvSsthresh {
         opened: reserved.min(first_window(tuning, requested, mss)),
         limit: receive_buffer(asked(tuning, requested), is_tcp).min(LARGEST_WINDOW) as u32,
         step: 2 * mss.with_timestamps,
@@ -98,7 +98,7 @@ fn asked(tuning: &Tuning, requested: Option<u64>) -> u64 {
 /// buffer has free, counted from the DATA_ACK on, so that data beyond a hole takes up room twice, in
 /// the buffer and in the window, which does not move on while such data waits for a slower subflow.
 /// RFC 9293 §3.8.6.2.2 has the window reach to the end of the buffer.
-pub(crate) fn waiting_beyond_holes(held: Held) -> u64 {
+pub(crate) fn waiting_beyond_holes(held: RecvQueueState) -> u64 {
     held.out_of_order
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn charged(bytes: u64, offered: u64, capacity: u64) -> u64 {
 /// (`__tcp_ack_snd_check`). So much data that one read does not take it is acknowledged by the first
 /// read, with what is free then (`mptcp_cleanup_rbuf`). A segment takes up the memory of a `full` one.
 pub(crate) fn early_edge(
-    held: Held,
+    held: RecvQueueState,
     free: u64,
     full: u64,
     charged: impl FnOnce(u64) -> u64,

@@ -12,7 +12,7 @@ use std::ops::Range;
 use anabranch_wire::Duration;
 
 use super::socket_buffer;
-use crate::platform::{DataRetransmission, Extent, Pause};
+use crate::platform::{DataRetransmission, Pause, SendOffsets};
 
 /// Bytes of a page (`SKB_FRAG_PAGE_ORDER`).
 const PAGE: u64 = 1 << 15;
@@ -49,13 +49,13 @@ pub(crate) struct Fragments {
 
 impl Fragments {
     /// Memory that is charged: that of a fragment until all of it is acknowledged.
-    pub(crate) fn charged(&self, extent: Extent) -> u64 {
+    pub(crate) fn charged(&self, extent: SendOffsets) -> u64 {
         let gone = self.ends.partition_point(|end| *end <= extent.una);
         extent.end - extent.una + DESCRIPTOR * (self.ends.len() - gone) as u64
     }
 
     /// Bytes that may be written at once: up to the end of a page.
-    pub(crate) fn room(&self, limit: u64, extent: Extent) -> u64 {
+    pub(crate) fn room(&self, limit: u64, extent: SendOffsets) -> u64 {
         if self.charged(extent) >= limit {
             return 0;
         }
@@ -66,7 +66,7 @@ impl Fragments {
     }
 
     /// So many bytes are written, no more than there is room for.
-    pub(crate) fn take(&mut self, bytes: u64, extent: Extent) {
+    pub(crate) fn take(&mut self, bytes: u64, extent: SendOffsets) {
         let end = extent.end + bytes;
         match self.ends.back_mut().filter(|_| self.taken < PAGE && extent.nxt < extent.end) {
             Some(last) => *last = end,
@@ -97,13 +97,13 @@ impl Fragments {
     }
 
     /// Bytes by which the last fragment may grow.
-    fn rest(&self, extent: Extent) -> u64 {
+    fn rest(&self, extent: SendOffsets) -> u64 {
         let grows = !self.ends.is_empty() && extent.nxt < extent.end;
         if grows { PAGE - self.taken } else { 0 }
     }
 
     /// Where in its page another fragment begins.
-    fn begins_at(&self, extent: Extent) -> u64 {
+    fn begins_at(&self, extent: SendOffsets) -> u64 {
         // A page of which everything is acknowledged is used again (`skb_page_frag_refill`).
         let taken = self.taken.next_multiple_of(8);
         let refills = taken + DESCRIPTOR + LEAST > PAGE;
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     /// Write up to `bytes`, as far as there is room. Returns the new end.
-    fn write(fragments: &mut Fragments, limit: u64, mut extent: Extent, bytes: u64) -> u64 {
+    fn write(fragments: &mut Fragments, limit: u64, mut extent: SendOffsets, bytes: u64) -> u64 {
         let end = extent.end + bytes;
         while extent.end < end {
             let more = fragments.room(limit, extent).min(end - extent.end);
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_page_in_which_the_limit_is_reached_is_filled() {
         let mut fragments = Fragments::default();
-        let extent = |una, end| Extent { una, nxt: una, end };
+        let extent = |una, end| SendOffsets { una, nxt: una, end };
         assert_eq!(write(&mut fragments, 100_000, extent(1, 1), 1 << 20), 1 + 4 * FRAGMENT);
         assert_eq!(fragments.charged(extent(1, 1 + 4 * FRAGMENT)), 4 * PAGE);
         // All but 33 bytes of the last two pages: descriptors count until everything is gone.
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_write_begins_a_fragment_once_all_before_it_is_assigned() {
         let mut fragments = Fragments::default();
-        let extent = |nxt, end| Extent { una: 1, nxt, end };
+        let extent = |nxt, end| SendOffsets { una: 1, nxt, end };
         let limit = 1 << 20;
         // Three writes: the second one extends the first fragment, and the third begins another one
         // in the same page.
@@ -173,17 +173,17 @@ mod tests {
     fn a_page_is_used_again_once_all_of_it_is_acknowledged() {
         let mut fragments = Fragments::default();
         let limit = 1 << 20;
-        write(&mut fragments, limit, Extent { una: 1, nxt: 1, end: 1 }, 20_001);
-        let rest = fragments.room(limit, Extent { una: 1, nxt: 20_002, end: 20_002 });
+        write(&mut fragments, limit, SendOffsets { una: 1, nxt: 1, end: 1 }, 20_001);
+        let rest = fragments.room(limit, SendOffsets { una: 1, nxt: 20_002, end: 20_002 });
         assert_eq!(rest, PAGE - 20_008 - 2 * DESCRIPTOR, "a fragment begins at a whole word");
         assert_eq!(
-            fragments.room(limit, Extent { una: 20_002, nxt: 20_002, end: 20_002 }),
+            fragments.room(limit, SendOffsets { una: 20_002, nxt: 20_002, end: 20_002 }),
             FRAGMENT
         );
         // Too little of the page is left.
         let mut fragments = Fragments::default();
-        write(&mut fragments, limit, Extent { una: 1, nxt: 1, end: 1 }, PAGE - 110);
+        write(&mut fragments, limit, SendOffsets { una: 1, nxt: 1, end: 1 }, PAGE - 110);
         let end = PAGE - 109;
-        assert_eq!(fragments.room(limit, Extent { una: 1, nxt: end, end }), FRAGMENT);
+        assert_eq!(fragments.room(limit, SendOffsets { una: 1, nxt: end, end }), FRAGMENT);
     }
 }

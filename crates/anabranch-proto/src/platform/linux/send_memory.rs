@@ -6,7 +6,7 @@
 //! into a socket buffer of its own, so that data under way costs more than data that waits.
 
 use super::socket_buffer::{self, MOST, OVERHEAD, SEGMENTS};
-use crate::platform::Extent;
+use crate::platform::SendOffsets;
 
 /// The socket buffers of what was written and is not acknowledged.
 #[derive(Debug)]
@@ -33,13 +33,13 @@ impl SendMemory {
     }
 
     /// Bytes that the last socket buffer still takes.
-    fn rest(&self, extent: Extent) -> u64 {
+    fn rest(&self, extent: SendOffsets) -> u64 {
         let used = extent.end - self.last.max(extent.nxt);
         if extent.end == extent.nxt { 0 } else { self.full.saturating_sub(used) }
     }
 
     /// Bytes in the first one of which something was not sent.
-    pub(crate) fn first(&self, extent: Extent) -> u64 {
+    pub(crate) fn first(&self, extent: SendOffsets) -> u64 {
         match self.last.checked_sub(extent.nxt) {
             None | Some(0) => extent.end - extent.nxt,
             Some(before_last) => (before_last - 1) % self.full + 1,
@@ -47,8 +47,8 @@ impl SendMemory {
     }
 
     /// Memory that is charged.
-    pub(crate) fn charged(&self, extent: Extent) -> u64 {
-        let Extent { una, nxt, end } = extent;
+    pub(crate) fn charged(&self, extent: SendOffsets) -> u64 {
+        let SendOffsets { una, nxt, end } = extent;
         let sent = (nxt - una).div_ceil(SEGMENTS * self.mss);
         let before_last = self.last.saturating_sub(nxt).div_ceil(self.full);
         let unsent = if end == nxt { 0 } else { before_last + 1 };
@@ -56,13 +56,13 @@ impl SendMemory {
     }
 
     /// Bytes that may be written at once. What is charged counts once the last socket buffer is full.
-    pub(crate) fn room(&self, limit: u64, extent: Extent) -> u64 {
+    pub(crate) fn room(&self, limit: u64, extent: SendOffsets) -> u64 {
         let rest = self.rest(extent);
         if self.charged(extent) + rest < limit { rest + self.full } else { rest }
     }
 
     /// So many bytes are written, no more than there is room for.
-    pub(crate) fn take(&mut self, bytes: u64, extent: Extent) {
+    pub(crate) fn take(&mut self, bytes: u64, extent: SendOffsets) {
         let rest = self.rest(extent);
         if bytes > rest {
             self.last = extent.end + rest;
@@ -77,7 +77,7 @@ mod tests {
     const MSS: u64 = 1448;
 
     /// Write all that there is room for; returns the new end.
-    fn fill(memory: &mut SendMemory, limit: u64, mut extent: Extent) -> u64 {
+    fn fill(memory: &mut SendMemory, limit: u64, mut extent: SendOffsets) -> u64 {
         loop {
             let room = memory.room(limit, extent);
             if room == 0 {
@@ -98,7 +98,7 @@ mod tests {
         ] {
             let mut memory = SendMemory::default();
             memory.measure(MSS, under_way);
-            let mut extent = Extent { una: 0, nxt: under_way, end: under_way };
+            let mut extent = SendOffsets { una: 0, nxt: under_way, end: under_way };
             let waits = (0..1000).map(|_| {
                 extent.end = fill(&mut memory, limit, extent);
                 let waits = extent.end - extent.nxt;
@@ -121,20 +121,20 @@ mod tests {
             memory.measure(1000, 20_000);
             memory
         };
-        let nothing = Extent { una: 0, nxt: 0, end: 0 };
+        let nothing = SendOffsets { una: 0, nxt: 0, end: 0 };
         // Full ones have 10,000 bytes: the third is begun at 20,000 and two overheads.
         assert_eq!(fill(&mut memory(), 21_665, nothing), 30_000);
         assert_eq!(fill(&mut memory(), 21_664, nothing), 20_000);
         // The first one ends at 10,000, the next at 20,000, and the last one is not full.
         let mut filled = memory();
         let end = fill(&mut filled, 21_665, nothing);
-        let first = |nxt| filled.first(Extent { una: 0, nxt, end });
+        let first = |nxt| filled.first(SendOffsets { una: 0, nxt, end });
         assert_eq!(
             [0, 9_000, 10_000, 20_000, 29_000].map(first),
             [10_000, 1_000, 10_000, 10_000, 1_000]
         );
         // When all is sent, there is none to fill up.
-        let (memory, extent) = (memory(), Extent { una: 19_000, nxt: 20_000, end: 20_000 });
+        let (memory, extent) = (memory(), SendOffsets { una: 19_000, nxt: 20_000, end: 20_000 });
         assert_eq!(memory.room(1, extent), 0);
         assert_eq!(memory.room(10_000, extent), 10_000);
     }
@@ -143,7 +143,7 @@ mod tests {
     fn what_the_last_one_could_take_is_not_charged() {
         let mut memory = SendMemory::default();
         memory.measure(1000, 20_000);
-        let extent = Extent { una: 0, nxt: 4_000, end: 5_000 };
+        let extent = SendOffsets { una: 0, nxt: 4_000, end: 5_000 };
         assert_eq!(memory.charged(extent), 5_000 + 3 * OVERHEAD);
     }
 }

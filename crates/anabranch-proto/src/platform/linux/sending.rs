@@ -46,12 +46,12 @@ pub(crate) fn defers(burst: &Burst<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::Waiting;
+    use crate::platform::Unsent;
     use crate::view::SubflowView;
     use crate::view::tests::view;
 
-    fn waiting(all: u64, first: u64) -> Waiting {
-        Waiting { all, first, at_a_time: all }
+    fn waiting(all: u64, first: u64) -> Unsent {
+        Unsent { all, first, at_a_time: all }
     }
 
     #[test]

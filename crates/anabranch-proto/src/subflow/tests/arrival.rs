@@ -120,7 +120,7 @@ fn a_closed_subflow_takes_nothing_and_wants_nothing() {
         (State::Closed, Some(SubflowEnd::TimedOut))
     );
     assert_eq!(scene.subflow.poll_timeout(), Instant::FAR_FUTURE);
-    assert_eq!(scene.takes(scene.ack(1001, &[])), Handled::default());
+    assert_eq!(scene.takes(scene.ack(1001, &[])), RxOutcome::default());
 }
 
 #[test]

@@ -197,12 +197,12 @@ fn a_fin_is_not_waited_for_without_end_if_nothing_else_can_come() {
 fn a_path_in_doubt_has_two_timeouts_to_answer() {
     // RFC 8684 §3.4.2
     let mut scene = Scene::closed(Purpose::Initial, State::SynSent, |_| {});
-    scene.subflow.doubt(scene.now);
+    scene.subflow.verify_liveness(scene.now);
     assert_eq!(scene.timer(Timer::Doubt), None);
     let mut scene = Scene::open();
     let patience = scene.subflow.rto() * 2;
-    scene.subflow.doubt(scene.now);
+    scene.subflow.verify_liveness(scene.now);
     scene.now += ms(50);
-    scene.subflow.doubt(scene.now);
+    scene.subflow.verify_liveness(scene.now);
     assert_eq!(scene.timer(Timer::Doubt).map(|left| left + ms(50)), Some(patience));
 }

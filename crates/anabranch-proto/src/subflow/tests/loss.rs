@@ -238,7 +238,7 @@ fn the_last_of_several_segments_that_go_out_together_has_psh_on_linux() {
         let mut scene = Scene::open_to(all_options(), |config| {
             config.platform = Platform::linux(buffers);
         });
-        let waiting = || Waiting { all: 5000, first: 5000, at_a_time: 5000 };
+        let waiting = || Unsent { all: 5000, first: 5000, at_a_time: 5000 };
         let flags = pushed.map(|_| {
             assert!(!scene.subflow.waits_for_room(scene.now, waiting));
             scene.write_bytes(MSS as u32, None).header.flags.contains(Flags::PSH)

@@ -11,11 +11,11 @@ use anabranch_wire::{
     CE, Flags, MAX_OPTION_BYTES, Piece, SackBlock, TcpHeader, TcpOptions, Timestamps,
 };
 
-use super::input::Handled;
+use super::input::RxOutcome;
 use super::*;
 use crate::config::TcpConfig;
 use crate::congestion::NewReno;
-use crate::platform::{Buffers, Growth, Platform, Waiting};
+use crate::platform::{Buffers, Growth, Platform, Unsent};
 
 const MSS: u64 = 1000;
 const ISS: SeqNumber = SeqNumber(1 << 20);
@@ -154,15 +154,15 @@ impl Scene {
         self.now += ms(100);
     }
 
-    fn takes_within(&mut self, mut segment: Segment, window: u64) -> Handled {
+    fn takes_within(&mut self, mut segment: Segment, window: u64) -> RxOutcome {
         self.subflow.handle_segment(
             self.now,
             &mut segment,
-            &Arrived { window, shared_window: false, views: &[] },
+            &RxContext { window, shared_window: false, views: &[] },
         )
     }
 
-    fn takes(&mut self, segment: Segment) -> Handled {
+    fn takes(&mut self, segment: Segment) -> RxOutcome {
         self.takes_within(segment, 50_000)
     }
 
@@ -173,9 +173,9 @@ impl Scene {
         }
     }
 
-    fn write_bytes(&mut self, bytes: u32, cargo: Option<Cargo>) -> Segment {
+    fn write_bytes(&mut self, bytes: u32, meta: Option<MappingMeta>) -> Segment {
         let payload = Payload::from(Piece::pattern(0, bytes));
-        let segment = self.subflow.send_data(self.now, &self.level, payload, cargo, false, &[]);
+        let segment = self.subflow.send_data(self.now, &self.level, payload, meta, false, &[]);
         let mut view = self.subflow.view();
         self.subflow.after_sending(self.now, &mut view);
         segment

@@ -87,7 +87,7 @@ fn a_repeat_whose_numbers_have_become_wide_fits_the_packet() {
             let carries = Carries::Mapping { checksum: false, wide: false, wide_ack: false };
             scene.subflow.set_carries(carries, &[]);
             let bytes = scene.subflow.mss() - short_by;
-            scene.write_bytes(bytes, Some(Cargo::new(DataSeq(1))));
+            scene.write_bytes(bytes, Some(MappingMeta::new(DataSeq(1))));
             scene.waits();
             scene.level = level;
             let again = scene.subflow.send_tail_probe(scene.now, &scene.level).expect("a probe");

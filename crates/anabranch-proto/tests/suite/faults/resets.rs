@@ -51,7 +51,7 @@ fn data_acknowledged_on_a_subflow_is_reinjected_at_once_if_a_reset_distrusts_it(
     // RFC 8684 §3.7: then its acknowledgements are meaningless. Otherwise the sender waits for a
     // DATA_ACK.
     let fail = Some(MpFail { data_seq: anabranch_wire::DataSeq(1) });
-    for (control, distrusted) in [
+    for (control, payload_unreliable) in [
         (because(ResetReason::MIDDLEBOX_INTERFERENCE), true),
         (because(ResetReason::MPTCP_SPECIFIC), true),
         (Control { fail, ..Control::default() }, true),
@@ -65,7 +65,7 @@ fn data_acknowledged_on_a_subflow_is_reinjected_at_once_if_a_reset_distrusts_it(
         let counted = (u64::from(control.reset.is_some()), u64::from(control.fail.is_some()));
         let reset = reset(&pair, 1, control.clone());
         give(&mut pair, reset);
-        assert_eq!(sent_again(&pair) > 0, distrusted, "{control:?}");
+        assert_eq!(sent_again(&pair) > 0, payload_unreliable, "{control:?}");
         let counts = pair.client.counters();
         assert_eq!((counts.mp_rst_rx, counts.mp_fail_rx), counted, "{control:?}");
     }

@@ -5,13 +5,13 @@ use anabranch_wire::{Instant, Payload, Segment};
 
 use super::Connection;
 use crate::scheduler::Pending;
-use crate::subflow::{Cargo, DataLevel};
+use crate::subflow::{DataLevel, MappingMeta};
 use crate::trace::TraceKind;
 use crate::view::{SubflowSet, Usability};
 
 /// Why mapped data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum RetransmitCause {
     /// The subflow that carried the data does not answer.
     Reinjection,
     /// A remedy requests it.
@@ -45,20 +45,20 @@ impl Connection {
             already_on = SubflowSet::EMPTY;
         }
         let choice = self.schedule(now, Pending::Reinjection { already_on })?;
-        self.carry_again(now, level, mapped.start, choice.slot, Again::Reinjection)
+        self.retransmit_on(now, level, mapped.start, choice.slot, RetransmitCause::Reinjection)
     }
 
     /// Send the data at `start`, which another subflow has carried, on the subflow in `slot`.
-    pub(super) fn carry_again(
+    pub(super) fn retransmit_on(
         &mut self,
         now: Instant,
         level: &DataLevel,
         start: u64,
         slot: u8,
-        why: Again,
+        why: RetransmitCause,
     ) -> Option<Segment> {
         let limit = self.subflows.view(slot).mss;
-        let payload = self.send.queue.carry_again(start, limit, slot)?;
+        let payload = self.send.queue.retransmit_on(start, limit, slot)?;
         Some(self.send_again_on(now, level, slot, start, payload, why))
     }
 
@@ -69,17 +69,17 @@ impl Connection {
         slot: u8,
         start: u64,
         payload: Payload,
-        why: Again,
+        why: RetransmitCause,
     ) -> Segment {
         let len = payload.len() as u32;
         let data_seq = self.session.data_seq(start);
         // RFC 8684 §3.3.3: a copy of the last data carries the DATA_FIN as well.
         let end = start + u64::from(len);
         let last = end == self.send.queue.end();
-        if why == Again::Assigned && last && self.send.queue.is_finished() {
+        if why == RetransmitCause::Assigned && last && self.send.queue.is_finished() {
             self.send.queue.fin_sent();
         }
-        let copied = matches!(why, Again::Copy | Again::Assigned);
+        let copied = matches!(why, RetransmitCause::Copy | RetransmitCause::Assigned);
         let data_fin = copied && last && self.send.queue.fin_outstanding();
         if data_fin {
             self.data_fin.went_with_data();
@@ -87,40 +87,40 @@ impl Connection {
         // RFC 9293 §3.9.1.2: PSH marks the end of the data that is pushed together: a run of assigned
         // data, or a fragment that is sent again.
         let push = match why {
-            Again::Assigned => {
+            RetransmitCause::Assigned => {
                 self.send.queue.ends_push(start) || self.send.queue.next_copy(slot) != Some(end)
             }
-            Again::Reinjection if self.assigns_ahead() => {
+            RetransmitCause::Reinjection if self.assigns_ahead() => {
                 self.send.queue.next_reinjection().is_none()
             }
             _ => true,
         };
-        let counts_as_short = why == Again::Assigned || self.assigns_ahead();
-        let cargo = Cargo { data_fin, ..Cargo::new(data_seq) };
+        let counts_as_short = why == RetransmitCause::Assigned || self.assigns_ahead();
+        let meta = MappingMeta { data_fin, ..MappingMeta::new(data_seq) };
         let mss = self.subflows.view(slot).mss;
         let (ctx, views) = self.subflows.with_views(slot);
         ctx.run.extend(ctx.subflow.send_next(), start, u64::from(len));
-        ctx.reinjected_bytes += if why == Again::Assigned { 0 } else { u64::from(len) };
+        ctx.reinjected_bytes += if why == RetransmitCause::Assigned { 0 } else { u64::from(len) };
         let subflow = ctx.subflow.id;
-        let segment = ctx.subflow.send_data(now, level, payload, Some(cargo), push, views);
+        let segment = ctx.subflow.send_data(now, level, payload, Some(meta), push, views);
         if counts_as_short && len < mss {
             ctx.short_end = ctx.subflow.send_next();
         }
         self.subflows.refresh_after_sending(now, slot);
         match why {
-            Again::Copy => {
+            RetransmitCause::Copy => {
                 self.counters.copies += 1;
                 self.outbox.record(now, TraceKind::Copied { subflow, data_seq, len });
             }
-            Again::Probe => {
+            RetransmitCause::Probe => {
                 self.counters.path_probes += 1;
                 self.outbox.record(now, TraceKind::Probed { subflow, data_seq, len });
             }
-            Again::Assigned => {
+            RetransmitCause::Assigned => {
                 self.outbox.record(now, TraceKind::Scheduled { subflow, data_seq, len });
             }
-            Again::Reinjection | Again::Opportunistic => {
-                let opportunistic = why == Again::Opportunistic;
+            RetransmitCause::Reinjection | RetransmitCause::Opportunistic => {
+                let opportunistic = why == RetransmitCause::Opportunistic;
                 self.counters.data_level_retransmits += 1;
                 self.outbox
                     .record(now, TraceKind::Reinjected { subflow, data_seq, len, opportunistic });
@@ -133,7 +133,7 @@ impl Connection {
     /// Send assigned data and copies, which earlier decisions left for later. They precede new
     /// data, so that each subflow carries the stream in order.
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        for slot in self.send.queue.owing().slots() {
+        for slot in self.send.queue.pending_copies().slots() {
             let view = self.subflows.view(slot);
             let (mss, room) = (u64::from(view.mss), view.room);
             if view.usability == Usability::Usable
@@ -147,13 +147,13 @@ impl Connection {
                 if room < waiting.filter(|_| assigned).map_or(mss, |bytes| bytes.min(mss)) {
                     continue;
                 }
-                let why = if assigned { Again::Assigned } else { Again::Copy };
+                let why = if assigned { RetransmitCause::Assigned } else { RetransmitCause::Copy };
                 let waiting = || self.send.queue.waiting_on(slot);
                 if assigned && self.subflows[usize::from(slot)].subflow.waits_for_room(now, waiting)
                 {
                     continue;
                 }
-                return self.carry_again(now, level, start, slot, why);
+                return self.retransmit_on(now, level, start, slot, why);
             }
         }
         None

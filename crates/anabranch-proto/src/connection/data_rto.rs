@@ -13,7 +13,7 @@ use crate::view::{SubflowView, Usability};
 
 /// What is known of data that stays unacknowledged, and of a window that stays shut.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Overdue {
+pub(super) struct DataRto {
     /// Expiries of the retransmission timer since the last progress.
     timeouts: u32,
     /// How many of the last ones came while no subflow had anything outstanding.
@@ -44,7 +44,7 @@ const SMALL_WINDOW_PAUSES: RangeInclusive<Duration> =
 /// Longest pause between data-level retransmissions, and between window probes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-impl Overdue {
+impl DataRto {
     /// Expiries of the retransmission timer since the last progress.
     #[inline]
     pub(super) fn timeouts(&self) -> u32 {
@@ -68,7 +68,7 @@ impl Connection {
 
     /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
-        let Overdue { timeouts, pending_ms, .. } = self.overdue;
+        let DataRto { timeouts, pending_ms, .. } = self.data_rto;
         let pause = match self.data_retransmission().pause {
             Pause::PendingTimers { none } => {
                 let pending = Duration::from_millis(pending_ms.into());
@@ -106,7 +106,7 @@ impl Connection {
             let usable = subflows.filter(|(_, view)| view.usability == Usability::Usable);
             let pending = usable.filter_map(|(ctx, _)| ctx.subflow.next_loss_timer());
             let longest = pending.max().map_or(Duration::ZERO, |at| at.saturating_since(now));
-            self.overdue.pending_ms = longest.as_millis() as u32;
+            self.data_rto.pending_ms = longest.as_millis() as u32;
         }
     }
 
@@ -117,27 +117,27 @@ impl Connection {
             let pause = rto.clamp(*SMALL_WINDOW_PAUSES.start(), *SMALL_WINDOW_PAUSES.end());
             self.timers.set_if_earlier(Timer::Persist, now + pause);
         } else if !self.timers.is_running(Timer::Persist) {
-            let pause = rto * (1 << self.overdue.probes.min(16));
+            let pause = rto * (1 << self.data_rto.probes.min(16));
             self.timers.set(Timer::Persist, now + pause.min(LONGEST_PAUSE));
         }
     }
 
     /// DATA_ACK moved on.
     pub(super) fn on_data_acknowledged(&mut self, now: Instant) {
-        (self.overdue.timeouts, self.overdue.probes) = (0, 0);
-        self.overdue.unexplained = 0;
+        (self.data_rto.timeouts, self.data_rto.probes) = (0, 0);
+        self.data_rto.unexplained = 0;
         self.timers.stop(Timer::Persist);
         self.send.on_progress();
         self.timers.stop(Timer::GiveUp);
         if self.send.queue.all_acknowledged() {
-            self.overdue.repeating = 0;
+            self.data_rto.repeating = 0;
             self.timers.stop(Timer::Retransmission);
             return;
         }
         if !self.has_data_under_way() {
             // The peer did not have what it has now, so it may lack what follows as well.
-            self.overdue.repeating = self.overdue.repeating.saturating_mul(2);
-            self.send.queue.reinject_first(self.overdue.repeating.into());
+            self.data_rto.repeating = self.data_rto.repeating.saturating_mul(2);
+            self.send.queue.reinject_first(self.data_rto.repeating.into());
         }
         self.arm_retransmission(now);
     }
@@ -148,8 +148,8 @@ impl Connection {
     /// to leave it out of its DATA_ACKs: one that is not heard may be back at TCP.
     pub(super) fn may_repeat_on_only_subflow(&self) -> bool {
         !self.has_data_under_way()
-            && self.overdue.timeouts > 1
-            && self.subflows.iter().any(|ctx| ctx.heard_at > self.overdue.since)
+            && self.data_rto.timeouts > 1
+            && self.subflows.iter().any(|ctx| ctx.heard_at > self.data_rto.since)
     }
 
     fn has_data_under_way(&self) -> bool {
@@ -186,19 +186,20 @@ impl Connection {
     /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
     /// answered.
     fn probe_window(&mut self, now: Instant) {
-        let is_unheard = self.overdue.probes > 0
-            && self.overdue.unanswered == 0
-            && self.subflows.iter().all(|ctx| ctx.heard_at <= self.overdue.probed_at);
-        self.overdue.unheard = if is_unheard { self.overdue.unheard.saturating_add(1) } else { 0 };
-        self.overdue.probed_at = now;
-        self.probe_peer(self.overdue.probes.into());
-        self.overdue.probes = self.overdue.probes.saturating_add(1);
-        self.overdue.unanswered = self.overdue.unanswered.saturating_add(1);
+        let is_unheard = self.data_rto.probes > 0
+            && self.data_rto.unanswered == 0
+            && self.subflows.iter().all(|ctx| ctx.heard_at <= self.data_rto.probed_at);
+        self.data_rto.unheard =
+            if is_unheard { self.data_rto.unheard.saturating_add(1) } else { 0 };
+        self.data_rto.probed_at = now;
+        self.probe_peer(self.data_rto.probes.into());
+        self.data_rto.probes = self.data_rto.probes.saturating_add(1);
+        self.data_rto.unanswered = self.data_rto.unanswered.saturating_add(1);
         self.arm_persist(now, 0);
-        if u32::from(self.overdue.unanswered) > self.config.tcp.retries {
+        if u32::from(self.data_rto.unanswered) > self.config.tcp.retries {
             self.give_up(ConnectionError::TimedOut);
         } else if self.session.is_mptcp() {
-            self.give_up_on_window(self.overdue.unheard);
+            self.give_up_on_window(self.data_rto.unheard);
         }
     }
 
@@ -216,9 +217,9 @@ impl Connection {
         }
         self.send.queue.reinject_uncarried();
         let under_way = self.has_data_under_way();
-        self.overdue.unexplained =
-            if under_way { 0 } else { self.overdue.unexplained.saturating_add(1) };
-        if u32::from(self.overdue.unexplained) > self.config.tcp.retries {
+        self.data_rto.unexplained =
+            if under_way { 0 } else { self.data_rto.unexplained.saturating_add(1) };
+        if u32::from(self.data_rto.unexplained) > self.config.tcp.retries {
             // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
             // outstanding that it could give up for.
             return self.give_up(ConnectionError::TimedOut);
@@ -238,14 +239,14 @@ impl Connection {
                 false => self.send.queue.reinject_first(1),
             }
         }
-        self.overdue.repeating = u16::from(!under_way);
+        self.data_rto.repeating = u16::from(!under_way);
         if !self.fallback.may_repeat() {
-            self.probe_peer(self.overdue.timeouts);
+            self.probe_peer(self.data_rto.timeouts);
         }
-        if self.overdue.timeouts == 0 {
-            self.overdue.since = now;
+        if self.data_rto.timeouts == 0 {
+            self.data_rto.since = now;
         }
-        self.overdue.timeouts += 1;
+        self.data_rto.timeouts += 1;
         self.arm_retransmission(now);
     }
 
