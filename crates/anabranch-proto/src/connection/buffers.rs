@@ -127,7 +127,7 @@ impl Connection {
         full
     }
 
-    /// The subflow in `slot` announces the window as far as its own data has opened it.
+    /// The subflow in `slot` advertises the window as far as its own data has opened it.
     pub(super) fn offer_buffer(&mut self, slot: u8) {
         if self.session.is_tcp()
             && let Some(ctx) = self.subflows.first()

@@ -145,7 +145,7 @@ impl Connection {
         }
         if self.send.has_no_window() {
             // The handshake's own windows count from the first byte.
-            let window = self.subflows[usize::from(slot)].subflow.announced_window(segment);
+            let window = self.subflows[usize::from(slot)].subflow.advertised_window(segment);
             self.send.widen(1, window);
         }
     }
@@ -226,7 +226,7 @@ impl Connection {
         }
         let subflow = &self.subflows[usize::from(slot)].subflow;
         let keeps = self.config.platform.keeps_larger_window();
-        let window = if keeps { subflow.kept_window() } else { subflow.announced_window(segment) };
+        let window = if keeps { subflow.kept_window() } else { subflow.advertised_window(segment) };
         if self.send.widen(offset, window) && !keeps && self.data_rto.timeouts() > 0 {
             // There is room again for what the peer may have had to drop.
             self.timers.set(Timer::Retransmission, now);

@@ -6,7 +6,7 @@ use crate::subflow::Subflow;
 
 pub(super) struct Receiver {
     pub(super) queue: RecvQueue,
-    /// Shift of the windows announced on new subflows. RFC 7323 §2.3.
+    /// Shift of the windows advertised on new subflows. RFC 7323 §2.3.
     scale: u8,
     /// The peer sends 8-byte data sequence numbers.
     wide_acks: bool,
@@ -20,7 +20,7 @@ pub(super) struct Receiver {
 pub(super) struct EarlyAcknowledgement {
     /// Slot of the subflow that sends it.
     pub(super) slot: u8,
-    /// Edge of the window that it announces. `None`: the window that its subflow has announced.
+    /// Edge of the window that it advertises. `None`: the window that its subflow has advertised.
     pub(super) edge: Option<u64>,
 }
 

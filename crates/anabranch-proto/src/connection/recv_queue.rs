@@ -206,25 +206,25 @@ impl RecvQueue {
         self.ready.is_empty() && self.window.is_drained(self.held())
     }
 
-    /// The window to announce now.
-    pub(crate) fn announce(&mut self, mss: impl FnOnce() -> u64) -> u64 {
-        self.window.announce(self.held(), mss)
+    /// The window to advertise now.
+    pub(crate) fn advertise(&mut self, mss: impl FnOnce() -> u64) -> u64 {
+        self.window.advertise(self.held(), mss)
     }
 
-    /// The edge to announce with the latest data, if that should happen before the application has
+    /// The edge to advertise with the latest data, if that should happen before the application has
     /// read all of it. Full segments have `full` bytes.
     pub(crate) fn early_edge(&self, full: u32) -> Option<u64> {
         self.window.early_edge(self.held(), full)
     }
 
-    /// The window to announce now, up to the given edge.
-    pub(crate) fn announce_up_to(&mut self, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
+    /// The window to advertise now, up to the given edge.
+    pub(crate) fn advertise_up_to(&mut self, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
         self.window.promise(self.held(), edge, mss)
     }
 
-    /// A segment has announced this window.
-    pub(crate) fn on_announced(&mut self, window: u64) {
-        self.window.on_announced(self.held(), window);
+    /// A segment has advertised this window.
+    pub(crate) fn on_advertised(&mut self, window: u64) {
+        self.window.on_advertised(self.held(), window);
     }
 
     /// Should the host tell the peer on every subflow that the window has opened?
@@ -285,7 +285,7 @@ mod tests {
         // RFC 8684 §3.8
         let mut queue = queue_of(1_000, 0);
         assert_eq!(queue.take(0, 501, pattern(501, 600)), Taken::OutsideWindow);
-        // A window field in units of 8 bytes may have announced 7 more bytes: 1001 + 7 is the last
+        // A window field in units of 8 bytes may have advertised 7 more bytes: 1001 + 7 is the last
         // possible offset.
         for (data_fin, taken) in [(1009, false), (1008, true)] {
             let mut queue = queue_of(1_000, 3);

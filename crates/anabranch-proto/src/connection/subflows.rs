@@ -289,7 +289,7 @@ impl Subflows {
         usable.map(|view| u64::from(view.mss)).max().unwrap_or(1)
     }
 
-    /// The largest window that the peer has announced on any subflow.
+    /// The largest window that the peer has advertised on any subflow.
     pub(super) fn largest_window(&self) -> u64 {
         self.contexts.iter().map(|ctx| ctx.subflow.largest_window()).max().unwrap_or(0)
     }

@@ -30,7 +30,7 @@ impl Connection {
         let level = self.data_level();
         let window = level.window;
         let segment = self.poll_segment(now, level)?;
-        self.recv.queue.on_announced(window);
+        self.recv.queue.on_advertised(window);
         Some(segment)
     }
 
@@ -96,13 +96,13 @@ impl Connection {
         let EarlyAcknowledgement { slot, edge } = self.recv.take_early_acknowledgement()?;
         let slot = usize::from(slot);
         let window = match edge {
-            Some(edge) => self.recv.queue.announce_up_to(edge, || self.subflows.largest_mss()),
-            None => self.subflows.get_mut(slot)?.subflow.announced(),
+            Some(edge) => self.recv.queue.advertise_up_to(edge, || self.subflows.largest_mss()),
+            None => self.subflows.get_mut(slot)?.subflow.advertised(),
         };
         let level = self.data_level_with(window);
         let segment = self.subflows.get_mut(slot)?.subflow.poll_acknowledge(now, &level)?;
         if edge.is_some() {
-            self.recv.queue.on_announced(window);
+            self.recv.queue.on_advertised(window);
         }
         self.on_acknowledgement(slot, &segment);
         Some(segment)
@@ -122,7 +122,7 @@ impl Connection {
 
     /// What segments say of the data level, with the window as it is now.
     pub(super) fn data_level(&mut self) -> DataLevel {
-        let window = self.recv.queue.announce(|| self.subflows.largest_mss());
+        let window = self.recv.queue.advertise(|| self.subflows.largest_mss());
         self.data_level_with(window)
     }
 

@@ -226,7 +226,7 @@ impl Platform {
     }
 
     /// Does a DATA_ACK count with the larger window that the subflow had before, where its segment
-    /// announces less and acknowledges nothing new on the subflow?
+    /// advertises less and acknowledges nothing new on the subflow?
     pub(crate) fn keeps_larger_window(&self) -> bool {
         match self.buffers {
             Buffers::Payload => false,

@@ -21,11 +21,11 @@ pub(crate) struct ReceiveWindow {
     opened: u32,
     /// What the application reads in a round-trip time, where the window depends on that.
     reading: Option<Box<ReadRounds>>,
-    /// The window announced last.
-    announced: u32,
+    /// The window advertised last.
+    advertised: u32,
     /// The window's edge as the peer knows it.
     promised: u64,
-    /// The window is announced in units of `1 << scale` bytes.
+    /// The window is advertised in units of `1 << scale` bytes.
     scale: u8,
     /// Bytes that wait beyond a hole in the subflow of a TCP connection, whose only queue that is.
     waiting_below: u32,
@@ -57,7 +57,7 @@ impl ReceiveWindow {
             offers_less: counts_memory && !is_tcp,
             opened: if counts_memory { at_first } else { u32::MAX },
             reading: (counts_memory && (requested.is_none() || !is_tcp)).then(Box::default),
-            announced: 0,
+            advertised: 0,
             promised: 0,
             scale,
             waiting_below: 0,
@@ -73,9 +73,9 @@ impl ReceiveWindow {
     /// Offer at most so many bytes at first, before anything was promised to the peer.
     pub(crate) fn begin_at(&mut self, opened: u32) {
         self.opened = self.opened.min(opened);
-        let announced = self.offered().min(self.opened.into());
-        self.announced = u32::try_from(announced).unwrap_or(u32::MAX);
-        self.promised = 1 + announced;
+        let advertised = self.offered().min(self.opened.into());
+        self.advertised = u32::try_from(advertised).unwrap_or(u32::MAX);
+        self.promised = 1 + advertised;
     }
 
     /// All that is offered at first is promised.
@@ -84,13 +84,13 @@ impl ReceiveWindow {
         self
     }
 
-    /// The same, announced in units of `1 << scale` bytes.
+    /// The same, advertised in units of `1 << scale` bytes.
     #[cfg(test)]
     pub(crate) fn scaled_by(self, scale: u8) -> Self {
         ReceiveWindow { scale, ..self }
     }
 
-    /// The window is announced in units of `1 << scale` bytes. RFC 7323 §2.3.
+    /// The window is advertised in units of `1 << scale` bytes. RFC 7323 §2.3.
     pub(crate) fn scale(&self) -> u8 {
         self.scale
     }
@@ -226,21 +226,21 @@ impl ReceiveWindow {
                 Buffers::Payload => edge >= self.promised + mss().min(self.offered() / 2).max(1),
                 Buffers::Socket => {
                     let room = self.free(held).saturating_sub(held.nxt);
-                    linux::is_worth_announcing(room, self.offered(), mss)
+                    linux::is_worth_advertising(room, self.offered(), mss)
                 }
             }
     }
 
-    /// The window to announce now. The promised edge moves only by a worthwhile step, so that the
+    /// The window to advertise now. The promised edge moves only by a worthwhile step, so that the
     /// sender is not drawn into small segments. RFC 9293 §3.8.6.2.2. `mss` is asked for where it
     /// counts.
-    pub(crate) fn announce(&mut self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> u64 {
+    pub(crate) fn advertise(&mut self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> u64 {
         self.promise(held, self.edge(held), mss)
     }
 
     /// The same, up to an edge that [`ReceiveWindow::early_edge`] gave. RFC 8684 §3.3.4: the promised
-    /// edge never moves back. Linux promises only what a segment announces
-    /// ([`ReceiveWindow::on_announced`]).
+    /// edge never moves back. Linux promises only what a segment advertises
+    /// ([`ReceiveWindow::on_advertised`]).
     pub(crate) fn promise(
         &mut self,
         held: RecvQueueState,
@@ -253,15 +253,15 @@ impl ReceiveWindow {
             return window;
         }
         self.promised = edge;
-        self.announced = u32::try_from(window).unwrap_or(u32::MAX);
+        self.advertised = u32::try_from(window).unwrap_or(u32::MAX);
         window
     }
 
-    /// A segment has announced this window.
-    pub(crate) fn on_announced(&mut self, held: RecvQueueState, window: u64) {
+    /// A segment has advertised this window.
+    pub(crate) fn on_advertised(&mut self, held: RecvQueueState, window: u64) {
         if self.buffers == Buffers::Socket {
             self.promised = self.promised.max(held.nxt + window);
-            self.announced = u32::try_from(window).unwrap_or(u32::MAX);
+            self.advertised = u32::try_from(window).unwrap_or(u32::MAX);
         }
     }
 
@@ -273,7 +273,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// The edge to announce with what came last, if that is to be before the application has read
+    /// The edge to advertise with what came last, if that is to be before the application has read
     /// all of it. Full segments have `full` bytes.
     pub(crate) fn early_edge(&self, held: RecvQueueState, full: u32) -> Option<u64> {
         match self.buffers {
@@ -294,12 +294,12 @@ impl ReceiveWindow {
 
     /// Has the application read so much that the window would at least double? Then the peer may be
     /// waiting, and is told on every subflow. What the peer knows of the window is what is left of
-    /// it up to the promised edge, or what was announced last.
+    /// it up to the promised edge, or what was advertised last.
     pub(crate) fn update_is_due(&self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> bool {
         let edge = self.edge(held);
         let known = match self.buffers {
             Buffers::Payload => self.promised_from(held),
-            Buffers::Socket => linux::known_window(self.announced.into()),
+            Buffers::Socket => linux::known_window(self.advertised.into()),
         };
         edge.saturating_sub(held.nxt) >= 2 * known && self.is_worthwhile(held, edge, mss)
     }
@@ -323,13 +323,13 @@ mod tests {
         ReceiveWindow::new(&Platform::linux(Buffers::Payload), false, Some(bytes))
     }
 
-    /// The windows of TCP and of Multipath TCP, fully open and announced.
+    /// The windows of TCP and of Multipath TCP, fully open and advertised.
     fn socket(asked: u64) -> [ReceiveWindow; 2] {
         [true, false].map(|is_tcp| {
             let mut window =
                 ReceiveWindow::new(&Platform::linux(Buffers::Socket), is_tcp, Some(asked));
             window.open_to(u32::MAX);
-            announce(&mut window, held(1, 1, 0));
+            advertise(&mut window, held(1, 1, 0));
             window
         })
     }
@@ -338,11 +338,11 @@ mod tests {
         RecvQueueState { read, nxt, out_of_order }
     }
 
-    /// A segment announces the window.
-    fn announce(window: &mut ReceiveWindow, held: RecvQueueState) -> u64 {
-        let announced = window.announce(held, mss);
-        window.on_announced(held, announced);
-        announced
+    /// A segment advertises the window.
+    fn advertise(window: &mut ReceiveWindow, held: RecvQueueState) -> u64 {
+        let advertised = window.advertise(held, mss);
+        window.on_advertised(held, advertised);
+        advertised
     }
 
     /// Full segments have so many bytes.
@@ -354,9 +354,9 @@ mod tests {
     fn the_promised_edge_never_moves_back_and_opens_in_worthwhile_steps() {
         // RFC 8684 §3.3.4
         let mut window = payload(10_000);
-        assert_eq!(announce(&mut window, held(1, 1001, 0)), 9_000);
-        assert_eq!(announce(&mut window, held(1001, 1001, 0)), 10_000);
-        assert_eq!(announce(&mut window, held(1501, 1501, 0)), 9_500);
+        assert_eq!(advertise(&mut window, held(1, 1001, 0)), 9_000);
+        assert_eq!(advertise(&mut window, held(1001, 1001, 0)), 10_000);
+        assert_eq!(advertise(&mut window, held(1501, 1501, 0)), 9_500);
     }
 
     #[test]
@@ -366,9 +366,9 @@ mod tests {
         // The window field counts pairs of bytes, so one more byte is taken than was promised.
         let edge = tcp.limit() - 1;
         tcp.note_waiting_below(30_000);
-        assert_eq!(announce(&mut tcp, held(20_001, 20_001, 0)), edge - 20_001);
+        assert_eq!(advertise(&mut tcp, held(20_001, 20_001, 0)), edge - 20_001);
         tcp.note_waiting_below(0);
-        assert_eq!(announce(&mut tcp, held(50_001, 50_001, 0)), edge - 1);
+        assert_eq!(advertise(&mut tcp, held(50_001, 50_001, 0)), edge - 1);
     }
 
     #[test]
@@ -383,10 +383,10 @@ mod tests {
         // RFC 9293 §3.8.6.2.2: MIN(Fr * RCV.BUFF, Eff.snd.MSS), Fr = 1/2
         let mut window = payload(1_000);
         let full = held(1, 1001, 0);
-        assert!(window.announce(full, || 1400) == 0 && !window.update_is_due(full, || 1400));
+        assert!(window.advertise(full, || 1400) == 0 && !window.update_is_due(full, || 1400));
         let half = held(501, 1001, 0);
         assert!(window.update_is_due(half, || 1400));
-        assert_eq!(window.announce(half, || 1400), 500);
+        assert_eq!(window.advertise(half, || 1400), 500);
     }
 
     #[test]
@@ -394,7 +394,7 @@ mod tests {
         let mut window = payload(10_000).beginning_with(4_000);
         assert_eq!((window.limit(), window.most()), (4_001, 10_000));
         window.grow_to(20_000);
-        assert_eq!(announce(&mut window, held(1, 1, 0)), 10_000, "no more than was asked for");
+        assert_eq!(advertise(&mut window, held(1, 1, 0)), 10_000, "no more than was asked for");
     }
 
     #[test]
@@ -407,7 +407,7 @@ mod tests {
                 None,
                 "there is nothing to read"
             );
-            assert_eq!(announce(&mut window, held(1, 1, beyond)), all);
+            assert_eq!(advertise(&mut window, held(1, 1, beyond)), all);
             let filled = held(1, beyond + 1001, 0);
             let edge = window.early_edge(filled, 1000)?;
             Some(window.promise(filled, edge, mss))
@@ -422,18 +422,18 @@ mod tests {
     #[test]
     fn linux_promises_what_a_segment_announces_also_beyond_the_window_field() {
         let [_, mut window] = socket(400_000);
-        let all = announce(&mut window, held(1, 1, 0));
+        let all = advertise(&mut window, held(1, 1, 0));
         let field = u64::from(u16::MAX) << window.scale();
         let [_, mut small] = socket(245_000);
-        let beyond = announce(&mut small, held(1, 1, 0));
+        let beyond = advertise(&mut small, held(1, 1, 0));
         small.offers_less = false;
-        assert!(announce(&mut small, held(1, 1, 0)) > u64::from(u16::MAX) << small.scale());
+        assert!(advertise(&mut small, held(1, 1, 0)) > u64::from(u16::MAX) << small.scale());
         assert!(all < field && beyond < u64::from(u16::MAX) << small.scale());
         // What no segment has said is not promised.
         let limit = window.limit();
-        window.announce(held(5_001, 5_001, 0), mss);
+        window.advertise(held(5_001, 5_001, 0), mss);
         assert_eq!(window.limit(), limit);
-        announce(&mut window, held(5_001, 5_001, 0));
+        advertise(&mut window, held(5_001, 5_001, 0));
         assert_eq!(window.limit(), limit + 5_000);
     }
 
@@ -442,13 +442,13 @@ mod tests {
         // Of 100,000 bytes, 6,250 are a sixteenth.
         let [mut tcp, _] = socket(80_000);
         for (unread, window) in [(93_000, 7_000), (93_760, 6_240), (0, 100_000)] {
-            assert_eq!(announce(&mut tcp, held(1, 1 + unread, 0)), window, "what was promised");
+            assert_eq!(advertise(&mut tcp, held(1, 1 + unread, 0)), window, "what was promised");
         }
-        assert_eq!(announce(&mut tcp, held(1, 100_001, 0)), 0);
-        assert_eq!(announce(&mut tcp, held(6_001, 100_001, 0)), 0);
-        assert_eq!(announce(&mut tcp, held(7_001, 100_001, 0)), 7_000);
+        assert_eq!(advertise(&mut tcp, held(1, 100_001, 0)), 0);
+        assert_eq!(advertise(&mut tcp, held(6_001, 100_001, 0)), 0);
+        assert_eq!(advertise(&mut tcp, held(7_001, 100_001, 0)), 7_000);
         tcp.open_to(500);
-        assert_eq!(announce(&mut tcp, held(107_001, 107_001, 0)), 500);
+        assert_eq!(advertise(&mut tcp, held(107_001, 107_001, 0)), 500);
     }
 
     #[test]
@@ -463,18 +463,18 @@ mod tests {
         // 8,000 asked for are 10,000: 4,000 beyond the hole take up buffer, and their place in the
         // window.
         let [mut window, _] = socket(8_000);
-        assert_eq!(announce(&mut window, held(1, 1, 0)), 10_000);
+        assert_eq!(advertise(&mut window, held(1, 1, 0)), 10_000);
         for read in [1_001, 3_001] {
             assert_eq!(
-                announce(&mut window, held(read, read, 4_000)),
+                advertise(&mut window, held(read, read, 4_000)),
                 10_001 - read,
                 "stands still"
             );
         }
-        // The hole is filled, but 10,000 bytes are no twice of the 7,000 announced last.
+        // The hole is filled, but 10,000 bytes are no twice of the 7,000 advertised last.
         let filled = held(8_001, 8_001, 0);
         assert!(!window.update_is_due(filled, mss));
-        assert_eq!(announce(&mut window, filled), 10_000);
+        assert_eq!(advertise(&mut window, filled), 10_000);
     }
 
     #[test]
@@ -496,21 +496,21 @@ mod tests {
     fn the_window_of_a_socket_opens_with_what_arrives() {
         // 8,000 requested are 10,000 bytes of payload in TCP.
         let mut window = ReceiveWindow::new(&Platform::linux(Buffers::Socket), true, Some(8_000));
-        assert_eq!(announce(&mut window, held(1, 1, 0)), 8_000);
+        assert_eq!(advertise(&mut window, held(1, 1, 0)), 8_000);
         window.open_to(9_075);
-        assert_eq!(announce(&mut window, held(1, 1, 0)), 9_075);
+        assert_eq!(advertise(&mut window, held(1, 1, 0)), 9_075);
         // Another subflow has brought less.
         window.open_to(9_000);
-        assert_eq!(announce(&mut window, held(1, 1, 0)), 9_075);
+        assert_eq!(advertise(&mut window, held(1, 1, 0)), 9_075);
         window.open_to(10_000);
-        assert_eq!(announce(&mut window, held(1_001, 1_001, 0)), 10_000);
+        assert_eq!(advertise(&mut window, held(1_001, 1_001, 0)), 10_000);
     }
 
     #[test]
     fn multipath_tcp_offers_what_was_asked_for_until_all_subflows_bring_data() {
         let [tcp, mut mptcp] = socket(8_000);
         assert!(!tcp.offers_less && mptcp.offers_less);
-        assert_eq!(announce(&mut mptcp, held(1, 1, 0)), 8_000);
+        assert_eq!(advertise(&mut mptcp, held(1, 1, 0)), 8_000);
         let mut read = |ms, all_bring_data| {
             mptcp.note_arrival(Instant::ZERO + Duration::from_millis(ms));
             let rtt = Duration::from_millis(10);
@@ -526,9 +526,9 @@ mod tests {
         let rtt = Duration::from_millis(10);
         let all = Incoming { rtt, mss: 1_000, open_ones_bring_data: true, all_bring_data: true };
         assert_eq!(mptcp.on_read(0, all), None);
-        assert_eq!(announce(&mut mptcp, held(1, 1, 0)), 9_875);
+        assert_eq!(advertise(&mut mptcp, held(1, 1, 0)), 9_875);
         mptcp.offers_less = true;
-        assert_eq!(announce(&mut mptcp, held(1, 1, 0)), 9_875, "the edge stays");
-        assert_eq!(announce(&mut mptcp, held(5_001, 5_001, 0)), 8_000);
+        assert_eq!(advertise(&mut mptcp, held(1, 1, 0)), 9_875, "the edge stays");
+        assert_eq!(advertise(&mut mptcp, held(5_001, 5_001, 0)), 8_000);
     }
 }

@@ -3,7 +3,7 @@
 use anabranch_wire::{CE, Duration, Flags, Instant, Segment, TcpOptions};
 
 use super::receiver::{Arrival, Receiver};
-use super::send_window::Announced;
+use super::send_window::Advertised;
 use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
 use crate::config::Protocol;
 use crate::congestion::CongestionEvent;
@@ -14,7 +14,7 @@ use crate::view::{Phase, SubflowView};
 pub(crate) struct RxContext<'a> {
     /// Bytes beyond RCV.NXT that this subflow accepts.
     pub(crate) window: u64,
-    /// The window that it announces is the connection's, shared by all subflows. RFC 8684 §3.3.5.
+    /// The window that it advertises is the connection's, shared by all subflows. RFC 8684 §3.3.5.
     pub(crate) shared_window: bool,
     /// All subflows of the connection, for coupled congestion control.
     pub(crate) views: &'a [SubflowView],
@@ -102,7 +102,7 @@ impl Subflow {
         }
         self.judge_handshake(now, &segment.options, arrived.views);
         let window = u64::from(segment.header.window);
-        self.send_window.take(Announced {
+        self.send_window.take(Advertised {
             seq: 0,
             ack: 1,
             acknowledges: true,
@@ -246,7 +246,7 @@ impl Subflow {
             && distance == -1
     }
 
-    /// Returns false if the segment announces another window: TCP's has changed, or the shared one
+    /// Returns false if the segment advertises another window: TCP's has changed, or the shared one
     /// of Multipath TCP, which shrinks with each DATA_ACK, has grown.
     #[inline(always)]
     fn take_window(
@@ -257,18 +257,18 @@ impl Subflow {
         segment: &Segment,
         shared: bool,
     ) -> bool {
-        let before = self.send_window.announced();
+        let before = self.send_window.advertised();
         if ack >= self.una {
             let refused = self.recovery.phase() == Phase::Loss && self.is_refused();
             let seq = (self.receiver.nxt() as i64 + distance).max(0) as u64;
-            let window = self.announced_window(segment);
+            let window = self.advertised_window(segment);
             let acknowledges = ack > self.una;
-            self.send_window.take(Announced { seq, ack, acknowledges, window, shared });
+            self.send_window.take(Advertised { seq, ack, acknowledges, window, shared });
             if refused && !self.is_refused() {
                 self.on_window_opened(now);
             }
         }
-        let after = self.send_window.announced();
+        let after = self.send_window.advertised();
         if shared { after <= before } else { after == before }
     }
 

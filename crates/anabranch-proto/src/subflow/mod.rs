@@ -201,8 +201,8 @@ pub(crate) struct Subflow {
     burst: u8,
     /// How many of them have not gone out.
     burst_left: u8,
-    /// The window announced last. Its field may have less, if it is too short.
-    announced: u32,
+    /// The window advertised last. Its field may have less, if it is too short.
+    advertised: u32,
     /// A tail loss probe must be sent. RFC 8985 §7.3.
     tail_probe_due: bool,
     /// The application's FIN must be sent after all data.
@@ -336,7 +336,7 @@ impl Subflow {
             liveness_doubtful: false,
             burst: 0,
             burst_left: 0,
-            announced: 0,
+            advertised: 0,
             tail_probe_due: false,
             fin_wanted: false,
             peer_is_done: false,
@@ -493,7 +493,7 @@ impl Subflow {
         self.mss_without_options() - self.data_option_bytes(Carries::Nothing)
     }
 
-    /// Largest receive window that this host's SYN may announce.
+    /// Largest receive window that this host's SYN may advertise.
     pub(crate) fn first_window(&self) -> u32 {
         self.config.platform.first_window(self.config.receive_buffer, self.own_mss())
     }
@@ -592,7 +592,7 @@ impl Subflow {
 
     /// The window of a segment in bytes. RFC 7323 §2.2: the window of a SYN is never scaled.
     #[inline]
-    pub(crate) fn announced_window(&self, segment: &Segment) -> u64 {
+    pub(crate) fn advertised_window(&self, segment: &Segment) -> u64 {
         let scaled = !segment.header.flags.contains(Flags::SYN);
         let scale = if scaled { self.peer.window_scale.unwrap_or(0) } else { 0 };
         u64::from(segment.header.window) << scale

@@ -323,7 +323,7 @@ impl Subflow {
         // RFC 7323 §2.2: the window of a SYN is never scaled.
         let window = level.window.min(self.first_window().into());
         segment.header.window = window.min(u64::from(u16::MAX)) as u16;
-        self.announced = u32::try_from(window).unwrap_or(u32::MAX);
+        self.advertised = u32::try_from(window).unwrap_or(u32::MAX);
         let options = &mut segment.options;
         options.mss = Some(self.mtu() - self.header_bytes() as u16);
         // An answer offers only what the SYN offered.
@@ -399,7 +399,7 @@ impl Subflow {
     ) -> Segment {
         let mut segment = self.blank(start, flags);
         self.ecn.echo(&mut segment.header);
-        self.announced = u32::try_from(level.window).unwrap_or(u32::MAX);
+        self.advertised = u32::try_from(level.window).unwrap_or(u32::MAX);
         segment.header.window = self.window_field(level.window);
         if self.peer.timestamps {
             segment.options.timestamps = Some(self.clock.stamp(now));
@@ -570,15 +570,15 @@ impl Subflow {
     /// window?
     pub(crate) fn acknowledges_early(&self, window: u64) -> bool {
         let slack = (1 << self.receive_scale) - 1;
-        !self.receiver.ack_may_wait() || window + slack >= self.announced.into()
+        !self.receiver.ack_may_wait() || window + slack >= self.advertised.into()
     }
 
-    /// The window that was announced last.
-    pub(crate) fn announced(&self) -> u64 {
-        self.announced.into()
+    /// The window that was advertised last.
+    pub(crate) fn advertised(&self) -> u64 {
+        self.advertised.into()
     }
 
-    /// The window field, rounded up so that the announced edge never moves back.
+    /// The window field, rounded up so that the advertised edge never moves back.
     fn window_field(&self, window: u64) -> u16 {
         let scaled = window.div_ceil(1 << self.receive_scale);
         scaled.min(u64::from(u16::MAX)) as u16

@@ -5,24 +5,24 @@
 pub(super) struct SendWindow {
     /// The edge that counts.
     edge: u64,
-    /// The edge that the peer announced last.
-    announced: u64,
-    /// Sequence offset of the segment that announced it. RFC 9293 §3.3.1: SND.WL1. There is no need
+    /// The edge that the peer advertised last.
+    advertised: u64,
+    /// Sequence offset of the segment that advertised it. RFC 9293 §3.3.1: SND.WL1. There is no need
     /// of SND.WL2, which is never above SND.UNA.
     from: u64,
-    /// Largest window announced, in bytes.
+    /// Largest window advertised, in bytes.
     largest: u32,
     /// The window that counts on a host that passes over smaller ones, in bytes.
     kept: u32,
-    /// The window announced last belongs to the connection.
+    /// The window advertised last belongs to the connection.
     shared: bool,
     /// It was 0.
     shut: bool,
 }
 
-/// A window as a segment announces it.
+/// A window as a segment advertises it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Announced {
+pub(super) struct Advertised {
     /// Offset of the segment's sequence number.
     pub(super) seq: u64,
     /// Offset that it acknowledges, which is not below SND.UNA.
@@ -31,16 +31,16 @@ pub(super) struct Announced {
     pub(super) acknowledges: bool,
     /// Bytes from there on.
     pub(super) window: u64,
-    /// The window belongs to the connection: all of its subflows announce it.
+    /// The window belongs to the connection: all of its subflows advertise it.
     pub(super) shared: bool,
 }
 
 impl SendWindow {
-    /// Take an announcement. TCP's window is what the newest segment says, and may shrink (RFC 9293
+    /// Take an advertisement. TCP's window is what the newest segment says, and may shrink (RFC 9293
     /// §3.10.7.4, §3.8.6). A shared one only grows, since segments of different subflows overtake
     /// each other (RFC 8684 §3.3.5).
     #[inline]
-    pub(super) fn take(&mut self, new: Announced) {
+    pub(super) fn take(&mut self, new: Advertised) {
         let edge = new.ack + new.window;
         let window = u32::try_from(new.window).unwrap_or(u32::MAX);
         if new.acknowledges || new.seq > self.from || window > self.kept || window == 0 {
@@ -49,14 +49,14 @@ impl SendWindow {
         self.largest = self.largest.max(window);
         if self.from <= new.seq {
             self.from = new.seq;
-            self.announced = edge;
+            self.advertised = edge;
             (self.shared, self.shut) = (new.shared, new.window == 0);
         }
-        self.edge = if new.shared { self.edge.max(edge) } else { self.announced };
+        self.edge = if new.shared { self.edge.max(edge) } else { self.advertised };
     }
 
-    /// The window that counts on a host that passes over an announcement of less which neither
-    /// acknowledges nor brings anything new, in bytes. RFC 9293 §3.10.7.4 takes such announcements.
+    /// The window that counts on a host that passes over an advertisement of less which neither
+    /// acknowledges nor brings anything new, in bytes. RFC 9293 §3.10.7.4 takes such advertisements.
     pub(super) fn kept(&self) -> u64 {
         self.kept.into()
     }
@@ -66,20 +66,20 @@ impl SendWindow {
         self.edge
     }
 
-    /// Largest window announced so far, in bytes. RFC 5961 §5: MAX.SND.WND.
+    /// Largest window advertised so far, in bytes. RFC 5961 §5: MAX.SND.WND.
     pub(super) fn largest(&self) -> u64 {
         u64::from(self.largest)
     }
 
-    /// The edge that the peer announced last.
-    pub(super) fn announced(&self) -> u64 {
-        self.announced
+    /// The edge that the peer advertised last.
+    pub(super) fn advertised(&self) -> u64 {
+        self.advertised
     }
 
     /// Did the peer last say that it has no room for data up to `end`, which is outstanding? A
     /// shared window counts from the DATA_ACK, and says so only when it is 0.
     pub(super) fn refuses(&self, end: u64) -> bool {
-        if self.shared { self.shut } else { self.announced < end }
+        if self.shared { self.shut } else { self.advertised < end }
     }
 }
 
@@ -87,21 +87,21 @@ impl SendWindow {
 mod tests {
     use super::*;
 
-    fn edges(shared: bool, announced: &[(u64, u64, u64)]) -> Vec<u64> {
+    fn edges(shared: bool, advertised: &[(u64, u64, u64)]) -> Vec<u64> {
         let mut send = SendWindow::default();
         let take = |&(seq, ack, window): &_| {
-            send.take(Announced { seq, ack, acknowledges: true, window, shared });
+            send.take(Advertised { seq, ack, acknowledges: true, window, shared });
             send.edge()
         };
-        announced.iter().map(take).collect()
+        advertised.iter().map(take).collect()
     }
 
     #[test]
     fn the_newest_segment_decides_and_an_older_one_says_nothing() {
         // RFC 9293 §3.10.7.4
-        let announced =
+        let advertised =
             [(1, 1, 5000), (2, 1001, 1000), (1, 1001, 9000), (2, 1001, 0), (3, 1001, 9)];
-        assert_eq!(edges(false, &announced), [5001, 2001, 2001, 1001, 1010]);
+        assert_eq!(edges(false, &advertised), [5001, 2001, 2001, 1001, 1010]);
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         let mut kept = |seq, ack, window| {
             let acknowledges = ack > una;
             una = ack;
-            send.take(Announced { seq, ack, acknowledges, window, shared: true });
+            send.take(Advertised { seq, ack, acknowledges, window, shared: true });
             send.kept()
         };
         assert_eq!([kept(1, 1, 5000), kept(1, 1, 4000)], [5000, 5000]);
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_shared_window_only_grows() {
         // RFC 8684 §3.3.5
-        let announced = [(1, 1, 5000), (1, 1001, 1000), (1, 1, 9000), (1, 1001, 0)];
-        assert_eq!(edges(true, &announced), [5001, 5001, 9001, 9001]);
+        let advertised = [(1, 1, 5000), (1, 1001, 1000), (1, 1, 9000), (1, 1001, 0)];
+        assert_eq!(edges(true, &advertised), [5001, 5001, 9001, 9001]);
     }
 }

@@ -102,9 +102,9 @@ pub(crate) fn waiting_beyond_holes(held: RecvQueueState) -> u64 {
     held.out_of_order
 }
 
-/// Is the window worth announcing, if the buffer has so much `room` of what it offers at the most? With
+/// Is the window worth advertising, if the buffer has so much `room` of what it offers at the most? With
 /// little room, or less than a segment, it is closed (`__tcp_select_window`).
-pub(crate) fn is_worth_announcing(room: u64, offered: u64, mss: impl FnOnce() -> u64) -> bool {
+pub(crate) fn is_worth_advertising(room: u64, offered: u64, mss: impl FnOnce() -> u64) -> bool {
     room >= offered / 2 || (room >= offered / 16 && room >= mss().min(offered))
 }
 
@@ -114,9 +114,9 @@ pub(crate) fn is_worth_announcing(room: u64, offered: u64, mss: impl FnOnce() ->
 /// has acknowledged it on the subflow.
 pub(crate) const KEEPS_LARGER_WINDOW: bool = true;
 
-/// What the peer is taken to know of the window: what was announced last.
-pub(crate) fn known_window(announced: u64) -> u64 {
-    announced
+/// What the peer is taken to know of the window: what was advertised last.
+pub(crate) fn known_window(advertised: u64) -> u64 {
+    advertised
 }
 
 /// What `bytes` in the buffer take off the window, if the window is `offered` of the `capacity` of the
@@ -125,7 +125,7 @@ pub(crate) fn charged(bytes: u64, offered: u64, capacity: u64) -> u64 {
     (u128::from(bytes) * u128::from(offered) / u128::from(capacity.max(1))) as u64
 }
 
-/// The edge to announce before the application has read all that came, where the buffer has room up to
+/// The edge to advertise before the application has read all that came, where the buffer has room up to
 /// `free` for what it has not read. Linux acknowledges before it wakes the application
 /// (`__tcp_ack_snd_check`). So much data that one read does not take it is acknowledged by the first
 /// read, with what is free then (`mptcp_cleanup_rbuf`). A segment takes up the memory of a `full` one.

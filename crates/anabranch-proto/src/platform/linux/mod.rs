@@ -12,7 +12,7 @@ pub use autotuning::Tuning;
 pub(super) use autotuning::{ReadRounds, Reading, segments_at_a_time, shared_send_memory};
 pub(super) use buffers::{
     KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged, early_edge, first_window,
-    is_worth_announcing, known_window, offered_at_first, opening, receive_buffer, send_buffer,
+    is_worth_advertising, known_window, offered_at_first, opening, receive_buffer, send_buffer,
     tuned_receive_buffer, waiting_beyond_holes, window_scale,
 };
 pub(super) use cwnd_usage::CwndUsage;
