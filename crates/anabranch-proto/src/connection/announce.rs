@@ -17,7 +17,7 @@ pub(super) struct Announcements {
     /// This host's addresses, until the peer has echoed them.
     own: Vec<Announcement>,
     /// The peer's addresses.
-    heard: Vec<RemoteAddress>,
+    known: Vec<RemoteAddress>,
     /// Echoes to send, oldest first.
     echoes: Vec<Echo>,
 }
@@ -43,7 +43,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum number of announcements of the same address (ours).
 const MOST_TOLD: u32 = 4;
 /// Maximum number of the peer's addresses that the host remembers (ours). It ignores further ones.
-const MOST_HEARD: usize = 8;
+const MAX_KNOWN: usize = 8;
 
 impl Announcements {
     /// Time of the next announcement; [`Instant::FAR_FUTURE`] if there is none.
@@ -80,9 +80,9 @@ impl Announcements {
     /// May the peer announce this address? Not if its identifier already belongs to another
     /// address, or if the peer has announced too many.
     fn admits(&self, told: RemoteAddress) -> bool {
-        match self.heard.iter().find(|heard| heard.id == told.id) {
+        match self.known.iter().find(|known| known.id == told.id) {
             Some(known) => known.end == told.end,
-            None => told.id != 0 && self.heard.len() < MOST_HEARD,
+            None => told.id != 0 && self.known.len() < MAX_KNOWN,
         }
     }
 
@@ -92,23 +92,23 @@ impl Announcements {
         if !self.echoes.iter().any(|waiting| waiting.option == echo.option) {
             self.echoes.push(echo);
         }
-        let is_new = self.heard.iter().all(|heard| heard.id != told.id);
-        let is_accepted = is_new && most.is_none_or(|most| self.heard.len() < most);
+        let is_new = self.known.iter().all(|known| known.id != told.id);
+        let is_accepted = is_new && most.is_none_or(|most| self.known.len() < most);
         if is_accepted {
-            self.heard.push(told);
+            self.known.push(told);
         }
         is_accepted
     }
 
     /// The peer's addresses, other than the one to which the connection was opened.
-    pub(super) fn heard(&self) -> &[RemoteAddress] {
-        &self.heard
+    pub(super) fn known(&self) -> &[RemoteAddress] {
+        &self.known
     }
 
     /// The peer has withdrawn an address. Returns true if it was known.
     fn forget(&mut self, id: u8) -> bool {
-        let known = self.heard.iter().position(|heard| heard.id == id);
-        known.map(|index| self.heard.remove(index)).is_some()
+        let known = self.known.iter().position(|known| known.id == id);
+        known.map(|index| self.known.remove(index)).is_some()
     }
 }
 
@@ -173,7 +173,7 @@ impl Connection {
         }
         // A peer that knows both keys has completed the handshake. RFC 8684 §3.1.
         let ctx = &mut self.subflows[usize::from(slot)];
-        (ctx.subflow.confirmed, ctx.heard) = (true, true);
+        (ctx.subflow.confirmed, ctx.dss_seen) = (true, true);
         let echo = Echo { slot, option: AddAddr { truncated_hmac: None, ..*option } };
         if self.paths.announcements.hear(told, echo, self.config.add_addr_accepted.map(usize::from))
         {

@@ -90,7 +90,7 @@ impl Connection {
     }
 
     /// The DATA_FIN to send on the subflow in `slot`, if this subflow should carry it.
-    pub(super) fn bare_fin_for(&mut self, now: Instant, slot: usize) -> Option<DataSeq> {
+    pub(super) fn data_fin_for(&mut self, now: Instant, slot: usize) -> Option<DataSeq> {
         if !self.data_fin.is_due() || self.owes_keys() {
             return None;
         }

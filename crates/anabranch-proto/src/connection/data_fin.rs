@@ -7,7 +7,7 @@ pub(super) struct DataFin {
     /// An acceptable segment has arrived since the data-level timer last expired.
     peer_spoke: bool,
     /// Consecutive DATA_FINs that the peer did not acknowledge although it sent segments.
-    unheard: u8,
+    ignored: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +74,9 @@ impl DataFin {
 
     /// The DATA_FIN was sent with the last data.
     pub(super) fn went_with_data(&mut self) {
-        let heard = |told| if told == Told::Never { Told::Somewhere } else { told };
+        let after = |told| if told == Told::Never { Told::Somewhere } else { told };
         match &mut self.state {
-            State::Quiet(told) | State::Due { told, .. } => *told = heard(*told),
+            State::Quiet(told) | State::Due { told, .. } => *told = after(*told),
         }
     }
 
@@ -118,15 +118,15 @@ impl DataFin {
     /// The data-level timer expired. `waits` is true if only the DATA_FIN is unacknowledged.
     /// Returns the number of consecutive DATA_FINs that the peer did not acknowledge although it
     /// sent segments.
-    pub(super) fn count_unheard(&mut self, waits: bool) -> u8 {
+    pub(super) fn count_ignored(&mut self, waits: bool) -> u8 {
         let spoke = std::mem::take(&mut self.peer_spoke);
-        self.unheard = if waits && spoke { self.unheard.saturating_add(1) } else { 0 };
-        self.unheard
+        self.ignored = if waits && spoke { self.ignored.saturating_add(1) } else { 0 };
+        self.ignored
     }
 
     /// Restart the count.
-    pub(super) fn forget_unheard(&mut self) {
-        self.unheard = 0;
+    pub(super) fn forget_ignored(&mut self) {
+        self.ignored = 0;
     }
 }
 

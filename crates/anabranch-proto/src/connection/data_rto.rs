@@ -27,7 +27,7 @@ pub(super) struct DataRto {
     /// Window probes since anything came from the peer.
     unanswered: u16,
     /// Consecutive window probes that the peer answered without a data sequence signal.
-    unheard: u16,
+    optionless_probes: u16,
     /// When the last window probe was sent.
     probed_at: Instant,
     /// Longest time to the next timer of a subflow when the scheduler was asked last, in ms.
@@ -149,7 +149,7 @@ impl Connection {
     pub(super) fn may_repeat_on_only_subflow(&self) -> bool {
         !self.has_data_under_way()
             && self.data_rto.timeouts > 1
-            && self.subflows.iter().any(|ctx| ctx.heard_at > self.data_rto.since)
+            && self.subflows.iter().any(|ctx| ctx.dss_seen_at > self.data_rto.since)
     }
 
     fn has_data_under_way(&self) -> bool {
@@ -186,11 +186,11 @@ impl Connection {
     /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
     /// answered.
     fn probe_window(&mut self, now: Instant) {
-        let is_unheard = self.data_rto.probes > 0
+        let is_optionless = self.data_rto.probes > 0
             && self.data_rto.unanswered == 0
-            && self.subflows.iter().all(|ctx| ctx.heard_at <= self.data_rto.probed_at);
-        self.data_rto.unheard =
-            if is_unheard { self.data_rto.unheard.saturating_add(1) } else { 0 };
+            && self.subflows.iter().all(|ctx| ctx.dss_seen_at <= self.data_rto.probed_at);
+        self.data_rto.optionless_probes =
+            if is_optionless { self.data_rto.optionless_probes.saturating_add(1) } else { 0 };
         self.data_rto.probed_at = now;
         self.probe_peer(self.data_rto.probes.into());
         self.data_rto.probes = self.data_rto.probes.saturating_add(1);
@@ -199,7 +199,7 @@ impl Connection {
         if u32::from(self.data_rto.unanswered) > self.config.tcp.retries {
             self.give_up(ConnectionError::TimedOut);
         } else if self.session.is_mptcp() {
-            self.give_up_on_window(self.data_rto.unheard);
+            self.give_up_on_window(self.data_rto.optionless_probes);
         }
     }
 
@@ -207,7 +207,7 @@ impl Connection {
         if self.send.queue.all_acknowledged() {
             return;
         }
-        self.give_up_unheard();
+        self.give_up_on_optionless_acks();
         self.give_up_on_data_fin();
         if !self.session.is_mptcp() {
             return;

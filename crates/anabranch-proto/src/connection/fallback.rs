@@ -120,17 +120,17 @@ pub(super) struct Run {
 /// Maximum time that payload waits for its mapping (ours). RFC 8684 §3.3.1 allows "a short while"
 /// and a window's worth of data, but the sender may have no more to send. The time is at most the
 /// shortest retransmission timeout in use, after which the peer may resend the data.
-const PATIENCE: Duration = Duration::from_millis(200);
+const MAPPING_TIMEOUT: Duration = Duration::from_millis(200);
 /// Maximum time if it ends with a reset: enough to retransmit a lost piece of a split segment.
-const LATE_PATIENCE: Duration = Duration::from_secs(1);
+const LATE_MAPPING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// After this many consecutive DATA_FINs that the peer ignores, the host assumes that none gets
 /// through (ours).
-const UNHEARD_DATA_FINS: u8 = 4;
+const MAX_DATA_FIN_RETRIES: u8 = 4;
 
 /// The same of consecutive window probes that the peer answers without a data sequence signal
 /// (ours).
-const MAX_UNHEARD_PROBES: u16 = 4;
+const MAX_OPTIONLESS_PROBES: u16 = 4;
 
 impl Default for Run {
     fn default() -> Self {
@@ -153,26 +153,26 @@ impl Run {
 impl Connection {
     /// An acceptable segment without any Multipath TCP option arrived. RFC 8684 §3.3.2: a segment
     /// that acknowledges no data is no sign of lost options, because the DATA_ACK has not changed.
-    pub(super) fn take_bare(&mut self, slot: u8, ack: u64) {
+    pub(super) fn handle_optionless(&mut self, slot: u8, ack: u64) {
         let ctx = &mut self.subflows[usize::from(slot)];
         // A FIN occupies a sequence number but is not data.
         let acknowledges_data = ack > 1 && ctx.subflow.has_sent_data();
-        let unheard = !ctx.heard && self.session.is_open();
-        if unheard && ctx.has_bare_data() {
+        let optionless = !ctx.dss_seen && self.session.is_open();
+        if optionless && ctx.has_optionless_data() {
             // RFC 8684 §3.7: options pass on SYNs, but not on data.
             self.on_mapping_missing(slot);
             self.counters.mp_capable_data_fallback += u64::from(self.session.is_tcp());
-        } else if unheard && acknowledges_data {
+        } else if optionless && acknowledges_data {
             self.on_options_lost(slot);
             self.counters.mp_capable_data_fallback += u64::from(self.session.is_tcp());
         } else {
-            ctx.bare_acks |= acknowledges_data;
+            ctx.optionless_acks |= acknowledges_data;
         }
     }
 
     /// Data that arrived without options was delivered. Has the stream ended?
-    pub(super) fn check_bare_end(&mut self, slot: u8) {
-        if self.is_at_bare_end(slot) {
+    pub(super) fn check_optionless_end(&mut self, slot: u8) {
+        if self.is_at_optionless_end(slot) {
             self.on_options_lost(slot);
         }
     }
@@ -180,9 +180,9 @@ impl Connection {
     /// Has the peer closed the only subflow with a FIN without options, before the end of the
     /// stream? A Multipath TCP host ends the stream with a DATA_FIN first (RFC 8684 §3.3.3). Either
     /// the path dropped the DATA_FIN, or the peer has fallen back to TCP.
-    fn is_at_bare_end(&self, slot: u8) -> bool {
+    fn is_at_optionless_end(&self, slot: u8) -> bool {
         let ctx = &self.subflows[usize::from(slot)];
-        let ended = ctx.bare_fin && ctx.subflow.peer_finished();
+        let ended = ctx.optionless_fin && ctx.subflow.peer_finished();
         ended && !self.recv.queue.is_complete() && self.session.is_open() && self.is_alone(slot)
     }
 
@@ -191,15 +191,15 @@ impl Connection {
     /// know that its mappings are missing, and might resend the data.
     pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
         let (alone, late) = (self.is_alone(slot), self.is_late(slot));
-        let patience = self.patience(slot);
+        let mapping_timeout = self.mapping_timeout(slot);
         let ctx = &mut self.subflows[usize::from(slot)];
-        let bare = ctx.has_bare_data();
+        let optionless = ctx.has_optionless_data();
         if ctx.mappings.has_failed() {
             // The answer to MP_FAIL was lost or removed, and the peer has fallen back to TCP. For a
             // while, only data without options has arrived.
-            let silent = now.saturating_since(ctx.heard_at) > PATIENCE;
-            if bare
-                && silent
+            let is_silent = now.saturating_since(ctx.dss_seen_at) > MAPPING_TIMEOUT;
+            if optionless
+                && is_silent
                 && let Some(shift) = self.way_back(slot)
             {
                 self.counters.dss_corruption_fallback += 1;
@@ -207,22 +207,22 @@ impl Connection {
             }
         } else if !ctx.mappings.lacks_mapping() {
             ctx.unmapped_since = None;
-        } else if (bare && alone && !late) || ctx.mappings.is_beyond_hope() {
+        } else if (optionless && alone && !late) || ctx.mappings.is_beyond_hope() {
             self.on_mapping_missing(slot);
         } else if ctx.unmapped_since.is_none() {
             ctx.unmapped_since = Some(now);
-            self.timers.set_if_earlier(Timer::Unmapped, now + patience);
+            self.timers.set_if_earlier(Timer::Unmapped, now + mapping_timeout);
         }
     }
 
     /// Payload may have waited too long for its mapping.
     pub(super) fn on_unmapped_timeout(&mut self, now: Instant) {
         for slot in 0..self.subflows.len() as u8 {
-            let patience = self.patience(slot);
+            let mapping_timeout = self.mapping_timeout(slot);
             let ctx = &mut self.subflows[usize::from(slot)];
             let waits = !ctx.reaped && ctx.mappings.lacks_mapping();
             let Some(since) = ctx.unmapped_since.filter(|_| waits) else { continue };
-            let due = since + patience;
+            let due = since + mapping_timeout;
             if due <= now {
                 self.on_mapping_missing(slot);
             } else {
@@ -237,11 +237,11 @@ impl Connection {
     pub(super) fn give_up_on_data_fin(&mut self) {
         let waits =
             self.send.queue.fin_outstanding() && self.send.queue.una() == self.send.queue.end();
-        if self.data_fin.count_unheard(waits) >= UNHEARD_DATA_FINS
+        if self.data_fin.count_ignored(waits) >= MAX_DATA_FIN_RETRIES
             && let Some(slot) = self.data_fin.was_on()
             && self.is_alone(slot)
         {
-            self.data_fin.forget_unheard();
+            self.data_fin.forget_ignored();
             self.on_options_lost(slot);
         }
     }
@@ -251,14 +251,14 @@ impl Connection {
     /// Other acknowledgements without options are no sign: RFC 8684 §3.3.2 allows a peer to omit a
     /// DATA_ACK that has not changed. A subflow that cannot fall back ends only after the peer was
     /// asked, because a single segment with the DATA_ACK may have been lost.
-    pub(super) fn give_up_unheard(&mut self) {
+    pub(super) fn give_up_on_optionless_acks(&mut self) {
         let Some(oldest) = self.send.queue.head() else { return };
         let was_asked = self.data_rto.timeouts() > 0;
         let data_seq = self.session.data_seq(oldest.start);
         for slot in oldest.carried_by().slots() {
             let ctx = &self.subflows[usize::from(slot)];
             let mut under_way = ctx.subflow.unacknowledged_data();
-            if ctx.bare_acks
+            if ctx.optionless_acks
                 && self.session.is_mptcp()
                 && (was_asked || self.is_alone(slot))
                 && !under_way.any(|(from, len)| (data_seq.distance_from(from) as u64) < len)
@@ -272,8 +272,8 @@ impl Connection {
     /// The peer has answered this number of consecutive window probes without a data sequence
     /// signal. After several, the options are lost on every subflow: without a DATA_ACK, from which
     /// the window counts (RFC 8684 §3.3.1), it would stay closed for ever.
-    pub(super) fn give_up_on_window(&mut self, unheard_probes: u16) {
-        if unheard_probes < MAX_UNHEARD_PROBES {
+    pub(super) fn give_up_on_window(&mut self, optionless_probes: u16) {
+        if optionless_probes < MAX_OPTIONLESS_PROBES {
             return;
         }
         for slot in 0..self.subflows.len() as u8 {
@@ -287,7 +287,7 @@ impl Connection {
     /// Payload of the subflow in `slot` has no mapping.
     fn on_mapping_missing(&mut self, slot: u8) {
         let ctx = &mut self.subflows[usize::from(slot)];
-        if self.recv.queue.is_complete() && ctx.heard {
+        if self.recv.queue.is_complete() && ctx.dss_seen {
             // RFC 8684 §3.3.3: no data follows the DATA_FIN. A middlebox has merged segments that
             // repeat data. A reset would only remove the subflow on which this host must close.
             ctx.mappings.discard();
@@ -311,12 +311,12 @@ impl Connection {
     /// host would take for new data. The data that arrived with MP_CAPABLE does not count: if no
     /// data sequence signal has arrived yet, the path dropped them from the start.
     fn is_late(&self, slot: u8) -> bool {
-        let mapped = self.recv.queue.next_data() > 1 && self.subflows[usize::from(slot)].heard;
+        let mapped = self.recv.queue.next_data() > 1 && self.subflows[usize::from(slot)].dss_seen;
         mapped && !self.config.late_fallback
     }
 
-    fn patience(&self, slot: u8) -> Duration {
-        if self.is_late(slot) { LATE_PATIENCE } else { PATIENCE }
+    fn mapping_timeout(&self, slot: u8) -> Duration {
+        if self.is_late(slot) { LATE_MAPPING_TIMEOUT } else { MAPPING_TIMEOUT }
     }
 
     /// MP_FAIL from the first byte on that this host has not DATA_ACKed.
@@ -495,8 +495,8 @@ impl Connection {
         let (Some(mapping), Some(received)) = (mapping, &self.fallback.received) else { return };
         let near = received.idsn + self.recv.queue.nxt();
         let data = mapping.data_seq.resolve(near).distance_from(received.idsn) as u32;
-        let bare_fin = mapping.subflow_seq == SeqNumber(0);
-        if !bare_fin && data.wrapping_sub(mapping.subflow_seq.0) != received.shift as u32 {
+        let is_data_fin_alone = mapping.subflow_seq == SeqNumber(0);
+        if !is_data_fin_alone && data.wrapping_sub(mapping.subflow_seq.0) != received.shift as u32 {
             self.counters.dss_corruption_reset += 1;
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
         }

@@ -40,9 +40,9 @@ impl Connection {
         let was_opening = ctx.subflow.state() == State::SynSent;
         let was_confirmed = ctx.subflow.confirmed;
         let overtakes = ctx.subflow.overtakes_fourth_ack(segment);
-        let bare = segment.options.dss.is_none() && segment.options.control.is_none();
-        if bare && !was_opening && !segment.payload.is_empty() {
-            ctx.bare_end = ctx.bare_end.max(ctx.subflow.end_of(segment));
+        let optionless = segment.options.dss.is_none() && segment.options.control.is_none();
+        if optionless && !was_opening && !segment.payload.is_empty() {
+            ctx.optionless_end = ctx.optionless_end.max(ctx.subflow.end_of(segment));
         }
         let shared_window = self.session.is_mptcp();
         let (ctx, views) = self.subflows.with_views(slot);
@@ -74,10 +74,10 @@ impl Connection {
             self.data_rto.on_segment();
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
-            if bare && self.session.is_mptcp() {
+            if optionless && self.session.is_mptcp() {
                 let fin = segment.header.flags.contains(Flags::FIN);
-                self.subflows[usize::from(slot)].bare_fin |= fin;
-                self.take_bare(slot, handled.ack);
+                self.subflows[usize::from(slot)].optionless_fin |= fin;
+                self.handle_optionless(slot, handled.ack);
             }
             match self.session.is_mptcp() {
                 true => self.take_signals(now, slot, segment),
@@ -87,7 +87,7 @@ impl Connection {
             if !self.subflows[usize::from(slot)].subflow.reset_is_due() {
                 self.deliver(now, slot);
                 if self.session.is_mptcp() {
-                    self.check_bare_end(slot);
+                    self.check_optionless_end(slot);
                 }
                 if self.subflows[usize::from(slot)].subflow.owes_acknowledgement() {
                     self.offer_buffer(slot);
@@ -131,7 +131,7 @@ impl Connection {
             if !ctx.subflow.confirmed {
                 ctx.subflow.confirmed = true;
             }
-            (ctx.heard, ctx.heard_at, ctx.bare_acks) = (true, now, false);
+            (ctx.dss_seen, ctx.dss_seen_at, ctx.optionless_acks) = (true, now, false);
             self.take_data_ack(now, slot, dss, segment);
             self.take_mapping(slot, dss);
             self.start_path_manager(now);

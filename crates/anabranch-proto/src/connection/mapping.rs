@@ -35,7 +35,7 @@ pub(crate) struct MappingTable {
 const MAX_GAPS: usize = 8;
 
 /// Size of a large segment: at least this much payload waits for its mapping.
-const LEAST_PATIENCE: u64 = 1_500;
+const LEAST_UNMAPPED: u64 = 1_500;
 
 /// A mapping, without its DATA_FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Default for MappingTable {
             head: 1,
             shift: None,
             straight: true,
-            longest: LEAST_PATIENCE,
+            longest: LEAST_UNMAPPED,
             reach: 1,
             verified: 0,
             failed: false,
@@ -473,7 +473,7 @@ mod tests {
             assert_eq!(table.is_beyond_hope(), hopeless, "mapped from {first_mapped} on");
         }
         let mut table = MappingTable::default();
-        table.push(pattern(1, LEAST_PATIENCE as u32));
+        table.push(pattern(1, LEAST_UNMAPPED as u32));
         assert!(!table.is_beyond_hope(), "the mapping may come with the last of its bytes");
         table.push(pattern(1, 1));
         assert!(table.is_beyond_hope());

@@ -208,7 +208,7 @@ impl PathDriver {
     /// The peer's addresses, beginning with the one to which the connection was opened.
     pub(super) fn remote_addresses(&self) -> Vec<RemoteAddress> {
         let first = self.opened_to.map(|end| RemoteAddress { id: 0, end });
-        first.into_iter().chain(self.announcements.heard().iter().copied()).collect()
+        first.into_iter().chain(self.announcements.known().iter().copied()).collect()
     }
 
     /// Add an address of this host, with an identifier that no earlier address had. Returns `None`

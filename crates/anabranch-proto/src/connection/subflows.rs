@@ -25,17 +25,17 @@ pub(super) struct SubflowContext {
     pub(super) reaped: bool,
     pub(super) reinjected_bytes: u64,
     /// A data sequence signal has arrived on the subflow.
-    pub(super) heard: bool,
+    pub(super) dss_seen: bool,
     /// Since the last data sequence signal, data was acknowledged without any Multipath TCP option.
-    pub(super) bare_acks: bool,
+    pub(super) optionless_acks: bool,
     /// Time of the last data sequence signal.
-    pub(super) heard_at: Instant,
+    pub(super) dss_seen_at: Instant,
     /// Subflow offset of the end of the last payload without any Multipath TCP option.
-    pub(super) bare_end: u64,
+    pub(super) optionless_end: u64,
     /// The end of the last short segment of new data, as a subflow offset.
     pub(super) short_end: u64,
     /// The peer's FIN came without any Multipath TCP option.
-    pub(super) bare_fin: bool,
+    pub(super) optionless_fin: bool,
     /// Time since which payload waits for a mapping.
     pub(super) unmapped_since: Option<Instant>,
     /// The most recent run of contiguous data sent on the subflow.
@@ -56,12 +56,12 @@ impl SubflowContext {
             nonces: Nonces::default(),
             reaped: false,
             reinjected_bytes: 0,
-            heard: false,
-            bare_acks: false,
-            heard_at: Instant::ZERO,
-            bare_end: 0,
+            dss_seen: false,
+            optionless_acks: false,
+            dss_seen_at: Instant::ZERO,
+            optionless_end: 0,
             short_end: 0,
-            bare_fin: false,
+            optionless_fin: false,
             unmapped_since: None,
             run: fallback::Run::default(),
             tuned_segments: 0,
@@ -72,9 +72,9 @@ impl SubflowContext {
 
     /// Has payload arrived without any Multipath TCP option that no mapping covers? Pieces of a
     /// split segment may arrive without its options.
-    pub(super) fn has_bare_data(&self) -> bool {
+    pub(super) fn has_optionless_data(&self) -> bool {
         let reach = self.mappings.reach();
-        self.bare_end > reach && self.subflow.receive_next() > reach
+        self.optionless_end > reach && self.subflow.receive_next() > reach
     }
 }
 

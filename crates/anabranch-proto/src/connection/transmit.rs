@@ -53,7 +53,7 @@ impl Connection {
         }
         self.signal_addresses(now);
         for slot in 0..self.subflows.len() {
-            level.bare_data_fin = self.bare_fin_for(now, slot);
+            level.data_fin = self.data_fin_for(now, slot);
             let ctx = &mut self.subflows[slot];
             if !ctx.subflow.has_more_to_say() {
                 continue;
@@ -137,7 +137,7 @@ impl Connection {
         DataLevel {
             window,
             data_ack,
-            bare_data_fin: None,
+            data_fin: None,
             keys: self.keys_to_repeat(),
             checksums: self.session.checksums(),
             wide: self.send.is_wide(),

@@ -22,7 +22,7 @@ pub(crate) struct DataLevel {
     /// DATA_ACK with Multipath TCP; 8 bytes long if the peer sends 8-byte data sequence numbers.
     pub(crate) data_ack: Option<WideOrNarrow>,
     /// Data sequence number of a DATA_FIN without payload.
-    pub(crate) bare_data_fin: Option<DataSeq>,
+    pub(crate) data_fin: Option<DataSeq>,
     /// MP_CAPABLE with both keys, while the peer may not have them.
     pub(crate) keys: Option<MpCapable>,
     /// Mappings have checksums. RFC 8684 §3.3.1.
@@ -102,7 +102,7 @@ impl Subflow {
     fn send_acknowledgement(&mut self, now: Instant, level: &DataLevel) -> Segment {
         let signals = self.has_signals_to_send();
         self.totals.acks_sent += 1;
-        let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.bare_data_fin);
+        let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.data_fin);
         if signals && segment.options.control.is_none() {
             self.attach_signals(now, &mut segment.options);
         }
@@ -366,7 +366,7 @@ impl Subflow {
 
     /// RFC 9293 §3.8.4: an old sequence number makes the peer acknowledge.
     fn send_probe(&mut self, now: Instant, level: &DataLevel) -> Segment {
-        let segment = self.build(now, level, self.nxt - 1, Flags::ACK, level.bare_data_fin);
+        let segment = self.build(now, level, self.nxt - 1, Flags::ACK, level.data_fin);
         self.sent();
         segment
     }
@@ -395,7 +395,7 @@ impl Subflow {
         level: &DataLevel,
         start: u64,
         flags: Flags,
-        bare_data_fin: Option<DataSeq>,
+        data_fin: Option<DataSeq>,
     ) -> Segment {
         let mut segment = self.blank(start, flags);
         self.ecn.echo(&mut segment.header);
@@ -409,12 +409,12 @@ impl Subflow {
             segment.options.dss = Some(dss);
         } else if !self.confirmed && self.handshake_options.is_some() {
             segment.options.control = self.handshake_options.clone();
-        } else if let Some(keys) = level.keys.filter(|_| bare_data_fin.is_none()) {
+        } else if let Some(keys) = level.keys.filter(|_| data_fin.is_none()) {
             segment.options.control_mut().capable = Some(keys);
         } else if let Some(data_ack) = level.data_ack {
             segment.options.dss = Some(Dss {
                 data_ack: Some(data_ack),
-                mapping: bare_data_fin.map(|data_seq| Mapping {
+                mapping: data_fin.map(|data_seq| Mapping {
                     // RFC 8684 §3.3.3: without payload, the subflow sequence is 0 and the length 1;
                     // the checksum covers the pseudo-header.
                     data_seq: level.number(data_seq),
@@ -424,7 +424,7 @@ impl Subflow {
                         .checksums
                         .then(|| dss_checksum(data_seq, SeqNumber(0), 1, &Payload::EMPTY)),
                 }),
-                data_fin: bare_data_fin.is_some(),
+                data_fin: data_fin.is_some(),
             });
         }
         segment

@@ -23,7 +23,7 @@ const PEER_ISS: SeqNumber = SeqNumber(u32::MAX - 700);
 const PLAIN: DataLevel = DataLevel {
     window: 50_000,
     data_ack: None,
-    bare_data_fin: None,
+    data_fin: None,
     keys: None,
     checksums: false,
     wide: false,
