@@ -164,7 +164,7 @@ impl WVegas {
         }
     }
 
-    fn take_sample(&mut self, sample: &AckSample) {
+    fn on_sample(&mut self, sample: &AckSample) {
         if let Some(rtt) = sample.rtt {
             self.base_rtt = self.base_rtt.min(rtt);
             self.round.rtt_sum += rtt;
@@ -191,7 +191,7 @@ impl CongestionControl for WVegas {
     }
 
     fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]) {
-        self.take_sample(sample);
+        self.on_sample(sample);
         if self.window.in_slow_start() {
             self.settled = sample.snd_nxt;
             if sample.cwnd_limited {

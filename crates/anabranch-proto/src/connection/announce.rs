@@ -148,7 +148,7 @@ impl Connection {
     }
 
     /// The peer announces an address, or echoes one of this host's.
-    pub(super) fn take_address(&mut self, now: Instant, slot: u8, option: &AddAddr) {
+    pub(super) fn handle_add_addr(&mut self, now: Instant, slot: u8, option: &AddAddr) {
         let AddAddr { address_id, address, port, truncated_hmac } = *option;
         let Some(hmac) = truncated_hmac else {
             self.counters.echo_add += 1;

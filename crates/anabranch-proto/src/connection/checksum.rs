@@ -21,7 +21,7 @@ use anabranch_wire::{Checksum, Instant, SeqNumber};
 use super::Connection;
 use super::handshake::because;
 use super::mapping::Verdict;
-use super::recv_queue::Taken;
+use super::recv_queue::Inserted;
 use super::timer::Timer;
 
 /// A mapping failed its checksum on the only subflow. Its bytes wait for the peer's answer.
@@ -42,11 +42,11 @@ impl Connection {
     pub(super) fn hand_over(&mut self, now: Instant, slot: u8) {
         loop {
             while let Some((data, payload)) = self.subflows[usize::from(slot)].mappings.poll() {
-                match self.recv.queue.take(slot, data, payload) {
-                    Taken::Delivered => self.outbox.tell_readable(),
-                    Taken::Waiting => self.counters.ofo_queue += 1,
-                    Taken::Duplicate => self.counters.dup_data += 1,
-                    Taken::OutsideWindow => self.counters.no_dss_in_window += 1,
+                match self.recv.queue.insert(slot, data, payload) {
+                    Inserted::Delivered => self.outbox.tell_readable(),
+                    Inserted::Waiting => self.counters.ofo_queue += 1,
+                    Inserted::Duplicate => self.counters.dup_data += 1,
+                    Inserted::OutsideWindow => self.counters.no_dss_in_window += 1,
                 }
             }
             if !self.session.checksums() {
@@ -56,7 +56,7 @@ impl Connection {
                 self.subflows[usize::from(slot)].mappings.verify(self.session.peer_idsn());
             match verdict {
                 Some(Verdict::Right(None)) => {}
-                Some(Verdict::Right(Some(data_fin))) => self.take_data_fin(slot, data_fin),
+                Some(Verdict::Right(Some(data_fin))) => self.handle_data_fin(slot, data_fin),
                 Some(Verdict::Wrong(data)) => return self.on_wrong_checksum(now, slot, data),
                 None => return,
             }
@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.3: the peer's DATA_FIN occupies data offset `data_fin`.
-    pub(super) fn take_data_fin(&mut self, slot: u8, data_fin: u64) {
+    pub(super) fn handle_data_fin(&mut self, slot: u8, data_fin: u64) {
         if self.recv.queue.set_fin(data_fin) {
             self.outbox.tell_readable();
         }

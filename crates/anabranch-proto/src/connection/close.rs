@@ -60,7 +60,7 @@ impl Connection {
 
     /// The peer ends the connection with MP_FASTCLOSE, in the form with ACK or with RST. It must
     /// know this host's key. RFC 8684 §3.5.
-    pub(super) fn take_fastclose(&mut self, fastclose: MpFastclose) {
+    pub(super) fn handle_fastclose(&mut self, fastclose: MpFastclose) {
         if fastclose.receiver_key == self.session.key() && self.session.is_mptcp() {
             self.counters.mp_fastclose_rx += 1;
             self.fail(ConnectionError::Reset);

@@ -434,7 +434,7 @@ impl Connection {
 
     /// The peer falls back to TCP. From subflow offset `subflow` on, its bytes are data from `data`
     /// on, without end.
-    pub(super) fn take_infinite_mapping(&mut self, slot: u8, subflow: u64, data: u64) {
+    pub(super) fn handle_infinite_mapping(&mut self, slot: u8, subflow: u64, data: u64) {
         self.counters.infinite_map_rx += 1;
         let head = self.subflows[usize::from(slot)].mappings.head();
         let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.queue.next_data();
@@ -452,7 +452,7 @@ impl Connection {
 
     /// The peer reports that a mapping failed its checksum. RFC 8684 §3.7: if all data in flight is
     /// contiguous, the host answers with MP_FAIL and an infinite mapping, otherwise with a reset.
-    pub(super) fn take_fail(&mut self, slot: u8, fail: MpFail) {
+    pub(super) fn handle_fail(&mut self, slot: u8, fail: MpFail) {
         let outstanding = self.send.queue.outstanding();
         let distance = fail.data_seq.distance_from(self.session.data_seq(*outstanding.start()));
         if distance < 0 || distance as u64 > outstanding.end() - outstanding.start() {
@@ -484,7 +484,7 @@ impl Connection {
 
     /// Process Multipath TCP options that still arrive on the subflow that became the TCP
     /// connection.
-    pub(super) fn take_remains(&mut self, slot: u8, dss: Option<&Dss>, fails: bool) {
+    pub(super) fn handle_after_fallback(&mut self, slot: u8, dss: Option<&Dss>, fails: bool) {
         self.counters.mp_fail_rx += u64::from(fails);
         let subflow = &mut self.subflows[usize::from(slot)].subflow;
         if fails && subflow.announces_infinite() {

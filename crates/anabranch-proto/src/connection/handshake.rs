@@ -67,7 +67,7 @@ impl Connection {
             if let Some(offer) = offer {
                 self.counters.mp_capable_syn_rx += 1;
                 // RFC 8684 §3.1: checksums are used if either host requires them.
-                self.session.take_checksum_flag(offer.flags);
+                self.session.handle_checksum_flag(offer.flags);
                 let answer = self.session.capable(CapableKeys::Sender(self.session.key()));
                 self.subflows[usize::from(slot)].subflow.handshake_options =
                     option(|control| control.capable = Some(answer));
@@ -124,7 +124,7 @@ impl Connection {
             match answer.map(|capable| (capable.keys, capable.flags)) {
                 Some((CapableKeys::Sender(key), flags)) => {
                     self.counters.mp_capable_syn_ack_rx += 1;
-                    self.session.take_checksum_flag(flags);
+                    self.session.handle_checksum_flag(flags);
                     self.agree(slot, key, flags);
                 }
                 _ => {

@@ -50,7 +50,7 @@ impl Connection {
         let handled = ctx.subflow.handle_segment(now, segment, &arrived);
         let confirmed = ctx.subflow.confirmed && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && ctx.subflow.state() == State::Closed {
-            self.take_reset(now, slot, segment);
+            self.handle_reset(now, slot, segment);
         }
         if handled.established {
             if was_opening {
@@ -80,8 +80,8 @@ impl Connection {
                 self.handle_optionless(slot, handled.ack);
             }
             match self.session.is_mptcp() {
-                true => self.take_signals(now, slot, segment),
-                false => self.take_plain(now, slot, segment),
+                true => self.handle_options(now, slot, segment),
+                false => self.handle_plain(now, slot, segment),
             }
             // What condemned the subflow condemns what came with it.
             if !self.subflows[usize::from(slot)].subflow.reset_is_due() {
@@ -125,23 +125,23 @@ impl Connection {
     }
 
     /// The data sequence signal of an acceptable segment. RFC 8684 §3.3.
-    fn take_signals(&mut self, now: Instant, slot: u8, segment: &Segment) {
+    fn handle_options(&mut self, now: Instant, slot: u8, segment: &Segment) {
         if let Some(dss) = &segment.options.dss {
             let ctx = &mut self.subflows[usize::from(slot)];
             if !ctx.subflow.confirmed {
                 ctx.subflow.confirmed = true;
             }
             (ctx.dss_seen, ctx.dss_seen_at, ctx.optionless_acks) = (true, now, false);
-            self.take_data_ack(now, slot, dss, segment);
-            self.take_mapping(slot, dss);
+            self.handle_data_ack(now, slot, dss, segment);
+            self.handle_mapping(slot, dss);
             self.start_path_manager(now);
         } else if let Some(control) = &segment.options.control
             && let Some(capable) = control.capable
         {
-            self.take_first_mapping(slot, capable);
+            self.handle_first_mapping(slot, capable);
         }
         if let Some(control) = &segment.options.control {
-            self.take_path_signals(now, slot, control);
+            self.handle_control(now, slot, control);
         }
         if self.send.has_no_window() {
             // The handshake's own windows count from the first byte.
@@ -152,7 +152,7 @@ impl Connection {
 
     /// RFC 8684 §3.1: the initiator's first data is mapped from IDSN + 1 at subflow sequence 1, if
     /// whoever says so knows the keys.
-    fn take_first_mapping(&mut self, slot: u8, capable: MpCapable) {
+    fn handle_first_mapping(&mut self, slot: u8, capable: MpCapable) {
         if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
             && let Some(Keys { local, remote }) = self.session.keys()
             && (sender, receiver) == (remote, local)
@@ -167,12 +167,12 @@ impl Connection {
     }
 
     /// What a believed reset says.
-    fn take_reset(&mut self, now: Instant, slot: u8, segment: &Segment) {
+    fn handle_reset(&mut self, now: Instant, slot: u8, segment: &Segment) {
         if let Some(dss) = &segment.options.dss
             && self.session.is_mptcp()
             && self.subflows[usize::from(slot)].subflow.confirmed
         {
-            self.take_data_ack(now, slot, dss, segment);
+            self.handle_data_ack(now, slot, dss, segment);
         }
         let Some(control) = &segment.options.control else { return };
         self.counters.mp_rst_rx += u64::from(control.reset.is_some());
@@ -184,11 +184,11 @@ impl Connection {
             || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
             || because_of(ResetReason::MPTCP_SPECIFIC);
         if let Some(fastclose) = control.fastclose {
-            self.take_fastclose(fastclose);
+            self.handle_fastclose(fastclose);
         }
     }
 
-    fn take_path_signals(&mut self, now: Instant, slot: u8, control: &Control) {
+    fn handle_control(&mut self, now: Instant, slot: u8, control: &Control) {
         if let Some(prio) = control.prio {
             // RFC 8684 §3.3.8: it concerns the subflow that it arrives on.
             self.counters.mp_prio_rx += 1;
@@ -200,22 +200,22 @@ impl Connection {
             self.verify_liveness_of(now, slot, removed.address_ids());
         }
         if let Some(fastclose) = control.fastclose {
-            self.take_fastclose(fastclose);
+            self.handle_fastclose(fastclose);
         }
         if let Some(option) = &control.add_addr {
-            self.take_address(now, slot, option);
+            self.handle_add_addr(now, slot, option);
         }
         if let Some(fail) = control.fail {
             self.counters.mp_fail_rx += 1;
             // After an infinite mapping beside it there is nothing left to be done.
             if self.session.is_mptcp() {
-                self.take_fail(slot, fail);
+                self.handle_fail(slot, fail);
             }
         }
     }
 
     /// RFC 8684 §3.3.2: DATA_ACK acknowledges cumulatively, and the window counts from it.
-    fn take_data_ack(&mut self, now: Instant, slot: u8, dss: &Dss, segment: &Segment) {
+    fn handle_data_ack(&mut self, now: Instant, slot: u8, dss: &Dss, segment: &Segment) {
         let Some(data_ack) = dss.data_ack else { return };
         let outstanding = self.send.queue.outstanding();
         let near = self.session.data_seq(*outstanding.start());
@@ -237,7 +237,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.1.
-    fn take_mapping(&mut self, slot: u8, dss: &Dss) {
+    fn handle_mapping(&mut self, slot: u8, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
         if matches!(mapping.data_seq, WideOrNarrow::Wide(_)) && self.recv.widen_acks() {
             self.settle_all_options();
@@ -254,7 +254,7 @@ impl Connection {
         let subflow = u64::try_from(subflow).ok();
         let mut len = u64::from(mapping.len);
         if len == 0 {
-            return self.take_infinite_mapping(slot, subflow.unwrap_or(0), data);
+            return self.handle_infinite_mapping(slot, subflow.unwrap_or(0), data);
         }
         let checksum = mapping.checksum;
         if !self.is_as_agreed(slot, checksum) {
@@ -264,7 +264,7 @@ impl Connection {
         len -= u64::from(dss.data_fin);
         if dss.data_fin && (len == 0 || checksum.is_none()) {
             if self.is_right_without_payload(data, checksum) {
-                self.take_data_fin(slot, data + len);
+                self.handle_data_fin(slot, data + len);
             } else {
                 self.counters.data_csum_err += 1;
             }
@@ -289,7 +289,7 @@ impl Connection {
 
     /// Plain TCP: the subflow's bytes are the stream's. RFC 8684 §3.7: after a fallback, too, only
     /// its ACKs count.
-    fn take_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
+    fn handle_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
         let shift = self.fallback.sent_shift();
         let edge = self.subflows[usize::from(slot)].subflow.window_edge();
         if let Some(edge) = edge.checked_add_signed(shift) {
@@ -303,7 +303,7 @@ impl Connection {
         let control = segment.options.control.as_ref();
         if segment.options.dss.is_some() || control.is_some() {
             let fails = control.is_some_and(|control| control.fail.is_some());
-            self.take_remains(slot, segment.options.dss.as_ref(), fails);
+            self.handle_after_fallback(slot, segment.options.dss.as_ref(), fails);
         }
         if self.subflows[usize::from(slot)].subflow.end_announcement() {
             // RFC 8684 §3.7: from here on there are no options.

@@ -185,6 +185,6 @@ impl Connection {
         let subflow = &mut self.subflows[usize::from(slot)].subflow;
         subflow.use_numbers(numbers);
         subflow.poll_transmit(now, &level);
-        subflow.take_no_sample_of_handshake();
+        subflow.skip_handshake_sample();
     }
 }

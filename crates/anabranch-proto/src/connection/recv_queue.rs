@@ -24,7 +24,7 @@ pub(crate) struct RecvQueue {
 
 /// The effect of data that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum Inserted {
     /// The application can read more.
     Delivered,
     /// The data waits for earlier data.
@@ -99,20 +99,20 @@ impl RecvQueue {
 
     /// Accept data that arrived on the subflow in `slot`, in the order of the subflow. RFC 8684
     /// §3.8.
-    pub(crate) fn take(&mut self, slot: u8, start: u64, payload: Payload) -> Taken {
+    pub(crate) fn insert(&mut self, slot: u8, start: u64, payload: Payload) -> Inserted {
         let end = start + payload.len() as u64;
         if end <= self.nxt {
-            return Taken::Duplicate;
+            return Inserted::Duplicate;
         }
         if end > self.window.limit() {
-            return Taken::OutsideWindow;
+            return Inserted::OutsideWindow;
         }
         if start > self.nxt {
             if self.out_of_order.pieces() >= most_pieces(self.window.capacity()) {
-                return Taken::OutsideWindow;
+                return Inserted::OutsideWindow;
             }
             self.out_of_order.insert(usize::from(slot), start, payload);
-            return Taken::Waiting;
+            return Inserted::Waiting;
         }
         let payload = if start == self.nxt {
             payload
@@ -123,8 +123,8 @@ impl RecvQueue {
         while let Some(payload) = self.out_of_order.pop(self.nxt) {
             self.deliver(payload);
         }
-        self.take_fin();
-        Taken::Delivered
+        self.on_fin();
+        Inserted::Delivered
     }
 
     fn deliver(&mut self, payload: Payload) {
@@ -166,10 +166,10 @@ impl RecvQueue {
         if self.fin.is_none() && offset >= self.nxt && offset <= self.window.limit() {
             self.fin = Some(offset);
         }
-        self.take_fin()
+        self.on_fin()
     }
 
-    fn take_fin(&mut self) -> bool {
+    fn on_fin(&mut self) -> bool {
         let complete = self.fin == Some(self.nxt);
         if complete {
             self.nxt += 1;
@@ -253,9 +253,9 @@ mod tests {
     #[test]
     fn data_of_two_subflows_comes_out_in_order() {
         let mut queue = queue_of(10_000, 0);
-        assert_eq!(queue.take(1, 1001, pattern(1001, 1000)), Taken::Waiting);
-        assert_eq!(queue.take(0, 1, pattern(1, 1000)), Taken::Delivered);
-        assert_eq!(queue.take(0, 1001, pattern(1001, 1000)), Taken::Duplicate);
+        assert_eq!(queue.insert(1, 1001, pattern(1001, 1000)), Inserted::Waiting);
+        assert_eq!(queue.insert(0, 1, pattern(1, 1000)), Inserted::Delivered);
+        assert_eq!(queue.insert(0, 1001, pattern(1001, 1000)), Inserted::Duplicate);
         let mut next = 1;
         while let Some(payload) = queue.read() {
             assert!(payload.matches_pattern(next));
@@ -269,7 +269,7 @@ mod tests {
         const BYTES: u64 = 10_000;
         let mut queue = queue_of(BYTES, 0);
         for start in 1..=BYTES {
-            assert_eq!(queue.take(0, start, pattern(start, 1)), Taken::Delivered);
+            assert_eq!(queue.insert(0, start, pattern(start, 1)), Inserted::Delivered);
             assert!(queue.ready.len() <= most_pieces(BYTES));
         }
         let mut next = 1;
@@ -284,14 +284,14 @@ mod tests {
     fn data_beyond_the_promise_is_refused() {
         // RFC 8684 §3.8
         let mut queue = queue_of(1_000, 0);
-        assert_eq!(queue.take(0, 501, pattern(501, 600)), Taken::OutsideWindow);
+        assert_eq!(queue.insert(0, 501, pattern(501, 600)), Inserted::OutsideWindow);
         // A window field in units of 8 bytes may have advertised 7 more bytes: 1001 + 7 is the last
         // possible offset.
         for (data_fin, taken) in [(1009, false), (1008, true)] {
             let mut queue = queue_of(1_000, 3);
             queue.set_fin(data_fin);
-            assert_eq!(queue.take(0, 1, pattern(1, 1008)), Taken::OutsideWindow);
-            assert_eq!(queue.take(0, 1, pattern(1, 1007)), Taken::Delivered);
+            assert_eq!(queue.insert(0, 1, pattern(1, 1008)), Inserted::OutsideWindow);
+            assert_eq!(queue.insert(0, 1, pattern(1, 1007)), Inserted::Delivered);
             assert_eq!(queue.is_complete(), taken, "{data_fin}");
         }
     }
@@ -301,7 +301,7 @@ mod tests {
         // RFC 8684 §3.3.3
         let mut queue = queue_of(10_000, 0);
         assert!(!queue.set_fin(1001));
-        queue.take(0, 1, pattern(1, 1000));
+        queue.insert(0, 1, pattern(1, 1000));
         assert!(queue.is_complete());
         assert_eq!(queue.nxt(), 1002);
     }
@@ -313,8 +313,8 @@ mod tests {
             let mut queue = queue_of(10_000, 0);
             queue.set_fin(1001);
             let bytes = if reached { 1000 } else { 500 };
-            queue.take(0, 1, pattern(1, bytes));
-            queue.take(0, 2001, pattern(2001, 100));
+            queue.insert(0, 1, pattern(1, bytes));
+            queue.insert(0, 2001, pattern(2001, 100));
             queue.become_plain();
             queue.append(pattern(501, 600));
             assert_eq!(queue.is_complete(), reached);

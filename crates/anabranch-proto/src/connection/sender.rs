@@ -112,7 +112,7 @@ impl Sender {
     /// RFC 9293 §3.8.6.2.1: no data is in flight that could open the window further. Should the
     /// sender use its `room`? It does so at once if that is half of the largest window, otherwise
     /// after a pause.
-    pub(super) fn take_small_window(&mut self, room: u64, largest: u64) -> bool {
+    pub(super) fn may_use_small_window(&mut self, room: u64, largest: u64) -> bool {
         let due = std::mem::take(&mut self.small_window_due);
         room > 0 && (due || 2 * room >= largest)
     }

@@ -194,7 +194,7 @@ impl Session {
     }
 
     /// RFC 8684 §3.1: checksums are used if either host requires them.
-    pub(super) fn take_checksum_flag(&mut self, flags: CapableFlags) {
+    pub(super) fn handle_checksum_flag(&mut self, flags: CapableFlags) {
         self.checksums |= flags.checksum_required;
     }
 

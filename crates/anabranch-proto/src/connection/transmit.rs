@@ -371,7 +371,7 @@ impl Connection {
         }
         if self.send.queue.una() == self.send.queue.nxt() {
             let largest = self.subflows.largest_window();
-            if self.send.take_small_window(room, largest) {
+            if self.send.may_use_small_window(room, largest) {
                 return Some(self.send_new(now, level, choice, room));
             }
             self.arm_persist(now, room);

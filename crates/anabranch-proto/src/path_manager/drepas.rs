@@ -141,13 +141,13 @@ impl DRePaS {
         }
         for (index, rate) in rates.into_iter().enumerate() {
             if let Some(rate) = rate {
-                self.take_score(index, rate >= self.config.threshold * best);
+                self.on_score(index, rate >= self.config.threshold * best);
             }
         }
         self.keep_one(subflows);
     }
 
-    fn take_score(&mut self, index: usize, good: bool) {
+    fn on_score(&mut self, index: usize, good: bool) {
         let score = &mut self.scores[index];
         score.against = if good == score.standby { score.against + 1 } else { 0 };
         if score.against >= self.config.hysteresis {

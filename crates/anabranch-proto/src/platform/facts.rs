@@ -109,7 +109,7 @@ impl RcvSsthresh {
     /// A segment of so many bytes arrived, where full ones have `full`. Does that open the window?
     /// `held` bytes take up room already. Linux: `tcp_grow_window`.
     #[inline]
-    pub(crate) fn take(&mut self, bytes: u32, full: u32, held: u32) -> bool {
+    pub(crate) fn grow(&mut self, bytes: u32, full: u32, held: u32) -> bool {
         let room = self.limit.saturating_sub(held).saturating_sub(self.opened);
         if room == 0 || bytes < RcvSsthresh::LEAST {
             return false;
@@ -165,7 +165,7 @@ mod tests {
             (4, 127, 50_000),
         ] {
             let mut opening = RcvSsthresh { opened: 50_000, limit: 60_000, step: 2_896, largest };
-            assert_eq!(opening.take(bytes, 1_448, 1_448), opened > 50_000, "{bytes} of {largest}");
+            assert_eq!(opening.grow(bytes, 1_448, 1_448), opened > 50_000, "{bytes} of {largest}");
             assert_eq!(opening.opened, opened, "{bytes} of {largest}");
         }
     }
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn what_fills_the_buffer_does_not_open_the_window() {
         let mut opening = RcvSsthresh { opened: 50_000, limit: 60_000, step: 2_896, largest: 0 };
-        assert!(opening.take(1_448, 1_448, 8_000));
+        assert!(opening.grow(1_448, 1_448, 8_000));
         assert_eq!(opening.opened, 52_000);
-        assert!(!opening.take(1_448, 1_448, 8_000));
+        assert!(!opening.grow(1_448, 1_448, 8_000));
         assert!(!RcvSsthresh::default().is_gradual());
     }
 }

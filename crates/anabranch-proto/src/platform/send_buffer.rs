@@ -68,39 +68,39 @@ impl SendBuffer {
     }
 
     /// Bytes of payload that may be written at once.
-    pub(crate) fn room(&self, extent: SendOffsets) -> u64 {
+    pub(crate) fn room(&self, offsets: SendOffsets) -> u64 {
         match self.charging.as_deref() {
-            None => self.capacity.saturating_sub(extent.end - extent.una),
-            Some(Charging::Memory(memory)) => memory.room(self.capacity, extent),
-            Some(Charging::Fragments(fragments)) => fragments.room(self.capacity, extent),
+            None => self.capacity.saturating_sub(offsets.end - offsets.una),
+            Some(Charging::Memory(memory)) => memory.room(self.capacity, offsets),
+            Some(Charging::Fragments(fragments)) => fragments.room(self.capacity, offsets),
         }
     }
 
     /// Bytes in the first socket buffer of which something was not sent, on a host that has them.
-    pub(crate) fn first_unsent(&self, extent: SendOffsets) -> u64 {
+    pub(crate) fn first_unsent(&self, offsets: SendOffsets) -> u64 {
         match self.charging.as_deref() {
-            Some(Charging::Memory(memory)) => memory.first(extent),
-            None | Some(Charging::Fragments(_)) => extent.end - extent.nxt,
+            Some(Charging::Memory(memory)) => memory.first(offsets),
+            None | Some(Charging::Fragments(_)) => offsets.end - offsets.nxt,
         }
     }
 
     /// Is there enough room to wake an application that waits for it? Linux wakes it when a third of
     /// the buffer is free (`sk_stream_is_writeable`).
-    pub(crate) fn wakes_writer(&self, extent: SendOffsets) -> bool {
+    pub(crate) fn wakes_writer(&self, offsets: SendOffsets) -> bool {
         let charged = match self.charging.as_deref() {
-            None => return self.room(extent) > 0,
-            Some(Charging::Memory(memory)) => memory.charged(extent),
-            Some(Charging::Fragments(fragments)) => fragments.charged(extent),
+            None => return self.room(offsets) > 0,
+            Some(Charging::Memory(memory)) => memory.charged(offsets),
+            Some(Charging::Fragments(fragments)) => fragments.charged(offsets),
         };
         charged.saturating_mul(3) <= self.capacity.saturating_mul(2)
     }
 
     /// So many bytes are written, no more than there is room for.
-    pub(crate) fn take(&mut self, bytes: u64, extent: SendOffsets) {
+    pub(crate) fn charge(&mut self, bytes: u64, offsets: SendOffsets) {
         match self.charging.as_deref_mut() {
             None => {}
-            Some(Charging::Memory(memory)) => memory.take(bytes, extent),
-            Some(Charging::Fragments(fragments)) => fragments.take(bytes, extent),
+            Some(Charging::Memory(memory)) => memory.charge(bytes, offsets),
+            Some(Charging::Fragments(fragments)) => fragments.charge(bytes, offsets),
         }
     }
 

@@ -25,8 +25,8 @@ impl Subflow {
         let flight_before = self.bytes_in_flight();
         let advanced = ack > self.una;
         let acked = ack.saturating_sub(self.una);
-        let duplicate_reported = self.take_duplicate_report(ack, segment.options.sack.as_slice());
-        let tally = self.take_acknowledged(now, ack, segment);
+        let duplicate_reported = self.handle_dsack(ack, segment.options.sack.as_slice());
+        let tally = self.handle_acknowledged(now, ack, segment);
         let mss = u64::from(self.mss());
         let mut delivered = tally.delivered;
         if advanced {
@@ -47,7 +47,7 @@ impl Subflow {
             delivered = self.recovery.on_duplicate_ack(ack, &mut self.board, mss);
         }
         let echo_counts = advanced && !duplicate_reported;
-        self.take_round_trip(now, &tally, echo_counts, segment);
+        self.sample_rtt(now, &tally, echo_counts, segment);
         let timestamps = segment.options.timestamps.filter(|_| self.peer.timestamps);
         // The newest segment is what made the peer acknowledge, unless its timer did.
         let newest = tally.clean.map(|(_, newest)| self.clock.value(newest));
@@ -131,7 +131,7 @@ impl Subflow {
     }
 
     /// RFC 2883 §4: does the first block report something that had arrived before?
-    fn take_duplicate_report(&mut self, ack: u64, blocks: &[SackBlock]) -> bool {
+    fn handle_dsack(&mut self, ack: u64, blocks: &[SackBlock]) -> bool {
         let Some(first) = blocks.first().filter(|_| self.peer.sack) else { return false };
         let (start, end) = self.block_offsets(first);
         let below = end <= ack as i64;
@@ -147,7 +147,7 @@ impl Subflow {
     }
 
     /// Take what is newly acknowledged off the scoreboard.
-    fn take_acknowledged(&mut self, now: Instant, ack: u64, segment: &Segment) -> AckSummary {
+    fn handle_acknowledged(&mut self, now: Instant, ack: u64, segment: &Segment) -> AckSummary {
         let mut tally = AckSummary::default();
         let min_rtt = self.rtt.min_rtt();
         if ack > self.una {
@@ -194,7 +194,7 @@ impl Subflow {
     /// RFC 6298 §3 (Karn): segments sent more than once give no sample, but the echo of a
     /// timestamp does, RFC 7323 §4.1, unless the acknowledgement answers a duplicate: that one's
     /// timestamp is not what it echoes.
-    fn take_round_trip(
+    fn sample_rtt(
         &mut self,
         now: Instant,
         tally: &AckSummary,

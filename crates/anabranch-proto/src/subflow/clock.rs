@@ -67,7 +67,7 @@ impl Clock {
 
     /// A segment arrived that begins at receive offset `start`. RFC 7323 §4.3.
     #[inline]
-    pub(super) fn take(&mut self, now: Instant, start: i64, timestamps: Timestamps) {
+    pub(super) fn on_timestamps(&mut self, now: Instant, start: i64, timestamps: Timestamps) {
         if start <= self.last_ack_sent as i64 {
             self.recent = Some(Recent { value: timestamps.value, at: now });
         }
@@ -90,7 +90,7 @@ impl Clock {
     /// Round-trip time as measured by the receiver of data, by echoed timestamps: one sample for
     /// each new echo. `full` is true if the sender has probably not paused before the segment.
     #[inline]
-    pub(super) fn take_receive_rtt(
+    pub(super) fn on_receive_rtt(
         &mut self,
         now: Instant,
         timestamps: Timestamps,

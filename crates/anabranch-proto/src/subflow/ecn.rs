@@ -58,7 +58,7 @@ impl Ecn {
 
     /// Process the peer's SYN or SYN/ACK. RFC 3168 §6.1.1: a SYN/ACK with both flags reflects those
     /// of the SYN, and is no answer.
-    pub(super) fn take_syn(&mut self, flags: Flags) {
+    pub(super) fn on_syn(&mut self, flags: Flags) {
         let is_answer = flags.contains(Flags::ACK);
         self.theirs.say(flags.contains(Flags::ECE) && flags.contains(Flags::CWR) != is_answer);
         self.settle();
@@ -80,7 +80,7 @@ impl Ecn {
     /// A host that has accepted ECN echoes marks. RFC 3168 §6.1.1 does not require this if the
     /// peer's answer was negative. But the answer may have lost its flag on the path, and the peer
     /// would send too fast.
-    pub(super) fn take_mark(&mut self, flags: Flags, marked: bool) -> bool {
+    pub(super) fn on_mark(&mut self, flags: Flags, marked: bool) -> bool {
         if flags.contains(Flags::CWR) {
             self.echoing = false;
         }

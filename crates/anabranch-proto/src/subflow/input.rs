@@ -92,7 +92,7 @@ impl Subflow {
         if !flags.contains(Flags::SYN) {
             return RxOutcome::default();
         }
-        self.take_syn(now, segment);
+        self.handle_syn(now, segment);
         if !flags.contains(Flags::ACK) {
             // Simultaneous open: both have sent a SYN.
             self.state = State::SynReceived;
@@ -102,7 +102,7 @@ impl Subflow {
         }
         self.judge_handshake(now, &segment.options, arrived.views);
         let window = u64::from(segment.header.window);
-        self.send_window.take(Advertised {
+        self.send_window.update(Advertised {
             seq: 0,
             ack: 1,
             acknowledges: true,
@@ -117,8 +117,8 @@ impl Subflow {
     }
 
     /// What a SYN says about the peer. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
-    pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment) {
-        self.ecn.take_syn(segment.header.flags);
+    pub(super) fn handle_syn(&mut self, now: Instant, segment: &Segment) {
+        self.ecn.on_syn(segment.header.flags);
         let options = &segment.options;
         self.peer = Peer {
             mss: options.mss.unwrap_or(536).max(MIN_MSS),
@@ -172,7 +172,7 @@ impl Subflow {
             self.receiver.demand_ack();
         } else if self.state == State::SynReceived && flags.contains(Flags::SYN) && distance == -1 {
             // The SYN again: so the SYN/ACK was lost, or crossed it.
-            self.ecn.take_syn(flags);
+            self.ecn.on_syn(flags);
             if !self.is_old_duplicate(now, &segment.options) {
                 // The answer echoes this one.
                 self.update_recent_timestamp(now, distance, &segment.options);
@@ -221,7 +221,7 @@ impl Subflow {
         }
         let ack = ack.max(0) as u64;
         self.answered = true;
-        let same_window = self.take_window(now, distance, ack, segment, arrived.shared_window);
+        let same_window = self.update_window(now, distance, ack, segment, arrived.shared_window);
         let established = self.complete_handshake(now, &segment.options, arrived.views);
         if std::mem::take(&mut self.liveness_doubtful) {
             self.timers.stop(Timer::Doubt);
@@ -249,7 +249,7 @@ impl Subflow {
     /// Returns false if the segment advertises another window: TCP's has changed, or the shared one
     /// of Multipath TCP, which shrinks with each DATA_ACK, has grown.
     #[inline(always)]
-    fn take_window(
+    fn update_window(
         &mut self,
         now: Instant,
         distance: i64,
@@ -263,7 +263,7 @@ impl Subflow {
             let seq = (self.receiver.nxt() as i64 + distance).max(0) as u64;
             let window = self.advertised_window(segment);
             let acknowledges = ack > self.una;
-            self.send_window.take(Advertised { seq, ack, acknowledges, window, shared });
+            self.send_window.update(Advertised { seq, ack, acknowledges, window, shared });
             if refused && !self.is_refused() {
                 self.on_window_opened(now);
             }
@@ -387,7 +387,7 @@ impl Subflow {
 
     fn update_recent_timestamp(&mut self, now: Instant, distance: i64, options: &TcpOptions) {
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
-            self.clock.take(now, self.receiver.nxt() as i64 + distance, timestamps);
+            self.clock.on_timestamps(now, self.receiver.nxt() as i64 + distance, timestamps);
         }
     }
 
@@ -423,9 +423,9 @@ impl Subflow {
         if payload.is_empty() && !flags.contains(Flags::FIN) {
             return;
         }
-        self.take_receive_rtt(now, payload.len(), &segment.options);
+        self.sample_receive_rtt(now, payload.len(), &segment.options);
         if segment.ecn == CE || flags.contains(Flags::CWR) {
-            self.take_mark(segment);
+            self.handle_ecn_mark(segment);
         }
         let (before, finished) = (self.receiver.nxt(), self.receiver.finished());
         let waiting = self.receiver.ack_is_delayed();
@@ -446,18 +446,18 @@ impl Subflow {
 
     /// RFC 3168 §6.1.5: only data within the window counts. The sender hears of a mark at
     /// once, not after a delayed acknowledgement.
-    fn take_mark(&mut self, segment: &Segment) {
+    fn handle_ecn_mark(&mut self, segment: &Segment) {
         let marked = segment.ecn == CE;
         self.totals.ce_received += u64::from(marked);
-        if self.ecn.take_mark(segment.header.flags, marked) {
+        if self.ecn.on_mark(segment.header.flags, marked) {
             self.receiver.demand_ack();
         }
     }
 
-    fn take_receive_rtt(&mut self, now: Instant, bytes: usize, options: &TcpOptions) {
+    fn sample_receive_rtt(&mut self, now: Instant, bytes: usize, options: &TcpOptions) {
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
             let full = 2 * bytes as u64 >= u64::from(self.mss());
-            self.clock.take_receive_rtt(now, timestamps, full, &self.config.platform);
+            self.clock.on_receive_rtt(now, timestamps, full, &self.config.platform);
         }
     }
 

@@ -261,7 +261,7 @@ impl Subflow {
     /// A subflow that answers a SYN.
     pub(crate) fn accept(open: Open<'_>, now: Instant, syn: &anabranch_wire::Segment) -> Self {
         let mut subflow = Subflow::new(open, State::SynReceived);
-        subflow.take_syn(now, syn);
+        subflow.handle_syn(now, syn);
         subflow
     }
 
@@ -272,7 +272,7 @@ impl Subflow {
     }
 
     /// Take no round-trip time sample of the handshake, because the time of the SYN/ACK is unknown.
-    pub(crate) fn take_no_sample_of_handshake(&mut self) {
+    pub(crate) fn skip_handshake_sample(&mut self) {
         self.syn_sent = Instant::FAR_FUTURE;
     }
 

@@ -160,7 +160,7 @@ impl Receiver {
         let window = self.fin.map_or(window, |fin| window.min(fin.saturating_sub(self.nxt)));
         let held = self.out_of_order.bytes() as u32;
         let arrival = self.place(distance, payload, window);
-        self.take_fin();
+        self.on_fin();
         if arrival == Arrival::InOrder {
             let short = self.full_segment.measure(bytes, flags);
             self.acks.pushed |= short || flags.contains(Flags::PSH);
@@ -231,7 +231,7 @@ impl Receiver {
         self.ready.push_back((start, payload));
     }
 
-    fn take_fin(&mut self) {
+    fn on_fin(&mut self) {
         if self.fin == Some(self.nxt) {
             self.nxt += 1;
             self.acks.due = AckDue::Now;
@@ -344,7 +344,7 @@ impl AckState {
     /// A segment of so many bytes arrived, and `held` bytes take up room. Does it open the window? An
     /// odd number of quick acknowledgements is left then. Linux: `tcp_grow_window`.
     fn open_window(&mut self, bytes: u32, full_segment: u32, held: u32) -> bool {
-        let opens = self.opening.take(bytes, full_segment, held);
+        let opens = self.opening.grow(bytes, full_segment, held);
         self.quick_acks_left |= u16::from(opens);
         opens
     }

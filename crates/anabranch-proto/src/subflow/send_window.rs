@@ -40,7 +40,7 @@ impl SendWindow {
     /// §3.10.7.4, §3.8.6). A shared one only grows, since segments of different subflows overtake
     /// each other (RFC 8684 §3.3.5).
     #[inline]
-    pub(super) fn take(&mut self, new: Advertised) {
+    pub(super) fn update(&mut self, new: Advertised) {
         let edge = new.ack + new.window;
         let window = u32::try_from(new.window).unwrap_or(u32::MAX);
         if new.acknowledges || new.seq > self.from || window > self.kept || window == 0 {
@@ -90,7 +90,7 @@ mod tests {
     fn edges(shared: bool, advertised: &[(u64, u64, u64)]) -> Vec<u64> {
         let mut send = SendWindow::default();
         let take = |&(seq, ack, window): &_| {
-            send.take(Advertised { seq, ack, acknowledges: true, window, shared });
+            send.update(Advertised { seq, ack, acknowledges: true, window, shared });
             send.edge()
         };
         advertised.iter().map(take).collect()
@@ -111,7 +111,7 @@ mod tests {
         let mut kept = |seq, ack, window| {
             let acknowledges = ack > una;
             una = ack;
-            send.take(Advertised { seq, ack, acknowledges, window, shared: true });
+            send.update(Advertised { seq, ack, acknowledges, window, shared: true });
             send.kept()
         };
         assert_eq!([kept(1, 1, 5000), kept(1, 1, 4000)], [5000, 5000]);

@@ -216,8 +216,8 @@ impl SendQueue {
             if more == 0 {
                 return bytes;
             }
-            let extent = self.extent();
-            self.buffer.take(more, extent);
+            let offsets = self.offsets();
+            self.buffer.charge(more, offsets);
             self.end += more;
             bytes += more;
         }
@@ -227,21 +227,21 @@ impl SendQueue {
     /// before it sends it (`tcp_grow_skb`).
     pub(crate) fn waiting(&self) -> Unsent {
         let all = self.unsent();
-        Unsent { all, first: self.buffer.first_unsent(self.extent()), at_a_time: all }
+        Unsent { all, first: self.buffer.first_unsent(self.offsets()), at_a_time: all }
     }
 
-    fn extent(&self) -> SendOffsets {
+    fn offsets(&self) -> SendOffsets {
         SendOffsets { una: self.una, nxt: self.nxt, end: self.end }
     }
 
     /// Number of bytes that the application can write at present.
     pub(crate) fn room(&self) -> u64 {
-        if self.finished { 0 } else { self.buffer.room(self.extent()) }
+        if self.finished { 0 } else { self.buffer.room(self.offsets()) }
     }
 
     /// Can an application that waits for room write again?
     pub(crate) fn wakes_writer(&self) -> bool {
-        !self.finished && self.buffer.wakes_writer(self.extent())
+        !self.finished && self.buffer.wakes_writer(self.offsets())
     }
 
     /// The application will write no more data: a DATA_FIN follows the data.

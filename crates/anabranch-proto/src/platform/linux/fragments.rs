@@ -49,30 +49,30 @@ pub(crate) struct Fragments {
 
 impl Fragments {
     /// Memory that is charged: that of a fragment until all of it is acknowledged.
-    pub(crate) fn charged(&self, extent: SendOffsets) -> u64 {
-        let gone = self.ends.partition_point(|end| *end <= extent.una);
-        extent.end - extent.una + DESCRIPTOR * (self.ends.len() - gone) as u64
+    pub(crate) fn charged(&self, offsets: SendOffsets) -> u64 {
+        let gone = self.ends.partition_point(|end| *end <= offsets.una);
+        offsets.end - offsets.una + DESCRIPTOR * (self.ends.len() - gone) as u64
     }
 
     /// Bytes that may be written at once: up to the end of a page.
-    pub(crate) fn room(&self, limit: u64, extent: SendOffsets) -> u64 {
-        if self.charged(extent) >= limit {
+    pub(crate) fn room(&self, limit: u64, offsets: SendOffsets) -> u64 {
+        if self.charged(offsets) >= limit {
             return 0;
         }
-        match self.rest(extent) {
-            0 => PAGE - DESCRIPTOR - self.begins_at(extent),
+        match self.rest(offsets) {
+            0 => PAGE - DESCRIPTOR - self.begins_at(offsets),
             rest => rest,
         }
     }
 
     /// So many bytes are written, no more than there is room for.
-    pub(crate) fn take(&mut self, bytes: u64, extent: SendOffsets) {
-        let end = extent.end + bytes;
-        match self.ends.back_mut().filter(|_| self.taken < PAGE && extent.nxt < extent.end) {
+    pub(crate) fn charge(&mut self, bytes: u64, offsets: SendOffsets) {
+        let end = offsets.end + bytes;
+        match self.ends.back_mut().filter(|_| self.taken < PAGE && offsets.nxt < offsets.end) {
             Some(last) => *last = end,
             None => {
-                self.taken = self.begins_at(extent) + DESCRIPTOR;
-                while self.ends.pop_front_if(|end| *end < extent.una).is_some() {}
+                self.taken = self.begins_at(offsets) + DESCRIPTOR;
+                while self.ends.pop_front_if(|end| *end < offsets.una).is_some() {}
                 self.ends.push_back(end);
             }
         }
@@ -97,17 +97,17 @@ impl Fragments {
     }
 
     /// Bytes by which the last fragment may grow.
-    fn rest(&self, extent: SendOffsets) -> u64 {
-        let grows = !self.ends.is_empty() && extent.nxt < extent.end;
+    fn rest(&self, offsets: SendOffsets) -> u64 {
+        let grows = !self.ends.is_empty() && offsets.nxt < offsets.end;
         if grows { PAGE - self.taken } else { 0 }
     }
 
     /// Where in its page another fragment begins.
-    fn begins_at(&self, extent: SendOffsets) -> u64 {
+    fn begins_at(&self, offsets: SendOffsets) -> u64 {
         // A page of which everything is acknowledged is used again (`skb_page_frag_refill`).
         let taken = self.taken.next_multiple_of(8);
         let refills = taken + DESCRIPTOR + LEAST > PAGE;
-        if refills || self.ends.is_empty() || extent.una == extent.end { 0 } else { taken }
+        if refills || self.ends.is_empty() || offsets.una == offsets.end { 0 } else { taken }
     }
 
     /// Number of bytes from `offset` to the end of its fragment.
@@ -127,42 +127,42 @@ mod tests {
     use super::*;
 
     /// Write up to `bytes`, as far as there is room. Returns the new end.
-    fn write(fragments: &mut Fragments, limit: u64, mut extent: SendOffsets, bytes: u64) -> u64 {
-        let end = extent.end + bytes;
-        while extent.end < end {
-            let more = fragments.room(limit, extent).min(end - extent.end);
+    fn write(fragments: &mut Fragments, limit: u64, mut offsets: SendOffsets, bytes: u64) -> u64 {
+        let end = offsets.end + bytes;
+        while offsets.end < end {
+            let more = fragments.room(limit, offsets).min(end - offsets.end);
             if more == 0 {
                 break;
             }
-            fragments.take(more, extent);
-            extent.end += more;
+            fragments.charge(more, offsets);
+            offsets.end += more;
         }
-        extent.end
+        offsets.end
     }
 
     #[test]
     fn the_page_in_which_the_limit_is_reached_is_filled() {
         let mut fragments = Fragments::default();
-        let extent = |una, end| SendOffsets { una, nxt: una, end };
-        assert_eq!(write(&mut fragments, 100_000, extent(1, 1), 1 << 20), 1 + 4 * FRAGMENT);
-        assert_eq!(fragments.charged(extent(1, 1 + 4 * FRAGMENT)), 4 * PAGE);
+        let offsets = |una, end| SendOffsets { una, nxt: una, end };
+        assert_eq!(write(&mut fragments, 100_000, offsets(1, 1), 1 << 20), 1 + 4 * FRAGMENT);
+        assert_eq!(fragments.charged(offsets(1, 1 + 4 * FRAGMENT)), 4 * PAGE);
         // All but 33 bytes of the last two pages: descriptors count until everything is gone.
         let una = 2 * FRAGMENT + 34;
-        assert_eq!(fragments.charged(extent(una, 1 + 4 * FRAGMENT)), 2 * PAGE - 33);
-        assert_eq!(fragments.room(2 * PAGE - 33, extent(una, 1 + 4 * FRAGMENT)), 0);
-        assert_eq!(fragments.room(2 * PAGE - 32, extent(una, 1 + 4 * FRAGMENT)), FRAGMENT);
+        assert_eq!(fragments.charged(offsets(una, 1 + 4 * FRAGMENT)), 2 * PAGE - 33);
+        assert_eq!(fragments.room(2 * PAGE - 33, offsets(una, 1 + 4 * FRAGMENT)), 0);
+        assert_eq!(fragments.room(2 * PAGE - 32, offsets(una, 1 + 4 * FRAGMENT)), FRAGMENT);
     }
 
     #[test]
     fn a_write_begins_a_fragment_once_all_before_it_is_assigned() {
         let mut fragments = Fragments::default();
-        let extent = |nxt, end| SendOffsets { una: 1, nxt, end };
+        let offsets = |nxt, end| SendOffsets { una: 1, nxt, end };
         let limit = 1 << 20;
         // Three writes: the second one extends the first fragment, and the third begins another one
         // in the same page.
-        write(&mut fragments, limit, extent(1, 1), 8_000);
-        write(&mut fragments, limit, extent(1, 8_001), 8_000);
-        write(&mut fragments, limit, extent(16_001, 16_001), 30_000);
+        write(&mut fragments, limit, offsets(1, 1), 8_000);
+        write(&mut fragments, limit, offsets(1, 8_001), 8_000);
+        write(&mut fragments, limit, offsets(16_001, 16_001), 30_000);
         let first = PAGE - 16_000 - 2 * DESCRIPTOR;
         assert_eq!(fragments.ends, [16_001, 16_001 + first, 46_001]);
         assert_eq!((fragments.rest_from(10_001), fragments.rest_from(46_001)), (6_000, 0));

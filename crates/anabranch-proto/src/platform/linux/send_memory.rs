@@ -33,22 +33,22 @@ impl SendMemory {
     }
 
     /// Bytes that the last socket buffer still takes.
-    fn rest(&self, extent: SendOffsets) -> u64 {
-        let used = extent.end - self.last.max(extent.nxt);
-        if extent.end == extent.nxt { 0 } else { self.full.saturating_sub(used) }
+    fn rest(&self, offsets: SendOffsets) -> u64 {
+        let used = offsets.end - self.last.max(offsets.nxt);
+        if offsets.end == offsets.nxt { 0 } else { self.full.saturating_sub(used) }
     }
 
     /// Bytes in the first one of which something was not sent.
-    pub(crate) fn first(&self, extent: SendOffsets) -> u64 {
-        match self.last.checked_sub(extent.nxt) {
-            None | Some(0) => extent.end - extent.nxt,
+    pub(crate) fn first(&self, offsets: SendOffsets) -> u64 {
+        match self.last.checked_sub(offsets.nxt) {
+            None | Some(0) => offsets.end - offsets.nxt,
             Some(before_last) => (before_last - 1) % self.full + 1,
         }
     }
 
     /// Memory that is charged.
-    pub(crate) fn charged(&self, extent: SendOffsets) -> u64 {
-        let SendOffsets { una, nxt, end } = extent;
+    pub(crate) fn charged(&self, offsets: SendOffsets) -> u64 {
+        let SendOffsets { una, nxt, end } = offsets;
         let sent = (nxt - una).div_ceil(SEGMENTS * self.mss);
         let before_last = self.last.saturating_sub(nxt).div_ceil(self.full);
         let unsent = if end == nxt { 0 } else { before_last + 1 };
@@ -56,16 +56,16 @@ impl SendMemory {
     }
 
     /// Bytes that may be written at once. What is charged counts once the last socket buffer is full.
-    pub(crate) fn room(&self, limit: u64, extent: SendOffsets) -> u64 {
-        let rest = self.rest(extent);
-        if self.charged(extent) + rest < limit { rest + self.full } else { rest }
+    pub(crate) fn room(&self, limit: u64, offsets: SendOffsets) -> u64 {
+        let rest = self.rest(offsets);
+        if self.charged(offsets) + rest < limit { rest + self.full } else { rest }
     }
 
     /// So many bytes are written, no more than there is room for.
-    pub(crate) fn take(&mut self, bytes: u64, extent: SendOffsets) {
-        let rest = self.rest(extent);
+    pub(crate) fn charge(&mut self, bytes: u64, offsets: SendOffsets) {
+        let rest = self.rest(offsets);
         if bytes > rest {
-            self.last = extent.end + rest;
+            self.last = offsets.end + rest;
         }
     }
 }
@@ -77,14 +77,14 @@ mod tests {
     const MSS: u64 = 1448;
 
     /// Write all that there is room for; returns the new end.
-    fn fill(memory: &mut SendMemory, limit: u64, mut extent: SendOffsets) -> u64 {
+    fn fill(memory: &mut SendMemory, limit: u64, mut offsets: SendOffsets) -> u64 {
         loop {
-            let room = memory.room(limit, extent);
+            let room = memory.room(limit, offsets);
             if room == 0 {
-                return extent.end;
+                return offsets.end;
             }
-            memory.take(room, extent);
-            extent.end += room;
+            memory.charge(room, offsets);
+            offsets.end += room;
         }
     }
 
@@ -98,12 +98,12 @@ mod tests {
         ] {
             let mut memory = SendMemory::default();
             memory.measure(MSS, under_way);
-            let mut extent = SendOffsets { una: 0, nxt: under_way, end: under_way };
+            let mut offsets = SendOffsets { una: 0, nxt: under_way, end: under_way };
             let waits = (0..1000).map(|_| {
-                extent.end = fill(&mut memory, limit, extent);
-                let waits = extent.end - extent.nxt;
-                extent.una += 2 * MSS;
-                extent.nxt += 2 * MSS;
+                offsets.end = fill(&mut memory, limit, offsets);
+                let waits = offsets.end - offsets.nxt;
+                offsets.una += 2 * MSS;
+                offsets.nxt += 2 * MSS;
                 waits
             });
             let waits: Vec<u64> = waits.skip(100).collect();
@@ -134,16 +134,16 @@ mod tests {
             [10_000, 1_000, 10_000, 10_000, 1_000]
         );
         // When all is sent, there is none to fill up.
-        let (memory, extent) = (memory(), SendOffsets { una: 19_000, nxt: 20_000, end: 20_000 });
-        assert_eq!(memory.room(1, extent), 0);
-        assert_eq!(memory.room(10_000, extent), 10_000);
+        let (memory, offsets) = (memory(), SendOffsets { una: 19_000, nxt: 20_000, end: 20_000 });
+        assert_eq!(memory.room(1, offsets), 0);
+        assert_eq!(memory.room(10_000, offsets), 10_000);
     }
 
     #[test]
     fn what_the_last_one_could_take_is_not_charged() {
         let mut memory = SendMemory::default();
         memory.measure(1000, 20_000);
-        let extent = SendOffsets { una: 0, nxt: 4_000, end: 5_000 };
-        assert_eq!(memory.charged(extent), 5_000 + 3 * OVERHEAD);
+        let offsets = SendOffsets { una: 0, nxt: 4_000, end: 5_000 };
+        assert_eq!(memory.charged(offsets), 5_000 + 3 * OVERHEAD);
     }
 }

@@ -70,10 +70,10 @@ fn a_handshake_whose_begin_is_forgotten_gives_no_sample() {
             let mut scene =
                 Scene::closed(purpose, State::SynReceived, |config| config.tcp.timestamps = stamps);
             let stamp = stamps.then_some(Timestamps { value: 9, echo: 0 });
-            scene.subflow.take_syn(scene.now, &syn(&scene, stamp));
+            scene.subflow.handle_syn(scene.now, &syn(&scene, stamp));
             let answer = scene.sends().pop().expect("the SYN/ACK");
             if forgotten {
-                scene.subflow.take_no_sample_of_handshake();
+                scene.subflow.skip_handshake_sample();
             }
             scene.now += ms(100);
             let mut ack = scene.ack(1, &[]);
@@ -99,7 +99,7 @@ fn repeated(
     });
     let stamped = |echo| echoed.map(|_| Timestamps { value: 9, echo });
     if state == State::SynReceived {
-        scene.subflow.take_syn(scene.now, &syn(&scene, stamped(0)));
+        scene.subflow.handle_syn(scene.now, &syn(&scene, stamped(0)));
     }
     let mut sent = scene.sends();
     while sent.len() < syns {
@@ -158,7 +158,7 @@ fn a_subflow_whose_syn_was_lost_begins_with_one_segment() {
 fn a_syn_that_comes_twice_is_no_loss() {
     // RFC 5681 §3.1: no timer expired, although the SYN/ACK was sent twice.
     let mut scene = Scene::closed(Purpose::Initial, State::SynReceived, |_| {});
-    scene.subflow.take_syn(scene.now, &syn(&scene, None));
+    scene.subflow.handle_syn(scene.now, &syn(&scene, None));
     assert_eq!(scene.sends().len(), 1);
     scene.takes(syn(&scene, None));
     assert_eq!(scene.sends().len(), 1);
