@@ -191,10 +191,10 @@ def paths(fitted: Fitted) -> Table:
     return Table(("path", "value", "estimate", "error"), tuple(shown))
 
 
-def as_json(fitted: Fitted, files: Sequence[Path]) -> dict[str, Any]:
+def as_json(fitted: Fitted, files: Sequence[str]) -> dict[str, Any]:
     """The twin as plain values."""
     return {
-        "files": [str(each) for each in files],
+        "files": [*files],
         "finding": finding(fitted),
         "failure": failure(fitted),
         "scenario": fitted.toml,

@@ -14,6 +14,7 @@ import numpy as np
 
 from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis, analyze
+from anabranch.analyze.given import File
 from anabranch.analyze.flights import Flight, Hidden, Rows, seen
 from anabranch.analyze.records import Connection
 from anabranch.errors import InputError
@@ -87,7 +88,7 @@ class Observed:
 
 
 def read(
-    files: Sequence[Path], on_progress: Any = None, rates_mbps: Sequence[float] = ()
+    files: Sequence[File], on_progress: Any = None, rates_mbps: Sequence[float] = ()
 ) -> Observed:
     """The connection in captures that carried most data.
 

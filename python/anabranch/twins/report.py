@@ -13,7 +13,7 @@ from anabranch.twins import comparison, drawing
 from anabranch.twins.fit import Fitted
 
 
-def save(fitted: Fitted, files: Sequence[Path], folder: Path) -> None:
+def save(fitted: Fitted, files: Sequence[str], folder: Path) -> None:
     """Write ``report.html``, ``twin.toml``, ``twin.json`` and the figure.
 
     Raises:
@@ -22,7 +22,7 @@ def save(fitted: Fitted, files: Sequence[Path], folder: Path) -> None:
     figure = drawing.draw(fitted)
     about = comparison.as_json(fitted, files)
     html = page.template("twin.html").render(
-        name=", ".join(each.name for each in files),
+        name=", ".join(Path(each).name for each in files),
         version=__version__,
         finding=comparison.finding(fitted),
         notes=fitted.twin.seen.notes,
