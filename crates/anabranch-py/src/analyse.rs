@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use anabranch_trace::{AnalyseError, Column, Input, Outcome, Rule, analyse as read, begins_capture};
+use anabranch_trace::{
+    AnalyseError, Column, Input, Outcome, Rule, analyse as read, begins_capture,
+};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};

@@ -113,7 +113,7 @@ class Analysis:
         A join that begins after a failed handshake with the same addresses is shown as well.
         """
         rows = self.subflows.filter(pl.col("connection") == connection)
-        return " || ".join(map(subflow_filter, rows["initiator"], rows["listener"]))
+        return joined_filters([*map(subflow_filter, rows["initiator"], rows["listener"])])
 
     def _segments(self, connection: int, direction: str) -> pl.DataFrame:
         begin = self.connections["begin_ns"][connection]
@@ -169,6 +169,11 @@ def subflow_filter(initiator: str, listener: str) -> str:
     hosts = " && ".join(f"{family}.addr == {address.strip('[]')}" for address, _, _ in ends)
     ports = " && ".join(f"tcp.port == {port}" for _, _, port in ends)
     return f"({hosts} && {ports})"
+
+
+def joined_filters(filters: Sequence[str]) -> str:
+    """The display filter of Wireshark for the packets that any of these shows."""
+    return " || ".join(filters)
 
 
 def packet_filter(numbers: Sequence[int]) -> str:

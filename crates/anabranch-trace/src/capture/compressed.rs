@@ -10,7 +10,9 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut file = BufReader::with_capacity(BUFFER, file);
     Ok(match file.fill_buf()? {
-        bytes if is_gzip(bytes) => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
+        bytes if is_gzip(bytes) => {
+            Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file)))
+        }
         bytes if is_zstandard(bytes) => {
             Box::new(BufReader::with_capacity(BUFFER, Frames { state: Some(State::Between(file)) }))
         }

@@ -1,6 +1,7 @@
 //! Reading captures: pcapng and pcap, packet by packet.
 
 mod compressed;
+mod datagram;
 mod decoder;
 mod fragments;
 mod layer;
