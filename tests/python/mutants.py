@@ -1,4 +1,4 @@
-"""Odd and damaged input for `analyze`, `explain` and `twin`: one line of error, in little time and memory.
+"""Odd and damaged captures, texts and folders: one line of error, in little time and memory.
 
     python tests/python/mutants.py explain-captures --from 0 --count 100
 

@@ -83,8 +83,8 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
 
 /// Whether a file that begins with these bytes is a capture, perhaps a compressed one.
 #[pyfunction]
-fn analyse_begins_capture(bytes: &[u8]) -> bool {
-    begins_capture(bytes)
+fn analyse_begins_capture(begin: &[u8]) -> bool {
+    begins_capture(begin)
 }
 
 /// The rules that are checked: name, clause of RFC 8684, and demand of each.

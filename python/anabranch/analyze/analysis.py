@@ -139,9 +139,7 @@ class Analysis:
                     table.write_parquet(files[f"{name}.parquet"], compression="zstd")
 
 
-def analyze(
-    *files: File, on_progress: Callable[[int, int], object] | None = None
-) -> Analysis:
+def analyze(*files: File, on_progress: Callable[[int, int], object] | None = None) -> Analysis:
     """Read captures, merge them by time, and reconstruct their connections.
 
     The file ``-`` is standard input. Captures may be compressed with gzip or Zstandard.

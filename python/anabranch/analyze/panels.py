@@ -61,9 +61,8 @@ def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
         again, colour = divmod(place, len(OF_SUBFLOWS))
         style = Style(OF_SUBFLOWS[colour], _LINES[again % len(_LINES)])
         words = f"subflow {row['subflow']}: {row['initiator']} – {row['listener']}"
-        labels.append(
-            (row["subflow"], f"{words}, {_new_bytes(carried[row['subflow']]) / total * 100:.0f} %", style)
-        )
+        share = _new_bytes(carried[row["subflow"]]) / total
+        labels.append((row["subflow"], f"{words}, {share * 100:.0f} %", style))
     return Flow(
         title=f"connection {connection}: {source} → {sink}",
         data=data,

@@ -82,8 +82,8 @@ def explain(
     larger buffers, and without each path, with equal seeds.
 
     From captures near the sender (pcap or pcapng, also compressed; - is standard input), infers
-    what each subflow did. Says so where a capture cannot show the reason. With --what-if, changes the twin of the capture (anabranch
-    twin).
+    what each subflow did. Says so where a capture cannot show the reason. With --what-if, changes
+    the twin of the capture (anabranch twin).
 
     From the output of ss -tiMm on the sending host (a .txt file, also of several snapshots), infers
     the same for Linux. The output of nstat -a adds fallbacks and refused joins.

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def twin(
     captures: Annotated[
         list[Path],
-        typer.Argument(metavar="CAPTURE...", help="Captures of one connection, at its sender; - is standard input."),
+        typer.Argument(
+            metavar="CAPTURE...",
+            help="Captures of one connection, at its sender; - is standard input.",
+        ),
     ],
     out: Annotated[Path | None, out_option("Write the scenario to this file (TOML).")] = None,
     report: Annotated[
@@ -39,9 +42,9 @@ def twin(
     """Make the scenario that explains a captured connection.
 
     Estimates each path's rate, delay, queue, losses and jitter, the buffers of both hosts, and the
-    pattern of writes, from captures near the sender (pcap or pcapng, also compressed). Then runs the scenario in
-    virtual time, and says how far it is from the capture: goodput, what each path carried,
-    round-trip times, and data out of order.
+    pattern of writes, from captures near the sender (pcap or pcapng, also compressed). Then runs
+    the scenario in virtual time, and says how far it is from the capture: goodput, what each path
+    carried, round-trip times, and data out of order.
 
     If the best scenario misses goodput by more than 10 %, or the share of a path by more than 10
     points, says so, writes nothing, and exits with 1.

@@ -14,8 +14,8 @@ import numpy as np
 
 from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis, analyze
-from anabranch.analyze.given import File
 from anabranch.analyze.flights import Flight, Hidden, Rows, seen
+from anabranch.analyze.given import File
 from anabranch.analyze.records import Connection
 from anabranch.errors import InputError
 from anabranch.results.estimates import Sample, percent
