@@ -168,8 +168,10 @@ def save(
         if shown.data.is_empty():
             continue
         figure = panels.draw(shown, footer)
-        contents |= pictures.files_of(f"c{connection}-{direction}", figure)
-        drawings.append(drawing(shown.title.capitalize(), _CAPTION, figure))
+        name = f"c{connection}-{direction}"
+        contents |= pictures.files_of(name, figure)
+        svg = contents[f"{name}.svg"]
+        drawings.append(drawing(shown.title.capitalize(), _CAPTION, figure, svg))
     page = template("analyze.html").render(
         names=names,
         version=__version__,

@@ -20,7 +20,11 @@ def save(fitted: Fitted, files: Sequence[str], folder: Path) -> None:
         InputError: if the folder cannot be written.
     """
     figure = drawing.draw(fitted)
+    contents = pictures.files_of("twin", figure)
     about = comparison.as_json(fitted, files)
+    shown = page.drawing(
+        "The twin beside the capture", drawing.CAPTION, figure, contents["twin.svg"]
+    )
     html = page.template("twin.html").render(
         name=", ".join(Path(each).name for each in files),
         version=__version__,
@@ -29,9 +33,8 @@ def save(fitted: Fitted, files: Sequence[str], folder: Path) -> None:
         paths=comparison.paths(fitted),
         compared=comparison.table(fitted),
         scenario=fitted.toml,
-        drawings=[page.drawing("The twin beside the capture", drawing.CAPTION, figure)],
+        drawings=[shown],
     )
-    contents = pictures.files_of("twin", figure)
     contents["twin.toml"] = fitted.toml.encode()
     contents["twin.json"] = f"{json.dumps(about, indent=2, ensure_ascii=False)}\n".encode()
     write_whole(folder, contents | {"report.html": html.encode()})
