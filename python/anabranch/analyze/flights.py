@@ -23,7 +23,13 @@ MOST_SUBFLOWS = 64
 _TIMEOUT_NS = 200_000_000
 """RFC 6298 §2.4 has a minimum of one second; Linux' is 200 ms."""
 _TRAIN = 8
-"""Acknowledgements over which the rate of a path is measured."""
+"""Most acknowledgements over which the rate of a path is measured."""
+_LEVEL_NS, _LEVEL_RTTS = 3_000_000_000, 32
+"""How long data in flight must stay the same so that no congestion window explains it. CUBIC stays
+within a segment of its origin for at most 2 · 0.4^(−1/3) = 2.7 s (RFC 9438 §4.2), and NewReno grows
+by a segment in at most two round-trip times, if acknowledgements are delayed."""
+_BUSY = 0.9
+"""Share of the path's rate from which the path may be the limit."""
 _PEAK = 0.9
 """A path's rate is this quantile of the rates of trains, which excludes compressed trains."""
 _LARGEST_SEGMENT = 1460
@@ -286,6 +292,51 @@ class Flight:
             found[start:stop] = True
         return found
 
+    @cached_property
+    def is_alone(self) -> Mask:
+        """Whether it has in flight all that is not acknowledged, after each row."""
+        found: Mask = self.outstanding + self.rows.mss > self.rows.nxt - self.rows.una
+        return found
+
+    def is_level(self, rtt_ns: int) -> Mask:
+        """Whether its data in flight stays the same for longer than a congestion window does.
+
+        Without losses, and below the rate of the path, congestion windows grow.
+        """
+        found = np.zeros(self.data.shape, dtype=bool)
+        sent = np.flatnonzero(self.data)
+        if not sent.size:
+            return found
+        times = self.rows.time
+        # The largest in flight of each round trip, and when the data in flight had other sizes.
+        begins = np.flatnonzero(np.diff(times[sent] // max(1, rtt_ns), prepend=-1))
+        peaks = np.maximum.reduceat(self.outstanding[sent], begins)
+        starts = np.append(sent[begins], self.data.size - 1)
+        again = np.add.reduceat(self.again[sent].astype(np.int64), begins) > 0
+        least = max(_LEVEL_NS, _LEVEL_RTTS * rtt_ns)
+        busy = _BUSY * self.path_rate()
+        for first, last in _level_runs(peaks, again, self.rows.mss):
+            place, end = starts[first], starts[last]
+            lasted = times[end] - times[place]
+            if lasted >= least and self.una[end] - self.una[place] < busy * lasted:
+                found[place : end + 1] = True
+        return found
+
+    @cached_property
+    def _train(self) -> int:
+        """Acknowledgements of data that left back to back: half of those of a flight."""
+        acked = np.diff(self.una[self.acks], prepend=0)
+        acked = acked[acked > 0]
+        if acked.size < 2:
+            return 0
+        flight = float(np.quantile(self.outstanding[self.data], _PEAK))
+        return min(_TRAIN, acked.size - 1, int(flight / float(np.median(acked)) / 2))
+
+    @property
+    def shows_rate(self) -> bool:
+        """Whether acknowledgements follow each other closely enough to show the path's rate."""
+        return self._train > 0
+
     def path_rate(self) -> float:
         """The rate of the path in bytes per ns, from the spacing of acknowledgements.
 
@@ -293,7 +344,7 @@ class Flight:
         """
         acked = np.flatnonzero(self.acks & (np.diff(self.una, prepend=0) > 0))
         time, una = self.rows.time[acked], self.una[acked]
-        train = min(_TRAIN, acked.size - 1)
+        train = min(max(1, self._train), acked.size - 1)
         if train < 1:
             return 0.0
         lasted = time[train:] - time[:-train]
@@ -322,6 +373,21 @@ class Flight:
             return None
         gaps = self.rows.time[sent[places[known]]] - self.rows.time[acked[known]]
         return int(gaps.min())
+
+
+def _level_runs(peaks: Numbers, again: Mask, most: int) -> list[tuple[int, int]]:
+    """First and last place, of which the last is outside, of peaks that differ by at most `most`.
+
+    Losses end a run.
+    """
+    runs: list[tuple[int, int]] = []
+    first, low, high = 0, int(peaks[0]), int(peaks[0])
+    for place, (peak, is_again) in enumerate(zip(peaks.tolist(), again.tolist(), strict=True)):
+        low, high = min(low, peak), max(high, peak)
+        if is_again or high - low > most:
+            runs.append((first, place))
+            first, low, high = place + is_again, peak, peak
+    return [*runs, (first, len(peaks))]
 
 
 def _usual(lengths: Numbers) -> int:
