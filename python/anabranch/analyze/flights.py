@@ -58,6 +58,11 @@ def seen(analysis: Analysis, about: Connection, direction: str) -> Rows:
     rows = Rows(analysis, about, direction, base or 0)
     count = int(rows.is_data.sum())
     if base is None or count < LEAST_SEGMENTS:
+        if not count and about.fallback:
+            raise Hidden(
+                f"plain TCP from its first data, fallen back ({about.fallback}); only Multipath "
+                "TCP has subflows to follow"
+            )
         if rows.unnumbered > count:
             raise Hidden(
                 f"{counted(rows.unnumbered, 'data segment')} without a data sequence number; "
