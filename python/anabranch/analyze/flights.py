@@ -33,6 +33,13 @@ _BUSY = 0.9
 _PEAK = 0.9
 """A path's rate is this quantile of the rates of trains, which excludes compressed trains."""
 _LARGEST_SEGMENT = 1460
+_FIRST_TIMEOUT_NS = 1_000_000_000
+"""RFC 6298 §2: the retransmission timeout of a SYN."""
+_AT_ONCE, _NOT_AT_ONCE = 1 / 16, 1 / 4
+"""Parts of the handshake's round-trip time before which, and after which, an answer shows on which
+side the capture was made (ours)."""
+_SHORT = 0.25
+"""The quantile of times that is called short."""
 _LONGEST_NS = 1 << 62
 """Times beyond this are damage."""
 _MOSTLY = 0.9
@@ -198,15 +205,24 @@ class Rows:
     def is_near_sender(self) -> bool:
         """Whether data is answered a round-trip time after it passes, and not at once.
 
-        At the sender, some data follows an acknowledgement at once, or no answer is much quicker
-        than that of the handshake. At the receiver, some acknowledgement follows data at once.
+        The handshake tells how long a round trip is. If it does not tell them apart, turns do: at
+        the sender, data follows acknowledgements, and at the receiver, acknowledgements follow
+        data.
         """
-        for subflow in self.subflows:
+        counts = {each.number: int((self.subflow == each.number).sum()) for each in self.subflows}
+        for subflow in sorted(self.subflows, key=lambda each: -counts[each.number]):
             flight = Flight(self, subflow.number)
-            answer, reaction = flight.answer_ns(), flight.reaction_ns()
-            if answer is not None:
-                least = (subflow.rtt_ns or 0) // 2
-                return reaction is None or answer > reaction or answer > least > 0
+            answer, rtt = flight.answer_ns(_SHORT), subflow.rtt_ns
+            if answer is None:
+                continue
+            # A longer handshake may have repeated its SYN.
+            if rtt is not None and rtt < _FIRST_TIMEOUT_NS:
+                if answer > rtt * _NOT_AT_ONCE:
+                    return True
+                if answer < rtt * _AT_ONCE:
+                    return False
+            after_data, after_ack = flight.turns_ns()
+            return after_ack is None or after_data > after_ack
         return False
 
     def carrier(self) -> Numbers:
@@ -356,28 +372,33 @@ class Flight:
         rates = (una[train:] - una[:-train])[lasted > 0] / lasted[lasted > 0]
         return float(np.quantile(rates, _PEAK)) if rates.size else 0.0
 
-    def answer_ns(self) -> int | None:
-        """The shortest time from data to the acknowledgement that covers it."""
+    def answer_ns(self, quantile: float = 0.0) -> int | None:
+        """The shortest time from data to the acknowledgement that covers it, or a quantile."""
         sent = np.flatnonzero(self.data & ~self.again)
         acked = np.flatnonzero(self.acks & (np.diff(self.una, prepend=0) > 0))
         if not sent.size or not acked.size:
             return None
+        # The sender's own queue may drop a packet before the capture, and send it later.
+        sent = sent[np.argsort(self.end[sent], kind="stable")]
         places = np.searchsorted(self.end[sent], self.una[acked], side="left")
         known = places < sent.size
         gaps = self.rows.time[acked[known]] - self.rows.time[sent[places[known]]]
         gaps = gaps[gaps >= 0]
-        return int(gaps.min()) if gaps.size else None
+        return int(np.quantile(gaps, quantile)) if gaps.size else None
 
-    def reaction_ns(self) -> int | None:
-        """The shortest time from an acknowledgement to the next data of the subflow."""
-        sent = np.flatnonzero(self.data)
-        acked = np.flatnonzero(self.acks & (np.diff(self.una, prepend=0) > 0))
-        places = np.searchsorted(sent, acked)
-        known = places < sent.size
-        if not known.any():
+    def turns_ns(self) -> tuple[float, float | None]:
+        """The usual time since the last data before an acknowledgement, and the reverse."""
+        acks = self.acks & (np.diff(self.una, prepend=0) > 0)
+        after_data = self._since(acks, self.data)
+        return after_data or 0.0, self._since(self.data, acks)
+
+    def _since(self, these: Mask, others: Mask) -> float | None:
+        """The median time since the last of the other rows before these."""
+        last = np.maximum.accumulate(np.where(others, np.arange(others.size), -1))
+        places = np.flatnonzero(these & (last >= 0))
+        if not places.size:
             return None
-        gaps = self.rows.time[sent[places[known]]] - self.rows.time[acked[known]]
-        return int(gaps.min())
+        return float(np.median(self.rows.time[places] - self.rows.time[last[places]]))
 
 
 def _level_runs(peaks: Numbers, again: Mask, most: int) -> list[tuple[int, int]]:
