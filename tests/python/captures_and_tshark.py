@@ -62,7 +62,7 @@ class Counted:
     malformed: int = 0
     """Packets that tshark does not read to the end."""
     routed: int = 0
-    """Packets with a source route (RFC 791 §3.1), of which tshark shows the last address as the destination."""
+    """Packets with a source route (RFC 791 §3.1), of whose addresses tshark shows the last."""
     inner: int = 0
     """Segments in whose payload tshark finds packets, such as those of OpenFlow."""
 

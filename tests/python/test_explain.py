@@ -425,7 +425,11 @@ def test_a_capture_at_the_sender_shows_the_full_window(at_sender: Path) -> None:
 def lone(folder: Path, rate: str = "20Mbit/s", **connection: Any) -> CaptureExplanation:
     """The explanation of a capture of one subflow over a path of 80 ms and 100 packets."""
     path = anabranch.NetworkPath(name="a", rate=rate, delay="40ms", limit="100packets")
-    settings = {"receive_buffer": "2MB", "send_buffer": "2MB", "workload": anabranch.Bulk()}
+    settings: dict[str, Any] = {
+        "receive_buffer": "2MB",
+        "send_buffer": "2MB",
+        "workload": anabranch.Bulk(),
+    }
     made = anabranch.Scenario(
         name="lone",
         duration="6s",

@@ -1,6 +1,6 @@
 //! Tunnels in UDP, which only the ports and the headers identify.
 
-use super::layer::{Found, Layer, found, u16_at};
+use super::header::{Found, Layer, found, u16_at};
 use super::unread::Unread;
 
 /// Remove the header of UDP and, if there is one, that of a tunnel. Other datagrams carry no TCP. `None`
@@ -88,12 +88,12 @@ fn gtp(bytes: &[u8]) -> Option<Found<'_>> {
     packet(bytes.get(at..)?)
 }
 
-/// RFC 9300 §5.2: a header of 8 bytes.
+/// RFC 9300: a header of 8 bytes.
 fn lisp(bytes: &[u8]) -> Option<Found<'_>> {
     packet(bytes.get(8..)?)
 }
 
-/// RFC 4380 §5.1.1: an authentication and the origin may precede the packet.
+/// RFC 4380: an authentication and the origin may precede the packet.
 fn teredo(bytes: &[u8]) -> Option<Found<'_>> {
     let mut rest = bytes;
     if let [0, 1, identifier, authentication, ..] = *rest {
@@ -108,7 +108,7 @@ fn teredo(bytes: &[u8]) -> Option<Found<'_>> {
     found(Layer::Ip, rest)
 }
 
-/// RFC 2661 §3.1, and RFC 3931 for version 3, in which only the hosts know how long a cookie is.
+/// RFC 2661, and RFC 3931 for version 3, in which only the hosts know how long a cookie is.
 fn l2tp(bytes: &[u8]) -> Option<Found<'_>> {
     let flags = u16_at(bytes, 0)?;
     let has = |bit| flags & bit != 0;
@@ -142,7 +142,7 @@ fn ayiya(bytes: &[u8]) -> Option<Found<'_>> {
     packet(bytes.get(8 + length..)?)
 }
 
-/// RFC 5415 §4.
+/// RFC 5415.
 fn capwap(bytes: &[u8]) -> Option<Found<'_>> {
     let [preamble, length, binding, flags, ..] = *bytes else { return None };
     match preamble {
@@ -165,7 +165,7 @@ fn capwap(bytes: &[u8]) -> Option<Found<'_>> {
     }
 }
 
-/// RFC 5412 §3.1. The first bits are a version of 0, and one of them marks control.
+/// RFC 5412. The first bits are a version of 0, and one of them marks control.
 fn lwapp(bytes: &[u8]) -> Option<Found<'_>> {
     let [flags, _, high, low, ..] = *bytes else { return None };
     let length = usize::from(u16::from_be_bytes([high, low]));
@@ -205,12 +205,12 @@ fn tzsp(bytes: &[u8]) -> Option<Found<'_>> {
     found(layer, bytes.get(at + 1..)?)
 }
 
-/// RFC 3948 §2: messages of IKE begin with 4 bytes of 0, and one byte keeps the mapping of a NAT.
+/// RFC 3948: messages of IKE begin with 4 bytes of 0, and one byte keeps the mapping of a NAT.
 fn esp(bytes: &[u8]) -> Option<Found<'_>> {
     (bytes.len() > 8 && bytes[..4] != [0; 4]).then_some(Found::Stop(Unread::Encrypted))
 }
 
-/// Whether a record of DTLS 1.0 or 1.2 with data begins here. RFC 6347 §4.1.
+/// Whether a record of DTLS 1.0 or 1.2 with data begins here. RFC 6347.
 fn is_dtls(bytes: &[u8]) -> bool {
     matches!(bytes, [23, 0xfe, 0xff | 0xfd, ..])
 }

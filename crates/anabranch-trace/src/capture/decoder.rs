@@ -7,7 +7,8 @@ use etherparse::{Ipv6ExtensionSlice, LaxIpSlice, LaxIpv4Slice, LaxIpv6Slice};
 
 use super::Frame;
 use super::fragments::{Fragment, Fragments, Key};
-use super::layer::{self, Found, Layer};
+use super::header::{Found, Layer};
+use super::layer;
 use super::link;
 use super::unread::Unread;
 

@@ -1,33 +1,9 @@
 //! Headers around IP packets: tags, labels and tunnels, one layer at a time.
 
 use super::datagram;
+use super::header::{Found, Layer, found, u16_at};
 use super::unread::Unread;
 use super::wireless;
-
-/// The protocol at the start of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layer {
-    Ethernet,
-    /// The protocol of an Ethernet type.
-    Type(u16),
-    /// IEEE 802.2.
-    Llc,
-    Ppp,
-    Mpls,
-    Ip,
-    /// A frame of IEEE 802.11.
-    Wireless,
-    /// The same with the two bytes of frame control swapped, as some controllers send it.
-    SwappedWireless,
-    /// The protocol of an IP packet with this protocol number.
-    Transport(u8),
-}
-
-/// Contents behind one header.
-pub(super) enum Found<'a> {
-    Next(Layer, &'a [u8]),
-    Stop(Unread),
-}
 
 /// The header of `layer`, which is neither IP nor TCP, removed from `bytes`. `None` if the bytes end
 /// within the header.
@@ -215,14 +191,6 @@ fn gre(bytes: &[u8]) -> Option<Found<'_>> {
         0x6559 | 0xfeae | 0xb7ea => Some(Found::Stop(Unread::Tunnel)),
         _ => found(Layer::Type(protocol), rest),
     }
-}
-
-pub(super) fn found(layer: Layer, rest: &[u8]) -> Option<Found<'_>> {
-    Some(Found::Next(layer, rest))
-}
-
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 const TYPE_IPV4: u16 = 0x0800;

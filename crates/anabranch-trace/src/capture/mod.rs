@@ -4,6 +4,7 @@ mod compressed;
 mod datagram;
 mod decoder;
 mod fragments;
+mod header;
 mod layer;
 mod link;
 mod pcap;
