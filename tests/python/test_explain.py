@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import anabranch
+import captures
 import planted
 from anabranch import _core
 from anabranch.analyze.analysis import analyze
@@ -543,6 +544,24 @@ def test_a_capture_that_hides_the_reasons_gets_one_line(
     assert error.startswith("anabranch: hidden.pcapng: connection 0: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_receiver_that_answers_late_is_still_the_receiver(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """Data comes sooner after some acknowledgements than these after the data that they cover."""
+    file = tmp_path / "client.pcapng"
+    anabranch.run(scenario("5s"), pcap=file, pcap_at="client", snap=128)
+    packets = captures.read_pcapng(file.read_bytes())
+    client = packets[0].source[:2]
+    late = [
+        dataclasses.replace(each, time_ns=each.time_ns + 1_000_000 * (each.source[:2] == client))
+        for each in packets
+    ]
+    file = tmp_path / "late.pcap"
+    file.write_bytes(captures.pcap(sorted(late, key=lambda each: each.time_ns)))
+    assert run_command(["explain", str(file)]) == 2
+    assert "captured near the receiver" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(("direction", "message"), [("in", "no acknowled"), ("out", "too few")])
