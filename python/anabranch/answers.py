@@ -16,6 +16,7 @@ import polars as pl
 from anabranch.advice import goals as aims
 from anabranch.advice import report, search, subject
 from anabranch.advice.search import ENGINE, LINUX, Advice
+from anabranch.analyze.given import Given, readable, title
 from anabranch.errors import InputError
 from anabranch.explanations import drawing, target, what_if
 from anabranch.explanations.explanation import Explanation, explanations
@@ -210,7 +211,8 @@ class Twin:
         Columns: ``quantity``, ``path``, ``unit``, ``capture``, ``twin`` (median over the runs), and
         the runs' ``least`` and ``largest`` value.
         """
-        values = comparison.as_json(self.fitted, self.files)["comparison"]
+        names = [str(each) for each in self.files]
+        values = comparison.as_json(self.fitted, names)["comparison"]
         return pl.DataFrame(values, infer_schema_length=None)
 
     def save(self, file: _File) -> None:
@@ -283,10 +285,11 @@ def _target(
 ) -> target.Target:
     if isinstance(scenario, Scenario):
         return target.of_object(scenario, 1 if seed is None else seed, settings)
-    if target.are_captures([Path(scenario)]) or target.are_texts([Path(scenario)]):
+    given = Given(os.fspath(scenario), Path(scenario))
+    if target.kind_of([given]) != target.Kind.RUN:
         raise InputError(
-            f"{os.fspath(scenario)}: anabranch.explain takes scenarios and results folders; make "
-            "the capture's twin with anabranch.twin, or use the command anabranch explain"
+            f"{given.name}: neither a scenario nor a results folder; make a capture's twin with "
+            "anabranch.twin, or use the command anabranch explain"
         )
     return target.of(Path(scenario), seed, cell, settings=settings)
 
@@ -352,16 +355,16 @@ def twin(
         anabranch.explain("twin.toml", what_if=True)
 
     Args:
-        captures: One or several files (pcap, pcapng) of one connection.
+        captures: One or several files of one connection: pcap or pcapng, perhaps compressed.
+            ``"-"`` is standard input.
         seeds: Number of runs to compare with the capture, if they differ.
         on_progress: Called with the progress of each set of runs.
 
     Raises:
         InputError: if a capture cannot be read, or does not show enough to measure a path.
     """
-    several = [captures] if isinstance(captures, (str, os.PathLike)) else captures
-    files = tuple(map(Path, several))
-    name = files[0].name if len(files) == 1 else f"{len(files)} files"
-    seen = observed.read([*files])
-    made = fit.fit(seen, name, f"twin of {files[0].stem}", seeds, on_progress)
-    return Twin(made, files)
+    several = [captures] if isinstance(captures, (str, os.PathLike)) else [*captures]
+    with readable(several) as files:
+        seen = observed.read(files)
+    made = fit.fit(seen, title(files), f"twin of {files[0].stem}", seeds, on_progress)
+    return Twin(made, tuple(map(Path, several)))

@@ -36,7 +36,7 @@ FIELDS = (
     "ipv6.dst", "tcp.srcport", "tcp.dstport", "tcp.stream", "tcp.seq_raw", "tcp.len", "tcp.flags",
     "tcp.checksum.status", "tcp.options.mptcp.subtype", "tcp.options.mptcp.version",
     "tcp.options.mptcp.sendkey", "tcp.options.mptcp.recvkey", "ip.id", "tcp.ack_raw",
-    "tcp.window_size_value", "_ws.malformed", "frame.interface_id",
+    "tcp.window_size_value", "_ws.malformed", "frame.interface_id", "ip.src_rt",
 )  # fmt: skip
 
 BATCH = 40
@@ -61,6 +61,10 @@ class Counted:
     """Segments with a wrong checksum."""
     malformed: int = 0
     """Packets that tshark does not read to the end."""
+    routed: int = 0
+    """Packets with a source route (RFC 791 §3.1), of whose addresses tshark shows the last."""
+    inner: int = 0
+    """Segments in whose payload tshark finds packets, such as those of OpenFlow."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,8 @@ def count(rows: Iterable[Row], *, with_bad: bool = True) -> Counted:
     recent: dict[tuple[str, ...], float] = {}
     for row in rows:
         found.malformed += bool(row["_ws.malformed"])
+        found.routed += bool(row.get("ip.src_rt"))
+        found.inner += bool(_INNER.search(row["frame.protocols"]))
         # ICMP quotes the headers of other packets. Headers that were cut have no flags.
         if "icmp" in row["frame.protocols"] or not (row.get("tcp.len") and row["tcp.flags"]):
             continue
@@ -185,6 +191,9 @@ def count(rows: Iterable[Row], *, with_bad: bool = True) -> Counted:
         found.flows[flow][0] += _covered(parts)
     found.subflows = Counter(kinds.values())
     return found
+
+
+_INNER = re.compile(r":tcp:.*:(ip|ipv6):")
 
 
 def _options(found: Counted, row: Row, flags: int, stream: str, kinds: dict[str, str]) -> None:
@@ -277,6 +286,10 @@ def _reason(what: str, notes: Iterable[str], theirs: Counted, complaint: str) ->
         return "segments with wrong checksums were ignored"
     if " 0 only here" in what and "not read and not judged" in told:
         return "the analysis says that it does not read some packets"
+    if theirs.routed:
+        return "tshark shows the last address of a source route as the destination"
+    if theirs.inner:
+        return "tshark shows addresses of packets within the payload of TCP"
     if theirs.malformed:
         return "tshark calls packets malformed, and does not read them"
     if "damaged" in complaint or "cut short" in complaint:

@@ -1,4 +1,4 @@
-"""Odd and damaged input for `explain` and `twin`: one line of error, in little time and memory.
+"""Odd and damaged captures, texts and folders: one line of error, in little time and memory.
 
     python tests/python/mutants.py explain-captures --from 0 --count 100
 
@@ -32,7 +32,7 @@ from anabranch.results.folder import TABLES
 
 MOST_BYTES = 6 << 30
 """Address space of the process; about 3 GiB of it are mapped when the libraries are loaded."""
-EXPLAIN_S, TWIN_S = 20, 120
+ANALYZE_S, EXPLAIN_S, TWIN_S = 20, 20, 120
 """Limits of one command, in s of processor time: how busy the machine is does not count."""
 RECORDED = Path(__file__).parent / "ss"
 
@@ -81,6 +81,11 @@ def _damaged_capture(draw: random.Random, folder: Path) -> list[str]:
 
 def _capture(draw: random.Random, folder: Path) -> list[str]:
     return draw.choice((_cut_capture, _damaged_capture))(draw, folder)
+
+
+def _analysed(draw: random.Random, folder: Path) -> list[str]:
+    """A capture, and the folder for its report."""
+    return [*_capture(draw, folder), "--out", str(folder / "report")]
 
 
 def _text(draw: random.Random, folder: Path) -> list[str]:
@@ -174,6 +179,7 @@ def _other_contents(draw: random.Random, contents: bytes) -> bytes:
 
 KINDS: dict[str, tuple[list[str], int, Callable[[random.Random, Path], list[str]]]] = {
     "explain-captures": (["explain", "--json"], EXPLAIN_S, _capture),
+    "analyze-captures": (["analyze", "--json"], ANALYZE_S, _analysed),
     "explain-texts": (["explain"], EXPLAIN_S, _text),
     "explain-folders": (["explain"], EXPLAIN_S, _folder),
     "twin-captures": (["twin", "--json", "--seeds", "1"], TWIN_S, _capture),

@@ -70,7 +70,7 @@ def test_an_explanation_takes_settings_and_folders(tmp_path: Path) -> None:
     anabranch.run(scenario("2s")).results().save(tmp_path)
     again = anabranch.explain(tmp_path)
     assert again.finding() == anabranch.explain(scenario("2s")).finding()
-    with pytest.raises(InputError, match=r"x\.pcap: anabranch.explain takes scenarios"):
+    with pytest.raises(InputError, match=r"x\.pcap: neither a scenario nor"):
         anabranch.explain("x.pcap")
 
 

@@ -8,12 +8,14 @@ import polars as pl
 import pytest
 
 import anabranch
+import captures
 import planted
 from anabranch import _core
 from anabranch.analyze.analysis import analyze
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.explanations import capture, report, target, what_if
+from anabranch.explanations.capture import CaptureExplanation
 from anabranch.explanations.causes import CAUSES
 from anabranch.explanations.drawing import shares
 from anabranch.explanations.explanation import Explanation
@@ -421,6 +423,63 @@ def test_a_capture_at_the_sender_shows_the_full_window(at_sender: Path) -> None:
     assert found.subflows[0].rate_mbps == pytest.approx(8 * 0.955, rel=0.1)
 
 
+def lone(folder: Path, rate: str = "20Mbit/s", **connection: Any) -> CaptureExplanation:
+    """The explanation of a capture of one subflow over a path of 80 ms and 100 packets."""
+    path = anabranch.NetworkPath(name="a", rate=rate, delay="40ms", limit="100packets")
+    settings: dict[str, Any] = {
+        "receive_buffer": "2MB",
+        "send_buffer": "2MB",
+        "workload": anabranch.Bulk(),
+    }
+    made = anabranch.Scenario(
+        name="lone",
+        duration="6s",
+        paths=(path,),
+        connections=(anabranch.Connection(name="main", **(settings | connection)),),
+    )
+    file = folder / "lone.pcapng"
+    anabranch.run(made, pcap=file, pcap_at="server", snap=128)
+    (found,) = capture.explanations(analyze(file))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("buffer", "size", "state"),
+    [
+        ("receive_buffer", "60kB", "receive_window"),
+        # Three segments: the acknowledgements do not show how fast the path is.
+        ("receive_buffer", "4kB", "receive_window"),
+        ("send_buffer", "60kB", "unknown"),
+    ],
+)
+def test_a_lone_subflow_that_a_buffer_limits_is_not_limited_by_the_network(
+    buffer: str, size: str, state: str, tmp_path: Path
+) -> None:
+    """It sends at each acknowledgement, up to the edge of the window or of the buffer."""
+    found = lone(tmp_path, **{buffer: size})
+    assert found.main is not None
+    assert found.main[:2] == (state, None)
+    assert "congestion windows" not in " ".join(found.finding())
+    (states,) = found.subflows
+    assert states.seconds[state, None] > 0.9 * found.seconds
+    if size == "60kB":
+        # 60 kB in 80 ms are 6 Mbit/s, of which some are headers.
+        assert found.main[3] == pytest.approx(19.1 - 5.7, rel=0.1)
+
+
+@pytest.mark.parametrize("control", ["cubic_linux", "new_reno", "lia", "cubic"])
+def test_a_lone_subflow_that_its_congestion_window_limits_is_limited_by_the_network(
+    control: str, tmp_path: Path
+) -> None:
+    found = lone(tmp_path, congestion_control=control)
+    assert found.main is None
+    assert found.subflows[0].seconds["network", None] > 0.75 * found.seconds
+
+
+def test_a_window_as_large_as_the_path_needs_costs_nothing(tmp_path: Path) -> None:
+    assert lone(tmp_path, receive_buffer="260kB").main is None
+
+
 def test_a_capture_gives_a_report(at_sender: Path, tmp_path: Path, capsys: Captured) -> None:
     folder = tmp_path / "why"
     assert run_command(["explain", str(at_sender), "--out", str(folder), "--json"]) == 0
@@ -485,6 +544,24 @@ def test_a_capture_that_hides_the_reasons_gets_one_line(
     assert error.startswith("anabranch: hidden.pcapng: connection 0: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_receiver_that_answers_late_is_still_the_receiver(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """Data comes sooner after some acknowledgements than these after the data that they cover."""
+    file = tmp_path / "client.pcapng"
+    anabranch.run(scenario("5s"), pcap=file, pcap_at="client", snap=128)
+    packets = captures.read_pcapng(file.read_bytes())
+    client = packets[0].source[:2]
+    late = [
+        dataclasses.replace(each, time_ns=each.time_ns + 1_000_000 * (each.source[:2] == client))
+        for each in packets
+    ]
+    file = tmp_path / "late.pcap"
+    file.write_bytes(captures.pcap(sorted(late, key=lambda each: each.time_ns)))
+    assert run_command(["explain", str(file)]) == 2
+    assert "captured near the receiver" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(("direction", "message"), [("in", "no acknowled"), ("out", "too few")])

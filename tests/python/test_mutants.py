@@ -8,7 +8,13 @@ import pytest
 
 import mutants
 
-_FEW = {"explain-captures": 16, "explain-texts": 30, "explain-folders": 10, "twin-captures": 5}
+_FEW = {
+    "analyze-captures": 4,
+    "explain-captures": 16,
+    "explain-texts": 30,
+    "explain-folders": 10,
+    "twin-captures": 5,
+}
 _MANY = 500
 
 

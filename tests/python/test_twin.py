@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import anabranch
+from anabranch.analyze.analysis import analyze
 from anabranch.cli.main import run_command
 from anabranch.explanations import what_if
-from anabranch.scenarios.classes import Change
+from anabranch.scenarios.classes import Change, Middlebox
 from anabranch.twins import comparison, fit, observed, scenario
 from anabranch.twins.fit import Fitted
 from anabranch.twins.link import Link, link
@@ -396,6 +397,47 @@ def test_a_redundant_scheduler_shows(tmp_path: Path) -> None:
     )  # fmt: skip
     assert seen.reinjected > 0.15
     assert fit.fit(seen, "server.pcapng", "twin").twin.scheduler == "redundant"
+
+
+@pytest.mark.parametrize("host", [{}, _LINUX])
+def test_the_twin_of_a_connection_that_fell_back_falls_back(
+    host: dict[str, Any], tmp_path: Path
+) -> None:
+    box = Middlebox(kind="strip_options", options=("dss",), after_packets=200)
+    path = anabranch.NetworkPath(
+        name="a", rate="8Mbit/s", delay="20ms", limit="60packets", middleboxes=(box,)
+    )
+    connection = anabranch.Connection(name="main", workload=anabranch.Bulk(), **host)
+    made = anabranch.Scenario(
+        name="fallback", duration="6s", paths=(path,), connections=(connection,)
+    )
+    file, again = tmp_path / "server.pcapng", tmp_path / "twin.pcapng"
+    anabranch.run(made, pcap=file, pcap_at="server", snap=128)
+    twin = anabranch.twin(file, seeds=1)
+    assert twin.fitted.twin.seen.notes == ()
+    goodput = next(each for each in comparison.rows(twin.fitted) if each.path == "all")
+    assert goodput.off_by == pytest.approx(0, abs=0.05)
+    twin.save(tmp_path / "twin.toml")
+    anabranch.run(tmp_path / "twin.toml", pcap=again, pcap_at="server", snap=128)
+    reasons = [analyze(each).connections["fallback"].to_list() for each in (file, again)]
+    assert reasons[0] == reasons[1] == ["infinite mapping"]
+
+
+def test_a_connection_without_any_mapping_says_that_it_is_tcp(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    box = Middlebox(kind="strip_options", segments=("third_ack", "data", "ack"))
+    path = anabranch.NetworkPath(
+        name="a", rate="8Mbit/s", delay="20ms", limit="60packets", middleboxes=(box,)
+    )
+    connection = anabranch.Connection(name="main", workload=anabranch.Bulk())
+    made = anabranch.Scenario(name="tcp", duration="3s", paths=(path,), connections=(connection,))
+    file = tmp_path / "server.pcapng"
+    anabranch.run(made, pcap=file, pcap_at="server", snap=128)
+    for command in ("explain", "twin"):
+        assert run_command([command, str(file)]) == 2
+        told = capsys.readouterr().err
+        assert "plain TCP from its first data, fallen back (data without DSS)" in told
 
 
 def test_a_scenario_that_is_no_twin_is_not_written(tmp_path: Path, capsys: Captured) -> None:

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use anabranch_trace::{AnalyseError, Column, Input, Outcome, Rule, analyse as read};
+use anabranch_trace::{
+    AnalyseError, Column, Input, Outcome, Rule, analyse as read, begins_capture,
+};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -79,6 +81,12 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
     Ok(result)
 }
 
+/// Whether a file that begins with these bytes is a capture, perhaps a compressed one.
+#[pyfunction]
+fn analyse_begins_capture(begin: &[u8]) -> bool {
+    begins_capture(begin)
+}
+
 /// The rules that are checked: name, clause of RFC 8684, and demand of each.
 #[pyfunction]
 fn analyse_rules() -> Vec<(&'static str, &'static str, &'static str)> {
@@ -87,5 +95,6 @@ fn analyse_rules() -> Vec<(&'static str, &'static str, &'static str)> {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(analyse, module)?)?;
+    module.add_function(wrap_pyfunction!(analyse_begins_capture, module)?)?;
     module.add_function(wrap_pyfunction!(analyse_rules, module)?)
 }

@@ -289,7 +289,9 @@ impl Analyser {
             row.kind = Kind::Reinjection;
         }
         let sums = match fresh > 0 {
-            true => half.sum_up(start, segment.payload, segment.is_cut(), &mut self.watch.held),
+            true => {
+                half.sum_up(step.at, start, segment.payload, segment.is_cut(), &mut self.watch.held)
+            }
             false => Vec::new(),
         };
         if let Some((connection, host)) = self.home(step) {
@@ -333,7 +335,9 @@ impl Analyser {
                     all.repeated += taken.repeated;
                     all.differs_at = all.differs_at.or(taken.differs_at);
                     // A probe of a closed window may send one byte beyond it.
-                    let edge = stream.edge.filter(|edge| taken.new > 0 && data + len > edge + 1);
+                    let edge = stream.edge.filter(|edge| {
+                        taken.new > 0 && !stream.hides_edge && data + len > edge + 1
+                    });
                     beyond = beyond.or(edge.map(|edge| data + len - edge));
                     after_fin |= stream.fin.is_some_and(|fin| data + len > fin);
                 } else if step.has_all_options {
@@ -365,9 +369,13 @@ impl Analyser {
             }
             Some(false) => {
                 let packet = sum.at.packet;
+                let carried = sum.packets();
                 let text = format!(
-                    "the checksum {:#06x} of the mapping in packet {packet} does not match its {} bytes",
-                    sum.checksum, sum.len
+                    "the checksum {:#06x} of the mapping in packet {packet} does not match its {} \
+                     bytes{}{carried}",
+                    sum.checksum,
+                    sum.len,
+                    if carried.is_empty() { "" } else { " in " },
                 );
                 self.data_violation(step, Rule::ChecksumWrong, text);
             }
@@ -400,6 +408,7 @@ impl Analyser {
         }
         let checked = connection.is_checked();
         let stream = &mut connection.streams[1 - host];
+        stream.hides_edge |= window.is_none();
         let mut from = stream.acked;
         let mut beyond = None;
         if let Some(data_ack) = data_ack {

@@ -62,7 +62,7 @@ mod tables;
 mod watch;
 
 pub use analysis::analyse;
-pub use capture::Damage;
+pub use capture::{Damage, begins_capture};
 pub use error::AnalyseError;
 pub use input::Input;
 pub use report::Outcome;

@@ -30,6 +30,9 @@ pub(crate) struct Stream {
     pub(crate) missing: RangeSet,
     /// The right edge of the receive window; never moves back.
     pub(crate) edge: Option<i64>,
+    /// Whether a segment may have moved the edge further than is known, because its subflow's handshake
+    /// with the scale of its windows was not seen.
+    pub(crate) hides_edge: bool,
     /// The place of the DATA_FIN.
     pub(crate) fin: Option<i64>,
     /// Whether the last DATA_ACK acknowledged data that was not sent.

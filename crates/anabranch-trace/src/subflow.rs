@@ -125,7 +125,8 @@ pub(crate) struct Sum {
     pub(crate) ssn: SeqNumber,
     pub(crate) len: u16,
     pub(crate) at: At,
-    pieces: BTreeMap<i64, Box<[u8]>>,
+    /// The data by its place, with the packet that carried it.
+    pieces: BTreeMap<i64, (At, Box<[u8]>)>,
     got: i64,
 }
 
@@ -282,9 +283,11 @@ impl Half {
         self.mappings.values_mut().for_each(|mapped| mapped.forget(held));
     }
 
-    /// Add payload to the mappings that wait for it, and return the mappings that are complete.
+    /// Add the payload of a packet to the mappings that wait for it, and return the mappings that are
+    /// complete.
     pub(crate) fn sum_up(
         &mut self,
+        packet: At,
         start: i64,
         payload: &[u8],
         is_cut: bool,
@@ -306,7 +309,7 @@ impl Half {
             }
             sum.got += bytes.len() as i64;
             *held += bytes.len();
-            sum.pieces.insert(low, bytes.into());
+            sum.pieces.insert(low, (packet, bytes.into()));
             if sum.got >= mapped.end - from
                 && let Some(sum) = mapped.sum.take()
             {
@@ -338,7 +341,7 @@ impl Sum {
         // RFC 8684 §3.3.1: over the pseudo-header and the data covered.
         let mut checksum = Checksum::of_dss_pseudo_header(self.data_seq, self.ssn, self.len);
         let mut next = start;
-        for (at, bytes) in &self.pieces {
+        for (at, (_, bytes)) in &self.pieces {
             if *at != next {
                 return None;
             }
@@ -347,10 +350,35 @@ impl Sum {
         }
         Some(checksum.verifies(self.checksum))
     }
+
+    /// The packets that carried the data, in the order of the data: "packet 3" or "packets 3, 4 and 7".
+    /// With several files, "2:7" is packet 7 of the second file.
+    pub(crate) fn packets(&self) -> String {
+        let is_one_file = self.pieces.values().all(|(at, _)| at.file == self.at.file);
+        let name = |at: &At| match is_one_file {
+            true => at.packet.to_string(),
+            false => format!("{}:{}", at.file + 1, at.packet),
+        };
+        let mut names: Vec<String> = self.pieces.values().map(|(at, _)| name(at)).collect();
+        names.dedup();
+        if names.len() > MOST_NAMED {
+            let rest = names.len() - MOST_NAMED;
+            names.truncate(MOST_NAMED);
+            return format!("packets {} and {rest} more", names.join(", "));
+        }
+        match names.split_last() {
+            None => String::new(),
+            Some((only, [])) => format!("packet {only}"),
+            Some((last, others)) => format!("packets {} and {last}", others.join(", ")),
+        }
+    }
 }
 
 /// Largest number of mappings stored for one direction.
 const MOST_MAPPINGS: usize = 1 << 16;
+
+/// Largest number of packets that are named in one sentence.
+const MOST_NAMED: usize = 50;
 
 #[cfg(test)]
 mod tests {

@@ -9,12 +9,7 @@ reinjections are those that the sender made.
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from anabranch import _core
+from anabranch.analyze.given import File, readable
 from anabranch.errors import InputError
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import parts, prepare_folder
@@ -117,7 +113,7 @@ class Analysis:
         A join that begins after a failed handshake with the same addresses is shown as well.
         """
         rows = self.subflows.filter(pl.col("connection") == connection)
-        return " || ".join(map(subflow_filter, rows["initiator"], rows["listener"]))
+        return joined_filters([*map(subflow_filter, rows["initiator"], rows["listener"])])
 
     def _segments(self, connection: int, direction: str) -> pl.DataFrame:
         begin = self.connections["begin_ns"][connection]
@@ -143,9 +139,7 @@ class Analysis:
                     table.write_parquet(files[f"{name}.parquet"], compression="zstd")
 
 
-def analyze(
-    *files: str | os.PathLike[str], on_progress: Callable[[int, int], object] | None = None
-) -> Analysis:
+def analyze(*files: File, on_progress: Callable[[int, int], object] | None = None) -> Analysis:
     """Read captures, merge them by time, and reconstruct their connections.
 
     The file ``-`` is standard input. Captures may be compressed with gzip or Zstandard.
@@ -156,10 +150,9 @@ def analyze(
     Raises:
         InputError: if a file cannot be read, or is not a capture.
     """
-    with ExitStack() as stack:
+    with readable(files) as given:
         try:
-            named = [_readable_twice(os.fspath(file), stack) for file in files]
-            found = _core.analyse(named, on_progress)
+            found = _core.analyse([(each.name, each.path) for each in given], on_progress)
         except (OSError, ValueError) as error:
             raise InputError(str(error)) from error
     tables = {name: _frame(columns) for name, columns in found["tables"].items()}
@@ -176,26 +169,16 @@ def subflow_filter(initiator: str, listener: str) -> str:
     return f"({hosts} && {ports})"
 
 
+def joined_filters(filters: Sequence[str]) -> str:
+    """The display filter of Wireshark for the packets that any of these shows."""
+    return " || ".join(filters)
+
+
 def packet_filter(numbers: Sequence[int]) -> str:
     """The display filter of Wireshark for packets with these numbers in their file."""
     if len(numbers) == 1:
         return f"frame.number == {numbers[0]}"
     return f"frame.number in {{{', '.join(map(str, numbers))}}}"
-
-
-def _readable_twice(file: str, stack: ExitStack) -> tuple[str, str]:
-    """The name of a file and the path of a file that can be read twice: a copy of a pipe."""
-    is_stdin = file == "-"
-    if not is_stdin and (Path(file).is_file() or not Path(file).exists() or Path(file).is_dir()):
-        return file, file
-    copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="anabranch-"))  # noqa: SIM115
-    if is_stdin:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
-    else:
-        with Path(file).open("rb") as pipe:
-            shutil.copyfileobj(pipe, copy)
-    copy.flush()
-    return ("standard input" if is_stdin else file), copy.name
 
 
 def _frame(columns: Mapping[str, Any]) -> pl.DataFrame:

@@ -23,10 +23,23 @@ MOST_SUBFLOWS = 64
 _TIMEOUT_NS = 200_000_000
 """RFC 6298 §2.4 has a minimum of one second; Linux' is 200 ms."""
 _TRAIN = 8
-"""Acknowledgements over which the rate of a path is measured."""
+"""Most acknowledgements over which the rate of a path is measured."""
+_LEVEL_NS, _LEVEL_RTTS = 3_000_000_000, 32
+"""How long data in flight must stay the same so that no congestion window explains it. CUBIC stays
+within a segment of its origin for at most 2 · 0.4^(−1/3) = 2.7 s (RFC 9438 §4.2), and NewReno grows
+by a segment in at most two round-trip times, if acknowledgements are delayed."""
+_BUSY = 0.9
+"""Share of the path's rate from which the path may be the limit."""
 _PEAK = 0.9
 """A path's rate is this quantile of the rates of trains, which excludes compressed trains."""
 _LARGEST_SEGMENT = 1460
+_FIRST_TIMEOUT_NS = 1_000_000_000
+"""RFC 6298 §2: the retransmission timeout of a SYN."""
+_AT_ONCE, _NOT_AT_ONCE = 1 / 16, 1 / 4
+"""Parts of the handshake's round-trip time before which, and after which, an answer shows on which
+side the capture was made (ours)."""
+_SHORT = 0.25
+"""The quantile of times that is called short."""
 _LONGEST_NS = 1 << 62
 """Times beyond this are damage."""
 _MOSTLY = 0.9
@@ -52,6 +65,11 @@ def seen(analysis: Analysis, about: Connection, direction: str) -> Rows:
     rows = Rows(analysis, about, direction, base or 0)
     count = int(rows.is_data.sum())
     if base is None or count < LEAST_SEGMENTS:
+        if not count and about.fallback:
+            raise Hidden(
+                f"plain TCP from its first data, fallen back ({about.fallback}); only Multipath "
+                "TCP has subflows to follow"
+            )
         if rows.unnumbered > count:
             raise Hidden(
                 f"{counted(rows.unnumbered, 'data segment')} without a data sequence number; "
@@ -187,15 +205,24 @@ class Rows:
     def is_near_sender(self) -> bool:
         """Whether data is answered a round-trip time after it passes, and not at once.
 
-        At the sender, some data follows an acknowledgement at once, or no answer is much quicker
-        than that of the handshake. At the receiver, some acknowledgement follows data at once.
+        The handshake tells how long a round trip is. If it does not tell them apart, turns do: at
+        the sender, data follows acknowledgements, and at the receiver, acknowledgements follow
+        data.
         """
-        for subflow in self.subflows:
+        counts = {each.number: int((self.subflow == each.number).sum()) for each in self.subflows}
+        for subflow in sorted(self.subflows, key=lambda each: -counts[each.number]):
             flight = Flight(self, subflow.number)
-            answer, reaction = flight.answer_ns(), flight.reaction_ns()
-            if answer is not None:
-                least = (subflow.rtt_ns or 0) // 2
-                return reaction is None or answer > reaction or answer > least > 0
+            answer, rtt = flight.answer_ns(_SHORT), subflow.rtt_ns
+            if answer is None:
+                continue
+            # A longer handshake may have repeated its SYN.
+            if rtt is not None and rtt < _FIRST_TIMEOUT_NS:
+                if answer > rtt * _NOT_AT_ONCE:
+                    return True
+                if answer < rtt * _AT_ONCE:
+                    return False
+            after_data, after_ack = flight.turns_ns()
+            return after_ack is None or after_data > after_ack
         return False
 
     def carrier(self) -> Numbers:
@@ -286,6 +313,51 @@ class Flight:
             found[start:stop] = True
         return found
 
+    @cached_property
+    def is_alone(self) -> Mask:
+        """Whether it has in flight all that is not acknowledged, after each row."""
+        found: Mask = self.outstanding + self.rows.mss > self.rows.nxt - self.rows.una
+        return found
+
+    def is_level(self, rtt_ns: int) -> Mask:
+        """Whether its data in flight stays the same for longer than a congestion window does.
+
+        Without losses, and below the rate of the path, congestion windows grow.
+        """
+        found = np.zeros(self.data.shape, dtype=bool)
+        sent = np.flatnonzero(self.data)
+        if not sent.size:
+            return found
+        times = self.rows.time
+        # The largest in flight of each round trip, and when the data in flight had other sizes.
+        begins = np.flatnonzero(np.diff(times[sent] // max(1, rtt_ns), prepend=-1))
+        peaks = np.maximum.reduceat(self.outstanding[sent], begins)
+        starts = np.append(sent[begins], self.data.size - 1)
+        again = np.add.reduceat(self.again[sent].astype(np.int64), begins) > 0
+        least = max(_LEVEL_NS, _LEVEL_RTTS * rtt_ns)
+        busy = _BUSY * self.path_rate()
+        for first, last in _level_runs(peaks, again, self.rows.mss):
+            place, end = starts[first], starts[last]
+            lasted = times[end] - times[place]
+            if lasted >= least and self.una[end] - self.una[place] < busy * lasted:
+                found[place : end + 1] = True
+        return found
+
+    @cached_property
+    def _train(self) -> int:
+        """Acknowledgements of data that left back to back: half of those of a flight."""
+        acked = np.diff(self.una[self.acks], prepend=0)
+        acked = acked[acked > 0]
+        if acked.size < 2:
+            return 0
+        flight = float(np.quantile(self.outstanding[self.data], _PEAK))
+        return min(_TRAIN, acked.size - 1, int(flight / float(np.median(acked)) / 2))
+
+    @property
+    def shows_rate(self) -> bool:
+        """Whether acknowledgements follow each other closely enough to show the path's rate."""
+        return self._train > 0
+
     def path_rate(self) -> float:
         """The rate of the path in bytes per ns, from the spacing of acknowledgements.
 
@@ -293,35 +365,55 @@ class Flight:
         """
         acked = np.flatnonzero(self.acks & (np.diff(self.una, prepend=0) > 0))
         time, una = self.rows.time[acked], self.una[acked]
-        train = min(_TRAIN, acked.size - 1)
+        train = min(max(1, self._train), acked.size - 1)
         if train < 1:
             return 0.0
         lasted = time[train:] - time[:-train]
         rates = (una[train:] - una[:-train])[lasted > 0] / lasted[lasted > 0]
         return float(np.quantile(rates, _PEAK)) if rates.size else 0.0
 
-    def answer_ns(self) -> int | None:
-        """The shortest time from data to the acknowledgement that covers it."""
+    def answer_ns(self, quantile: float = 0.0) -> int | None:
+        """The shortest time from data to the acknowledgement that covers it, or a quantile."""
         sent = np.flatnonzero(self.data & ~self.again)
         acked = np.flatnonzero(self.acks & (np.diff(self.una, prepend=0) > 0))
         if not sent.size or not acked.size:
             return None
+        # The sender's own queue may drop a packet before the capture, and send it later.
+        sent = sent[np.argsort(self.end[sent], kind="stable")]
         places = np.searchsorted(self.end[sent], self.una[acked], side="left")
         known = places < sent.size
         gaps = self.rows.time[acked[known]] - self.rows.time[sent[places[known]]]
         gaps = gaps[gaps >= 0]
-        return int(gaps.min()) if gaps.size else None
+        return int(np.quantile(gaps, quantile)) if gaps.size else None
 
-    def reaction_ns(self) -> int | None:
-        """The shortest time from an acknowledgement to the next data of the subflow."""
-        sent = np.flatnonzero(self.data)
-        acked = np.flatnonzero(self.acks & (np.diff(self.una, prepend=0) > 0))
-        places = np.searchsorted(sent, acked)
-        known = places < sent.size
-        if not known.any():
+    def turns_ns(self) -> tuple[float, float | None]:
+        """The usual time since the last data before an acknowledgement, and the reverse."""
+        acks = self.acks & (np.diff(self.una, prepend=0) > 0)
+        after_data = self._since(acks, self.data)
+        return after_data or 0.0, self._since(self.data, acks)
+
+    def _since(self, these: Mask, others: Mask) -> float | None:
+        """The median time since the last of the other rows before these."""
+        last = np.maximum.accumulate(np.where(others, np.arange(others.size), -1))
+        places = np.flatnonzero(these & (last >= 0))
+        if not places.size:
             return None
-        gaps = self.rows.time[sent[places[known]]] - self.rows.time[acked[known]]
-        return int(gaps.min())
+        return float(np.median(self.rows.time[places] - self.rows.time[last[places]]))
+
+
+def _level_runs(peaks: Numbers, again: Mask, most: int) -> list[tuple[int, int]]:
+    """First and last place, of which the last is outside, of peaks that differ by at most `most`.
+
+    Losses end a run.
+    """
+    runs: list[tuple[int, int]] = []
+    first, low, high = 0, int(peaks[0]), int(peaks[0])
+    for place, (peak, is_again) in enumerate(zip(peaks.tolist(), again.tolist(), strict=True)):
+        low, high = min(low, peak), max(high, peak)
+        if is_again or high - low > most:
+            runs.append((first, place))
+            first, low, high = place + is_again, peak, peak
+    return [*runs, (first, len(peaks))]
 
 
 def _usual(lengths: Numbers) -> int:

@@ -55,17 +55,14 @@ def flow(analysis: Analysis, connection: int, direction: str) -> Flow:
     source, sink = ends if direction == "out" else ends[::-1]
     total = max(1, _new_bytes(data))
     labels: list[tuple[int, str, Style]] = []
-    for row in analysis.subflows.iter_rows(named=True):
-        carried = data.filter(pl.col("subflow") == row["subflow"])
-        if carried.is_empty():
-            continue
+    carried = {key: rows for (key,), rows in data.partition_by("subflow", as_dict=True).items()}
+    for row in analysis.subflows.filter(pl.col("subflow").is_in([*carried])).iter_rows(named=True):
         place = len(labels)
         again, colour = divmod(place, len(OF_SUBFLOWS))
         style = Style(OF_SUBFLOWS[colour], _LINES[again % len(_LINES)])
         words = f"subflow {row['subflow']}: {row['initiator']} – {row['listener']}"
-        labels.append(
-            (row["subflow"], f"{words}, {_new_bytes(carried) / total * 100:.0f} %", style)
-        )
+        share = _new_bytes(carried[row["subflow"]]) / total
+        labels.append((row["subflow"], f"{words}, {share * 100:.0f} %", style))
     return Flow(
         title=f"connection {connection}: {source} → {sink}",
         data=data,

@@ -10,7 +10,13 @@ import polars as pl
 
 from anabranch._core import __version__
 from anabranch.analyze import panels
-from anabranch.analyze.analysis import Analysis, largest, packet_filter, subflow_filter
+from anabranch.analyze.analysis import (
+    Analysis,
+    joined_filters,
+    largest,
+    packet_filter,
+    subflow_filter,
+)
 from anabranch.reports import pictures
 from anabranch.reports.page import drawing, template
 from anabranch.reports.table import Table
@@ -162,8 +168,10 @@ def save(
         if shown.data.is_empty():
             continue
         figure = panels.draw(shown, footer)
-        contents |= pictures.files_of(f"c{connection}-{direction}", figure)
-        drawings.append(drawing(shown.title.capitalize(), _CAPTION, figure))
+        name = f"c{connection}-{direction}"
+        contents |= pictures.files_of(name, figure)
+        svg = contents[f"{name}.svg"]
+        drawings.append(drawing(shown.title.capitalize(), _CAPTION, figure, svg))
     page = template("analyze.html").render(
         names=names,
         version=__version__,
@@ -242,10 +250,12 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
             ("events", analysis.events), ("violations", analysis.violations),
         )
     }  # fmt: skip
-    for row in rows["connections"]:
-        row["filter"] = analysis.display_filter(row["connection"])
+    filters: dict[int | None, list[str]] = {}
     for row in rows["subflows"]:
         row["filter"] = subflow_filter(row["initiator"], row["listener"])
+        filters.setdefault(row["connection"], []).append(row["filter"])
+    for row in rows["connections"]:
+        row["filter"] = joined_filters(filters.get(row["connection"], ()))
     for row in (*rows["events"], *rows["violations"]):
         row["filter"] = packet_filter([row["packet"]])
     return {

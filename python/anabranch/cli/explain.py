@@ -27,6 +27,7 @@ from anabranch.cli.app import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from anabranch.analyze.given import Given
     from anabranch.explanations.explanation import Explanation
     from anabranch.explanations.target import Target
     from anabranch.explanations.what_if import WhatIf
@@ -80,40 +81,50 @@ def explain(
     With --what-if, runs the scenario again with each scheduler, congestion control and remedy, with
     larger buffers, and without each path, with equal seeds.
 
-    From captures near the sender (pcap, pcapng), infers what each subflow did. Says so where a
-    capture cannot show the reason. With --what-if, changes the twin of the capture (anabranch
-    twin).
+    From captures near the sender (pcap or pcapng, also compressed; - is standard input), infers
+    what each subflow did. Says so where a capture cannot show the reason. With --what-if, changes
+    the twin of the capture (anabranch twin).
 
     From the output of ss -tiMm on the sending host (a .txt file, also of several snapshots), infers
     the same for Linux. The output of nstat -a adds fallbacks and refused joins.
     """
-    from anabranch.cli import console
+    from anabranch.analyze.given import readable
     from anabranch.explanations import target as naming
-    from anabranch.explanations.explanation import explanations
-    from anabranch.scenarios.quantities import nanoseconds
+    from anabranch.explanations.target import Kind
 
     require(what_if or seeds is None, "--seeds needs --what-if")
-    captures, texts = naming.are_captures(targets), naming.are_texts(targets)
-    if captures or texts:
-        given = {
+    with readable(targets) as given:
+        kind = naming.kind_of(given)
+        if kind == Kind.RUN:
+            overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
+            chosen = naming.of(given[0], seed, cell, overrides)
+            _explain_run(chosen, seeds, out, as_json, what_if=what_if)
+            return
+        is_set = {
             "--seed": seed is not None, "--cell": cell is not None, "--set": bool(settings),
             "--scheduler": scheduler is not None, "--path-manager": path_manager is not None,
             "--congestion-control": congestion_control is not None,
-            "--what-if": what_if and texts,
+            "--what-if": what_if and kind == Kind.TEXTS,
         }  # fmt: skip
-        kind = "a capture" if captures else "the text of ss"
-        for option, is_given in given.items():
+        what = "a capture" if kind == Kind.CAPTURES else "the text of ss"
+        for option, is_given in is_set.items():
             require(
-                not is_given, f"{option}: {kind} cannot be run again; name a scenario or a twin"
+                not is_given, f"{option}: {what} cannot be run again; name a scenario or a twin"
             )
-        if captures:
-            predicted = _predict_twin(targets, seeds) if what_if else None
-            _explain_captures(targets, out, as_json, predicted)
+        if kind == Kind.CAPTURES:
+            predicted = _predict_twin(given, seeds) if what_if else None
+            _explain_captures(given, out, as_json, predicted)
         else:
-            _explain_sockets(targets, out, as_json)
-        return
-    overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
-    chosen = naming.of(targets[0], seed, cell, overrides)
+            _explain_sockets([each.path for each in given], out, as_json)
+
+
+def _explain_run(
+    chosen: Target, seeds: int | None, out: Path | None, as_json: bool, *, what_if: bool
+) -> None:
+    from anabranch.cli import console
+    from anabranch.explanations.explanation import explanations
+    from anabranch.scenarios.quantities import nanoseconds
+
     duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
     with console.simulating(chosen.file, duration_s) as on_tick:
         run = chosen.run(on_tick)
@@ -130,14 +141,14 @@ def explain(
 
 
 def _explain_captures(
-    files: list[Path], out: Path | None, as_json: bool, predicted: WhatIf | None
+    files: list[Given], out: Path | None, as_json: bool, predicted: WhatIf | None
 ) -> None:
-    from anabranch.analyze import analysis
+    from anabranch.analyze import analysis, given
     from anabranch.cli import console, tables
     from anabranch.explanations import capture, report
     from anabranch.results.folder import writing
 
-    with console.reading(files[0].name if len(files) == 1 else f"{len(files)} files") as advance:
+    with console.reading(given.title(files)) as advance:
         analysed = analysis.analyze(*files, on_progress=advance)
     found = list(capture.explanations(analysed))
     if out is not None:
@@ -161,20 +172,22 @@ def _explain_captures(
         print_report(out)
 
 
-def _predict_twin(files: list[Path], seeds: int | None) -> WhatIf:
+def _predict_twin(files: list[Given], seeds: int | None) -> WhatIf:
     """The predictions for the twin of the connection that carried most."""
     from dataclasses import replace
 
+    from anabranch.analyze.given import title
     from anabranch.cli.twin import fitted_to
     from anabranch.explanations.target import Target
     from anabranch.twins import comparison
     from anabranch.twins.scenario import to_toml
 
     fitted = fitted_to(files, None)
-    comparison.require_twin(fitted, files[0].name)
+    name = title(files)
+    comparison.require_twin(fitted, name)
     # A prediction is for other losses than those of the capture.
     toml = to_toml(fitted.twin, "twin", draws=True)
-    twin = Target(_core.validate(toml, files[0].name), files[0].name, 1)
+    twin = Target(_core.validate(toml, name), name, 1)
     return replace(_predict(twin, seeds), captured_mbps=fitted.twin.seen.goodput_mbps)
 
 

@@ -11,6 +11,7 @@ import typer
 from anabranch.cli.app import JSON, MOST_SEEDS, app, count_option, out_option, print_report
 
 if TYPE_CHECKING:
+    from anabranch.analyze.given import Given
     from anabranch.twins.fit import Fitted
 
 
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 def twin(
     captures: Annotated[
         list[Path],
-        typer.Argument(metavar="CAPTURE...", help="Captures of one connection, at its sender."),
+        typer.Argument(
+            metavar="CAPTURE...",
+            help="Captures of one connection, at its sender; - is standard input.",
+        ),
     ],
     out: Annotated[Path | None, out_option("Write the scenario to this file (TOML).")] = None,
     report: Annotated[
@@ -38,9 +42,9 @@ def twin(
     """Make the scenario that explains a captured connection.
 
     Estimates each path's rate, delay, queue, losses and jitter, the buffers of both hosts, and the
-    pattern of writes, from captures near the sender (pcap, pcapng). Then runs the scenario in
-    virtual time, and says how far it is from the capture: goodput, what each path carried,
-    round-trip times, and data out of order.
+    pattern of writes, from captures near the sender (pcap or pcapng, also compressed). Then runs
+    the scenario in virtual time, and says how far it is from the capture: goodput, what each path
+    carried, round-trip times, and data out of order.
 
     If the best scenario misses goodput by more than 10 %, or the share of a path by more than 10
     points, says so, writes nothing, and exits with 1.
@@ -48,6 +52,7 @@ def twin(
     The scenario file names the uncertainty of each value. Change it to see what would help, or let
     `anabranch explain CAPTURE --what-if` do that.
     """
+    from anabranch.analyze import given
     from anabranch.cli import console, tables
     from anabranch.results.folder import prepare_file, prepare_folder, write_whole, writing
     from anabranch.twins import comparison
@@ -57,15 +62,17 @@ def twin(
         prepare_file(out)
     if report is not None:
         prepare_folder(report)
-    fitted = fitted_to(captures, seeds)
+    with given.readable(captures) as files:
+        fitted = fitted_to(files, seeds)
+    names = [each.name for each in files]
     is_twin = comparison.failure(fitted) is None
     if out is not None and is_twin:
         write_whole(out.parent, {out.name: fitted.toml.encode()})
     if report is not None and is_twin:
         with writing(report), console.working("drawing the report"):
-            reporting.save(fitted, captures, report)
+            reporting.save(fitted, names, report)
     if as_json:
-        about = comparison.as_json(fitted, captures)
+        about = comparison.as_json(fitted, names)
         about["report"] = str(report / "report.html") if report is not None and is_twin else None
         typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
     else:
@@ -76,20 +83,21 @@ def twin(
         console.show(tables.of_report(comparison.table(fitted), "Beside the capture"))
         for note in fitted.twin.seen.notes:
             console.say(f"note: {note}")
-    comparison.require_twin(fitted, captures[0].name)
+    comparison.require_twin(fitted, given.title(files))
     if out is not None and not as_json:
         console.say(f"scenario: {out}")
     if report is not None and not as_json:
         print_report(report)
 
 
-def fitted_to(captures: list[Path], seeds: int | None) -> Fitted:
+def fitted_to(files: list[Given], seeds: int | None) -> Fitted:
     """The twin of the connection in captures, with progress on standard error."""
+    from anabranch.analyze.given import title
     from anabranch.cli import console
     from anabranch.twins import fit, observed
 
-    name = captures[0].name if len(captures) == 1 else f"{len(captures)} files"
+    name = title(files)
     with console.reading(name) as advance:
-        seen = observed.read(captures, advance)
+        seen = observed.read(files, advance)
     with console.progress("twin") as told:
-        return fit.fit(seen, name, f"twin of {captures[0].stem}", seeds or fit.SEEDS, told)
+        return fit.fit(seen, name, f"twin of {files[0].stem}", seeds or fit.SEEDS, told)

@@ -79,6 +79,8 @@ class SubflowStates:
     seconds: Mapping[State, float]
     rate_mbps: float
     """The rate of the path, as the fastest times show it; 0 if it carried nothing."""
+    shows_rate: bool
+    """Whether its acknowledgements show that rate."""
     lost_mbps: Mapping[State, float]
     """What the path carried less than at this rate, by state, as means over the capture."""
 
@@ -147,6 +149,8 @@ class CaptureExplanation:
     def _unused(self) -> tuple[str, int | None, int, float] | None:
         """A subflow that did nothing most of the time, whose rate the capture cannot show."""
         for each in self.subflows:
+            if each.shows_rate and ("receive_window", None) in each.seconds:
+                continue
             longest = max(each.seconds, key=lambda key: each.seconds[key], default=("", None))
             idle = each.seconds.get(longest, 0.0)
             if (
@@ -309,6 +313,9 @@ def _states(rows: Rows, flight: Flight, about: Subflow) -> tuple[SubflowStates, 
     end = rows.since(about.end_ns) if about.state.startswith(_ENDED) else int(rows.time[-1]) + 1
     backup = rows.backup(about)
     unanswered = about.state == _UNANSWERED
+    # Alone, a subflow sends at each acknowledgement up to the edge of the window, or of the buffer.
+    fills = flight.is_alone & full
+    level = flight.is_alone & flight.is_level(about.rtt_ns or flight.answer_ns() or 0)
     rules: list[tuple[str, Mask]] = [
         ("absent", rows.time < begin),
         ("opening", (rows.time >= begin) & unanswered),
@@ -316,13 +323,14 @@ def _states(rows: Rows, flight: Flight, about: Subflow) -> tuple[SubflowStates, 
         ("silent", flight.silent()),
         ("standby", backup & (flight.outstanding == 0)),
         ("recovery", flight.recovering()),
-        ("receive_window", waits & full & rows.knows_window),
-        ("unknown", waits),
+        ("receive_window", (waits & full | fills) & rows.knows_window),
+        ("unknown", waits | fills | level),
     ]
     names = ["network", *(name for name, _ in rules)]
     state = np.select([mask for _, mask in rules], range(1, len(names)), default=0)
     blocked = state == names.index("receive_window")
-    slots = np.where(blocked, rows.carrier() + 1, 0)
+    carrier = rows.carrier()
+    slots = np.where(blocked & (carrier != subflow), carrier + 1, 0)
     codes, index = np.unique(state * _SLOTS + slots, return_inverse=True)
     lasted = np.bincount(index, weights=rows.until - rows.time, minlength=len(codes)) / 1e9
     named: list[State] = []
@@ -331,7 +339,7 @@ def _states(rows: Rows, flight: Flight, about: Subflow) -> tuple[SubflowStates, 
         named.append((names[which], slot - 1 if slot > 0 else None))
     rate, lost = _lost(rows, flight, index, named)
     seconds = dict(zip(named, lasted.tolist(), strict=True))
-    states = SubflowStates(subflow, about.name, seconds, rate, lost)
+    states = SubflowStates(subflow, about.name, seconds, rate, flight.shows_rate, lost)
     return states, _intervals(rows, subflow, index, named)
 
 

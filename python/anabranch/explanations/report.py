@@ -88,7 +88,8 @@ def save(found: Sequence[Explanation], folder: Path, what_if: WhatIf | None = No
     for index, each in enumerate(found):
         figure = drawing.draw(drawing.of_run(each))
         contents |= _figures(figure, index)
-        drawings.append(page.drawing(f"States of {each.name}", drawing.CAPTION, figure))
+        svg = contents[f"states-{index}.svg"]
+        drawings.append(page.drawing(f"States of {each.name}", drawing.CAPTION, figure, svg))
     contents["activities.parquet"] = _parquet(pl.concat([each.intervals() for each in found]))
     accounts = [each.account.with_columns(connection=pl.lit(each.name)) for each in found]
     contents["capacity.parquet"] = _parquet(pl.concat(accounts))
@@ -164,7 +165,8 @@ def save_captures(
         figure = drawing.draw(drawing.of_capture(each, f"{name} · connection {each.connection}"))
         contents |= _figures(figure, index)
         title = f"States of connection {each.connection}"
-        drawings.append(page.drawing(title, drawing.CAPTION, figure))
+        svg = contents[f"states-{index}.svg"]
+        drawings.append(page.drawing(title, drawing.CAPTION, figure, svg))
     tables = [each.intervals.with_columns(connection=each.connection) for each in found]
     contents["activities.parquet"] = _parquet(pl.concat(tables))
     html = page.template("explain_capture.html").render(

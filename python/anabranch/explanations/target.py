@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
+from anabranch.analyze.given import Given
 from anabranch.errors import InputError
 from anabranch.results.folder import load
 from anabranch.runs.run import Run, read_scenario, run_normalised, settings_of
@@ -16,38 +18,38 @@ from anabranch.scenarios import overrides as overriding
 from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.scenario import Scenario
 
-_CAPTURES = (".pcap", ".pcapng", ".cap")
-_TEXTS = (".txt",)
+
+class Kind(Enum):
+    """Kind of the files that the user wants explained."""
+
+    CAPTURES = auto()
+    TEXTS = auto()
+    """Output of ss and nstat: files with the suffix ``.txt``."""
+    RUN = auto()
+    """One scenario or one folder with results."""
 
 
-def are_captures(targets: Sequence[Path]) -> bool:
-    """Whether the names are those of captures.
-
-    Raises:
-        InputError: if some are, or if there are several other targets.
-    """
-    return _are(targets, _CAPTURES)
-
-
-def are_texts(targets: Sequence[Path]) -> bool:
-    """Whether the names are those of text files, with the output of ss and nstat.
+def kind_of(targets: Sequence[Given]) -> Kind:
+    """The kind of the targets.
 
     Raises:
-        InputError: if some are, or if there are several other targets.
+        InputError: if they are of several kinds, or if there are several scenarios or folders.
     """
-    return _are(targets, _TEXTS)
+    kinds = [_kind(each) for each in targets]
+    if len(targets) > 1:
+        for each, kind in zip(targets, kinds, strict=True):
+            if kind == Kind.RUN or kind != kinds[0]:
+                raise InputError(
+                    f"{each.name}: name one scenario, one results folder, captures only, or text "
+                    "of ss and nstat"
+                )
+    return kinds[0]
 
 
-def _are(targets: Sequence[Path], suffixes: Sequence[str]) -> bool:
-    kinds = {each.suffix.lower() for each in targets}
-    if kinds <= {*suffixes}:
-        return True
-    if len(targets) > 1 and not (kinds <= {*_CAPTURES} or kinds <= {*_TEXTS}):
-        odd = next(each for each in targets if each.suffix.lower() not in suffixes)
-        raise InputError(
-            f"{odd}: name one scenario, one results folder, captures only, or text of ss and nstat"
-        )
-    return False
+def _kind(target: Given) -> Kind:
+    if target.is_capture:
+        return Kind.CAPTURES
+    return Kind.TEXTS if Path(target.name).suffix.lower() == ".txt" else Kind.RUN
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,13 @@ class Target:
 
 
 def of(
-    target: Path,
+    given: Path | Given,
     seed: int | None,
     cell: str | None = None,
     overrides: Overrides | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Target:
-    """The run that `target` names: a scenario file, or a folder with results.
+    """The run that a target names: a scenario file, or a folder with results.
 
     `seed` is the first one by default. `cell` names a cell of a folder that has several. `settings`
     changes keys of the scenario, as `overrides` does on the command line.
@@ -104,6 +106,8 @@ def of(
         InputError: if there is no such run, or if it cannot be made again.
         ScenarioError: if the scenario is wrong.
     """
+    target = given if isinstance(given, Path) else given.path
+    name = str(given) if isinstance(given, Path) else given.name
     if target.is_dir():
         if overrides or settings:
             raise InputError(
@@ -112,12 +116,12 @@ def of(
             )
         return _of_folder(target, seed, cell)
     if cell is not None:
-        raise InputError(f"--cell names a cell of a results folder; {target} is not a folder")
-    toml = (overrides or Overrides()).apply(read_scenario(target), str(target))
+        raise InputError(f"--cell names a cell of a results folder; {name} is not a folder")
+    toml = (overrides or Overrides()).apply(read_scenario(target), name)
     if settings:
-        toml = overriding.changed(toml, str(target), settings)
-    normalised = normalise.of_text(toml, str(target))
-    return Target(normalised, str(target), 1 if seed is None else seed)
+        toml = overriding.changed(toml, name, settings)
+    normalised = normalise.of_text(toml, name)
+    return Target(normalised, name, 1 if seed is None else seed)
 
 
 def of_object(scenario: Scenario, seed: int, settings: Mapping[str, Any] | None) -> Target:

@@ -46,9 +46,12 @@ class Drawing:
     """The charts for ``charts.js`` as JSON; an empty list if there is only the picture."""
 
 
-def drawing(title: str, caption: str, figure: Figure) -> Drawing:
-    """A figure for a page. If part of the figure cannot be translated, it has no charts."""
-    picture = base64.b64encode(pictures.rendered(figure, "svg")).decode()
+def drawing(title: str, caption: str, figure: Figure, svg: bytes | None = None) -> Drawing:
+    """A figure for a page. If part of the figure cannot be translated, it has no charts.
+
+    `svg` is the figure as an SVG, if it was rendered before, which takes long.
+    """
+    picture = base64.b64encode(svg or pictures.rendered(figure, "svg")).decode()
     try:
         translated = [chart for axes in figure.axes if (chart := charts.translate(axes))]
     except charts.NotTranslated:

@@ -185,6 +185,10 @@ def _pgf(figure: Figure) -> bytes:
 
 def files_of(name: str, figure: Figure) -> dict[str, bytes]:
     """The files of a figure in a folder of results: for the web, for slides and for papers."""
+    with matplotlib.rc_context(RC):
+        # Each rendering would compute the same layout again, which takes as long as to draw.
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)
     return {f"{name}.{form}": rendered(figure, form) for form in ("svg", "png", "pdf")}
 
 

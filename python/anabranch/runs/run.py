@@ -266,10 +266,16 @@ def read_scenario(file: str | os.PathLike[str]) -> str:
     """The text of a scenario file.
 
     Raises:
-        InputError: if the file cannot be read.
+        InputError: if the file cannot be read, or is a capture.
     """
     try:
-        return Path(file).read_text(encoding="utf-8")
+        data = Path(file).read_bytes()
+        if _core.analyse_begins_capture(data[:4]):
+            raise InputError(
+                f"{file}: a capture; name a scenario, such as the twin of the capture, which "
+                "anabranch twin makes"
+            )
+        return data.decode()
     except OSError as error:
         raise InputError(
             f"{file}: {(error.strerror or str(error)).lower()}; name a readable TOML file"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -191,10 +190,10 @@ def paths(fitted: Fitted) -> Table:
     return Table(("path", "value", "estimate", "error"), tuple(shown))
 
 
-def as_json(fitted: Fitted, files: Sequence[Path]) -> dict[str, Any]:
+def as_json(fitted: Fitted, files: Sequence[str]) -> dict[str, Any]:
     """The twin as plain values."""
     return {
-        "files": [str(each) for each in files],
+        "files": [*files],
         "finding": finding(fitted),
         "failure": failure(fitted),
         "scenario": fitted.toml,

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis, analyze
 from anabranch.analyze.flights import Flight, Hidden, Rows, seen
+from anabranch.analyze.given import File
 from anabranch.analyze.records import Connection
 from anabranch.errors import InputError
 from anabranch.results.estimates import Sample, percent
@@ -73,6 +75,8 @@ class Observed:
         reinjected: Share of the data that was sent again on another subflow than before.
         reordering_kb: Median and 95th percentile over time of the data that subflows delivered and
             the connection did not, because earlier data was missing.
+        fallback_after: Number of packets of the only path, in both directions, up to about a
+            round-trip time before the connection fell back to TCP; `None` if it did not.
     """
 
     direction: str
@@ -81,13 +85,14 @@ class Observed:
     goodput_mbps: float
     reinjected: float
     reordering_kb: tuple[float, float]
+    fallback_after: int | None
     lanes: tuple[Lane, ...]
     ends: Ends
     notes: tuple[str, ...]
 
 
 def read(
-    files: Sequence[Path], on_progress: Any = None, rates_mbps: Sequence[float] = ()
+    files: Sequence[File], on_progress: Any = None, rates_mbps: Sequence[float] = ()
 ) -> Observed:
     """The connection in captures that carried most data.
 
@@ -179,9 +184,10 @@ def _observed(analysis: Analysis, about: Connection, rates_mbps: Sequence[float]
         goodput_mbps=way.goodput_mbps,
         reinjected=again / max(1, int(rows.length[rows.is_data].sum())),
         reordering_kb=(_weighted(held, weights, 0.5), _weighted(held, weights, 0.95)),
+        fallback_after=_fallback_after(rows) if len(lanes) == 1 else None,
         lanes=lanes,
         ends=hosts,
-        notes=tuple(_notes(analysis, rows)),
+        notes=tuple(_notes(analysis, rows, lanes)),
     )
 
 
@@ -227,6 +233,16 @@ def _lanes(
     return tuple(found)
 
 
+def _fallback_after(rows: Rows) -> int | None:
+    """Packets of the subflow that fell back, until about a round-trip time before."""
+    fallbacks = rows.events.filter(pl.col("event") == "fallback")["subflow", "time_ns"].rows()
+    for number, time_ns in fallbacks:
+        rtt_ns = next((each.rtt_ns for each in rows.subflows if each.number == number), None)
+        until = rows.since(time_ns) - (rtt_ns or 0)
+        return int(((rows.subflow == number) & (rows.time < until)).sum())
+    return None
+
+
 def _rtts(sent: Transmissions | None, begin_ns: int) -> tuple[Sample, Sample]:
     """When an acknowledgement arrived, in s, and how long it took, in ms."""
     if sent is None:
@@ -243,7 +259,7 @@ def _weighted(values: Sample, weights: Any, quantile: float) -> float:
     return float(values[order][min(np.searchsorted(sums, quantile * sums[-1]), sums.size - 1)])
 
 
-def _notes(analysis: Analysis, rows: Rows) -> list[str]:
+def _notes(analysis: Analysis, rows: Rows, lanes: Sequence[Lane]) -> list[str]:
     about = rows.about
     notes = [
         f"{name}: {what}; the twin is of the packets before"
@@ -257,7 +273,7 @@ def _notes(analysis: Analysis, rows: Rows) -> list[str]:
             "the capture lacks the handshake with the scale of the windows, so the twin has the "
             "host's default receive buffer"
         )
-    if about.fallback is not None:
+    if about.fallback is not None and len(lanes) > 1:
         notes.append(f"the connection fell back to TCP ({about.fallback}); the twin does not")
     if rows.left_out:
         notes.append(f"{counted(rows.left_out, 'subflow')} that carried less left out")

@@ -13,25 +13,28 @@ from anabranch.twins import comparison, drawing
 from anabranch.twins.fit import Fitted
 
 
-def save(fitted: Fitted, files: Sequence[Path], folder: Path) -> None:
+def save(fitted: Fitted, files: Sequence[str], folder: Path) -> None:
     """Write ``report.html``, ``twin.toml``, ``twin.json`` and the figure.
 
     Raises:
         InputError: if the folder cannot be written.
     """
     figure = drawing.draw(fitted)
+    contents = pictures.files_of("twin", figure)
     about = comparison.as_json(fitted, files)
+    shown = page.drawing(
+        "The twin beside the capture", drawing.CAPTION, figure, contents["twin.svg"]
+    )
     html = page.template("twin.html").render(
-        name=", ".join(each.name for each in files),
+        name=", ".join(Path(each).name for each in files),
         version=__version__,
         finding=comparison.finding(fitted),
         notes=fitted.twin.seen.notes,
         paths=comparison.paths(fitted),
         compared=comparison.table(fitted),
         scenario=fitted.toml,
-        drawings=[page.drawing("The twin beside the capture", drawing.CAPTION, figure)],
+        drawings=[shown],
     )
-    contents = pictures.files_of("twin", figure)
     contents["twin.toml"] = fitted.toml.encode()
     contents["twin.json"] = f"{json.dumps(about, indent=2, ensure_ascii=False)}\n".encode()
     write_whole(folder, contents | {"report.html": html.encode()})

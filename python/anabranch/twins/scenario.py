@@ -143,6 +143,12 @@ def _path_lines(each: PathOfTwin, seen: Observed) -> Iterator[str]:
     delay = "" if link is None else _error(link.delay_ms, "ms; half of the round trip")
     yield f'delay = "{each.delay * 1e3:.0f}us"{delay}'
     yield f'limit = "{each.limit}packets"{"" if link is None else _limit(each)}'
+    if seen.fallback_after is not None:
+        yield "# The connection fell back to TCP after about as many packets."
+        yield (
+            'middlebox = [{ kind = "strip_options", options = ["dss"], after_packets = '
+            f"{seen.fallback_after} }}]"
+        )
     if each.jitter:
         keys = {"jitter": f"{each.jitter * 1e3:.0f}us"}
         model = "reordering" if each.link.reorders else "fifo"

@@ -10,12 +10,24 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut file = BufReader::with_capacity(BUFFER, file);
     Ok(match file.fill_buf()? {
-        [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
+        bytes if is_gzip(bytes) => {
+            Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file)))
+        }
         bytes if is_zstandard(bytes) => {
             Box::new(BufReader::with_capacity(BUFFER, Frames { state: Some(State::Between(file)) }))
         }
         _ => Box::new(file),
     })
+}
+
+/// Whether a file that begins with `bytes` is read decompressed.
+pub(super) fn is_compressed(bytes: &[u8]) -> bool {
+    is_gzip(bytes) || is_zstandard(bytes)
+}
+
+/// Whether a file of gzip begins here. RFC 1952.
+fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
 }
 
 /// Whether a frame of Zstandard begins here, or one that decoders skip. RFC 8878.

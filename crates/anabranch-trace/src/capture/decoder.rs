@@ -7,7 +7,8 @@ use etherparse::{Ipv6ExtensionSlice, LaxIpSlice, LaxIpv4Slice, LaxIpv6Slice};
 
 use super::Frame;
 use super::fragments::{Fragment, Fragments, Key};
-use super::layer::{self, Found, Layer};
+use super::header::{Found, Layer};
+use super::layer;
 use super::link;
 use super::unread::Unread;
 
@@ -126,15 +127,18 @@ fn peel(
     missing: usize,
     network: Option<Network>,
 ) -> Result<Peeled<'_>, Unread> {
-    let short = if missing > 0 { Unread::Cut } else { Unread::Malformed };
+    let (short, guess) = match missing {
+        0 => (Unread::Malformed, Unread::NotTcp),
+        _ => (Unread::Cut, Unread::Cut),
+    };
     let (mut layer, mut bytes, mut network) = (layer, bytes, network);
     let mut stated = bytes.len() + missing;
+    // Whether the headers follow those of UDP, whose ports alone may suggest a tunnel.
     let mut is_guess = false;
     for _ in 0..MOST_LAYERS {
         match (layer, network) {
             (Layer::Ip, _) => {
-                let header =
-                    ip(bytes, stated).ok_or(if is_guess { Unread::NotTcp } else { short })?;
+                let header = ip(bytes, stated).ok_or(if is_guess { guess } else { short })?;
                 if let Some(piece) = header.piece {
                     return Ok(Peeled::Fragment(piece));
                 }
@@ -144,7 +148,7 @@ fn peel(
             (Layer::Transport(TCP), Some(network)) => {
                 return Ok(Peeled::Segment(Segment { network, tcp: bytes, stated }));
             }
-            _ => match layer::next(layer, bytes).ok_or(short)? {
+            _ => match layer::next(layer, bytes).ok_or(if is_guess { guess } else { short })? {
                 Found::Next(next, rest) => {
                     is_guess |= layer == Layer::Transport(UDP);
                     stated -= bytes.len() - rest.len();

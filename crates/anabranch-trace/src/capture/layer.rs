@@ -1,27 +1,9 @@
 //! Headers around IP packets: tags, labels and tunnels, one layer at a time.
 
+use super::datagram;
+use super::header::{Found, Layer, found, u16_at};
 use super::unread::Unread;
-
-/// The protocol at the start of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layer {
-    Ethernet,
-    /// The protocol of an Ethernet type.
-    Type(u16),
-    /// IEEE 802.2.
-    Llc,
-    Ppp,
-    Mpls,
-    Ip,
-    /// The protocol of an IP packet with this protocol number.
-    Transport(u8),
-}
-
-/// Contents behind one header.
-pub(super) enum Found<'a> {
-    Next(Layer, &'a [u8]),
-    Stop(Unread),
-}
+use super::wireless;
 
 /// The header of `layer`, which is neither IP nor TCP, removed from `bytes`. `None` if the bytes end
 /// within the header.
@@ -33,7 +15,16 @@ pub(super) fn next(layer: Layer, bytes: &[u8]) -> Option<Found<'_>> {
         Layer::Ppp => ppp(bytes),
         Layer::Mpls => mpls(bytes),
         Layer::Transport(protocol) => transport(protocol, bytes),
-        Layer::Ip => Some(Found::Next(Layer::Ip, bytes)),
+        Layer::Ip => found(Layer::Ip, bytes),
+        Layer::Wireless => framed(wireless::data_frame(bytes, false)),
+        Layer::SwappedWireless => framed(wireless::swapped_data_frame(bytes)),
+    }
+}
+
+fn framed(frame: Result<Option<&[u8]>, Unread>) -> Option<Found<'_>> {
+    match frame {
+        Ok(inner) => found(Layer::Llc, inner?),
+        Err(reason) => Some(Found::Stop(reason)),
     }
 }
 
@@ -71,6 +62,28 @@ fn typed(ether_type: u16, bytes: &[u8]) -> Option<Found<'_>> {
         0x88e7 => found(Layer::Ethernet, bytes.get(4..)?),
         // Transparent Ethernet bridging, in GRE and Geneve.
         0x6558 => found(Layer::Ethernet, bytes),
+        // RFC 8300: its length counts words of 4 bytes.
+        0x894f => {
+            let length = usize::from(*bytes.get(1)? & 0x3f) * 4;
+            let layer = match *bytes.get(3)? {
+                1 | 2 => Layer::Ip,
+                3 => Layer::Ethernet,
+                4 => Layer::Type(0x894f),
+                5 => Layer::Mpls,
+                _ => return Some(Found::Stop(Unread::NotTcp)),
+            };
+            found(layer, bytes.get(length.max(8)..)?)
+        }
+        // RFC 6325 (TRILL), with options of 4 bytes, and FabricPath.
+        0x22f3 => {
+            let options = usize::from(u16_at(bytes, 0)? >> 6 & 0x1f) * 4;
+            found(Layer::Ethernet, bytes.get(6 + options..)?)
+        }
+        0x8903 => found(Layer::Ethernet, bytes.get(2..)?),
+        // RFC 1144 with a type of its own.
+        0x876b => Some(Found::Stop(Unread::Compressed)),
+        // Frames of B.A.T.M.A.N. that carry others, from the number 0x40.
+        0x4305 if *bytes.first()? >= 0x40 => Some(Found::Stop(Unread::Tunnel)),
         // IEEE 802.1AE.
         0x88e5 => Some(Found::Stop(Unread::Encrypted)),
         // ERSPAN in its versions II and III. draft-foschiano-erspan.
@@ -140,11 +153,13 @@ fn transport(protocol: u8, bytes: &[u8]) -> Option<Found<'_>> {
     match protocol {
         // IPv4 and IPv6 in IP: RFC 2003, RFC 2473.
         4 | 41 => found(Layer::Ip, bytes),
-        17 => udp(bytes),
+        17 => datagram::open(bytes),
         47 => gre(bytes),
         50 => Some(Found::Stop(Unread::Encrypted)),
         // EtherIP, RFC 3378.
         97 => found(Layer::Ethernet, bytes.get(2..)?),
+        // L2TPv3, RFC 3931: session 0 is its control. Only the hosts know how long a cookie is.
+        115 if bytes.get(..4)? != [0; 4] => Some(Found::Stop(Unread::Tunnel)),
         // RFC 4023.
         137 => found(Layer::Mpls, bytes),
         _ => Some(Found::Stop(Unread::NotTcp)),
@@ -164,86 +179,18 @@ fn gre(bytes: &[u8]) -> Option<Found<'_>> {
         };
     }
     let rest = bytes.get(4 + has(0x8000) + has(0x2000) + has(SEQUENCE)..)?;
-    // ERSPAN I has no header of its own, and no sequence number.
-    let is_first_erspan = protocol == ERSPAN_II && flags & SEQUENCE == 0;
-    found(if is_first_erspan { Layer::Ethernet } else { Layer::Type(protocol) }, rest)
-}
-
-/// Tunnels in UDP, which only the ports identify. Other datagrams carry no TCP.
-fn udp(bytes: &[u8]) -> Option<Found<'_>> {
-    let (source, destination) = (u16_at(bytes, 0)?, u16_at(bytes, 2)?);
-    let inner = bytes.get(8..)?;
-    let tunnel = match destination {
-        VXLAN | VXLAN_LINUX => vxlan(inner),
-        VXLAN_GPE => vxlan_gpe(inner),
-        GENEVE => geneve(inner),
-        // RFC 8086.
-        4754 => Some((Layer::Transport(47), inner)),
-        // RFC 7510.
-        6635 => Some((Layer::Mpls, inner)),
-        _ if source == GTP_U || destination == GTP_U => gtp(inner),
-        _ => None,
-    };
-    Some(match tunnel {
-        Some((layer, rest)) => Found::Next(layer, rest),
-        None => Found::Stop(Unread::NotTcp),
-    })
-}
-
-/// RFC 7348.
-fn vxlan(bytes: &[u8]) -> Option<(Layer, &[u8])> {
-    (bytes.first()? & 0x08 != 0).then_some((Layer::Ethernet, bytes.get(8..)?))
-}
-
-/// draft-ietf-nvo3-vxlan-gpe §3.
-fn vxlan_gpe(bytes: &[u8]) -> Option<(Layer, &[u8])> {
-    let layer = match bytes.get(3)? {
-        1 | 2 => Layer::Ip,
-        3 => Layer::Ethernet,
-        5 => Layer::Mpls,
-        _ => return None,
-    };
-    Some((layer, bytes.get(8..)?))
-}
-
-/// RFC 8926.
-fn geneve(bytes: &[u8]) -> Option<(Layer, &[u8])> {
-    let first = *bytes.first()?;
-    let options = usize::from(first & 0x3f) * 4;
-    (first >> 6 == 0).then_some((Layer::Type(u16_at(bytes, 2)?), bytes.get(8 + options..)?))
-}
-
-/// 3GPP TS 29.281 §5.
-fn gtp(bytes: &[u8]) -> Option<(Layer, &[u8])> {
-    let [flags, message, ..] = *bytes else { return None };
-    // Version 1 of GTP, not of GTP', and a message with a user's packet.
-    if flags >> 4 & 0b1111 != 0b0011 || message != 0xff {
-        return None;
+    match protocol {
+        // ERSPAN I has no header of its own, and no sequence number.
+        ERSPAN_II if flags & SEQUENCE == 0 => found(Layer::Ethernet, rest),
+        // Aruba's controllers number the queues of their tunnels.
+        0x8200..=0x83f0 | 0x9000..=0x90f0 if protocol & 0x000f == 0 => found(Layer::Wireless, rest),
+        // WCCP, whose second version has a header of 4 bytes.
+        0x883e if rest.first()? >> 4 == 4 => found(Layer::Ip, rest),
+        0x883e => found(Layer::Ip, rest.get(4..)?),
+        // Frame Relay, Aerohive, and bonding (RFC 8157).
+        0x6559 | 0xfeae | 0xb7ea => Some(Found::Stop(Unread::Tunnel)),
+        _ => found(Layer::Type(protocol), rest),
     }
-    let mut at = 8;
-    if flags & 0b0111 != 0 {
-        at = 12;
-        let mut extension = *bytes.get(11)?;
-        while extension != 0 && flags & 0b0100 != 0 {
-            // The length counts units of 4 bytes.
-            let length = usize::from(*bytes.get(at)?) * 4;
-            if length == 0 {
-                return None;
-            }
-            extension = *bytes.get(at + length - 1)?;
-            at += length;
-        }
-    }
-    let rest = bytes.get(at..)?;
-    matches!(rest.first()? >> 4, 4 | 6).then_some((Layer::Ip, rest))
-}
-
-fn found(layer: Layer, rest: &[u8]) -> Option<Found<'_>> {
-    Some(Found::Next(layer, rest))
-}
-
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 const TYPE_IPV4: u16 = 0x0800;
@@ -254,10 +201,3 @@ const ETH_P_802_2: u16 = 0x0004;
 
 /// The bit of GRE that announces a sequence number.
 const SEQUENCE: u16 = 0x1000;
-
-/// UDP ports of tunnels; Linux used the second for VXLAN before IANA assigned one.
-const VXLAN: u16 = 4789;
-const VXLAN_LINUX: u16 = 8472;
-const VXLAN_GPE: u16 = 4790;
-const GENEVE: u16 = 6081;
-const GTP_U: u16 = 2152;

@@ -1,6 +1,7 @@
 //! Link-layer headers, by link type. <https://www.tcpdump.org/linktypes.html>
 
-use super::layer::{Layer, of_linux, u16_at};
+use super::header::{Layer, u16_at};
+use super::layer::of_linux;
 use super::unread::Unread;
 use super::wireless;
 

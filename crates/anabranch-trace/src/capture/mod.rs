@@ -1,8 +1,10 @@
 //! Reading captures: pcapng and pcap, packet by packet.
 
 mod compressed;
+mod datagram;
 mod decoder;
 mod fragments;
+mod header;
 mod layer;
 mod link;
 mod pcap;
@@ -166,6 +168,25 @@ impl<R: Read> Input<R> {
     }
 }
 
+/// Whether a file that begins with these bytes is a capture, perhaps a compressed one. At least 4 bytes
+/// are needed. The contents of a compressed file remain unknown.
+pub fn begins_capture(bytes: &[u8]) -> bool {
+    bytes.first_chunk().is_some_and(|magic| {
+        *magic == pcapng::SECTION_HEADER
+            || pcap::form(*magic).is_some()
+            || is_foreign(*magic)
+            || compressed::is_compressed(magic)
+    })
+}
+
+/// Whether a file is compressed in a way that is not read: xz, bzip2 or lz4.
+fn is_foreign(magic: [u8; 4]) -> bool {
+    matches!(
+        magic,
+        [0xfd, b'7', b'z', b'X'] | [0x42, 0x5a, 0x68, b'1'..=b'9'] | [0x04, 0x22, 0x4d, 0x18]
+    )
+}
+
 fn open<R: Read>(input: &mut Input<R>) -> Result<Format, ReadError> {
     let mut magic = [0; 4];
     let what = match input.fill(&mut magic) {
@@ -173,7 +194,7 @@ fn open<R: Read>(input: &mut Input<R>) -> Result<Format, ReadError> {
             pcapng::SECTION_HEADER => {
                 return Ok(Format::Pcapng(pcapng::Section::begin(input)?));
             }
-            [0xfd, b'7', b'z', b'X'] | [0x42, 0x5a, 0x68, _] | [0x04, 0x22, 0x4d, 0x18] => {
+            magic if is_foreign(magic) => {
                 "compressed with xz, bzip2 or lz4: unpack it first (gzip and Zstandard are read as \
                  they are)"
             }

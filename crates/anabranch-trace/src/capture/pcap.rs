@@ -14,19 +14,24 @@ pub(super) struct Header {
     link_type: u16,
 }
 
+/// The byte order, and the nanoseconds per unit of a timestamp's fraction, of a magic number.
+pub(super) fn form(magic: [u8; 4]) -> Option<(Endian, u64)> {
+    Some(match magic {
+        [0xd4, 0xc3, 0xb2, 0xa1] => (Endian::Little, 1_000),
+        [0xa1, 0xb2, 0xc3, 0xd4] => (Endian::Big, 1_000),
+        [0x4d, 0x3c, 0xb2, 0xa1] => (Endian::Little, 1),
+        [0xa1, 0xb2, 0x3c, 0x4d] => (Endian::Big, 1),
+        _ => return None,
+    })
+}
+
 impl Header {
     /// Read the header after its magic number; `None` if the number belongs to another format.
     pub(super) fn read<R: Read>(
         magic: [u8; 4],
         input: &mut Input<R>,
     ) -> Result<Option<Self>, ReadError> {
-        let (endian, unit) = match magic {
-            [0xd4, 0xc3, 0xb2, 0xa1] => (Endian::Little, 1_000),
-            [0xa1, 0xb2, 0xc3, 0xd4] => (Endian::Big, 1_000),
-            [0x4d, 0x3c, 0xb2, 0xa1] => (Endian::Little, 1),
-            [0xa1, 0xb2, 0x3c, 0x4d] => (Endian::Big, 1),
-            _ => return Ok(None),
-        };
+        let Some((endian, unit)) = form(magic) else { return Ok(None) };
         let mut rest = [0; 20];
         input.rest(0, &mut rest)?;
         // The upper half of the last word describes the trailer of each packet.

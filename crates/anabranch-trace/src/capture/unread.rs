@@ -19,6 +19,8 @@ pub(crate) enum Unread {
     Compressed,
     /// Several frames share one frame of IEEE 802.11 (A-MSDU).
     Aggregated,
+    /// It is in a tunnel whose contents are not read.
+    Tunnel,
     /// It has more nested headers than are followed.
     TooDeep,
     /// The type of its link-layer header is unknown.
@@ -35,6 +37,7 @@ impl fmt::Display for Unread {
             Unread::Encrypted => "encrypted",
             Unread::Compressed => "compressed headers",
             Unread::Aggregated => "aggregated wireless frames",
+            Unread::Tunnel => "tunnels of other kinds",
             Unread::TooDeep => "too many nested headers",
             Unread::LinkType(link_type) => return write!(f, "unknown link type {link_type}"),
         })

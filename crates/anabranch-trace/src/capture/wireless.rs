@@ -31,6 +31,20 @@ fn has_padding(bytes: &[u8]) -> bool {
 /// The LLC frame within a data frame. IEEE 802.11-2020 §9.3.2.1.
 pub(super) fn data_frame(bytes: &[u8], is_padded: bool) -> Result<Option<&[u8]>, Unread> {
     let [control, flags, ..] = *bytes else { return Ok(None) };
+    contents([control, flags], bytes, is_padded)
+}
+
+/// The same of a frame with the two bytes of frame control swapped.
+pub(super) fn swapped_data_frame(bytes: &[u8]) -> Result<Option<&[u8]>, Unread> {
+    let [flags, control, ..] = *bytes else { return Ok(None) };
+    contents([control, flags], bytes, false)
+}
+
+fn contents(
+    [control, flags]: [u8; 2],
+    bytes: &[u8],
+    is_padded: bool,
+) -> Result<Option<&[u8]>, Unread> {
     let (kind, subtype) = (control >> 2 & 0b11, control >> 4);
     // Subtypes with this bit carry no data.
     if kind != DATA || subtype & NO_DATA != 0 {

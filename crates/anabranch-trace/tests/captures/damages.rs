@@ -3,7 +3,7 @@
 use anabranch_wire::mptcp::{CapableKeys, Control, Mapping, MpFastclose, MpJoin, WideOrNarrow};
 use anabranch_wire::{Flags, Payload};
 
-use super::support::{Captured, analysis, broken, pcap, run, segments, violations};
+use super::support::{Captured, analysis, broken, pcap, run, segments, table, texts, violations};
 
 const TWO_PATHS: &str = "name = \"t\"\nduration = \"20s\"\n\
     [[path]]\nname = \"a\"\nrate = \"8Mbit/s\"\ndelay = \"10ms\"\nlimit = \"60packets\"\n\
@@ -306,6 +306,24 @@ fn data_after_the_data_fin_is_found() {
     assert!(found.iter().all(|rule| rule.starts_with("data_")), "{found:?}");
 }
 
+/// The packets, with the data of one of them in three segments.
+fn in_three(packets: &[Captured], at: usize) -> Vec<Captured> {
+    let mut bytes = Vec::new();
+    packets[at].segment.payload.for_each_slice(|slice| bytes.extend_from_slice(slice));
+    let mut parts = vec![packets[at].clone(); 3];
+    let third = bytes.len() / 3;
+    for (index, part) in parts.iter_mut().enumerate() {
+        let from = index * third;
+        let to = if index == 2 { bytes.len() } else { from + third };
+        part.segment.payload = Payload::from(bytes[from..to].to_vec());
+        part.segment.header.seq = packets[at].segment.header.seq + from as u32;
+        if index > 0 {
+            part.segment.options.dss.as_mut().unwrap().mapping = None;
+        }
+    }
+    [&packets[..at], &parts, &packets[at + 1..]].concat()
+}
+
 #[test]
 fn wrong_missing_and_unagreed_checksums_are_found() {
     // RFC 8684 §3.3, §3.3.1
@@ -321,6 +339,14 @@ fn wrong_missing_and_unagreed_checksums_are_found() {
     bytes[100] ^= 1;
     altered[at].segment.payload = Payload::from(bytes);
     finds(&altered, &["checksum_wrong"]);
+
+    // One mapping over three segments: the violation names the packets of all three.
+    let outcome = analysis(&pcap(&in_three(&altered, at)));
+    assert_eq!(broken(&outcome), ["checksum_wrong"]);
+    let what = &texts(table(&outcome, "violations"), "what")[0];
+    let [first, second, third] = [at + 1, at + 2, at + 3];
+    assert!(what.contains(&format!("of the mapping in packet {first} ")), "{what}");
+    assert!(what.ends_with(&format!("bytes in packets {first}, {second} and {third}")), "{what}");
 
     let mut altered = with_checksums();
     let at = data_at(&altered);

@@ -53,6 +53,17 @@ fn in_ip(protocol: u8, payload: &[u8]) -> Vec<u8> {
     [ipv4(protocol, payload.len(), 0, 0), payload.to_vec()].concat()
 }
 
+/// The packet in IPv6, with addresses that nobody looks at.
+fn in_ipv6(packet: &[u8]) -> Vec<u8> {
+    let length = (packet.len() as u16).to_be_bytes();
+    [&[0x60, 0, 0, 0, length[0], length[1], 4, 64][..], &[0xfd; 32], packet].concat()
+}
+
+/// The headers of a data frame with this frame control, and LLC for IPv4.
+fn wireless(control: [u8; 2]) -> Vec<u8> {
+    [&control[..], &[0; 2], &[2; 18], &[0; 2], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat()
+}
+
 fn with(header: &[u8], packet: &[u8]) -> Vec<u8> {
     [header, packet].concat()
 }
@@ -114,6 +125,50 @@ const CASES: &[Case] = &[
         udp(2152, 2152, &with(&header, ip))
     }),
     ("GTP-U", 101, |ip| udp(2152, 2152, &with(&[0x30, 0xff, 0, 0, 0, 0, 0, 1], ip))),
+    ("Teredo", 101, |ip| {
+        udp(3544, 40_000, &with(&[0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &in_ipv6(ip)))
+    }),
+    ("Teredo with an origin", 101, |ip| {
+        udp(40_000, 3544, &with(&[0, 0, 1, 2, 3, 4, 5, 6], &in_ipv6(ip)))
+    }),
+    ("LISP", 101, |ip| udp(40_000, 4341, &with(&[0x80, 0, 0, 1, 0, 0, 0, 1], ip))),
+    ("L2TP", 101, |ip| udp(1701, 1701, &with(&[0, 2, 0, 1, 0, 2, 0xff, 3, 0, 0x21], ip))),
+    ("L2TP with all its fields", 101, |ip| {
+        let header = [0x4a, 2, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 1, 9, 0, 0x21];
+        udp(40_000, 1701, &with(&header, ip))
+    }),
+    ("AYIYA", 101, |ip| {
+        let header = [&[0x44, 0x52, 0x11, 41, 0, 0, 0, 0][..], &[7; 16], &[8; 20]].concat();
+        udp(40_000, 5072, &with(&header, &in_ipv6(ip)))
+    }),
+    ("CAPWAP with Ethernet", 101, |ip| {
+        udp(40_000, 5247, &with(&[0, 0x10, 2, 0, 0, 0, 0, 0], &ethernet(0x800, ip)))
+    }),
+    ("CAPWAP with IEEE 802.11", 101, |ip| {
+        let header = [0, 0x18, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        udp(5247, 40_000, &[&header[..], &wireless([0x08, 1]), ip].concat())
+    }),
+    ("CAPWAP with swapped bytes", 101, |ip| {
+        let header = [0, 0x10, 3, 0, 0, 0, 0, 0];
+        udp(5247, 40_000, &[&header[..], &wireless([1, 0x08]), ip].concat())
+    }),
+    ("LWAPP", 101, |ip| {
+        let frame = [&wireless([0x08, 1])[..], ip].concat();
+        let length = (frame.len() as u16).to_be_bytes();
+        udp(40_000, 12_222, &with(&[0, 0, length[0], length[1], 0, 0], &frame))
+    }),
+    ("TZSP", 101, |ip| {
+        udp(40_000, 37_008, &with(&[1, 0, 0, 1, 0, 10, 1, 7, 1], &ethernet(0x800, ip)))
+    }),
+    ("Aruba in GRE", 101, |ip| {
+        in_ip(47, &[&[0, 0, 0x90, 0][..], &wireless([0x08, 1]), ip].concat())
+    }),
+    ("WCCP in GRE", 101, |ip| in_ip(47, &with(&[0, 0, 0x88, 0x3e, 0, 0, 1, 2], ip))),
+    ("NSH", 1, |ip| ethernet(0x894f, &with(&[0, 2, 1, 1, 0, 0, 1, 255], ip))),
+    ("TRILL", 1, |ip| {
+        ethernet(0x22f3, &with(&[0, 0x40, 0, 1, 0, 2, 0, 0, 0, 0], &ethernet(0x800, ip)))
+    }),
+    ("FabricPath", 1, |ip| ethernet(0x8903, &with(&[0, 0x41], &ethernet(0x800, ip)))),
     ("EtherIP", 101, |ip| in_ip(97, &with(&[0x30, 0], &ethernet(0x800, ip)))),
     ("radiotap and QoS data", 127, |ip| {
         let radiotap = [0, 0, 9, 0, 2, 0, 0, 0, 0];
@@ -235,6 +290,55 @@ fn ipv6_packets_with_extension_headers_fragments_and_jumbograms_are_read() {
         assert_eq!(outcome.notes, [] as [String; 0], "{name}");
         assert_eq!(essence(&outcome), expected, "{name}");
     }
+}
+
+#[test]
+fn tunnels_that_are_not_read_are_counted() {
+    let all = transfer();
+    let packet = emit(&all[0]);
+    let cases: &[(&str, Vec<u8>)] = &[
+        ("encrypted", udp(4500, 4500, &[1; 40])),
+        ("encrypted", udp(40_000, 51_820, &with(&[4, 0, 0, 0], &[1; 40]))),
+        ("encrypted", udp(40_000, 5247, &with(&[1, 0, 0, 0, 23, 0xfe, 0xfd], &[1; 40]))),
+        ("encrypted", udp(40_000, 4755, &with(&[23, 0xfe, 0xfd], &[1; 40]))),
+        ("tunnels of other kinds", in_ip(115, &with(&[0, 0, 0, 1], &packet))),
+        ("tunnels of other kinds", udp(1701, 1701, &with(&[0, 3, 0, 0, 0, 0, 0, 1], &packet))),
+        // A fragment, and a frame that is not one of IEEE 802.11.
+        ("tunnels of other kinds", udp(9, 5247, &with(&[0, 0x10, 2, 0x80, 0, 1, 0, 0], &packet))),
+        ("tunnels of other kinds", udp(9, 5247, &with(&[0, 0x10, 7, 0, 0, 1, 0, 0], &packet))),
+        ("tunnels of other kinds", udp(9, 12_222, &with(&[2, 0, 1, 0, 0, 0], &packet))),
+        ("tunnels of other kinds", in_ip(47, &with(&[0, 0, 0xfe, 0xae], &packet))),
+    ];
+    for (number, (reason, bytes)) in cases.iter().enumerate() {
+        let mut capture = Packets::new(101);
+        capture.push(all[0].time, &packet);
+        capture.push(all[0].time, bytes);
+        let outcome = analysis(&capture.bytes);
+        let expected = format!("1 {reason} (first: packet 2)");
+        assert!(outcome.notes[0].contains(&expected), "{number}: {:?}", outcome.notes);
+    }
+}
+
+#[test]
+fn datagrams_with_the_port_of_a_tunnel_and_other_contents_are_not_tcp() {
+    let all = transfer();
+    let mut capture = Packets::new(101);
+    capture.push(all[0].time, &emit(&all[0]));
+    // A keep-alive of CAPWAP, messages of control, IKE, the keep-alive of a NAT, and other contents.
+    capture.push(all[0].time, &udp(9, 5247, &[0, 0x10, 2, 8, 0, 0, 0, 0, 0, 1]));
+    capture.push(all[0].time, &udp(1701, 1701, &[0xc8, 2, 0, 12, 0, 1, 0, 0, 0, 1, 0, 1]));
+    capture.push(all[0].time, &udp(4500, 4500, &[0; 40]));
+    capture.push(all[0].time, &udp(4500, 4500, &[0xff]));
+    let ports = [1701, 3544, 4341, 4789, 5072, 5247, 6081, 12_222, 37_008];
+    for port in ports {
+        for byte in [0x00, 0x55, 0xaa, 0xff] {
+            capture.push(all[0].time, &udp(53, port, &[byte; 60]));
+        }
+    }
+    let outcome = analysis(&capture.bytes);
+    let files = table(&outcome, "files");
+    assert_eq!(numbers(files, "unread_packets"), [0], "{:?}", outcome.notes);
+    assert_eq!(numbers(files, "other_packets"), [4 + 4 * ports.len() as u64]);
 }
 
 #[test]

@@ -287,6 +287,16 @@ fn checksums_are_not_judged_where_half_of_the_number_is_unknown() {
 }
 
 #[test]
+fn a_window_whose_scale_was_not_captured_opens_the_window_of_all_subflows() {
+    // The first SYN is missing, and a join tells the scale of its own windows alone.
+    let all = transfer();
+    for len in 70..100 {
+        let outcome = analysis(&pcap(&all[1..=len]));
+        assert_eq!(violations(&outcome), [] as [String; 0], "{len} packets");
+    }
+}
+
+#[test]
 fn one_direction_of_a_connection_shows_no_violation() {
     for way in split(&transfer(), is_outgoing) {
         let outcome = analysis(&way);
