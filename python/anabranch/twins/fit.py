@@ -219,11 +219,19 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
     others = CONTROLS[twin.is_linux][1:]
     controls = [replace(twin, congestion_control=each) for each in others]
     found = _differences([*controls, *buffers], file, told)
-    by_control = zip(found, controls, strict=False)
-    by_buffer = zip(found[len(controls) :], buffers, strict=True)
-    better = [(off, each) for off, each in by_control if off < _BETTER * now]
-    least = _BETTER if seen.ends.is_default else 1.0
-    better += [(off, each) for off, each in by_buffer if off < least * now]
+    bests = [
+        group[int(np.argmin(off))]
+        for group, off in ((controls, found[: len(controls)]), (buffers, found[len(controls) :]))
+        if group
+    ]
+    # One run of each was enough to find these, but where packets wait at random it may be lucky.
+    now, *found = _differences([twin, *bests], file, told, _ROUND_SEEDS)
+    parts = [1.0 if each.send_buffer and not seen.ends.is_default else _BETTER for each in bests]
+    better = [
+        (off, each)
+        for off, part, each in zip(found, parts, bests, strict=True)
+        if off < part * now
+    ]
     if not better:
         return twin
     off, best = min(better, key=lambda each: each[0])
@@ -244,8 +252,8 @@ def _reinjecting(twin: Twin, now: float, file: str, told: Told) -> tuple[Twin, f
 
 
 def _round_seeds(twin: Twin) -> int:
-    """Number of runs of a choice."""
-    return _ROUND_SEEDS if twin.is_random else 1
+    """Number of runs of a choice. Jitter in order differs little from run to run."""
+    return _ROUND_SEEDS if twin.reorders else 1
 
 
 def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
@@ -254,13 +262,16 @@ def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
         return twin
     sizes = [round(part * twin.send_buffer) for part in _NEARER]
     near = [replace(twin, send_buffer=size) for size in sizes]
-    found = [difference, *_differences(near, file, told)]
+    found = [difference, *_differences(near, file, told, _ROUND_SEEDS)]
     return [twin, *near][int(np.argmin(found))]
 
 
-def _differences(twins: Sequence[Twin], file: str, told: Told) -> list[float]:
-    """How far each of these twins of the same capture is from it: the mean over a few runs."""
-    found = _runs(twins, max(map(_round_seeds, twins), default=1), file, told)
+def _differences(twins: Sequence[Twin], file: str, told: Told, seeds: int = 1) -> list[float]:
+    """How far each of these twins of the same capture is from it: the mean over a few runs.
+
+    These are at least `seeds`, where runs differ at all.
+    """
+    found = _runs(twins, max(seeds, *map(_round_seeds, twins)), file, told)
     return [
         float(np.mean([difference(twin.seen, run) for run in runs.values()]))
         for twin, runs in zip(twins, found, strict=True)
