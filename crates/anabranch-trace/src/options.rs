@@ -6,6 +6,7 @@ use anabranch_wire::mptcp::{
 };
 
 use crate::rules::Rule;
+use crate::words::counted;
 
 /// A fault in the form of an option: the rule, the clause that defines the form, and a description.
 pub(crate) type Fault = (Rule, &'static str, String);
@@ -31,7 +32,11 @@ pub(crate) fn faults(options: &[u8], mut take: impl FnMut(Fault)) {
 
 fn check(option: &[u8], take: &mut impl FnMut(Fault)) {
     let Some(byte) = option.get(2) else {
-        return take((Rule::OptionLength, "3", format!("option of {} bytes", option.len())));
+        return take((
+            Rule::OptionLength,
+            "3",
+            format!("option of {}", counted(option.len() as u64, "byte")),
+        ));
     };
     let Some(subtype) = Subtype::from_value(byte >> 4) else {
         // RFC 8684 §7.2: subtype 0xf is for private experiments.
@@ -45,7 +50,7 @@ fn check(option: &[u8], take: &mut impl FnMut(Fault)) {
     }
     let clause = clause(subtype);
     if !has_right_length(option, subtype) {
-        let text = format!("{subtype} of {} bytes", option.len());
+        let text = format!("{subtype} of {}", counted(option.len() as u64, "byte"));
         return take((Rule::OptionLength, clause, text));
     }
     for (at, mask) in reserved(option, subtype) {

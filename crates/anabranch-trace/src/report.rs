@@ -14,6 +14,7 @@ use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
 use crate::tables::{Cell, Rows, Table};
 use crate::watch::{At, Whom};
+use crate::words::counted;
 
 /// The result of an analysis.
 #[derive(Debug)]
@@ -121,8 +122,9 @@ impl Analyser {
                     continue;
                 }
                 for (from, to) in half.unmapped.iter().take(MOST_RANGES_TOLD) {
-                    let text =
-                        format!("{} bytes from SSN {} on have no mapping", to - from, from + 1);
+                    let have = if to - from == 1 { "has" } else { "have" };
+                    let bytes = counted((to - from) as u64, "byte");
+                    let text = format!("{bytes} from SSN {} on {have} no mapping", from + 1);
                     self.watch.violation(at, whom, Rule::UnmappedData, text);
                 }
             }
@@ -194,44 +196,36 @@ impl Analyser {
         let mut notes = Vec::new();
         for (name, report) in files {
             if let Some((link_type, packets)) = report.unknown_link {
-                let packets = grouped(packets);
+                let have = if packets == 1 { "has" } else { "have" };
+                let packets = counted(packets, "packet");
                 notes.push(format!(
-                    "{name}: {packets} packets have link type {link_type}, which is not supported"
+                    "{name}: {packets} {have} link type {link_type}, which is not supported"
                 ));
             }
         }
         if self.doubles > 0 {
+            let (were, doubles) = (were(self.doubles), counted(self.doubles, "packet"));
             notes.push(format!(
-                "{} packets were captured at several places; each subflow is shown as seen from one \
-                 place",
-                grouped(self.doubles)
+                "{doubles} {were} captured at several places; each subflow is shown as seen from one \
+                 place"
             ));
         }
         if self.corrupted > 0 {
-            let corrupted = grouped(self.corrupted);
-            notes.push(format!("{corrupted} segments with a wrong TCP checksum were ignored"));
+            let (were, corrupted) = (were(self.corrupted), counted(self.corrupted, "segment"));
+            notes.push(format!("{corrupted} with a wrong TCP checksum {were} ignored"));
         }
         if left_out > 0 {
-            let left_out = grouped(left_out);
+            let (were, left_out) = (were(left_out), counted(left_out, "segment"));
             notes.push(format!(
-                "{left_out} segments were ignored: the captures have too many TCP connections"
+                "{left_out} {were} ignored: the captures have too many TCP connections"
             ));
         }
         notes
     }
 }
 
-/// A number with commas between thousands.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+fn were(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
 }
 
 fn connection_table(analyser: &Analyser) -> Table {
@@ -431,16 +425,3 @@ const TIME_TO_ANSWER: u64 = 1_000_000_000;
 
 /// A placeholder for rows that only define columns.
 const NOBODY: [SocketAddress; 2] = [SocketAddress::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_are_separated_by_commas() {
-        assert_eq!(
-            [0, 999, 1000, 11755, 1_000_000].map(grouped).join(" "),
-            "0 999 1,000 11,755 1,000,000"
-        );
-    }
-}

@@ -96,7 +96,7 @@ fn a_black_hole_stops_tcp_unless_it_searches_for_the_path_mtu() {
 
 #[test]
 fn a_search_finds_the_size_that_passes() {
-    depends_on_the_platform("Linux' sockets assign data ahead, so it is not used to search");
+    depends_on_the_platform("Linux's sockets assign data ahead, so it is not used to search");
     // Of 1400 bytes, 1348 are payload; the search ends within 8 bytes.
     let connection = "protocol = \"tcp\"\npaths = [\"tunnel\"]\nmtu_probing = \"always\"\n";
     let outcome = transfer("icmp = false", connection);

@@ -9,6 +9,8 @@ use std::io::{self, ErrorKind, Read};
 
 use anabranch_wire::Instant;
 
+use crate::words::counted;
+
 pub(crate) use link::unwrap;
 
 /// A packet of a capture.
@@ -43,7 +45,9 @@ impl fmt::Display for Damage {
         if self.offset == 0 && self.packets == 0 {
             return f.write_str(&self.what);
         }
-        write!(f, "at byte {}: {}; {} packets precede it", self.offset, self.what, self.packets)
+        let precede = if self.packets == 1 { "precedes" } else { "precede" };
+        let packets = counted(self.packets, "packet");
+        write!(f, "at byte {}: {}; {packets} {precede} it", self.offset, self.what)
     }
 }
 
