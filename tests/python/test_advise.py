@@ -201,6 +201,16 @@ def test_every_single_change_is_tried_first() -> None:
     assert made._first() == [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (0, 2)]
 
 
+@pytest.mark.parametrize(
+    ("value", "low", "words"),
+    [(1.34, 0.88, "no change surely helps."), (1.03, 1.01, "no change brings 5 %.")],
+)
+def test_advice_to_leave_it_has_the_reason(value: float, low: float, words: str) -> None:
+    now = Predicted("now", "no change", 0, {}, "", {}, Estimate(1.0, 1.0, 1.0, 5))
+    best = replace(now, name="advice", words="1657 KiB buffers", changes=1, gain=Estimate(value, low, 2.7, 5))
+    assert report.finding(Advice(LINUX, now, now, best)).endswith(words)
+
+
 def test_advice_to_leave_it_comes_without_commands(capsys: Captured) -> None:
     assert run_command(["advise", "--path", "8Mbit/s,20ms,100packets"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -10,7 +10,7 @@ from anabranch.reports.table import Table
 from anabranch.results.bounds import within
 from anabranch.results.claims import Condition, Measured
 from anabranch.results.estimates import Estimate
-from anabranch.words import counted
+from anabranch.words import counted, listed
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,13 @@ from anabranch.words import counted
 )
 def test_one_thing_is_singular(count: int, words: str) -> None:
     assert counted(count, "line") == words
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [("", ""), ("a", "a"), ("ab", "a and b"), ("abcd", "a, b, c and d")]
+)
+def test_names_are_listed_with_one_and(names: str, words: str) -> None:
+    assert listed(tuple(names)) == words
 
 
 def test_a_table_without_rows_is_a_line() -> None:

@@ -9,6 +9,7 @@ use crate::rules::Rule;
 use crate::stream::Taken;
 use crate::subflow::{Declared, Half, Sort, Subflow, Sum};
 use crate::tables::{Kind, SegmentRow};
+use crate::words::counted;
 
 impl Analyser {
     /// Assign a subflow without captured handshake to the connection with close data sequence
@@ -366,8 +367,9 @@ impl Analyser {
             Some(false) => {
                 let packet = sum.at.packet;
                 let text = format!(
-                    "the checksum {:#06x} of the mapping in packet {packet} does not match its {} bytes",
-                    sum.checksum, sum.len
+                    "the checksum {:#06x} of the mapping in packet {packet} does not match its {}",
+                    sum.checksum,
+                    counted(u64::from(sum.len), "byte", "bytes")
                 );
                 self.data_violation(step, Rule::ChecksumWrong, text);
             }

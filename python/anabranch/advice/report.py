@@ -25,10 +25,8 @@ def finding(advice: Advice) -> str:
     best = advice.best
     if not advice.helps:
         values = ", ".join(f"{words} {_text(old)}{unit}" for words, unit, old, _ in _known(advice))
-        return (
-            f"{advice.stack}: leave it as it is ({values}); no change brings "
-            f"{(WORTH - 1) * 100:.0f} %."
-        )
+        helps = "surely helps" if advice.brings_enough else f"brings {(WORTH - 1) * 100:.0f} %"
+        return f"{advice.stack}: leave it as it is ({values}); no change {helps}."
     values = ", ".join(
         f"{words} {number(old.value)} → {number(new.value)}{unit}"
         for words, unit, old, new in _known(advice)

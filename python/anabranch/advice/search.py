@@ -80,8 +80,13 @@ class Advice:
     @property
     def helps(self) -> bool:
         """Whether the advice surely improves anything, and by as much as its changes must bring."""
-        gain, least = self.best.gain, WORTH**self.best.changes
-        return self.best.changes > 0 and gain.low > 1 and gain.value >= least
+        return self.brings_enough and self.best.gain.low > 1
+
+    @property
+    def brings_enough(self) -> bool:
+        """Whether the advice improves by as much as its changes must bring, surely or not."""
+        least: float = WORTH**self.best.changes
+        return self.best.changes > 0 and self.best.gain.value >= least
 
     @property
     def advised(self) -> Predicted:

@@ -21,7 +21,7 @@ LEAST_SEGMENTS = 20
 MOST_SUBFLOWS = 64
 """Largest number of subflows of a connection that are followed: those that carried most."""
 _TIMEOUT_NS = 200_000_000
-"""RFC 6298 §2.4 has a minimum of one second; Linux' is 200 ms."""
+"""RFC 6298 §2.4 has a minimum of one second; Linux's is 200 ms."""
 _TRAIN = 8
 """Acknowledgements over which the rate of a path is measured."""
 _PEAK = 0.9

@@ -141,7 +141,7 @@ def calibrate(
     distribution of the deviations: median, 90th percentile and worst.
 
     The fixed set takes eleven minutes, mostly in real time. With several seeds, the report says
-    which deviations are within Linux' own spread. The results folder has every scenario as a file
+    which deviations are within Linux's own spread. The results folder has every scenario as a file
     for `anabranch run`.
     """
     from anabranch.cli import console, tables

@@ -18,6 +18,7 @@ from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
 from anabranch.runs.run import cost, settings_of
 from anabranch.scenarios import own, quantities
+from anabranch.words import listed
 
 SEEDS = 5
 """Default number of pairs."""
@@ -167,8 +168,8 @@ class WhatIf:
             return f"{words}; as Linux can do it: {self._gain(on_linux)}."
         if self.foreign:
             return (
-                f"{words}. Linux does not have {' and '.join(self.foreign)}; anabranch advise says "
-                "what Linux can do."
+                f"{words}. Linux does not have {listed(self.foreign)}; anabranch advise says what "
+                "Linux can do."
             )
         return f"{words}, which Linux cannot do; no change that Linux can make helps."
 

@@ -297,7 +297,8 @@ def _unpaired(a: Side, b: Side, on: list[str], pairs: int) -> Iterator[str]:
     for name, one, other in (("A", a, b), ("B", b, a)):
         alone = one.runs.join(other.runs, on=on, how="anti").height
         if alone and seeds[0] == seeds[1]:
-            yield f"{alone} of {alone + pairs} rows of {name} have no partner"
+            have = "has" if alone == 1 else "have"
+            yield f"{alone} of {alone + pairs} rows of {name} {have} no partner"
 
 
 def _scenario_changes(

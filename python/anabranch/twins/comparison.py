@@ -15,6 +15,7 @@ from anabranch.results.estimates import number
 from anabranch.twins.fit import Fitted
 from anabranch.twins.observed import Observed
 from anabranch.twins.scenario import uncertainty
+from anabranch.words import counted
 
 _NEAR = 0.05
 """Deviation of goodput up to which a twin is called close (ours)."""
@@ -182,7 +183,7 @@ def paths(fitted: Fitted) -> Table:
         shown += [
             (each.lane.name, "rate", f"{number(each.rate)} Mbit/s", rate),
             (each.lane.name, "delay", f"{number(each.delay)} ms", delay),
-            (each.lane.name, "queue", f"{each.limit} packets", filled),
+            (each.lane.name, "queue", counted(each.limit, "packet"), filled),
             (each.lane.name, "loss", f"{link.loss.value * 100:.3g} %", loss),
         ]
         if each.jitter:
