@@ -1,6 +1,6 @@
 """Words for numbers of things and for lists."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -8,6 +8,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Iterable[object], last: str = "and") -> str:
     """Names as in a sentence, such as ``"a"``, ``"a and b"`` or ``"a, b and c"``."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    *others, end = [str(name) for name in names] or [""]
+    return f"{', '.join(others)} {last} {end}" if others else end

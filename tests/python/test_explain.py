@@ -394,6 +394,26 @@ def test_the_best_buffers_are_named_beside_the_others(
     assert found.finding() == words
 
 
+@pytest.mark.parametrize(
+    ("gain", "low", "count", "words"),
+    [
+        (0.4, 0.3, 1, "No change that was tried raises the goodput by 5 %."),
+        (3.4, -1.2, 1, "No change that was tried surely raises the goodput."),
+        (0.6, 0.3, 1, "Best change: a (+6 %), which Linux can do."),
+        # Two changes must bring 1.05² = 1.10.
+        (0.6, 0.3, 2, "No change that was tried raises the goodput by 5 %."),
+    ],
+)
+def test_the_best_change_must_bring_as_much_as_in_advice(
+    gain: float, low: float, count: int, words: str
+) -> None:
+    change = what_if.Change("a", {}, count=count)
+    prediction = what_if.Prediction(change, True, Estimate(gain, low, gain, 5), None, None)
+    none = np.empty(0)
+    found = what_if.WhatIf(what_if.Outcome(np.array([10.0]), none, none), [1], [prediction])
+    assert found.finding() == words
+
+
 def test_a_change_runs_with_the_same_seeds() -> None:
     toml = _core.validate(scenario("3s").to_toml(), "short.toml")
     found = what_if.predict(toml, "short.toml", [5])

@@ -14,7 +14,7 @@ import polars as pl
 from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis
 from anabranch.analyze.records import Connection, Mask, Numbers, Subflow, flags, maybe, whole
-from anabranch.words import counted
+from anabranch.words import counted, listed
 
 LEAST_SEGMENTS = 20
 """Data segments below which a capture says nothing."""
@@ -59,7 +59,7 @@ def seen(analysis: Analysis, about: Connection, direction: str) -> Rows:
             )
         states = {each.state for each in rows.subflows}
         if not count and states <= {"not answered", "reset"}:
-            raise Hidden(f"no data: its handshake was {' or '.join(sorted(states))}")
+            raise Hidden(f"no data: its handshake was {listed(sorted(states), 'or')}")
         raise Hidden(f"{count} data segments; too few to tell anything")
     if not (rows.is_ack & (rows.data_ack >= 0)).any():
         raise Hidden("no acknowledgements; capture both directions")

@@ -22,6 +22,7 @@ from anabranch.cli.app import (
     enter_lab,
     figure_of,
     out_option,
+    print_file,
     print_judgements,
     require,
     write_report,
@@ -271,3 +272,5 @@ def redraw(
         print_sweep(results, folder)
     else:
         print_judgements(results, judgements, folder)
+    if figure is not None:
+        print_file("figure", figure)

@@ -17,6 +17,7 @@ from anabranch.runs.columns import frame
 from anabranch.runs.run import Run
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.routes import route
+from anabranch.words import listed
 
 _NAMED = 0.15
 """Share of a cause from which the first sentences name a path (ours)."""
@@ -203,9 +204,9 @@ class Explanation:
         capacity = {name: self._mbps(self._capacity(index)) for index, name in self.paths.items()}
         mbps = _total(named)
         return Loss(
-            " and ".join(paths),
+            listed(paths),
             losses[0].cause,
-            " and ".join(filter(None, behind)) or None,
+            listed(filter(None, behind)) or None,
             mbps,
             mbps / (sum(capacity[path] for path in paths) or 1.0),
             any(loss.varies for loss in named),
@@ -375,7 +376,7 @@ def _unanswered(path: str, rows: pl.DataFrame, link_drops: int) -> str | None:
     is_removed = rows["syns_arrived"].sum() >= rows["syns_sent"].sum()
     if not lost or is_removed:
         return None
-    sentence = f"On {path}, {' and '.join(lost)} did not arrive"
+    sentence = f"On {path}, {listed(lost)} did not arrive"
     tried = rows.filter((pl.col("option") > 0) & (pl.col("syns_sent") > 1))
     refused = not tried.is_empty() and tried["answers_arrived"].sum() == 0
     if is_answered and refused and link_drops == 0:

@@ -15,7 +15,7 @@ from anabranch.results.estimates import number
 from anabranch.twins.fit import Fitted
 from anabranch.twins.observed import Observed
 from anabranch.twins.scenario import uncertainty
-from anabranch.words import counted
+from anabranch.words import counted, listed
 
 _NEAR = 0.05
 """Deviation of goodput up to which a twin is called close (ours)."""
@@ -132,7 +132,7 @@ def failure(fitted: Fitted) -> str | None:
     if not off:
         return None
     return (
-        f"no twin: the best scenario that was found misses {' and '.join(off)} (bound: "
+        f"no twin: the best scenario that was found misses {listed(off)} (bound: "
         f"{_FAR * 100:.0f} % and {_FAR * 100:.0f} points)"
     )
 

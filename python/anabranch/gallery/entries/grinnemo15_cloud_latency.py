@@ -20,6 +20,7 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, mean
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import (
+from anabranch.words import listed
     Connection,
     Distribution,
     NetworkPath,
@@ -295,7 +296,7 @@ def _grows(
 
 _EQUAL = f"{RTTS_MS[0]} to {RTTS_MS[-1]} ms on both paths"
 _LOSSY = (
-    f"{' and '.join(map(str, LOSSES_PERCENT[1:]))} % loss, "
+    f"{listed(LOSSES_PERCENT[1:])} % loss, "
     f"{', '.join(map(str, LOSSY_RTTS_MS))} ms on both paths"
 )
 _NETFLIX = "Netflix, both sizes of bursts"
@@ -416,7 +417,7 @@ CLAIMS = (
         "Grinnemo'15, conclusions; 10/40 ms and the threshold are ours",
         _relative(
             f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, "
-            f"{' and '.join(map(str, LOSSES_PERCENT[1:]))} % loss",
+            f"{listed(LOSSES_PERCENT[1:])} % loss",
             _unequal(NETFLIXES, (40,), LOSSES_PERCENT[1:]),
             BOUNDS["E8.f-little-difference"],
         ),

@@ -30,7 +30,7 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
-from anabranch.words import counted
+from anabranch.words import counted, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -357,7 +357,7 @@ def notes(results: Results) -> Sequence[str]:
             means = (f"{shares(results, curve, core, count).mean():.2f}" for count in SUBFLOWS)
             words.append(f"{core}, {curve}: {', '.join(means)}")
     return [
-        f"Mean share with {', '.join(map(str, SUBFLOWS))} subflows — {'; '.join(words)}.",
+        f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}.",
         "All access paths are equal, because at a drop-tail queue a difference of 2 ms matters. A "
         "packet train of the flow with the slightly shorter round trip arrives just behind the "
         "tail of the other flow's train, and suffers the losses.",
