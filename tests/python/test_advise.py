@@ -10,10 +10,12 @@ import pytest
 
 import anabranch
 from anabranch import _core
-from anabranch.advice import commands, goals, search, space, subject
+from anabranch.advice import commands, goals, report, search, space, subject
+from anabranch.advice.search import LINUX, Advice, Predicted
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.explanations.pairs import changed, changed_connections
+from anabranch.results.estimates import Estimate
 from anabranch.runs.run import run_normalised, settings_of
 from anabranch.scenarios.overrides import Overrides
 from conftest import scenario
@@ -207,7 +209,8 @@ def test_every_single_change_is_tried_first() -> None:
 )
 def test_advice_to_leave_it_has_the_reason(value: float, low: float, words: str) -> None:
     now = Predicted("now", "no change", 0, {}, "", {}, Estimate(1.0, 1.0, 1.0, 5))
-    best = replace(now, name="advice", words="1657 KiB buffers", changes=1, gain=Estimate(value, low, 2.7, 5))
+    gain = Estimate(value, low, 2.7, 5)
+    best = dataclasses.replace(now, words="1657 KiB buffers", changes=1, gain=gain)
     assert report.finding(Advice(LINUX, now, now, best)).endswith(words)
 
 

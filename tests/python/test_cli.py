@@ -119,9 +119,7 @@ def test_run_writes_results_that_can_be_drawn_again(
     assert run_command(["report", str(out), "--figure", str(figure)]) == 0
     assert (out / "report.html").read_text() == report
     assert figure.read_text().startswith("<?xml")
-    assert capsys.readouterr().out.endswith(
-        f"report: {out / 'report.html'}\nfigure: {figure}\n"
-    )
+    assert capsys.readouterr().out.endswith(f"report: {out / 'report.html'}\nfigure: {figure}\n")
 
 
 def test_run_writes_results_of_a_scenario_with_a_slash_in_its_name(

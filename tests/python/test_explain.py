@@ -431,9 +431,14 @@ def at_sender(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_capture_at_the_sender_shows_the_full_window(at_sender: Path) -> None:
     (found,) = capture.explanations(analyze(at_sender))
     assert found.main is not None
-    state, behind, subflow, lost = found.main
+    state, behind, subflows, lost = found.main
     # Subflow 1 is 3G's. The capture cannot tell the send buffer from the window, which are equal.
-    assert (state, behind, subflow) == ("receive_window", 1, 0)
+    assert (state, behind, subflows) == ("receive_window", [1], [0, 1])
+    sentence = found.finding()[-1]
+    assert sentence.startswith("Subflow 0 (10.1.0.0:")
+    assert "carried less than they could because the receive window was full behind subflow 1" in (
+        sentence
+    )
     truth = explained().losses[0]
     assert lost == pytest.approx(truth.mbps, rel=0.25)
     for each in found.subflows:

@@ -123,7 +123,12 @@ def _mptcpize(folder: Path) -> Path:
     [("engine", socket.IPPROTO_TCP), ("kernel", socket.IPPROTO_TCP), ("kernel", _IPPROTO_MPTCP)],
 )
 def test_a_connection_that_the_program_resets_has_not_failed(
-    file: Path, tmp_path: Path, url: str, client: str, protocol: int, monkeypatch: pytest.MonkeyPatch
+    file: Path,
+    tmp_path: Path,
+    url: str,
+    client: str,
+    protocol: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if client == "kernel" and not Path("/proc/sys/net/mptcp").exists():
         pytest.skip("this kernel has no Multipath TCP")

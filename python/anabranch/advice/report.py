@@ -77,18 +77,22 @@ def about(advices: Sequence[Advice], aims: Goals, rule: int) -> str:
         else "From one seed, because others give the same."
     )
     return (
-        f"For {goals.text(aims)}. {sample} {_improvement(aims, seeds)} The rule is 2·ΣBW·RTTmax = {number(rule / 1024)} KiB for both buffers."
+        f"For {goals.text(aims)}. {sample} {_improvement(aims, seeds)} "
+        f"The rule is 2·ΣBW·RTTmax = {number(rule / 1024)} KiB for both buffers."
     )
 
 
 def _improvement(aims: Goals, seeds: int) -> str:
     """What the improvement of a row is of."""
     words = [goal.words.rsplit(" ", 1)[0] for goal in GOALS.values() if goal.name in aims]
-    ratio = f"the ratio of the {words[0]} to that as it is"
+    ratio = f"the ratio of the {words[0]} to that of the present state"
     if len(words) > 1:
-        ratio = f"the weighted geometric mean of the improvements of {listed(words)} over the state as it is"
+        ratio = (
+            f"the weighted geometric mean of the improvements of {listed(words)} over the "
+            "present state"
+        )
     elif next(iter(aims)) != "throughput":
-        ratio = f"the ratio of the {words[0]} as it is to that of the row"
+        ratio = f"the ratio of the {words[0]} of the present state to that of the row"
     if seeds == 1:
         return f"The improvement is {ratio}."
     return (

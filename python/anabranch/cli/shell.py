@@ -114,8 +114,7 @@ def shell(
         if out is not None:
             _save(outcome, out, time.perf_counter() - started)
     if not quiet:
-        with contextlib.suppress(OSError):  # of a terminal that has hung up
-            _print(outcome, out)
+        _print(outcome, out)
     raise typer.Exit(outcome.status)
 
 

@@ -324,9 +324,7 @@ def _scenario_changes(
             "paired runs use different networks"
         )
     if times := [key for key in ("duration", "warm_up") if key in changes]:
-        notes.append(
-            f"{listed(times)} differ: paired runs were measured over different times"
-        )
+        notes.append(f"{listed(times)} differ: paired runs were measured over different times")
     return changed, notes
 
 

@@ -281,8 +281,7 @@ CLAIMS = (
         "RTT.",
         "CoNEXT'17: no gain at 128 KB (second-hand); the threshold is ours",
         each(
-            f"|time to download 128 KiB over {listed(DOWNLOADS)} Mbit/s, "
-            "ECF / lowest RTT − 1|",
+            f"|time to download 128 KiB over {listed(DOWNLOADS)} Mbit/s, ECF / lowest RTT − 1|",
             (
                 Condition(
                     f"|time to download 128 KiB over {rates} Mbit/s, ECF / lowest RTT − 1|",

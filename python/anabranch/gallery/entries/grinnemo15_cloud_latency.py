@@ -20,7 +20,6 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, mean
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import (
-from anabranch.words import listed
     Connection,
     Distribution,
     NetworkPath,
@@ -28,6 +27,7 @@ from anabranch.words import listed
     RequestResponse,
     Scenario,
 )
+from anabranch.words import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -296,8 +296,7 @@ def _grows(
 
 _EQUAL = f"{RTTS_MS[0]} to {RTTS_MS[-1]} ms on both paths"
 _LOSSY = (
-    f"{listed(LOSSES_PERCENT[1:])} % loss, "
-    f"{', '.join(map(str, LOSSY_RTTS_MS))} ms on both paths"
+    f"{listed(LOSSES_PERCENT[1:])} % loss, {', '.join(map(str, LOSSY_RTTS_MS))} ms on both paths"
 )
 _NETFLIX = "Netflix, both sizes of bursts"
 _NETFLIX_AND_MAPS = f"{_NETFLIX}, and Maps"
