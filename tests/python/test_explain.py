@@ -15,7 +15,7 @@ from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.explanations import capture, report, target, what_if
 from anabranch.explanations.causes import CAUSES
-from anabranch.explanations.drawing import shares
+from anabranch.explanations.drawing import of_run, shares
 from anabranch.explanations.explanation import Explanation
 from anabranch.results import metrics
 from anabranch.results.estimates import Estimate, number, percent
@@ -287,6 +287,12 @@ def test_a_report_has_figures_and_tables(file: Path, tmp_path: Path, capsys: Cap
         ((pl.col("until_ns") - pl.col("from_ns")).sum()).alias("ns")
     )
     assert lengths["ns"].to_list() == [4_000_000_000] * 2
+
+
+def test_a_figure_has_a_lane_for_each_path_with_the_time_before_its_subflow() -> None:
+    wifi, lte = of_run(explained()).lanes
+    assert (wifi.label, lte.label) == ("wifi", "3g")
+    assert {"opening", "sending", "send_buffer"} <= {state.name for state in lte.intervals}
 
 
 @pytest.mark.parametrize(
