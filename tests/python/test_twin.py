@@ -374,8 +374,9 @@ def test_a_twin_takes_few_runs(with_remedies: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(fit, "run_all", counted)
     fit.fit(observed.read([with_remedies]), "run.pcapng", "twin")
-    # The default, five remedies, up to four rounds for the jitter, and five to compare.
-    assert sum(made) <= 15
+    # The jitter is chance, so each choice is compared over three runs: the default, five remedies,
+    # and up to four rounds for the jitter. Five more runs stand beside the capture.
+    assert sum(made) <= 3 * (1 + 5 + 4) + 5
 
 
 def test_the_rate_of_a_run_is_sought_near_that_of_its_scenario(with_remedies: Path) -> None:
