@@ -56,7 +56,7 @@ dev: $(VENV)/.installed-dev
 
 .PHONY: demo gallery gallery-full
 demo: $(VENV)/.installed ## build, install into .venv, reproduce nsdi12-fig7
-	@echo "Reproducing Figure 7 of NSDI 2012 (half a minute) ..."
+	@echo "Reproducing Figure 7 of NSDI 2012 (less than half a minute on two idle cores) ..."
 	$(BIN)/anabranch reproduce nsdi12-fig7 --out results/nsdi12-fig7
 	@echo
 	@echo "Done in $$(($$(date +%s) - $(STARTED))) seconds."

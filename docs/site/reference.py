@@ -45,7 +45,10 @@ def rust(root: Path) -> str:
             name = package["name"]
             page = f"../rust/{name.replace('-', '_')}/index.html"
             parts.append(f'| <a href="{page}">{name}</a> | {package["description"]} |')
-    parts.append("\n[Streams in Rust](../streams.md) has whole programs.\n")
+    parts.append(
+        "\n[Streams in Rust](../streams.md) and "
+        "[your own policy in Rust](../policies/your-own.md#in-rust) have whole programs.\n"
+    )
     return "\n".join(parts)
 
 

@@ -163,7 +163,7 @@ class SubflowView:
         """Bytes that congestion control allows the subflow to send now."""
     @property
     def paced_window(self) -> int:
-        """Bytes that Linux' pacing would send in one round-trip time, as of the last ACK."""
+        """Bytes that Linux's pacing would send in one round-trip time, as of the last ACK."""
     @property
     def srtt_ns(self) -> int | None:
         """Smoothed round-trip time; `None` before the first sample."""

@@ -1,4 +1,4 @@
-"""How far `anabranch explain` agrees with the clocks of Linux' plain TCP.
+"""How far `anabranch explain` agrees with the clocks of Linux's plain TCP.
 
     unshare -rn python tests/python/agreement.py
 

@@ -10,10 +10,12 @@ import pytest
 
 import anabranch
 from anabranch import _core
-from anabranch.advice import commands, goals, search, space, subject
+from anabranch.advice import commands, goals, report, search, space, subject
+from anabranch.advice.search import LINUX, Advice, Predicted
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.explanations.pairs import changed, changed_connections
+from anabranch.results.estimates import Estimate
 from anabranch.runs.run import run_normalised, settings_of
 from anabranch.scenarios.overrides import Overrides
 from conftest import scenario
@@ -199,6 +201,17 @@ def test_every_single_change_is_tried_first() -> None:
     made = searched([4, 3], {})
     made._rule = lambda: (2, 0)  # type: ignore[method-assign]
     assert made._first() == [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "words"),
+    [(1.34, 0.88, "no change surely helps."), (1.03, 1.01, "no change brings 5 %.")],
+)
+def test_advice_to_leave_it_has_the_reason(value: float, low: float, words: str) -> None:
+    now = Predicted("now", "no change", 0, {}, "", {}, Estimate(1.0, 1.0, 1.0, 5))
+    gain = Estimate(value, low, 2.7, 5)
+    best = dataclasses.replace(now, words="1657 KiB buffers", changes=1, gain=gain)
+    assert report.finding(Advice(LINUX, now, now, best)).endswith(words)
 
 
 def test_advice_to_leave_it_comes_without_commands(capsys: Captured) -> None:

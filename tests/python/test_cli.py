@@ -115,9 +115,11 @@ def test_run_writes_results_that_can_be_drawn_again(
     (printed,) = re.findall(r"digest (\w{16})", capsys.readouterr().out)
     assert f"digest of the run</th><td>{printed}<" in report
     (out / "report.html").unlink()
-    assert run_command(["report", str(out)]) == 0
+    figure = tmp_path / "new" / "figure.svg"
+    assert run_command(["report", str(out), "--figure", str(figure)]) == 0
     assert (out / "report.html").read_text() == report
-    assert str(out / "report.html") in capsys.readouterr().out
+    assert figure.read_text().startswith("<?xml")
+    assert capsys.readouterr().out.endswith(f"report: {out / 'report.html'}\nfigure: {figure}\n")
 
 
 def test_run_writes_results_of_a_scenario_with_a_slash_in_its_name(

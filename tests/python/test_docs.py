@@ -3,6 +3,7 @@
 `make docs` checks links.
 """
 
+import itertools
 import os
 import re
 import shlex
@@ -115,6 +116,18 @@ def run(command: str, folder: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def test_the_goodput_in_sentences_is_that_of_the_outputs() -> None:
+    tutorial = (ROOT / "docs/tutorial/index.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    outputs = re.findall(r"^```console\n.*?^```$", tutorial, re.MULTILINE | re.DOTALL)
+    printed = [float(number) for number in re.findall(r"\d+\.\d+", "".join(outputs))]
+    sentences = re.sub(r"^```.*?^```$", "", tutorial + readme, flags=re.MULTILINE | re.DOTALL)
+    written = re.findall(r"(?:(\d+\.\d) to )?(\d+\.\d) Mbit/s", sentences)
+    assert len(written) >= 2
+    for number in filter(None, itertools.chain.from_iterable(written)):
+        assert any(f"{each:.1f}" == number for each in printed), number
 
 
 @pytest.mark.slow

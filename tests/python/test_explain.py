@@ -17,7 +17,7 @@ from anabranch.errors import InputError
 from anabranch.explanations import capture, report, target, what_if
 from anabranch.explanations.capture import CaptureExplanation
 from anabranch.explanations.causes import CAUSES
-from anabranch.explanations.drawing import shares
+from anabranch.explanations.drawing import of_run, shares
 from anabranch.explanations.explanation import Explanation
 from anabranch.results import metrics
 from anabranch.results.estimates import Estimate, number, percent
@@ -291,6 +291,12 @@ def test_a_report_has_figures_and_tables(file: Path, tmp_path: Path, capsys: Cap
     assert lengths["ns"].to_list() == [4_000_000_000] * 2
 
 
+def test_a_figure_has_a_lane_for_each_path_with_the_time_before_its_subflow() -> None:
+    wifi, lte = of_run(explained()).lanes
+    assert (wifi.label, lte.label) == ("wifi", "3g")
+    assert {"opening", "sending", "send_buffer"} <= {state.name for state in lte.intervals}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -396,6 +402,26 @@ def test_the_best_buffers_are_named_beside_the_others(
     assert found.finding() == words
 
 
+@pytest.mark.parametrize(
+    ("gain", "low", "count", "words"),
+    [
+        (0.4, 0.3, 1, "No change that was tried raises the goodput by 5 %."),
+        (3.4, -1.2, 1, "No change that was tried surely raises the goodput."),
+        (0.6, 0.3, 1, "Best change: a (+6 %), which Linux can do."),
+        # Two changes must bring 1.05² = 1.10.
+        (0.6, 0.3, 2, "No change that was tried raises the goodput by 5 %."),
+    ],
+)
+def test_the_best_change_must_bring_as_much_as_in_advice(
+    gain: float, low: float, count: int, words: str
+) -> None:
+    change = what_if.Change("a", {}, count=count)
+    prediction = what_if.Prediction(change, True, Estimate(gain, low, gain, 5), None, None)
+    none = np.empty(0)
+    found = what_if.WhatIf(what_if.Outcome(np.array([10.0]), none, none), [1], [prediction])
+    assert found.finding() == words
+
+
 def test_a_change_runs_with_the_same_seeds() -> None:
     toml = _core.validate(scenario("3s").to_toml(), "short.toml")
     found = what_if.predict(toml, "short.toml", [5])
@@ -413,9 +439,14 @@ def at_sender(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_capture_at_the_sender_shows_the_full_window(at_sender: Path) -> None:
     (found,) = capture.explanations(analyze(at_sender))
     assert found.main is not None
-    state, behind, subflow, lost = found.main
+    state, behind, subflows, lost = found.main
     # Subflow 1 is 3G's. The capture cannot tell the send buffer from the window, which are equal.
-    assert (state, behind, subflow) == ("receive_window", 1, 0)
+    assert (state, behind, subflows) == ("receive_window", [1], [0, 1])
+    sentence = found.finding()[-1]
+    assert sentence.startswith("Subflow 0 (10.1.0.0:")
+    assert "carried less than they could because the receive window was full behind subflow 1" in (
+        sentence
+    )
     truth = explained().losses[0]
     assert lost == pytest.approx(truth.mbps, rel=0.25)
     for each in found.subflows:

@@ -79,6 +79,15 @@ def test_all_conditions_of_a_group_have_the_same_bounds(name: str) -> None:
         assert all(len(group) == 1 for group in bounds.values()), claim.id
 
 
+@pytest.mark.parametrize("name", ENTRIES)
+def test_one_thing_is_singular(name: str) -> None:
+    for claim in catalogue.entry(name).claims:
+        for condition in claim.conditions:
+            assert not re.search(r"(?<![\d.,])1 (?!ms\b)[a-z]+s\b", condition.quantity), (
+                condition.quantity
+            )
+
+
 def test_every_bound_stands_in_the_registry_and_is_used() -> None:
     claims = [claim for name in ENTRIES for claim in catalogue.entry(name).claims]
     used = {condition.bound for claim in claims for condition in claim.conditions}

@@ -123,7 +123,7 @@ def test_everything_is_checked_before_the_first_run(folder: Path, capsys: Captur
     assert run_command(["sweep", str(plan), "--out", "out"]) == 2
     err = capsys.readouterr().err
     assert 'connection[0].scheduler: "mine_of_a_test.py:Nobody": no class Nobody in' in err
-    assert "it has Mine, Other" in err
+    assert "it has Mine and Other" in err
     assert not Path("out").exists()
 
 

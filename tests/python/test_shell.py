@@ -7,6 +7,7 @@ import os
 import pty
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from anabranch.results.folder import load
 from conftest import scenario
 
 _ANABRANCH = [sys.executable, "-m", "anabranch"]
+_IPPROTO_MPTCP = 262
+"""`socket.IPPROTO_MPTCP`, which Python has on some systems only."""
 _BODY = bytes(range(256)) * 4096
 
 _FETCH = """
@@ -98,19 +101,42 @@ def test_a_program_reads_from_a_service_of_this_host_and_leaves_results(
 _RESET = """
 import socket, struct, sys, urllib.parse
 url = urllib.parse.urlsplit(sys.argv[1])
-with socket.create_connection((url.hostname, url.port)) as near:
+with socket.socket(socket.AF_INET, socket.SOCK_STREAM, int(sys.argv[2])) as near:
+    near.connect((url.hostname, url.port))
     near.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
     near.recv(1000)
     near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 """
 
 
+def _mptcpize(folder: Path) -> Path:
+    """A folder with a command that starts a program as mptcpize does, but leaves its TCP alone."""
+    (folder / "bin").mkdir()
+    command = folder / "bin" / "mptcpize"
+    command.write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    command.chmod(0o755)
+    return command.parent
+
+
+@pytest.mark.parametrize(
+    ("client", "protocol"),
+    [("engine", socket.IPPROTO_TCP), ("kernel", socket.IPPROTO_TCP), ("kernel", _IPPROTO_MPTCP)],
+)
 def test_a_connection_that_the_program_resets_has_not_failed(
-    file: Path, tmp_path: Path, url: str
+    file: Path,
+    tmp_path: Path,
+    url: str,
+    client: str,
+    protocol: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if client == "kernel" and not Path("/proc/sys/net/mptcp").exists():
+        pytest.skip("this kernel has no Multipath TCP")
     # iperf3 ends its data connections in this way.
     out = tmp_path / "out"
-    done = _shell(file, "--out", str(out), "--", sys.executable, "-c", _RESET, url)
+    monkeypatch.setenv("PATH", f"{_mptcpize(tmp_path)}:{os.environ['PATH']}")
+    options = ("--client", client, "--out", str(out))
+    done = _shell(file, *options, "--", sys.executable, "-c", _RESET, url, str(protocol))
     assert done.returncode == 0
     assert "1 connection, 0 failed" in done.stderr
     ends = load(out).runs.select("completed", "aborted", "failed").rows()
@@ -237,8 +263,9 @@ def _left() -> list[str]:
     return [row for row in sleeping if not row.startswith("Z")]
 
 
-def test_sigterm_reaches_the_program_and_keeps_results_and_capture(
-    file: Path, tmp_path: Path, url: str
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_program_and_keeps_results_and_capture(
+    file: Path, tmp_path: Path, url: str, number: signal.Signals
 ) -> None:
     out, pcap = tmp_path / "out", tmp_path / "run.pcapng"
     options = ("--out", str(out), "--pcap", str(pcap))
@@ -248,18 +275,37 @@ def test_sigterm_reaches_the_program_and_keeps_results_and_capture(
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         assert _left()
-        process.terminate()
+        process.send_signal(number)
         assert process.stdout.readline() == b"asked\n"
-        assert process.wait(20) == 143
+        assert process.wait(20) == 128 + number
     assert max(load(out).runs["bytes_delivered"].to_list()) > len(_BODY)
     assert pcap.stat().st_size > len(_BODY)
     assert not _left(), "processes in the background end with the shell"
 
 
-def test_processes_that_a_program_leaves_behind_end_with_it(file: Path) -> None:
-    script = "trap '' TERM; sleep 1077 & exit 3"
+@pytest.mark.parametrize("start", ["sleep", "unshare --user --net sleep"])
+def test_processes_that_a_program_leaves_behind_end_with_it(file: Path, start: str) -> None:
+    script = f"trap '' TERM; {start} 1077 & sleep 0.2; exit 3"
     done = _shell(file, "--quiet", "--", "setsid", "sh", "-c", script)
     assert done.returncode == 3
+    assert not _left()
+
+
+def test_results_survive_a_terminal_that_is_closed(file: Path, tmp_path: Path, url: str) -> None:
+    out = tmp_path / "out"
+    program = ("--", sys.executable, "-c", _UNTIL_SIGTERM, url)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm", LINES="", COLUMNS="")
+        command = [*_ANABRANCH, "shell", str(file), "--out", str(out), *program]
+        os.execv(sys.executable, command)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 80, 0, 0))
+    output = b""
+    while b"ready" not in output:
+        output += os.read(terminal, 65536)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 129
+    assert max(load(out).runs["bytes_delivered"].to_list()) > len(_BODY)
     assert not _left()
 
 

@@ -77,7 +77,7 @@ def test_units_are_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("0 1\n1\n", "line 2: 1 columns"),
+        ("0 1\n1\n", "line 2: 1 column;"),
         ("0 1\n1 2 3\n", "line 2: 3 columns"),
         ("0 1\nnow 2\n", 'line 2: "now" is not a time; write a number of s'),
         ("0 1\n1 fast\n", 'line 2: "fast" is not a rate; write a number of Mbit/s'),

@@ -1,8 +1,12 @@
 """Numbers of things in words, and tables without rows."""
 
+import re
+from pathlib import Path
+
 import pytest
 from rich.console import Console
 
+import anabranch
 from anabranch.cli.tables import Grid
 from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import page, strips
@@ -10,7 +14,7 @@ from anabranch.reports.table import Table
 from anabranch.results.bounds import within
 from anabranch.results.claims import Condition, Measured
 from anabranch.results.estimates import Estimate
-from anabranch.words import counted
+from anabranch.words import counted, listed
 
 
 @pytest.mark.parametrize(
@@ -18,6 +22,28 @@ from anabranch.words import counted
 )
 def test_one_thing_is_singular(count: int, words: str) -> None:
     assert counted(count, "line") == words
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [("", ""), ("a", "a"), ("ab", "a and b"), ("abcd", "a, b, c and d")]
+)
+def test_names_are_listed_with_one_and(names: str, words: str) -> None:
+    assert listed(names) == words
+
+
+def test_names_are_listed_with_another_word() -> None:
+    assert listed((1, 2, 3), "or") == "1, 2 or 3"
+
+
+def test_all_sentences_list_names_in_the_same_way() -> None:
+    package = Path(anabranch.__file__).parent
+    others = [
+        f"{file.relative_to(package)}: {found[0]}"
+        for file in package.rglob("*.py")
+        if file.name != "words.py"
+        for found in re.finditer(r"""["'] (and|or) ["']\.join""", file.read_text(encoding="utf-8"))
+    ]
+    assert not others
 
 
 def test_a_table_without_rows_is_a_line() -> None:

@@ -10,7 +10,7 @@ use anabranch_proto::{SendError, SubflowStats};
 use anabranch_wire::{Datagram, Flags, Instant, Packet, Payload, Segment, SocketAddress};
 use bytes::Bytes;
 
-/// Connections that wait to be accepted by a listener, at most (Linux' `somaxconn`).
+/// Connections that wait to be accepted by a listener, at most (Linux's `somaxconn`).
 const LONGEST_BACKLOG: usize = 4096;
 /// Datagrams that wait to be received by a host, at most (ours).
 const MOST_DATAGRAMS: usize = 1024;

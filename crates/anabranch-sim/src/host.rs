@@ -243,7 +243,7 @@ impl Host {
     fn write(&mut self, now: Instant, index: usize) {
         let EngineApp { app, id, config, .. } = &mut self.apps[index];
         if let Some(id) = *id {
-            // A burst of Linux' scheduler does not extend beyond what a program has written.
+            // A burst of Linux's scheduler does not extend beyond what a program has written.
             let at_once = config.platform.buffers == Buffers::Socket;
             let written = at_once.then_some(&mut self.written);
             app.on_writable(

@@ -65,6 +65,11 @@ pub use own_policies::{
 pub use recorder::{Column, Table};
 pub use simulation::{Options, Outcome, run};
 
+/// `cargo test` runs the Rust code of the page about policies.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/policies/your-own.md")]
+struct YourOwnPolicy;
+
 /// Building blocks for run loops with another clock.
 pub mod driver {
     pub use crate::app::App;

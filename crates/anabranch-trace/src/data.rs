@@ -9,6 +9,7 @@ use crate::rules::Rule;
 use crate::stream::Taken;
 use crate::subflow::{Declared, Half, Sort, Subflow, Sum};
 use crate::tables::{Kind, SegmentRow};
+use crate::words::counted;
 
 impl Analyser {
     /// Assign a subflow without captured handshake to the connection with close data sequence
@@ -371,10 +372,10 @@ impl Analyser {
                 let packet = sum.at.packet;
                 let carried = sum.packets();
                 let text = format!(
-                    "the checksum {:#06x} of the mapping in packet {packet} does not match its {} \
-                     bytes{}{carried}",
+                    "the checksum {:#06x} of the mapping in packet {packet} does not match its \
+                     {}{}{carried}",
                     sum.checksum,
-                    sum.len,
+                    counted(u64::from(sum.len), "byte", "bytes"),
                     if carried.is_empty() { "" } else { " in " },
                 );
                 self.data_violation(step, Rule::ChecksumWrong, text);

@@ -60,6 +60,7 @@ mod subflow;
 mod survey;
 mod tables;
 mod watch;
+mod words;
 
 pub use analysis::analyse;
 pub use capture::{Damage, begins_capture};

@@ -10,6 +10,7 @@ use anabranch_wire::{CapturedSegment, TcpOptions};
 
 use crate::keys::Version;
 use crate::rules::{Clause, Rule};
+use crate::words::counted;
 
 /// A fault in the form of an option: the rule, the clause that defines the form, and a description.
 pub(crate) type Fault = (Rule, Clause, String);
@@ -82,7 +83,11 @@ fn multipath_options(options: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn check(option: &[u8], version: Option<Version>, take: &mut impl FnMut(Fault)) {
     let Some(byte) = option.get(2) else {
         let clause = Clause::of(version, "3");
-        return take((Rule::OptionLength, clause, format!("option of {} bytes", option.len())));
+        return take((
+            Rule::OptionLength,
+            clause,
+            format!("option of {}", counted(option.len() as u64, "byte", "bytes")),
+        ));
     };
     let Some(subtype) = Subtype::from_value(byte >> 4).filter(|s| is_assigned(*s, version)) else {
         // RFC 8684 §7.2: subtype 0xf is for private experiments.
@@ -105,7 +110,7 @@ fn check(option: &[u8], version: Option<Version>, take: &mut impl FnMut(Fault)) 
         return;
     }
     if !has_right_length(option, subtype) {
-        let text = format!("{subtype} of {} bytes", option.len());
+        let text = format!("{subtype} of {}", counted(option.len() as u64, "byte", "bytes"));
         return take((Rule::OptionLength, clause, text));
     }
     for (at, mask) in reserved(option, subtype, version) {

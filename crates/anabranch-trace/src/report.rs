@@ -15,6 +15,7 @@ use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
 use crate::tables::{Cell, Rows, Table};
 use crate::watch::{At, Whom};
+use crate::words::{counted, grouped};
 
 /// The result of an analysis.
 #[derive(Debug)]
@@ -133,8 +134,9 @@ impl Analyser {
                     continue;
                 }
                 for (from, to) in half.unmapped.iter().take(MOST_RANGES_TOLD) {
-                    let text =
-                        format!("{} bytes from SSN {} on have no mapping", to - from, from + 1);
+                    let bytes = counted((to - from) as u64, "byte", "bytes");
+                    let have = if to - from == 1 { "has" } else { "have" };
+                    let text = format!("{bytes} from SSN {} on {have} no mapping", from + 1);
                     let rule = Rule::UnmappedData;
                     let clause = rule.clause_in(self.connections[home as usize].version());
                     self.watch.violation(at, whom, rule, clause, text);
@@ -219,10 +221,7 @@ impl Analyser {
         }
         let floods = open.into_iter().filter(|(_, (count, _))| *count >= JOINS_OF_A_FLOOD);
         let notes = floods.map(|(target, (count, sources))| {
-            let sources = match sources.len() as u64 {
-                1 => "1 address".to_owned(),
-                many => format!("{} addresses", grouped(many)),
-            };
+            let sources = counted(sources.len() as u64, "address", "addresses");
             let count = grouped(count);
             format!("{count} joins to {target} from {sources} were not completed: a flood")
         });
@@ -233,23 +232,28 @@ impl Analyser {
         let mut notes = Vec::new();
         notes.extend(files.iter().filter(|(_, report)| !report.unread.is_empty()).map(unread_note));
         if self.doubles > 0 {
+            let doubles = counted(self.doubles, "packet was", "packets were");
             notes.push(format!(
-                "{} packets were captured at several places; each subflow is shown as seen from one \
-                 place",
-                grouped(self.doubles)
+                "{doubles} captured at several places; each subflow is shown as seen from one \
+                 place"
             ));
         }
         if self.copied > 0 {
-            notes.push(format!(
-                "{} packets are copies of packets just before, as a mirror port makes them, and count \
-                 once",
-                grouped(self.copied)
-            ));
+            let copied = counted(
+                self.copied,
+                "packet is a copy of a packet just before, as a mirror port makes it, and counts",
+                "packets are copies of packets just before, as a mirror port makes them, and count",
+            );
+            notes.push(format!("{copied} once"));
         }
         notes.extend(self.floods());
         if self.corrupted > 0 {
-            let corrupted = grouped(self.corrupted);
-            notes.push(format!("{corrupted} segments with a wrong TCP checksum were ignored"));
+            let corrupted = counted(
+                self.corrupted,
+                "segment with a wrong TCP checksum was",
+                "segments with a wrong TCP checksum were",
+            );
+            notes.push(format!("{corrupted} ignored"));
         }
         for (file, (count, first)) in &self.without_options {
             let name = files.get(*file as usize).map_or("", |(name, _)| name);
@@ -260,10 +264,8 @@ impl Analyser {
             ));
         }
         if left_out > 0 {
-            let left_out = grouped(left_out);
-            notes.push(format!(
-                "{left_out} segments were ignored: the captures have too many TCP connections"
-            ));
+            let left_out = counted(left_out, "segment was", "segments were");
+            notes.push(format!("{left_out} ignored: the captures have too many TCP connections"));
         }
         notes
     }
@@ -282,24 +284,6 @@ fn unread_words(unread: &BTreeMap<Unread, (u64, u64)>) -> String {
         format!("{} {reason} (first: packet {first})", grouped(*count))
     });
     words.collect::<Vec<_>>().join(", ")
-}
-
-/// A number with the singular or the plural.
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
-}
-
-/// A number with commas between thousands.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn connection_table(analyser: &Analyser) -> Table {
@@ -516,16 +500,3 @@ const TIME_TO_ANSWER: u64 = 1_000_000_000;
 
 /// A placeholder for rows that only define columns.
 const NOBODY: [SocketAddress; 2] = [SocketAddress::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_are_separated_by_commas() {
-        assert_eq!(
-            [0, 999, 1000, 11755, 1_000_000].map(grouped).join(" "),
-            "0 999 1,000 11,755 1,000,000"
-        );
-    }
-}

@@ -17,6 +17,7 @@ from anabranch.runs.columns import column
 from anabranch.runs.run import Run, settings_of
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import to_toml
+from anabranch.words import listed
 
 Numbers = npt.NDArray[np.float64]
 _NEVER = 1e9
@@ -85,7 +86,7 @@ def _weight(name: str, text: str) -> float:
 
 def text(goals: Goals) -> str:
     """The goals in words, such as ``"throughput (weight 2) and latency"``."""
-    return " and ".join(
+    return listed(
         name if weight == 1 else f"{name} (weight {weight:g})" for name, weight in goals.items()
     )
 

@@ -11,13 +11,15 @@ from anabranch._core import __version__
 from anabranch.advice import commands, goals, subject
 from anabranch.advice.commands import Commands
 from anabranch.advice.goals import GOALS, Goals
-from anabranch.advice.search import ENGINE, LINUX, WORTH, Advice, Predicted
+from anabranch.advice.search import ENGINE, LINUX, Advice, Predicted
 from anabranch.explanations.pairs import changed_connections
+from anabranch.explanations.worth import BROUGHT
 from anabranch.reports import page
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, number
 from anabranch.results.folder import write_whole
 from anabranch.runs.run import settings_of
+from anabranch.words import listed
 
 
 def finding(advice: Advice) -> str:
@@ -25,10 +27,8 @@ def finding(advice: Advice) -> str:
     best = advice.best
     if not advice.helps:
         values = ", ".join(f"{words} {_text(old)}{unit}" for words, unit, old, _ in _known(advice))
-        return (
-            f"{advice.stack}: leave it as it is ({values}); no change brings "
-            f"{(WORTH - 1) * 100:.0f} %."
-        )
+        helps = "surely helps" if advice.brings_enough else f"brings {BROUGHT}"
+        return f"{advice.stack}: leave it as it is ({values}); no change {helps}."
     values = ", ".join(
         f"{words} {number(old.value)} → {number(new.value)}{unit}"
         for words, unit, old, new in _known(advice)
@@ -77,9 +77,27 @@ def about(advices: Sequence[Advice], aims: Goals, rule: int) -> str:
         else "From one seed, because others give the same."
     )
     return (
-        f"For {goals.text(aims)}. {sample} The improvement is the weighted geometric mean over the "
-        "goals. "
+        f"For {goals.text(aims)}. {sample} {_improvement(aims, seeds)} "
         f"The rule is 2·ΣBW·RTTmax = {number(rule / 1024)} KiB for both buffers."
+    )
+
+
+def _improvement(aims: Goals, seeds: int) -> str:
+    """What the improvement of a row is of."""
+    words = [goal.words.rsplit(" ", 1)[0] for goal in GOALS.values() if goal.name in aims]
+    ratio = f"the ratio of the {words[0]} to that of the present state"
+    if len(words) > 1:
+        ratio = (
+            f"the weighted geometric mean of the improvements of {listed(words)} over the "
+            "present state"
+        )
+    elif next(iter(aims)) != "throughput":
+        ratio = f"the ratio of the {words[0]} of the present state to that of the row"
+    if seeds == 1:
+        return f"The improvement is {ratio}."
+    return (
+        f"The improvement is {ratio}: the mean over pairs of runs with equal seeds, which can "
+        "differ from the ratio of the medians."
     )
 
 

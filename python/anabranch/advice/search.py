@@ -20,6 +20,7 @@ from anabranch.advice import subject
 from anabranch.advice.goals import GOALS, Goals, Numbers
 from anabranch.advice.space import Space
 from anabranch.errors import InputError
+from anabranch.explanations import worth
 from anabranch.explanations.pairs import Runs, changed, changed_connections
 from anabranch.results.estimates import Estimate, mean, median
 from anabranch.runs import executors
@@ -38,9 +39,6 @@ the cores, so the result does not either."""
 _SAMPLER_SEED = 8684
 _SAME = 0.02
 """Candidates whose gains differ by less than this are equally good (ours: seeds differ as much)."""
-WORTH = 1.05
-"""Improvement that every change must bring. Runs of one scenario that take 10, 20 and 60 s differ
-by up to 2 %, so smaller improvements would come and go with the duration (ours)."""
 
 Candidate = tuple[int, ...]
 """The index of the option of each choice."""
@@ -80,8 +78,12 @@ class Advice:
     @property
     def helps(self) -> bool:
         """Whether the advice surely improves anything, and by as much as its changes must bring."""
-        gain, least = self.best.gain, WORTH**self.best.changes
-        return self.best.changes > 0 and gain.low > 1 and gain.value >= least
+        return worth.helps(self.best.gain, self.best.changes)
+
+    @property
+    def brings_enough(self) -> bool:
+        """Whether the advice improves by as much as its changes must bring, surely or not."""
+        return worth.brings_enough(self.best.gain, self.best.changes)
 
     @property
     def advised(self) -> Predicted:
@@ -309,7 +311,7 @@ class _Search:
     def _score(self, candidate: Candidate) -> float:
         """The logarithm of the gain, less what the changes must bring."""
         gain = np.log(max(self._gains[candidate], 1e-6))
-        return float(gain - len(self._undone(candidate)) * np.log(WORTH))
+        return float(gain - len(self._undone(candidate)) * np.log(worth.WORTH))
 
     def _undone(self, candidate: Candidate) -> list[Candidate]:
         """The candidate without each of its changes."""

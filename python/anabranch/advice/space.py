@@ -8,6 +8,7 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.scenarios import quantities
+from anabranch.words import listed
 
 _MOST_PATHS = 4
 """Number of paths up to which a search tries each as backup, and to do without each (ours)."""
@@ -154,7 +155,7 @@ def _uses(paths: list[str], managers: Sequence[str]) -> Iterator[tuple[str, Any,
     if len(paths) > _MOST_PATHS:
         return
     for regular in paths:
-        rest = " and ".join(each for each in paths if each != regular)
+        rest = listed(each for each in paths if each != regular)
         backups = "backups" if len(paths) > 2 else "backup"
         yield f"{rest} as {backups}", {"kind": "backup", "regular": regular}, paths
     for path in paths:

@@ -17,6 +17,7 @@ from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.routes import Crossing, route
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Scenario, to_toml
+from anabranch.words import listed
 
 _QUEUE = "100ms"
 """Queue of a path of the command line without one (ours): that of a moderately bloated link."""
@@ -166,7 +167,7 @@ def doubts(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> list[s
     short = [path["name"] for path in used if _queue_packets(path) <= _SHORT_QUEUE]
     if len(used) < 2 or not short:
         return []
-    names, has = (" and ".join(short), "has" if len(short) == 1 else "have")
+    names, has = (listed(short), "has" if len(short) == 1 else "have")
     return [
         f"{names} {has} a queue of at most {_SHORT_QUEUE} packets. With such a queue beside "
         "another path, Linux can differ much from its model (docs/calibration.md): try the advice "

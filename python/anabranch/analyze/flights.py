@@ -14,14 +14,14 @@ import polars as pl
 from anabranch.analyze import records
 from anabranch.analyze.analysis import Analysis
 from anabranch.analyze.records import Connection, Mask, Numbers, Subflow, flags, maybe, whole
-from anabranch.words import counted
+from anabranch.words import counted, listed
 
 LEAST_SEGMENTS = 20
 """Data segments below which a capture says nothing."""
 MOST_SUBFLOWS = 64
 """Largest number of subflows of a connection that are followed: those that carried most."""
 _TIMEOUT_NS = 200_000_000
-"""RFC 6298 §2.4 has a minimum of one second; Linux' is 200 ms."""
+"""RFC 6298 §2.4 has a minimum of one second; Linux's is 200 ms."""
 _TRAIN = 8
 """Most acknowledgements over which the rate of a path is measured."""
 _LEVEL_NS, _LEVEL_RTTS = 3_000_000_000, 32
@@ -77,7 +77,7 @@ def seen(analysis: Analysis, about: Connection, direction: str) -> Rows:
             )
         states = {each.state for each in rows.subflows}
         if not count and states <= {"not answered", "reset"}:
-            raise Hidden(f"no data: its handshake was {' or '.join(sorted(states))}")
+            raise Hidden(f"no data: its handshake was {listed(sorted(states), 'or')}")
         raise Hidden(f"{count} data segments; too few to tell anything")
     if not (rows.is_ack & (rows.data_ack >= 0)).any():
         raise Hidden("no acknowledgements; capture both directions")

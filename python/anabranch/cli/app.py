@@ -235,6 +235,11 @@ def print_judgements(results: Results, judgements: Sequence[Judgement], folder: 
 
 def print_report(folder: Path) -> None:
     """Print the report's file name."""
+    print_file("report", folder / "report.html")
+
+
+def print_file(what: str, file: Path) -> None:
+    """Print the name of a file that was written."""
     from anabranch.cli import console
 
-    console.stdout().print(f"report: {folder / 'report.html'}", soft_wrap=True, highlight=False)
+    console.stdout().print(f"{what}: {file}", soft_wrap=True, highlight=False, markup=False)

@@ -22,6 +22,7 @@ from anabranch.cli.app import (
     enter_lab,
     figure_of,
     out_option,
+    print_file,
     print_judgements,
     require,
     write_report,
@@ -141,7 +142,7 @@ def calibrate(
     distribution of the deviations: median, 90th percentile and worst.
 
     The fixed set takes eleven minutes, mostly in real time. With several seeds, the report says
-    which deviations are within Linux' own spread. The results folder has every scenario as a file
+    which deviations are within Linux's own spread. The results folder has every scenario as a file
     for `anabranch run`.
     """
     from anabranch.cli import console, tables
@@ -271,3 +272,5 @@ def redraw(
         print_sweep(results, folder)
     else:
         print_judgements(results, judgements, folder)
+    if figure is not None:
+        print_file("figure", figure)

@@ -16,6 +16,7 @@ output and completes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -121,26 +122,34 @@ def _interruptible() -> Iterator[list[int]]:
 
 
 class _ReadOrNot:
-    """A standard stream whose reader may stop reading: it discards what cannot be written then.
+    """A standard stream whose reader may stop reading, or whose terminal may hang up.
+
+    It discards what cannot be written then.
 
     Otherwise the error would reach Rich or Typer, which exit at once, and results would be lost.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._ends = (errno.EPIPE, errno.EIO) if stream.isatty() else (errno.EPIPE,)
 
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
-        except BrokenPipeError:
-            _discard(self._stream)
+        except OSError as error:
+            self._discard_after(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except BrokenPipeError:
-            _discard(self._stream)
+        except OSError as error:
+            self._discard_after(error)
+
+    def _discard_after(self, error: OSError) -> None:
+        if error.errno not in self._ends:
+            raise error
+        _discard(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

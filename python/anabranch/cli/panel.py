@@ -7,6 +7,7 @@ Ctrl-].
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -131,7 +132,8 @@ class Screen:
             self._release()
             signal.signal(signal.SIGWINCH, before)
             if modes is not None:
-                termios.tcsetattr(0, termios.TCSADRAIN, modes)
+                with contextlib.suppress(termios.error):  # of a terminal that has hung up
+                    termios.tcsetattr(0, termios.TCSADRAIN, modes)
             os.close(self._master)
 
     def _on_resize(self, *_: object) -> None:
@@ -163,7 +165,14 @@ class Screen:
         self._write(f"\x1b7{drawn}\x1b[0m\x1b8")
 
     def _write(self, text: str) -> None:
-        os.write(self._screen, text.encode())
+        self._show(text.encode())
+
+    def _show(self, data: bytes) -> None:
+        """Write to the terminal. What is for a terminal that has hung up is lost."""
+        view = memoryview(data)
+        with contextlib.suppress(OSError):
+            while view:
+                view = view[os.write(self._screen, view) :]
 
     def _pass_on(self, shell: Shell) -> None:
         inputs = [self._master, *([0] if self._keyboard else [])]
@@ -171,7 +180,17 @@ class Screen:
         if self._master in ready and not self._output():
             time.sleep(0.02)  # the program has closed its terminal, and has not ended yet
         if 0 in ready:
-            self._keys(os.read(0, _CHUNK), shell)
+            keys = self._typed()
+            self._keyboard = bool(keys)
+            self._keys(keys, shell)
+
+    @staticmethod
+    def _typed() -> bytes:
+        """What was typed; nothing if the terminal has hung up."""
+        try:
+            return os.read(0, _CHUNK)
+        except OSError:
+            return b""
 
     def _output(self) -> bool:
         """Show output of the program. Returns whether there was any."""
@@ -181,9 +200,7 @@ class Screen:
             data = os.read(self._master, _CHUNK)
         except OSError:  # the program has closed its terminal
             return False
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._screen, view) :]
+        self._show(data)
         return bool(data)
 
     def _keys(self, keys: bytes, shell: Shell) -> None:

@@ -62,7 +62,7 @@ class CaptureAt(StrEnum):
     BOTH = "both"
 
 
-LIVE: Any = typer.Option("--live", help="Run Linux' own TCP, in real time (Linux only).")
+LIVE: Any = typer.Option("--live", help="Run Linux's own TCP, in real time (Linux only).")
 CLIENT: Any = typer.Option(
     metavar="engine|kernel", help="TCP stack of the client with --live.  [default: kernel]"
 )

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _PCAP_LIMIT = "2GB"
 _DAY = "86400s"
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end the program and its connections."""
 
 
 @app.command(
@@ -88,6 +90,7 @@ def shell(
     up. Exits with the status of the program. Processes that it leaves behind end with it.
 
     SIGTERM ends the program and its connections within 5 s, keeps the results, and exits with 143.
+    SIGHUP, of a terminal that closes, does the same and exits with 129.
     """
     from anabranch.runs.run import Capture, read_scenario
     from anabranch.scenarios import normalise, quantities
@@ -155,14 +158,13 @@ def _made(
         while not running.is_over:
             time.sleep(0.02)
         outcome = running.finish()
-    if signal.SIGTERM in received:
-        return outcome._replace(status=128 + signal.SIGTERM)
-    return outcome
+    ended_by = next((each for each in received if each in _ENDING), None)
+    return outcome if ended_by is None else outcome._replace(status=128 + ended_by)
 
 
 @contextlib.contextmanager
 def _interrupts(running: Shell) -> Iterator[list[int]]:
-    """Leave Ctrl-C to the program, which gets it as well, and pass SIGTERM on to it.
+    """Leave Ctrl-C to the program, which gets it as well, and end it at the other signals.
 
     A second signal ends everything at once. Yields the list of the signals.
     """
@@ -172,12 +174,12 @@ def _interrupts(running: Shell) -> Iterator[list[int]]:
         received.append(number)
         if len(received) > 1:
             running.stop()
-        elif number == signal.SIGTERM:
+        elif number in _ENDING:
             running.terminate()
 
     before: dict[int, Any] = {
         each: handler
-        for each in (signal.SIGINT, signal.SIGTERM)
+        for each in (signal.SIGINT, *_ENDING)
         if (handler := signal.getsignal(each)) is not signal.SIG_IGN
     }
     for each in before:

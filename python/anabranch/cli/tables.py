@@ -309,7 +309,7 @@ def _state(row: dict[str, object]) -> str:
     spoken = "MPTCP" if row["is_mptcp"] else "TCP"
     if row["fallback"]:
         spoken = f"fallback to TCP ({str(row['fallback']).replace('_', ' ')})"
-    ends = {"failed": "failed", "aborted": "reset by the program", "completed": "completed"}
+    ends = {"failed": "failed", "aborted": "reset by an application", "completed": "completed"}
     return f"{spoken}, {next((ends[key] for key in ends if row[key]), 'open at the end')}"
 
 

@@ -23,9 +23,10 @@ from anabranch.analyze.analysis import Analysis
 from anabranch.analyze.flights import Flight, Hidden, Rows, seen
 from anabranch.analyze.records import Connection, Mask, Numbers, Subflow
 from anabranch.errors import InputError
+from anabranch.explanations.main_parts import NAMED, grouped
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample, number, percent
-from anabranch.words import counted
+from anabranch.words import counted, listed
 
 STATES: Mapping[str, str] = {
     "network": "limited by the path or its congestion window",
@@ -44,11 +45,11 @@ STATES: Mapping[str, str] = {
 _BECAUSE = {
     "receive_window": "the receive window was full",
     "recovery": "losses were being repaired",
-    "silent": "its retransmission timer had expired",
-    "standby": "it was only a backup",
+    "silent": "the retransmission timer had expired",
+    "standby": "a backup carries nothing while a regular subflow works",
     "reinjected": "other subflows had carried the same data",
-    "opening": "its handshake was not answered",
-    "unknown": "the send buffer, the scheduler or the application held it back",
+    "opening": "the handshake was not answered",
+    "unknown": "the send buffer, the scheduler or the application held back the data",
 }
 _SMALL = 0.05
 """Share of the capacity below which a loss is not named first (ours)."""
@@ -68,6 +69,10 @@ _UNANSWERED = "not answered"
 
 State = tuple[str, int | None]
 """A state, and the number of the subflow behind which it waits."""
+
+
+_Loss = tuple[str, int | None, int, float]
+"""State, blocking subflow, subflow and lost Mbit/s."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ class CaptureExplanation:
     room: Sample
 
     @cached_property
-    def losses(self) -> list[tuple[str, int | None, int, float]]:
+    def losses(self) -> list[_Loss]:
         """State, blocking subflow, subflow and lost Mbit/s, the largest first."""
         rows = [
             (state, behind, each.subflow, lost)
@@ -131,10 +136,11 @@ class CaptureExplanation:
         return sorted(rows, key=lambda row: -row[3])
 
     @property
-    def main(self) -> tuple[str, int | None, int, float] | None:
+    def main(self) -> tuple[str, list[int], list[int], float] | None:
         """The largest loss over all subflows that the network did not cause; `None` without one.
 
-        The subflow and what it waits behind are those of the largest part of the loss.
+        State, the subflows behind which others waited, the subflows that have most of the loss, and
+        lost Mbit/s. It is the sum of the losses that it names.
         """
         sums: dict[str, float] = {}
         for state, _, _, lost in self.losses:
@@ -142,11 +148,20 @@ class CaptureExplanation:
         state = max(sums, key=lambda each: sums[each], default="network")
         capacity = sum(each.rate_mbps for each in self.subflows)
         if state in _BECAUSE and sums[state] >= _SMALL * capacity:
-            first = next(row for row in self.losses if row[0] == state)
-            return (*first[:3], sums[state])
+            return self._as_one([row for row in self.losses if row[0] == state])
         return self._unused()
 
-    def _unused(self) -> tuple[str, int | None, int, float] | None:
+    @staticmethod
+    def _as_one(losses: list[_Loss]) -> tuple[str, list[int], list[int], float]:
+        """The losses of one state as one, without the subflows that have little of it."""
+        least = NAMED * sum(map(_lost_mbps, losses))
+        subflows = grouped(losses, lambda loss: loss[2], _lost_mbps, least)
+        named = [loss for loss in losses if loss[2] in subflows]
+        behind = grouped(named, lambda loss: loss[1], _lost_mbps, least)
+        lost = sum(_lost_mbps(loss) for loss in named if loss[1] in behind)
+        return losses[0][0], [each for each in behind if each is not None], subflows, lost
+
+    def _unused(self) -> tuple[str, list[int], list[int], float] | None:
         """A subflow that did nothing most of the time, whose rate the capture cannot show."""
         for each in self.subflows:
             if each.shows_rate and ("receive_window", None) in each.seconds:
@@ -157,7 +172,8 @@ class CaptureExplanation:
                 longest[0] in ("standby", "opening", "unknown", "receive_window")
                 and idle > self.seconds / 2
             ):
-                return (*longest, each.subflow, 0.0)
+                state, behind = longest
+                return state, [] if behind is None else [behind], [each.subflow], 0.0
         return None
 
     def finding(self) -> list[str]:
@@ -185,11 +201,14 @@ class CaptureExplanation:
         if self.main is None:
             return "The paths or the congestion windows limited it nearly all the time."
         names = {each.subflow: each.name for each in self.subflows}
-        state, behind, subflow, lost = self.main
+        state, behind, subflows, lost = self.main
         words = self.because(state)
-        words += "" if behind is None else f" behind {names.get(behind, behind)}"
+        if behind:
+            words += f" behind {listed(f'subflow {each}' for each in behind)}"
         ends = f": about {number(lost)} Mbit/s lost" if lost else ""
-        return f"{names[subflow]} carried less than it could because {words}{ends}."
+        who = listed(names[each] for each in subflows)
+        they = "they" if len(subflows) > 1 else "it"
+        return f"{who[0].upper()}{who[1:]} carried less than {they} could because {words}{ends}."
 
     def words(self, state: str) -> str:
         """A state in words, with what it may be in this capture."""
@@ -199,7 +218,8 @@ class CaptureExplanation:
         """The end of a sentence about a state that held a subflow back."""
         if self._may_be_window(state):
             return (
-                "the receive window, the send buffer, the scheduler or the application held it back"
+                "the receive window, the send buffer, the scheduler or the application held back "
+                "the data"
             )
         return _BECAUSE[state]
 
@@ -232,6 +252,10 @@ class CaptureExplanation:
                 for (state, behind), seconds in each.seconds.items()
             ],
         }
+
+
+def _lost_mbps(loss: _Loss) -> float:
+    return loss[3]
 
 
 def table(found: CaptureExplanation) -> Table:

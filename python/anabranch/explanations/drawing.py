@@ -112,18 +112,20 @@ def of_run(explanation: Explanation) -> Picture:
 
 
 def _lanes_of_run(explanation: Explanation) -> Iterator[Lane]:
-    """The lanes of the subflows, by path."""
-    table = explanation.activities.sort("path", "subflow", "generation", "from_ns")
-    groups = table.partition_by(["path", "subflow", "generation"], maintain_order=True)
-    several = table.select("path", "subflow", "generation").unique()["path"].value_counts()
-    repeated = set(several.filter(pl.col("count") > 1)["path"])
-    for group in groups:
-        first = group.row(0, named=True)
-        label = explanation.run.path_names[first["path"]]
-        if first["path"] in repeated and first["subflow"] != NONE:
-            label += f" ({first['subflow']}.{first['generation']})"
-        states = sorted(group["state"].unique())
-        yield Lane(label, {STATES[each]: group.filter(pl.col("state") == each) for each in states})
+    """The lanes of the subflows, by path. Times without a subflow are in its first lane."""
+    table = explanation.activities.sort("path", "from_ns")
+    for of_path in table.partition_by("path", maintain_order=True):
+        name = explanation.run.path_names[of_path["path"][0]]
+        none = of_path.filter(pl.col("subflow") == NONE)
+        subflows = of_path.filter(pl.col("subflow") != NONE)
+        groups = subflows.partition_by(["subflow", "generation"], maintain_order=True) or [subflows]
+        groups[0] = pl.concat([none, groups[0]]).sort("from_ns")
+        for number, group in enumerate(groups, 1):
+            states = {
+                STATES[each]: group.filter(pl.col("state") == each)
+                for each in sorted(group["state"].unique())
+            }
+            yield Lane(f"{name} ({number})" if len(groups) > 1 else name, states)
 
 
 def _window_of_run(explanation: Explanation) -> Window | None:

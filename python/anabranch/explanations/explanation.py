@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,15 +11,15 @@ import polars as pl
 
 from anabranch.explanations.causes import BY_NAME, CAUSES, NONE, Cause
 from anabranch.explanations.delays import Delays
+from anabranch.explanations.main_parts import NAMED, grouped
 from anabranch.results import metrics
 from anabranch.results.estimates import number, percent
 from anabranch.runs.columns import frame
 from anabranch.runs.run import Run
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.routes import route
+from anabranch.words import listed
 
-_NAMED = 0.15
-"""Share of a cause from which the first sentences name a path (ours)."""
 _SMALL = 0.02
 """Share of the capacity below which a loss is not worth a remedy (ours)."""
 
@@ -29,7 +29,9 @@ class Loss:
     """Capacity of a path that a connection did not use for new data.
 
     Attributes:
+        path: Its name, or the names of the paths of a sum of losses, as in a sentence.
         behind: The path of the subflow that blocked.
+        paths: The names of the paths of a sum of losses.
     """
 
     path: str
@@ -40,6 +42,7 @@ class Loss:
     """Part of the path's capacity."""
     varies: bool = False
     """Whether the path's capacity changes during the run."""
+    paths: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
@@ -195,20 +198,21 @@ class Explanation:
 
     def _as_one(self, losses: list[Loss]) -> Loss:
         """The losses of one cause as one, without the paths that have little of it."""
-        least = _NAMED * _total(losses)
-        paths = _grouped(losses, lambda loss: loss.path, least)
+        least = NAMED * _total(losses)
+        paths = grouped(losses, lambda loss: loss.path, _mbps, least)
         named = [loss for loss in losses if loss.path in paths]
-        behind = _grouped(named, lambda loss: loss.behind or "", least)
+        behind = grouped(named, lambda loss: loss.behind or "", _mbps, least)
         named = [loss for loss in named if (loss.behind or "") in behind]
         capacity = {name: self._mbps(self._capacity(index)) for index, name in self.paths.items()}
         mbps = _total(named)
         return Loss(
-            " and ".join(paths),
+            listed(paths),
             losses[0].cause,
-            " and ".join(filter(None, behind)) or None,
+            listed(filter(None, behind)) or None,
             mbps,
             mbps / (sum(capacity[path] for path in paths) or 1.0),
             any(loss.varies for loss in named),
+            tuple(paths),
         )
 
     def finding(self) -> list[str]:
@@ -238,12 +242,11 @@ class Explanation:
         table = frame(self.run.tables["handshakes"])
         mine = table.filter(pl.col("connection") == self.number)
         names = self.run.path_names
-        on = self.main.path.split(" and ")
         by_path = mine.group_by("path", maintain_order=True)
         found = [
             _unanswered(names[int(path)], rows, self._link_drops(names[int(path)]))
             for (path,), rows in by_path
-            if names[int(path)] in on
+            if names[int(path)] in self.main.paths
         ]
         return [sentence for sentence in found if sentence is not None]
 
@@ -346,12 +349,8 @@ def _total(losses: Iterable[Loss]) -> float:
     return sum(loss.mbps for loss in losses)
 
 
-def _grouped(losses: list[Loss], key: Callable[[Loss], str], least: float) -> list[str]:
-    """The groups of losses that are at least this large together; the largest group in any case."""
-    sums: dict[str, float] = {}
-    for loss in losses:
-        sums[key(loss)] = sums.get(key(loss), 0.0) + loss.mbps
-    return [name for name in sums if sums[name] >= min(least, max(sums.values()))]
+def _mbps(loss: Loss) -> float:
+    return loss.mbps
 
 
 _SYNS = ("no Multipath TCP option", "MP_CAPABLE", "MP_JOIN")
@@ -375,7 +374,7 @@ def _unanswered(path: str, rows: pl.DataFrame, link_drops: int) -> str | None:
     is_removed = rows["syns_arrived"].sum() >= rows["syns_sent"].sum()
     if not lost or is_removed:
         return None
-    sentence = f"On {path}, {' and '.join(lost)} did not arrive"
+    sentence = f"On {path}, {listed(lost)} did not arrive"
     tried = rows.filter((pl.col("option") > 0) & (pl.col("syns_sent") > 1))
     refused = not tried.is_empty() and tried["answers_arrived"].sum() == 0
     if is_answered and refused and link_drops == 0:
@@ -391,7 +390,7 @@ def _sentence(loss: Loss, missing: float) -> str:
         behind = f" behind {loss.behind}" if loss.behind is not None else ""
         return f"{loss.path} idled for {part} because {loss.cause.because}{behind}: {ends}."
     if loss.cause.name == "outage":
-        verb = "were" if " and " in loss.path else "was"
+        verb = "were" if len(loss.paths) > 1 else "was"
         return f"{loss.path} {verb} down for {part}: {ends}."
     return f"{share} of the capacity of {loss.path} went to {loss.cause.words}: {ends}."
 

@@ -20,6 +20,7 @@ from anabranch.reports import page, pictures
 from anabranch.reports.table import Table
 from anabranch.results.estimates import number
 from anabranch.results.folder import write_whole
+from anabranch.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +49,7 @@ def causes(explanation: Explanation) -> Table:
     ]
     small = [mbps for *_, mbps, _ in sums if mbps < least]
     if small:
-        rows.append((f"{len(small)} smaller causes", "all", number(sum(small)), "–"))
+        rows.append((counted(len(small), "smaller cause"), "all", number(sum(small)), "–"))
     total = explanation.capacity_mbps - explanation.goodput_mbps
     last = ("sum = capacity − goodput", "all", number(total), "–")
     return Table(("cause", "path", "Mbit/s", "of the path"), (*rows, last))

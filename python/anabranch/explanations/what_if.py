@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from anabranch import _core
-from anabranch.explanations import linux
+from anabranch.explanations import linux, worth
 from anabranch.explanations.pairs import Runs, changed, changed_connections, goodput_and_delays
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
@@ -18,14 +18,13 @@ from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
 from anabranch.runs.run import cost, settings_of
 from anabranch.scenarios import own, quantities
+from anabranch.words import listed
 
 SEEDS = 5
 """Default number of pairs."""
 _FACTORS = (2, 4)
 _MOST_PATHS = 4
 """Number of paths up to which each is tried as the only regular one."""
-_SAME = 0.005
-"""Relative gain of goodput below which no change counts as the best (ours)."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,13 @@ class Change:
     Attributes:
         settings: Keys of every changed connection, and their new values.
         buffers: The factor by which it changes the buffers; 1 for other changes.
+        count: Number of single changes that it consists of.
     """
 
     words: str
     settings: Mapping[str, Any]
     buffers: int = 1
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -144,22 +145,40 @@ class WhatIf:
         }
 
     def best(self, *, linux: bool) -> Prediction | None:
-        """The change with the largest gain in goodput whose interval excludes zero.
+        """Of the changes that help (see `worth.helps`), the one with the largest gain in goodput.
 
         With `linux`, among the changes that Linux can make.
         """
         among = [
             each
             for each in self.predictions
-            if each.goodput.low > _SAME * self.base_mbps and (each.linux or not linux)
+            if (each.linux or not linux) and worth.helps(self._improvement(each), each.change.count)
         ]
         return max(among, key=lambda each: each.goodput.value, default=None)
+
+    def _improvement(self, each: Prediction) -> Estimate:
+        """The ratio of the goodput with a change to that without."""
+
+        def ratio(gain_mbps: float) -> float:
+            if self.base_mbps == 0:
+                return np.inf if gain_mbps > 0 else 1.0
+            return 1 + gain_mbps / self.base_mbps
+
+        gain = each.goodput
+        return Estimate(ratio(gain.value), ratio(gain.low), ratio(gain.high), gain.seeds)
+
+    def _none_helps(self, *, linux: bool) -> str:
+        """Why no change helps, as the end of a sentence."""
+        among = [each for each in self.predictions if each.linux or not linux]
+        if any(worth.brings_enough(self._improvement(each), each.change.count) for each in among):
+            return "surely raises the goodput"
+        return f"raises the goodput by {worth.BROUGHT}"
 
     def finding(self) -> str:
         """The best changes in one sentence."""
         on_linux, engine = self.best(linux=True), self.best(linux=False)
         if engine is None:
-            return "No change that was tried raises the goodput."
+            return f"No change that was tried {self._none_helps(linux=False)}."
         words = f"Best change: {self._gain(engine)}"
         if engine.linux:
             return f"{words}, which Linux can do."
@@ -167,10 +186,13 @@ class WhatIf:
             return f"{words}; as Linux can do it: {self._gain(on_linux)}."
         if self.foreign:
             return (
-                f"{words}. Linux does not have {' and '.join(self.foreign)}; anabranch advise says "
-                "what Linux can do."
+                f"{words}. Linux does not have {listed(self.foreign)}; anabranch advise says what "
+                "Linux can do."
             )
-        return f"{words}, which Linux cannot do; no change that Linux can make helps."
+        return (
+            f"{words}, which Linux cannot do; no change that Linux can make "
+            f"{self._none_helps(linux=True)}."
+        )
 
     def _gain(self, best: Prediction) -> str:
         """A change with its gain, and those of the other sizes if it changes the buffers."""
@@ -206,7 +228,7 @@ def changes(settings: Mapping[str, Any]) -> Iterator[Change]:
         yield Change(f"without {path}", {"paths": rest})
     if len(paths) <= _MOST_PATHS:
         for path in paths:
-            others = " and ".join(each for each in paths if each != path)
+            others = listed(each for each in paths if each != path)
             manager = {"kind": "backup", "regular": path}
             words = f"{others} as backup" + ("s" if len(paths) > 2 else "")
             yield Change(words, {"path_manager": manager})
@@ -234,14 +256,13 @@ def _remedies(connection: Mapping[str, Any]) -> Iterator[Change]:
     names = [str(each["name"]) for each in _core.policies() if each["sort"] == "remedy"]
     for name in names:
         if name not in now:
-            changed = {"remedies": {**now, name: True}}
-            yield Change(f"with {name}", changed)
+            yield Change(f"with {name}", {"remedies": {**now, name: True}})
     both = {"opportunistic_retransmission": True, "penalisation": True}
     if not both.keys() & now.keys():
         words = "with both remedies (M1, M2)"
-        yield Change(words, {"remedies": {**now, **both}})
+        yield Change(words, {"remedies": {**now, **both}}, count=len(both))
     if now:
-        yield Change("without remedies", {"remedies": {}})
+        yield Change("without remedies", {"remedies": {}}, count=len(now))
 
 
 def predict(

@@ -14,6 +14,7 @@ from anabranch.reports.table import Table
 from anabranch.results.claims import Judgement, judge
 from anabranch.results.folder import Results
 from anabranch.runs.executors import Progress
+from anabranch.words import listed
 
 INDEX, VERDICTS = "index.html", "verdicts.md"
 """The files of a gallery, beside the folders of its entries."""
@@ -90,11 +91,11 @@ def _bands(entry: Entry, *, varied: bool) -> str:
     """Which parameters the bands vary, or why there are no bands."""
     if entry.exempt:
         return f"This experiment has no bands: {entry.exempt}."
-    listed = ", ".join(entry.vague)
+    vague = listed(entry.vague)
     if not varied:
-        return f"With --full, claims also have bands: their range if {listed} change by ± 10 %."
+        return f"With --full, claims also have bands: their range if {vague} change by ± 10 %."
     return (
-        f"A band is the range of the value if {listed} change by ± 10 %, one at a time, with "
+        f"A band is the range of the value if {vague} change by ± 10 %, one at a time, with "
         f"{len(sensitivity.SEEDS)} seeds. It also contains the noise of these seeds."
     )
 

@@ -9,6 +9,7 @@ from anabranch.errors import InputError
 from anabranch.live.hosts import Hosts
 from anabranch.runs.run import settings_of
 from anabranch.scenarios import own
+from anabranch.words import listed
 
 _PATH_MANAGERS = ("full_mesh", "backup", "initial_only")
 _OF_HOST = ("ecn", "sack", "timestamps")
@@ -64,6 +65,6 @@ def objection(settings: Mapping[str, Any]) -> str | None:
         if kind not in _PATH_MANAGERS:
             return (
                 f"connection {each['name']}: it has no path_manager {kind}; use "
-                f"{', '.join(_PATH_MANAGERS[:-1])} or {_PATH_MANAGERS[-1]}"
+                f"{listed(_PATH_MANAGERS, 'or')}"
             )
     return None

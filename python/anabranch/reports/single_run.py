@@ -19,6 +19,7 @@ from anabranch.results import metrics
 from anabranch.results.estimates import Sample, number, percent
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.flows import flows
+from anabranch.words import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,9 +128,7 @@ def finding(results: Results) -> list[str]:
         share = row["goodput_mbps"] / capacity * 100
         delivered += f", {share:.0f} % of the {number(capacity)} Mbit/s that its paths could carry"
     shares = {name: row.get(f"share_{name}") or 0.0 for name in connection["paths"]}
-    carried = " and ".join(
-        f"{name} ({share * 100:.0f} %)" for name, share in shares.items() if share
-    )
+    carried = listed(f"{name} ({share * 100:.0f} %)" for name, share in shares.items() if share)
     found = [f"{delivered}.", f"Its bytes came over {carried}." if carried else "Nothing arrived."]
     if results.runs.height > _MOST_CONNECTIONS:
         found.append(

@@ -281,7 +281,9 @@ def read_scenario(file: str | os.PathLike[str]) -> str:
             f"{file}: {(error.strerror or str(error)).lower()}; name a readable TOML file"
         ) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not UTF-8 text; name a TOML file") from error
+        raise InputError(
+            f"{file}: not UTF-8 text; name a TOML file (anabranch twin makes one from a capture)"
+        ) from error
 
 
 def run_toml(

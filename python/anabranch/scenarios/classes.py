@@ -247,7 +247,7 @@ class Connection:
         by default the first of these.
     protocol: Protocol of the connection. Default: `"mptcp"`.
     receive_buffer: Receive buffer of each host in bytes at the data level. `host` decides
-        whether the size counts payload only. Default: 6 MiB. If `host` counts buffers as Linux'
+        whether the size counts payload only. Default: 6 MiB. If `host` counts buffers as Linux's
         sockets do, and for kernel hosts, the buffer is autotuned by default: it follows what the
         application reads in a round-trip time, up to 6 MiB of memory (`tcp_rmem_max`).
     remedies: Remedies against a receive window that fills up behind a slow path. Each key is the
@@ -256,7 +256,7 @@ class Connection:
     sack: Whether the hosts use selective acknowledgements (SACK, RFC 2018). On by default.
     scheduler: Scheduler: a name, or a table with a kind and parameters. Default: `"min_rtt"`.
     send_buffer: Send buffer of each host in bytes at the data level. `host` decides whether the
-        size counts payload only. Default: 4 MiB. If `host` counts buffers as Linux' sockets do,
+        size counts payload only. Default: 4 MiB. If `host` counts buffers as Linux's sockets do,
         and for kernel hosts, the buffer is autotuned by default: it follows the congestion
         windows up to 4 MiB of memory for each subflow (`tcp_wmem_max`).
     shared_bottleneck_detection: Detect which subflows share bottlenecks (RFC 8382), and couple

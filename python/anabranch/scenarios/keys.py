@@ -11,6 +11,7 @@ from typing import Any
 
 from anabranch.errors import InputError, unknown
 from anabranch.scenarios.classes import TomlTable
+from anabranch.words import listed
 
 ARRAYS = ("path", "connection", "cross_traffic")
 """Arrays of tables in a scenario; each table has a name."""
@@ -74,7 +75,7 @@ def _put(table: TomlTable, steps: list[str], value: Any, where: str) -> TomlTabl
     if key in ARRAYS:
         return {**table, key: _put_in_array(table.get(key, []), key, number, rest, value, where)}
     if number is not None:
-        raise InputError(f'{where}: "{key}" is not an array; the arrays are {", ".join(ARRAYS)}')
+        raise InputError(f'{where}: "{key}" is not an array; the arrays are {listed(ARRAYS)}')
     if not rest:
         return {**table, key: value}
     inner = table.get(key, {})

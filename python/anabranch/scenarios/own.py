@@ -26,6 +26,7 @@ from types import ModuleType
 from typing import Any
 
 from anabranch.errors import InputError, PolicyError
+from anabranch.words import listed
 
 KINDS = ("scheduler", "congestion_control", "path_manager")
 """Scenario keys of the policies that users can write."""
@@ -294,8 +295,8 @@ def _require_kind(kind: str, found: Factory, where: str) -> None:
     if lacking:
         noun = kind.replace("_", " ")
         raise InputError(
-            f"{where}: {found.__name__} is not a {noun}: it lacks {' and '.join(lacking)}; a "
-            f"{noun} is a class with {', '.join(_METHODS[kind])}"
+            f"{where}: {found.__name__} is not a {noun}: it lacks {listed(lacking)}; a "
+            f"{noun} is a class with {listed(_METHODS[kind])}"
         )
 
 
@@ -305,7 +306,7 @@ def _classes(module: ModuleType) -> str:
         for name, value in vars(module).items()
         if isinstance(value, type) and value.__module__ == module.__name__
     ]
-    return f"; it has {', '.join(defined)}" if defined else "; it defines no class"
+    return f"; it has {listed(defined)}" if defined else "; it defines no class"
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,8 @@ def _row(
     """Time in microseconds and rate in bit/s of a line."""
     if len(words) != 2:
         raise InputError(
-            f"{where}: {len(words)} columns; a line has a time in {time_unit} and a rate in "
-            f"{rate_unit}, such as 0.5,8.25"
+            f"{where}: {counted(len(words), 'column')}; a line has a time in {time_unit} and a "
+            f"rate in {rate_unit}, such as 0.5,8.25"
         )
     time, rate = (_number(word) for word in words)
     if time is None:

@@ -26,6 +26,7 @@ from anabranch.results.folder import Results, write_whole
 from anabranch.scenarios.keys import ARRAYS
 from anabranch.scenarios.scenario import in_line
 from anabranch.sweeps.factors import short_names
+from anabranch.words import listed
 
 METRICS = {
     "goodput_mbps": "goodput (Mbit/s)",
@@ -215,7 +216,7 @@ def _compare(a: Side, b: Side) -> Comparison:
     ambiguous = any(side.runs.select(on).is_duplicated().any() for side in (a, b))
     if ambiguous or paired.is_empty():
         raise InputError(
-            f"{a.name} and {b.name} cannot be paired by {', '.join(on)}; compare results with the "
+            f"{a.name} and {b.name} cannot be paired by {listed(on)}; compare results with the "
             "same plan, seeds and connections"
         )
     cells = paired.select("cell", pl.col("cell of b")).unique(maintain_order=True)
@@ -297,7 +298,8 @@ def _unpaired(a: Side, b: Side, on: list[str], pairs: int) -> Iterator[str]:
     for name, one, other in (("A", a, b), ("B", b, a)):
         alone = one.runs.join(other.runs, on=on, how="anti").height
         if alone and seeds[0] == seeds[1]:
-            yield f"{alone} of {alone + pairs} rows of {name} have no partner"
+            have = "has" if alone == 1 else "have"
+            yield f"{alone} of {alone + pairs} rows of {name} {have} no partner"
 
 
 def _scenario_changes(
@@ -322,9 +324,7 @@ def _scenario_changes(
             "paired runs use different networks"
         )
     if times := [key for key in ("duration", "warm_up") if key in changes]:
-        notes.append(
-            f"{' and '.join(times)} differ: paired runs were measured over different times"
-        )
+        notes.append(f"{listed(times)} differ: paired runs were measured over different times")
     return changed, notes
 
 

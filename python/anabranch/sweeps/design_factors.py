@@ -14,6 +14,7 @@ from anabranch.errors import InputError, unknown
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Points, Range
 from anabranch.sweeps.factors import Factor, Level
+from anabranch.words import listed
 
 KEYS = ("kind", "points", "seed", "ranges")
 _KINDS = (*get_args(design.Kind), "grid")
@@ -36,7 +37,7 @@ def read(table: object, where: str) -> tuple[Factor, ...]:
     """
     where = f"{where}: design"
     if not isinstance(table, Mapping):
-        raise InputError(f"{where}: write a table with {', '.join(KEYS)}")
+        raise InputError(f"{where}: write a table with {listed(KEYS)}")
     _check_known(table, KEYS, where)
     kind = table.get("kind", "wsp")
     if kind not in _KINDS:

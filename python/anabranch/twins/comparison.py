@@ -14,6 +14,7 @@ from anabranch.results.estimates import number
 from anabranch.twins.fit import Fitted
 from anabranch.twins.observed import Observed
 from anabranch.twins.scenario import uncertainty
+from anabranch.words import counted, listed
 
 _NEAR = 0.05
 """Deviation of goodput up to which a twin is called close (ours)."""
@@ -130,7 +131,7 @@ def failure(fitted: Fitted) -> str | None:
     if not off:
         return None
     return (
-        f"no twin: the best scenario that was found misses {' and '.join(off)} (bound: "
+        f"no twin: the best scenario that was found misses {listed(off)} (bound: "
         f"{_FAR * 100:.0f} % and {_FAR * 100:.0f} points)"
     )
 
@@ -181,7 +182,7 @@ def paths(fitted: Fitted) -> Table:
         shown += [
             (each.lane.name, "rate", f"{number(each.rate)} Mbit/s", rate),
             (each.lane.name, "delay", f"{number(each.delay)} ms", delay),
-            (each.lane.name, "queue", f"{each.limit} packets", filled),
+            (each.lane.name, "queue", counted(each.limit, "packet"), filled),
             (each.lane.name, "loss", f"{link.loss.value * 100:.3g} %", loss),
         ]
         if each.jitter:

@@ -9,17 +9,18 @@ import numpy as np
 
 from anabranch.analyze.flights import Flight, Hidden, Rows
 from anabranch.analyze.records import Numbers
+from anabranch.words import counted
 
 _TUNED = 1.3
-"""Growth of the receive window from which the host tunes it. A fixed buffer of Linux' opens by 1.23
-times (docs/calibration.md)."""
+"""Growth of the receive window from which the host tunes it. A fixed buffer of Linux's opens by
+1.23 times (docs/calibration.md)."""
 _FILLED = 0.8
 """Part of the largest window in flight, from which Linux would have tuned its buffer (ours)."""
 _DEFAULTS = (*range(62_000, 66_001), 6 << 20)
 """First windows of default buffers: half of the 131,072 bytes that Linux begins with, in whole
 units of the window field, and 6 MiB of a host that counts payload."""
 _LINUX_SEGMENT = 1424
-"""Payload of a full segment of Linux' over IPv4: its options take whole words."""
+"""Payload of a full segment of Linux's over IPv4: its options take whole words."""
 _IDLE_OF_RTT = 0.5
 _LEAST_IDLE_NS = 2_000_000
 """Time without unacknowledged data from which the application pauses: at least this, and at least
@@ -48,7 +49,7 @@ class Ends:
     """What a capture shows of the two hosts.
 
     Attributes:
-        is_linux: Whether segments and windows look like Linux'.
+        is_linux: Whether segments and windows look like Linux's.
         windows: Receive window after the handshake, and the largest, in bytes; `None` if the
             capture lacks the handshake with their scale (RFC 7323 §2.2).
         is_default: Whether the receive buffer is its host's default, which Linux tunes.
@@ -155,7 +156,7 @@ def _repeated(rows: Rows, bursts: list[tuple[int, int]], *, closed: bool) -> Wor
     }
     if closed:
         settings["count"] = len(bursts)
-    return Workload(settings, f"{len(bursts)} bursts of data with pauses between them")
+    return Workload(settings, f"{counted(len(bursts), 'burst')} of data with pauses between them")
 
 
 def _requests(rows: Rows) -> Numbers:
@@ -183,7 +184,8 @@ def _asked(rows: Rows, asking: Numbers, *, closed: bool) -> Workload:
     }
     if closed:
         settings["count"] = int(asking.size)
-    return Workload(settings, f"{asking.size} bursts of data, each after data of the receiver")
+    bursts = counted(asking.size, "burst")
+    return Workload(settings, f"{bursts} of data, each after data of the receiver")
 
 
 _CONSTANT, _MEMORYLESS = 0.02, 0.7

@@ -33,6 +33,8 @@ struct View<'a> {
     /// The same, with the peer's where the side has none.
     known: Vec<Option<&'a Record>>,
     sinks: Vec<Sink>,
+    /// Whether the client is no engine, and all is known from the server.
+    of_server: bool,
 }
 
 impl Log {
@@ -133,6 +135,7 @@ impl Log {
                 records: records.to_vec(),
                 known: known.collect(),
                 sinks: sinks.map(Sink::of_received).collect(),
+                of_server: self.of_server,
             }
         };
         [view(Side::Client, &at_client, &at_server), view(Side::Server, &at_server, &at_client)]
@@ -159,6 +162,8 @@ impl Observed for View<'_> {
             None => Progress::Underway,
             Some((_, None)) => Progress::Closed,
             Some((_, Some(ConnectionError::Aborted))) => Progress::Aborted,
+            // The server sees only that the program's socket has reset the connection.
+            Some((_, Some(ConnectionError::Reset))) if self.of_server => Progress::Aborted,
             Some((_, Some(_))) => Progress::Failed,
         }
     }

@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 use crate::kernel_setup::KernelNetwork;
 use crate::namespace::{ip, set_sysctl};
 use crate::settings::Settings;
-use crate::sys::{self, Leave, Signal, Tun};
+use crate::sys::{self, Leave, Namespace, Signal, Tun};
 
 use super::TICK;
 
@@ -81,13 +81,13 @@ pub(super) struct Room {
 /// The program and all processes that it has started and that are still in the room.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inhabitants {
-    network: u64,
+    namespace: Namespace,
 }
 
 impl Inhabitants {
     /// Send a signal to all. Returns their number.
     pub(super) fn signal(self, signal: Signal) -> usize {
-        sys::signal_network(self.network, signal)
+        sys::signal_all(self.namespace, signal)
     }
 
     /// Send SIGTERM to all, and SIGKILL to those that are left after `grace`.
@@ -119,7 +119,7 @@ impl Room {
         let told = sys::receive_descriptors(socket.as_fd(), MOST_INTERFACES);
         match told {
             Ok(Some((READY, fds))) if !fds.is_empty() => {
-                let inhabitants = Inhabitants { network: sys::network_of(child.id())? };
+                let inhabitants = Inhabitants { namespace: Namespace::of(child.id())? };
                 Ok((Room { child, inhabitants, socket }, fds))
             }
             other => {

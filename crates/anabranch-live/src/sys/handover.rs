@@ -1,7 +1,7 @@
 //! What a shell needs: programs that are started and followed, descriptors that are handed over, and a
 //! precise timer.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -63,9 +63,52 @@ pub(crate) fn process_end(process: u32) -> io::Result<OwnedFd> {
     }
 }
 
-/// The number of a process's network namespace. It fails if the process has ended.
-pub(crate) fn network_of(process: u32) -> io::Result<u64> {
-    Ok(fs::metadata(format!("/proc/{process}/ns/net"))?.ino())
+/// A namespace with its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Namespace {
+    /// A user namespace, and all that were made in it.
+    User(u64),
+    /// A network namespace. A process in it can move to a new one.
+    Network(u64),
+}
+
+impl Namespace {
+    /// A namespace that only this process and its descendants are in: the user namespace, unless it
+    /// is the caller's. It fails if the process has ended.
+    pub(crate) fn of(process: u32) -> io::Result<Self> {
+        let number = |file: String| Ok::<_, io::Error>(fs::metadata(file)?.ino());
+        let user = number(format!("/proc/{process}/ns/user"))?;
+        if user != number("/proc/self/ns/user".to_owned())? {
+            return Ok(Namespace::User(user));
+        }
+        Ok(Namespace::Network(number(format!("/proc/{process}/ns/net"))?))
+    }
+
+    fn contains(self, process: u32) -> io::Result<bool> {
+        match self {
+            Namespace::Network(number) => {
+                Ok(fs::metadata(format!("/proc/{process}/ns/net"))?.ino() == number)
+            }
+            Namespace::User(number) => {
+                let mut user = File::open(format!("/proc/{process}/ns/user"))?;
+                while user.metadata()?.ino() != number {
+                    user = parent(&user)?;
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// The parent of a user namespace. It fails if the parent is outside the caller's namespace.
+fn parent(user: &File) -> io::Result<File> {
+    // _IO(0xb7, 2) of <linux/nsfs.h>.
+    const NS_GET_PARENT: u32 = 0xb702;
+    // SAFETY: takes no pointers; the descriptor is new.
+    unsafe {
+        let fd = libc::ioctl(user.as_raw_fd(), NS_GET_PARENT as _);
+        Ok(OwnedFd::from_raw_fd(check(fd)?).into())
+    }
 }
 
 /// A signal to a process.
@@ -80,11 +123,11 @@ pub(crate) enum Signal {
     Kill = libc::SIGKILL,
 }
 
-/// Send a signal to all processes of this user in a network namespace. Returns their number.
-pub(crate) fn signal_network(network: u64, signal: Signal) -> usize {
+/// Send a signal to all processes of this user in a namespace. Returns their number.
+pub(crate) fn signal_all(namespace: Namespace, signal: Signal) -> usize {
     let all = fs::read_dir("/proc").into_iter().flatten();
     let all = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    all.filter(|process| network_of(*process).is_ok_and(|it| it == network))
+    all.filter(|process| namespace.contains(*process).unwrap_or(false))
         // SAFETY: takes no pointers. A process that has just ended gets nothing.
         .filter(|process| unsafe { libc::kill(*process as libc::pid_t, signal as c_int) } == 0)
         .count()

@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// The subflows whose share of the send buffer is full. They take no more data until the peer
-    /// acknowledges some (`sk_stream_memory_free`). Only Linux' sockets have such shares.
+    /// acknowledges some (`sk_stream_memory_free`). Only Linux's sockets have such shares.
     pub(super) fn full_subflows(&self) -> SubflowSet {
         let (queue, platform) = (&self.send.queue, &self.config.platform);
         let mut full = SubflowSet::EMPTY;

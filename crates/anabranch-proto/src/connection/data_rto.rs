@@ -15,7 +15,7 @@ use crate::view::{SubflowView, Usability};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DataRto {
     /// Expiries of the retransmission timer since the last progress.
-    timeouts: u32,
+    timeouts: u16,
     /// How many of the last ones came while no subflow had anything outstanding.
     unexplained: u16,
     /// When the first timeout since the last progress was.
@@ -28,8 +28,6 @@ pub(super) struct DataRto {
     unanswered: u16,
     /// Consecutive window probes that the peer answered without a data sequence signal.
     optionless_probes: u16,
-    /// When the last window probe was sent.
-    probed_at: Instant,
     /// Longest time to the next timer of a subflow when the scheduler was asked last, in ms.
     pending_ms: u32,
 }
@@ -48,7 +46,7 @@ impl DataRto {
     /// Expiries of the retransmission timer since the last progress.
     #[inline]
     pub(super) fn timeouts(&self) -> u32 {
-        self.timeouts
+        self.timeouts.into()
     }
 
     /// Something acceptable came from the peer.
@@ -112,14 +110,22 @@ impl Connection {
 
     /// The peer's window has `room`, which is nothing or not worth using.
     pub(super) fn arm_persist(&mut self, now: Instant, room: u64) {
-        let rto = self.subflows.iter().map(|ctx| ctx.subflow.rto()).min().unwrap_or(LONGEST_PAUSE);
         if room > 0 {
-            let pause = rto.clamp(*SMALL_WINDOW_PAUSES.start(), *SMALL_WINDOW_PAUSES.end());
-            self.timers.set_if_earlier(Timer::Persist, now + pause);
+            let (least, most) = SMALL_WINDOW_PAUSES.into_inner();
+            self.timers
+                .set_if_earlier(Timer::Persist, now + self.shortest_rto().clamp(least, most));
         } else if !self.timers.is_running(Timer::Persist) {
-            let pause = rto * (1 << self.data_rto.probes.min(16));
-            self.timers.set(Timer::Persist, now + pause.min(LONGEST_PAUSE));
+            self.timers.set(Timer::Persist, now + self.probe_pause());
         }
+    }
+
+    fn shortest_rto(&self) -> Duration {
+        self.subflows.iter().map(|ctx| ctx.subflow.rto()).min().unwrap_or(LONGEST_PAUSE)
+    }
+
+    /// Time from the last window probe to the next one.
+    fn probe_pause(&self) -> Duration {
+        (self.shortest_rto() * (1 << self.data_rto.probes.min(16))).min(LONGEST_PAUSE)
     }
 
     /// DATA_ACK moved on.
@@ -186,12 +192,12 @@ impl Connection {
     /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
     /// answered.
     fn probe_window(&mut self, now: Instant) {
+        let probed_at = now - self.probe_pause();
         let is_optionless = self.data_rto.probes > 0
             && self.data_rto.unanswered == 0
-            && self.subflows.iter().all(|ctx| ctx.dss_seen_at <= self.data_rto.probed_at);
+            && self.subflows.iter().all(|ctx| ctx.dss_seen_at <= probed_at);
         self.data_rto.optionless_probes =
             if is_optionless { self.data_rto.optionless_probes.saturating_add(1) } else { 0 };
-        self.data_rto.probed_at = now;
         self.probe_peer(self.data_rto.probes.into());
         self.data_rto.probes = self.data_rto.probes.saturating_add(1);
         self.data_rto.unanswered = self.data_rto.unanswered.saturating_add(1);
@@ -241,12 +247,12 @@ impl Connection {
         }
         self.data_rto.repeating = u16::from(!under_way);
         if !self.fallback.may_repeat() {
-            self.probe_peer(self.data_rto.timeouts);
+            self.probe_peer(self.data_rto.timeouts());
         }
         if self.data_rto.timeouts == 0 {
             self.data_rto.since = now;
         }
-        self.data_rto.timeouts += 1;
+        self.data_rto.timeouts = self.data_rto.timeouts.saturating_add(1);
         self.arm_retransmission(now);
     }
 

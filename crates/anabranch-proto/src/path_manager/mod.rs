@@ -35,14 +35,14 @@ pub struct Making {
     /// Does it open subflows to the addresses that the peer announces? A connection can then use
     /// paths of both address families.
     pub heeds_announcements: bool,
-    /// How Linux' path manager does the same: the endpoint that the client needs for the address of
-    /// each path, by the path's index in the connection. `None` if Linux cannot do the same.
+    /// Linux's equivalent: the endpoint that the client needs for the address of each path, by the
+    /// path's index in the connection. `None` if Linux has none.
     pub in_kernel: Option<fn(&Values, usize) -> Option<InKernel>>,
     /// Creates the path manager.
     pub make: fn(&Values) -> Box<dyn PathManager>,
 }
 
-/// An endpoint of Linux' path manager, from which Linux opens a subflow.
+/// An endpoint of Linux's path manager, from which Linux opens a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InKernel {
     /// An ordinary endpoint.

@@ -1,5 +1,5 @@
 //! Several subflows between the same two addresses with different source ports, for networks that
-//! spread flows over paths by hashing ports. Raiciu et al., SIGCOMM 2011; Linux' "ndiffports".
+//! spread flows over paths by hashing ports. Raiciu et al., SIGCOMM 2011; Linux's "ndiffports".
 
 use anabranch_wire::Instant;
 

@@ -137,7 +137,7 @@ fn data_assigned_to_a_broken_subflow_is_sent_on_another() {
         .with_slow_path(1, ms(100));
     pair.run_ms(500);
     broken.set(true);
-    // Linux' sockets have assigned more to the broken subflow before its first timeout.
+    // Linux's sockets have assigned more to the broken subflow before its first timeout.
     let within = if tests_platform("linux-socket") { 5_000 } else { 3_000 };
     pair.upload(400_000, within);
     assert_eq!(pair.received, [0, 400_000]);

@@ -1,4 +1,4 @@
-//! Hosts that count buffers as Linux' sockets do, and do other things as Linux does.
+//! Hosts that count buffers as Linux's sockets do, and do other things as Linux does.
 
 use anabranch_proto::Event;
 use anabranch_proto::config::ConnectionConfig;

@@ -50,7 +50,7 @@ pub struct Connection {
     #[serde(default)]
     pub host: Host,
     /// Send buffer of each host in bytes at the data level. `host` decides whether the size counts
-    /// payload only. Default: 4 MiB. If `host` counts buffers as Linux' sockets do, and for kernel
+    /// payload only. Default: 4 MiB. If `host` counts buffers as Linux's sockets do, and for kernel
     /// hosts, the buffer is autotuned by default: it follows the congestion windows up to 4 MiB of
     /// memory for each subflow (`tcp_wmem_max`).
     #[serde(
@@ -61,7 +61,7 @@ pub struct Connection {
     #[schemars(with = "Positive::<ByteCount>")]
     pub send_buffer: Option<ByteCount>,
     /// Receive buffer of each host in bytes at the data level. `host` decides whether the size counts
-    /// payload only. Default: 6 MiB. If `host` counts buffers as Linux' sockets do, and for kernel
+    /// payload only. Default: 6 MiB. If `host` counts buffers as Linux's sockets do, and for kernel
     /// hosts, the buffer is autotuned by default: it follows what the application reads in a
     /// round-trip time, up to 6 MiB of memory (`tcp_rmem_max`).
     #[serde(

@@ -75,7 +75,7 @@ pub enum MtuProbing {
 }
 
 impl MtuProbing {
-    /// The value of Linux' sysctl `tcp_mtu_probing`.
+    /// The value of Linux's sysctl `tcp_mtu_probing`.
     pub fn sysctl(self) -> &'static str {
         match self {
             MtuProbing::Off => "0",

@@ -542,6 +542,17 @@ fn values_of_another_type() {
         "wifi.toml: connection[0].workload.count: found integer `-1`, \
          expected a whole number above zero"
     );
+    for (value, found) in
+        [("-1", "integer `-1`"), ("300", "integer `300`"), ("\"2\"", "string \"2\"")]
+    {
+        assert_eq!(
+            error("nagle = false", &format!("limits = {{ subflows = {value} }}")),
+            format!(
+                "wifi.toml: connection[0].limits.subflows: found {found}, \
+                 expected a whole number from 0 to 255"
+            )
+        );
+    }
     assert_eq!(
         error("[\"3g\", \"wifi\"]", "\"3g\""),
         r#"wifi.toml: connection[0].paths: found string "3g", expected an array"#

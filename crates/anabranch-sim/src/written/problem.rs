@@ -125,6 +125,8 @@ fn reword(path: &Path, message: &str) -> String {
         }
         "a sequence" => "an array",
         "a nonzero u32" | "a nonzero u64" => "a whole number above zero",
+        "u8" => "a whole number from 0 to 255",
+        "u32" | "u64" | "usize" => "a whole number",
         "a map" => "a table",
         expected if expected.starts_with("struct ") => "a table",
         expected => expected,

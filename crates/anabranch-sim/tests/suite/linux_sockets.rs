@@ -1,4 +1,4 @@
-//! Hosts that count buffers as Linux' sockets do, beside numbers of Linux 6.12 in virtual time.
+//! Hosts that count buffers as Linux's sockets do, beside numbers of Linux 6.12 in virtual time.
 
 use anabranch_sim::Outcome;
 
@@ -61,7 +61,7 @@ fn stated_sizes_stay() {
 
 #[test]
 fn each_write_is_sent_at_once_so_that_bursts_are_short() {
-    // A burst of Linux' scheduler ends with the data that was written. If the engine scheduled
+    // A burst of Linux's scheduler ends with the data that was written. If the engine scheduled
     // several blocks together, the slow path would hold up the fast one: 13.1 Mbit/s.
     let sizes = "send_buffer = \"120kB\"\nreceive_buffer = \"456kB\"";
     let paths = [("14.01", "16.9", 200), ("3.25", "10.7", 16)];

@@ -52,7 +52,7 @@ fn a_round_takes_the_request_and_the_response() {
     assert_complete(&outcome);
     let delays = delays_ms(&outcome);
     assert_eq!(delays.len(), 30);
-    // With Linux' sockets, an acknowledgement of 52 bytes may precede the request and the response.
+    // With Linux's sockets, an acknowledgement of 52 bytes may precede request and response.
     let most = if common::platform().as_deref() == Some("linux-socket") { 2.0 } else { 0.0 };
     let as_expected = |delay: &f64| {
         let before = ((delay - 23.152) / 0.052).round();

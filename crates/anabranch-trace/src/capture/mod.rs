@@ -17,6 +17,8 @@ use std::io::{self, ErrorKind, Read};
 
 use anabranch_wire::Instant;
 
+use crate::words::counted;
+
 pub(crate) use compressed::decompressed;
 pub(crate) use decoder::Decoder;
 pub(crate) use unread::Unread;
@@ -58,7 +60,8 @@ impl fmt::Display for Damage {
         if self.offset == 0 && self.packets == 0 {
             return f.write_str(&self.what);
         }
-        write!(f, "at byte {}: {}; {} packets precede it", self.offset, self.what, self.packets)
+        let packets = counted(self.packets, "packet precedes", "packets precede");
+        write!(f, "at byte {}: {}; {packets} it", self.offset, self.what)
     }
 }
 

@@ -42,6 +42,7 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath, Scenario
+from anabranch.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,7 +165,7 @@ def _fair(core: str) -> tuple[Condition, ...]:
         f"mean share of BALIA with one, two and three subflows, {core}",
         (
             Condition(
-                f"mean share of BALIA with {count} subflows, {core}",
+                f"mean share of BALIA with {counted(count, 'subflow')}, {core}",
                 partial(_mean_share, curve=BALIA, core=core, count=count),
                 BOUNDS["E10.balia-fair"],
             )

@@ -21,6 +21,7 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse, Scenario
+from anabranch.words import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -262,7 +263,7 @@ CLAIMS = (
         "ECF shortens downloads of 512 KiB over paths of 1 and 10 Mbit/s.",
         "CoNEXT'17: by 13 %, up to 20 % from 256 KB on (second-hand); the threshold is ours",
         each(
-            f"time to download 512 KiB over {' and '.join(DOWNLOADS)} Mbit/s, ECF / lowest RTT",
+            f"time to download 512 KiB over {listed(DOWNLOADS)} Mbit/s, ECF / lowest RTT",
             (
                 Condition(
                     f"time to download 512 KiB over {rates} Mbit/s, ECF / lowest RTT",
@@ -280,8 +281,7 @@ CLAIMS = (
         "RTT.",
         "CoNEXT'17: no gain at 128 KB (second-hand); the threshold is ours",
         each(
-            f"|time to download 128 KiB over {' and '.join(DOWNLOADS)} Mbit/s, "
-            "ECF / lowest RTT − 1|",
+            f"|time to download 128 KiB over {listed(DOWNLOADS)} Mbit/s, ECF / lowest RTT − 1|",
             (
                 Condition(
                     f"|time to download 128 KiB over {rates} Mbit/s, ECF / lowest RTT − 1|",

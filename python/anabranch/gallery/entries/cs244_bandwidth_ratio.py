@@ -39,6 +39,7 @@ from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Blocks, Scenario
+from anabranch.words import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,8 +134,8 @@ _TAIL = "rank correlation of WiFi's rate with p99(M1,2)"
 
 def _tails_in_words(results: Results, setting: str) -> str:
     tails = _tails(results, setting)
-    listed = ", ".join(f"{np.median(tails[n]):.0f}" for n in range(len(RATES_MBPS)))
-    return f"{_TAIL} ({listed} ms)"
+    medians = ", ".join(f"{np.median(tails[n]):.0f}" for n in range(len(RATES_MBPS)))
+    return f"{_TAIL} ({medians} ms)"
 
 
 def _means(above: str, below: str, rate: int, setting: str) -> Measure:
@@ -290,15 +291,15 @@ def notes(results: Results) -> Sequence[str]:
         return f"{median(results.values('share_3g', **at(curve, rate, setting))).value * 100:.2f} %"
 
     faster = RATES_MBPS[1:]
-    ratios = ", ".join(factor(MPTCP_M12, rate) for rate in faster)
-    ratios_2012 = ", ".join(factor(MPTCP_M12_NSDI, rate) for rate in faster)
-    packets = ", ".join(share(MPTCP_M12, rate, "54p") for rate in faster)
-    time = ", ".join(share(MPTCP_M12, rate, "80ms") for rate in faster)
-    asked = ", ".join(share(MPTCP_M12, rate, "32KiB") for rate in RATES_MBPS)
+    ratios = listed(factor(MPTCP_M12, rate) for rate in faster)
+    ratios_2012 = listed(factor(MPTCP_M12_NSDI, rate) for rate in faster)
+    packets = listed(share(MPTCP_M12, rate, "54p") for rate in faster)
+    time = listed(share(MPTCP_M12, rate, "80ms") for rate in faster)
+    asked = listed(share(MPTCP_M12, rate, "32KiB") for rate in RATES_MBPS)
     return [
         "The send buffer of 200 KiB drains in 200 ms at 8 Mbit/s, but in 26 ms at 64 Mbit/s. The "
         "faster WiFi is, the less its own delay hides the delay of blocks on 3G.",
-        f"With WiFi at {', '.join(map(str, faster))} Mbit/s and a queue of 54 packets, the mean "
+        f"With WiFi at {listed(faster)} Mbit/s and a queue of 54 packets, the mean "
         f"delay with both mechanisms is {ratios} times that of TCP over WiFi ({ratios_2012} with "
         f"the penalisation of NSDI'12). 3G carries {packets} of the bytes.",
         "The source does not say whether it kept WiFi's queue at 54 packets or at 80 ms. With "
@@ -307,8 +308,8 @@ def notes(results: Results) -> Sequence[str]:
         "The source's own receive buffer was 32 KiB, as requested from Linux: a window of about "
         "40 KB, in which Linux's scheduler gives 3G bursts of up to 64 KiB. 3G then carries "
         f"{asked} of the bytes with both mechanisms, and "
-        f"{', '.join(share(MPTCP, rate, '32KiB') for rate in RATES_MBPS)} without them, at "
-        f"{', '.join(map(str, RATES_MBPS))} Mbit/s. The window also limits TCP over WiFi: one "
+        f"{listed(share(MPTCP, rate, '32KiB') for rate in RATES_MBPS)} without them, at "
+        f"{listed(RATES_MBPS)} Mbit/s. The window also limits TCP over WiFi: one "
         "window per round-trip time is about 15 Mbit/s, so its delay hardly falls beyond 16 "
         "Mbit/s.",
         "A claim is not judged where 3G carried no more than 1 % of the bytes, because Multipath "

@@ -312,7 +312,7 @@ ENTRY = Entry(
         Parameter("workload", "one endless transfer", "ours"),
         Parameter("buffers of Linux", "no size requested, so the kernel tunes them", "ours"),
         Parameter("buffers of the engine", "4 and 6 MiB, the defaults", "ours"),
-        Parameter("congestion control", "Linux: CUBIC; engine: LIA", "Linux' default; ours"),
+        Parameter("congestion control", "Linux: CUBIC; engine: LIA", "Linux's default; ours"),
     ),
     quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),
     full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),

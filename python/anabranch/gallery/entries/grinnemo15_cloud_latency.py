@@ -27,6 +27,7 @@ from anabranch.scenarios.scenario import (
     RequestResponse,
     Scenario,
 )
+from anabranch.words import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -295,8 +296,7 @@ def _grows(
 
 _EQUAL = f"{RTTS_MS[0]} to {RTTS_MS[-1]} ms on both paths"
 _LOSSY = (
-    f"{' and '.join(map(str, LOSSES_PERCENT[1:]))} % loss, "
-    f"{', '.join(map(str, LOSSY_RTTS_MS))} ms on both paths"
+    f"{listed(LOSSES_PERCENT[1:])} % loss, {', '.join(map(str, LOSSY_RTTS_MS))} ms on both paths"
 )
 _NETFLIX = "Netflix, both sizes of bursts"
 _NETFLIX_AND_MAPS = f"{_NETFLIX}, and Maps"
@@ -416,7 +416,7 @@ CLAIMS = (
         "Grinnemo'15, conclusions; 10/40 ms and the threshold are ours",
         _relative(
             f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, "
-            f"{' and '.join(map(str, LOSSES_PERCENT[1:]))} % loss",
+            f"{listed(LOSSES_PERCENT[1:])} % loss",
             _unequal(NETFLIXES, (40,), LOSSES_PERCENT[1:]),
             BOUNDS["E8.f-little-difference"],
         ),

@@ -193,7 +193,7 @@ ENTRY = Entry(
         Parameter("workload", "one endless transfer", "ours: the report transfers 1 MB"),
         Parameter("buffers of Linux", "no size requested, so the kernel tunes them", "the report"),
         Parameter(
-            "buffers of the engine", "4 MiB to send, 6 MiB to receive", "ours: Linux' limits"
+            "buffers of the engine", "4 MiB to send, 6 MiB to receive", "ours: Linux's limits"
         ),
         *real_time.PARAMETERS[:1],
         *real_time.PARAMETERS[2:],

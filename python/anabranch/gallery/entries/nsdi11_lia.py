@@ -30,6 +30,7 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.words import counted, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -181,7 +182,7 @@ def _less_than_uncoupled(results: Results, core: str, count: int) -> Estimate:
 
 
 def _fair_with_drop_tail(count: int) -> tuple[Condition, Condition]:
-    words = f"mean share with {count} subflows"
+    words = f"mean share with {counted(count, 'subflow')}"
     return (
         Condition(
             f"{words}, LIA",
@@ -253,7 +254,7 @@ CLAIMS = (
             "mean share of LIA with one, two and three subflows",
             (
                 Condition(
-                    f"mean share of LIA with {count} subflows",
+                    f"mean share of LIA with {counted(count, 'subflow')}",
                     partial(_mean_share, curve=LIA, core=RANDOM_LOSS, count=count),
                     BOUNDS["E10.lia-random-loss"],
                 )
@@ -356,7 +357,7 @@ def notes(results: Results) -> Sequence[str]:
             means = (f"{shares(results, curve, core, count).mean():.2f}" for count in SUBFLOWS)
             words.append(f"{core}, {curve}: {', '.join(means)}")
     return [
-        f"Mean share with {', '.join(map(str, SUBFLOWS))} subflows — {'; '.join(words)}.",
+        f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}.",
         "All access paths are equal, because at a drop-tail queue a difference of 2 ms matters. A "
         "packet train of the flow with the slightly shorter round trip arrives just behind the "
         "tail of the other flow's train, and suffers the losses.",

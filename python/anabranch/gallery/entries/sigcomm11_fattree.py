@@ -21,6 +21,7 @@ from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, Sample, estimate, mean
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.words import listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -357,8 +358,8 @@ def notes(results: Results) -> Sequence[str]:
         "different pods have four routes, hosts of one pod two, and hosts at one switch one. "
         "Subflows may share a route.",
         "The drawn routes allow a mean of "
-        + ", ".join(f"{allowed(results, LIA, n).mean() * 100:.0f} %" for n in ALL_COUNTS)
-        + f" with {', '.join(map(str, ALL_COUNTS))} subflows, if every flow is split in the best "
+        + listed(f"{allowed(results, LIA, n).mean() * 100:.0f} %" for n in ALL_COUNTS)
+        + f" with {listed(ALL_COUNTS)} subflows, if every flow is split in the best "
         "way. Collisions alone therefore explain what TCP loses.",
         "The optimum is the line rate of a host, less the headers of TCP. No flow reaches it: the "
         "same cable carries the acknowledgements of the flow that the host receives, and the "

@@ -37,7 +37,7 @@ pub(super) const RESETS_OVERTAKEN_JOINS: bool = true;
 
 pub(super) const ENTRY: PlatformEntry = Entry {
     name: "linux",
-    summary: "Linux' constants and habits: minimum RTO 200 ms, acknowledgements delayed by 40 ms.",
+    summary: "Linux's constants and habits: minimum RTO 200 ms, acknowledgements delayed by 40 ms.",
     source: "Linux 6.18",
     parameters: &[
         Parameter {

@@ -13,6 +13,7 @@ from anabranch.gallery.shared.calibration.case import Case, settings_of, timed
 from anabranch.live.support import objection
 from anabranch.runs.run import read_scenario
 from anabranch.scenarios import normalise
+from anabranch.words import listed
 
 GROUP = "own"
 _CONTROLS = ("cubic_linux", "new_reno")
@@ -49,7 +50,7 @@ def unlike_linux(cases: Sequence[Case]) -> str | None:
     if not keys:
         return None
     names = ", ".join(name for name, differs in found.items() if differs)
-    return f"{names}: the engine follows Linux only with {' and '.join(keys)}"
+    return f"{names}: the engine follows Linux only with {listed(keys)}"
 
 
 def _unlike(settings: Mapping[str, Any]) -> list[str]:

@@ -183,5 +183,5 @@ def _beyond(results: Results) -> Sequence[str]:
 
 
 def _off(name: str, pair: Pair, several: bool) -> str:
-    inside = ", within Linux' own spread" if several and pair.is_in_spread else ""
+    inside = ", within Linux's own spread" if several and pair.is_in_spread else ""
     return f"{name} ({_percent(pair.off_by, sign=True)}{inside})"
