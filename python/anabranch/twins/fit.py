@@ -228,9 +228,7 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
     now, *found = _differences([twin, *bests], file, told, _ROUND_SEEDS)
     parts = [1.0 if each.send_buffer and not seen.ends.is_default else _BETTER for each in bests]
     better = [
-        (off, each)
-        for off, part, each in zip(found, parts, bests, strict=True)
-        if off < part * now
+        (off, each) for off, part, each in zip(found, parts, bests, strict=True) if off < part * now
     ]
     if not better:
         return twin
