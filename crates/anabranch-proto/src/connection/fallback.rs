@@ -250,10 +250,10 @@ impl Connection {
     /// the oldest unacknowledged data on a subflow without options, the options are lost there.
     /// Other acknowledgements without options are no sign: RFC 8684 §3.3.2 allows a peer to omit a
     /// DATA_ACK that has not changed. A subflow that cannot fall back ends only after the peer was
-    /// asked, because a single segment with the DATA_ACK may have been lost.
+    /// asked several times, because single segments with the DATA_ACK may have been lost.
     pub(super) fn give_up_on_optionless_acks(&mut self) {
         let Some(oldest) = self.send.queue.head() else { return };
-        let was_asked = self.data_rto.timeouts() > 0;
+        let was_asked = self.data_rto.timeouts() >= u32::from(MAX_OPTIONLESS_PROBES);
         let data_seq = self.session.data_seq(oldest.start);
         for slot in oldest.carried_by().slots() {
             let ctx = &self.subflows[usize::from(slot)];
