@@ -116,7 +116,7 @@ def test_the_report_shows_bands(folder: Path, results: Results) -> None:
     assert ", band " in judgement.measured
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert 'class="strip"' in page
-    assert "if WiFi&#39;s rate, 3G&#39;s delay change by ± 10 %" in page
+    assert "if WiFi&#39;s rate and 3G&#39;s delay change by ± 10 %" in page
 
 
 def test_the_variants_of_other_results_do_not_count(folder: Path, results: Results) -> None:

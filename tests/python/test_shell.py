@@ -263,6 +263,15 @@ def _left() -> list[str]:
     return [row for row in sleeping if not row.startswith("Z")]
 
 
+@pytest.fixture
+def hangs_up() -> Iterator[None]:
+    """A process that `nohup` starts ignores SIGHUP, and so do its children."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangs_up")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_program_and_keeps_results_and_capture(
     file: Path, tmp_path: Path, url: str, number: signal.Signals
@@ -291,6 +300,7 @@ def test_processes_that_a_program_leaves_behind_end_with_it(file: Path, start: s
     assert not _left()
 
 
+@pytest.mark.usefixtures("hangs_up")
 def test_results_survive_a_terminal_that_is_closed(file: Path, tmp_path: Path, url: str) -> None:
     out = tmp_path / "out"
     program = ("--", sys.executable, "-c", _UNTIL_SIGTERM, url)
