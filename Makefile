@@ -27,7 +27,7 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "this needs Python 3.11 or later; name it: make PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	@# Python 3.11 brings a pip that can search for hours for packages that fit together.
+	@# The pip of Python 3.11 may take more than 20 minutes to resolve the dependencies.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 
 # The package with its command at .venv/bin/anabranch.

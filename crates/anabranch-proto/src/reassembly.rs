@@ -1,8 +1,8 @@
-//! Reassembly of a stream by merging sorted subflows.
+//! Reassembly of a stream by merging sorted runs.
 //!
 //! Out-of-order data almost always arrives in a few sorted runs: behind one hole at the subflow
-//! level, or one run per subflow at the data level. Each run is a subflow, a ring buffer that grows
-//! only at its back. Data that fits no subflow goes to a tree. The usual arrival therefore costs O(1)
+//! level, or one run per subflow at the data level. Each run is a ring buffer that grows
+//! only at its back. Data that fits no run goes to a tree. The usual arrival therefore costs O(1)
 //! without allocation, and a hostile one O(log n). Overlaps are resolved when data is taken out:
 //! the first copy that continues the stream wins.
 
@@ -35,10 +35,10 @@ const SMALLEST_PIECE: u64 = 64;
 /// Out-of-order data of one stream, by 64-bit stream offset.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
-    subflows: Vec<VecDeque<Chunk>>,
+    runs: Vec<VecDeque<Chunk>>,
     stray: BTreeMap<u64, Payload>,
     bytes: u64,
-    /// Number of chunks in subflows.
+    /// Number of chunks in runs.
     chunks: usize,
     strays_so_far: u64,
 }
@@ -56,16 +56,16 @@ impl Chunk {
 }
 
 impl Reassembly {
-    /// Store `payload` at stream offset `start`. `subflow` names the sorted run that it probably
-    /// continues.
-    pub(crate) fn insert(&mut self, ctx: usize, start: u64, payload: Payload) {
+    /// Store `payload` at stream offset `start`. `run` is the index of the sorted run that it
+    /// probably continues.
+    pub(crate) fn insert(&mut self, run: usize, start: u64, payload: Payload) {
         if payload.is_empty() {
             return;
         }
-        if self.subflows.len() <= ctx {
-            self.subflows.resize_with(ctx + 1, VecDeque::new);
+        if self.runs.len() <= run {
+            self.runs.resize_with(run + 1, VecDeque::new);
         }
-        let run = &mut self.subflows[ctx];
+        let run = &mut self.runs[run];
         if run.back().is_none_or(|back| back.end() <= start) {
             self.bytes += payload.len() as u64;
             self.chunks += 1;
@@ -78,7 +78,7 @@ impl Reassembly {
 
     /// Release unused memory.
     pub(crate) fn release_memory(&mut self) {
-        self.subflows.iter_mut().for_each(VecDeque::shrink_to_fit);
+        self.runs.iter_mut().for_each(VecDeque::shrink_to_fit);
     }
 
     /// Take the data that continues the stream at `next`, if it is available. It is never empty,
@@ -87,8 +87,8 @@ impl Reassembly {
         if self.bytes == 0 {
             return None;
         }
-        for ctx in 0..self.subflows.len() {
-            while let Some(chunk) = self.subflows[ctx].pop_front_if(|chunk| chunk.start <= next) {
+        for run in 0..self.runs.len() {
+            while let Some(chunk) = self.runs[run].pop_front_if(|chunk| chunk.start <= next) {
                 self.bytes -= chunk.payload.len() as u64;
                 self.chunks -= 1;
                 if chunk.end() > next {
@@ -111,7 +111,7 @@ impl Reassembly {
 
     /// Discard all data.
     pub(crate) fn clear(&mut self) {
-        self.subflows.clear();
+        self.runs.clear();
         self.stray.clear();
         self.bytes = 0;
     }
@@ -123,7 +123,7 @@ impl Reassembly {
 
     /// The ranges stored, in no order; they may overlap.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        let chunks = self.subflows.iter().flatten().map(|chunk| chunk.start..chunk.end());
+        let chunks = self.runs.iter().flatten().map(|chunk| chunk.start..chunk.end());
         let stray = self.stray.iter();
         chunks.chain(stray.map(|(start, payload)| *start..*start + payload.len() as u64))
     }
@@ -133,7 +133,7 @@ impl Reassembly {
         self.chunks + self.stray.len()
     }
 
-    /// Number of arrivals so far that fitted no subflow.
+    /// Number of arrivals so far that fitted no run.
     pub(crate) fn strays_so_far(&self) -> u64 {
         self.strays_so_far
     }
@@ -223,9 +223,9 @@ mod tests {
             let mut reassembly = Reassembly::default();
             let mut covered = vec![false; 512];
             let mut next = 0;
-            for (ctx, start, len) in arrivals {
+            for (run, start, len) in arrivals {
                 covered[start as usize..start as usize + len as usize].fill(true);
-                reassembly.insert(ctx, start, pattern(start, len));
+                reassembly.insert(run, start, pattern(start, len));
                 next = drain(&mut reassembly, next);
                 let expected = covered.iter().take_while(|here| **here).count() as u64;
                 prop_assert_eq!(next, expected);

@@ -83,7 +83,7 @@ def about(advices: Sequence[Advice], aims: Goals, rule: int) -> str:
 
 
 def _improvement(aims: Goals, seeds: int) -> str:
-    """What the improvement of a row is of."""
+    """The definition of the improvement in a row."""
     words = [goal.words.rsplit(" ", 1)[0] for goal in GOALS.values() if goal.name in aims]
     ratio = f"the ratio of the {words[0]} to that of the present state"
     if len(words) > 1:

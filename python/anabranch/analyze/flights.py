@@ -25,9 +25,9 @@ _TIMEOUT_NS = 200_000_000
 _TRAIN = 8
 """Most acknowledgements over which the rate of a path is measured."""
 _LEVEL_NS, _LEVEL_RTTS = 3_000_000_000, 32
-"""How long data in flight must stay the same so that no congestion window explains it. CUBIC stays
-within a segment of its origin for at most 2 · 0.4^(−1/3) = 2.7 s (RFC 9438 §4.2), and NewReno grows
-by a segment in at most two round-trip times, if acknowledgements are delayed."""
+"""Time and round-trip times after which constant data in flight has another cause than a congestion
+window. CUBIC stays within a segment of its origin for at most 2 · 0.4^(−1/3) = 2.7 s (RFC 9438
+§4.2). NewReno with delayed acknowledgements grows by a segment in at most two round-trip times."""
 _BUSY = 0.9
 """Share of the path's rate from which the path may be the limit."""
 _PEAK = 0.9
@@ -37,7 +37,7 @@ _FIRST_TIMEOUT_NS = 1_000_000_000
 """RFC 6298 §2: the retransmission timeout of a SYN."""
 _AT_ONCE, _NOT_AT_ONCE = 1 / 16, 1 / 4
 """Parts of the handshake's round-trip time before which, and after which, an answer shows on which
-side the capture was made (ours)."""
+side the capture was made (chosen by this project)."""
 _SHORT = 0.25
 """The quantile of times that is called short."""
 _LONGEST_NS = 1 << 62
@@ -205,9 +205,8 @@ class Rows:
     def is_near_sender(self) -> bool:
         """Whether data is answered a round-trip time after it passes, and not at once.
 
-        The handshake tells how long a round trip is. If it does not tell them apart, turns do: at
-        the sender, data follows acknowledgements, and at the receiver, acknowledgements follow
-        data.
+        The handshake shows the round-trip time. If that does not decide, the order does: at the
+        sender, data follows acknowledgements, and at the receiver, acknowledgements follow data.
         """
         counts = {each.number: int((self.subflow == each.number).sum()) for each in self.subflows}
         for subflow in sorted(self.subflows, key=lambda each: -counts[each.number]):

@@ -41,7 +41,7 @@ class Given:
 
     @property
     def is_capture(self) -> bool:
-        """Whether its content begins like a capture. An unreadable or empty file has its suffix."""
+        """Whether its content begins like a capture, or its name ends like that of one."""
         begin = b""
         if self.path.is_file():
             try:
@@ -49,9 +49,9 @@ class Given:
                     begin = file.read(4)
             except OSError:
                 pass
-        if begin:
-            return _core.analyse_begins_capture(begin) or _plain(self.name)[1] in _CAPTURES
-        return self.name == STANDARD_INPUT or _plain(self.name)[1] in _CAPTURES
+        if _plain(self.name)[1]:
+            return True
+        return _core.analyse_begins_capture(begin) if begin else self.name == STANDARD_INPUT
 
 
 def _plain(name: str) -> tuple[str, str]:
@@ -84,7 +84,7 @@ def readable(files: Sequence[File]) -> Iterator[list[Given]]:
 
 
 def title(files: Sequence[Given]) -> str:
-    """What to call the files in messages."""
+    """The name of the files in messages."""
     return Path(files[0].name).name if len(files) == 1 else f"{len(files)} files"
 
 

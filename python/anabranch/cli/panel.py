@@ -168,7 +168,7 @@ class Screen:
         self._show(text.encode())
 
     def _show(self, data: bytes) -> None:
-        """Write to the terminal. What is for a terminal that has hung up is lost."""
+        """Write to the terminal, unless it has hung up."""
         view = memoryview(data)
         with contextlib.suppress(OSError):
             while view:
@@ -186,7 +186,7 @@ class Screen:
 
     @staticmethod
     def _typed() -> bytes:
-        """What was typed; nothing if the terminal has hung up."""
+        """Bytes from the keyboard; none if the terminal has hung up."""
         try:
             return os.read(0, _CHUNK)
         except OSError:

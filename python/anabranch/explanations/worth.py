@@ -6,19 +6,19 @@ from anabranch.results.estimates import Estimate
 
 WORTH = 1.05
 """Improvement that every change must bring. Runs of one scenario that take 10, 20 and 60 s differ
-by up to 2 %, so smaller improvements would come and go with the duration (ours)."""
+by up to 2 %, so a smaller improvement may depend on the duration (chosen by this project)."""
 BROUGHT = f"{(WORTH - 1) * 100:.0f} %"
 
 
 def brings_enough(gain: Estimate, changes: int) -> bool:
-    """Whether this many changes bring together what they must, surely or not.
+    """Whether this many changes together bring what they must, whatever the interval.
 
-    `gain` is the ratio of what they bring to the present state.
+    `gain` is the ratio of the goal's value with the changes to that without them.
     """
     least: float = WORTH**changes
     return changes > 0 and gain.value >= least
 
 
 def helps(gain: Estimate, changes: int) -> bool:
-    """Whether the changes bring what they must, and surely improve anything."""
+    """Whether the changes bring what they must, and the whole interval is an improvement."""
     return brings_enough(gain, changes) and gain.low > 1

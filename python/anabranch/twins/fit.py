@@ -224,7 +224,7 @@ def _with_hosts(twin: Twin, file: str, told: Told) -> Twin:
         for group, off in ((controls, found[: len(controls)]), (buffers, found[len(controls) :]))
         if group
     ]
-    # One run of each was enough to find these, but where packets wait at random it may be lucky.
+    # One run of each finds these. With jitter, that run may be close to the capture by chance.
     now, *found = _differences([twin, *bests], file, told, _ROUND_SEEDS)
     parts = [1.0 if each.send_buffer and not seen.ends.is_default else _BETTER for each in bests]
     better = [
@@ -267,7 +267,7 @@ def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
 def _differences(twins: Sequence[Twin], file: str, told: Told, seeds: int = 1) -> list[float]:
     """How far each of these twins of the same capture is from it: the mean over a few runs.
 
-    These are at least `seeds`, where runs differ at all.
+    A twin whose runs differ has at least `seeds` of them.
     """
     found = _runs(twins, max(seeds, *map(_round_seeds, twins)), file, told)
     return [

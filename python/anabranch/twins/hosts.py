@@ -12,15 +12,15 @@ from anabranch.analyze.records import Numbers
 from anabranch.words import counted
 
 _TUNED = 1.3
-"""Growth of the receive window from which the host tunes it. A fixed buffer of Linux's opens by
-1.23 times (docs/calibration.md)."""
+"""Growth of the receive window from which the host tunes it. Linux opens the window of a fixed
+buffer by a factor of 1.23 (docs/calibration.md)."""
 _FILLED = 0.8
 """Part of the largest window in flight, from which Linux would have tuned its buffer (ours)."""
 _DEFAULTS = (*range(62_000, 66_001), 6 << 20)
 """First windows of default buffers: half of the 131,072 bytes that Linux begins with, in whole
 units of the window field, and 6 MiB of a host that counts payload."""
 _LINUX_SEGMENT = 1424
-"""Payload of a full segment of Linux's over IPv4: its options take whole words."""
+"""Payload of a full segment that Linux sends over IPv4: its options take whole words."""
 _IDLE_OF_RTT = 0.5
 _LEAST_IDLE_NS = 2_000_000
 """Time without unacknowledged data from which the application pauses: at least this, and at least

@@ -128,8 +128,8 @@ const LATE_MAPPING_TIMEOUT: Duration = Duration::from_secs(1);
 /// through (ours).
 const MAX_DATA_FIN_RETRIES: u8 = 4;
 
-/// The same of consecutive window probes that the peer answers without a data sequence signal
-/// (ours).
+/// After this many consecutive window probes or data-level timeouts without a data sequence signal
+/// from the peer, the host assumes that the path strips the options (chosen by this project).
 const MAX_OPTIONLESS_PROBES: u16 = 4;
 
 impl Default for Run {
@@ -270,8 +270,8 @@ impl Connection {
     }
 
     /// The peer has answered this number of consecutive window probes without a data sequence
-    /// signal. After several, the options are lost on every subflow: without a DATA_ACK, from which
-    /// the window counts (RFC 8684 §3.3.1), it would stay closed for ever.
+    /// signal. After several answers, the host assumes that every subflow loses the options. The
+    /// window counts from the DATA_ACK (RFC 8684 §3.3.1), so it would otherwise stay closed for ever.
     pub(super) fn give_up_on_window(&mut self, optionless_probes: u16) {
         if optionless_probes < MAX_OPTIONLESS_PROBES {
             return;

@@ -99,7 +99,7 @@ impl Connection {
         Some(self.add_joining(now, syn, joining, Some(answered.numbers)))
     }
 
-    /// Subflows of subflows that the peer is opening, oldest slot first.
+    /// The subflows that the peer is opening, oldest slot first.
     fn half_open_joins(&self) -> impl Iterator<Item = usize> + '_ {
         self.subflows.iter().enumerate().filter_map(|(slot, ctx)| {
             let half_open = ctx.subflow.state() == State::SynReceived

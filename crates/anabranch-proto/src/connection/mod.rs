@@ -210,7 +210,7 @@ impl Connection {
         self.subflows.release_memory();
     }
 
-    /// Add a subflow for a new subflow, in a free slot.
+    /// Add a new subflow in a free slot.
     fn add_lane(&mut self, make: impl FnOnce(Open<'_>) -> Subflow, place: Place) -> u8 {
         let id = self.subflows.next_id();
         let subflow = self.make_subflow(id, make, place);

@@ -188,9 +188,9 @@ impl Connection {
 
     /// Returns `true` if another subflow may replace the only one, in `slot`. RFC 8684 §3.1: not if the
     /// peer has set the "C" flag and announced no address. A host that refuses joins while it closes
-    /// may do so before its peer can know it. If both ends of the stream
-    /// were sent, the peer may have closed the connection (RFC 8684 §3.3.3). Then only a subflow
-    /// whose interface is down is given up.
+    /// may do so before its peer can know it. A peer to which both ends of the stream were sent may
+    /// have closed the connection (RFC 8684 §3.3.3). In both cases, the host gives up only a subflow
+    /// whose interface is down.
     fn may_replace(&self, slot: u8) -> bool {
         let address_id = self.subflows[usize::from(slot)].subflow.local_address_id;
         let remote = self.paths.remote_addresses();

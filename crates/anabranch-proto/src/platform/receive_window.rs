@@ -471,7 +471,7 @@ mod tests {
                 "stands still"
             );
         }
-        // The hole is filled, but 10,000 bytes are no twice of the 7,000 advertised last.
+        // The hole is filled, but 10,000 bytes are less than twice the 7,000 advertised last.
         let filled = held(8_001, 8_001, 0);
         assert!(!window.update_is_due(filled, mss));
         assert_eq!(advertise(&mut window, filled), 10_000);

@@ -69,7 +69,7 @@ pub(crate) struct MappingMeta {
 }
 
 impl MappingMeta {
-    /// MappingMeta for data from `data_seq` on, which this subflow has never sent before.
+    /// Metadata for data from `data_seq` on, which this subflow has never sent before.
     pub(crate) fn new(data_seq: DataSeq) -> Self {
         MappingMeta {
             data_seq,

@@ -17,7 +17,7 @@ pub(crate) struct Sent {
     /// Subflow offset of the first byte.
     pub(crate) start: u64,
     pub(crate) payload: Payload,
-    /// MappingMeta that the data level attached.
+    /// Metadata that the data level attached.
     pub(crate) meta: Option<MappingMeta>,
     /// Flags of every transmission: ACK, PSH, and FIN if the subflow's FIN follows the payload.
     pub(crate) flags: Flags,

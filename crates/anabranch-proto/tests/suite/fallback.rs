@@ -69,6 +69,19 @@ fn stripping(
     })
 }
 
+/// Two hosts, and a switch that makes the paths strip the options of the server's segments.
+fn stripping_downlink(addresses: u8) -> (Pair, Rc<Cell<bool>>) {
+    let (spoilt, spoil) = switch();
+    let pair = Pair::new(addresses, careful(false), careful(false));
+    let pair = pair.with_filter(move |_, segment| {
+        if spoilt.get() && !to_server(segment) {
+            strip(segment);
+        }
+        Fate::Deliver
+    });
+    (pair, spoil)
+}
+
 /// Send data in both directions and close. All bytes arrive unchanged.
 fn exchange(pair: &mut Pair, case: &str) {
     for _ in 0..3 {
@@ -343,13 +356,7 @@ fn a_data_fin_lost_in_an_outage_is_no_sign_of_stripped_options() {
 fn a_peer_is_asked_before_a_subflow_without_way_back_counts_as_stripped() {
     // RFC 8684 §3.7: the connection has had two subflows, so it cannot fall back. Of its last one,
     // only the acknowledgements of the last data lose their options.
-    let (spoilt, spoil) = switch();
-    let mut pair = Pair::new(2, careful(false), careful(false)).with_filter(move |_, segment| {
-        if spoilt.get() && !to_server(segment) {
-            strip(segment);
-        }
-        Fate::Deliver
-    });
+    let (mut pair, spoil) = stripping_downlink(2);
     pair.upload(100_000, 5_000);
     pair.client.handle_address_change(pair.now, client_address(1), false);
     pair.run_ms(3_000);
@@ -370,13 +377,7 @@ fn a_fin_on_a_sole_subflow_ends_the_stream_if_the_data_fin_was_stripped() {
     depends_on_the_platform("the lengths of the timeouts");
     // RFC 8684 §3.7: data passes in both directions, and then the path strips the server's options.
     // The server gives up on its DATA_FIN and falls back. The client learns of it from the FIN.
-    let (spoilt, spoil) = switch();
-    let mut pair = Pair::new(1, careful(false), careful(false)).with_filter(move |_, segment| {
-        if spoilt.get() && !to_server(segment) {
-            strip(segment);
-        }
-        Fate::Deliver
-    });
+    let (mut pair, spoil) = stripping_downlink(1);
     pair.upload(10_000, 1_000);
     pair.download(10_000, 1_000);
     pair.client.close(pair.connection);

@@ -1,4 +1,4 @@
-//! Hosts that count buffers as Linux's sockets do, beside numbers of Linux 6.12 in virtual time.
+//! Hosts that count buffers as Linux's sockets do, compared with Linux 6.12 in virtual time.
 
 use anabranch_sim::Outcome;
 

@@ -1,4 +1,4 @@
-//! What a header says about the bytes behind it.
+//! Results of reading one header: the protocol of the bytes behind it, or the reason to stop.
 
 use super::unread::Unread;
 

@@ -114,7 +114,7 @@ pub(crate) fn is_worth_advertising(room: u64, offered: u64, mss: impl FnOnce() -
 /// has acknowledged it on the subflow.
 pub(crate) const KEEPS_LARGER_WINDOW: bool = true;
 
-/// What the peer is taken to know of the window: what was advertised last.
+/// The window that the peer knows, as Linux assumes: the one advertised last.
 pub(crate) fn known_window(advertised: u64) -> u64 {
     advertised
 }
