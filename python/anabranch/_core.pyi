@@ -49,7 +49,7 @@ def run(
     seed: int,
     *,
     pcap: tuple[str, int | None, str | None, int | None] | None = None,
-    own_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
+    custom_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
     tick: Callable[[int], object] | None = None,
     ledger: bool = False,
 ) -> dict[str, object]: ...
@@ -87,7 +87,7 @@ class Shell:
         client: str,
         terminal: int | None = None,
         pcap: tuple[str, int | None, str | None, int | None] | None = None,
-        own_policies: list[dict[str, Any]] | None = None,
+        custom_policies: list[dict[str, Any]] | None = None,
     ) -> Shell: ...
     def is_over(self) -> bool: ...
     def paths(self) -> list[dict[str, Any]]: ...
@@ -159,7 +159,7 @@ class SubflowView:
     def bytes_in_flight(self) -> int:
         """Bytes sent that are neither acknowledged nor deemed lost."""
     @property
-    def room(self) -> int:
+    def available_cwnd(self) -> int:
         """Bytes that congestion control allows the subflow to send now."""
     @property
     def paced_window(self) -> int:
@@ -233,7 +233,7 @@ class ScheduleContext:
     def subflows(self) -> tuple[SubflowView, ...]:
         """The connection's subflows, including closed slots."""
     @property
-    def window_room(self) -> int:
+    def available_window(self) -> int:
         """Bytes that the shared receive window still allows."""
     @property
     def window(self) -> int:

@@ -119,7 +119,7 @@ def folder(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> P
     (tmp_path / "bad_import.py").write_text("import nothing_of_that_name\n")
     (tmp_path / "bad_exit.py").write_text("raise SystemExit(0)\n")
     (tmp_path / "ndiffports.toml").write_text(SCENARIO.replace("full_mesh", "ndiffports"))
-    (tmp_path / "own.toml").write_text(SCENARIO.replace("min_rtt", "own:mine"))
+    (tmp_path / "own.toml").write_text(SCENARIO.replace("min_rtt", "custom:mine"))
     (tmp_path / "ecn.toml").write_text(f"{SCENARIO}{WITH_ECN}")
     (tmp_path / "mine.toml").write_text(SCENARIO.replace("min_rtt", "mine.py:Mine"))
     varied = PLAN.replace("path.wifi.rate", "connection[0].scheduler").replace("4Mbit/s", "ecf")
@@ -347,7 +347,7 @@ SCENARIOS = [
     ('send_buffer = "200KiB"', 'send_buffer = "0B"', "connection[0].send_buffer"),
     ('scheduler = "min_rtt"', 'scheduler = "min_rt"', 'did you mean "min_rtt"?'),
     ('scheduler = "min_rtt"', 'scheduler = { kind = "ecf", beta = -1 }', "beta"),
-    ('scheduler = "min_rtt"', 'scheduler = "own:mine"', "--scheduler FILE.py:CLASS"),
+    ('scheduler = "min_rtt"', 'scheduler = "custom:mine"', "--scheduler FILE.py:CLASS"),
     ('congestion_control = "lia"', 'congestion_control = "vegas"', 'did you mean "wvegas"?'),
     ('congestion_control = "lia"', 'profile = "rfc"', "this key is gone"),
     ('penalisation = "conext13"', 'penalisation = "conext"', "penalisation"),

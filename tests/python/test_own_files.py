@@ -13,7 +13,7 @@ from anabranch import InputError
 from anabranch.batches.reduction import Task
 from anabranch.cli.main import run_command
 from anabranch.results.folder import load
-from anabranch.scenarios import own
+from anabranch.scenarios import custom
 from anabranch.scenarios.overrides import Overrides
 from anabranch.sweeps import several
 from conftest import scenario
@@ -91,7 +91,7 @@ def test_several_scenarios_run_with_it_in_other_processes(folder: Path) -> None:
     option = "beside/mine_of_a_test.py:Other"
     assert run_command(["run", *files, "--scheduler", option, "--out", "other"]) == 0
     assert digests(Path("other"))["plain"] <= found["plain"]
-    policies = load(Path("other")).provenance["own_policies"]
+    policies = load(Path("other")).provenance["custom_policies"]
     assert {policy["name"] for policy in policies} == {"mine_of_a_test.Other"}
 
 
@@ -114,7 +114,7 @@ def test_an_option_changes_the_base_of_a_plan(folder: Path) -> None:
     plan.write_text('scenario = "plain.toml"\n[factors]\nwarm_up = ["500ms", "1s"]\n')
     option = ["--scheduler", "beside/mine_of_a_test.py:Mine"]
     assert run_command(["sweep", str(plan), *option, "--out", "out"]) == 0
-    assert load(Path("out")).provenance["own_policies"][0]["name"] == "mine_of_a_test.Mine"
+    assert load(Path("out")).provenance["custom_policies"][0]["name"] == "mine_of_a_test.Mine"
 
 
 def test_everything_is_checked_before_the_first_run(folder: Path, capsys: Captured) -> None:
@@ -163,7 +163,7 @@ def test_the_key_of_a_run_covers_the_file_and_its_imports(folder: Path) -> None:
 
 def test_a_worker_refuses_a_file_that_has_changed(folder: Path) -> None:
     file = folder / "mine_of_a_test.py"
-    made = own.load("scheduler", f"{file}:Mine", "x")
+    made = custom.load("scheduler", f"{file}:Mine", "x")
     file.write_text(f"{POLICY}\n# other\n")
     with pytest.raises(InputError, match="changed while runs were made; repeat the command"):
         made()
@@ -171,8 +171,8 @@ def test_a_worker_refuses_a_file_that_has_changed(folder: Path) -> None:
 
 def test_a_module_that_was_imported_before_is_not_run_again(folder: Path) -> None:
     code = (
-        "import mine_of_a_test as m, anabranch.scenarios.own as own\n"
-        "assert own.load('scheduler', 'mine_of_a_test.py:Mine', 'x').made() is m.Mine\n"
+        "import mine_of_a_test as m, anabranch.scenarios.custom as custom\n"
+        "assert custom.load('scheduler', 'mine_of_a_test.py:Mine', 'x').made() is m.Mine\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
     assert loads(folder) == 1
@@ -191,7 +191,7 @@ def test_two_files_of_one_name_are_two_policies(folder: Path) -> None:
     }
     one, two = results.values()
     assert one.digest != two.digest
-    assert one.own_policies[0].sha256 != two.own_policies[0].sha256
+    assert one.custom_policies[0].sha256 != two.custom_policies[0].sha256
 
 
 def test_a_plan_in_python_takes_classes_and_files(folder: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_plan_in_python_takes_classes_and_files(folder: Path) -> None:
     assert len({run["digest"] for run in made.results.provenance["runs"]}) == 1
 
 
-_LowestRtt = own.load("scheduler", f"{EXAMPLES}/my_scheduler.py:LowestRtt", "x").made()
+_LowestRtt = custom.load("scheduler", f"{EXAMPLES}/my_scheduler.py:LowestRtt", "x").made()
 
 
 class Fastest(_LowestRtt):  # type: ignore[misc, valid-type]

@@ -31,17 +31,17 @@ from anabranch.policy import (
     SubflowView,
     Wait,
 )
-from anabranch.scenarios import normalise, own
+from anabranch.scenarios import custom, normalise
 from conftest import THREE_G, WIFI, scenario
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
-LowestRtt = own.load("scheduler", f"{EXAMPLES}/my_scheduler.py:LowestRtt", "--scheduler").made()
-NewReno = own.load(
+LowestRtt = custom.load("scheduler", f"{EXAMPLES}/my_scheduler.py:LowestRtt", "--scheduler").made()
+NewReno = custom.load(
     "congestion_control", f"{EXAMPLES}/my_congestion_control.py:NewReno", "--congestion-control"
 ).made()
-Mesh = own.load("path_manager", f"{EXAMPLES}/my_path_manager.py:Mesh", "--path-manager").made()
+Mesh = custom.load("path_manager", f"{EXAMPLES}/my_path_manager.py:Mesh", "--path-manager").made()
 
 
 def lossy(**changes: Any) -> anabranch.Scenario:
@@ -76,7 +76,7 @@ def fails(duration: str = "3s", **own: Any) -> PolicyError:
     ],
 )
 def test_the_examples_do_what_the_built_in_ones_do(
-    kind: str, built_in: str, factory: own.Factory, seed: int
+    kind: str, built_in: str, factory: custom.Factory, seed: int
 ) -> None:
     ours = anabranch.run(lossy(**{kind: factory}), seed)
     theirs = anabranch.run(lossy(**{kind: built_in}), seed)
@@ -93,7 +93,7 @@ def test_the_examples_do_what_the_built_in_ones_do(
     [("scheduler", "min_rtt", LowestRtt), ("congestion_control", "new_reno", NewReno)],
 )
 def test_the_examples_do_so_in_the_form_of_nsdi12_and_with_pauses(
-    kind: str, built_in: str, factory: own.Factory
+    kind: str, built_in: str, factory: custom.Factory
 ) -> None:
     pauses = anabranch.Cbr(rate="100kbit/s", block_size="64KiB")
     for other in ({"workload": pauses}, {"remedies": {"penalisation": "nsdi12"}}):
@@ -488,15 +488,17 @@ def test_what_is_wrong_with_a_policy_is_explained(kind: str, factory: Any, words
 
 def test_a_scenario_names_what_it_was_given() -> None:
     text = scenario(scheduler=Dice).to_toml()
-    assert 'scheduler = "own:test_policy.Dice"' in text
-    assert 'scheduler = "own:test_policy.Dice"' in _core.validate(text, "own.toml")
-    with pytest.raises(ScenarioError, match=r"own:test_policy\.Dice.*none was passed with the run"):
+    assert 'scheduler = "custom:test_policy.Dice"' in text
+    assert 'scheduler = "custom:test_policy.Dice"' in _core.validate(text, "own.toml")
+    with pytest.raises(
+        ScenarioError, match=r"custom:test_policy\.Dice.*none was passed with the run"
+    ):
         _core.run(text, "own.toml", 1)
     wrong = r'own.toml: connection\[0\].scheduler: "test_policy.Dice": your own policy needs a file'
     with pytest.raises(ScenarioError, match=wrong):
         normalise.of_text(text, "own.toml")
     partial = functools.partial(NewReno, 3, gain=0.5)
-    assert own.name_of(partial) == "my_congestion_control.NewReno(3, gain=0.5)"
+    assert custom.name_of(partial) == "my_congestion_control.NewReno(3, gain=0.5)"
 
 
 def test_an_object_in_place_of_a_class_is_refused() -> None:
@@ -505,12 +507,12 @@ def test_an_object_in_place_of_a_class_is_refused() -> None:
 
 
 def test_a_run_remembers_whose_policies_it_had() -> None:
-    (mine,) = anabranch.run(scenario(congestion_control=NewReno)).own_policies
+    (mine,) = anabranch.run(scenario(congestion_control=NewReno)).custom_policies
     assert (mine.connection, mine.kind) == ("main", "congestion_control")
     assert mine.name == "my_congestion_control.NewReno"
     assert mine.file == str(EXAMPLES / "my_congestion_control.py")
     assert mine.sha256 is not None
-    assert anabranch.run(scenario()).own_policies == ()
+    assert anabranch.run(scenario()).custom_policies == ()
 
 
 @pytest.mark.parametrize("factory", [lambda: Dice(), answering(lambda _: Wait())])
@@ -552,7 +554,7 @@ def test_the_command_takes_policies_from_files(
     assert digest(capsys) == built_in
 
     provenance = json.loads((tmp_path / "out" / "provenance.json").read_text())
-    (policy,) = provenance["own_policies"]
+    (policy,) = provenance["custom_policies"]
     assert (policy["kind"], policy["name"]) == ("scheduler", "my_scheduler.LowestRtt")
     assert "my_scheduler.LowestRtt" in (tmp_path / "out" / "report.html").read_text()
 

@@ -169,7 +169,7 @@ def test_the_users_own_scheduler_carries_the_programs_connections(
     carried = results.links.filter(results.links["direction"] == 0)
     wifi, three_g = carried.sort("path")["bytes_delivered"]
     assert three_g > len(_BODY) > 20 * wifi
-    assert results.provenance["own_policies"][0]["name"] == "policy_of_a_shell.Only3g"
+    assert results.provenance["custom_policies"][0]["name"] == "policy_of_a_shell.Only3g"
 
 
 def test_an_exception_of_the_users_own_scheduler_ends_the_shell(
@@ -365,7 +365,7 @@ def test_a_panel_shows_rates_since_the_last_look() -> None:
         ((), "Missing argument"),
         (("curl", "-s"), "No such option: -s; put -- before the program: anabranch shell FILE --"),
         (
-            ("--set", "connection.main.scheduler=own:x", "--", "true"),
+            ("--set", "connection.main.scheduler=custom:x", "--", "true"),
             "your own policy needs a file",
         ),
         (("--set", "path.wifi.rate=fast", "--", "true"), "path.wifi.rate"),

@@ -402,7 +402,7 @@ def test_own_policies_are_part_of_the_key(tmp_path: Path, monkeypatch: pytest.Mo
 
     def found() -> int:
         results = batch.execute({}, [task(LowestRtt)], tmp_path / "out")
-        (mine,) = results.provenance["own_policies"]
+        (mine,) = results.provenance["custom_policies"]
         assert mine["file"] == str(module)
         count: int = results.provenance["runs_found"]
         return count

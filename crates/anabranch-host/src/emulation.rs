@@ -12,7 +12,7 @@ use anabranch_sim::driver::{
     server_addresses,
 };
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Capture, OwnPolicies, RunError};
+use anabranch_sim::{Capture, CustomPolicies, RunError};
 use anabranch_wire::Instant;
 
 use crate::device::{Alarm, Device, TokioAlarm};
@@ -45,7 +45,7 @@ pub struct RealTime {
     /// A client outside the emulation, which replaces [`Emulation::client`].
     pub client: Option<Box<dyn Device>>,
     /// The user-defined policies of the scenario's connections.
-    pub own_policies: Vec<OwnPolicies>,
+    pub custom_policies: Vec<CustomPolicies>,
 }
 
 /// A state of an emulation, for observers.
@@ -74,7 +74,7 @@ impl Emulation {
     /// Outside a Tokio runtime with a timer.
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Self, RunError> {
         let alarm = Box::new(TokioAlarm::default());
-        let parts = RealTime { alarm, capture: None, client: None, own_policies: Vec::new() };
+        let parts = RealTime { alarm, capture: None, client: None, custom_policies: Vec::new() };
         Emulation::in_real_time(scenario, seed, parts)
     }
 
@@ -86,7 +86,7 @@ impl Emulation {
     /// # Panics
     /// As [`new`](Emulation::new).
     pub fn in_real_time(scenario: &Scenario, seed: u64, parts: RealTime) -> Result<Self, RunError> {
-        let RealTime { alarm, capture, client, own_policies } = parts;
+        let RealTime { alarm, capture, client, custom_policies } = parts;
         let capture = capture.map(|capture| CaptureFile::new(capture, scenario)).transpose()?;
         let addresses = [
             (0..scenario.paths.len()).map(|path| client_address(&scenario.paths, path)).collect(),
@@ -105,8 +105,8 @@ impl Emulation {
             Sockets::new(Endpoint::new(addresses.clone(), secret(seed, side)))
         });
         let configs = [
-            connection_config(scenario, 0, Side::Client, seed, &own_policies)?,
-            connection_config(scenario, 0, Side::Server, seed, &own_policies)?,
+            connection_config(scenario, 0, Side::Client, seed, &custom_policies)?,
+            connection_config(scenario, 0, Side::Server, seed, &custom_policies)?,
         ];
         let world = Shared::start(hosts.into(), Carrier::Emulated(Box::new(emulated)), alarm);
         let [client, server] = addresses;

@@ -136,7 +136,8 @@ impl AsyncWrite for Stream {
             let sockets = &mut world.hosts[host];
             // The engine reports room only after a write that it did not take in full, so this
             // offers a byte more than there is room for.
-            let room = usize::try_from(sockets.endpoint.send_room(id)).unwrap_or(LONGEST_WRITE);
+            let room =
+                usize::try_from(sockets.endpoint.send_buffer_space(id)).unwrap_or(LONGEST_WRITE);
             let offered = buffer.len().min(room + 1).min(LONGEST_WRITE);
             sockets.poll_write(id, context, Bytes::copy_from_slice(&buffer[..offered]))
         })

@@ -445,7 +445,7 @@ impl Socket for Writer<'_> {
         accepted
     }
 
-    fn room(&self) -> u64 {
+    fn space(&self) -> u64 {
         let fd = self.stream.as_raw_fd();
         let all = sys::option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF).unwrap_or(0) as usize;
         all.saturating_sub(sys::unacknowledged(fd)) as u64

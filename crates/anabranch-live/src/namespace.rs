@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, ExitStatus, Output, Stdio};
 
-use crate::sys::{self, Leave};
+use crate::sys::{self, Unshare};
 
 /// Environment variable that marks the command inside the namespaces.
 const INSIDE: &str = "ANABRANCH_LAB";
@@ -22,13 +22,13 @@ pub fn is_inside() -> bool {
 /// # Errors
 /// If neither is allowed, or the command cannot be started.
 pub fn enter(command: &[String]) -> io::Result<ExitStatus> {
-    let start = |leave| {
+    let start = |unshared| {
         let mut inside = Command::new(&command[0]);
         inside.args(&command[1..]).env(INSIDE, "1");
-        sys::start_in_namespaces(&mut inside, leave, true);
+        sys::start_in_namespaces(&mut inside, unshared, true);
         inside.spawn()
     };
-    start(Leave::UserAndNetwork).or_else(|_| start(Leave::Network))?.wait()
+    start(Unshare::UserAndNetwork).or_else(|_| start(Unshare::Network))?.wait()
 }
 
 /// A network namespace.
@@ -46,7 +46,7 @@ impl Namespace {
     /// Create a namespace with its loopback interface up. This thread stays in its own namespace.
     pub(crate) fn new() -> io::Result<Self> {
         let here = Namespace::current()?;
-        sys::unshare(Leave::Network)?;
+        sys::unshare(Unshare::Network)?;
         let new = Namespace::current()?;
         sys::enter_network(here.file.as_fd())?;
         Ok(new)

@@ -14,12 +14,12 @@ use thiserror::Error;
 use crate::catch_up::CatchingUp;
 use crate::clock::Clock;
 use crate::counters::{self, HostCounters};
+use crate::idle_spinner::IdleSpinner;
 use crate::kernel_host::KernelHost;
 use crate::lateness::Lateness;
 use crate::namespace;
 use crate::settings::Settings;
 use crate::sys;
-use crate::wakefulness::Wakefulness;
 
 /// TCP stack of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outco
         scenario.connections.iter_mut().for_each(|each| each.late_fallback = false);
     }
     let mut lab = Lab::new(&scenario, seed, options)?;
-    let _until_the_end = Wakefulness::begin();
+    let _until_the_end = IdleSpinner::begin();
     lab.run()?;
     lab.finish()
 }
@@ -427,7 +427,7 @@ impl AnyHost {
     }
 }
 
-/// Sort the interventions, latest first. Fails if an intervention is impossible.
+/// Catalog the interventions, latest first. Fails if an intervention is impossible.
 fn in_order(
     mut interventions: Vec<Intervention>,
     stacks: [Stack; 2],

@@ -8,8 +8,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use anabranch_script::{
-    Congestion, EndpointUse, Facts, Handle, Layout, Progress, Settings, SocketOption, Stack,
-    Trouble,
+    Congestion, EndpointUse, Handle, Layout, Progress, Settings, SocketOption, Stack, StackError,
+    StackInfo,
 };
 use anabranch_wire::{Instant, Payload, Segment, pattern};
 use bytes::BytesMut;
@@ -173,8 +173,8 @@ fn progress<T>(result: io::Result<T>) -> Progress<T> {
     }
 }
 
-fn trouble(error: io::Error) -> Trouble {
-    Trouble(error.to_string())
+fn stack_error(error: io::Error) -> StackError {
+    StackError(error.to_string())
 }
 
 fn stream(fd: OwnedFd) -> TcpStream {
@@ -186,14 +186,14 @@ impl Stack for KernelStack {
         self.clock.now()
     }
 
-    fn wait(&mut self, until: Instant) -> Result<(), Trouble> {
-        self.collect().map_err(trouble)?;
+    fn wait(&mut self, until: Instant) -> Result<(), StackError> {
+        self.collect().map_err(stack_error)?;
         let left = until.saturating_since(self.clock.now());
         if self.sent.is_empty() && !left.is_zero() {
             let timeout = TICK.min(Duration::from_nanos(left.as_nanos()));
             let mut fds = [sys::poll_fd(self.tun.as_raw_fd(), libc::POLLIN)];
-            sys::poll(&mut fds, timeout).map_err(trouble)?;
-            self.collect().map_err(trouble)?;
+            sys::poll(&mut fds, timeout).map_err(stack_error)?;
+            self.collect().map_err(stack_error)?;
         }
         Ok(())
     }
@@ -206,11 +206,11 @@ impl Stack for KernelStack {
         self.sent.pop_front()
     }
 
-    fn inject(&mut self, segment: Segment) -> Result<(), Trouble> {
+    fn inject(&mut self, segment: Segment) -> Result<(), StackError> {
         self.leaving.clear();
-        segment.emit(&mut self.leaving).map_err(|error| Trouble(error.to_string()))?;
-        self.tun.send(&self.leaving).map_err(trouble)?;
-        self.collect().map_err(trouble)
+        segment.emit(&mut self.leaving).map_err(|error| StackError(error.to_string()))?;
+        self.tun.send(&self.leaving).map_err(stack_error)?;
+        self.collect().map_err(stack_error)
     }
 
     fn is_exact(&self) -> bool {
@@ -327,10 +327,10 @@ impl Stack for KernelStack {
         Progress::Done(())
     }
 
-    fn set_address(&mut self, host: u8, up: bool) -> Result<(), Trouble> {
+    fn set_address(&mut self, host: u8, up: bool) -> Result<(), StackError> {
         let used = self.settings.endpoints.iter().find(|(number, _)| *number == host);
         let Some((_, used)) = used.copied() else {
-            return Err(Trouble(format!(
+            return Err(StackError(format!(
                 "host{host} is not an endpoint; add --endpoint=host{host},..."
             )));
         };
@@ -340,19 +340,19 @@ impl Stack for KernelStack {
         } else {
             format!("mptcp endpoint delete id {host}")
         };
-        self.namespace.within(|| ip(&[command])).map_err(trouble)
+        self.namespace.within(|| ip(&[command])).map_err(stack_error)
     }
 
-    fn facts(&mut self, socket: Handle) -> Option<Facts> {
+    fn info(&mut self, socket: Handle) -> Option<StackInfo> {
         let fd = self.fd(socket);
         if let Ok((info, subflows)) = sys::mptcp_info(fd)
             && info.flags & FELL_BACK == 0
         {
             let cwnd = subflows.first().map_or(0, |subflow| subflow.tcp.snd_cwnd.into());
-            return Some(Facts { is_mptcp: true, subflows: subflows.len() as u64, cwnd });
+            return Some(StackInfo { is_mptcp: true, subflows: subflows.len() as u64, cwnd });
         }
         let cwnd = sys::tcp_info(fd).map_or(0, |info| info.snd_cwnd.into());
-        Some(Facts { is_mptcp: false, subflows: 1, cwnd })
+        Some(StackInfo { is_mptcp: false, subflows: 1, cwnd })
     }
 }
 

@@ -166,24 +166,24 @@ impl Settings {
         self.limits = connection.limits;
         self.allow_join_initial_addr_port = connection.allow_join_initial_addr_port;
         self.subflows = subflows(connection).ok_or_else(|| {
-            let chosen = match &connection.path_manager {
-                Policy::BuiltIn(chosen) => chosen.entry.name,
-                Policy::Own(own) => own,
+            let selected = match &connection.path_manager {
+                Policy::BuiltIn(selected) => selected.entry.name,
+                Policy::Custom(own) => own,
             };
             format!(
-                "connection {name}: kernel hosts have no path_manager {chosen:?}; use {}",
+                "connection {name}: kernel hosts have no path_manager {selected:?}; use {}",
                 path_managers()
             )
         })?;
         match &connection.scheduler {
-            Policy::BuiltIn(chosen) if chosen.entry.make.as_linux => {}
-            Policy::BuiltIn(chosen) => {
-                let scheduler = chosen.entry.name;
+            Policy::BuiltIn(selected) if selected.entry.make.as_linux => {}
+            Policy::BuiltIn(selected) => {
+                let scheduler = selected.entry.name;
                 self.notice(&format!(
                     "connection {name}: the kernel uses its own scheduler, not {scheduler}"
                 ));
             }
-            Policy::Own(_) => {
+            Policy::Custom(_) => {
                 return Err(format!(
                     "connection {name}: the kernel cannot run your own scheduler; name a built-in one"
                 ));
@@ -197,8 +197,8 @@ impl Settings {
 
     fn take_congestion_control(&mut self, connection: &Connection) {
         let (name, in_kernel) = match &*connection.congestion_control {
-            Policy::BuiltIn(CongestionControl::Same(chosen)) => {
-                (chosen.entry.name, chosen.entry.make.in_kernel)
+            Policy::BuiltIn(CongestionControl::Same(selected)) => {
+                (selected.entry.name, selected.entry.make.in_kernel)
             }
             _ => ("for each path", None),
         };
@@ -236,10 +236,10 @@ fn first_difference(one: &Connection, other: &Connection) -> Option<&'static str
 /// connection's path manager.
 fn subflows(connection: &Connection) -> Option<Vec<Subflow>> {
     let paths = &connection.paths;
-    let Policy::BuiltIn(chosen) = &connection.path_manager else { return None };
-    let endpoint = chosen.entry.make.in_kernel?;
+    let Policy::BuiltIn(selected) = &connection.path_manager else { return None };
+    let endpoint = selected.entry.make.in_kernel?;
     let subflows = paths.iter().enumerate().filter_map(|(index, path)| {
-        let kind = endpoint(&chosen.values, index)?;
+        let kind = endpoint(&selected.values, index)?;
         // The identifier of the first subflow's address follows those of the others.
         let address_id = if index == 0 { paths.len() } else { index };
         Some(Subflow { path: *path, address_id, backup: kind == InKernel::Backup })

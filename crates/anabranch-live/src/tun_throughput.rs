@@ -343,7 +343,7 @@ fn engine_sends(case: Case, time: Duration) -> io::Result<Figure> {
             open = false;
             host.endpoint.close(id);
         }
-        let room = if open { host.endpoint.send_room(id) } else { 0 };
+        let room = if open { host.endpoint.send_buffer_space(id) } else { 0 };
         if room > 0 {
             let sent = host.endpoint.send_pattern(id, offset, room as u32);
             offset += sent.map_err(io::Error::other)? as u64;

@@ -12,7 +12,7 @@ mod linux {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use anabranch_live::{Shell, ShellOptions, ShellOutcome, become_program, is_room};
+    use anabranch_live::{Shell, ShellOptions, ShellOutcome, exec_program, is_sandbox};
     use anabranch_sim::scenario::Scenario;
 
     /// Two paths of 20 Mbit/s: 10 ms and 30 ms each way.
@@ -43,8 +43,8 @@ mod linux {
 
     pub(crate) fn main() {
         let arguments: Vec<String> = std::env::args().collect();
-        if is_room() {
-            let error = become_program(&arguments[1..]);
+        if is_sandbox() {
+            let error = exec_program(&arguments[1..]);
             eprintln!("shell: {error}");
             exit(1);
         }

@@ -41,7 +41,7 @@ pub struct SubflowView {
     /// Bytes sent and neither acknowledged nor deemed lost.
     pub bytes_in_flight: u64,
     /// Bytes that congestion control allows the subflow to send now.
-    pub room: u64,
+    pub available_cwnd: u64,
     /// Bytes that the platform's pacing would send in one round-trip time, as of the last
     /// acknowledgement.
     pub paced_window: u64,
@@ -172,7 +172,7 @@ impl SubflowSet {
 impl SubflowView {
     /// May it carry data, and does congestion control allow it to send a full segment now?
     pub fn can_send(&self) -> bool {
-        self.usability == Usability::Usable && self.room >= u64::from(self.mss)
+        self.usability == Usability::Usable && self.available_cwnd >= u64::from(self.mss)
     }
 
     /// Smoothed round-trip time, or [`Duration::MAX`] before the first sample.
@@ -203,7 +203,7 @@ pub(crate) mod tests {
             cwnd: 20_000,
             ssthresh: 10_000,
             bytes_in_flight: 19_000,
-            room: 1_000,
+            available_cwnd: 1_000,
             paced_window: 24_000,
             srtt: Some(Duration::from_millis(srtt_ms)),
             rttvar: Duration::ZERO,

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_sim::scenario::{self, Scenario};
-use anabranch_sim::{Column, Options, Outcome, OwnPolicies, RunError, Table};
+use anabranch_sim::{Column, CustomPolicies, Options, Outcome, RunError, Table};
 use anabranch_wire::Instant;
 use pcap::Pcap;
 use policy::Factories;
@@ -52,7 +52,7 @@ fn json_schema() -> String {
 /// size in bytes, the hosts at which packets are captured (`client`, `server`, `both`, or `None` for
 /// the sending hosts), and the maximum number of bytes that are kept of a packet.
 ///
-/// `own_policies` has a dictionary for each connection, with factories of its Python policies under
+/// `custom_policies` has a dictionary for each connection, with factories of its Python policies under
 /// `scheduler`, `congestion_control` and `path_manager`. Without Python policies, the run releases
 /// the interpreter lock. `tick` is called about twenty times a second with the simulated time in
 /// nanoseconds. An exception that it raises ends the run, and so does a signal such as Ctrl-C. With
@@ -63,7 +63,7 @@ fn json_schema() -> String {
 /// dictionary of columns, and a column is a pair of NumPy type and little-endian bytes. `counters`
 /// has a dictionary by name for client and server.
 #[pyfunction]
-#[pyo3(signature = (toml, file, seed, *, pcap=None, own_policies=None, tick=None, ledger=false))]
+#[pyo3(signature = (toml, file, seed, *, pcap=None, custom_policies=None, tick=None, ledger=false))]
 #[expect(clippy::too_many_arguments, reason = "named arguments of a Python function")]
 fn run<'py>(
     py: Python<'py>,
@@ -71,17 +71,17 @@ fn run<'py>(
     file: &str,
     seed: u64,
     pcap: Option<Pcap>,
-    own_policies: Option<Vec<Factories>>,
+    custom_policies: Option<Vec<Factories>>,
     tick: Option<Py<PyAny>>,
     ledger: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
     let watch = Arc::new(Watch::default());
     let mut stop = watch.stop(tick);
-    let outcome = match own_policies {
+    let outcome = match custom_policies {
         None => py.detach(|| execute(&scenario, seed, pcap, &[], ledger, &mut stop)),
         Some(factories) => {
-            let own = policy::own_policies(&scenario, factories, &watch);
+            let own = policy::custom_policies(&scenario, factories, &watch);
             execute(&scenario, seed, pcap, &own, ledger, &mut stop)
         }
     };
@@ -94,13 +94,14 @@ fn execute(
     scenario: &Scenario,
     seed: u64,
     pcap: Option<Pcap>,
-    own_policies: &[OwnPolicies],
+    custom_policies: &[CustomPolicies],
     ledger: bool,
     stop: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Outcome, RunError> {
     let mut file = pcap.as_ref().map(Pcap::create).transpose()?;
     let capture = pcap.as_ref().zip(file.as_mut()).map(|(pcap, file)| pcap.to(file));
-    let options = Options { capture, own_policies, ledger, stop: Some(stop), ..Options::default() };
+    let options =
+        Options { capture, custom_policies, ledger, stop: Some(stop), ..Options::default() };
     let outcome = anabranch_sim::run(scenario, seed, options)?;
     if let Some(file) = &mut file {
         file.flush()?;
@@ -110,7 +111,7 @@ fn execute(
 
 fn failed(error: RunError, file: &str) -> PyErr {
     match error {
-        RunError::OwnPolicies(error) => ScenarioError::new_err(format!("{file}: {error}")),
+        RunError::CustomPolicies(error) => ScenarioError::new_err(format!("{file}: {error}")),
         RunError::Capture(error) => error.into(),
         error => PyRuntimeError::new_err(error.to_string()),
     }

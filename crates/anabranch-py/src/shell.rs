@@ -30,9 +30,9 @@ mod linux {
     impl Shell {
         /// Start `helper`, which must call `shell_become`, for a scenario: its TOML, its file's name
         /// and a seed. `client` is "engine" or "kernel". `terminal` is the descriptor of a terminal
-        /// for the program, which this call closes, or `None`. `own_policies` is that of `run`.
+        /// for the program, which this call closes, or `None`. `custom_policies` is that of `run`.
         #[new]
-        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None, own_policies=None))]
+        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None, custom_policies=None))]
         fn new(
             py: Python<'_>,
             scenario: (String, String, u64),
@@ -40,7 +40,7 @@ mod linux {
             client: &str,
             terminal: Option<i32>,
             pcap: Option<Pcap>,
-            own_policies: Option<Vec<Factories>>,
+            custom_policies: Option<Vec<Factories>>,
         ) -> PyResult<Self> {
             let terminal = terminal.map(Terminal::of).unwrap_or_default();
             let (toml, file, seed) = scenario;
@@ -48,10 +48,10 @@ mod linux {
             let capture = pcap.map(Pcap::into_capture).transpose()?;
             let of_kernel = client == "kernel";
             let watch = Arc::new(Watch::default());
-            let factories = own_policies.unwrap_or_default();
-            let own = policy::own_policies(&scenario, factories, &watch).into_iter().next();
-            let own_policies = own.unwrap_or_default();
-            let options = ShellOptions { of_kernel, helper, terminal, capture, own_policies };
+            let factories = custom_policies.unwrap_or_default();
+            let own = policy::custom_policies(&scenario, factories, &watch).into_iter().next();
+            let custom_policies = own.unwrap_or_default();
+            let options = ShellOptions { of_kernel, helper, terminal, capture, custom_policies };
             let shell = py.detach(|| anabranch_live::Shell::start(&scenario, seed, options));
             Ok(Shell { running: Some(shell.map_err(live::failed)?).into(), watch })
         }
@@ -137,7 +137,7 @@ mod linux {
     /// In the helper of a shell: become the program. Returns only if that fails, with the reason.
     #[pyfunction]
     pub(super) fn shell_become(command: Vec<String>) -> PyResult<()> {
-        Err(anabranch_live::become_program(&command).into())
+        Err(anabranch_live::exec_program(&command).into())
     }
 }
 
@@ -155,16 +155,16 @@ mod linux {
     #[pymethods]
     impl Shell {
         #[new]
-        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None, own_policies=None))]
+        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None, custom_policies=None))]
         fn new(
             scenario: (String, String, u64),
             helper: Vec<String>,
             client: &str,
             terminal: Option<i32>,
             pcap: Option<Pcap>,
-            own_policies: Option<Vec<Factories>>,
+            custom_policies: Option<Vec<Factories>>,
         ) -> PyResult<Self> {
-            let _ = (scenario, helper, client, terminal, pcap, own_policies);
+            let _ = (scenario, helper, client, terminal, pcap, custom_policies);
             Err(PyOSError::new_err("a shell needs Linux"))
         }
     }

@@ -12,7 +12,7 @@ use anabranch_wire::{Duration, Instant, Payload, Segment, SocketAddress};
 
 use crate::layout::Layout;
 use crate::settings::{Congestion, EndpointUse, Settings};
-use crate::stack::{Facts, Handle, Progress, SocketOption, Stack, Trouble};
+use crate::stack::{Handle, Progress, SocketOption, Stack, StackError, StackInfo};
 
 /// An [`Endpoint`] and the sockets that a script has opened on it.
 pub struct EngineStack {
@@ -169,7 +169,7 @@ impl Stack for EngineStack {
         self.now
     }
 
-    fn wait(&mut self, until: Instant) -> Result<(), Trouble> {
+    fn wait(&mut self, until: Instant) -> Result<(), StackError> {
         let due = self.endpoint.poll_timeout().filter(|due| *due <= until);
         self.now = due.unwrap_or(until).max(self.now);
         self.endpoint.handle_timeout(self.now);
@@ -181,7 +181,7 @@ impl Stack for EngineStack {
         self.sent.pop_front()
     }
 
-    fn inject(&mut self, segment: Segment) -> Result<(), Trouble> {
+    fn inject(&mut self, segment: Segment) -> Result<(), StackError> {
         self.endpoint.handle_segment(self.now, segment);
         self.drain();
         Ok(())
@@ -330,14 +330,14 @@ impl Stack for EngineStack {
         Progress::Done(())
     }
 
-    fn set_address(&mut self, host: u8, up: bool) -> Result<(), Trouble> {
+    fn set_address(&mut self, host: u8, up: bool) -> Result<(), StackError> {
         let address = self.layout().host(host);
         self.endpoint.handle_address_change(self.now, address, up);
         self.drain();
         Ok(())
     }
 
-    fn facts(&mut self, socket: Handle) -> Option<Facts> {
+    fn info(&mut self, socket: Handle) -> Option<StackInfo> {
         let id = self.connection(socket)?;
         let stats = self.endpoint.connection_stats(self.now, id)?;
         let live =
@@ -346,6 +346,6 @@ impl Stack for EngineStack {
         let subflows = views.iter().filter(|view| live(view.usability)).count() as u64;
         let first = views.first();
         let cwnd = first.map_or(0, |view| view.cwnd / u64::from(view.mss.max(1)));
-        Some(Facts { is_mptcp: stats.is_mptcp, subflows, cwnd })
+        Some(StackInfo { is_mptcp: stats.is_mptcp, subflows, cwnd })
     }
 }

@@ -44,4 +44,4 @@ pub use play::{Played, play};
 pub use report::Failure;
 pub use script::Script;
 pub use settings::{Congestion, EndpointUse, Settings};
-pub use stack::{Facts, Handle, Progress, SocketOption, Stack, Trouble};
+pub use stack::{Handle, Progress, SocketOption, Stack, StackError, StackInfo};

@@ -13,7 +13,7 @@ use crate::script::{
     Action, Call, CallResult, Event, Fact, FactValue, Moment, Relation, Script, SegmentSpec, Time,
 };
 use crate::sockets::{Returned, Sockets};
-use crate::stack::{Stack, Trouble};
+use crate::stack::{Stack, StackError};
 
 /// The result of playing a script.
 #[derive(Clone, Debug)]
@@ -147,7 +147,7 @@ impl<'a> Player<'a> {
                 let segment =
                     compose(spec, &mut self.flows).map_err(|why| Stop::new(event, why))?;
                 self.note(Logged::Segment(Box::new(segment.clone()), false));
-                self.stack.inject(segment).map_err(|trouble| stuck(event, trouble))?;
+                self.stack.inject(segment).map_err(|error| stuck(event, error))?;
                 self.collect();
                 self.try_pending()
             }
@@ -158,7 +158,7 @@ impl<'a> Player<'a> {
             Action::Address { host, up } => {
                 self.note(Logged::Text(event.text.clone()));
                 let done = self.stack.set_address(*host, *up);
-                done.map_err(|trouble| stuck(event, trouble))?;
+                done.map_err(|error| stuck(event, error))?;
                 self.collect();
                 Ok(())
             }
@@ -209,7 +209,7 @@ impl<'a> Player<'a> {
     }
 
     fn wait(&mut self, event: &Event, until: Instant) -> Step<()> {
-        self.stack.wait(until).map_err(|trouble| stuck(event, trouble))?;
+        self.stack.wait(until).map_err(|error| stuck(event, error))?;
         self.collect();
         self.try_pending()
     }
@@ -393,15 +393,15 @@ impl<'a> Player<'a> {
         expected: FactValue,
     ) -> Step<()> {
         let newest = self.sockets.newest();
-        let facts = newest.and_then(|socket| self.stack.facts(socket));
-        let Some(facts) = facts else {
+        let info = newest.and_then(|socket| self.stack.info(socket));
+        let Some(info) = info else {
             return Err(Stop::new(event, "there is no connection to check"));
         };
         let actual = match fact {
-            Fact::Connection if facts.is_mptcp => FactValue::Mptcp,
+            Fact::Connection if info.is_mptcp => FactValue::Mptcp,
             Fact::Connection => FactValue::Tcp,
-            Fact::Subflows => FactValue::Number(facts.subflows),
-            Fact::Cwnd => FactValue::Number(facts.cwnd),
+            Fact::Subflows => FactValue::Number(info.subflows),
+            Fact::Cwnd => FactValue::Number(info.cwnd),
         };
         if relation.holds(actual, expected) {
             return Ok(());
@@ -447,7 +447,7 @@ impl<'a> Player<'a> {
     }
 }
 
-fn stuck(event: &Event, Trouble(why): Trouble) -> Box<Stop> {
+fn stuck(event: &Event, StackError(why): StackError) -> Box<Stop> {
     Stop::new(event, format!("the script cannot continue: {why}"))
 }
 

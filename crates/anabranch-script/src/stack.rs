@@ -36,7 +36,7 @@ pub enum SocketOption {
 
 /// The facts that a stack reports about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct StackInfo {
     /// Whether the connection uses Multipath TCP.
     pub is_mptcp: bool,
     /// Number of subflows that can carry data.
@@ -47,18 +47,18 @@ pub struct Facts {
 
 /// A failure of the test environment, not of the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble(pub String);
+pub struct StackError(pub String);
 
 /// A TCP stack under test. Calls never block: the player repeats a blocked call.
 pub trait Stack {
     /// The time since the script began.
     fn now(&self) -> Instant;
     /// Let time pass until `until`, or until something may have changed.
-    fn wait(&mut self, until: Instant) -> Result<(), Trouble>;
+    fn wait(&mut self, until: Instant) -> Result<(), StackError>;
     /// The next segment that the stack has sent, and when.
     fn next_segment(&mut self) -> Option<(Instant, Segment)>;
     /// Let a segment arrive at the stack.
-    fn inject(&mut self, segment: Segment) -> Result<(), Trouble>;
+    fn inject(&mut self, segment: Segment) -> Result<(), StackError>;
     /// Whether the stack keeps time exactly, in virtual time.
     fn is_exact(&self) -> bool;
     /// The addresses in use.
@@ -87,7 +87,7 @@ pub trait Stack {
     /// `close`.
     fn close(&mut self, socket: Handle) -> Progress<()>;
     /// Remove an address of the host, or restore it.
-    fn set_address(&mut self, host: u8, up: bool) -> Result<(), Trouble>;
+    fn set_address(&mut self, host: u8, up: bool) -> Result<(), StackError>;
     /// The facts about a connection.
-    fn facts(&mut self, socket: Handle) -> Option<Facts>;
+    fn info(&mut self, socket: Handle) -> Option<StackInfo>;
 }

@@ -9,8 +9,8 @@ use anabranch_proto::congestion::{
     AckSample, CongestionControl, CongestionEvent, ExternalReduction, Start, Window,
 };
 use anabranch_proto::view::SubflowView;
-use anabranch_sim::scenario::{OwnNames, Scenario};
-use anabranch_sim::{Options, Outcome, OwnPolicies, RunError};
+use anabranch_sim::scenario::{CustomNames, Scenario};
+use anabranch_sim::{CustomPolicies, Options, Outcome, RunError};
 
 /// [`Window`] does the arithmetic: whole segments, slow start, reduction, undo and idle periods.
 #[derive(Debug)]
@@ -75,12 +75,12 @@ fn run(decrease: Option<f64>) -> Result<Outcome, RunError> {
     let Some(decrease) = decrease else {
         return anabranch_sim::run(&scenario, 1, Options::default());
     };
-    let names = OwnNames { congestion_control: Some("Reno".into()), ..OwnNames::default() };
-    let own_policies = &[OwnPolicies::congestion_control(move |_owner, start: &Start| {
+    let names = CustomNames { congestion_control: Some("Reno".into()), ..CustomNames::default() };
+    let custom_policies = &[CustomPolicies::congestion_control(move |_owner, start: &Start| {
         Box::new(Reno { window: Window::new(start), decrease })
     })];
-    let options = Options { own_policies, ..Options::default() };
-    anabranch_sim::run(&scenario.with_own(&names), 1, options)
+    let options = Options { custom_policies, ..Options::default() };
+    anabranch_sim::run(&scenario.with_custom(&names), 1, options)
 }
 
 fn print(name: &str, outcome: &Outcome) {

@@ -4,8 +4,8 @@
 //! `min_rtt`. Both make the same decisions, so the digests of the two runs are equal.
 
 use anabranch_proto::scheduler::{Decision, ScheduleContext, Scheduler};
-use anabranch_sim::scenario::{OwnNames, Scenario};
-use anabranch_sim::{Options, Outcome, OwnPolicies, RunError};
+use anabranch_sim::scenario::{CustomNames, Scenario};
+use anabranch_sim::{CustomPolicies, Options, Outcome, RunError};
 
 /// Chooses the subflow with the lowest round-trip time among those that have room for the data.
 #[derive(Debug)]
@@ -57,10 +57,10 @@ fn run_both(seed: u64) -> Result<(Outcome, Outcome), RunError> {
     let scenario = Scenario::from_toml(WIFI_3G, "wifi_3g").expect("the scenario above is valid");
     let built_in = anabranch_sim::run(&scenario, seed, Options::default())?;
 
-    let names = OwnNames { scheduler: Some("LowestRtt".to_owned()), ..OwnNames::default() };
-    let own_policies = &[OwnPolicies::scheduler(|_owner| Box::new(LowestRtt))];
-    let options = Options { own_policies, ..Options::default() };
-    let own = anabranch_sim::run(&scenario.with_own(&names), seed, options)?;
+    let names = CustomNames { scheduler: Some("LowestRtt".to_owned()), ..CustomNames::default() };
+    let custom_policies = &[CustomPolicies::scheduler(|_owner| Box::new(LowestRtt))];
+    let options = Options { custom_policies, ..Options::default() };
+    let own = anabranch_sim::run(&scenario.with_custom(&names), seed, options)?;
     Ok((built_in, own))
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use anabranch_wire::{EmitError, ParseError};
 use thiserror::Error;
 
-use crate::own_policies::OwnPoliciesError;
+use crate::custom_policies::CustomPoliciesError;
 
 /// Why a run could not be completed.
 #[derive(Debug, Error)]
@@ -21,7 +21,7 @@ pub enum RunError {
     Parse(#[from] ParseError),
     /// The scenario and the user-defined policies passed with the run do not match.
     #[error(transparent)]
-    OwnPolicies(#[from] OwnPoliciesError),
+    CustomPolicies(#[from] CustomPoliciesError),
     /// [`Options::stop`](crate::Options::stop) ended the run.
     #[error("the run was stopped")]
     Stopped,

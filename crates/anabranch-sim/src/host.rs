@@ -5,7 +5,7 @@ use anabranch_net::{EventQueue, Side};
 use anabranch_proto::config::{
     CongestionControlFactory, ConnectionConfig, Interfaces, Protocol, TcpConfig,
 };
-use anabranch_proto::congestion::{Make, Start};
+use anabranch_proto::congestion::{Constructor, Start};
 use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{
@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::app::App;
-use crate::own_policies::{self, OwnPolicies, OwnPoliciesError, Owner, PathNames};
+use crate::custom_policies::{self, CustomPolicies, CustomPoliciesError, Owner, PathNames};
 use crate::recorder::{Observed, Progress};
 use crate::scenario::{self, CongestionControl, LinkState, Policy};
 use crate::topology;
@@ -76,8 +76,8 @@ impl Socket for EngineSocket<'_> {
         written.unwrap_or(0)
     }
 
-    fn room(&self) -> u64 {
-        self.endpoint.send_room(self.id)
+    fn space(&self) -> u64 {
+        self.endpoint.send_buffer_space(self.id)
     }
 
     fn finish(&mut self) {
@@ -90,7 +90,7 @@ impl Host {
     pub fn new(
         side: Side,
         scenario: &scenario::Scenario,
-        own_policies: &[OwnPolicies],
+        custom_policies: &[CustomPolicies],
         seed: u64,
     ) -> Self {
         let addresses = match side {
@@ -98,11 +98,11 @@ impl Host {
             Side::Server => topology::server_addresses(&scenario.paths),
         };
         let mut endpoint = Endpoint::new(addresses, secret(seed, side));
-        let none = OwnPolicies::default();
+        let none = CustomPolicies::default();
         let app = |(index, connection): (usize, &scenario::Connection)| {
             let paths = PathNames::of(connection, scenario);
             let owner = Owner { connection: connection.name.clone(), side, paths, seed };
-            let policies = own_policies.get(index).unwrap_or(&none);
+            let policies = custom_policies.get(index).unwrap_or(&none);
             EngineApp::new(scenario, connection, &owner, policies)
         };
         let apps: Vec<EngineApp> = scenario.connections.iter().enumerate().map(app).collect();
@@ -315,7 +315,7 @@ impl EngineApp {
         scenario: &scenario::Scenario,
         connection: &scenario::Connection,
         owner: &Owner,
-        policies: &OwnPolicies,
+        policies: &CustomPolicies,
     ) -> Self {
         EngineApp {
             app: App::new(owner.side, connection, owner.seed),
@@ -358,7 +358,7 @@ pub fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instan
     all
 }
 
-/// The engine's configuration for the `side` end of connection number `index`. `own_policies` has the
+/// The engine's configuration for the `side` end of connection number `index`. `custom_policies` has the
 /// user-defined policies of each connection.
 ///
 /// # Errors
@@ -368,13 +368,13 @@ pub fn connection_config(
     index: usize,
     side: Side,
     seed: u64,
-    own_policies: &[OwnPolicies],
-) -> Result<ConnectionConfig, OwnPoliciesError> {
-    own_policies::check_all(scenario, own_policies)?;
+    custom_policies: &[CustomPolicies],
+) -> Result<ConnectionConfig, CustomPoliciesError> {
+    custom_policies::check_all(scenario, custom_policies)?;
     let connection = &scenario.connections[index];
     let paths = PathNames::of(connection, scenario);
     let owner = Owner { connection: connection.name.clone(), side, paths, seed };
-    let policies = own_policies.get(index).cloned().unwrap_or_default();
+    let policies = custom_policies.get(index).cloned().unwrap_or_default();
     Ok(config(scenario, connection, &owner, &policies))
 }
 
@@ -383,7 +383,7 @@ fn config(
     scenario: &scenario::Scenario,
     connection: &scenario::Connection,
     owner: &Owner,
-    policies: &OwnPolicies,
+    policies: &CustomPolicies,
 ) -> ConnectionConfig {
     let mtus = || connection.paths.iter().map(|path| scenario.paths[*path].mtu);
     let mut tcp = TcpConfig::default()
@@ -425,21 +425,21 @@ fn config(
         );
     config.congestion_control = match &*connection.congestion_control {
         Policy::BuiltIn(each) => congestion_control(connection, each),
-        Policy::Own(_) => policies.congestion_control_factory(owner),
+        Policy::Custom(_) => policies.congestion_control_factory(owner),
     };
     config.scheduler = match &connection.scheduler {
-        Policy::BuiltIn(chosen) => {
-            let chosen = chosen.clone();
-            Arc::new(move || (chosen.entry.make.make)(&chosen.values))
+        Policy::BuiltIn(selected) => {
+            let selected = selected.clone();
+            Arc::new(move || (selected.entry.make.make)(&selected.values))
         }
-        Policy::Own(_) => policies.scheduler_factory(owner),
+        Policy::Custom(_) => policies.scheduler_factory(owner),
     };
     config.path_manager = match &connection.path_manager {
-        Policy::BuiltIn(chosen) => {
-            let chosen = chosen.clone();
-            Arc::new(move || (chosen.entry.make.make)(&chosen.values))
+        Policy::BuiltIn(selected) => {
+            let selected = selected.clone();
+            Arc::new(move || (selected.entry.make.make)(&selected.values))
         }
-        Policy::Own(_) => policies.path_manager_factory(owner),
+        Policy::Custom(_) => policies.path_manager_factory(owner),
     };
     let remedies = connection.remedies.clone();
     config.remedies(move || remedies.iter().map(|each| (each.entry.make)(&each.values)).collect())
@@ -470,13 +470,13 @@ fn congestion_control(
 }
 
 fn make_congestion_control(
-    make: Make,
+    make: Constructor,
     start: &Start,
     hystart: bool,
 ) -> Box<dyn anabranch_proto::congestion::CongestionControl> {
     match make {
-        Make::Plain(make) => make(start),
-        Make::WithHyStart(make) => make(start, hystart),
+        Constructor::Plain(make) => make(start),
+        Constructor::WithHyStart(make) => make(start, hystart),
     }
 }
 

@@ -36,18 +36,18 @@
 //! ```
 //!
 //! The examples are `simulator.rs` (several runs and a table), `my_scheduler.rs` and
-//! `my_congestion_control.rs` (user-defined policies, passed through [`OwnPolicies`]).
+//! `my_congestion_control.rs` (user-defined policies, passed through [`CustomPolicies`]).
 
 mod app;
 mod capture;
 mod cross_traffic;
+mod custom_policies;
 mod digest;
 mod error;
 mod host;
 mod inspection;
 mod ledger;
 mod network;
-mod own_policies;
 mod recorder;
 pub mod scenario;
 mod simulation;
@@ -57,18 +57,18 @@ mod written;
 
 pub use anabranch_net::Side;
 pub use capture::Capture;
-pub use error::RunError;
-pub use own_policies::{
-    OwnCongestionControl, OwnPathManager, OwnPolicies, OwnPoliciesError, OwnScheduler, Owner,
-    PathNames,
+pub use custom_policies::{
+    CustomCongestionControl, CustomPathManager, CustomPolicies, CustomPoliciesError,
+    CustomScheduler, Owner, PathNames,
 };
+pub use error::RunError;
 pub use recorder::{Column, Table};
 pub use simulation::{Options, Outcome, run};
 
 /// `cargo test` runs the Rust code of the page about policies.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/policies/your-own.md")]
-struct YourOwnPolicy;
+struct YourCustomPolicy;
 
 /// Building blocks for run loops with another clock.
 pub mod driver {

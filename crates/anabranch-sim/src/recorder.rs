@@ -236,7 +236,7 @@ impl Recorder {
                     ("connection", Index),
                     ("bytes_delivered", Count),
                     ("out_of_order_bytes", Count),
-                    ("window_room", Count),
+                    ("available_window", Count),
                     ("unsent_bytes", Count),
                 ],
             ),
@@ -277,7 +277,7 @@ impl Recorder {
             number as u64,
             receiver.sink(index).received(),
             received.map_or(0, |stats| stats.out_of_order_bytes),
-            stats.window_room,
+            stats.available_window,
             stats.unsent_bytes,
         ]);
         for subflow in sender.subflows(index) {

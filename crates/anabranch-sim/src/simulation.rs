@@ -6,12 +6,12 @@ use anabranch_proto::Counters;
 use anabranch_wire::{Instant, Packet, Segment};
 
 use crate::capture::{Capture, CaptureFile};
+use crate::custom_policies::{self, CustomPolicies};
 use crate::error::RunError;
 use crate::host::Host;
 use crate::inspection::Inspection;
 use crate::ledger::{Arrivals, Ledger};
 use crate::network::network;
-use crate::own_policies::{self, OwnPolicies};
 use crate::recorder::{Hosts, Recorder, Table};
 use crate::scenario::Scenario;
 
@@ -25,7 +25,7 @@ pub struct Options<'a> {
     pub round_trip: bool,
     /// User-defined policies. Index *n* holds the policies of connection number *n*; connections
     /// without an entry have none.
-    pub own_policies: &'a [OwnPolicies],
+    pub custom_policies: &'a [CustomPolicies],
     /// Account for every instant of every subflow, every byte that a link could have carried, and
     /// the delay of every block, in four more tables: `activities`, `capacity`, `block_parts` and `handshakes`.
     pub ledger: bool,
@@ -99,11 +99,11 @@ enum Due {
 
 impl<'s, 'c> Simulation<'s, 'c> {
     fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
-        own_policies::check_all(scenario, options.own_policies)?;
+        custom_policies::check_all(scenario, options.custom_policies)?;
         let capture = options.capture.map(|capture| CaptureFile::new(capture, scenario));
         let arrivals = options.ledger.then(|| Arrivals::new(scenario));
         let inspection = Inspection::counting(capture.transpose()?, arrivals, options.round_trip);
-        let host = |side: Side| Host::new(side, scenario, options.own_policies, seed);
+        let host = |side: Side| Host::new(side, scenario, options.custom_policies, seed);
         let network = network(scenario, seed, inspection);
         let ledger = options.ledger.then(|| Box::new(Ledger::new(scenario, network.paths())));
         Ok(Simulation {

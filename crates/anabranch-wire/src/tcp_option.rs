@@ -142,25 +142,26 @@ impl TcpOptions {
     /// can be emitted if this is at most [`MAX_OPTION_BYTES`].
     #[inline]
     pub fn bytes_len(&self) -> usize {
-        let mut len = usize::from(self.timestamps.is_some()) * self.fill(TIMESTAMPS);
+        let handshake = usize::from(self.timestamps.is_some()) * TIMESTAMPS
+            + usize::from(self.mss.is_some()) * MSS
+            + usize::from(self.sack_permitted) * SACK_PERMITTED
+            + usize::from(self.window_scale.is_some()) * WINDOW_SCALE;
+        let mut len = self.fill(handshake);
         if let Some(dss) = &self.dss {
             len += self.fill(dss.bytes_len());
         }
         if !self.sack.is_empty() {
-            len += self.fill(SACK_FIXED + self.sack.as_slice().len() * SACK_BLOCK);
+            len += SACK_FIXED + self.sack.as_slice().len() * SACK_BLOCK;
         }
-        len += usize::from(self.mss.is_some()) * MSS
-            + usize::from(self.sack_permitted) * SACK_PERMITTED
-            + usize::from(self.window_scale.is_some()) * WINDOW_SCALE;
         if self.control.is_some() || self.unknown.is_some() {
-            len += self.fill(self.boxed_bytes_len());
+            len += self.boxed_bytes_len();
         }
         whole_words(len)
     }
 
-    /// Bytes that an option occupies, with its padding.
-    fn fill(&self, option: usize) -> usize {
-        if self.word_aligned { whole_words(option) } else { option }
+    /// Bytes that a group of options occupies, with its padding.
+    fn fill(&self, bytes: usize) -> usize {
+        if self.word_aligned { whole_words(bytes) } else { bytes }
     }
 
     /// Append the options, padded with NOPs to a multiple of 4 bytes.
@@ -216,7 +217,7 @@ impl TcpOptions {
     /// Bytes of the options on the heap. Not inlined, because data segments have none.
     #[cold]
     fn boxed_bytes_len(&self) -> usize {
-        self.control.as_deref().map_or(0, Control::bytes_len)
+        self.fill(self.control.as_deref().map_or(0, Control::bytes_len))
             + self.unknown.as_deref().map_or(0, <[u8]>::len)
     }
 

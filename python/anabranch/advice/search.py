@@ -26,7 +26,7 @@ from anabranch.results.estimates import Estimate, mean, median
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor, Meter, Progress
 from anabranch.runs.run import settings_of
-from anabranch.scenarios import own
+from anabranch.scenarios import custom
 
 LINUX, ENGINE = "Linux", "anabranch"
 """The stacks that advice is for."""
@@ -117,7 +117,7 @@ class _Searcher:
         file: str,
         planned: int,
         on_progress: Callable[[Progress], None] | None,
-        given: own.MadeBy | None,
+        given: custom.MadeBy | None,
     ) -> None:
         self._runs = Runs(executor, file, aims.measured, given)
         self._meter = Meter(on_progress, [1.0] * planned)
@@ -153,7 +153,7 @@ def advise(
     goals: Goals,
     seeds: Sequence[int],
     on_progress: Callable[[Progress], None] | None = None,
-    given: own.MadeBy | None = None,
+    given: custom.MadeBy | None = None,
 ) -> tuple[list[Advice], int]:
     """Advice for a normalised scenario, with Linux and with the engine, on all cores.
 
@@ -165,7 +165,7 @@ def advise(
         InputError: if a goal cannot be measured, or the user's own policy cannot be sent to another
             process.
     """
-    own.require_picklable(own.of_toml(toml, given) or [])
+    custom.require_picklable(custom.of_toml(toml, given) or [])
     settings = settings_of(toml)
     connection = changed_connections(settings)[0]
     rule = subject.rule_bytes(settings, connection)
@@ -180,7 +180,7 @@ def advise(
         ENGINE: _asked(Question(toml, file, goals, rule, seeds), spaces.of_engine),
     }
     planned = sum(_planned(*each) for each in asked.values())
-    with executors.opened(own_policies=own.PREFIX in toml) as executor:
+    with executors.opened(custom_policies=custom.PREFIX in toml) as executor:
         searcher = _Searcher(executor, file, planned, on_progress, given)
         found = [_Search(searcher, stack, *each).advice() for stack, each in asked.items()]
     return found, rule

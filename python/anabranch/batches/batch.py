@@ -19,7 +19,7 @@ from anabranch.results.provenance import describe_host
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor, Meter, Progress
 from anabranch.runs.run import cost
-from anabranch.scenarios import own
+from anabranch.scenarios import custom
 from anabranch.scenarios.quantities import nanoseconds
 
 _LIVE_COST = 2e6
@@ -110,10 +110,10 @@ def _make_new(
     live = [position for position, index in enumerate(new) if _needs_real_time(tasks[index])]
     virtual = [position for position in range(len(new)) if position not in set(live)]
     if virtual:
-        own_policies = [made_by for at in virtual if (made_by := tasks[new[at]].made_by)]
-        for made_by in own_policies:
-            own.require_picklable(made_by)
-        with executors.opened(on, own_policies=bool(own_policies)) as executor:
+        custom_policies = [made_by for at in virtual if (made_by := tasks[new[at]].made_by)]
+        for made_by in custom_policies:
+            custom.require_picklable(made_by)
+        with executors.opened(on, custom_policies=bool(custom_policies)) as executor:
             make_these(virtual, executor)
     if live:
         # Live runs must not share the processor, so they run one after another.
@@ -147,9 +147,9 @@ def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Redu
         "cpu_s": round(sum(each.cpu_s for each in reduced), 2),
     }
     provenance = {**describe_host(), **about, **effort, "runs": runs}
-    if policies := dict.fromkeys(policy for each in reduced for policy in each.own_policies):
+    if policies := dict.fromkeys(policy for each in reduced for policy in each.custom_policies):
         # Scenarios only name these policies: without them, the runs cannot be repeated.
-        provenance["own_policies"] = [dataclasses.asdict(policy) for policy in policies]
+        provenance["custom_policies"] = [dataclasses.asdict(policy) for policy in policies]
     return Results(
         provenance=provenance,
         scenarios=scenarios,

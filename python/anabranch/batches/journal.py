@@ -30,7 +30,7 @@ import polars as pl
 from anabranch.batches.reduction import Reduced
 from anabranch.errors import InputError
 from anabranch.runs.columns import Column, Columns, Words
-from anabranch.scenarios.own import OwnPolicy
+from anabranch.scenarios.custom import CustomPolicy
 
 FILE = "runs.journal"
 
@@ -210,7 +210,7 @@ def _encoded(key: str, run: Reduced) -> bytes:
         "virtual_ns": run.virtual_ns,
         "data_segments": run.data_segments,
         "cpu_s": run.cpu_s,
-        "own_policies": [dataclasses.asdict(policy) for policy in run.own_policies],
+        "custom_policies": [dataclasses.asdict(policy) for policy in run.custom_policies],
         "rows": run.rows,
         "tables": {name: _put_columns(table, body) for name, table in run.tables.items()},
         "frames": {name: _put_frame(frame, body) for name, frame in run.frames.items()},
@@ -240,7 +240,7 @@ def _decoded(body: bytes) -> Reduced:
         virtual_ns=about["virtual_ns"],
         data_segments=about["data_segments"],
         cpu_s=about["cpu_s"],
-        own_policies=tuple(OwnPolicy.of(policy) for policy in about["own_policies"]),
+        custom_policies=tuple(CustomPolicy.of(policy) for policy in about["custom_policies"]),
     )
 
 

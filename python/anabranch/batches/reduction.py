@@ -18,8 +18,8 @@ from anabranch.results.folder import Factor
 from anabranch.results.provenance import Build, build
 from anabranch.runs.columns import Columns
 from anabranch.runs.run import Run, run_normalised, settings_of
-from anabranch.scenarios import own
-from anabranch.scenarios.own import MadeBy, OwnPolicy
+from anabranch.scenarios import custom
+from anabranch.scenarios.custom import CustomPolicy, MadeBy
 from anabranch.scenarios.scenario import to_toml
 
 if TYPE_CHECKING:
@@ -69,20 +69,20 @@ class Task:
             "seed": self.seed,
             "labels": [["cell", self.cell], *map(list, self.factors.items())],
             "kept": [self.keep_blocks, self.keep_samples],
-            "own": [self._identity(policy) for policy in self._own_policies()],
+            "own": [self._identity(policy) for policy in self._custom_policies()],
         }
         if self.hosts:
             depends_on["live"] = identity(self.hosts)
         return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
 
-    def _own_policies(self) -> tuple[OwnPolicy, ...]:
+    def _custom_policies(self) -> tuple[CustomPolicy, ...]:
         if self.made_by is None:
             return ()
         names = [connection["name"] for connection in self.settings["connection"]]
-        return own.describe(names, self.made_by)
+        return custom.describe(names, self.made_by)
 
     @staticmethod
-    def _identity(policy: OwnPolicy) -> list[Any]:
+    def _identity(policy: CustomPolicy) -> list[Any]:
         # Without a file, a changed policy cannot be recognised.
         return [*astuple(policy), None if policy.sha256 else secrets.token_hex()]
 
@@ -101,7 +101,7 @@ class Reduced:
     virtual_ns: int
     data_segments: int
     cpu_s: float
-    own_policies: tuple[OwnPolicy, ...]
+    custom_policies: tuple[CustomPolicy, ...]
 
 
 def make(task: Task) -> Reduced:
@@ -167,7 +167,7 @@ def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduce
         virtual_ns=run.virtual_ns,
         data_segments=run.data_segments,
         cpu_s=run.cpu_s,
-        own_policies=run.own_policies,
+        custom_policies=run.custom_policies,
     )
 
 

@@ -168,10 +168,10 @@ def overrides_of(
     path_manager: str | None = None,
 ) -> Overrides:
     """The changes of ``--set`` and of the options that name policies."""
-    from anabranch.scenarios import own
+    from anabranch.scenarios import custom
     from anabranch.scenarios.overrides import Overrides
 
-    named = dict(zip(own.KINDS, (scheduler, congestion_control, path_manager), strict=True))
+    named = dict(zip(custom.KINDS, (scheduler, congestion_control, path_manager), strict=True))
     policies = {kind: text for kind, text in named.items() if text is not None}
     return Overrides(settings or (), policies)
 

@@ -277,7 +277,7 @@ def _print_run(run: Run, conditions: Conditions | None, out: Path | None, as_jso
         console.show(table)
     for line in tables.effort_of(run, conditions).splitlines():
         console.say(line)
-    for policy in run.own_policies:
+    for policy in run.custom_policies:
         kind = policy.kind.replace("_", " ")
         console.say(f"{policy.connection} uses your own {kind} {policy.name}")
     if (bad := tables.bad_decisions(run)) is not None:

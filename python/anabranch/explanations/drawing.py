@@ -141,7 +141,9 @@ def _window_of_run(explanation: Explanation) -> Window | None:
         )
         for slot in sorted(subflows["subflow"].unique())
     }
-    waiting, room = (connection[each].to_numpy() for each in ("out_of_order_bytes", "window_room"))
+    waiting, room = (
+        connection[each].to_numpy() for each in ("out_of_order_bytes", "available_window")
+    )
     return Window(times, in_flight, waiting, room)
 
 

@@ -18,7 +18,7 @@ from anabranch.results import metrics
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor
 from anabranch.runs.run import Run, cost, run_normalised, settings_of
-from anabranch.scenarios import own
+from anabranch.scenarios import custom
 from anabranch.scenarios.flows import flows
 from anabranch.scenarios.scenario import to_toml
 
@@ -106,7 +106,7 @@ class Runs(Generic[_T]):
         executor: Executor,
         file: str,
         reduce: Callable[[Run], _T],
-        given: own.MadeBy | None = None,
+        given: custom.MadeBy | None = None,
     ) -> None:
         self._executor = executor
         self._file = file
@@ -137,7 +137,7 @@ class Runs(Generic[_T]):
 
         def work(index: int) -> tuple[_T, int]:
             toml, seed = jobs[index]
-            made_by = own.of_toml(toml, self._given)
+            made_by = custom.of_toml(toml, self._given)
             run = self._executor.call(_run, (toml, seed, self._file, made_by))
             return self._reduce(run), run.virtual_ns
 
@@ -155,6 +155,6 @@ def _is_same(a: object, b: object) -> bool:
     return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True))
 
 
-def _run(job: tuple[str, int, str, own.MadeBy | None]) -> Run:
+def _run(job: tuple[str, int, str, custom.MadeBy | None]) -> Run:
     toml, seed, file, made_by = job
     return run_normalised(toml, file, seed, made_by=made_by)

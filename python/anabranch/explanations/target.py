@@ -13,7 +13,7 @@ from anabranch.analyze.given import Given
 from anabranch.errors import InputError
 from anabranch.results.folder import load
 from anabranch.runs.run import Run, read_scenario, run_normalised, settings_of
-from anabranch.scenarios import normalise, own
+from anabranch.scenarios import custom, normalise
 from anabranch.scenarios import overrides as overriding
 from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.scenario import Scenario
@@ -65,7 +65,7 @@ class Target:
     toml: str
     file: str
     seed: int
-    made_by: own.MadeBy | None = None
+    made_by: custom.MadeBy | None = None
     digest: str | None = None
 
     @property
@@ -173,10 +173,10 @@ def _started(toml: str, file: str, run: Mapping[str, Any]) -> str:
 
 def _require_same_policies(toml: str, file: str, about: Mapping[str, Any]) -> None:
     """Check that the files of the user's own policies are those of the runs in a folder."""
-    made_by = own.of_toml(toml) or []
+    made_by = custom.of_toml(toml) or []
     names = [each["name"] for each in settings_of(toml)["connection"]]
-    now = {policy.file: policy for policy in own.describe(names[: len(made_by)], made_by)}
-    for each in about.get("own_policies", ()):
+    now = {policy.file: policy for policy in custom.describe(names[: len(made_by)], made_by)}
+    for each in about.get("custom_policies", ()):
         policy = now.get(each["file"])
         if policy is not None and policy.sha256 != each["sha256"]:
             raise InputError(

@@ -17,7 +17,7 @@ from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
 from anabranch.runs.run import cost, settings_of
-from anabranch.scenarios import own, quantities
+from anabranch.scenarios import custom, quantities
 from anabranch.words import listed
 
 SEEDS = 5
@@ -272,7 +272,7 @@ def predict(
     on_progress: Callable[[Progress], None] | None = None,
     *,
     linux_only: bool = False,
-    given: own.MadeBy | None = None,
+    given: custom.MadeBy | None = None,
 ) -> WhatIf:
     """Run a normalised scenario and all changes of it with these seeds, on all cores.
 
@@ -284,13 +284,13 @@ def predict(
         ScenarioError: if the scenario is wrong.
         InputError: if the user's own policy cannot be sent to another process.
     """
-    own.require_picklable(own.of_toml(toml, given) or [])
+    custom.require_picklable(custom.of_toml(toml, given) or [])
     tried: list[tuple[Change | None, str]] = [(None, toml)]
     for change in changes(settings_of(toml)):
         new = changed(toml, file, change.settings)
         if new is not None and not (linux_only and _foreign(new)):
             tried.append((change, new))
-    with executors.opened(own_policies=own.PREFIX in toml) as executor:
+    with executors.opened(custom_policies=custom.PREFIX in toml) as executor:
         runs = Runs(executor, file, goodput_and_delays, given)
         seeds = runs.seeds_that_differ(toml, seeds)
         jobs = [(text, seed) for _, text in tried for seed in seeds]

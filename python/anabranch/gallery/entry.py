@@ -17,7 +17,7 @@ from anabranch.reports.table import Table
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.results.provenance import build
-from anabranch.scenarios import normalise, own
+from anabranch.scenarios import custom, normalise
 from anabranch.scenarios.scenario import Scenario
 
 SEEDS_WITH_BLOCKS = 5
@@ -93,7 +93,7 @@ class Cell:
         else:
             scenario = self._scenario(self.scenario, seed)
             toml = normalise.of(scenario)
-            made_by = own.of_toml(toml, scenario.made_by())
+            made_by = custom.of_toml(toml, scenario.made_by())
         return Task(
             cell=self.key,
             factors=self.factors,

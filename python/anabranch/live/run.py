@@ -117,7 +117,7 @@ def run_toml(
         data_segments=0,
         wall_s=time.perf_counter() - started,
         cpu_s=cpu_s,
-        own_policies=(),
+        custom_policies=(),
         pcap_full_ns=result["pcap_full_ns"],
         tables=tables_of(result),
     )

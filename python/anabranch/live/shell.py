@@ -16,8 +16,8 @@ from anabranch.live.hosts import HERE
 from anabranch.live.lab import reason
 from anabranch.live.run import Conditions
 from anabranch.runs.run import Capture, Run, tables_of
-from anabranch.scenarios import own
-from anabranch.scenarios.own import OwnPolicy
+from anabranch.scenarios import custom
+from anabranch.scenarios.custom import CustomPolicy
 
 
 class Path(NamedTuple):
@@ -55,7 +55,7 @@ class Shell:
         file: str,
         seed: int,
         client: str,
-        made_by: own.MadeBy | None,
+        made_by: custom.MadeBy | None,
     ) -> None:
         self._core, self._file, self._seed, self._client = core, file, seed, client
         self._made_by = made_by
@@ -120,14 +120,14 @@ class Shell:
             wall_s=time.perf_counter() - self._started,
             cpu_s=time.process_time() - self._cpu_before,
             pcap_full_ns=result["pcap_full_ns"],
-            own_policies=self._policies(),
+            custom_policies=self._policies(),
             tables=tables_of(result),
         )
 
-    def _policies(self) -> tuple[OwnPolicy, ...]:
+    def _policies(self) -> tuple[CustomPolicy, ...]:
         """The user's own policies, which every connection has."""
         made_by = (self._made_by or [])[:1]
-        return own.describe(["all"] * len(made_by), made_by)
+        return custom.describe(["all"] * len(made_by), made_by)
 
 
 def _mptcpize() -> list[str]:
@@ -166,7 +166,7 @@ def started(
             scenario's policies, or the capture cannot be written.
         PolicyError: from `Shell.finish`, if the user's own policy raised an exception.
     """
-    made_by = own.of_toml(toml)
+    made_by = custom.of_toml(toml)
     if client == "kernel":
         if made_by is not None:
             raise InputError(
@@ -174,7 +174,7 @@ def started(
                 "effect; leave out --client kernel, or name built-in ones"
             )
         command = [*_mptcpize(), *command]
-    helper = [sys.executable, "-P", "-m", "anabranch.live.room", *command]
+    helper = [sys.executable, "-P", "-m", "anabranch.live.sandbox", *command]
     with contextlib.ExitStack() as stack:
         pcap = None if capture is None else stack.enter_context(capture.opened())
         try:

@@ -8,7 +8,7 @@ from typing import Any
 from anabranch.errors import InputError
 from anabranch.live.hosts import Hosts
 from anabranch.runs.run import settings_of
-from anabranch.scenarios import own
+from anabranch.scenarios import custom
 from anabranch.words import listed
 
 _PATH_MANAGERS = ("full_mesh", "backup", "initial_only")
@@ -35,8 +35,8 @@ def require_possible(hosts: Hosts, toml: str, file: str) -> None:
 def _own_policy(settings: Mapping[str, Any]) -> str | None:
     """The first policy of the user's own in a normalised scenario."""
     for connection in settings["connection"]:
-        for kind in own.KINDS:
-            if (name := own.named_in(connection[kind])) is not None:
+        for kind in custom.KINDS:
+            if (name := custom.named_in(connection[kind])) is not None:
                 return f"connection {connection['name']}: {kind} {name} is your own"
     return None
 

@@ -20,7 +20,7 @@ from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import median, number
 from anabranch.results.folder import Results, write_whole
 from anabranch.results.provenance import digest
-from anabranch.scenarios.own import OwnPolicy
+from anabranch.scenarios.custom import CustomPolicy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,9 +184,9 @@ def counts(judgements: Sequence[Judgement]) -> list[tuple[Verdict, int]]:
 def _provenance(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     shown = {key: value for key, value in about.items() if key not in ("runs", "entry")}
     shown["runs"] = len(about["runs"])
-    if "own_policies" in about:
-        policies = [OwnPolicy.of(policy).text() for policy in about["own_policies"]]
-        shown["own_policies"] = "; ".join(policies)
+    if "custom_policies" in about:
+        policies = [CustomPolicy.of(policy).text() for policy in about["custom_policies"]]
+        shown["custom_policies"] = "; ".join(policies)
     name, value = digest(about)
     shown[name] = value
     return [(key.replace("_", " "), _text(value)) for key, value in shown.items()]

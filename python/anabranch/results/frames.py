@@ -8,7 +8,7 @@ _UNITS = {
     "cwnd": "cwnd_bytes",
     "ssthresh": "ssthresh_bytes",
     "unsent_bytes": "unsent_bytes",
-    "window_room": "window_room_bytes",
+    "available_window": "available_window_bytes",
     "out_of_order_bytes": "out_of_order_bytes",
     "bytes_in_flight": "in_flight_bytes",
     "queue_packets": "queue_packets",

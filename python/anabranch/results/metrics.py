@@ -360,7 +360,7 @@ SAMPLE_COLUMNS = {
     "time_ns": pl.UInt64,
     "connection": pl.UInt32,
     **dict.fromkeys(
-        ("bytes_delivered", "out_of_order_bytes", "window_room", "unsent_bytes"), pl.UInt64
+        ("bytes_delivered", "out_of_order_bytes", "available_window", "unsent_bytes"), pl.UInt64
     ),
     **dict.fromkeys(("subflow", "path"), pl.UInt32),
     **dict.fromkeys(("cwnd", "ssthresh", "bytes_in_flight", "srtt_ns"), pl.UInt64),

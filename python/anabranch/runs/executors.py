@@ -77,7 +77,7 @@ def check_address(on: str | None) -> None:
 
 @contextlib.contextmanager
 def opened(
-    on: str | None = None, *, own_policies: bool = False, workers: int | None = None
+    on: str | None = None, *, custom_policies: bool = False, workers: int | None = None
 ) -> Iterator[Executor]:
     """An executor for runs, which lives as long as the context.
 
@@ -92,7 +92,7 @@ def opened(
     if on is not None:
         with _dask(on) as executor:
             yield executor
-    elif own_policies:
+    elif custom_policies:
         # Start fresh interpreters, because a fork would copy the locks of other threads. Ctrl-C
         # reaches the workers too, but they ignore it: this process ends them.
         pool = ProcessPoolExecutor(

@@ -24,9 +24,9 @@ from anabranch.errors import InputError, IntegrityError
 from anabranch.runs import executors, interruption
 from anabranch.runs.columns import Columns, Words, frame
 from anabranch.runs.executors import Meter, Progress
-from anabranch.scenarios import normalise, overrides, own
+from anabranch.scenarios import custom, normalise, overrides
+from anabranch.scenarios.custom import CustomPolicy
 from anabranch.scenarios.flows import flows
-from anabranch.scenarios.own import OwnPolicy
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.scenario import Scenario
 
@@ -74,8 +74,8 @@ class Run:
         cpu_s: CPU time of the thread that made the run.
         tables: The tables as plain columns, by name. Each frame is made when it is first used.
         pcap_full_ns: Time at which the capture reached its limit.
-        own_policies: The user's own policies in this run. With any, `toml` alone cannot repeat the
-            run.
+        custom_policies: The user's own policies in this run. With any, `toml` alone cannot repeat
+            the run.
     """
 
     toml: str
@@ -88,7 +88,7 @@ class Run:
     cpu_s: float
     tables: Mapping[str, Columns]
     pcap_full_ns: int | None = None
-    own_policies: tuple[OwnPolicy, ...] = ()
+    custom_policies: tuple[CustomPolicy, ...] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def run_toml(
     file: str,
     seed: int,
     capture: Capture | None = None,
-    made_by: own.MadeBy | None = None,
+    made_by: custom.MadeBy | None = None,
     folder: str | None = None,
 ) -> Run:
     """Run the scenario `toml`. `file` is its name in messages.
@@ -308,7 +308,7 @@ def run_normalised(
     file: str,
     seed: int,
     capture: Capture | None = None,
-    made_by: own.MadeBy | None = None,
+    made_by: custom.MadeBy | None = None,
     on_tick: Callable[[int], None] | None = None,
     *,
     ledger: bool = False,
@@ -321,7 +321,7 @@ def run_normalised(
     instant of every subflow and every byte that a link could have carried. `anabranch.explanations`
     reads them.
     """
-    factories = own.of_toml(toml, made_by)
+    factories = custom.of_toml(toml, made_by)
 
     def tick(now_ns: int) -> None:
         interruption.check()
@@ -330,7 +330,7 @@ def run_normalised(
 
     def execute(pcap: Pcap | None = None) -> dict[str, object]:
         return _core.run(
-            toml, file, seed, pcap=pcap, own_policies=factories, tick=tick, ledger=ledger
+            toml, file, seed, pcap=pcap, custom_policies=factories, tick=tick, ledger=ledger
         )
 
     started, cpu_before = time.perf_counter(), time.thread_time()
@@ -354,7 +354,7 @@ def run_normalised(
         wall_s=wall_s,
         cpu_s=cpu_s,
         pcap_full_ns=cast("int | None", result["pcap_full_ns"]),
-        own_policies=own.describe(names, factories) if factories else (),
+        custom_policies=custom.describe(names, factories) if factories else (),
         tables=tables_of(result),
     )
 
@@ -411,14 +411,14 @@ def run_many(
         InputError: if the user's own policy cannot be sent to another process.
         PolicyError: if the user's own policy raised an exception.
     """
-    own_policies = [made_by for job in jobs if (made_by := job.scenario.made_by())]
-    for made_by in own_policies:
-        own.require_picklable(made_by)
+    custom_policies = [made_by for job in jobs if (made_by := job.scenario.made_by())]
+    for made_by in custom_policies:
+        custom.require_picklable(made_by)
     costs = [cost(normalise.of(job.scenario)) for job in jobs]
     meter = Meter(on_progress, costs)
     results: list[_T | None] = [None] * len(jobs)
 
-    with executors.opened(own_policies=bool(own_policies), workers=workers) as executor:
+    with executors.opened(custom_policies=bool(custom_policies), workers=workers) as executor:
 
         def work(job: Job) -> tuple[_T, int]:
             made = executor.call(_run_job, job)

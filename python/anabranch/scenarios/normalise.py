@@ -8,7 +8,7 @@ from pathlib import Path
 
 from anabranch import _core
 from anabranch.errors import ScenarioError
-from anabranch.scenarios import own
+from anabranch.scenarios import custom
 from anabranch.scenarios.scenario import Scenario, to_toml
 
 
@@ -25,7 +25,7 @@ def of_text(
     toml: str,
     file: str,
     folder: str | os.PathLike[str] | None = None,
-    given: own.MadeBy | None = None,
+    given: custom.MadeBy | None = None,
 ) -> str:
     """The scenario `toml` as TOML with every default spelled out. `file` is its name in messages.
 
@@ -39,20 +39,20 @@ def of_text(
         PolicyError: if such a file cannot be imported.
     """
     text = _core.validate(toml, file, folder)
-    if own.PREFIX not in text:
+    if custom.PREFIX not in text:
         return text
     table = tomllib.loads(text)
     beside = Path(file).parent if folder is None else Path(folder)
     for index, connection in enumerate(table["connection"]):
-        for kind in own.KINDS:
-            name = own.named_in(connection[kind])
+        for kind in custom.KINDS:
+            name = custom.named_in(connection[kind])
             if name is None or (given is not None and given[index][kind] is not None):
                 continue
             where = f'{file}: connection[{index}].{kind}: "{name}"'
-            if not own.names_file(name):
+            if not custom.names_file(name):
                 raise ScenarioError(
-                    f'{where}: your own policy needs a file; write {kind} = "{own.FORM}", or '
-                    f"name the class with --{kind.replace('_', '-')} {own.FORM}"
+                    f'{where}: your own policy needs a file; write {kind} = "{custom.FORM}", or '
+                    f"name the class with --{kind.replace('_', '-')} {custom.FORM}"
                 )
-            connection[kind] = own.value_of(own.load(kind, name, where, beside))
+            connection[kind] = custom.value_of(custom.load(kind, name, where, beside))
     return _core.validate(to_toml(table), file, folder)

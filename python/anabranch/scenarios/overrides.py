@@ -10,7 +10,7 @@ from typing import Any
 
 from anabranch import _core
 from anabranch.errors import InputError, ScenarioError, unknown
-from anabranch.scenarios import keys, own
+from anabranch.scenarios import custom, keys
 from anabranch.scenarios.scenario import TomlTable, to_toml
 
 
@@ -21,7 +21,7 @@ class Overrides:
     settings: Sequence[str] = ()
     """Keys and their values, each as ``KEY=VALUE``."""
     policies: Mapping[str, str] = field(default_factory=dict)
-    """For each kind of policy that changes (`own.KINDS`), a built-in name or ``FILE.py:CLASS``.
+    """For each kind of policy that changes (`custom.KINDS`), a built-in name or ``FILE.py:CLASS``.
 
     The policies apply to all Multipath TCP connections, and congestion controls also to TCP
     connections. If connections have the user's own policy of this kind, another own policy replaces
@@ -55,21 +55,21 @@ def _with_policy(
 ) -> TomlTable:
     """The scenario with a policy of this kind, for each connection that takes it."""
     option = _option(kind)
-    is_own = own.named_in(text) is not None or ":" in text
-    if is_own:
-        name = text.removeprefix(own.PREFIX)
-        text = own.value_of(own.load(kind, name, f"{option} {text}"))
+    is_custom = custom.named_in(text) is not None or ":" in text
+    if is_custom:
+        name = text.removeprefix(custom.PREFIX)
+        text = custom.value_of(custom.load(kind, name, f"{option} {text}"))
     else:
         _require_known(kind, text)
     takes = [kind == "congestion_control" or each["protocol"] == "mptcp" for each in connections]
-    have_own = [own.named_in(each[kind]) is not None for each in connections]
-    chosen = have_own if is_own and any(have_own) else takes
+    have_custom = [custom.named_in(each[kind]) is not None for each in connections]
+    chosen = have_custom if is_custom and any(have_custom) else takes
     if not any(chosen):
         raise InputError(f"{option} {text}: no connection of {file} uses Multipath TCP")
     for index, is_chosen in enumerate(chosen):
         if is_chosen:
             table = keys.put(table, f"connection[{index}].{kind}", text, option)
-            if is_own and kind == "congestion_control":  # it ends slow start itself
+            if is_custom and kind == "congestion_control":  # it ends slow start itself
                 table = keys.put(table, f"connection[{index}].hystart", False, option)
     return table
 
@@ -134,7 +134,7 @@ def _require_known(kind: str, name: str) -> None:
     names = [str(each["name"]) for each in _core.policies() if each["sort"] == kind]
     if name not in names:
         raise unknown(
-            f"{_option(kind)}: unknown {kind.replace('_', ' ')}", name, [*names, own.FORM]
+            f"{_option(kind)}: unknown {kind.replace('_', ' ')}", name, [*names, custom.FORM]
         )
 
 

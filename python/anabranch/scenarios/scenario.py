@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from anabranch.scenarios import classes, own
+from anabranch.scenarios import classes, custom
 from anabranch.scenarios.classes import *  # noqa: F403  (its __all__ lists them)
 from anabranch.scenarios.classes import TomlTable, Workload
 
@@ -35,9 +35,9 @@ class Scenario(classes.Scenario):  # noqa: D101
         connections = (dataclasses.replace(each, start=start) for each in self.connections)
         return dataclasses.replace(self, connections=tuple(connections))
 
-    def made_by(self) -> own.MadeBy | None:
+    def made_by(self) -> custom.MadeBy | None:
         """The classes of each connection's policies; `None` if it holds none."""
-        return own.classes_in(_table(self))
+        return custom.classes_in(_table(self))
 
 
 def to_toml(table: TomlTable) -> str:
@@ -69,8 +69,8 @@ def _table(value: Any) -> TomlTable:
         item = getattr(value, field.name)
         if item != field.default:
             key = field.metadata.get("key", field.name)
-            if field.name in own.KINDS and not isinstance(item, _WRITTEN):
-                own.require_factory(key, item)
+            if field.name in custom.KINDS and not isinstance(item, _WRITTEN):
+                custom.require_factory(key, item)
             table[key] = _plain(item)
     return table
 
@@ -109,5 +109,5 @@ def _literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(_literal(each) for each in value)}]"
     if callable(value):
-        value = own.value_of(value)
+        value = custom.value_of(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

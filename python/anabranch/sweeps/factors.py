@@ -9,7 +9,7 @@ from typing import Any
 
 from anabranch.errors import InputError
 from anabranch.results.folder import Factor as Label
-from anabranch.scenarios import own
+from anabranch.scenarios import custom
 
 _NOT_COLUMNS = ("cell", "seed")
 
@@ -120,7 +120,7 @@ def label(value: Any) -> str:
     if isinstance(value, str):
         return value
     if callable(value):  # the user's own policy
-        return own.name_of(value)
+        return custom.name_of(value)
     if isinstance(value, Mapping):
         words = (
             f"{key}=({label(each)})" if isinstance(each, Mapping) else f"{key}={label(each)}"

@@ -20,7 +20,7 @@ from anabranch.batches.reduction import Task
 from anabranch.errors import InputError, unknown
 from anabranch.results.provenance import build
 from anabranch.runs.run import read_scenario
-from anabranch.scenarios import keys, normalise, own
+from anabranch.scenarios import custom, keys, normalise
 from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.scenario import Scenario, TomlTable, to_toml
 from anabranch.sweeps import design_factors, factors
@@ -202,11 +202,11 @@ class Plan:
                 table = keys.put(table, key, level.value, factor.where)
         words = ", ".join(f"{factor.name} = {level.label}" for factor, level in cell)
         where = f"{self.file}: {words}" if words else self.file
-        given = own.classes_in(table)
+        given = custom.classes_in(table)
         toml = normalise.of_text(to_toml(table), where, self._base.folder, given)
-        made_by = own.of_toml(toml, given)
+        made_by = custom.of_toml(toml, given)
         if made_by is not None:
-            own.require_picklable(made_by)
+            custom.require_picklable(made_by)
         for seed in self.all_seeds:
             yield Task(
                 cell=name,

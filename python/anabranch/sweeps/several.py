@@ -13,7 +13,7 @@ from anabranch.live import support
 from anabranch.live.hosts import Hosts
 from anabranch.results.provenance import build
 from anabranch.runs.run import read_scenario
-from anabranch.scenarios import normalise, own
+from anabranch.scenarios import custom, normalise
 from anabranch.scenarios.overrides import Overrides
 
 
@@ -69,7 +69,7 @@ def _of_file(
             build=build(),
             keep_samples=seed == seeds[0],
             may_fail=True,
-            made_by=own.of_toml(normalised),
+            made_by=custom.of_toml(normalised),
             hosts=hosts,
         )
         for seed in seeds

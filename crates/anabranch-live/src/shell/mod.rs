@@ -1,6 +1,6 @@
 //! Any program inside the emulated network.
 //!
-//! The program runs in a network namespace whose only way out is a TUN device (`room.rs`). The engine
+//! The program runs in a network namespace whose only way out is a TUN device (`sandbox.rs`). The engine
 //! ends the program's TCP connections at the device, and carries their bytes over the paths of a
 //! scenario to a second engine host. From there, ordinary sockets of this process continue them in
 //! the namespace that the command was started in (`forward.rs`). The emulator and all its hosts
@@ -11,7 +11,7 @@ mod forward;
 mod ports_device;
 mod precise_alarm;
 mod record;
-mod room;
+mod sandbox;
 
 use std::future::poll_fn;
 use std::io;
@@ -30,26 +30,26 @@ use anabranch_proto::congestion::Cubic;
 use anabranch_proto::path_manager::InitialOnly;
 use anabranch_sim::driver::{client_address_in, connection_config, server_address_in};
 use anabranch_sim::scenario::{Family, Scenario};
-use anabranch_sim::{Capture, OwnPolicies, RunError, Side, Table};
+use anabranch_sim::{Capture, CustomPolicies, RunError, Side, Table};
 use anabranch_wire::Instant;
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::counters::{self, HostCounters};
+use crate::idle_spinner::IdleSpinner;
 use crate::lateness::Lateness;
 use crate::run::LiveError;
 use crate::settings::Settings;
 use crate::sys::{self, Signal, Tun};
 use crate::tun_device::TunDevice;
-use crate::wakefulness::Wakefulness;
 
 use forward::ClientAddresses;
 use ports_device::PortsDevice;
 use precise_alarm::PreciseAlarm;
 use record::Log;
-use room::{Inhabitants, Plan, Room};
-pub use room::{Terminal, become_program, is_room};
+use sandbox::{Plan, Sandbox, SandboxProcesses};
+pub use sandbox::{Terminal, exec_program, is_sandbox};
 
 /// How to run a program in a shell.
 #[derive(Default)]
@@ -57,7 +57,7 @@ pub struct ShellOptions {
     /// Whether the kernel is the client: the program's own sockets use the paths. They use several
     /// only if the program opens Multipath TCP sockets.
     pub of_kernel: bool,
-    /// The command that starts the helper: it calls [`become_program`], which starts the program.
+    /// The command that starts the helper: it calls [`exec_program`], which starts the program.
     pub helper: Vec<String>,
     /// Where the program's standard files lead.
     pub terminal: Terminal,
@@ -65,7 +65,7 @@ pub struct ShellOptions {
     pub capture: Option<Capture<'static>>,
     /// The user-defined policies of the scenario's first connection. The emulator's thread calls
     /// them.
-    pub own_policies: OwnPolicies,
+    pub custom_policies: CustomPolicies,
 }
 
 /// A program inside the network of a scenario.
@@ -239,7 +239,7 @@ fn state_of(paths: &Paths, path: usize) -> PathState {
 /// A running shell, inside its runtime.
 struct Lab {
     emulation: Emulation,
-    room: Room,
+    sandbox: Sandbox,
     log: Log,
     sample_interval: Duration,
     lateness: Arc<Mutex<Lateness>>,
@@ -248,25 +248,25 @@ struct Lab {
 
 impl Lab {
     fn new(scenario: &Scenario, seed: u64, options: ShellOptions) -> Result<Self, LiveError> {
-        let ShellOptions { of_kernel, helper, terminal, capture, own_policies } = options;
-        let own_policies = vec![own_policies];
+        let ShellOptions { of_kernel, helper, terminal, capture, custom_policies } = options;
+        let custom_policies = vec![custom_policies];
         let scenario = &for_stack(scenario, of_kernel)?;
-        let config = far_config(scenario, seed, &own_policies)?;
+        let config = far_config(scenario, seed, &custom_policies)?;
         let addresses = addresses_of(scenario);
         // The program has the client's addresses on the first path, and its datagrams take that
         // path.
         let first = [&addresses.ipv4, &addresses.ipv6].into_iter().filter_map(|of| of.first());
         let plan = Plan {
             addresses: first.copied().collect(),
-            services: room::services(),
+            services: sandbox::services(),
             paths: of_kernel.then(|| scenario.to_toml()),
         };
-        let (room, mut fds) = Room::open(&helper, &plan, &terminal)?;
+        let (sandbox, mut fds) = Sandbox::open(&helper, &plan, &terminal)?;
         let tun = (!of_kernel).then(|| Tun::from_fd(fds.remove(0)));
         let client: Option<Box<dyn Device>> =
             if of_kernel { Some(Box::new(PortsDevice::new(fds)?)) } else { None };
         let alarm = Box::new(PreciseAlarm::new()?);
-        let parts = RealTime { alarm, capture, client, own_policies };
+        let parts = RealTime { alarm, capture, client, custom_policies };
         let emulation = Emulation::in_real_time(scenario, seed, parts)?;
         let own: Vec<IpAddr> = [Family::Ipv4, Family::Ipv6].map(server_address_in).into();
         let (client, server) = (emulation.client(), emulation.server());
@@ -289,35 +289,35 @@ impl Lab {
         });
         let sample_interval = Duration::from_nanos(scenario.sample_interval.as_nanos());
         let (log, orders) = (Log::new(scenario, of_kernel), Arc::default());
-        Ok(Lab { emulation, room, log, sample_interval, lateness, orders })
+        Ok(Lab { emulation, sandbox, log, sample_interval, lateness, orders })
     }
 
     async fn run(mut self) -> Result<ShellOutcome, LiveError> {
-        let ended = sys::watch(sys::process_end(self.room.child.id())?)?;
-        self.room.go()?;
+        let ended = sys::watch(sys::process_end(self.sandbox.child.id())?)?;
+        self.sandbox.go()?;
         sys::set_timer_slack();
         sys::prefer_this_thread();
-        let _until_the_end = Wakefulness::begin();
+        let _until_the_end = IdleSpinner::begin();
         let mut samples = interval(self.sample_interval);
         samples.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let (emulation, orders) = (self.emulation.clone(), Arc::clone(&self.orders));
-        let inhabitants = self.room.inhabitants;
+        let processes = self.sandbox.processes;
         let mut over = pin!(async move {
             let ending = pin!(async {
                 let _ = ended.readable().await;
                 drained(&emulation).await;
             });
-            if ended_by(&orders, inhabitants, ending).await == First::One {
-                inhabitants.signal(Signal::Kill);
+            if ended_by(&orders, processes, ending).await == First::One {
+                processes.signal(Signal::Kill);
             }
             // The program may have left processes behind, which lose their network now.
-            inhabitants.end(GRACE_OF_CHILDREN).await;
+            processes.end(GRACE_OF_CHILDREN).await;
         });
         while first_of(samples.tick(), over.as_mut()).await == First::One {
             self.emulation.observe(|snapshot| self.log.sample(&snapshot));
         }
-        let _ = self.room.child.kill();
-        let status = self.room.child.wait()?;
+        let _ = self.sandbox.child.kill();
+        let status = self.sandbox.child.wait()?;
         let status = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
         let Lab { emulation, log, lateness, .. } = self;
         if let Some(error) = emulation.take_capture_error() {
@@ -339,12 +339,12 @@ impl Lab {
 /// must end at once.
 async fn ended_by(
     orders: &Orders,
-    inhabitants: Inhabitants,
+    processes: SandboxProcesses,
     mut ending: impl Future + Unpin,
 ) -> First {
     let in_time = async {
         if first_of(orders.terminate.notified(), &mut ending).await == First::One {
-            inhabitants.signal(Signal::Terminate);
+            processes.signal(Signal::Terminate);
             let _ = timeout(GRACE, ending).await;
         }
     };
@@ -418,10 +418,10 @@ fn for_stack(scenario: &Scenario, of_kernel: bool) -> Result<Scenario, LiveError
 fn far_config(
     scenario: &Scenario,
     seed: u64,
-    own_policies: &[OwnPolicies],
+    custom_policies: &[CustomPolicies],
 ) -> Result<ConnectionConfig, LiveError> {
-    let mut config =
-        connection_config(scenario, 0, Side::Client, seed, own_policies).map_err(RunError::from)?;
+    let mut config = connection_config(scenario, 0, Side::Client, seed, custom_policies)
+        .map_err(RunError::from)?;
     // The program's own sockets decide whether to wait for more data.
     config.tcp = config.tcp.nagle(false).time_wait(TIME_WAIT);
     Ok(config)
@@ -433,7 +433,7 @@ fn near_config() -> ConnectionConfig {
         .protocol(Protocol::Tcp)
         .send_buffer(NEAR_BUFFER)
         .receive_buffer(NEAR_BUFFER)
-        .tcp(TcpConfig::default().mtu(room::MTU).nagle(false).time_wait(TIME_WAIT))
+        .tcp(TcpConfig::default().mtu(sandbox::MTU).nagle(false).time_wait(TIME_WAIT))
         .congestion_control(|start| Box::new(Cubic::new(start)))
         .path_manager(|| Box::new(InitialOnly))
 }

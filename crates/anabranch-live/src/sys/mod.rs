@@ -10,9 +10,9 @@ use std::time::Duration;
 use bytes::BytesMut;
 use libc::{c_int, c_void, socklen_t};
 
-mod handover;
+mod fd_passing;
 
-pub(crate) use handover::*;
+pub(crate) use fd_passing::*;
 
 /// `IPPROTO_MPTCP`.
 pub(crate) const MPTCP: c_int = 262;
@@ -21,7 +21,7 @@ const SOL_MPTCP: c_int = 284;
 
 /// Namespaces to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leave {
+pub(crate) enum Unshare {
     /// The network namespace.
     Network,
     /// The user namespace and the network namespace. This needs no privilege if user namespaces are
@@ -29,11 +29,11 @@ pub(crate) enum Leave {
     UserAndNetwork,
 }
 
-impl Leave {
+impl Unshare {
     fn flags(self) -> c_int {
         match self {
-            Leave::Network => libc::CLONE_NEWNET,
-            Leave::UserAndNetwork => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+            Unshare::Network => libc::CLONE_NEWNET,
+            Unshare::UserAndNetwork => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
         }
     }
 }
@@ -43,9 +43,9 @@ fn check(result: c_int) -> io::Result<c_int> {
 }
 
 /// Move this thread into new namespaces. Only a process with one thread can leave its user namespace.
-pub(crate) fn unshare(leave: Leave) -> io::Result<()> {
+pub(crate) fn unshare(unshared: Unshare) -> io::Result<()> {
     // SAFETY: takes no pointers.
-    check(unsafe { libc::unshare(leave.flags()) })?;
+    check(unsafe { libc::unshare(unshared.flags()) })?;
     Ok(())
 }
 
@@ -66,15 +66,15 @@ fn maps(inside: (u32, u32), outside: (u32, u32)) -> [(&'static std::ffi::CStr, S
 }
 
 /// Make `command` start in new namespaces, as root inside them.
-pub(crate) fn start_in_namespaces(command: &mut Command, leave: Leave, preferred: bool) {
+pub(crate) fn start_in_namespaces(command: &mut Command, unshared: Unshare, preferred: bool) {
     use std::os::unix::process::CommandExt;
     let maps = maps((0, 0), user_and_group());
     let enter = move || {
         if preferred {
             prefer_this_thread();
         }
-        unshare(leave)?;
-        if leave == Leave::UserAndNetwork {
+        unshare(unshared)?;
+        if unshared == Unshare::UserAndNetwork {
             for (file, text) in &maps {
                 write_file(file, text)?;
             }

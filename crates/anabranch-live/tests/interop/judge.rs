@@ -6,7 +6,7 @@ use std::process::Command;
 use anabranch_live::{HostCounters, Lateness, Options, Outcome, Stack};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Capture, Column, Side};
-use anabranch_trace::Column::{self as Shown, Text as Words};
+use anabranch_trace::Column::{self as Values, Text as Words};
 use anabranch_trace::{Input, analyse};
 use anabranch_wire::Duration;
 
@@ -155,13 +155,13 @@ fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
         .map(|reason| format!("no reset says {reason:?}, of {:?}", resets().collect::<Vec<_>>()))
         .collect();
     let count_of = |column: &str| match table("connections").column(column) {
-        Some(Shown::U64(values)) => values[0],
+        Some(Values::U64(values)) => values[0],
         _ => 0,
     };
     if (count_of("checksums_right") > 0) != case.expected.checksums {
         problems.push(format!("{} checksums were correct", count_of("checksums_right")));
     }
-    if let (Some(first), Some(Shown::U8(from))) =
+    if let (Some(first), Some(Values::U8(from))) =
         (case.expected.first_data_fin, table("events").column("direction"))
     {
         let data_fin = events.iter().zip(from).find(|(event, _)| *event == "data_fin");
@@ -170,7 +170,7 @@ fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
         }
     }
     let (rules, what) = (words("violations", "rule"), words("violations", "what"));
-    let Some(Shown::U8(from)) = table("violations").column("direction") else { return problems };
+    let Some(Values::U8(from)) = table("violations").column("direction") else { return problems };
     let all = rules.iter().zip(what).zip(from);
     let violations = all.filter(|((rule, _), from)| {
         *rule != "outside_window" || case.stacks[usize::from(**from)] != Stack::Kernel

@@ -40,10 +40,10 @@ pub use chain::{Chain, Placed};
 pub use flows::MAX_FLOWS;
 
 /// A middlebox that users choose by name.
-pub type MiddleboxEntry = Entry<Make>;
+pub type MiddleboxEntry = Entry<Factory>;
 
 /// Creates a middlebox from the values of its parameters.
-pub type Make = fn(&Values, Site) -> Box<dyn Middlebox>;
+pub type Factory = fn(&Values, Site) -> Box<dyn Middlebox>;
 
 /// All middleboxes.
 pub const ALL: &[MiddleboxEntry] = &[

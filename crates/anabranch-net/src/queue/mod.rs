@@ -21,10 +21,10 @@ use codel::CoDel;
 use red::Red;
 
 /// A queue discipline that users choose by name.
-pub type QueueEntry = Entry<Make>;
+pub type QueueEntry = Entry<Factory>;
 
 /// Creates a discipline from the values of its parameters.
-pub type Make = fn(&Values) -> Result<Discipline, Invalid>;
+pub type Factory = fn(&Values) -> Result<Discipline, Invalid>;
 
 /// All queue disciplines, the default first.
 pub const ALL: &[QueueEntry] = &[drop_tail::ENTRY, codel::ENTRY, red::ENTRY];

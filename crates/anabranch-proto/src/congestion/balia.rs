@@ -5,7 +5,7 @@ use super::{
     AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
     Window, coupled,
 };
-use super::{Make, Making};
+use super::{Constructor, Factory};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -51,11 +51,11 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     summary: "Balanced linked adaptation: balances LIA's responsiveness and OLIA's friendliness; coupled.",
     source: "Peng et al., IEEE/ACM ToN 2016",
     parameters: &[],
-    make: Making {
+    make: Factory {
         coupled: true,
         in_kernel: None,
         hystart: false,
-        make: Make::WithHyStart(|start, hystart| {
+        make: Constructor::WithHyStart(|start, hystart| {
             Box::new(if hystart { Balia::with_hystart(start) } else { Balia::new(start) })
         }),
     },

@@ -5,7 +5,7 @@ use anabranch_wire::Instant;
 use super::{
     AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
 };
-use super::{Make, Making};
+use super::{Constructor, Factory};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -55,11 +55,11 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     summary: "The window grows by a cubic function of the time since the last loss; uncoupled.",
     source: "RFC 9438",
     parameters: &[],
-    make: Making {
+    make: Factory {
         coupled: false,
         in_kernel: Some("cubic"),
         hystart: true,
-        make: Make::WithHyStart(|start, hystart| {
+        make: Constructor::WithHyStart(|start, hystart| {
             Box::new(if hystart { Cubic::new(start) } else { Cubic::without_hystart(start) })
         }),
     },

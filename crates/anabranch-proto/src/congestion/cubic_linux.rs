@@ -6,7 +6,7 @@ use anabranch_wire::{Duration, Instant};
 use super::{
     AckSample, CongestionControl, CongestionEvent, ExternalReduction, FirstHyStart, Window,
 };
-use super::{Make, Making};
+use super::{Constructor, Factory};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -32,11 +32,11 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     summary: "CUBIC as in Linux: whole segments, Reno-friendly slope of RFC 8312, the first HyStart, and growth by 5 % per round trip before the first loss.",
     source: "Linux 6.18; Ha and Rhee, Computer Networks 2011",
     parameters: &[],
-    make: Making {
+    make: Factory {
         coupled: false,
         in_kernel: Some("cubic"),
         hystart: true,
-        make: Make::WithHyStart(|start, hystart| {
+        make: Constructor::WithHyStart(|start, hystart| {
             Box::new(CubicLinux::new(Window::new(start), hystart))
         }),
     },

@@ -5,7 +5,7 @@ use super::{
     AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
     Window, coupled, new_reno,
 };
-use super::{Make, Making};
+use super::{Constructor, Factory};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -41,11 +41,11 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     summary: "Linked increases: as aggressive as one TCP flow on a shared bottleneck; coupled.",
     source: "RFC 6356; Wischik et al., NSDI 2011",
     parameters: &[],
-    make: Making {
+    make: Factory {
         coupled: true,
         in_kernel: None,
         hystart: false,
-        make: Make::WithHyStart(|start, hystart| {
+        make: Constructor::WithHyStart(|start, hystart| {
             Box::new(if hystart { Lia::with_hystart(start) } else { Lia::new(start) })
         }),
     },

@@ -35,7 +35,7 @@ use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// A congestion control that users choose by name.
-pub type CongestionControlEntry = Entry<Making>;
+pub type CongestionControlEntry = Entry<Factory>;
 
 /// All congestion controls.
 pub const ALL: &[CongestionControlEntry] = &[
@@ -50,7 +50,7 @@ pub const ALL: &[CongestionControlEntry] = &[
 
 /// The constructor of a congestion control, and facts about it that other crates need.
 #[derive(Clone, Copy, Debug)]
-pub struct Making {
+pub struct Factory {
     /// Does it consider the other subflows?
     pub coupled: bool,
     /// Linux's name for the same algorithm; `None` if Linux has none.
@@ -58,12 +58,12 @@ pub struct Making {
     /// Does HyStart++ end its slow start by default?
     pub hystart: bool,
     /// Creates the congestion control.
-    pub make: Make,
+    pub make: Constructor,
 }
 
 /// Creates a congestion control for a subflow.
 #[derive(Clone, Copy, Debug)]
-pub enum Make {
+pub enum Constructor {
     /// A congestion control that ends slow start by its own rule.
     Plain(fn(&Start) -> Box<dyn CongestionControl>),
     /// A congestion control whose slow start can be ended by HyStart++ (RFC 9406), if the second

@@ -3,7 +3,7 @@
 use super::{
     AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
 };
-use super::{Make, Making};
+use super::{Constructor, Factory};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -29,11 +29,11 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     summary: "Additive increase, multiplicative decrease; uncoupled.",
     source: "RFC 5681 and RFC 6582",
     parameters: &[],
-    make: Making {
+    make: Factory {
         coupled: false,
         in_kernel: Some("reno"),
         hystart: false,
-        make: Make::WithHyStart(|start, hystart| {
+        make: Constructor::WithHyStart(|start, hystart| {
             Box::new(if hystart { NewReno::with_hystart(start) } else { NewReno::new(start) })
         }),
     },

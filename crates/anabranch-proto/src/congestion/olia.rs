@@ -5,7 +5,7 @@ use super::{
     AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
     Window, coupled, new_reno,
 };
-use super::{Make, Making};
+use super::{Constructor, Factory};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -102,11 +102,11 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     summary: "Opportunistic linked increases: Pareto-optimal load balancing; coupled.",
     source: "Khalili et al., CoNEXT 2012",
     parameters: &[],
-    make: Making {
+    make: Factory {
         coupled: true,
         in_kernel: None,
         hystart: false,
-        make: Make::WithHyStart(|start, hystart| {
+        make: Constructor::WithHyStart(|start, hystart| {
             Box::new(if hystart { Olia::with_hystart(start) } else { Olia::new(start) })
         }),
     },

@@ -7,7 +7,7 @@ use super::{
     AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, Start, Window,
     coupled, new_reno,
 };
-use super::{Make, Making};
+use super::{Constructor, Factory};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -94,11 +94,11 @@ pub(super) const ENTRY: super::CongestionControlEntry = Entry {
     summary: "Weighted Vegas: shifts load by queueing delay instead of loss; coupled.",
     source: "Cao et al., ICNP 2012",
     parameters: &[],
-    make: Making {
+    make: Factory {
         coupled: true,
         in_kernel: None,
         hystart: false,
-        make: Make::Plain(|start| Box::new(WVegas::new(start))),
+        make: Constructor::Plain(|start| Box::new(WVegas::new(start))),
     },
 };
 

@@ -70,7 +70,7 @@ impl Connection {
         if self.is_held_by_nagle(len, view.id.slot) {
             return self.limit_by_writer();
         }
-        if self.send.window_room() < len {
+        if self.send.available_window() < len {
             let all_arrived = queue.una() == queue.nxt();
             return if all_arrived { Activity::Reader } else { Activity::ReceiveWindow };
         }

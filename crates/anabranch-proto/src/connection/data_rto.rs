@@ -98,7 +98,7 @@ impl Connection {
     /// (`ack_update_msk`).
     pub(super) fn note_pending_timers(&mut self, now: Instant) {
         if let Pause::PendingTimers { .. } = self.data_retransmission().pause
-            && self.send.window_room() > 0
+            && self.send.available_window() > 0
         {
             let subflows = self.subflows.iter().zip(self.subflows.views());
             let usable = subflows.filter(|(_, view)| view.usability == Usability::Usable);
@@ -108,9 +108,9 @@ impl Connection {
         }
     }
 
-    /// The peer's window has `room`, which is nothing or not worth using.
-    pub(super) fn arm_persist(&mut self, now: Instant, room: u64) {
-        if room > 0 {
+    /// The peer's window has `available`, which is nothing or not worth using.
+    pub(super) fn arm_persist(&mut self, now: Instant, available: u64) {
+        if available > 0 {
             let (least, most) = SMALL_WINDOW_PAUSES.into_inner();
             self.timers
                 .set_if_earlier(Timer::Persist, now + self.shortest_rto().clamp(least, most));
@@ -176,7 +176,7 @@ impl Connection {
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {
                 Timer::Retransmission => self.on_data_retransmission(now),
-                Timer::Persist if self.send.window_room() > 0 => self.send.use_small_window(),
+                Timer::Persist if self.send.available_window() > 0 => self.send.use_small_window(),
                 Timer::Persist => self.probe_window(now),
                 Timer::Unmapped => self.on_unmapped_timeout(now),
                 Timer::Fail => self.tell_failure(now),

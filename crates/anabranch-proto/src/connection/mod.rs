@@ -138,8 +138,8 @@ impl Connection {
     }
 
     /// Minimum number of bytes that [`Connection::send`] would accept.
-    pub(crate) fn send_room(&self) -> u64 {
-        self.send.queue.room()
+    pub(crate) fn send_buffer_space(&self) -> u64 {
+        self.send.queue.space()
     }
 
     /// Read the next in-order data.

@@ -135,7 +135,7 @@ impl Connection {
     pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         for slot in self.send.queue.pending_copies().slots() {
             let view = self.subflows.view(slot);
-            let (mss, room) = (u64::from(view.mss), view.room);
+            let (mss, room) = (u64::from(view.mss), view.available_cwnd);
             if view.usability == Usability::Usable
                 && room > 0
                 && let Some(start) = self.send.queue.next_copy(slot)

@@ -68,7 +68,7 @@ impl Sender {
 
     /// Number of bytes that the peer's window admits.
     #[inline]
-    pub(super) fn window_room(&self) -> u64 {
+    pub(super) fn available_window(&self) -> u64 {
         self.edge.saturating_sub(self.queue.nxt())
     }
 
@@ -81,9 +81,9 @@ impl Sender {
     /// `len` bytes, or the rest of the peer's window if that is smaller.
     #[inline]
     pub(super) fn up_to_edge(&self, len: u64) -> u64 {
-        match self.window_room() {
+        match self.available_window() {
             0 => len,
-            room => room.min(len),
+            available => available.min(len),
         }
     }
 
@@ -110,11 +110,11 @@ impl Sender {
     }
 
     /// RFC 9293 §3.8.6.2.1: no data is in flight that could open the window further. Should the
-    /// sender use its `room`? It does so at once if that is half of the largest window, otherwise
+    /// sender use its `available`? It does so at once if that is half of the largest window, otherwise
     /// after a pause.
-    pub(super) fn may_use_small_window(&mut self, room: u64, largest: u64) -> bool {
+    pub(super) fn may_use_small_window(&mut self, available: u64, largest: u64) -> bool {
         let due = std::mem::take(&mut self.small_window_due);
-        room > 0 && (due || 2 * room >= largest)
+        available > 0 && (due || 2 * available >= largest)
     }
 
     /// The pause during which a small window could have grown has ended.

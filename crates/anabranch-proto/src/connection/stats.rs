@@ -50,7 +50,7 @@ pub struct ConnectionStats {
     /// for their place.
     pub stray_segments: u64,
     /// Bytes that the shared receive window still admits.
-    pub window_room: u64,
+    pub available_window: u64,
     /// Bytes written but never sent.
     pub unsent_bytes: u64,
     /// Time during which a subflow had room, but the shared window was full.
@@ -129,7 +129,7 @@ impl Connection {
             out_of_order_bytes: self.recv.queue.out_of_order_bytes(),
             out_of_order_segments: self.counters.ofo_queue,
             stray_segments: self.recv.queue.strays_so_far(),
-            window_room: self.send.window_room(),
+            available_window: self.send.available_window(),
             unsent_bytes: self.send.queue.unsent() + self.send.queue.assigned().iter().sum::<u64>(),
             window_limited: self.scheduling.window_limited(now),
             send_buffer_limited: self.scheduling.send_buffer_limited(now),

@@ -340,7 +340,8 @@ impl Subflows {
 fn limit_room(remedies: &mut [Box<dyn Remedy>], view: &mut SubflowView) {
     for remedy in remedies {
         if let Some(limit) = remedy.send_limit(view) {
-            view.room = view.room.min(limit.saturating_sub(view.bytes_in_flight));
+            view.available_cwnd =
+                view.available_cwnd.min(limit.saturating_sub(view.bytes_in_flight));
         }
     }
 }

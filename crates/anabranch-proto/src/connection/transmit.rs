@@ -197,7 +197,7 @@ impl Connection {
             return segment;
         }
         let len = self.next_segment_bytes(slot);
-        if len == 0 || self.send.window_room() < len {
+        if len == 0 || self.send.available_window() < len {
             return None;
         }
         // The scheduler is not asked, but what it duplicates remains duplicated.
@@ -232,9 +232,9 @@ impl Connection {
             self.assign(now, choice.slot);
             return self.on_assigned(now, level);
         }
-        let room = self.send.window_room();
-        if room < len {
-            return self.on_window_limited(now, level, choice, room);
+        let available = self.send.available_window();
+        if available < len {
+            return self.on_window_limited(now, level, choice, available);
         }
         let waiting = || self.send.queue.waiting();
         if self.subflows[usize::from(choice.slot)].subflow.waits_for_room(now, waiting) {
@@ -245,7 +245,7 @@ impl Connection {
 
     /// Assign what was written, as far as the peer's window goes and the scheduler decides.
     fn assign_written(&mut self, now: Instant) {
-        while self.send.window_room() > 0
+        while self.send.available_window() > 0
             && let bytes @ 1.. = self.send.queue.unsent()
             && let Some(choice) = self.schedule(now, Pending::NewData { bytes })
             && choice.held
@@ -265,7 +265,7 @@ impl Connection {
             None => len,
         };
         let len = self.send.up_to_edge(len);
-        if self.send.window_room() < len {
+        if self.send.available_window() < len {
             return None;
         }
         let SubflowView { id, mss, .. } = *self.subflows.view(slot);
@@ -285,11 +285,11 @@ impl Connection {
         if let Some(segment) = self.poll_copy(now, level) {
             return Some(segment);
         }
-        let room = self.send.window_room();
+        let available = self.send.available_window();
         let idle =
             self.subflows.views().iter().find(|view| view.can_send()).map(|view| view.id.slot);
-        let slot = idle.filter(|slot| room < self.next_segment_bytes(*slot))?;
-        self.on_window_limited(now, level, Choice::only(slot), room)
+        let slot = idle.filter(|slot| available < self.next_segment_bytes(*slot))?;
+        self.on_window_limited(now, level, Choice::only(slot), available)
     }
 
     fn next_segment_bytes(&self, slot: u8) -> u64 {
@@ -364,17 +364,17 @@ impl Connection {
         now: Instant,
         level: &DataLevel,
         choice: Choice,
-        room: u64,
+        available: u64,
     ) -> Option<Segment> {
         if let Some(segment) = self.ask_remedies(now, level, choice.slot, true) {
             return Some(segment);
         }
         if self.send.queue.una() == self.send.queue.nxt() {
             let largest = self.subflows.largest_window();
-            if self.send.may_use_small_window(room, largest) {
-                return Some(self.send_new(now, level, choice, room));
+            if self.send.may_use_small_window(available, largest) {
+                return Some(self.send_new(now, level, choice, available));
             }
-            self.arm_persist(now, room);
+            self.arm_persist(now, available);
         }
         None
     }
@@ -409,7 +409,7 @@ impl Connection {
         {
             return None;
         }
-        self.scheduling.ask_remedies(window_limited || self.send.queue.room() == 0);
+        self.scheduling.ask_remedies(window_limited || self.send.queue.space() == 0);
         if self.subflows.remedies() == 0 {
             return None;
         }
@@ -420,7 +420,7 @@ impl Connection {
         }
         let mut reinject = false;
         for remedy in 0..self.subflows.remedies() {
-            let send_buffer_full = self.send.queue.room() == 0;
+            let send_buffer_full = self.send.queue.space() == 0;
             let actions = self.subflows.ask(remedy, |remedy, subflows| {
                 let head_carried_by = head.carried_by();
                 let context = RemedyContext {

@@ -4,7 +4,7 @@
 use anabranch_wire::{Instant, SocketAddress};
 
 use super::upkeep::{is_of_family, of_family};
-use super::{InKernel, LocalAddress, Making, PathAction, PathEvent, PathManager, Upkeep};
+use super::{Factory, InKernel, LocalAddress, PathAction, PathEvent, PathManager, Upkeep};
 use crate::policy::{Entry, Kind, Parameter, PathRef, Value};
 use crate::view::SubflowView;
 
@@ -36,7 +36,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
         origin: "the path that the connection is opened over",
         only_with: None,
     }],
-    make: Making {
+    make: Factory {
         heeds_announcements: false,
         in_kernel: Some(|values, path| {
             let regular = values.path("regular");

@@ -4,7 +4,7 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{FullMesh, Making, PathAction, PathEvent, PathManager};
+use super::{Factory, FullMesh, PathAction, PathEvent, PathManager};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowId, SubflowView, Usability};
 
@@ -82,7 +82,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
             only_with: None,
         },
     ],
-    make: Making {
+    make: Factory {
         heeds_announcements: true,
         in_kernel: None,
         make: |values| {

@@ -5,7 +5,7 @@ use anabranch_wire::Instant;
 
 use super::upkeep::{is_of_family, of_family};
 use super::{
-    InKernel, LocalAddress, Making, PathAction, PathEvent, PathManager, RemoteAddress, Upkeep,
+    Factory, InKernel, LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress, Upkeep,
 };
 use crate::policy::Entry;
 use crate::view::SubflowView;
@@ -26,7 +26,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
     summary: "Opens a subflow over every path.",
     source: "the fullmesh of Multipath TCP for Linux",
     parameters: &[],
-    make: Making {
+    make: Factory {
         heeds_announcements: true,
         in_kernel: Some(|_, path| (path > 0).then_some(InKernel::Regular)),
         make: |_| Box::new(FullMesh::default()),

@@ -2,7 +2,7 @@
 
 use anabranch_wire::Instant;
 
-use super::{Making, PathAction, PathEvent, PathManager};
+use super::{Factory, PathAction, PathEvent, PathManager};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -16,7 +16,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
     summary: "Opens no subflow besides the first.",
     source: "ours",
     parameters: &[],
-    make: Making {
+    make: Factory {
         heeds_announcements: true,
         in_kernel: Some(|_, _| None),
         make: |_| Box::new(InitialOnly),

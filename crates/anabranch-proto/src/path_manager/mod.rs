@@ -27,11 +27,11 @@ use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowView};
 
 /// A path manager that users choose by name.
-pub type PathManagerEntry = Entry<Making>;
+pub type PathManagerEntry = Entry<Factory>;
 
 /// The constructor of a path manager, and facts about it that other crates need.
 #[derive(Clone, Copy, Debug)]
-pub struct Making {
+pub struct Factory {
     /// Does it open subflows to the addresses that the peer announces? A connection can then use
     /// paths of both address families.
     pub heeds_announcements: bool,

@@ -3,7 +3,7 @@
 
 use anabranch_wire::Instant;
 
-use super::{Making, PathAction, PathEvent, PathManager, Upkeep};
+use super::{Factory, PathAction, PathEvent, PathManager, Upkeep};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowSet, SubflowView};
 
@@ -28,7 +28,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
         origin: "Multipath TCP for Linux",
         only_with: None,
     }],
-    make: Making {
+    make: Factory {
         heeds_announcements: true,
         in_kernel: None,
         make: |values| Box::new(NDiffPorts::new(values.count("subflows"))),

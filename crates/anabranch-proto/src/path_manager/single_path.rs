@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use anabranch_wire::{Duration, Instant, SocketAddress};
 
 use super::upkeep::{is_of_family, of_family};
-use super::{LocalAddress, Making, PathAction, PathEvent, PathManager, Retry};
+use super::{Factory, LocalAddress, PathAction, PathEvent, PathManager, Retry};
 use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView, Usability};
 
@@ -51,7 +51,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
     summary: "Opens one subflow at a time, and moves it to another path when it fails.",
     source: "Paasch et al., CellNet 2012 (single-path mode)",
     parameters: &[],
-    make: Making {
+    make: Factory {
         heeds_announcements: false,
         in_kernel: None,
         make: |_| Box::new(SinglePath::default()),

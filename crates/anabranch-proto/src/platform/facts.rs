@@ -28,7 +28,7 @@ pub(crate) struct Unsent {
 pub(crate) struct Burst<'a> {
     pub(crate) waiting: Unsent,
     /// Bytes that the congestion window and the peer's window admit.
-    pub(crate) room: u64,
+    pub(crate) available_cwnd: u64,
     /// Time since it has sent data.
     pub(crate) since_last: Duration,
     /// Time since it has sent the oldest data that is not acknowledged.

@@ -188,9 +188,9 @@ pub(crate) enum Pause {
 }
 
 /// Makes a platform.
-pub type Making = fn(&Values) -> Platform;
+pub type Factory = fn(&Values) -> Platform;
 /// A platform that can be chosen by name.
-pub type PlatformEntry = Entry<Making>;
+pub type PlatformEntry = Entry<Factory>;
 
 /// The platforms that can be chosen by name, the default first.
 pub const ALL: &[PlatformEntry] = &[linux::ENTRY, rfc::ENTRY];

@@ -68,11 +68,11 @@ impl SendBuffer {
     }
 
     /// Bytes of payload that may be written at once.
-    pub(crate) fn room(&self, offsets: SendOffsets) -> u64 {
+    pub(crate) fn space(&self, offsets: SendOffsets) -> u64 {
         match self.charging.as_deref() {
             None => self.capacity.saturating_sub(offsets.end - offsets.una),
-            Some(Charging::Memory(memory)) => memory.room(self.capacity, offsets),
-            Some(Charging::Fragments(fragments)) => fragments.room(self.capacity, offsets),
+            Some(Charging::Memory(memory)) => memory.space(self.capacity, offsets),
+            Some(Charging::Fragments(fragments)) => fragments.space(self.capacity, offsets),
         }
     }
 
@@ -88,7 +88,7 @@ impl SendBuffer {
     /// the buffer is free (`sk_stream_is_writeable`).
     pub(crate) fn wakes_writer(&self, offsets: SendOffsets) -> bool {
         let charged = match self.charging.as_deref() {
-            None => return self.room(offsets) > 0,
+            None => return self.space(offsets) > 0,
             Some(Charging::Memory(memory)) => memory.charged(offsets),
             Some(Charging::Fragments(fragments)) => fragments.charged(offsets),
         };

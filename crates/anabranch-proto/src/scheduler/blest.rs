@@ -3,7 +3,7 @@
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowSet, SubflowView};
 
@@ -80,7 +80,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
             only_with: Some(("rule", "paper")),
         },
     ],
-    make: Making {
+    make: Factory {
         as_linux: false,
         make: |values| {
             Box::new(Blest::new(match values.choice("rule") {
@@ -239,7 +239,7 @@ mod tests {
 
     /// F is full, with 20 segments of 1000 bytes. S has 19 of 20 segments in flight.
     fn pair(fast_ms: u64, slow_ms: u64) -> [SubflowView; 2] {
-        [SubflowView { room: 0, ..view(0, fast_ms) }, view(1, slow_ms)]
+        [SubflowView { available_cwnd: 0, ..view(0, fast_ms) }, view(1, slow_ms)]
     }
 
     fn waits(blest: &mut Blest, subflows: &[SubflowView], window: u64) -> bool {

@@ -5,7 +5,7 @@ use core::cmp::Ordering;
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{SubflowId, SubflowSet, SubflowView};
 
@@ -70,7 +70,10 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
         origin: "mptcp_daps",
         only_with: None,
     }],
-    make: Making { as_linux: false, make: |values| Box::new(Daps::new(values.time("delay_step"))) },
+    make: Factory {
+        as_linux: false,
+        make: |values| Box::new(Daps::new(values.time("delay_step"))),
+    },
 };
 
 /// `mptcp_daps`: default of `round_delay`.
@@ -226,7 +229,7 @@ mod tests {
 
     /// A subflow with this delay and window, without room.
     fn path(slot: u8, delay_ms: u64, window: u64) -> SubflowView {
-        SubflowView { cwnd: 1000 * window, room: 0, ..view(slot, 2 * delay_ms) }
+        SubflowView { cwnd: 1000 * window, available_cwnd: 0, ..view(slot, 2 * delay_ms) }
     }
 
     /// The slots that the next `count` segments are assigned to. An underscore is a decision to wait.
@@ -327,7 +330,10 @@ mod tests {
         let unknown = SubflowView { srtt: None, ..view(1, 20) };
         let ask = |subflows: &[SubflowView]| daps().schedule(&context(subflows, NEW));
         assert_eq!(ask(&[unknown]), Decision::Send(unknown.id));
-        assert_eq!(ask(&[SubflowView { room: 0, ..unknown }]), Decision::Wait { until: None });
+        assert_eq!(
+            ask(&[SubflowView { available_cwnd: 0, ..unknown }]),
+            Decision::Wait { until: None }
+        );
         assert_eq!(ask(&[path(0, 900, 1), unknown]), Decision::Assign(view(0, 1).id));
         let failed = SubflowView { usability: FAILED, ..view(0, 20) };
         assert_eq!(ask(&[failed]), Decision::Wait { until: None });

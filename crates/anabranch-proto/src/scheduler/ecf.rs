@@ -1,7 +1,7 @@
 //! ECF, earliest completion first: is it quicker to wait for the fast subflow than to use the slow
 //! one now? Lim, Nahum, Towsley, Gibbens, CoNEXT 2017.
 
-use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::SubflowView;
 
@@ -41,7 +41,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
         origin: "the paper, §4",
         only_with: None,
     }],
-    make: Making { as_linux: false, make: |values| Box::new(Ecf::new(values.number("beta"))) },
+    make: Factory { as_linux: false, make: |values| Box::new(Ecf::new(values.number("beta"))) },
 };
 
 /// The inputs of the rules: windows and `unsent` in bytes, times in seconds.
@@ -132,7 +132,7 @@ mod tests {
 
     /// f is full, with 20 segments of 1000 bytes and 20 ms. s has room and 20 segments.
     fn pair(slow_ms: u64) -> [SubflowView; 2] {
-        [SubflowView { room: 0, ..view(0, 20) }, view(1, slow_ms)]
+        [SubflowView { available_cwnd: 0, ..view(0, 20) }, view(1, slow_ms)]
     }
 
     fn ask(ecf: &mut Ecf, subflows: &[SubflowView], unsent: u64) -> Option<SubflowId> {

@@ -1,7 +1,7 @@
 //! The scheduler of Linux 6: the subflow whose queue drains first, in bursts, ahead of its window.
 //! Linux 6.18, `mptcp_subflow_get_send` in net/mptcp/protocol.c.
 
-use super::{Decision, Making, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Factory, Pending, ScheduleContext, Scheduler};
 use crate::platform::{FRAGMENT, socket_buffer};
 use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView};
@@ -43,7 +43,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     summary: "Uses the subflow whose queue drains first, in bursts of 64 KiB and more, ahead of its window.",
     source: "the default of Linux 6.18",
     parameters: &[],
-    make: Making { as_linux: true, make: |_| Box::new(Linux::default()) },
+    make: Factory { as_linux: true, make: |_| Box::new(Linux::default()) },
 };
 
 /// Bytes of a burst: Linux subtracts the headers from 64 KiB.
@@ -91,9 +91,9 @@ impl Linux {
     /// afresh. The average pacing rate moves towards the current rate, in proportion to the data
     /// added to the queue.
     fn begin(&mut self, context: &ScheduleContext<'_>, view: &SubflowView, bytes: u64) {
-        let burst = BURST.min(context.window_room);
+        let burst = BURST.min(context.available_window);
         self.enough = self.carried + burst;
-        let most = self.carried + context.window_room.min(bytes);
+        let most = self.carried + context.available_window.min(bytes);
         self.end = match context.begins_fragment {
             Some(_) => most,
             // As if full fragments were in a row.
@@ -142,7 +142,7 @@ impl Scheduler for Linux {
         if context.full.contains(soonest.id.slot) {
             return Decision::Wait { until: None };
         }
-        if context.window_room > 0 && bytes > 0 {
+        if context.available_window > 0 && bytes > 0 {
             self.begin(context, soonest, bytes);
         }
         Decision::Assign(soonest.id)
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn what_is_sent_again_waits_for_room() {
         let again = Pending::Reinjection { already_on: crate::view::SubflowSet::of(1) };
-        let fast = SubflowView { room: 0, ..view(0, 20) };
+        let fast = SubflowView { available_cwnd: 0, ..view(0, 20) };
         let subflows = [fast, view(1, 150)];
         let mut scheduler = Linux::default();
         assert_eq!(scheduler.schedule(&context(&subflows, again)), Decision::Wait { until: None });
@@ -256,10 +256,10 @@ mod tests {
         let (one, other) = (view(0, 20), view(1, 20));
         let subflows = [one, other];
         let mut scheduler = Linux::default();
-        let mut begin_at = |carried: u64, room: u64, bytes: u64| {
+        let mut begin_at = |carried: u64, available: u64, bytes: u64| {
             (scheduler.burst, scheduler.carried) = (None, carried);
             let mut context = context(&subflows, Pending::NewData { bytes });
-            context.window_room = room;
+            context.available_window = available;
             scheduler.schedule(&context);
             scheduler.end
         };

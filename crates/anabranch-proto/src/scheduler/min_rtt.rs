@@ -1,7 +1,7 @@
 //! The default scheduler: the usable subflow with the lowest smoothed round-trip time. Raiciu et
 //! al., NSDI 2012; Paasch et al., CSWS 2014 ("LowRTT").
 
-use super::{Decision, Making, ScheduleContext, Scheduler};
+use super::{Decision, Factory, ScheduleContext, Scheduler};
 use crate::policy::Entry;
 use crate::view::{SubflowView, Usability};
 
@@ -18,7 +18,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     summary: "Uses the subflow with the lowest smoothed round-trip time that has room.",
     source: "Raiciu et al., NSDI 2012; the default of Multipath TCP for Linux",
     parameters: &[],
-    make: Making { as_linux: true, make: |_| Box::new(MinRtt) },
+    make: Factory { as_linux: true, make: |_| Box::new(MinRtt) },
 };
 
 impl Scheduler for MinRtt {
@@ -67,7 +67,7 @@ mod tests {
     fn the_lowest_round_trip_time_with_room_wins() {
         let (fast, slow) = (view(0, 20), view(1, 150));
         assert_eq!(schedule(&[fast, slow], NEW), Decision::Send(fast.id));
-        let full = SubflowView { room: 100, ..fast };
+        let full = SubflowView { available_cwnd: 100, ..fast };
         assert_eq!(schedule(&[full, slow], NEW), Decision::Send(slow.id));
     }
 
@@ -83,14 +83,14 @@ mod tests {
         let (fast, slow) = (view(0, 20), view(1, 150));
         let again = Pending::Reinjection { already_on: SubflowSet::of(1) };
         assert_eq!(schedule(&[fast, slow], again), Decision::Send(fast.id));
-        let full = SubflowView { room: 0, ..fast };
+        let full = SubflowView { available_cwnd: 0, ..fast };
         assert_eq!(schedule(&[full, slow], again), Decision::Wait { until: None });
     }
 
     #[test]
     fn a_backup_carries_data_only_when_no_regular_subflow_is_usable() {
         // RFC 8684 §3.3.8
-        let regular = SubflowView { room: 0, ..view(0, 20) };
+        let regular = SubflowView { available_cwnd: 0, ..view(0, 20) };
         let backup = SubflowView { backup: true, ..view(1, 10) };
         assert_eq!(schedule(&[regular, backup], NEW), Decision::Wait { until: None });
         let failed = SubflowView { usability: Usability::PotentiallyFailed, ..regular };

@@ -29,11 +29,11 @@ use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
 
 /// A scheduler that users choose by name.
-pub type SchedulerEntry = Entry<Making>;
+pub type SchedulerEntry = Entry<Factory>;
 
 /// The constructor of a scheduler, and facts about it that other crates need.
 #[derive(Clone, Copy, Debug)]
-pub struct Making {
+pub struct Factory {
     /// Does Linux itself schedule like this, as far as users of scenarios need to know?
     pub as_linux: bool,
     /// Creates the scheduler.
@@ -78,7 +78,7 @@ pub struct ScheduleContext<'a> {
     /// The connection's subflows, including closed slots.
     pub subflows: &'a [SubflowView],
     /// Bytes that the shared receive window still admits.
-    pub window_room: u64,
+    pub available_window: u64,
     /// Limit of the data outstanding at the data level: the shared receive window, counted from the
     /// first unacknowledged byte, or the send buffer if that is smaller.
     pub window: u64,
@@ -212,7 +212,7 @@ mod tests {
             now,
             pending,
             subflows,
-            window_room: 2_000_000,
+            available_window: 2_000_000,
             window: 2_000_000,
             assigned: &[],
             blocked: 0,

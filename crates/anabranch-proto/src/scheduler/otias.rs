@@ -1,7 +1,7 @@
 //! OTIAS, out-of-order transmission for in-order arrival scheduling: the subflow on which the next
 //! segment arrives first, even if it has to wait for the congestion window. Yang, Wang, Amer, 2014.
 
-use super::{Decision, Making, ScheduleContext, Scheduler};
+use super::{Decision, Factory, ScheduleContext, Scheduler};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -23,7 +23,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     summary: "Uses the subflow on which the segment arrives first, ahead of its window.",
     source: "Yang et al., 2014; mptcp_otias.c of Multipath TCP for Linux",
     parameters: &[],
-    make: Making { as_linux: false, make: |_| Box::new(Otias) },
+    make: Factory { as_linux: false, make: |_| Box::new(Otias) },
 };
 
 /// Time until the next segment on this subflow arrives, in seconds.
@@ -31,7 +31,7 @@ fn arrival(context: &ScheduleContext<'_>, view: &SubflowView) -> f64 {
     let srtt = view.srtt.map_or(f64::INFINITY, |srtt| srtt.as_secs_f64());
     let mss = u64::from(view.mss.max(1));
     let queued = context.assigned(view.id.slot).div_ceil(mss);
-    let room = view.room / mss;
+    let room = view.available_cwnd / mss;
     let rounds = match queued < room {
         true => 0,
         false => (queued - room + 1).div_ceil((view.cwnd / mss).max(1)),
@@ -54,8 +54,8 @@ mod tests {
     /// The subflow of the next segment, if `assigned` bytes wait for each. Windows are 20 segments
     /// of 1000 bytes. The first subflow is full, and the second idle.
     fn ask(slow_ms: u64, assigned: &[u64]) -> Decision {
-        let slow = SubflowView { room: 20_000, bytes_in_flight: 0, ..view(1, slow_ms) };
-        let subflows = [SubflowView { room: 0, ..view(0, 20) }, slow];
+        let slow = SubflowView { available_cwnd: 20_000, bytes_in_flight: 0, ..view(1, slow_ms) };
+        let subflows = [SubflowView { available_cwnd: 0, ..view(0, 20) }, slow];
         let context = ScheduleContext { assigned, ..context(&subflows, NEW) };
         Otias.schedule(&context)
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn data_sent_again_needs_room() {
-        let subflows = [SubflowView { room: 0, ..view(0, 20) }, view(1, 500)];
+        let subflows = [SubflowView { available_cwnd: 0, ..view(0, 20) }, view(1, 500)];
         let decision = Otias.schedule(&context(&subflows, AGAIN));
         assert_eq!(decision, Decision::Send(subflows[1].id));
     }

@@ -1,7 +1,7 @@
 //! Redundant: everything on every subflow, for the lowest delay that any of them offers. This is
 //! the `redundant` scheduler of Multipath TCP for Linux.
 
-use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::Entry;
 use crate::view::SubflowSet;
 
@@ -20,7 +20,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     summary: "Sends everything on every subflow.",
     source: "mptcp_redundant.c of Multipath TCP for Linux",
     parameters: &[],
-    make: Making { as_linux: false, make: |_| Box::new(Redundant) },
+    make: Factory { as_linux: false, make: |_| Box::new(Redundant) },
 };
 
 impl Scheduler for Redundant {
@@ -52,7 +52,7 @@ mod tests {
     fn new_data_goes_on_all_that_may_carry_data() {
         let failed = SubflowView { usability: Usability::PotentiallyFailed, ..view(1, 20) };
         let backup = SubflowView { backup: true, ..view(2, 20) };
-        let full = SubflowView { room: 0, ..view(3, 20) };
+        let full = SubflowView { available_cwnd: 0, ..view(3, 20) };
         let Decision::Duplicate(set) = schedule(&[view(0, 500), failed, backup, full]) else {
             panic!("the scheduler must choose a set")
         };
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn nobody_has_room() {
-        let full = SubflowView { room: 0, ..view(0, 20) };
+        let full = SubflowView { available_cwnd: 0, ..view(0, 20) };
         assert_eq!(schedule(&[full]), Decision::Wait { until: None });
     }
 

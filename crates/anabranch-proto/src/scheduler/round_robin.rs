@@ -1,7 +1,7 @@
 //! Round robin: the subflows take turns. Paasch et al., CSWS 2014 ("RR"), as implemented for Linux
 //! (`mptcp_rr.c`).
 
-use super::{Decision, Making, MinRtt, Pending, ScheduleContext, Scheduler};
+use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::SubflowId;
 
@@ -38,7 +38,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
             only_with: None,
         },
     ],
-    make: Making {
+    make: Factory {
         as_linux: false,
         make: |values| {
             Box::new(RoundRobin::new(values.count("num_segments"), values.flag("cwnd_limited")))
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_full_window_is_passed_over_or_waited_for() {
-        let full = SubflowView { room: 0, ..view(1, 20) };
+        let full = SubflowView { available_cwnd: 0, ..view(1, 20) };
         let subflows = [view(0, 20), full, view(2, 20)];
         assert_eq!(order(&mut RoundRobin::default(), &subflows, 4), [0, 2, 0, 2]);
         assert_eq!(order(&mut RoundRobin::new(1, false), &subflows, 3), [0, u8::MAX, u8::MAX]);

@@ -1,7 +1,7 @@
 //! STTF, shortest transfer time first: the subflow on which the next segment arrives first, if
 //! congestion windows grow meanwhile. Hurtig, Grinnemo, Brunstrom, Ferlin, Alay, Kuhn, ToN 2019.
 
-use super::{Decision, Making, ScheduleContext, Scheduler};
+use super::{Decision, Factory, ScheduleContext, Scheduler};
 use crate::policy::Entry;
 use crate::view::SubflowView;
 
@@ -25,7 +25,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
     summary: "Uses the subflow with the shortest transfer time, with growing congestion windows.",
     source: "Hurtig et al., ToN 2019; mptcp_sttf.c of Multipath TCP for Linux",
     parameters: &[],
-    make: Making { as_linux: false, make: |_| Box::new(Sttf) },
+    make: Factory { as_linux: false, make: |_| Box::new(Sttf) },
 };
 
 /// Time until the next segment on this subflow arrives, in seconds.
@@ -33,7 +33,8 @@ fn transfer_time(context: &ScheduleContext<'_>, view: &SubflowView) -> f64 {
     let srtt = view.srtt.map_or(f64::INFINITY, |srtt| srtt.as_secs_f64());
     let mss = u64::from(view.mss.max(1));
     let waiting = context.assigned(view.id.slot) + mss;
-    let rounds = rounds(waiting.saturating_sub(view.room), view.cwnd.max(mss), view.ssthresh, mss);
+    let rounds =
+        rounds(waiting.saturating_sub(view.available_cwnd), view.cwnd.max(mss), view.ssthresh, mss);
     (f64::from(rounds) + 0.5) * srtt
 }
 
@@ -77,7 +78,7 @@ mod tests {
         // The fast subflow is full, with 20 segments of 1000 bytes and 20 ms. In slow start, it sends
         // 40 segments in the next round, and they arrive after 30 ms. The slow subflow has room and
         // delivers after 40 ms.
-        let fast = SubflowView { room: 0, ssthresh: u64::MAX, ..view(0, 20) };
+        let fast = SubflowView { available_cwnd: 0, ssthresh: u64::MAX, ..view(0, 20) };
         let subflows = [fast, view(1, 80)];
         let ask = |assigned: &[u64]| {
             Sttf.schedule(&ScheduleContext { assigned, ..context(&subflows, NEW) })
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn data_sent_again_needs_room() {
-        let subflows = [SubflowView { room: 0, ..view(0, 20) }, view(1, 500)];
+        let subflows = [SubflowView { available_cwnd: 0, ..view(0, 20) }, view(1, 500)];
         let decision = Sttf.schedule(&context(&subflows, AGAIN));
         assert_eq!(decision, Decision::Send(subflows[1].id));
     }

@@ -10,14 +10,14 @@ impl Subflow {
     /// Bytes of new data that congestion control and the peer's window on this subflow admit now,
     /// without the limits that remedies set.
     pub(crate) fn own_room(&self) -> u64 {
-        self.room_for_new_data()
+        self.cwnd_for_new_data()
     }
 
     /// Would congestion control admit a full segment that the peer's window on this subflow does
     /// not?
     pub(crate) fn is_limited_by_window(&self) -> bool {
         let mss = u64::from(self.mss());
-        self.room() >= mss && self.room_for_new_data() < mss
+        self.space() >= mss && self.cwnd_for_new_data() < mss
     }
 
     /// Does the platform wait for more room in the congestion window?
@@ -26,7 +26,7 @@ impl Subflow {
         self.recovery.phase() == Phase::Open
             && self.config.platform.defers(&Burst {
                 waiting,
-                room: self.room_for_new_data(),
+                available_cwnd: self.cwnd_for_new_data(),
                 since_last: now.saturating_since(self.last_data_sent),
                 since_oldest: now.saturating_since(oldest),
                 view: &self.view(),
@@ -51,7 +51,7 @@ impl Subflow {
             }
             let view = self.view();
             let mss = u64::from(self.mss());
-            let admitted = self.room_for_new_data().min(view.cwnd / 2) / mss;
+            let admitted = self.cwnd_for_new_data().min(view.cwnd / 2) / mss;
             let burst = self.config.platform.segments_at_a_time(&view).min(admitted);
             let burst = burst.min(waiting.at_a_time.div_ceil(mss)).max(1);
             self.burst = u8::try_from(burst).unwrap_or(u8::MAX);
@@ -67,7 +67,7 @@ impl Subflow {
         self.burst_left == 0 && std::mem::take(&mut self.burst) > 1
     }
 
-    /// The subflow waits for more room, so the congestion window limits it.
+    /// The subflow waits for room in it, so the congestion window limits it.
     fn on_deferred(&mut self, now: Instant) {
         let (bytes, ssthresh) =
             (self.congestion_control.cwnd(), self.congestion_control.ssthresh());

@@ -372,7 +372,7 @@ impl Subflow {
             cwnd,
             ssthresh: self.congestion_control.ssthresh(),
             bytes_in_flight: self.bytes_in_flight(),
-            room: self.room_for_new_data(),
+            available_cwnd: self.cwnd_for_new_data(),
             paced_window: self.paced_window,
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
@@ -389,7 +389,7 @@ impl Subflow {
         view.cwnd = self.congestion_control.cwnd();
         view.ssthresh = self.congestion_control.ssthresh();
         view.bytes_in_flight = self.bytes_in_flight();
-        view.room = self.room_for_new_data();
+        view.available_cwnd = self.cwnd_for_new_data();
         let full = self.cwnd_room(view.cwnd) < u64::from(view.mss);
         let cwnd = Cwnd { bytes: view.cwnd, full, slow_start: view.cwnd < view.ssthresh };
         self.cwnd_usage.on_sent(now, self.una..self.nxt, cwnd);
@@ -419,12 +419,12 @@ impl Subflow {
     }
 
     /// Number of bytes of new data that the subflow may send now.
-    fn room_for_new_data(&self) -> u64 {
+    fn cwnd_for_new_data(&self) -> u64 {
         // RFC 8684 §3.3.5: the subflow's own window counts as well, which a middlebox may have
         // reduced. If nothing is in flight, a segment is sent regardless, to elicit a new window.
         let left = self.send_window.edge().saturating_sub(self.nxt);
         let least = if self.board.is_empty() { u64::from(self.mss()) } else { 0 };
-        self.room().min(left.max(least))
+        self.space().min(left.max(least))
     }
 
     /// Number of bytes in flight, as far as is known.
@@ -433,7 +433,7 @@ impl Subflow {
     }
 
     /// Number of bytes that congestion control allows the subflow to send now.
-    fn room(&self) -> u64 {
+    fn space(&self) -> u64 {
         match self.recovery.phase() {
             _ if self.ecn.is_holding() => 0,
             Phase::Recovery => self.recovery.quota(),

@@ -222,7 +222,7 @@ impl Subflow {
         match self.recovery.phase() {
             Phase::Recovery => self.recovery.quota() > 0,
             // RFC 5681 §3.1: one segment may always be in flight, whatever the window.
-            Phase::Open | Phase::Loss => self.bytes_in_flight() == 0 || self.room() >= len,
+            Phase::Open | Phase::Loss => self.bytes_in_flight() == 0 || self.space() >= len,
         }
     }
 

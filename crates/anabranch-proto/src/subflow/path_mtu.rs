@@ -217,7 +217,7 @@ impl Subflow {
         let bytes = u64::from(size).saturating_sub(u64::from(self.path_mtu.value())) + mss;
         let calm = self.recovery.phase() == Phase::Open && !self.board.has_lost();
         let large = self.congestion_control.cwnd() >= LEAST_PROBING_CWND * mss;
-        (calm && large && bytes <= self.room_for_new_data()).then_some(bytes)
+        (calm && large && bytes <= self.cwnd_for_new_data()).then_some(bytes)
     }
 
     /// The retransmission timer expired. If retransmissions have remained unanswered for long, packets

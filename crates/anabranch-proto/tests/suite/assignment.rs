@@ -187,7 +187,7 @@ fn the_shared_window_limits_assigned_data() {
     // The receive window is filled to its last byte, as in Linux, however short the last segment
     // is.
     for receive_buffer in 40_000..40_003 {
-        assert_eq!(client(&written(receive_buffer)).window_room, 0);
+        assert_eq!(client(&written(receive_buffer)).available_window, 0);
     }
     let mut pair = written(40_000);
     run_until_received(&mut pair, 300_000);
@@ -205,10 +205,10 @@ fn only_one_short_segment_is_assigned_at_a_time_and_it_does_not_wait_for_full_on
     let config = in_turn(200_000);
     let mut pair = Pair::new(2, config.clone(), config);
     pair.settle(500);
-    let room = client(&pair).window_room;
+    let room = client(&pair).available_window;
     for (written, mapped) in [(100_000, 100_000), (100_100, 100_000)] {
         pair.write(0, written);
-        assert_eq!(room - client(&pair).window_room, mapped);
+        assert_eq!(room - client(&pair).available_window, mapped);
     }
     run_until_received(&mut pair, 100_100);
 }
@@ -255,10 +255,10 @@ fn data_assigned_to_a_sole_subflow_survives_fallback() {
     pair.settle(500);
     // The first data, which carries the keys, is not assigned.
     pair.upload(1_000, 100);
-    let room = client(&pair).window_room;
+    let room = client(&pair).available_window;
     pair.write(0, 300_000);
     assert!(
-        room - client(&pair).window_room > 290_000,
+        room - client(&pair).available_window > 290_000,
         "all data but a short last segment is assigned"
     );
     run_until_received(&mut pair, 300_000);

@@ -185,7 +185,7 @@ fn remedies_are_not_asked_if_the_connections_window_blocks_a_sole_subflow() {
     pair.write(0, 200_000);
     pair.run_ms(200);
     let stats = pair.client.connection_stats(pair.now, pair.connection).expect("it is open");
-    assert!(stats.window_room < 1_432 && stats.unsent_bytes > 50_000, "{stats:?}");
+    assert!(stats.available_window < 1_432 && stats.unsent_bytes > 50_000, "{stats:?}");
     assert!(pair.client.subflow_stats(pair.connection).all(|stats| stats.view.can_send()));
     forgets.set(false);
     pair.run_ms(10_000);

@@ -385,8 +385,9 @@ fn a_late_old_acknowledgement_does_not_widen_the_window() {
     let old = pair.last(to_server);
     pair.run_ms(300);
     let accepted = pair.accepted.expect("accepted");
-    let room =
-        |pair: &Pair| pair.server.connection_stats(pair.now, accepted).expect("alive").window_room;
+    let room = |pair: &Pair| {
+        pair.server.connection_stats(pair.now, accepted).expect("alive").available_window
+    };
     let before = room(&pair);
     pair.server.handle_segment(pair.now, old);
     assert_eq!(room(&pair), before);

@@ -95,7 +95,7 @@ fn an_application_that_found_the_send_buffer_full_is_notified_of_room() {
         pair.client_events.clear();
         pair.write(0, write);
         assert_eq!(pair.written[0], written);
-        assert_eq!(pair.client.send_room(pair.connection), if told { 0 } else { 5_000 });
+        assert_eq!(pair.client.send_buffer_space(pair.connection), if told { 0 } else { 5_000 });
         assert_eq!(pair.client_events, []);
         pair.run_ms(200);
         assert_eq!(pair.client_events.contains(&Event::Writable), told);
@@ -301,7 +301,7 @@ fn until_shut(pair: &mut Pair) {
         pair.write(0, 100_000);
         pair.run_ms(1);
     }
-    assert_eq!((client(pair).window_room, client(pair).bytes_acknowledged), (0, 20_000));
+    assert_eq!((client(pair).available_window, client(pair).bytes_acknowledged), (0, 20_000));
 }
 
 #[test]

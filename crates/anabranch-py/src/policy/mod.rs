@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anabranch_proto::path_manager::PathManager;
 use anabranch_proto::scheduler::Scheduler;
 use anabranch_sim::scenario::{Connection, Policy, Scenario};
-use anabranch_sim::{OwnPolicies, Owner};
+use anabranch_sim::{CustomPolicies, Owner};
 use anabranch_wire::Instant;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -53,11 +53,11 @@ struct Rng {
 }
 
 /// The policies of all connections of `scenario`, for a run.
-pub(crate) fn own_policies(
+pub(crate) fn custom_policies(
     scenario: &Scenario,
     factories: Vec<Factories>,
     watch: &Arc<Watch>,
-) -> Vec<OwnPolicies> {
+) -> Vec<CustomPolicies> {
     let connections = scenario.connections.iter().zip(factories);
     connections.map(|(connection, each)| each.into_policies(connection, watch)).collect()
 }
@@ -70,9 +70,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 impl Factories {
-    fn into_policies(self, connection: &Connection, watch: &Arc<Watch>) -> OwnPolicies {
+    fn into_policies(self, connection: &Connection, watch: &Arc<Watch>) -> CustomPolicies {
         let Factories { scheduler, congestion_control, path_manager } = self;
-        let mut policies = OwnPolicies::default();
+        let mut policies = CustomPolicies::default();
         if let Some(factory) = scheduler {
             let (name, watch) = (named(&connection.scheduler), watch.clone());
             policies.scheduler = Some(Arc::new(move |owner| {
@@ -104,7 +104,7 @@ impl Factories {
 }
 
 fn named<T>(policy: &Policy<T>) -> String {
-    policy.own().unwrap_or_default().to_owned()
+    policy.custom().unwrap_or_default().to_owned()
 }
 
 impl Role {

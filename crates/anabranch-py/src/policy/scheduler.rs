@@ -35,7 +35,7 @@ struct PyScheduleContext {
     assigned: Vec<u64>,
     subflows: PyOnceLock<Py<PyTuple>>,
     #[pyo3(get)]
-    window_room: u64,
+    available_window: u64,
     #[pyo3(get)]
     window: u64,
     #[pyo3(get)]
@@ -94,7 +94,7 @@ impl PyScheduler {
             views: context.subflows.to_vec(),
             assigned: context.assigned.to_vec(),
             subflows: PyOnceLock::new(),
-            window_room: context.window_room,
+            available_window: context.available_window,
             window: context.window,
             blocked: context.blocked,
             full: context.full,
@@ -203,7 +203,7 @@ impl PyScheduleContext {
             now: self.now,
             pending: self.pending,
             subflows: &self.views,
-            window_room: self.window_room,
+            available_window: self.available_window,
             window: self.window,
             assigned: &self.assigned,
             blocked: self.blocked,

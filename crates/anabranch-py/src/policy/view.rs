@@ -142,8 +142,8 @@ impl PySubflowView {
     }
 
     #[getter]
-    fn room(&self) -> u64 {
-        self.0.room
+    fn available_cwnd(&self) -> u64 {
+        self.0.available_cwnd
     }
 
     #[getter]

@@ -3,8 +3,8 @@
 use anabranch_net::Side;
 use anabranch_wire::{Instant, Packet, Segment};
 
+use super::block_delays::BlockDelays;
 use super::handshakes::Handshakes;
-use super::journeys::Journeys;
 use crate::host::Host;
 use crate::recorder::{Flow, Observed, flows};
 use crate::scenario::Scenario;
@@ -41,7 +41,7 @@ pub(crate) struct Arrivals {
     /// By flow: data that the receiver has taken so far.
     taken: Vec<u64>,
     handshakes: Handshakes,
-    journeys: Journeys,
+    block_delays: BlockDelays,
 }
 
 /// Bytes that have arrived for one flow by some time, or in some period.
@@ -62,7 +62,7 @@ impl Arrivals {
         let none = vec![Arrived::default(); scenario.paths.len()];
         Arrivals {
             handshakes: Handshakes::default(),
-            journeys: Journeys::new(scenario, &flows),
+            block_delays: BlockDelays::new(scenario, &flows),
             arriving: [false; 2],
             last_path: [0; 2],
             arrived: vec![none; flows.len()],
@@ -73,8 +73,8 @@ impl Arrivals {
     }
 
     /// Where the blocks spent their delays.
-    pub(super) fn journeys(&self) -> &Journeys {
-        &self.journeys
+    pub(super) fn block_delays(&self) -> &BlockDelays {
+        &self.block_delays
     }
 
     /// The SYNs of each connection.
@@ -85,7 +85,7 @@ impl Arrivals {
     /// A packet leaves `sender` on `path`.
     pub(crate) fn on_sent(&mut self, now: Instant, sender: Side, path: usize, packet: &Packet) {
         self.handshakes.on_sent(sender, path, packet);
-        self.journeys.on_sent(now, sender, path, packet);
+        self.block_delays.on_sent(now, sender, path, packet);
     }
 
     /// A packet arrives at `receiver` on `path`.
@@ -97,7 +97,7 @@ impl Arrivals {
         packet: &Packet,
     ) {
         self.handshakes.on_arrival(receiver, path, packet);
-        self.journeys.on_arrival(now, receiver, path, packet);
+        self.block_delays.on_arrival(now, receiver, path, packet);
         self.arriving[receiver as usize] = true;
         self.last_path[receiver as usize] = path;
         let bytes = packet.wire_len() as u64;

@@ -7,8 +7,8 @@ use anabranch_net::{Occupancy, Side, WORK_PER_BYTE};
 use anabranch_wire::Instant;
 
 use super::arrivals::Arrived;
-use super::lanes::Lanes;
-use super::states::{Shown, State};
+use super::states::{State, StateSpan};
+use super::timelines::Timelines;
 use crate::recorder::{Builder, Flow, Kind, NONE};
 use crate::scenario::Scenario;
 
@@ -67,8 +67,8 @@ pub(super) type Place = (usize, Side);
 pub(super) struct Account {
     place: Place,
     is_running: bool,
-    reason: Shown,
-    idle: BTreeMap<Shown, u128>,
+    reason: StateSpan,
+    idle: BTreeMap<StateSpan, u128>,
     total: u128,
     outage: u128,
 }
@@ -78,7 +78,7 @@ impl Links {
         let account = |place| Account {
             place,
             is_running: false,
-            reason: Shown::new(State::Absent),
+            reason: StateSpan::new(State::Absent),
             idle: BTreeMap::new(),
             total: 0,
             outage: 0,
@@ -127,10 +127,10 @@ impl Links {
     }
 
     /// Count what the links have done since the last call.
-    pub(super) fn observe(&mut self, now: Instant, paths: &Paths, lanes: &mut Lanes) {
+    pub(super) fn observe(&mut self, now: Instant, paths: &Paths, timelines: &mut Timelines) {
         for path in 0..self.meters.len() {
             for towards in [Side::Client, Side::Server] {
-                self.observe_link(now, path, towards, paths, lanes);
+                self.observe_link(now, path, towards, paths, timelines);
             }
         }
     }
@@ -141,7 +141,7 @@ impl Links {
         path: usize,
         towards: Side,
         paths: &Paths,
-        lanes: &mut Lanes,
+        timelines: &mut Timelines,
     ) {
         let link = paths.link_of(path, towards);
         let meter = self.meters[path][towards as usize];
@@ -161,7 +161,7 @@ impl Links {
         self.settle(at, path, towards, paths);
         let meter = &mut self.meters[path][towards as usize];
         (meter.is_busy, meter.is_available, meter.rate) = (is_busy, is_available, rate);
-        lanes.on_occupancy(at, |number, path| self.is_busy(number, path));
+        timelines.on_occupancy(at, |number, path| self.is_busy(number, path));
     }
 
     /// Count up to `at`, during which nothing has changed.
@@ -199,12 +199,18 @@ impl Links {
     }
 
     /// The states of a flow's subflows may have changed.
-    pub(super) fn update(&mut self, now: Instant, number: usize, paths: &Paths, lanes: &Lanes) {
+    pub(super) fn update(
+        &mut self,
+        now: Instant,
+        number: usize,
+        paths: &Paths,
+        timelines: &Timelines,
+    ) {
         let towards = self.towards[number];
         for index in 0..self.accounts[number].len() {
             let Account { place, reason, .. } = self.accounts[number][index];
             let crosses = |from: usize| paths.crossed(from, towards).any(|each| each == place);
-            let new = lanes.reason(number, crosses);
+            let new = timelines.reason(number, crosses);
             if new != reason {
                 self.settle(now, place.0, place.1, paths);
                 self.accounts[number][index].reason = new;

@@ -11,11 +11,11 @@
 //! samples, and the [`Arrivals`] are counted where captures are written.
 
 mod arrivals;
+mod block_delays;
 mod handshakes;
-mod journeys;
-mod lanes;
 mod links;
 mod states;
+mod timelines;
 
 use anabranch_net::network::Paths;
 use anabranch_wire::Instant;
@@ -25,15 +25,15 @@ use crate::recorder::{Flow, Table, flows};
 use crate::scenario::Scenario;
 pub(crate) use arrivals::Arrivals;
 use arrivals::Totals;
-use lanes::Lanes;
 use links::Links;
+use timelines::Timelines;
 
 /// The account of a run.
 pub(crate) struct Ledger {
     flows: Vec<Flow>,
     /// By flow.
     measured: Vec<Measured>,
-    lanes: Lanes,
+    timelines: Timelines,
     links: Links,
 }
 
@@ -57,12 +57,12 @@ impl Ledger {
             Measured::From(flow.measured_from(scenario.warm_up, Instant::ZERO + start))
         };
         let measured = flows.iter().map(begin).collect();
-        Ledger { measured, lanes: Lanes::new(scenario, &flows), links, flows }
+        Ledger { measured, timelines: Timelines::new(scenario, &flows), links, flows }
     }
 
     /// The next event is at `now`, and the links have caught up with it.
     pub(crate) fn on_time(&mut self, now: Instant, paths: &Paths) {
-        self.links.observe(now, paths, &mut self.lanes);
+        self.links.observe(now, paths, &mut self.timelines);
     }
 
     /// The hosts have processed the event at `now`, and have nothing more to do.
@@ -73,15 +73,15 @@ impl Ledger {
         paths: &Paths,
         arrivals: &Arrivals,
     ) {
-        self.links.observe(now, paths, &mut self.lanes);
+        self.links.observe(now, paths, &mut self.timelines);
         for number in 0..self.flows.len() {
             if matches!(self.measured[number], Measured::Ended(_)) {
                 continue;
             }
             let flow = self.flows[number];
             let busy = |path| self.links.is_busy(number, path);
-            self.lanes.update(now, number, flow, hosts, &busy);
-            self.links.update(now, number, paths, &self.lanes);
+            self.timelines.update(now, number, flow, hosts, &busy);
+            self.links.update(now, number, paths, &self.timelines);
             if flow.ended_at(observed(hosts)).is_some() {
                 self.end(now, number, hosts, paths, arrivals);
             }
@@ -105,7 +105,7 @@ impl Ledger {
         paths: &Paths,
         arrivals: &Arrivals,
     ) {
-        self.links.observe(now, paths, &mut self.lanes);
+        self.links.observe(now, paths, &mut self.timelines);
         for number in 0..self.flows.len() {
             if matches!(self.measured[number], Measured::From(at) if at <= now) {
                 self.links.run_account(now, number, paths, true);
@@ -123,7 +123,7 @@ impl Ledger {
         arrivals: &Arrivals,
     ) {
         self.links.run_account(now, number, paths, false);
-        self.lanes.end(now, number);
+        self.timelines.end(now, number);
         let totals = arrivals.totals(number, hosts);
         // A flow that ends during the warm-up is not measured.
         let before = match &self.measured[number] {
@@ -148,8 +148,8 @@ impl Ledger {
         }
         [
             self.capacity(paths),
-            self.lanes.finish(now),
-            arrivals.journeys().finish(observed(hosts), paths),
+            self.timelines.finish(now),
+            arrivals.block_delays().finish(observed(hosts), paths),
             arrivals.handshakes().finish(&self.flows),
         ]
     }

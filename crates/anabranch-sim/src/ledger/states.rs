@@ -26,14 +26,14 @@ pub(crate) enum State {
 
 /// A state, and the slot of the subflow that blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Shown {
+pub(crate) struct StateSpan {
     pub(crate) state: State,
     pub(crate) behind: Option<u8>,
 }
 
-impl Shown {
+impl StateSpan {
     pub(crate) fn new(state: State) -> Self {
-        Shown { state, behind: None }
+        StateSpan { state, behind: None }
     }
 
     /// Rank among the subflows of a link. The one that comes closest to sending explains an idle
@@ -61,7 +61,7 @@ impl Shown {
     }
 }
 
-impl From<Reason> for Shown {
+impl From<Reason> for StateSpan {
     fn from(reason: Reason) -> Self {
         let state = match reason.activity {
             Activity::Opening => State::Opening,
@@ -78,6 +78,6 @@ impl From<Reason> for Shown {
             Activity::FallenBack => State::FallenBack,
             Activity::Closed => State::Closed,
         };
-        Shown { state, behind: reason.behind }
+        StateSpan { state, behind: reason.behind }
     }
 }

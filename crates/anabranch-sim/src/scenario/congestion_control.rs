@@ -4,23 +4,23 @@ use core::fmt;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use anabranch_proto::congestion::{CongestionControlEntry, Make, Making};
+use anabranch_proto::congestion::{CongestionControlEntry, Constructor, Factory};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::chosen::{Chosen, Sort};
 use super::path_names::Used;
+use super::selected::{Catalog, Selected};
 use crate::written::{Problem, unknown_name};
 
 /// The congestion control of a connection's subflows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CongestionControl {
     /// The same congestion control on all subflows.
-    Same(Chosen<Making>),
+    Same(Selected<Factory>),
     /// An uncoupled congestion control for each of the connection's paths, by name.
-    PerPath(BTreeMap<String, Chosen<Making>>),
+    PerPath(BTreeMap<String, Selected<Factory>>),
 }
 
 impl CongestionControl {
@@ -29,12 +29,12 @@ impl CongestionControl {
     /// # Panics
     /// If there is no congestion control of this name.
     pub fn named(name: &str) -> Self {
-        let entry = Chosen::named(name);
-        CongestionControl::Same(Chosen::new(entry.expect("the name of a congestion control")))
+        let entry = Selected::named(name);
+        CongestionControl::Same(Selected::new(entry.expect("the name of a congestion control")))
     }
 
     /// The congestion controls of all subflows.
-    fn each(&self) -> Vec<&Chosen<Making>> {
+    fn each(&self) -> Vec<&Selected<Factory>> {
         match self {
             CongestionControl::Same(same) => vec![same],
             CongestionControl::PerPath(by_path) => by_path.values().collect(),
@@ -51,7 +51,8 @@ impl CongestionControl {
 
     /// The name of a congestion control with its own rule to end slow start, if there is one.
     pub(super) fn without_hystart(&self) -> Option<&'static str> {
-        let plain = |each: &&Chosen<Making>| matches!(each.entry.make.make, Make::Plain(_));
+        let plain =
+            |each: &&Selected<Factory>| matches!(each.entry.make.make, Constructor::Plain(_));
         self.each().into_iter().find(plain).map(|each| each.entry.name)
     }
 
@@ -75,7 +76,7 @@ impl CongestionControl {
 }
 
 fn uncoupled() -> impl Iterator<Item = &'static CongestionControlEntry> {
-    Making::ALL.iter().filter(|entry| !entry.make.coupled)
+    Factory::ALL.iter().filter(|entry| !entry.make.coupled)
 }
 
 fn per_path(by_path: BTreeMap<String, String>) -> Result<CongestionControl, Problem> {
@@ -84,7 +85,7 @@ fn per_path(by_path: BTreeMap<String, String>) -> Result<CongestionControl, Prob
             let valid: Vec<_> = uncoupled().map(|entry| entry.name).collect();
             Problem::new(&*path, unknown_name("uncoupled congestion control", &name, &valid))
         });
-        Ok((path.clone(), Chosen::new(found?)))
+        Ok((path.clone(), Selected::new(found?)))
     });
     each.collect::<Result<_, _>>().map(CongestionControl::PerPath)
 }
@@ -116,8 +117,8 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        let entry = Chosen::named(name).map_err(Problem::raise)?;
-        Ok(CongestionControl::Same(Chosen::new(entry)))
+        let entry = Selected::named(name).map_err(Problem::raise)?;
+        Ok(CongestionControl::Same(Selected::new(entry)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
@@ -133,7 +134,7 @@ impl JsonSchema for CongestionControl {
 
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         let name = |entry: &CongestionControlEntry| json_schema!({ "const": entry.name, "description": entry.summary });
-        let all: Vec<Schema> = Making::ALL.iter().map(name).collect();
+        let all: Vec<Schema> = Factory::ALL.iter().map(name).collect();
         let uncoupled: Vec<Schema> = uncoupled().map(name).collect();
         json_schema!({
             "anyOf": [

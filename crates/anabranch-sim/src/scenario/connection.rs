@@ -14,7 +14,7 @@ use super::policy::Policy;
 use super::remedies::Remedies;
 use super::{Path, require_before_end};
 use crate::workload::Workload;
-use crate::written::{Positive, Problem, Written, is_default, is_yes, name, yes};
+use crate::written::{Positive, Problem, WithUnit, is_default, is_yes, name, yes};
 
 /// A connection between the client, which opens it, and the server. Buffer sizes count payload bytes
 /// at the data level, so "32KiB" is a window of 32768 bytes. `host` can change this.
@@ -36,7 +36,7 @@ pub struct Connection {
     #[serde(default)]
     pub direction: Directions,
     /// Time at which the connection opens, counted from the start of the run.
-    #[serde(default, with = "Written::<Duration>")]
+    #[serde(default, with = "WithUnit::<Duration>")]
     pub start: Duration,
     /// Behaviour of the hosts where TCP implementations differ: "linux", "rfc", or a table with a
     /// kind and parameters. With `{ kind = "linux", buffers = "socket" }`, buffer sizes are those
@@ -166,7 +166,7 @@ pub struct Limits {
 #[serde(deny_unknown_fields)]
 pub struct SharedBottleneckDetection {
     /// Loss rate (p_l) above which a subflow counts as passing a bottleneck, whatever its delays.
-    #[serde(default = "default_loss_threshold", with = "Written::<Probability>")]
+    #[serde(default = "default_loss_threshold", with = "WithUnit::<Probability>")]
     pub loss_threshold: Probability,
 }
 
@@ -218,7 +218,7 @@ impl Connection {
     fn require_hystart(&self) -> Result<(), Problem> {
         let name = match &*self.congestion_control {
             Policy::BuiltIn(built_in) => built_in.without_hystart(),
-            Policy::Own(name) => Some(name.as_str()),
+            Policy::Custom(name) => Some(name.as_str()),
         };
         let Some(name) = name.filter(|_| *self.hystart) else { return Ok(()) };
         let problem = format!("true: {name} has its own rule to end slow start; remove this key");
@@ -242,10 +242,10 @@ impl Connection {
     /// Reject paths of both families, or to different addresses of the server, if the path manager
     /// ignores announced addresses. It would use only the paths to the first address.
     fn require_one_destination(&self, paths: &[Path]) -> Result<(), Problem> {
-        let Policy::BuiltIn(chosen) = &self.path_manager else { return Ok(()) };
-        let name = chosen.entry.name;
+        let Policy::BuiltIn(selected) = &self.path_manager else { return Ok(()) };
+        let name = selected.entry.name;
         let used = self.paths.iter().map(|index| &paths[*index]);
-        if chosen.entry.make.heeds_announcements || !lead_to_different_addresses(used.clone()) {
+        if selected.entry.make.heeds_announcements || !lead_to_different_addresses(used.clone()) {
             return Ok(());
         }
         let first = paths[self.paths[0]].family;

@@ -11,7 +11,7 @@ use super::names::{Direction, Family};
 use super::path_names::PathName;
 use super::paths::position;
 use crate::workload::Distribution;
-use crate::written::{Problem, Written, name};
+use crate::written::{Problem, WithUnit, name};
 
 /// UDP traffic that competes with the connections on a path. For TCP cross-traffic, use a connection
 /// with `protocol = "tcp"`, for example with an `on_off` workload.
@@ -28,12 +28,12 @@ pub struct CrossTraffic {
     #[serde(default)]
     pub direction: Direction,
     /// Rate of IP packets during on periods.
-    #[serde(with = "Written::<Rate>")]
+    #[serde(with = "WithUnit::<Rate>")]
     pub rate: Rate,
     /// Size of each IP packet, including its headers of IP and UDP (default: the path's MTU).
     #[serde(
         default,
-        with = "Written::<Option<ByteCount>>",
+        with = "WithUnit::<Option<ByteCount>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub packet_size: Option<ByteCount>,

@@ -1,4 +1,4 @@
-//! The JSON Schema of entries that can be chosen by name, and of their parameters.
+//! The JSON Schema of entries that can be selected by name, and of their parameters.
 
 use anabranch_net::units::{ByteCount, Probability};
 use anabranch_wire::Duration;
@@ -7,7 +7,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value as Json, json};
 
 use super::value::write;
-use crate::written::Written;
+use crate::written::WithUnit;
 
 /// The key that names the entry.
 pub(super) const KIND: &str = "kind";
@@ -124,9 +124,9 @@ fn values(kind: Kind, generator: &mut SchemaGenerator) -> Schema {
         Kind::Number { least, most } => {
             json_schema!({ "type": "number", "minimum": least, "maximum": most })
         }
-        Kind::Time { .. } => generator.subschema_for::<Written<Duration>>(),
-        Kind::Bytes { .. } => generator.subschema_for::<Written<ByteCount>>(),
-        Kind::Probability => generator.subschema_for::<Written<Probability>>(),
+        Kind::Time { .. } => generator.subschema_for::<WithUnit<Duration>>(),
+        Kind::Bytes { .. } => generator.subschema_for::<WithUnit<ByteCount>>(),
+        Kind::Probability => generator.subschema_for::<WithUnit<Probability>>(),
         Kind::Choice(names) => json_schema!({ "type": "string", "enum": names }),
         Kind::Choices(names) => json_schema!({
             "type": "array", "items": { "type": "string", "enum": names }, "minItems": 1,

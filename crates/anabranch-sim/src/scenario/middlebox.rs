@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use anabranch_net::middlebox::{self, Make, MiddleboxEntry, Site};
+use anabranch_net::middlebox::{self, Factory, MiddleboxEntry, Site};
 use anabranch_net::units::format_duration;
 use anabranch_wire::Duration;
 use anabranch_wire::entry::{Kind, Parameter, Value};
@@ -10,12 +10,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
 
-use super::chosen::{Chosen, KIND, Sort, serialize_in_order, take};
 use super::entry_schema;
+use super::selected::{Catalog, KIND, Selected, serialize_in_order, take};
 use super::value::write;
 use crate::written::Problem;
 
-impl Sort for Make {
+impl Catalog for Factory {
     const NOUN: &'static str = "kind";
     const ALL: &'static [MiddleboxEntry] = middlebox::ALL;
 }
@@ -47,7 +47,7 @@ const MAX_MIDDLEBOXES: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Middlebox {
     /// The kind of middlebox, with its parameters.
-    pub chosen: Chosen<Make>,
+    pub selected: Selected<Factory>,
     /// Time at which the middlebox appears. Earlier packets bypass it.
     pub from: Duration,
     /// Time at which the middlebox disappears, later than `from`; `None` if it stays.
@@ -57,13 +57,13 @@ pub struct Middlebox {
 impl Middlebox {
     /// The middlebox as the network uses it.
     pub fn build(&self, site: Site) -> Box<dyn middlebox::Middlebox> {
-        (self.chosen.entry.make)(&self.chosen.values, site)
+        (self.selected.entry.make)(&self.selected.values, site)
     }
 
     fn from_table(mut written: Table) -> Result<Self, Problem> {
         let place = take(&PLACE, &mut written);
         let [from, until] = PLACE.map(|parameter| parameter.name);
-        let chosen = Chosen::from_table(written, &[KIND, from, until])?;
+        let selected = Selected::from_table(written, &[KIND, from, until])?;
         let place = place?;
         let (from, until) = (place.time(from), place.optional_time(until));
         if let Some(until) = until.filter(|until| *until <= from) {
@@ -71,7 +71,7 @@ impl Middlebox {
             let problem = format!("{until:?}: must be later than from, {from:?}");
             return Err(Problem::new("until", problem));
         }
-        Ok(Middlebox { chosen, from, until })
+        Ok(Middlebox { selected, from, until })
     }
 }
 
@@ -93,7 +93,7 @@ impl Serialize for Middlebox {
         let place = PLACE.iter().zip(place);
         let place = place
             .filter_map(|(parameter, value)| Some((parameter.name.to_owned(), write(&value)?)));
-        serialize_in_order(&self.chosen, place, serializer)
+        serialize_in_order(&self.selected, place, serializer)
     }
 }
 
@@ -148,10 +148,10 @@ mod tests {
 
     /// A middlebox that is always present, with these values, and defaults for the others.
     fn always(kind: &str, set: &[(&str, Value)]) -> Middlebox {
-        let entry = Chosen::named(kind).unwrap();
-        let mut chosen = Chosen::new(entry);
-        set.iter().for_each(|(name, value)| chosen.values.set(name, value.clone()));
-        Middlebox { chosen, from: Duration::ZERO, until: None }
+        let entry = Selected::named(kind).unwrap();
+        let mut selected = Selected::new(entry);
+        set.iter().for_each(|(name, value)| selected.values.set(name, value.clone()));
+        Middlebox { selected, from: Duration::ZERO, until: None }
     }
 
     fn choices(names: &'static [&'static str]) -> Value {

@@ -16,17 +16,16 @@
 //! paths, between their own link and the server. Several paths may go via the same path, which is
 //! then a shared bottleneck, and a competing connection may use that path on its own.
 
-mod chosen;
 mod congestion_control;
 mod connection;
 mod cross_traffic;
+mod custom_names;
 mod entry_schema;
 mod error;
 mod inferred;
 mod loss_trace;
 mod middlebox;
 mod names;
-mod own_names;
 mod path;
 mod path_names;
 mod paths;
@@ -35,6 +34,7 @@ mod policy;
 mod queue;
 mod remedies;
 mod routing;
+mod selected;
 mod trace;
 mod value;
 mod via;
@@ -46,10 +46,10 @@ use anabranch_wire::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use chosen::Chosen;
 pub use congestion_control::CongestionControl;
 pub use connection::{Connection, Limits, SharedBottleneckDetection};
 pub use cross_traffic::CrossTraffic;
+pub use custom_names::CustomNames;
 pub use error::ScenarioError;
 pub use inferred::Inferred;
 pub use loss_trace::LossTrace;
@@ -57,19 +57,19 @@ pub use middlebox::Middlebox;
 pub use names::{
     AppliesTo, Direction, Directions, Family, JitterOrder, LinkState, MtuProbing, Protocol,
 };
-pub use own_names::OwnNames;
 pub use path::{BurstLoss, Change, Path, Reverse};
 pub use paths::Paths;
 pub use policies::{Host, PathManager, Remedy, Scheduler};
 pub use policy::Policy;
 pub use queue::Queue;
 pub use routing::{Egress, Routing, ServerAddresses};
+pub use selected::Selected;
 pub use trace::TraceSource;
 pub use via::Via;
 
 pub use crate::workload::{Distribution, Workload};
 pub use crate::written::Factor;
-use crate::written::{Positive, Problem, Written, describe, name};
+use crate::written::{Positive, Problem, WithUnit, describe, name};
 
 /// An experiment: paths between a client and a server, and the connections over them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,7 +85,7 @@ pub struct Scenario {
     #[serde(with = "Positive::<Duration>")]
     pub duration: Duration,
     /// Time at the beginning of the run that metrics exclude; shorter than the duration.
-    #[serde(default, with = "Written::<Duration>")]
+    #[serde(default, with = "WithUnit::<Duration>")]
     pub warm_up: Duration,
     /// Interval between the samples of time series.
     #[serde(default = "default_sample_interval", with = "Positive::<Duration>")]

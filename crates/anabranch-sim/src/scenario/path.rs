@@ -18,7 +18,7 @@ use super::queue::Queue;
 use super::routing::Routing;
 use super::trace::{self, TraceSource};
 use super::via::{Earlier, Via};
-use crate::written::{Problem, Written, is_yes, name, yes};
+use crate::written::{Problem, WithUnit, is_yes, name, yes};
 
 /// A path between client and server. Its own keys describe the forward direction, from server to
 /// client. The table `reverse` describes the direction from client to server.
@@ -29,7 +29,7 @@ pub struct Path {
     #[serde(deserialize_with = "name")]
     pub name: String,
     /// Rate of the link. A path needs either `rate` or `trace`.
-    #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "WithUnit::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Packet-delivery trace of the link, instead of `rate`: the name of a file in Mahimahi's
     /// format, relative to the scenario's folder, or the trace itself. Each opportunity delivers
@@ -38,20 +38,20 @@ pub struct Path {
     #[schemars(with = "TraceSource")]
     pub trace: Option<TraceSource>,
     /// One-way propagation delay.
-    #[serde(with = "Written::<Duration>")]
+    #[serde(with = "WithUnit::<Duration>")]
     pub delay: Duration,
     /// Capacity of the link's queue, excluding the packet in transmission. A limit given as a time
     /// is converted at the link's rate, or at the mean rate of its trace.
-    #[serde(with = "Written::<QueueLimit>")]
+    #[serde(with = "WithUnit::<QueueLimit>")]
     pub limit: QueueLimit,
     /// Jitter of the forward direction: each packet's delay varies uniformly by ± this time.
-    #[serde(default, with = "Written::<Duration>")]
+    #[serde(default, with = "WithUnit::<Duration>")]
     pub jitter: Duration,
     /// Whether jitter can reorder packets; applies to both directions.
     #[serde(default)]
     pub jitter_model: JitterOrder,
     /// Probability that the forward direction loses a packet.
-    #[serde(default, with = "Written::<Probability>")]
+    #[serde(default, with = "WithUnit::<Probability>")]
     pub loss: Probability,
     /// Largest size of an IP packet, from 576B to 65535B: the MTU of the hosts' interfaces on this path,
     /// and of its links. Packets of paths that lead via this one are dropped if they are larger.
@@ -107,16 +107,16 @@ pub struct Path {
 #[serde(deny_unknown_fields)]
 pub struct BurstLoss {
     /// Probability per packet of a transition from the good to the bad state.
-    #[serde(with = "Written::<Probability>")]
+    #[serde(with = "WithUnit::<Probability>")]
     pub to_bad: Probability,
     /// Probability per packet of a transition from the bad to the good state.
-    #[serde(with = "Written::<Probability>")]
+    #[serde(with = "WithUnit::<Probability>")]
     pub to_good: Probability,
     /// Probability of losing a packet in the bad state.
-    #[serde(default = "certain", with = "Written::<Probability>")]
+    #[serde(default = "certain", with = "WithUnit::<Probability>")]
     pub loss_in_bad: Probability,
     /// Probability of losing a packet in the good state.
-    #[serde(default, with = "Written::<Probability>")]
+    #[serde(default, with = "WithUnit::<Probability>")]
     pub loss_in_good: Probability,
 }
 
@@ -125,7 +125,7 @@ pub struct BurstLoss {
 #[serde(deny_unknown_fields)]
 pub struct Reverse {
     /// Rate of the link (default: the forward rate or trace).
-    #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "WithUnit::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Packet-delivery trace of the link, instead of `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,22 +134,22 @@ pub struct Reverse {
     /// One-way propagation delay (default: the forward delay).
     #[serde(
         default,
-        with = "Written::<Option<Duration>>",
+        with = "WithUnit::<Option<Duration>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub delay: Option<Duration>,
     /// Capacity of the link's queue (default: the forward limit).
     #[serde(
         default,
-        with = "Written::<Option<QueueLimit>>",
+        with = "WithUnit::<Option<QueueLimit>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub limit: Option<QueueLimit>,
     /// Jitter: each packet's delay varies uniformly by ± this time.
-    #[serde(default, with = "Written::<Duration>")]
+    #[serde(default, with = "WithUnit::<Duration>")]
     pub jitter: Duration,
     /// Probability of losing a packet.
-    #[serde(default, with = "Written::<Probability>")]
+    #[serde(default, with = "WithUnit::<Probability>")]
     pub loss: Probability,
     /// Losses at given places, in addition to `loss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,29 +163,29 @@ pub struct Reverse {
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// Time of the change, counted from the start of the run.
-    #[serde(with = "Written::<Duration>")]
+    #[serde(with = "WithUnit::<Duration>")]
     pub at: Duration,
     /// New rate. The packet in transmission finishes at this rate.
-    #[serde(default, with = "Written::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "WithUnit::<Option<Rate>>", skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// New delay.
     #[serde(
         default,
-        with = "Written::<Option<Duration>>",
+        with = "WithUnit::<Option<Duration>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub delay: Option<Duration>,
     /// New jitter.
     #[serde(
         default,
-        with = "Written::<Option<Duration>>",
+        with = "WithUnit::<Option<Duration>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub jitter: Option<Duration>,
     /// New loss probability.
     #[serde(
         default,
-        with = "Written::<Option<Probability>>",
+        with = "WithUnit::<Option<Probability>>",
         skip_serializing_if = "Option::is_none"
     )]
     pub loss: Option<Probability>,
@@ -355,11 +355,11 @@ const MIN_MTU: u16 = 576;
 
 impl Mtu {
     fn serialize<S: Serializer>(mtu: &u16, serializer: S) -> Result<S::Ok, S::Error> {
-        Written::<ByteCount>::serialize(&ByteCount::new((*mtu).into()), serializer)
+        WithUnit::<ByteCount>::serialize(&ByteCount::new((*mtu).into()), serializer)
     }
 
     fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-        let bytes = Written::<ByteCount>::deserialize(deserializer)?.as_u64();
+        let bytes = WithUnit::<ByteCount>::deserialize(deserializer)?.as_u64();
         // Largest MTU: the limit of the total length field of IPv4. RFC 791 §3.1.
         let mtu = u16::try_from(bytes).ok().filter(|mtu| *mtu >= MIN_MTU);
         mtu.ok_or_else(|| {
@@ -372,11 +372,11 @@ impl Mtu {
 
 impl JsonSchema for Mtu {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        Written::<ByteCount>::schema_name()
+        WithUnit::<ByteCount>::schema_name()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Written::<ByteCount>::json_schema(generator)
+        WithUnit::<ByteCount>::json_schema(generator)
     }
 }
 

@@ -1,43 +1,43 @@
-//! The policies and platforms of a connection that can be chosen by name.
+//! The policies and platforms of a connection that can be selected by name.
 
 use anabranch_proto::policy::{Entry, Values};
 use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};
 
-use super::chosen::{Chosen, Sort};
+use super::selected::{Catalog, Selected};
 
 /// Makes a remedy.
-pub(super) type MakeRemedy = fn(&Values) -> Box<dyn remedy::Remedy>;
+pub(super) type RemedyFactory = fn(&Values) -> Box<dyn remedy::Remedy>;
 
 /// A platform and its parameters.
-pub type Host = Chosen<platform::Making>;
+pub type Host = Selected<platform::Factory>;
 /// A scheduler and its parameters.
-pub type Scheduler = Chosen<scheduler::Making>;
+pub type Scheduler = Selected<scheduler::Factory>;
 /// A path manager and its parameters.
-pub type PathManager = Chosen<path_manager::Making>;
+pub type PathManager = Selected<path_manager::Factory>;
 /// A remedy and its parameters.
-pub type Remedy = Chosen<MakeRemedy>;
+pub type Remedy = Selected<RemedyFactory>;
 
-impl Sort for platform::Making {
+impl Catalog for platform::Factory {
     const NOUN: &'static str = "host";
     const ALL: &'static [Entry<Self>] = platform::ALL;
 }
 
-impl Sort for scheduler::Making {
+impl Catalog for scheduler::Factory {
     const NOUN: &'static str = "scheduler";
     const ALL: &'static [Entry<Self>] = scheduler::ALL;
 }
 
-impl Sort for path_manager::Making {
+impl Catalog for path_manager::Factory {
     const NOUN: &'static str = "path manager";
     const ALL: &'static [Entry<Self>] = path_manager::ALL;
 }
 
-impl Sort for MakeRemedy {
+impl Catalog for RemedyFactory {
     const NOUN: &'static str = "remedy";
     const ALL: &'static [Entry<Self>] = remedy::ALL;
 }
 
-impl Sort for congestion::Making {
+impl Catalog for congestion::Factory {
     const NOUN: &'static str = "congestion control";
     const ALL: &'static [Entry<Self>] = congestion::ALL;
 }
@@ -52,9 +52,9 @@ pub(super) mod tests {
     use anabranch_wire::Duration;
 
     /// The policy with this name and its defaults.
-    pub(in crate::scenario) fn default_of<M: Sort>(name: &str) -> Chosen<M> {
-        let Ok(entry) = Chosen::named(name) else { panic!("no {name}") };
-        Chosen::new(entry)
+    pub(in crate::scenario) fn default_of<M: Catalog>(name: &str) -> Selected<M> {
+        let Ok(entry) = Selected::named(name) else { panic!("no {name}") };
+        Selected::new(entry)
     }
 
     pub(in crate::scenario) fn scheduler(name: &str) -> Scheduler {
@@ -84,7 +84,7 @@ pub(super) mod tests {
     fn built_in<T>(policy: Policy<T>) -> T {
         match policy {
             Policy::BuiltIn(policy) => policy,
-            Policy::Own(name) => panic!("{name} is nobody's own"),
+            Policy::Custom(name) => panic!("{name} is nobody's own"),
         }
     }
 
@@ -100,7 +100,7 @@ pub(super) mod tests {
 
     #[test]
     fn names_are_unique_and_defaults_are_what_they_may_be() {
-        fn check<M: Sort>() {
+        fn check<M: Catalog>() {
             for (index, entry) in M::ALL.iter().enumerate() {
                 assert!(M::ALL[..index].iter().all(|other| other.name != entry.name));
                 assert!(!entry.source.is_empty() && entry.summary.ends_with('.'), "{}", entry.name);
@@ -109,11 +109,11 @@ pub(super) mod tests {
                 }
             }
         }
-        check::<platform::Making>();
-        check::<scheduler::Making>();
-        check::<path_manager::Making>();
-        check::<MakeRemedy>();
-        check::<congestion::Making>();
+        check::<platform::Factory>();
+        check::<scheduler::Factory>();
+        check::<path_manager::Factory>();
+        check::<RemedyFactory>();
+        check::<congestion::Factory>();
         // Write each policy with its defaults, and read it back.
         for entry in scheduler::ALL {
             let written = format!("{{ kind = {:?} }}", entry.name);

@@ -16,14 +16,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Policy<T> {
     /// A built-in policy.
     BuiltIn(T),
-    /// The user's own policy, written `"own:NAME"`, or `"FILE.py:CLASS"` for a class in Python. A
+    /// The user's own policy, written `"custom:NAME"`, or `"FILE.py:CLASS"` for a class in Python. A
     /// scenario can only name it. The policy itself is passed to the run; see
-    /// [`crate::OwnPolicies`].
-    Own(String),
+    /// [`crate::CustomPolicies`].
+    Custom(String),
 }
 
 /// Prefix of the names of the user's own policies in a file.
-const PREFIX: &str = "own:";
+const PREFIX: &str = "custom:";
+/// The prefix before that one had its name.
+const OLD_PREFIX: &str = "own:";
 
 /// Whether a text names a Python file, and perhaps a class in it. No built-in policy does.
 fn names_python_file(text: &str) -> bool {
@@ -32,10 +34,10 @@ fn names_python_file(text: &str) -> bool {
 
 impl<T> Policy<T> {
     /// The name, if this is the user's own policy.
-    pub fn own(&self) -> Option<&str> {
+    pub fn custom(&self) -> Option<&str> {
         match self {
             Policy::BuiltIn(_) => None,
-            Policy::Own(name) => Some(name),
+            Policy::Custom(name) => Some(name),
         }
     }
 
@@ -43,7 +45,7 @@ impl<T> Policy<T> {
     pub(super) fn built_in_mut(&mut self) -> Option<&mut T> {
         match self {
             Policy::BuiltIn(policy) => Some(policy),
-            Policy::Own(_) => None,
+            Policy::Custom(_) => None,
         }
     }
 }
@@ -64,7 +66,7 @@ impl<T: Serialize> Serialize for Policy<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Policy::BuiltIn(policy) => policy.serialize(serializer),
-            Policy::Own(name) => serializer.collect_str(&format_args!("{PREFIX}{name}")),
+            Policy::Custom(name) => serializer.collect_str(&format_args!("{PREFIX}{name}")),
         }
     }
 }
@@ -85,10 +87,13 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for PolicyVisitor<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Policy<T>, E> {
+        if let Some(name) = text.strip_prefix(OLD_PREFIX) {
+            return Err(E::custom(format!("{text:?}: write \"{PREFIX}{}\"", name.trim())));
+        }
         match text.strip_prefix(PREFIX).map(str::trim) {
             Some("") => Err(E::custom(format!("{text:?}: write a name after the colon"))),
-            Some(name) => Ok(Policy::Own(name.to_owned())),
-            None if names_python_file(text) => Ok(Policy::Own(text.to_owned())),
+            Some(name) => Ok(Policy::Custom(name.to_owned())),
+            None if names_python_file(text) => Ok(Policy::Custom(text.to_owned())),
             None => T::deserialize(StrDeserializer::new(text)).map(Policy::BuiltIn),
         }
     }
@@ -139,7 +144,7 @@ mod tests {
     use super::*;
     use crate::scenario::policies::tests::{path_manager, scheduler};
     use crate::scenario::tests::{SMALLEST, read};
-    use crate::scenario::{OwnNames, Scenario};
+    use crate::scenario::{CustomNames, Scenario};
 
     fn with(keys: &str) -> Result<Scenario, String> {
         let text = SMALLEST.replacen("[[connection]]", &format!("[[connection]]\n{keys}"), 1);
@@ -149,14 +154,14 @@ mod tests {
     #[test]
     fn a_scenario_can_name_a_policy_of_the_users_own() {
         let scenario = with(
-            "scheduler = \"own:mine.Lowest\"\ncongestion_control = \"own:Reno\"\n\
-             path_manager = \"own: Mesh\"",
+            "scheduler = \"custom:mine.Lowest\"\ncongestion_control = \"custom:Reno\"\n\
+             path_manager = \"custom: Mesh\"",
         )
         .unwrap();
         let connection = &scenario.connections[0];
-        assert_eq!(connection.scheduler.own(), Some("mine.Lowest"));
-        assert_eq!(connection.congestion_control.own(), Some("Reno"));
-        assert_eq!(connection.path_manager, Policy::Own("Mesh".to_owned()));
+        assert_eq!(connection.scheduler.custom(), Some("mine.Lowest"));
+        assert_eq!(connection.congestion_control.custom(), Some("Reno"));
+        assert_eq!(connection.path_manager, Policy::Custom("Mesh".to_owned()));
         assert_eq!(read(&scenario.to_toml()), scenario);
     }
 
@@ -164,20 +169,24 @@ mod tests {
     fn a_class_in_a_python_file_needs_no_prefix() {
         let keys = "scheduler = \"mine.py:Lowest\"\npath_manager = \"../my.py\"";
         let scenario = with(keys).unwrap();
-        assert_eq!(scenario.connections[0].scheduler.own(), Some("mine.py:Lowest"));
-        assert_eq!(scenario.connections[0].path_manager.own(), Some("../my.py"));
-        assert!(scenario.to_toml().contains("\"own:mine.py:Lowest\""));
+        assert_eq!(scenario.connections[0].scheduler.custom(), Some("mine.py:Lowest"));
+        assert_eq!(scenario.connections[0].path_manager.custom(), Some("../my.py"));
+        assert!(scenario.to_toml().contains("\"custom:mine.py:Lowest\""));
         assert_eq!(read(&scenario.to_toml()), scenario);
     }
 
     #[test]
     fn what_is_wrong_with_its_name_is_explained() {
         assert_eq!(
-            with("scheduler = \"own:\"").unwrap_err(),
-            "own.toml: connection[0].scheduler: \"own:\": write a name after the colon"
+            with("scheduler = \"custom:\"").unwrap_err(),
+            "own.toml: connection[0].scheduler: \"custom:\": write a name after the colon"
         );
         assert_eq!(
-            with("congestion_control = \"own:Reno\"\nhystart = true").unwrap_err(),
+            with("scheduler = \"own:Old\"").unwrap_err(),
+            "own.toml: connection[0].scheduler: \"own:Old\": write \"custom:Old\""
+        );
+        assert_eq!(
+            with("congestion_control = \"custom:Reno\"\nhystart = true").unwrap_err(),
             "own.toml: connection[0].hystart: true: Reno has its own rule to end slow start; \
              remove this key"
         );
@@ -187,28 +196,28 @@ mod tests {
 
     #[test]
     fn names_go_where_own_policies_are_or_else_to_all_of_multipath_tcp() {
-        let names = OwnNames { scheduler: Some("New".to_owned()), ..OwnNames::default() };
+        let names = CustomNames { scheduler: Some("New".to_owned()), ..CustomNames::default() };
         let two = |first: &str, second: &str| {
             let workload = "workload = { kind = \"bulk\" }";
             let first = with(first).unwrap();
             let second = format!("{}\n[[connection]]\n{second}\n{workload}", first.to_toml());
-            let scenario = read(&second).with_own(&names);
-            let own = scenario.connections.iter().map(|c| c.scheduler.own().map(str::to_owned));
+            let scenario = read(&second).with_custom(&names);
+            let own = scenario.connections.iter().map(|c| c.scheduler.custom().map(str::to_owned));
             own.collect::<Vec<_>>()
         };
         let new = Some("New".to_owned());
-        assert_eq!(two("scheduler = \"own:Old\"", ""), [new.clone(), None]);
+        assert_eq!(two("scheduler = \"custom:Old\"", ""), [new.clone(), None]);
         assert_eq!(two("", "protocol = \"tcp\""), [new, None]);
     }
 
     #[test]
     fn a_congestion_control_of_the_users_own_does_without_hystart() {
-        let names = OwnNames {
+        let names = CustomNames {
             congestion_control: Some("Reno".to_owned()),
             path_manager: Some("Mesh".to_owned()),
-            ..OwnNames::default()
+            ..CustomNames::default()
         };
-        let scenario = with("congestion_control = \"cubic\"").unwrap().with_own(&names);
+        let scenario = with("congestion_control = \"cubic\"").unwrap().with_custom(&names);
         assert!(!*scenario.connections[0].hystart);
         assert_eq!(scenario.connections[0].scheduler, scheduler("min_rtt").into());
         assert_ne!(scenario.connections[0].path_manager, path_manager("full_mesh").into());

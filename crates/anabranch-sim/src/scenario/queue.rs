@@ -3,23 +3,23 @@
 use std::borrow::Cow;
 
 use anabranch_net::Discipline;
-use anabranch_net::queue::{self, Invalid, Make, QueueEntry};
+use anabranch_net::queue::{self, Factory, Invalid, QueueEntry};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
 
-use super::chosen::{Chosen, KIND, Sort, serialize_in_order};
 use super::entry_schema;
+use super::selected::{Catalog, KIND, Selected, serialize_in_order};
 use crate::written::Problem;
 
 /// A queue discipline and its parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Queue {
     /// The discipline, with consistent parameters.
-    pub chosen: Chosen<Make>,
+    pub selected: Selected<Factory>,
 }
 
-impl Sort for Make {
+impl Catalog for Factory {
     const NOUN: &'static str = "kind";
     const ALL: &'static [QueueEntry] = queue::ALL;
 }
@@ -30,14 +30,14 @@ impl Queue {
     /// # Panics
     /// If the parameters are inconsistent. Those of a parsed scenario are consistent.
     pub fn discipline(&self) -> Discipline {
-        (self.chosen.entry.make)(&self.chosen.values).expect("consistent parameters")
+        (self.selected.entry.make)(&self.selected.values).expect("consistent parameters")
     }
 
     fn from_table(mut written: Table) -> Result<Self, Problem> {
         written.entry(KIND).or_insert(queue::ALL[0].name.into());
-        let chosen = Chosen::<Make>::from_table(written, &[KIND])?;
-        match (chosen.entry.make)(&chosen.values) {
-            Ok(_) => Ok(Queue { chosen }),
+        let selected = Selected::<Factory>::from_table(written, &[KIND])?;
+        match (selected.entry.make)(&selected.values) {
+            Ok(_) => Ok(Queue { selected }),
             Err(Invalid { parameter, problem }) => Err(Problem::new(parameter, problem)),
         }
     }
@@ -45,7 +45,7 @@ impl Queue {
 
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_in_order(&self.chosen, core::iter::empty(), serializer)
+        serialize_in_order(&self.selected, core::iter::empty(), serializer)
     }
 }
 

@@ -6,9 +6,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
 
-use super::chosen::{Sort, written_parameters};
 use super::entry_schema::property;
-use super::policies::{MakeRemedy, Remedy};
+use super::policies::{Remedy, RemedyFactory};
+use super::selected::{Catalog, written_parameters};
 use crate::written::Problem;
 
 /// Serialisation of remedies for `#[serde(with = "Remedies")]`. In a file, each key is the name of a
@@ -42,7 +42,7 @@ impl Remedies {
             all.extend(remedy);
         }
         let place = |remedy: &Remedy| {
-            MakeRemedy::ALL.iter().position(|entry| entry.name == remedy.entry.name)
+            RemedyFactory::ALL.iter().position(|entry| entry.name == remedy.entry.name)
         };
         all.sort_by_key(place);
         Ok(all)
@@ -75,7 +75,7 @@ impl JsonSchema for Remedies {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut properties = serde_json::Map::new();
-        for entry in MakeRemedy::ALL {
+        for entry in RemedyFactory::ALL {
             let each: serde_json::Map<String, serde_json::Value> = entry
                 .parameters
                 .iter()

@@ -99,11 +99,11 @@ fn middleboxes() -> impl Strategy<Value = Middlebox> {
     let kinds = prop::sample::select(middlebox::ALL.to_vec());
     (kinds, amounts, durations()).prop_map(|(kind, (count, time, flag), from)| {
         let entry = middlebox::ALL.iter().find(|entry| entry.name == kind.name).unwrap();
-        let mut chosen = Chosen::new(entry);
+        let mut selected = Selected::new(entry);
         for parameter in entry.parameters {
-            chosen.values.set(parameter.name, value(parameter, count, time, flag));
+            selected.values.set(parameter.name, value(parameter, count, time, flag));
         }
-        Middlebox { chosen, from, until: flag.then(|| from + Duration::from_secs(1)) }
+        Middlebox { selected, from, until: flag.then(|| from + Duration::from_secs(1)) }
     })
 }
 
@@ -163,7 +163,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                 family: if shares { Family::Ipv6 } else { Family::Ipv4 },
                 burst_loss,
                 loss_trace: forward.loss_trace,
-                queue: Queue { chosen: Chosen::new(&queue::ALL[n % queue::ALL.len()]) },
+                queue: Queue { selected: Selected::new(&queue::ALL[n % queue::ALL.len()]) },
                 via: via.unwrap_or_default(),
                 routing: Routing::default(),
                 reverse,

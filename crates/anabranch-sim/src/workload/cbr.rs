@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Application, Draws, Kind, Sender, Sizes, Socket, WRITE_SIZE, default_block_size};
-use crate::written::{Positive, Problem, Written};
+use crate::written::{Positive, Problem, WithUnit};
 
 /// Blocks of equal size at a constant rate. Their delays are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cbr {
     /// Rate at which the application writes blocks.
-    #[serde(with = "Written::<Rate>")]
+    #[serde(with = "WithUnit::<Rate>")]
     #[schemars(example = "500kbit/s")]
     pub rate: Rate,
     /// Size of each block.
@@ -145,20 +145,20 @@ impl Sender for CbrSender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::testing::{Room, ms};
+    use crate::workload::testing::{Space, ms};
 
     #[test]
     fn blocks_are_due_at_exact_multiples_and_wait_for_room() {
         // 1000 bytes at 80 kbit/s: one block every 100 ms.
         let mut cbr = CbrSender::new("80kbit/s".parse().expect("a rate"), 1_000, Some(4));
-        let mut socket = Room::new(2_500);
+        let mut socket = Space::new(2_500);
         cbr.on_writable(ms(7), &mut socket);
         assert_eq!(cbr.poll_timeout(), Some(ms(107)));
         cbr.on_writable(ms(107), &mut socket);
         // The socket has room for only half of the third block.
         cbr.on_writable(ms(207), &mut socket);
         assert_eq!(cbr.blocks_accepted(), [ms(7), ms(107)]);
-        socket.room = 10_000;
+        socket.space = 10_000;
         cbr.on_writable(ms(250), &mut socket);
         assert_eq!(cbr.blocks_accepted(), [ms(7), ms(107), ms(250)]);
         assert_eq!(cbr.poll_timeout(), Some(ms(307)));

@@ -13,7 +13,7 @@ use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::distribution::{Amount, Distribution};
-use crate::written::{Factor, Problem, Quantity, Written};
+use crate::written::{Factor, Problem, Quantity, WithUnit};
 
 /// A quantity that can be drawn and written in a file.
 pub(crate) trait Drawable: Amount {
@@ -22,11 +22,11 @@ pub(crate) trait Drawable: Amount {
 }
 
 impl Drawable for ByteCount {
-    type Form = Written<ByteCount>;
+    type Form = WithUnit<ByteCount>;
 }
 
 impl Drawable for Duration {
-    type Form = Written<Duration>;
+    type Form = WithUnit<Duration>;
 }
 
 impl Drawable for u64 {
@@ -49,7 +49,7 @@ pub(crate) trait Drawn: Copy + Serialize + DeserializeOwned + JsonSchema {
     fn quoted(self) -> String;
 }
 
-impl Drawn for Written<ByteCount> {
+impl Drawn for WithUnit<ByteCount> {
     type Value = ByteCount;
     const NAME: &'static str = "SizeDistribution";
     const DESCRIPTION: &'static str = ByteCount::DESCRIPTION;
@@ -59,7 +59,7 @@ impl Drawn for Written<ByteCount> {
     }
 
     fn written(value: ByteCount) -> Option<Self> {
-        Some(Written(value))
+        Some(WithUnit(value))
     }
 
     fn quoted(self) -> String {
@@ -67,7 +67,7 @@ impl Drawn for Written<ByteCount> {
     }
 }
 
-impl Drawn for Written<Duration> {
+impl Drawn for WithUnit<Duration> {
     type Value = Duration;
     const NAME: &'static str = "DurationDistribution";
     const DESCRIPTION: &'static str = Duration::DESCRIPTION;
@@ -77,7 +77,7 @@ impl Drawn for Written<Duration> {
     }
 
     fn written(value: Duration) -> Option<Self> {
-        Some(Written(value))
+        Some(WithUnit(value))
     }
 
     fn quoted(self) -> String {

@@ -45,7 +45,7 @@ pub trait Socket {
     /// buffer is full.
     fn write(&mut self, piece: Piece) -> usize;
     /// A lower bound of the bytes that the socket would accept now.
-    fn room(&self) -> u64;
+    fn space(&self) -> u64;
     /// Close the sending direction.
     fn finish(&mut self);
 }
@@ -85,29 +85,29 @@ mod testing {
     use super::Socket;
 
     /// A socket with this much room.
-    pub(super) struct Room {
-        pub(super) room: usize,
+    pub(super) struct Space {
+        pub(super) space: usize,
         pub(super) written: usize,
         pub(super) finished: bool,
     }
 
-    impl Room {
-        pub(super) fn new(room: usize) -> Self {
-            Room { room, written: 0, finished: false }
+    impl Space {
+        pub(super) fn new(space: usize) -> Self {
+            Space { space, written: 0, finished: false }
         }
     }
 
-    impl Socket for Room {
+    impl Socket for Space {
         fn write(&mut self, piece: Piece) -> usize {
-            let accepted = piece.len().min(self.room);
-            self.room -= accepted;
+            let accepted = piece.len().min(self.space);
+            self.space -= accepted;
             assert!(piece.slice(0, accepted).matches_pattern(self.written as u64));
             self.written += accepted;
             accepted
         }
 
-        fn room(&self) -> u64 {
-            self.room as u64
+        fn space(&self) -> u64 {
+            self.space as u64
         }
 
         fn finish(&mut self) {

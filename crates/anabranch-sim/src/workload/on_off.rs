@@ -131,7 +131,7 @@ impl Sender for OnOffSender {
 mod tests {
     use super::*;
     use crate::workload::Distribution;
-    use crate::workload::testing::{Room, ms};
+    use crate::workload::testing::{Space, ms};
 
     fn every(millis: u64) -> Sampler {
         Sampler::new(Distribution::Constant(Duration::from_millis(millis)), 1)
@@ -141,7 +141,7 @@ mod tests {
     fn bursts_start_one_interval_apart_and_the_last_ends_the_stream() {
         let mut on_off = OnOffSender::new(Sizes::Fixed(1_000), every(100), Some(3));
         assert_eq!(on_off.poll_timeout(), None);
-        let mut socket = Room::new(10_000);
+        let mut socket = Space::new(10_000);
         on_off.on_writable(ms(7), &mut socket);
         assert_eq!((socket.written, on_off.poll_timeout()), (1_000, Some(ms(107))));
         // This call is too early and does nothing.
@@ -156,16 +156,16 @@ mod tests {
     #[test]
     fn a_burst_that_is_not_accepted_delays_the_next() {
         let mut on_off = OnOffSender::new(Sizes::Fixed(1_000), every(100), None);
-        let mut socket = Room::new(600);
+        let mut socket = Space::new(600);
         on_off.on_writable(ms(0), &mut socket);
         // The sender waits only for room.
         assert_eq!((on_off.poll_timeout(), socket.written), (None, 600));
-        socket.room = 1_000;
+        socket.space = 1_000;
         on_off.on_writable(ms(250), &mut socket);
         // The first burst is accepted at 250 ms. The second, due at 100 ms, starts then, and 600 of
         // its bytes fit. The third is due at 350 ms.
         assert_eq!((on_off.blocks_accepted(), socket.written), (&[ms(250)][..], 1_600));
-        socket.room = 1_000;
+        socket.space = 1_000;
         on_off.on_writable(ms(300), &mut socket);
         assert_eq!(on_off.blocks_accepted(), [ms(250), ms(300)]);
         assert_eq!(on_off.poll_timeout(), Some(ms(350)));
@@ -177,7 +177,7 @@ mod tests {
         let seconds = |s| Duration::from_secs(s);
         let intervals = Sampler::new(Distribution::Uniform { min: seconds(2), max: seconds(4) }, 4);
         let mut on_off = OnOffSender::new(Sizes::Drawn(sizes), intervals, Some(50));
-        let mut socket = Room::new(usize::MAX);
+        let mut socket = Space::new(usize::MAX);
         on_off.on_writable(ms(0), &mut socket);
         while let Some(at) = on_off.poll_timeout() {
             on_off.on_writable(at, &mut socket);

@@ -272,7 +272,7 @@ fn write(socket: &mut dyn Socket, offset: u64, len: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::workload::Distribution;
-    use crate::workload::testing::{Room, ms};
+    use crate::workload::testing::{Space, ms};
 
     fn fixed() -> Exchange {
         let three = Sampler::new(Distribution::Constant(3u64), 1);
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_request_follows_the_last_response_and_a_think_time() {
         let mut requester = Requester::new(fixed(), always(50), always(0), Some(2));
-        let mut socket = Room::new(1_000);
+        let mut socket = Space::new(1_000);
         requester.on_writable(ms(1), &mut socket);
         assert_eq!((socket.written, requester.poll_timeout()), (100, None));
         requester.on_received(ms(20), 1_499, &mut socket);
@@ -304,12 +304,12 @@ mod tests {
     #[test]
     fn without_a_think_time_the_next_request_is_sent_at_once() {
         let mut requester = Requester::new(fixed(), always(0), always(0), None);
-        let mut socket = Room::new(150);
+        let mut socket = Space::new(150);
         requester.on_writable(ms(1), &mut socket);
         requester.on_received(ms(5), 1_500, &mut socket);
         // Half of the request fits. Its delay counts from its first byte.
         assert_eq!((socket.written, requester.poll_timeout()), (150, None));
-        socket.room = 1_000;
+        socket.space = 1_000;
         requester.on_writable(ms(6), &mut socket);
         assert_eq!((socket.written, requester.blocks_accepted()), (200, &[ms(1), ms(5)][..]));
     }
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn a_request_waits_for_its_interval_unless_the_previous_round_took_longer() {
         let mut requester = Requester::new(fixed(), always(10), always(100), None);
-        let mut socket = Room::new(1_000);
+        let mut socket = Space::new(1_000);
         requester.on_writable(ms(1), &mut socket);
         requester.on_received(ms(21), 1_500, &mut socket);
         assert_eq!(requester.poll_timeout(), Some(ms(101)));
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn responses_are_sent_when_the_request_is_complete_and_there_is_room() {
         let mut responder = Responder::new(fixed());
-        let mut socket = Room::new(2_000);
+        let mut socket = Space::new(2_000);
         responder.on_writable(ms(0), &mut socket);
         responder.on_received(ms(1), 99, &mut socket);
         assert_eq!(socket.written, 0);
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(socket.written, 1_500);
         responder.on_received(ms(3), 200, &mut socket);
         assert_eq!(socket.written, 2_000);
-        socket.room = 5_000;
+        socket.space = 5_000;
         responder.on_writable(ms(4), &mut socket);
         assert_eq!(socket.written, 3_000);
         assert!(!socket.finished, "the requester closes the connection");

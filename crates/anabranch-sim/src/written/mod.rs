@@ -1,7 +1,7 @@
 //! How values are written in a scenario file: quantities as strings with a unit, names, numbers.
 //!
 //! A field of a scenario has the type that the code computes with. If a file holds it in another
-//! form, `#[serde(with = "Written::<Rate>")]` names that form. Reading, writing, validation and the
+//! form, `#[serde(with = "WithUnit::<Rate>")]` names that form. Reading, writing, validation and the
 //! JSON Schema follow from it.
 
 mod factor;
@@ -26,9 +26,9 @@ pub(crate) use problem::{
 
 /// A quantity that a file holds as a string with a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Written<T>(pub(crate) T);
+pub(crate) struct WithUnit<T>(pub(crate) T);
 
-/// Like [`Written`], for quantities that must be above zero.
+/// Like [`WithUnit`], for quantities that must be above zero.
 pub(crate) struct Positive<T>(PhantomData<T>);
 
 /// How a quantity is written.
@@ -133,14 +133,14 @@ impl Quantity for Probability {
 }
 
 /// A field that holds a quantity or an optional quantity.
-pub(crate) trait Holds: Sized {
+pub(crate) trait QuantityField: Sized {
     type Quantity: Quantity;
 
     fn holding(quantity: Self::Quantity) -> Self;
     fn held(&self) -> Option<&Self::Quantity>;
 }
 
-impl<T: Quantity> Holds for T {
+impl<T: Quantity> QuantityField for T {
     type Quantity = T;
 
     fn holding(quantity: T) -> T {
@@ -152,7 +152,7 @@ impl<T: Quantity> Holds for T {
     }
 }
 
-impl<T: Quantity> Holds for Option<T> {
+impl<T: Quantity> QuantityField for Option<T> {
     type Quantity = T;
 
     fn holding(quantity: T) -> Option<T> {
@@ -164,8 +164,8 @@ impl<T: Quantity> Holds for Option<T> {
     }
 }
 
-/// For `#[serde(with = "Written::<T>")]`.
-impl<T: Holds> Written<T> {
+/// For `#[serde(with = "WithUnit::<T>")]`.
+impl<T: QuantityField> WithUnit<T> {
     pub(crate) fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         match value.held() {
             Some(quantity) => serializer.serialize_str(&quantity.write()),
@@ -179,13 +179,13 @@ impl<T: Holds> Written<T> {
 }
 
 /// For `#[serde(with = "Positive::<T>")]`.
-impl<T: Holds> Positive<T> {
+impl<T: QuantityField> Positive<T> {
     pub(crate) fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-        Written::<T>::serialize(value, serializer)
+        WithUnit::<T>::serialize(value, serializer)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        let value = Written::<T>::deserialize(deserializer)?;
+        let value = WithUnit::<T>::deserialize(deserializer)?;
         match value.held() {
             Some(zero) if zero.is_zero() => {
                 let (zero, positive) = (zero.write(), T::Quantity::POSITIVE);
@@ -196,15 +196,15 @@ impl<T: Holds> Positive<T> {
     }
 }
 
-impl<T: Quantity> Serialize for Written<T> {
+impl<T: Quantity> Serialize for WithUnit<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.write())
     }
 }
 
-impl<'de, T: Quantity> Deserialize<'de> for Written<T> {
+impl<'de, T: Quantity> Deserialize<'de> for WithUnit<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(QuantityVisitor(PhantomData)).map(Written)
+        deserializer.deserialize_any(QuantityVisitor(PhantomData)).map(WithUnit)
     }
 }
 
@@ -231,7 +231,7 @@ impl<T: Quantity> Visitor<'_> for QuantityVisitor<T> {
     }
 }
 
-impl<T: Holds> JsonSchema for Written<T> {
+impl<T: QuantityField> JsonSchema for WithUnit<T> {
     fn schema_name() -> Cow<'static, str> {
         T::Quantity::NAME.into()
     }
@@ -242,13 +242,13 @@ impl<T: Holds> JsonSchema for Written<T> {
     }
 }
 
-impl<T: Holds> JsonSchema for Positive<T> {
+impl<T: QuantityField> JsonSchema for Positive<T> {
     fn schema_name() -> Cow<'static, str> {
-        Written::<T>::schema_name()
+        WithUnit::<T>::schema_name()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Written::<T>::json_schema(generator)
+        WithUnit::<T>::json_schema(generator)
     }
 }
 

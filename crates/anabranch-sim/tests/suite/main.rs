@@ -6,6 +6,7 @@ mod common;
 
 mod conservation;
 mod cross_traffic;
+mod custom_policies;
 mod ecn;
 mod families;
 mod faults;
@@ -14,7 +15,6 @@ mod ledger;
 mod linux_sockets;
 mod middleboxes;
 mod mtu;
-mod own_policies;
 mod path_managers;
 mod policies;
 mod routing;

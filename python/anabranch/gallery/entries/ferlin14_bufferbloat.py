@@ -432,7 +432,7 @@ ENTRY = Entry(
                     "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
                     "room in the receive window": (
                         "wlan",
-                        "window_room",
+                        "available_window",
                         Style(ORANGE, (0, (1, 1)), ""),
                     ),
                 },

@@ -212,7 +212,7 @@ impl SendQueue {
     fn reserve(&mut self, wanted: u64) -> u64 {
         let mut bytes = 0;
         loop {
-            let more = self.room().min(wanted - bytes);
+            let more = self.space().min(wanted - bytes);
             if more == 0 {
                 return bytes;
             }
@@ -235,8 +235,8 @@ impl SendQueue {
     }
 
     /// Number of bytes that the application can write at present.
-    pub(crate) fn room(&self) -> u64 {
-        if self.finished { 0 } else { self.buffer.room(self.offsets()) }
+    pub(crate) fn space(&self) -> u64 {
+        if self.finished { 0 } else { self.buffer.space(self.offsets()) }
     }
 
     /// Can an application that waits for room write again?
@@ -576,10 +576,10 @@ mod tests {
         let mut queue = queue_of(1000);
         assert_eq!(queue.write(Piece::pattern(0, 800)), 800);
         assert_eq!(queue.write(Piece::pattern(800, 800)), 200);
-        assert_eq!(queue.room(), 0);
+        assert_eq!(queue.space(), 0);
         queue.map_next(600, 0, SubflowSet::EMPTY);
         assert!(queue.acknowledge(401));
-        assert_eq!(queue.room(), 400);
+        assert_eq!(queue.space(), 400);
     }
 
     #[test]

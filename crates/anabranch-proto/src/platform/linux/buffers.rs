@@ -102,10 +102,10 @@ pub(crate) fn waiting_beyond_holes(held: RecvQueueState) -> u64 {
     held.out_of_order
 }
 
-/// Is the window worth advertising, if the buffer has so much `room` of what it offers at the most? With
+/// Is the window worth advertising, if the buffer has so much `free` of what it offers at the most? With
 /// little room, or less than a segment, it is closed (`__tcp_select_window`).
-pub(crate) fn is_worth_advertising(room: u64, offered: u64, mss: impl FnOnce() -> u64) -> bool {
-    room >= offered / 2 || (room >= offered / 16 && room >= mss().min(offered))
+pub(crate) fn is_worth_advertising(free: u64, offered: u64, mss: impl FnOnce() -> u64) -> bool {
+    free >= offered / 2 || (free >= offered / 16 && free >= mss().min(offered))
 }
 
 /// A duplicate acknowledgement on a subflow does not shrink its window (`tcp_may_update_window`),

@@ -55,7 +55,7 @@ impl Fragments {
     }
 
     /// Bytes that may be written at once: up to the end of a page.
-    pub(crate) fn room(&self, limit: u64, offsets: SendOffsets) -> u64 {
+    pub(crate) fn space(&self, limit: u64, offsets: SendOffsets) -> u64 {
         if self.charged(offsets) >= limit {
             return 0;
         }
@@ -130,7 +130,7 @@ mod tests {
     fn write(fragments: &mut Fragments, limit: u64, mut offsets: SendOffsets, bytes: u64) -> u64 {
         let end = offsets.end + bytes;
         while offsets.end < end {
-            let more = fragments.room(limit, offsets).min(end - offsets.end);
+            let more = fragments.space(limit, offsets).min(end - offsets.end);
             if more == 0 {
                 break;
             }
@@ -149,8 +149,8 @@ mod tests {
         // All but 33 bytes of the last two pages: descriptors count until everything is gone.
         let una = 2 * FRAGMENT + 34;
         assert_eq!(fragments.charged(offsets(una, 1 + 4 * FRAGMENT)), 2 * PAGE - 33);
-        assert_eq!(fragments.room(2 * PAGE - 33, offsets(una, 1 + 4 * FRAGMENT)), 0);
-        assert_eq!(fragments.room(2 * PAGE - 32, offsets(una, 1 + 4 * FRAGMENT)), FRAGMENT);
+        assert_eq!(fragments.space(2 * PAGE - 33, offsets(una, 1 + 4 * FRAGMENT)), 0);
+        assert_eq!(fragments.space(2 * PAGE - 32, offsets(una, 1 + 4 * FRAGMENT)), FRAGMENT);
     }
 
     #[test]
@@ -174,16 +174,16 @@ mod tests {
         let mut fragments = Fragments::default();
         let limit = 1 << 20;
         write(&mut fragments, limit, SendOffsets { una: 1, nxt: 1, end: 1 }, 20_001);
-        let rest = fragments.room(limit, SendOffsets { una: 1, nxt: 20_002, end: 20_002 });
+        let rest = fragments.space(limit, SendOffsets { una: 1, nxt: 20_002, end: 20_002 });
         assert_eq!(rest, PAGE - 20_008 - 2 * DESCRIPTOR, "a fragment begins at a whole word");
         assert_eq!(
-            fragments.room(limit, SendOffsets { una: 20_002, nxt: 20_002, end: 20_002 }),
+            fragments.space(limit, SendOffsets { una: 20_002, nxt: 20_002, end: 20_002 }),
             FRAGMENT
         );
         // Too little of the page is left.
         let mut fragments = Fragments::default();
         write(&mut fragments, limit, SendOffsets { una: 1, nxt: 1, end: 1 }, PAGE - 110);
         let end = PAGE - 109;
-        assert_eq!(fragments.room(limit, SendOffsets { una: 1, nxt: end, end }), FRAGMENT);
+        assert_eq!(fragments.space(limit, SendOffsets { una: 1, nxt: end, end }), FRAGMENT);
     }
 }

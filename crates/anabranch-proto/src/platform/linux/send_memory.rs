@@ -56,7 +56,7 @@ impl SendMemory {
     }
 
     /// Bytes that may be written at once. What is charged counts once the last socket buffer is full.
-    pub(crate) fn room(&self, limit: u64, offsets: SendOffsets) -> u64 {
+    pub(crate) fn space(&self, limit: u64, offsets: SendOffsets) -> u64 {
         let rest = self.rest(offsets);
         if self.charged(offsets) + rest < limit { rest + self.full } else { rest }
     }
@@ -79,7 +79,7 @@ mod tests {
     /// Write all that there is room for; returns the new end.
     fn fill(memory: &mut SendMemory, limit: u64, mut offsets: SendOffsets) -> u64 {
         loop {
-            let room = memory.room(limit, offsets);
+            let room = memory.space(limit, offsets);
             if room == 0 {
                 return offsets.end;
             }
@@ -135,8 +135,8 @@ mod tests {
         );
         // When all is sent, there is none to fill up.
         let (memory, offsets) = (memory(), SendOffsets { una: 19_000, nxt: 20_000, end: 20_000 });
-        assert_eq!(memory.room(1, offsets), 0);
-        assert_eq!(memory.room(10_000, offsets), 10_000);
+        assert_eq!(memory.space(1, offsets), 0);
+        assert_eq!(memory.space(10_000, offsets), 10_000);
     }
 
     #[test]

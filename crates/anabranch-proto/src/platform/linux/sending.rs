@@ -31,14 +31,14 @@ const ENOUGH: u64 = 3;
 /// a socket buffer is sent as soon as all of it can be, unless more data may join it. A single segment
 /// never waits (`tcp_write_xmit`).
 pub(crate) fn defers(burst: &Burst<'_>) -> bool {
-    let Burst { waiting, room, since_last, since_oldest, view } = *burst;
+    let Burst { waiting, available_cwnd, since_last, since_oldest, view } = *burst;
     let mss = u64::from(view.mss);
     let srtt = view.srtt.unwrap_or(Duration::ZERO);
     let ends = if waiting.first < waiting.all { waiting.first } else { u64::MAX };
     waiting.first > mss
-        && room < ends
-        && room < segments_at_a_time(view) * mss
-        && room < view.cwnd / ENOUGH
+        && available_cwnd < ends
+        && available_cwnd < segments_at_a_time(view) * mss
+        && available_cwnd < view.cwnd / ENOUGH
         && since_last <= RECENT
         && since_oldest + SOON.min(srtt / 2) >= srtt
 }
@@ -61,7 +61,7 @@ mod tests {
         let ms = Duration::from_millis;
         let burst = Burst {
             waiting: waiting(9_000, 9_000),
-            room: 4_000,
+            available_cwnd: 4_000,
             since_last: ms(1),
             since_oldest: ms(1),
             view: &short,
@@ -72,7 +72,7 @@ mod tests {
             Burst { waiting: waiting(1_000, 1_000), ..burst },
             Burst { waiting: waiting(9_000, 1_000), ..burst },
             Burst { waiting: waiting(9_000, 4_000), ..burst },
-            Burst { room: 6_667, ..burst },
+            Burst { available_cwnd: 6_667, ..burst },
             Burst { since_last: ms(1) + Duration::from_nanos(1), ..burst },
             Burst { since_oldest: Duration::from_nanos(999_999), ..burst },
         ] {
@@ -82,8 +82,23 @@ mod tests {
         assert!(defers(&joined), "data may join the last socket buffer");
         // Two segments at a time on a long path.
         let long = SubflowView { paced_window: 18_000, ..view(0, 100) };
-        assert!(!defers(&Burst { room: 2_000, since_oldest: ms(99), view: &long, ..burst }));
-        assert!(defers(&Burst { room: 1_000, since_oldest: ms(99), view: &long, ..burst }));
-        assert!(!defers(&Burst { room: 1_000, since_oldest: ms(98), view: &long, ..burst }));
+        assert!(!defers(&Burst {
+            available_cwnd: 2_000,
+            since_oldest: ms(99),
+            view: &long,
+            ..burst
+        }));
+        assert!(defers(&Burst {
+            available_cwnd: 1_000,
+            since_oldest: ms(99),
+            view: &long,
+            ..burst
+        }));
+        assert!(!defers(&Burst {
+            available_cwnd: 1_000,
+            since_oldest: ms(98),
+            view: &long,
+            ..burst
+        }));
     }
 }

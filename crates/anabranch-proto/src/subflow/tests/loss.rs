@@ -180,9 +180,9 @@ fn a_window_of_one_segment_waits_for_the_timer_after_a_mark_and_then_goes_on() {
     let mut echo = scene.ack(1001, &[]);
     echo.header.flags |= Flags::ECE;
     scene.takes(echo);
-    assert_eq!(scene.subflow.view().room, 0);
+    assert_eq!(scene.subflow.view().available_cwnd, 0);
     scene.waits();
-    assert_eq!((scene.subflow.view().room, scene.subflow.timeouts_in_a_row()), (MSS, 0));
+    assert_eq!((scene.subflow.view().available_cwnd, scene.subflow.timeouts_in_a_row()), (MSS, 0));
     assert_eq!((scene.replies(), scene.subflow.poll_timeout()), (None, Instant::FAR_FUTURE));
 }
 

@@ -205,7 +205,7 @@ fn data_acks_of_unsent_or_very_old_data_are_ignored() {
     pair.run_ms(5);
     let stats = |pair: &Pair| {
         let stats = pair.client.connection_stats(pair.now, pair.connection).expect("open");
-        (stats.bytes_acknowledged, stats.window_room)
+        (stats.bytes_acknowledged, stats.available_window)
     };
     let (base, before) = (pair.last(|s| !to_server(s)), stats(&pair));
     let start = initial_data_seq(keys(&pair).0) + 1;

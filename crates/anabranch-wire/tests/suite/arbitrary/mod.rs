@@ -40,7 +40,8 @@ pub(crate) fn options() -> impl Strategy<Value = TcpOptions> {
         prop_oneof![2 => Just(Vec::new()), 1 => vec((any::<u32>(), any::<u32>()), 1..=4)],
     );
     let mptcp = (weighted(0.5, dss()), weighted(0.5, control()), weighted(0.2, unknown()));
-    (tcp, mptcp, 0..7usize).prop_map(|(tcp, (dss, control, unknown), victim)| {
+    (tcp, mptcp, 0..7usize, any::<bool>()).prop_map(|(tcp, mptcp, victim, word_aligned)| {
+        let (dss, control, unknown) = mptcp;
         let (mss, window_scale, sack_permitted, timestamps, blocks) = tcp;
         let mut sack = SackBlocks::default();
         for (start, end) in blocks {
@@ -55,9 +56,12 @@ pub(crate) fn options() -> impl Strategy<Value = TcpOptions> {
             dss,
             control: control.filter(|control| *control != Control::default()).map(Box::new),
             unknown: unknown.map(Into::into),
-            word_aligned: false,
+            word_aligned,
         };
-        cut_to_fit(options, victim)
+        let options = cut_to_fit(options, victim);
+        let packed = TcpOptions { word_aligned: false, ..options.clone() };
+        // A header does not show an alignment that adds nothing.
+        if packed.bytes_len() == options.bytes_len() { packed } else { options }
     })
 }
 

@@ -1,10 +1,10 @@
 """The user's own policies in a scenario: their names, their files, and their errors.
 
 A scenario names such a policy by file and class, as in ``scheduler = "my_scheduler.py:LowestRtt"``.
-A normalised scenario has the whole name of the file (``"own:/home/u/my_scheduler.py:LowestRtt"``),
-so that every process finds it. A scenario that was made in Python may also hold the class itself.
-Its text then only names the class (``"own:my_scheduler.LowestRtt"``), and the class is passed to
-the run.
+A normalised scenario has the whole name of the file
+(``"custom:/home/u/my_scheduler.py:LowestRtt"``), so that every process finds it. A scenario that was
+made in Python may also hold the class itself. Its text then only names the class
+(``"custom:my_scheduler.LowestRtt"``), and the class is passed to the run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from anabranch.words import listed
 KINDS = ("scheduler", "congestion_control", "path_manager")
 """Scenario keys of the policies that users can write."""
 
-PREFIX = "own:"
+PREFIX = "custom:"
 FORM = "FILE.py:CLASS"
 """The form in which options and scenarios name a policy."""
 
@@ -50,7 +50,7 @@ MadeBy = list[dict[str, Factory | None]]
 
 
 @dataclass(frozen=True)
-class OwnPolicy:
+class CustomPolicy:
     """The user's own policy that took part in a run. The scenario alone cannot repeat the run."""
 
     connection: str
@@ -65,7 +65,7 @@ class OwnPolicy:
     """The files that it imports from its own folder, each with its SHA-256."""
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> OwnPolicy:
+    def of(cls, values: Mapping[str, Any]) -> CustomPolicy:
         """The policy from its plain values, as results keep them."""
         imports = tuple((file, sha256) for file, sha256 in values.get("imports", ()))
         return cls(**{**values, "imports": imports})
@@ -187,10 +187,10 @@ def _of_connection(
     return made
 
 
-def describe(names: list[str], made_by: MadeBy) -> tuple[OwnPolicy, ...]:
+def describe(names: list[str], made_by: MadeBy) -> tuple[CustomPolicy, ...]:
     """The user's own policies that took part in a run with the connections `names`."""
     return tuple(
-        OwnPolicy(connection, kind, _short_name(factory), *_source(factory))
+        CustomPolicy(connection, kind, _short_name(factory), *_source(factory))
         for connection, each in zip(names, made_by, strict=True)
         for kind, factory in each.items()
         if factory is not None

@@ -19,12 +19,12 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 /// help a thread that wakes up on another one, so the thread is pinned. Keeping more processors awake
 /// would use up the time that the host grants.
 #[derive(Debug)]
-pub(crate) struct Wakefulness {
+pub(crate) struct IdleSpinner {
     before: Processors,
     over: Arc<AtomicBool>,
 }
 
-impl Wakefulness {
+impl IdleSpinner {
     /// Start. Does nothing if there is only one processor, or a CPU quota of one processor, or if
     /// another run of this process has started already.
     pub(crate) fn begin() -> Option<Self> {
@@ -47,12 +47,12 @@ impl Wakefulness {
         };
         // The spinning thread runs on the same processor as the thread that starts it. A failure to
         // start it is ignored.
-        let _ = thread::Builder::new().name("wakefulness".into()).spawn(keep_awake);
-        Some(Wakefulness { before, over })
+        let _ = thread::Builder::new().name("idle_spinner".into()).spawn(keep_awake);
+        Some(IdleSpinner { before, over })
     }
 }
 
-impl Drop for Wakefulness {
+impl Drop for IdleSpinner {
     /// The spinning thread ends when it runs next. Nothing waits for it.
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);

@@ -19,25 +19,25 @@ use crate::written::{Problem, found, unknown_key, unknown_name};
 
 /// A policy, a platform, a queue or a middlebox with its parameters.
 #[derive(Debug)]
-pub struct Chosen<M: 'static> {
-    /// The chosen entry.
+pub struct Selected<M: 'static> {
+    /// The selected entry.
     pub entry: &'static Entry<M>,
     /// The values of its parameters.
     pub values: Values,
 }
 
 /// A sort of entries that are made in the same way, such as schedulers. A scenario chooses one.
-pub trait Sort: Sized + 'static {
+pub trait Catalog: Sized + 'static {
     /// Noun for an entry in messages.
     const NOUN: &'static str;
     /// All entries of the sort.
     const ALL: &'static [Entry<Self>];
 }
 
-impl<M> Chosen<M> {
+impl<M> Selected<M> {
     /// The entry with its parameters' defaults. The caller must set parameters without a default.
     pub fn new(entry: &'static Entry<M>) -> Self {
-        Chosen { entry, values: Values::defaults(entry.parameters) }
+        Selected { entry, values: Values::defaults(entry.parameters) }
     }
 
     /// Find the connection's paths that the parameters name. `key` is the entry's key in messages.
@@ -53,7 +53,7 @@ impl<M> Chosen<M> {
     }
 }
 
-impl<M: Sort> Chosen<M> {
+impl<M: Catalog> Selected<M> {
     /// The entry called `name`.
     ///
     /// # Errors
@@ -84,14 +84,14 @@ impl<M: Sort> Chosen<M> {
         if let Some(name) = written.keys().next() {
             return Err(Problem::new(name, foreign(entry, name, also)));
         }
-        let chosen = Chosen { entry, values };
+        let selected = Selected { entry, values };
         for parameter in entry.parameters {
-            if chosen.values.get(parameter.name) == Value::Required {
+            if selected.values.get(parameter.name) == Value::Required {
                 return Err(Problem::new(parameter.name, value::missing(parameter.kind)));
             }
             let is_given = given.iter().any(|name| name == parameter.name);
             if let Some((other, needed)) =
-                parameter.only_with.filter(|_| is_given && !applies(parameter, &chosen))
+                parameter.only_with.filter(|_| is_given && !applies(parameter, &selected))
             {
                 let problem = format!(
                     "belongs to kind = {:?} and {other} = {needed:?}; remove it",
@@ -100,30 +100,30 @@ impl<M: Sort> Chosen<M> {
                 return Err(Problem::new(parameter.name, problem));
             }
         }
-        Ok(chosen)
+        Ok(selected)
     }
 }
 
-impl<M> Clone for Chosen<M> {
+impl<M> Clone for Selected<M> {
     fn clone(&self) -> Self {
-        Chosen { entry: self.entry, values: self.values.clone() }
+        Selected { entry: self.entry, values: self.values.clone() }
     }
 }
 
-impl<M> PartialEq for Chosen<M> {
+impl<M> PartialEq for Selected<M> {
     fn eq(&self, other: &Self) -> bool {
         self.entry.name == other.entry.name && self.values == other.values
     }
 }
 
-impl<M: Sort> Default for Chosen<M> {
+impl<M: Catalog> Default for Selected<M> {
     /// The first entry of its sort.
     fn default() -> Self {
-        Chosen::new(&M::ALL[0])
+        Selected::new(&M::ALL[0])
     }
 }
 
-impl<M: Sort> Serialize for Chosen<M> {
+impl<M: Catalog> Serialize for Selected<M> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         let mut table: Table = written_parameters(self).collect();
         if table.is_empty() {
@@ -134,33 +134,33 @@ impl<M: Sort> Serialize for Chosen<M> {
     }
 }
 
-impl<'de, M: Sort> Deserialize<'de> for Chosen<M> {
+impl<'de, M: Catalog> Deserialize<'de> for Selected<M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ChosenVisitor(PhantomData))
+        deserializer.deserialize_any(SelectedVisitor(PhantomData))
     }
 }
 
-struct ChosenVisitor<M>(PhantomData<M>);
+struct SelectedVisitor<M>(PhantomData<M>);
 
-impl<'de, M: Sort> Visitor<'de> for ChosenVisitor<M> {
-    type Value = Chosen<M>;
+impl<'de, M: Catalog> Visitor<'de> for SelectedVisitor<M> {
+    type Value = Selected<M>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a name such as {:?}, or a table with a kind", M::ALL[0].name)
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Chosen<M>, E> {
-        let entry = Chosen::named(name).map_err(Problem::raise)?;
-        Chosen::with_parameters(entry, Table::new(), &[]).map_err(Problem::raise)
+    fn visit_str<E: Error>(self, name: &str) -> Result<Selected<M>, E> {
+        let entry = Selected::named(name).map_err(Problem::raise)?;
+        Selected::with_parameters(entry, Table::new(), &[]).map_err(Problem::raise)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Chosen<M>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Selected<M>, A::Error> {
         let written = Table::deserialize(MapAccessDeserializer::new(map))?;
-        Chosen::from_table(written, &[]).map_err(Problem::raise)
+        Selected::from_table(written, &[]).map_err(Problem::raise)
     }
 }
 
-impl<M: Sort> JsonSchema for Chosen<M> {
+impl<M: Catalog> JsonSchema for Selected<M> {
     fn schema_name() -> Cow<'static, str> {
         let words = M::NOUN.split(' ');
         let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
@@ -187,12 +187,12 @@ impl<M: Sort> JsonSchema for Chosen<M> {
 
 /// Write a table with a kind and parameters, with its keys in order. `others` follow the kind.
 pub(super) fn serialize_in_order<M, T: Serializer>(
-    chosen: &Chosen<M>,
+    selected: &Selected<M>,
     others: impl Iterator<Item = (String, toml::Value)>,
     serializer: T,
 ) -> Result<T::Ok, T::Error> {
-    let kind = (KIND.to_owned(), chosen.entry.name.into());
-    serializer.collect_map([kind].into_iter().chain(others).chain(written_parameters(chosen)))
+    let kind = (KIND.to_owned(), selected.entry.name.into());
+    serializer.collect_map([kind].into_iter().chain(others).chain(written_parameters(selected)))
 }
 
 /// Remove the kind from a table.
@@ -218,14 +218,14 @@ pub(super) fn take(parameters: &[Parameter], written: &mut Table) -> Result<Valu
 }
 
 /// Whether the parameter applies with the values of the other parameters.
-fn applies<M>(parameter: &Parameter, chosen: &Chosen<M>) -> bool {
+fn applies<M>(parameter: &Parameter, selected: &Selected<M>) -> bool {
     parameter
         .only_with
-        .is_none_or(|(other, needed)| chosen.values.get(other) == Value::Choice(needed))
+        .is_none_or(|(other, needed)| selected.values.get(other) == Value::Choice(needed))
 }
 
 /// The problem with a key that `entry` does not have.
-fn foreign<M: Sort>(entry: &Entry<M>, name: &str, also: &[&str]) -> String {
+fn foreign<M: Catalog>(entry: &Entry<M>, name: &str, also: &[&str]) -> String {
     let owns = |other: &&Entry<M>| other.parameters.iter().any(|p| p.name == name);
     let owners: Vec<_> = M::ALL.iter().filter(owns).collect();
     if owners.is_empty() {
@@ -241,11 +241,11 @@ fn foreign<M: Sort>(entry: &Entry<M>, name: &str, also: &[&str]) -> String {
 
 /// The parameters as written, in order, without those that do not apply.
 pub(super) fn written_parameters<M>(
-    chosen: &Chosen<M>,
+    selected: &Selected<M>,
 ) -> impl Iterator<Item = (String, toml::Value)> + '_ {
-    let parameters = chosen.entry.parameters.iter().filter(|p| applies(p, chosen));
+    let parameters = selected.entry.parameters.iter().filter(|p| applies(p, selected));
     parameters.filter_map(move |parameter| {
-        let value = value::write(&chosen.values.get(parameter.name))?;
+        let value = value::write(&selected.values.get(parameter.name))?;
         Some((parameter.name.to_owned(), value))
     })
 }

@@ -14,15 +14,15 @@ use crate::scenario::Scenario;
 use crate::topology;
 
 /// The segments of the flows whose blocks have delays.
-pub(crate) struct Journeys {
+pub(crate) struct BlockDelays {
     /// By flow; `None` for flows without blocks.
-    flows: Vec<Option<Journey>>,
+    flows: Vec<Option<FlowDelays>>,
     senders: Vec<Flow>,
 }
 
 /// All transmissions of one flow's data.
 #[derive(Default)]
-struct Journey {
+struct FlowDelays {
     /// How the sequence numbers on the wire count the stream's bytes.
     numbers: Option<Numbers>,
     /// Transmissions by the offset of their first byte.
@@ -65,22 +65,22 @@ struct Parts {
     behind: Option<usize>,
 }
 
-impl Journeys {
+impl BlockDelays {
     /// Nothing was sent yet.
     pub(crate) fn new(scenario: &Scenario, flows: &[Flow]) -> Self {
-        let journey = |flow: &Flow| {
+        let flow_delays = |flow: &Flow| {
             let connection = &scenario.connections[flow.connection];
             // Whether there are blocks does not depend on the seed.
             let receiver = App::new(flow.sender.opposite(), connection, 0);
-            (receiver.sink().block_size(0) > 0).then(Journey::default)
+            (receiver.sink().block_size(0) > 0).then(FlowDelays::default)
         };
-        Journeys { flows: flows.iter().map(journey).collect(), senders: flows.to_vec() }
+        BlockDelays { flows: flows.iter().map(flow_delays).collect(), senders: flows.to_vec() }
     }
 
     /// A packet leaves `sender` on `path`.
     pub(crate) fn on_sent(&mut self, now: Instant, sender: Side, path: usize, packet: &Packet) {
-        if let Some((journey, segment)) = self.journey_of(sender, packet) {
-            journey.on_sent(now, path, segment);
+        if let Some((flow_delays, segment)) = self.journey_of(sender, packet) {
+            flow_delays.on_sent(now, path, segment);
         }
     }
 
@@ -92,8 +92,8 @@ impl Journeys {
         path: usize,
         packet: &Packet,
     ) {
-        if let Some((journey, segment)) = self.journey_of(receiver.opposite(), packet) {
-            journey.on_arrival(now, path, segment);
+        if let Some((flow_delays, segment)) = self.journey_of(receiver.opposite(), packet) {
+            flow_delays.on_arrival(now, path, segment);
         }
     }
 
@@ -101,7 +101,7 @@ impl Journeys {
         &mut self,
         sender: Side,
         packet: &'p Packet,
-    ) -> Option<(&mut Journey, &'p Segment)> {
+    ) -> Option<(&mut FlowDelays, &'p Segment)> {
         let Packet::Tcp(segment) = packet else { return None };
         if segment.payload.is_empty() {
             return None;
@@ -137,8 +137,8 @@ impl Journeys {
             ],
         );
         for (number, flow) in self.senders.iter().enumerate() {
-            let Some(journey) = &self.flows[number] else { continue };
-            let arrivals = journey.arrivals();
+            let Some(flow_delays) = &self.flows[number] else { continue };
+            let arrivals = flow_delays.arrivals();
             let mut start = 0;
             for (block, (bytes, accepted, delivered)) in block_times(*flow, hosts).enumerate() {
                 let range = start..start + bytes;
@@ -146,7 +146,7 @@ impl Journeys {
                 // A pushed block may be delivered before the stack has accepted its last byte.
                 let accepted = accepted.min(delivered);
                 let route = Route { paths, towards: flow.sender.opposite() };
-                let parts = journey.parts(range, accepted, delivered, &arrivals, route);
+                let parts = flow_delays.parts(range, accepted, delivered, &arrivals, route);
                 table.push([
                     number as u64,
                     block as u64,
@@ -168,7 +168,7 @@ impl Journeys {
     }
 }
 
-impl Journey {
+impl FlowDelays {
     fn on_sent(&mut self, now: Instant, path: usize, segment: &Segment) {
         let Some(start) = self.offset_of(segment) else { return };
         let len = segment.payload.len() as u64;

@@ -48,33 +48,33 @@ impl PathNames {
 }
 
 /// Creates the scheduler of one end of a connection.
-pub type OwnScheduler = Arc<dyn Fn(&Owner) -> Box<dyn Scheduler> + Send + Sync>;
+pub type CustomScheduler = Arc<dyn Fn(&Owner) -> Box<dyn Scheduler> + Send + Sync>;
 /// Creates the congestion control of a subflow at one end of a connection.
-pub type OwnCongestionControl =
+pub type CustomCongestionControl =
     Arc<dyn Fn(&Owner, &Start) -> Box<dyn CongestionControl> + Send + Sync>;
 /// Creates the path manager of one end of a connection.
-pub type OwnPathManager = Arc<dyn Fn(&Owner) -> Box<dyn PathManager> + Send + Sync>;
+pub type CustomPathManager = Arc<dyn Fn(&Owner) -> Box<dyn PathManager> + Send + Sync>;
 
 /// The user-defined policies of one connection: exactly those that the scenario names with
-/// `own:NAME`.
+/// `custom:NAME`.
 #[derive(Clone, Default)]
-pub struct OwnPolicies {
+pub struct CustomPolicies {
     /// Chooses the subflow for the next data.
-    pub scheduler: Option<OwnScheduler>,
+    pub scheduler: Option<CustomScheduler>,
     /// Congestion control of each subflow.
-    pub congestion_control: Option<OwnCongestionControl>,
+    pub congestion_control: Option<CustomCongestionControl>,
     /// Decides which subflows exist.
-    pub path_manager: Option<OwnPathManager>,
+    pub path_manager: Option<CustomPathManager>,
 }
 
 /// The scenario and the policies passed with the run do not match.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum OwnPoliciesError {
+pub enum CustomPoliciesError {
     /// The scenario names a user-defined policy that was not passed with the run.
     #[error(
-        "connection {connection:?}: {kind} = \"own:{name}\" is a user-defined policy, but none was \
+        "connection {connection:?}: {kind} = \"custom:{name}\" is a user-defined policy, but none was \
         passed with the run; pass one (scenario: {kind} = \"FILE.py:CLASS\", command line: --{option} \
-        FILE.py:CLASS, Python: Connection({kind}=CLASS), Rust: Options::own_policies), or name a \
+        FILE.py:CLASS, Python: Connection({kind}=CLASS), Rust: Options::custom_policies), or name a \
         built-in policy"
     )]
     Missing {
@@ -90,7 +90,7 @@ pub enum OwnPoliciesError {
     /// A policy was passed with the run, but the scenario names a built-in policy.
     #[error(
         "connection {connection:?}: a {kind} was passed with the run, but the scenario names a \
-        built-in one; write {kind} = \"own:NAME\""
+        built-in one; write {kind} = \"custom:NAME\""
     )]
     Unnamed {
         /// Name of the connection.
@@ -109,24 +109,24 @@ impl Owner {
     }
 }
 
-impl OwnPolicies {
+impl CustomPolicies {
     /// Policies with this scheduler only.
     pub fn scheduler(make: impl Fn(&Owner) -> Box<dyn Scheduler> + Send + Sync + 'static) -> Self {
-        OwnPolicies { scheduler: Some(Arc::new(make)), ..OwnPolicies::default() }
+        CustomPolicies { scheduler: Some(Arc::new(make)), ..CustomPolicies::default() }
     }
 
     /// Policies with this congestion control only.
     pub fn congestion_control(
         make: impl Fn(&Owner, &Start) -> Box<dyn CongestionControl> + Send + Sync + 'static,
     ) -> Self {
-        OwnPolicies { congestion_control: Some(Arc::new(make)), ..OwnPolicies::default() }
+        CustomPolicies { congestion_control: Some(Arc::new(make)), ..CustomPolicies::default() }
     }
 
     /// Policies with this path manager only.
     pub fn path_manager(
         make: impl Fn(&Owner) -> Box<dyn PathManager> + Send + Sync + 'static,
     ) -> Self {
-        OwnPolicies { path_manager: Some(Arc::new(make)), ..OwnPolicies::default() }
+        CustomPolicies { path_manager: Some(Arc::new(make)), ..CustomPolicies::default() }
     }
 
     pub(crate) fn scheduler_factory(&self, owner: &Owner) -> SchedulerFactory {
@@ -146,8 +146,8 @@ impl OwnPolicies {
     }
 
     /// Check that these are exactly the user-defined policies that `connection` names.
-    fn check(&self, connection: &Connection) -> Result<(), OwnPoliciesError> {
-        let OwnPolicies { scheduler, congestion_control, path_manager } = self;
+    fn check(&self, connection: &Connection) -> Result<(), CustomPoliciesError> {
+        let CustomPolicies { scheduler, congestion_control, path_manager } = self;
         check("scheduler", connection, &connection.scheduler, scheduler.is_some())?;
         let named = &connection.congestion_control;
         check("congestion_control", connection, named, congestion_control.is_some())?;
@@ -159,9 +159,9 @@ impl OwnPolicies {
 /// name.
 pub(crate) fn check_all(
     scenario: &Scenario,
-    policies: &[OwnPolicies],
-) -> Result<(), OwnPoliciesError> {
-    let none = OwnPolicies::default();
+    policies: &[CustomPolicies],
+) -> Result<(), CustomPoliciesError> {
+    let none = CustomPolicies::default();
     scenario
         .connections
         .iter()
@@ -174,21 +174,21 @@ fn check<T>(
     connection: &Connection,
     named: &Policy<T>,
     is_given: bool,
-) -> Result<(), OwnPoliciesError> {
+) -> Result<(), CustomPoliciesError> {
     let connection = connection.name.clone();
-    match named.own() {
+    match named.custom() {
         Some(name) if !is_given => {
             let (name, option) = (name.to_owned(), kind.replace('_', "-"));
-            Err(OwnPoliciesError::Missing { connection, kind, option, name })
+            Err(CustomPoliciesError::Missing { connection, kind, option, name })
         }
-        None if is_given => Err(OwnPoliciesError::Unnamed { connection, kind }),
+        None if is_given => Err(CustomPoliciesError::Unnamed { connection, kind }),
         _ => Ok(()),
     }
 }
 
-impl fmt::Debug for OwnPolicies {
+impl fmt::Debug for CustomPolicies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnPolicies")
+        f.debug_struct("CustomPolicies")
             .field("scheduler", &self.scheduler.is_some())
             .field("congestion_control", &self.congestion_control.is_some())
             .field("path_manager", &self.path_manager.is_some())

@@ -1,4 +1,4 @@
-//! The room of a program: a network namespace whose only way out is a TUN device of the emulator.
+//! The sandbox of a program: a network namespace whose only way out is a TUN device of the emulator.
 //!
 //! A helper process enters the namespaces as their root, makes the device, and sends it to the
 //! emulator, which stays outside. When the emulator is ready, the helper gives up its privileges and
@@ -23,13 +23,13 @@ use tokio::time::{sleep, timeout};
 use crate::kernel_setup::KernelNetwork;
 use crate::namespace::{ip, set_sysctl};
 use crate::settings::Settings;
-use crate::sys::{self, Leave, Namespace, Signal, Tun};
+use crate::sys::{self, Namespace, Signal, Tun, Unshare};
 
 use super::TICK;
 
 /// Environment variable of the helper: the descriptor of its socket to the emulator.
 const SOCKET: &str = "ANABRANCH_ROOM";
-/// Name of the device in the room.
+/// Name of the device in the sandbox.
 const DEVICE: &str = "paths";
 /// Name of the first path's interface, as `kernel_setup.rs` names it.
 const FIRST_PATH: &str = "path0";
@@ -51,7 +51,7 @@ pub(super) struct Plan {
     pub(super) addresses: Vec<IpAddr>,
     /// Ports of the services on the host's loopback interface.
     pub(super) services: BTreeSet<u16>,
-    /// The scenario, if the program's own sockets use the paths. The room then has an interface for
+    /// The scenario, if the program's own sockets use the paths. The sandbox then has an interface for
     /// each path instead of the device.
     pub(super) paths: Option<String>,
 }
@@ -72,19 +72,19 @@ impl Terminal {
 }
 
 /// A program that waits to be started.
-pub(super) struct Room {
+pub(super) struct Sandbox {
     pub(super) child: Child,
-    pub(super) inhabitants: Inhabitants,
+    pub(super) processes: SandboxProcesses,
     socket: UnixStream,
 }
 
-/// The program and all processes that it has started and that are still in the room.
+/// The program and all processes that it has started and that are still in the sandbox.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inhabitants {
+pub(super) struct SandboxProcesses {
     namespace: Namespace,
 }
 
-impl Inhabitants {
+impl SandboxProcesses {
     /// Send a signal to all. Returns their number.
     pub(super) fn signal(self, signal: Signal) -> usize {
         sys::signal_all(self.namespace, signal)
@@ -105,22 +105,22 @@ impl Inhabitants {
     }
 }
 
-impl Room {
-    /// Start `helper`, which must call [`become_program`], in new namespaces. Also returns the device
+impl Sandbox {
+    /// Start `helper`, which must call [`exec_program`], in new namespaces. Also returns the device
     /// that it makes.
     pub(super) fn open(
         helper: &[String],
         plan: &Plan,
         terminal: &Terminal,
     ) -> io::Result<(Self, Vec<OwnedFd>)> {
-        let start = |leave| Room::start(helper, plan, terminal, leave);
+        let start = |unshared| Sandbox::start(helper, plan, terminal, unshared);
         let (mut child, mut socket) =
-            start(Leave::UserAndNetwork).or_else(|_| start(Leave::Network))?;
+            start(Unshare::UserAndNetwork).or_else(|_| start(Unshare::Network))?;
         let told = sys::receive_descriptors(socket.as_fd(), MOST_INTERFACES);
         match told {
             Ok(Some((READY, fds))) if !fds.is_empty() => {
-                let inhabitants = Inhabitants { namespace: Namespace::of(child.id())? };
-                Ok((Room { child, inhabitants, socket }, fds))
+                let processes = SandboxProcesses { namespace: Namespace::of(child.id())? };
+                Ok((Sandbox { child, processes, socket }, fds))
             }
             other => {
                 let mut why = String::new();
@@ -140,7 +140,7 @@ impl Room {
         helper: &[String],
         plan: &Plan,
         terminal: &Terminal,
-        leave: Leave,
+        unshared: Unshare,
     ) -> io::Result<(Child, UnixStream)> {
         let (mut ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new(&helper[0]);
@@ -154,11 +154,11 @@ impl Room {
         }
         let controlling = terminal.slave.is_some() && sys::is_terminal(0);
         sys::keep_open(&mut command, theirs.as_raw_fd(), controlling);
-        sys::start_in_namespaces(&mut command, leave, false);
+        sys::start_in_namespaces(&mut command, unshared, false);
         let child = command.spawn()?;
         let (user, group) = sys::user_and_group();
         // A user without a namespace of its own stays root.
-        let drops = leave == Leave::UserAndNetwork && user != 0;
+        let drops = unshared == Unshare::UserAndNetwork && user != 0;
         let text = plan.to_text(drops.then_some((user, group)));
         ours.write_all(&(text.len() as u32).to_be_bytes())?;
         ours.write_all(text.as_bytes())?;
@@ -239,7 +239,7 @@ impl Plan {
         ports.iter().map(|port| port.as_fd().try_clone_to_owned()).collect()
     }
 
-    /// Routes that lead the host's services on `localhost` to the device, before the room's own.
+    /// Routes that lead the host's services on `localhost` to the device, before the sandbox's own.
     fn localhost(&self, source: IpAddr, device: &str) -> Vec<String> {
         let mut commands = vec![
             "rule add pref 1000 lookup local".to_owned(),
@@ -267,14 +267,14 @@ fn accept_localhost(interface: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process is the helper of a room, and must call [`become_program`].
-pub fn is_room() -> bool {
+/// Whether this process is the helper of a sandbox, and must call [`exec_program`].
+pub fn is_sandbox() -> bool {
     env::var_os(SOCKET).is_some()
 }
 
-/// In the helper of a room: set it up, wait until the emulator is ready, and become the program.
+/// In the helper of a sandbox: set it up, wait until the emulator is ready, and become the program.
 /// Returns only if the program cannot be started. The emulator reports other errors.
-pub fn become_program(command: &[String]) -> io::Error {
+pub fn exec_program(command: &[String]) -> io::Error {
     let Some(fd) = env::var(SOCKET).ok().and_then(|text| text.parse().ok()) else {
         return io::Error::new(ErrorKind::InvalidInput, format!("{SOCKET} is not a descriptor"));
     };
@@ -293,7 +293,7 @@ pub fn become_program(command: &[String]) -> io::Error {
     program.exec()
 }
 
-/// Set up the room, and hand over its device. Returns whether the program shall run.
+/// Set up the sandbox, and hand over its device. Returns whether the program shall run.
 fn prepare(socket: &UnixStream) -> io::Result<bool> {
     let mut reader = socket;
     let mut length = [0; 4];
@@ -301,7 +301,7 @@ fn prepare(socket: &UnixStream) -> io::Result<bool> {
     let mut text = vec![0; u32::from_be_bytes(length) as usize];
     reader.read_exact(&mut text)?;
     let text = String::from_utf8_lossy(&text);
-    let damaged = || io::Error::new(ErrorKind::InvalidData, "the plan of the room is damaged");
+    let damaged = || io::Error::new(ErrorKind::InvalidData, "the plan of the sandbox is damaged");
     let (plan, user) = Plan::from_text(&text).ok_or_else(damaged)?;
     let fds = match &plan.paths {
         Some(toml) => plan.set_up_paths(toml)?,

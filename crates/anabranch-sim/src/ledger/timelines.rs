@@ -5,42 +5,43 @@ use anabranch_proto::view::SubflowId;
 use anabranch_proto::{Activity, Reason, SubflowStats};
 use anabranch_wire::Instant;
 
-use super::states::{Shown, State};
+use super::states::{State, StateSpan};
 use crate::host::Host;
 use crate::recorder::{Builder, Flow, Kind, NONE, Table};
 use crate::scenario::Scenario;
 use crate::topology;
 
-/// The subflows of all flows. A lane lasts from the start of the run to the end of its flow, and each
+/// The subflows of all flows. A timeline lasts from the start of the run to the end of its flow, and each
 /// instant of it has exactly one state.
-pub(super) struct Lanes {
+pub(super) struct Timelines {
     /// By flow.
-    lanes: Vec<Vec<Lane>>,
+    timelines: Vec<Vec<Timeline>>,
     table: Builder,
 }
 
-struct Lane {
+struct Timeline {
     path: usize,
     /// `None` while no subflow has used the path.
     subflow: Option<SubflowId>,
     /// What the engine says.
-    reason: Shown,
+    reason: StateSpan,
     /// What the table shows.
-    shown: Shown,
+    shown: StateSpan,
     since: Instant,
 }
 
-impl Lanes {
+impl Timelines {
     pub(super) fn new(scenario: &Scenario, flows: &[Flow]) -> Self {
-        let lane = |path: &usize| Lane {
+        let timeline = |path: &usize| Timeline {
             path: *path,
             subflow: None,
-            reason: Shown::new(State::Absent),
-            shown: Shown::new(State::Absent),
+            reason: StateSpan::new(State::Absent),
+            shown: StateSpan::new(State::Absent),
             since: Instant::ZERO,
         };
-        let of =
-            |flow: &Flow| scenario.connections[flow.connection].paths.iter().map(lane).collect();
+        let of = |flow: &Flow| {
+            scenario.connections[flow.connection].paths.iter().map(timeline).collect()
+        };
         let table = Builder::new(
             "activities",
             &[
@@ -54,7 +55,7 @@ impl Lanes {
                 ("until_ns", Kind::Count),
             ],
         );
-        Lanes { lanes: flows.iter().map(of).collect(), table }
+        Timelines { timelines: flows.iter().map(of).collect(), table }
     }
 
     /// Take over what the engines say of a flow. The sending host knows what its subflows do, and the
@@ -69,25 +70,25 @@ impl Lanes {
     ) {
         let host = &hosts[flow.sender as usize];
         let without = match host.has_fallen_back(now, flow.connection) {
-            true => Shown::new(State::FallenBack),
-            false => Shown::new(State::Absent),
+            true => StateSpan::new(State::FallenBack),
+            false => StateSpan::new(State::Absent),
         };
         let mut alive = 0_u32;
         for (stats, reason) in host.activities(flow.connection) {
             alive |= 1 << reason.subflow.slot;
             self.take(now, number, flow, (stats, reason), busy);
         }
-        for lane in 0..self.lanes[number].len() {
-            let Lane { path, subflow, .. } = self.lanes[number][lane];
+        for timeline in 0..self.timelines[number].len() {
+            let Timeline { path, subflow, .. } = self.timelines[number][timeline];
             let gone = match subflow {
                 None if is_opening(&hosts[Side::Client as usize], flow.connection, path) => {
-                    Shown::new(State::Opening)
+                    StateSpan::new(State::Opening)
                 }
                 None => without,
-                Some(id) if alive & (1 << id.slot) == 0 => Shown::new(State::Closed),
+                Some(id) if alive & (1 << id.slot) == 0 => StateSpan::new(State::Closed),
                 Some(_) => continue,
             };
-            self.set(now, number, lane, gone, busy);
+            self.set(now, number, timeline, gone, busy);
         }
     }
 
@@ -104,79 +105,83 @@ impl Lanes {
             Side::Server => stats.remote,
         };
         let Some(path) = topology::path_of(client.address) else { return };
-        let lane = self.lane_of(number, path, reason.subflow);
-        self.set(now, number, lane, reason.into(), busy);
+        let timeline = self.timeline_of(number, path, reason.subflow);
+        self.set(now, number, timeline, reason.into(), busy);
         // A slot that is in use again belongs to an earlier subflow no longer.
-        for other in 0..self.lanes[number].len() {
-            let before = self.lanes[number][other].subflow.filter(|_| other != lane);
+        for other in 0..self.timelines[number].len() {
+            let before = self.timelines[number][other].subflow.filter(|_| other != timeline);
             if before.is_some_and(|id| id.slot == reason.subflow.slot) {
-                self.set(now, number, other, Shown::new(State::Closed), busy);
+                self.set(now, number, other, StateSpan::new(State::Closed), busy);
             }
         }
     }
 
-    /// The lane of a subflow: its own, or the one that waits for the first subflow of its path, or a
+    /// The timeline of a subflow: its own, or the one that waits for the first subflow of its path, or a
     /// new one.
-    fn lane_of(&mut self, number: usize, path: usize, id: SubflowId) -> usize {
-        let lanes = &mut self.lanes[number];
-        let own = lanes.iter().position(|lane| lane.subflow == Some(id));
-        let waiting = || lanes.iter().position(|lane| lane.path == path && lane.subflow.is_none());
-        if let Some(lane) = own.or_else(waiting) {
-            lanes[lane].subflow = Some(id);
-            return lane;
+    fn timeline_of(&mut self, number: usize, path: usize, id: SubflowId) -> usize {
+        let timelines = &mut self.timelines[number];
+        let own = timelines.iter().position(|timeline| timeline.subflow == Some(id));
+        let waiting = || {
+            timelines
+                .iter()
+                .position(|timeline| timeline.path == path && timeline.subflow.is_none())
+        };
+        if let Some(timeline) = own.or_else(waiting) {
+            timelines[timeline].subflow = Some(id);
+            return timeline;
         }
-        let absent = Shown::new(State::Absent);
-        lanes.push(Lane {
+        let absent = StateSpan::new(State::Absent);
+        timelines.push(Timeline {
             path,
             subflow: Some(id),
             reason: absent,
             shown: absent,
             since: Instant::ZERO,
         });
-        lanes.len() - 1
+        timelines.len() - 1
     }
 
     fn set(
         &mut self,
         now: Instant,
         number: usize,
-        lane: usize,
-        reason: Shown,
+        timeline: usize,
+        reason: StateSpan,
         busy: &dyn Fn(usize) -> bool,
     ) {
-        let lane = &mut self.lanes[number][lane];
-        lane.reason = reason;
-        let shown = lane.seen(busy(lane.path));
-        lane.show(now, number, shown, &mut self.table);
+        let timeline = &mut self.timelines[number][timeline];
+        timeline.reason = reason;
+        let shown = timeline.seen(busy(timeline.path));
+        timeline.show(now, number, shown, &mut self.table);
     }
 
     /// A link of these paths has become busy or idle.
     pub(super) fn on_occupancy(&mut self, now: Instant, busy: impl Fn(usize, usize) -> bool) {
-        for (number, lanes) in self.lanes.iter_mut().enumerate() {
-            for lane in lanes {
-                let shown = lane.seen(busy(number, lane.path));
-                lane.show(now, number, shown, &mut self.table);
+        for (number, timelines) in self.timelines.iter_mut().enumerate() {
+            for timeline in timelines {
+                let shown = timeline.seen(busy(number, timeline.path));
+                timeline.show(now, number, shown, &mut self.table);
             }
         }
     }
 
     /// What explains an idle link that these paths cross: the state of the subflow that comes
     /// closest to sending.
-    pub(super) fn reason(&self, number: usize, crosses: impl Fn(usize) -> bool) -> Shown {
-        let lanes = self.lanes[number].iter().filter(|lane| crosses(lane.path));
-        let closest = lanes.map(|lane| lane.reason).min_by_key(|reason| reason.rank());
-        closest.unwrap_or(Shown::new(State::Absent))
+    pub(super) fn reason(&self, number: usize, crosses: impl Fn(usize) -> bool) -> StateSpan {
+        let timelines = self.timelines[number].iter().filter(|timeline| crosses(timeline.path));
+        let closest = timelines.map(|timeline| timeline.reason).min_by_key(|reason| reason.rank());
+        closest.unwrap_or(StateSpan::new(State::Absent))
     }
 
-    /// The lanes of a flow end.
+    /// The timelines of a flow end.
     pub(super) fn end(&mut self, now: Instant, number: usize) {
-        for mut lane in std::mem::take(&mut self.lanes[number]) {
-            lane.close(now, number, &mut self.table);
+        for mut timeline in std::mem::take(&mut self.timelines[number]) {
+            timeline.close(now, number, &mut self.table);
         }
     }
 
     pub(super) fn finish(mut self, now: Instant) -> Table {
-        (0..self.lanes.len()).for_each(|number| self.end(now, number));
+        (0..self.timelines.len()).for_each(|number| self.end(now, number));
         self.table.finish()
     }
 }
@@ -188,16 +193,16 @@ fn is_opening(client: &Host, connection: usize, path: usize) -> bool {
     })
 }
 
-impl Lane {
+impl Timeline {
     /// A full congestion window on a busy path means that the path limits the subflow.
-    fn seen(&self, busy: bool) -> Shown {
+    fn seen(&self, busy: bool) -> StateSpan {
         match self.reason.state {
-            State::CongestionWindow if busy => Shown::new(State::Sending),
+            State::CongestionWindow if busy => StateSpan::new(State::Sending),
             _ => self.reason,
         }
     }
 
-    fn show(&mut self, now: Instant, number: usize, shown: Shown, table: &mut Builder) {
+    fn show(&mut self, now: Instant, number: usize, shown: StateSpan, table: &mut Builder) {
         if self.shown != shown {
             self.close(now, number, table);
             self.shown = shown;

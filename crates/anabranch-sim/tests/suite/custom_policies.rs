@@ -6,7 +6,7 @@ use anabranch_proto::congestion::NewReno;
 use anabranch_proto::path_manager::FullMesh;
 use anabranch_proto::scheduler::MinRtt;
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Options, OwnPolicies, Owner, RunError, Side};
+use anabranch_sim::{CustomPolicies, Options, Owner, RunError, Side};
 
 use crate::common::{WIFI_3G, run};
 
@@ -18,17 +18,18 @@ fn connection(name: &str, keys: &str) -> String {
     format!("[[connection]]\nname = \"{name}\"\n{keys}\nworkload = {{ kind = \"bulk\" }}\n")
 }
 
-fn try_run(toml: &str, own_policies: &[OwnPolicies]) -> Result<u64, RunError> {
+fn try_run(toml: &str, custom_policies: &[CustomPolicies]) -> Result<u64, RunError> {
     let scenario = Scenario::from_toml(toml, "own.toml").expect("a scenario");
-    let options = Options { own_policies, ..Options::default() };
+    let options = Options { custom_policies, ..Options::default() };
     anabranch_sim::run(&scenario, 3, options).map(|outcome| outcome.digest)
 }
 
 #[test]
 fn user_defined_copies_of_built_in_policies_change_nothing() {
     crate::common::depends_on_the_platform("one of the two runs does not use the test harness");
-    let own = "scheduler = \"own:a\"\ncongestion_control = \"own:b\"\npath_manager = \"own:c\"";
-    let policies = OwnPolicies {
+    let own =
+        "scheduler = \"custom:a\"\ncongestion_control = \"custom:b\"\npath_manager = \"custom:c\"";
+    let policies = CustomPolicies {
         scheduler: Some(Arc::new(|_| Box::new(MinRtt))),
         congestion_control: Some(Arc::new(|_, start| Box::new(NewReno::new(start)))),
         path_manager: Some(Arc::new(|_| Box::new(FullMesh::default()))),
@@ -43,12 +44,13 @@ fn user_defined_copies_of_built_in_policies_change_nothing() {
 fn each_end_of_each_connection_has_its_own_policy() {
     let owners: Arc<Mutex<Vec<Owner>>> = Arc::default();
     let seen = Arc::clone(&owners);
-    let policies = OwnPolicies::scheduler(move |owner| {
+    let policies = CustomPolicies::scheduler(move |owner| {
         seen.lock().unwrap().push(owner.clone());
         Box::new(MinRtt)
     });
-    let toml =
-        scenario(&["one", "two"].map(|name| connection(name, "scheduler = \"own:mine\"")).concat());
+    let toml = scenario(
+        &["one", "two"].map(|name| connection(name, "scheduler = \"custom:mine\"")).concat(),
+    );
     try_run(&toml, &[policies.clone(), policies]).expect("the run completes");
     let owners = owners.lock().unwrap();
     for (name, side) in
@@ -65,15 +67,17 @@ fn each_end_of_each_connection_has_its_own_policy() {
 
 #[test]
 fn the_scenario_and_the_policies_passed_must_match() {
-    let named = scenario(&connection("main", "scheduler = \"own:mine\""));
+    let named = scenario(&connection("main", "scheduler = \"custom:mine\""));
     let missing = try_run(&named, &[]).unwrap_err().to_string();
-    assert!(missing.starts_with("connection \"main\": scheduler = \"own:mine\" is a user-defined"));
+    assert!(
+        missing.starts_with("connection \"main\": scheduler = \"custom:mine\" is a user-defined")
+    );
     assert!(missing.contains("--scheduler FILE.py:CLASS"), "{missing}");
     let built_in = scenario(&connection("main", ""));
-    let unnamed = try_run(&built_in, &[OwnPolicies::scheduler(|_| Box::new(MinRtt))])
+    let unnamed = try_run(&built_in, &[CustomPolicies::scheduler(|_| Box::new(MinRtt))])
         .unwrap_err()
         .to_string();
-    assert!(unnamed.ends_with("write scheduler = \"own:NAME\""), "{unnamed}");
+    assert!(unnamed.ends_with("write scheduler = \"custom:NAME\""), "{unnamed}");
 }
 
 #[test]
