@@ -2,8 +2,8 @@
 
 A scenario names such a policy by file and class, as in ``scheduler = "my_scheduler.py:LowestRtt"``.
 A normalised scenario has the whole name of the file
-(``"custom:/home/u/my_scheduler.py:LowestRtt"``), so that every process finds it. A scenario that was
-made in Python may also hold the class itself. Its text then only names the class
+(``"custom:/home/u/my_scheduler.py:LowestRtt"``), so that every process finds it. A scenario that
+was made in Python may also hold the class itself. Its text then only names the class
 (``"custom:my_scheduler.LowestRtt"``), and the class is passed to the run.
 """
 
