@@ -12,7 +12,7 @@ from anabranch.explanations import what_if
 from anabranch.explanations.explanation import Explanation
 from anabranch.gallery.entries.field_reports import ENTRY, LINUX
 from anabranch.gallery.entry import Cell
-from anabranch.runs.run import run_normalised
+from anabranch.runs.run import run_scenario
 
 PAGE = Path(__file__).resolve().parent / "gallery" / "field-reports.md"
 _SEEDS = (1, 2, 3)
@@ -21,7 +21,7 @@ _SEEDS = (1, 2, 3)
 def row(cell: Cell) -> str:
     """The line of the table for a report."""
     task = cell.task(_SEEDS[0])
-    explained = Explanation(run_normalised(task.toml, task.file, task.seed, ledger=True), 0)
+    explained = Explanation(run_scenario(task.scenario, task.seed, ledger=True), 0)
     predicted = what_if.predict(task.toml, task.file, _SEEDS)
     best = predicted.best(linux=True)
     gain = "–" if best is None else f"{best.change.words} (+{_percent(best, predicted):.0f} %)"

@@ -12,6 +12,7 @@ __all__ = [
     "Duplicate",
     "NewData",
     "Reinjection",
+    "Scenario",
     "ScheduleContext",
     "Send",
     "Shell",
@@ -23,6 +24,8 @@ __all__ = [
     "analyse",
     "analyse_begins_capture",
     "analyse_rules",
+    "bits_per_second",
+    "byte_count",
     "conform",
     "json_schema",
     "live_enter",
@@ -30,26 +33,30 @@ __all__ = [
     "live_probe",
     "live_run",
     "live_stop_preferring",
+    "nanoseconds",
+    "packets",
     "parts",
     "policies",
     "run",
+    "scenarios_read",
     "shell_become",
-    "validate",
 ]
 
 __version__: str
 
-def validate(toml: str, file: str, folder: str | os.PathLike[str] | None = None) -> str: ...
+def bits_per_second(text: str) -> int: ...
+def byte_count(text: str) -> int: ...
+def nanoseconds(text: str) -> int: ...
+def packets(text: str) -> int: ...
 def json_schema() -> str: ...
 def parts() -> list[dict[str, Any]]: ...
 def policies() -> list[dict[str, Any]]: ...
+def scenarios_read() -> int: ...
 def run(
-    toml: str,
-    file: str,
+    scenario: Scenario,
     seed: int,
     *,
     pcap: tuple[str, int | None, str | None, int | None] | None = None,
-    custom_policies: Sequence[Mapping[str, Callable[..., Any] | None]] | None = None,
     tick: Callable[[int], object] | None = None,
     ledger: bool = False,
 ) -> dict[str, object]: ...
@@ -66,8 +73,7 @@ def live_enter(command: Sequence[str]) -> int: ...
 def live_is_inside() -> bool: ...
 def live_probe() -> list[dict[str, Any]]: ...
 def live_run(
-    toml: str,
-    file: str,
+    scenario: Scenario,
     seed: int,
     client: str,
     server: str,
@@ -77,17 +83,71 @@ def live_stop_preferring() -> None: ...
 def shell_become(command: Sequence[str]) -> None: ...
 
 @final
+class Scenario:
+    """A scenario that was read and checked. It does not change."""
+
+    @staticmethod
+    def parse(
+        text: str,
+        file: str,
+        folder: str | os.PathLike[str] | None = None,
+        settings: Sequence[tuple[str, Any]] = ...,
+        option: str = "",
+    ) -> Scenario:
+        """Read a TOML text, whose name in messages is `file`, with changed keys."""
+    @staticmethod
+    def of(
+        table: Mapping[str, Any], file: str, folder: str | os.PathLike[str] | None = None
+    ) -> Scenario:
+        """Read a scenario of plain values."""
+    def with_settings(self, settings: Sequence[tuple[str, Any]], option: str = "") -> Scenario:
+        """The scenario with changed keys. Messages about them begin with `option`."""
+    def with_policies(self, policies: Mapping[str, Callable[..., Any]]) -> Scenario:
+        """The scenario with the classes of the user's own policies, by name."""
+    def with_file(self, file: str) -> Scenario:
+        """The scenario with another name in messages."""
+    def custom_policies(self) -> list[tuple[int, str, str]]:
+        """The user's own policies that it names: index of the connection, kind and name."""
+    def to_toml(self) -> str:
+        """The normalised scenario, with every default spelled out."""
+    @property
+    def cost(self) -> float:
+        """Estimated cost of a run: the packets that all paths carry at their full rates."""
+    @property
+    def duration_ns(self) -> int:
+        """Duration of a run."""
+    @property
+    def file(self) -> str:
+        """The name in messages."""
+    @property
+    def name(self) -> str:
+        """Name of the scenario."""
+    @property
+    def policies(self) -> dict[str, Callable[..., Any]]:
+        """The classes of the user's own policies, by name."""
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The normalised scenario as plain values, which must not be changed."""
+    @property
+    def warm_up_ns(self) -> int:
+        """Time at the beginning of the run that metrics exclude."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
 class Shell:
     """A program inside the network of a scenario."""
 
     def __new__(
         cls,
-        scenario: tuple[str, str, int],
+        scenario: Scenario,
+        seed: int,
         helper: Sequence[str],
         client: str,
         terminal: int | None = None,
         pcap: tuple[str, int | None, str | None, int | None] | None = None,
-        custom_policies: list[dict[str, Any]] | None = None,
     ) -> Shell: ...
     def is_over(self) -> bool: ...
     def paths(self) -> list[dict[str, Any]]: ...

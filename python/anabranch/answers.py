@@ -176,7 +176,7 @@ class Advised:
 
     def toml(self, *, linux: bool = False) -> str:
         """The advised scenario as TOML, for the engine or for Linux."""
-        return (self.linux if linux else self.engine).advised.toml
+        return (self.linux if linux else self.engine).advised.scenario.to_toml()
 
     def __repr__(self) -> str:
         return f"<Advised: {' '.join(self.finding())}>"
@@ -296,7 +296,7 @@ def _target(
 
 def _predicted(chosen: target.Target, seeds: int, on_progress: OnProgress) -> WhatIf:
     pairs = range(chosen.seed, chosen.seed + seeds)
-    return what_if.predict(chosen.toml, chosen.file, pairs, on_progress, given=chosen.made_by)
+    return what_if.predict(chosen.scenario, pairs, on_progress)
 
 
 def advise(
@@ -333,10 +333,8 @@ def advise(
     """
     chosen = aims.parsed([goals] if isinstance(goals, str) else goals)
     found = _target(scenario, seed, None, settings)
-    toml = subject.with_blocks(found.toml, found.file)
-    advices, rule = search.advise(
-        toml, found.file, chosen, range(seed, seed + seeds), on_progress, found.made_by
-    )
+    asked = subject.with_blocks(found.scenario)
+    advices, rule = search.advise(asked, chosen, range(seed, seed + seeds), on_progress)
     by_stack = {each.stack: each for each in advices}
     return Advised(by_stack[LINUX], by_stack[ENGINE], rule)
 

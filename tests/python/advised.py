@@ -22,7 +22,6 @@ from anabranch.advice.goals import GOALS
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_in_time
 from anabranch.results.estimates import number
-from anabranch.scenarios.scenario import to_toml
 
 FIRST_JUDGED = 1001
 COUNT = 12
@@ -30,7 +29,7 @@ _SECONDS = 20
 _SEEDS = (1, 2)
 
 
-def draw(seed: int) -> str:
+def draw(seed: int) -> _core.Scenario:
     """A scenario as Linux runs it: two paths that may differ by a factor of 30, and any buffers."""
     draws = random.Random(f"advised {seed}")
 
@@ -62,16 +61,16 @@ def draw(seed: int) -> str:
         "path": [path("a"), path("b")],
         "connection": [connection],
     }
-    return _core.validate(to_toml(table), f"advised-{seed}")
+    return _core.Scenario.of(table, f"advised-{seed}")
 
 
-def in_kernel(toml: str, file: str, aims: goals.Goals) -> np.ndarray[Any, Any]:
+def in_kernel(scenario: _core.Scenario, aims: goals.Goals) -> np.ndarray[Any, Any]:
     """Goodput, delay and pause of the kernel: medians over seeds."""
     hosts = Hosts(machine=LINUX_VM)
     values = [
         [
-            goals.measured(run_in_time(variant, file, seed, hosts)[0])
-            for variant in goals.variants(toml, file, aims)
+            goals.measured(run_in_time(variant, seed, hosts)[0])
+            for variant in goals.variants(scenario, aims)
         ]
         for seed in _SEEDS
     ]
@@ -80,10 +79,10 @@ def in_kernel(toml: str, file: str, aims: goals.Goals) -> np.ndarray[Any, Any]:
 
 def row(seed: int, aims: goals.Goals) -> tuple[str, float, float]:
     """A line of the table, and the improvement as predicted and with the kernel."""
-    toml, file = draw(seed), f"advised-{seed}"
-    advices, _ = search.advise(toml, file, aims, range(1, 6))
+    scenario = draw(seed)
+    advices, _ = search.advise(scenario, aims, range(1, 6))
     advice = advices[0]
-    now, best = (in_kernel(each.toml, file, aims) for each in (advice.now, advice.advised))
+    now, best = (in_kernel(each.scenario, aims) for each in (advice.now, advice.advised))
     gain = float(goals.gains(aims, best[None], now[None])[0])
     cells = [str(seed), advice.advised.words]
     for index, goal in enumerate(GOALS.values()):

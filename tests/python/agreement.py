@@ -40,7 +40,8 @@ import polars as pl
 from anabranch import _core
 from anabranch.explanations.causes import STATES
 from anabranch.explanations.explanation import Explanation
-from anabranch.runs.run import run_normalised
+from anabranch.runs.run import run_scenario
+from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Scenario
 
 FIRST_JUDGED = 2001
@@ -84,7 +85,7 @@ class Case:
     send_buffer: int
     receive_buffer: int
 
-    def toml(self) -> str:
+    def scenario(self) -> _core.Scenario:
         """The scenario in virtual time, with the engine as Linux."""
         path = NetworkPath(
             name="path", rate=f"{self.mbps}Mbit/s", delay=f"{self.delay_ms}ms",
@@ -98,7 +99,7 @@ class Case:
         scenario = Scenario(
             name="agreement", duration=f"{SECONDS}s", paths=(path,), connections=(connection,)
         )
-        return _core.validate(scenario.to_toml(), "agreement")
+        return loading.of(scenario)
 
 
 def draw(seed: int, kind: str) -> Case:
@@ -282,7 +283,7 @@ def kernels(case: Case, *, how: Writing) -> tuple[float, float, float]:
 
 def ours(case: Case) -> tuple[float, float]:
     """The same shares, as `explain` attributes the time of the run in virtual time."""
-    explained = Explanation(run_normalised(case.toml(), "agreement", 1, ledger=True), 0)
+    explained = Explanation(run_scenario(case.scenario(), 1, ledger=True), 0)
     numbers = {state.name: number for number, state in enumerate(STATES)}
 
     def share(state: str) -> float:

@@ -25,8 +25,7 @@ from anabranch.analyze.analysis import analyze
 from anabranch.errors import InputError
 from anabranch.explanations import capture
 from anabranch.explanations.explanation import Explanation
-from anabranch.runs.run import Capture, CaptureAt, run_normalised
-from anabranch.scenarios.scenario import to_toml
+from anabranch.runs.run import Capture, CaptureAt, run_scenario
 
 NOTHING = "nothing"
 """The answer that no avoidable loss is large."""
@@ -187,15 +186,15 @@ CAUSES: Mapping[str, Draw] = {
 """The drawing of a scenario with each cause."""
 
 
-def scenario(cause: str, seed: int) -> str:
+def scenario(cause: str, seed: int) -> _core.Scenario:
     """A normalised scenario with this planted cause."""
     drawn = CAUSES[cause](random.Random(f"{cause}/{seed}"))
-    return _core.validate(to_toml(drawn), f"{cause}-{seed}.toml")
+    return _core.Scenario.of(drawn, f"{cause}-{seed}.toml")
 
 
 def answer(cause: str, seed: int) -> str:
     """The cause that the explanation names first."""
-    run = run_normalised(scenario(cause, seed), f"{cause}-{seed}.toml", seed, ledger=True)
+    run = run_scenario(scenario(cause, seed), seed, ledger=True)
     main = Explanation(run, 0).main
     return NOTHING if main is None else main.cause.name
 
@@ -229,7 +228,7 @@ def capture_answer(cause: str, seed: int, at: CaptureAt) -> str:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{cause}-{seed}.pcapng"
         taken = Capture(file, at=at, snap=128)
-        run_normalised(scenario(cause, seed), file.name, seed, taken)
+        run_scenario(scenario(cause, seed), seed, taken)
         try:
             found = next(capture.explanations(analyze(file)))
         except InputError as error:

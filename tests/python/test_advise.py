@@ -16,7 +16,8 @@ from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.explanations.pairs import changed, changed_connections
 from anabranch.results.estimates import Estimate
-from anabranch.runs.run import run_normalised, settings_of
+from anabranch.runs.run import run_scenario
+from anabranch.scenarios import loading
 from anabranch.scenarios.overrides import Overrides
 from conftest import scenario
 
@@ -25,13 +26,13 @@ Captured = pytest.CaptureFixture[str]
 PATHS = ["8Mbit/s,20ms,54packets", "2Mbit/s,150ms,loss=0.5%"]
 
 
-def connection_of(toml: str) -> dict[str, Any]:
-    return changed_connections(settings_of(toml))[0]
+def connection_of(scenario: _core.Scenario) -> dict[str, Any]:
+    return changed_connections(scenario.settings)[0]
 
 
-def linux(**changes: object) -> str:
-    toml = _core.validate(scenario("8s", **changes).to_toml(), "short.toml")
-    made = changed(toml, "short.toml", subject.as_linux(connection_of(toml)))
+def linux(**changes: object) -> _core.Scenario:
+    asked = loading.of_text(scenario("8s", **changes).to_toml(), "short.toml")
+    made = changed(asked, subject.as_linux(connection_of(asked)))
     assert made is not None
     return made
 
@@ -73,25 +74,25 @@ def test_wrong_paths_are_named(text: str, message: str) -> None:
 
 
 def test_paths_make_a_scenario() -> None:
-    settings = settings_of(subject.of_paths(PATHS))
+    settings = subject.of_paths(PATHS).settings
     first, second = settings["path"]
     # Half of the round-trip time each way.
     assert (first["rate"], first["delay"], first["limit"]) == ("8Mbit/s", "10ms", "54packets")
     assert (second["delay"], second["limit"], second["loss"]) == ("75ms", "100ms", "0.5%")
     assert settings["connection"][0]["protocol"] == "mptcp"
-    assert settings_of(subject.of_paths(PATHS[:1]))["connection"][0]["protocol"] == "tcp"
+    assert subject.of_paths(PATHS[:1]).settings["connection"][0]["protocol"] == "tcp"
 
 
 def test_the_rule_is_twice_the_sum_of_the_rates_times_the_longest_round_trip() -> None:
     # 2 · 10 Mbit/s · 150 ms = 375,000 bytes.
-    settings = settings_of(subject.of_paths(PATHS))
+    settings = subject.of_paths(PATHS).settings
     assert subject.rule_bytes(settings, settings["connection"][0]) == 375_000
 
 
 def test_jitter_counts_in_the_rule_of_wifi_and_3g() -> None:
     # 2 · 10 Mbit/s · (150 + 50) ms = 500,000 bytes = 488 KiB.
-    toml = subject.of_file(Path("examples/wifi_3g.toml"))
-    assert subject.rule_bytes(settings_of(toml), connection_of(toml)) == 500_000
+    asked = subject.of_file(Path("examples/wifi_3g.toml"))
+    assert subject.rule_bytes(asked.settings, connection_of(asked)) == 500_000
 
 
 def test_gains_are_the_weighted_geometric_mean_of_improvements() -> None:
@@ -103,13 +104,13 @@ def test_gains_are_the_weighted_geometric_mean_of_improvements() -> None:
 
 
 def test_a_pause_begins_when_a_path_fails() -> None:
-    toml = subject.of_paths(["8Mbit/s,20ms"])
-    whole, failed = goals.variants(toml, "--path", {"failover": 1.0})
+    asked = subject.of_paths(["8Mbit/s,20ms"])
+    whole, failed = goals.variants(asked, {"failover": 1.0})
     # The path fails in the middle of the measured time, at 36 s. The rest is a pause.
-    settings = settings_of(toml)
+    settings = asked.settings
     assert (settings["warm_up"], settings["duration"]) == ("12s", "60s")
-    assert goals.measured(run_normalised(failed, "--path", 1))[2] == pytest.approx(24, abs=0.2)
-    assert goals.measured(run_normalised(whole, "--path", 1))[2] < 0.2
+    assert goals.measured(run_scenario(failed, 1))[2] == pytest.approx(24, abs=0.2)
+    assert goals.measured(run_scenario(whole, 1))[2] < 0.2
 
 
 def test_sizes_of_tuned_buffers_stay() -> None:
@@ -127,8 +128,8 @@ def test_a_scenario_runs_as_in_linux() -> None:
 
 
 def test_every_option_of_both_spaces_is_a_scenario() -> None:
-    for toml, space_of in ((linux(), space.of_linux), (subject.of_paths(PATHS), space.of_engine)):
-        connection = connection_of(toml)
+    for asked, space_of in ((linux(), space.of_linux), (subject.of_paths(PATHS), space.of_engine)):
+        connection = connection_of(asked)
         choices = space_of(connection, 375_000)
         present = [choice.present for choice in choices]
         assert space.words(choices, present) == "no change"
@@ -136,20 +137,20 @@ def test_every_option_of_both_spaces_is_a_scenario() -> None:
             for index in range(len(choice.options)):
                 chosen = [*present[:at], index, *present[at + 1 :]]
                 new = space.keys(choices, chosen, connection)
-                assert changed(toml, "x", new) is not None, choice.options[index].words
+                assert changed(asked, new) is not None, choice.options[index].words
 
 
 def test_buffers_of_the_present_state_are_no_change() -> None:
-    toml = linux(send_buffer="200KiB", receive_buffer="200KiB")
-    buffers = space.of_linux(connection_of(toml), 200 << 10)[0]
+    asked = linux(send_buffer="200KiB", receive_buffer="200KiB")
+    buffers = space.of_linux(connection_of(asked), 200 << 10)[0]
     assert buffers.words.count("") == 1
     assert "200 KiB buffers" not in buffers.words
     assert buffers.words[-1] == space.AUTOTUNED
 
 
 def test_advice_is_the_same_again_and_helps_with_small_buffers() -> None:
-    toml = _core.validate(scenario("5s").to_toml(), "short.toml")
-    found = [search.advise(toml, "short.toml", {"throughput": 1.0}, [1, 2]) for _ in range(2)]
+    asked = loading.of_text(scenario("5s").to_toml(), "short.toml")
+    found = [search.advise(asked, {"throughput": 1.0}, [1, 2]) for _ in range(2)]
     (first, rule), (second, _) = found
     assert [each.best.words for each in first] == [each.best.words for each in second]
     assert [each.best.gain for each in first] == [each.best.gain for each in second]
@@ -208,7 +209,7 @@ def test_every_single_change_is_tried_first() -> None:
     [(1.34, 0.88, "no change surely helps."), (1.03, 1.01, "no change brings 5 %.")],
 )
 def test_advice_to_leave_it_has_the_reason(value: float, low: float, words: str) -> None:
-    now = Predicted("now", "no change", 0, {}, "", {}, Estimate(1.0, 1.0, 1.0, 5))
+    now = Predicted("now", "no change", 0, {}, linux(), {}, Estimate(1.0, 1.0, 1.0, 5))
     gain = Estimate(value, low, 2.7, 5)
     best = dataclasses.replace(now, words="1657 KiB buffers", changes=1, gain=gain)
     assert report.finding(Advice(LINUX, now, now, best)).endswith(words)
@@ -231,8 +232,8 @@ def test_advice_does_not_depend_on_the_duration() -> None:
     words = set()
     for duration in ("10s", "20s", "60s"):
         settings = Overrides(settings=[f"duration={duration}", "warm_up=2s"])
-        toml = subject.of_file(Path("examples/wifi_3g.toml"), settings)
-        found, _ = search.advise(toml, "wifi_3g.toml", {"throughput": 1.0}, [1, 2, 3])
+        asked = subject.of_file(Path("examples/wifi_3g.toml"), settings)
+        found, _ = search.advise(asked, {"throughput": 1.0}, [1, 2, 3])
         words.add(tuple(each.best.words if each.helps else "leave it" for each in found))
     assert len(words) == 1
 
@@ -240,9 +241,9 @@ def test_advice_does_not_depend_on_the_duration() -> None:
 def test_linux_accepts_the_commands(tmp_path: Path) -> None:
     if shutil.which("ip") is None or shutil.which("unshare") is None:
         pytest.skip("needs ip and unshare")
-    toml = linux(path_manager={"kind": "backup", "regular": "wifi"})
-    settings = settings_of(toml)
-    client, *_, server, _ = commands.of(settings, connection_of(toml))
+    asked = linux(path_manager={"kind": "backup", "regular": "wifi"})
+    settings = asked.settings
+    client, *_, server, _ = commands.of(settings, connection_of(asked))
     assert any(line.endswith("subflow backup  # 3g") for line in client.lines)
     # A user namespace may change neither the limits of the whole machine, nor load a module.
     per_machine = ("net.core", "congestion_control=cubic")
@@ -265,18 +266,18 @@ def test_a_server_announces_its_address_of_the_other_family() -> None:
     both = anabranch.Scenario(
         name="both", duration="5s", paths=(wifi, lte), connections=(connection,)
     )
-    toml = _core.validate(both.to_toml(), "both")
-    made = changed(toml, "both", subject.as_linux(connection_of(toml)))
+    asked = loading.of(both)
+    made = changed(asked, subject.as_linux(connection_of(asked)))
     assert made is not None
-    client, server = commands.of(settings_of(made), connection_of(made))
+    client, server = commands.of(made.settings, connection_of(made))
     assert "ip mptcp limits set subflows 1 add_addr_accepted 1" in client.lines
     assert "ip mptcp endpoint add 2001:db8::2 subflow  # lte" in client.lines
     assert server.lines[-1] == "ip mptcp endpoint add 2001:db8::100 signal  # the server's"
 
 
 def test_large_buffers_need_a_larger_limit_on_the_side_that_uses_them() -> None:
-    toml = linux(send_buffer="500kB", receive_buffer="500kB")
-    shown = {each.place: each.lines for each in commands.of(settings_of(toml), connection_of(toml))}
+    asked = linux(send_buffer="500kB", receive_buffer="500kB")
+    shown = {each.place: each.lines for each in commands.of(asked.settings, connection_of(asked))}
     assert (
         "sysctl -w net.core.rmem_max=500000  # unless it is larger"
         in shown["on the client, as root"]
@@ -289,13 +290,13 @@ def test_large_buffers_need_a_larger_limit_on_the_side_that_uses_them() -> None:
         "setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){500000}, sizeof(int));",
     )
     small = linux(send_buffer="100kB", receive_buffer="100kB")
-    lines = [each.lines for each in commands.of(settings_of(small), connection_of(small))]
+    lines = [each.lines for each in commands.of(small.settings, connection_of(small))]
     assert not any("net.core" in line for each in lines for line in each)
 
 
 def test_short_queues_beside_another_path_are_doubted() -> None:
     def doubts(*paths: str) -> list[str]:
-        settings = settings_of(subject.of_paths(paths))
+        settings = subject.of_paths(paths).settings
         return subject.doubts(settings, settings["connection"][0])
 
     # 100 ms of 2 Mbit/s are 17 packets of 1500 bytes, and 60,000 bytes are 40.

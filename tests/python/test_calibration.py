@@ -28,7 +28,8 @@ from anabranch.live import run as live
 from anabranch.live.hosts import HERE, LINUX_VM, Hosts
 from anabranch.results.claims import Verdict, judge
 from anabranch.results.folder import NothingMeasured, Results, load
-from anabranch.runs.run import Capture, Run, run_toml
+from anabranch.runs.run import Capture, Run, run_scenario
+from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import Bulk
 from conftest import scenario
 
@@ -110,15 +111,15 @@ def test_engine_and_linux_run_the_same_text() -> None:
     engine, linux = drawn.cases(1, 1)[0].cells(LINUX_VM)
     assert isinstance(engine.scenario, Written)
     assert engine.scenario == linux.scenario
-    assert engine.task(2).toml == linux.task(2).toml == engine.task(1).toml
+    assert engine.task(2).scenario == linux.task(2).scenario == engine.task(1).scenario
     assert (engine.hosts, linux.hosts) == (None, Hosts(machine=LINUX_VM))
 
 
 def test_a_transfer_as_one_block_is_the_same_run_and_has_its_completion_time() -> None:
     text = scenario("6s", workload=Bulk(size="500kB")).to_toml()
-    normalised = _core.validate(text, "x.toml")
-    before = run_toml(normalised, "x.toml", 1)
-    after = run_toml(case.timed(normalised, "x.toml"), "x.toml", 1)
+    bulk = loading.of_text(text, "x.toml")
+    before = run_scenario(bulk, 1)
+    after = run_scenario(case.timed(bulk), 1)
     assert after.digest == before.digest
     assert after.blocks["delivered_ns"].len() == 1
 
@@ -270,7 +271,7 @@ def without_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Runs of the virtual machine become runs in virtual time, of another seed."""
 
     def run(
-        toml: str, file: str, seed: int, hosts: Hosts, capture: Capture | None = None
+        scenario: _core.Scenario, seed: int, hosts: Hosts, capture: Capture | None = None
     ) -> tuple[Run, live.Conditions]:
         conditions = live.Conditions(
             *hosts,
@@ -281,12 +282,12 @@ def without_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             foreign=0,
             notices=(),
         )
-        return run_toml(toml, file, seed + 1), conditions
+        return run_scenario(scenario, seed + 1), conditions
 
     kernel = tmp_path / "kernel"
     kernel.write_bytes(b"")
     monkeypatch.setenv("ANABRANCH_LINUX_VM", str(kernel))
-    monkeypatch.setattr(live, "run_toml", run)
+    monkeypatch.setattr(live, "run_once", run)
     monkeypatch.chdir(tmp_path)
 
 
@@ -323,7 +324,7 @@ def test_a_users_own_scenario_runs_as_it_is_with_a_note(
     assert err.startswith("anabranch: note: mine: the engine follows Linux only with ")
     assert "median delay, two paths" in out
     text = Path("out/scenarios/mine_engine.toml").read_text("utf-8")
-    assert text == _core.validate(own_file.to_toml(), "mine.toml")
+    assert text == loading.of_text(own_file.to_toml(), "mine.toml").to_toml()
 
 
 def test_without_a_kernel_nothing_is_run(

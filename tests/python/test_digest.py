@@ -41,7 +41,7 @@ workload = { kind = "blocks" }
 
 
 def digest(seed: int = 1) -> str:
-    return str(_core.run(SCENARIO, "digest.toml", seed)["digest"])
+    return str(_core.run(_core.Scenario.parse(SCENARIO, "digest.toml"), seed)["digest"])
 
 
 def test_two_runs_with_one_seed_are_the_same_and_with_two_seeds_are_not() -> None:

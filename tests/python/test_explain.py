@@ -10,7 +10,6 @@ import pytest
 import anabranch
 import captures
 import planted
-from anabranch import _core
 from anabranch.analyze.analysis import analyze
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
@@ -21,15 +20,16 @@ from anabranch.explanations.drawing import of_run, shares
 from anabranch.explanations.explanation import Explanation
 from anabranch.results import metrics
 from anabranch.results.estimates import Estimate, number, percent
-from anabranch.runs.run import run_normalised
+from anabranch.runs.run import run_scenario
+from anabranch.scenarios import loading
 from conftest import scenario
 
 Captured = pytest.CaptureFixture[str]
 
 
 def explained(**changes: object) -> Explanation:
-    toml = _core.validate(scenario("10s", **changes).to_toml(), "short.toml")
-    return Explanation(run_normalised(toml, "short.toml", 1, ledger=True), 0)
+    made = loading.of_text(scenario("10s", **changes).to_toml(), "short.toml")
+    return Explanation(run_scenario(made, 1, ledger=True), 0)
 
 
 @pytest.fixture(scope="module")
@@ -159,8 +159,8 @@ def test_a_small_buffer_behind_3g_is_named_first(explanation: Explanation) -> No
 
 
 def of_toml(toml: str) -> Explanation:
-    toml = _core.validate(toml, "given.toml")
-    return Explanation(run_normalised(toml, "given.toml", 1, ledger=True), 0)
+    made = loading.of_text(toml, "given.toml")
+    return Explanation(run_scenario(made, 1, ledger=True), 0)
 
 
 _FINITE = """
@@ -230,14 +230,14 @@ def test_paths_that_share_a_slower_link_count_once() -> None:
     toml = anabranch.Scenario(
         name="shared", duration="5s", paths=(shared, *ends), connections=(connection,)
     ).to_toml()
-    toml = _core.validate(toml, "shared.toml")
-    found = Explanation(run_normalised(toml, "shared.toml", 1, ledger=True), 0)
+    made = loading.of_text(toml, "shared.toml")
+    found = Explanation(run_scenario(made, 1, ledger=True), 0)
     assert list(found.paths.values()) == ["core"]
     assert found.capacity_mbps == pytest.approx(4.0)
 
 
 def test_a_run_without_a_ledger_has_the_same_packets(explanation: Explanation) -> None:
-    run = run_normalised(explanation.run.toml, "short.toml", 1)
+    run = run_scenario(explanation.run.scenario, 1)
     assert run.digest == explanation.run.digest
     assert "activities" not in run.tables
 
@@ -336,8 +336,8 @@ _ON_LINUX = {"scheduler": "linux", "congestion_control": "cubic_linux"}
 
 
 def test_what_if_tells_apart_what_linux_can_do() -> None:
-    toml = _core.validate(scenario("4s", **_ON_LINUX).to_toml(), "short.toml")
-    found = what_if.predict(toml, "short.toml", [1, 2])
+    made = loading.of_text(scenario("4s", **_ON_LINUX).to_toml(), "short.toml")
+    found = what_if.predict(made, [1, 2])
     assert found.foreign == []
     linux = {each.change.words: each.linux for each in found.predictions}
     assert linux["without 3g"]
@@ -348,8 +348,8 @@ def test_what_if_tells_apart_what_linux_can_do() -> None:
 
 
 def test_linux_cannot_change_a_scenario_that_it_cannot_run() -> None:
-    toml = _core.validate(scenario("4s").to_toml(), "short.toml")
-    found = what_if.predict(toml, "short.toml", [1, 2])
+    made = loading.of_text(scenario("4s").to_toml(), "short.toml")
+    found = what_if.predict(made, [1, 2])
     assert found.foreign == ["lia", "min_rtt"]
     assert not any(each.linux for each in found.predictions)
     assert found.finding().endswith(
@@ -361,8 +361,8 @@ def test_linux_cannot_change_a_scenario_that_it_cannot_run() -> None:
 
 
 def test_the_rows_have_the_order_that_they_say() -> None:
-    toml = _core.validate(scenario("4s").to_toml(), "short.toml")
-    found = what_if.predict(toml, "short.toml", [1, 2])
+    made = loading.of_text(scenario("4s").to_toml(), "short.toml")
+    found = what_if.predict(made, [1, 2])
     assert "in the order of the goodput shown, and equal ones in that of the p95" in found.about()
 
     def shown(cell: str) -> float:
@@ -373,7 +373,7 @@ def test_the_rows_have_the_order_that_they_say() -> None:
 
 
 def test_one_run_of_each_change_is_enough_if_nothing_is_random() -> None:
-    found = what_if.predict(_core.validate(_FINITE, "finite.toml"), "finite.toml", [3, 4, 5])
+    found = what_if.predict(loading.of_text(_FINITE, "finite.toml"), [3, 4, 5])
     assert found.seeds == [3]
     assert ": one pair of runs." in found.about()
     assert all("[" not in cell for row in found.table().rows for cell in row)
@@ -423,9 +423,9 @@ def test_the_best_change_must_bring_as_much_as_in_advice(
 
 
 def test_a_change_runs_with_the_same_seeds() -> None:
-    toml = _core.validate(scenario("3s").to_toml(), "short.toml")
-    found = what_if.predict(toml, "short.toml", [5])
-    alone = run_normalised(toml, "short.toml", 5)
+    made = loading.of_text(scenario("3s").to_toml(), "short.toml")
+    found = what_if.predict(made, [5])
+    alone = run_scenario(made, 5)
     assert found.base.goodput[0] == anabranch.Run.of(alone).summary()["goodput_mbps"][0]
 
 

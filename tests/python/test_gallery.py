@@ -35,7 +35,7 @@ def test_cells_are_valid_and_told_apart(name: str) -> None:
         assert len({tuple(cell.factors.items()) for cell in cells}) == len(cells)
         for cell in cells:
             assert re.fullmatch(r"[\w().-]+", cell.key), cell.key
-            assert cell.task(1).toml  # the scenario has been validated
+            assert cell.task(1).scenario  # the scenario has been checked
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -105,7 +105,8 @@ def test_an_entry_varies_vague_parameters_or_says_why_not(name: str) -> None:
         changed = [
             cell
             for cell in entry.cells(entry.full)
-            if cell.hosts is None and scaled(cell.task(1).toml, pattern, 1.1) != cell.task(1).toml
+            if cell.hosts is None
+            and scaled(cell.task(1).scenario, pattern, 1.1) != cell.task(1).scenario
         ]
         assert changed, words
 
@@ -136,7 +137,7 @@ def test_examples_are_valid(file: Path) -> None:
     if file.name.startswith("sweep_"):
         assert Plan.read(file).tasks()
     else:
-        _core.validate(file.read_text(encoding="utf-8"), str(file))
+        _core.Scenario.parse(file.read_text(encoding="utf-8"), str(file))
 
 
 def rows_of(page: str) -> list[list[str]]:

@@ -6,7 +6,6 @@ from typing import BinaryIO
 
 import pytest
 
-from anabranch import _core
 from anabranch.batches import journal
 from anabranch.batches.journal import FILE, Journal
 from anabranch.batches.reduction import Reduced, Task, make
@@ -14,12 +13,13 @@ from anabranch.batches.tables import tables
 from anabranch.errors import InputError
 from anabranch.results.folder import TABLES
 from anabranch.results.provenance import build
+from anabranch.scenarios import loading
 from conftest import scenario
 
 
 def task(seed: int, cell: str = "cell") -> Task:
-    toml = _core.validate(scenario("2s").to_toml(), "test")
-    return Task(cell=cell, factors={"n": 1}, toml=toml, file="test", seed=seed, build=build())
+    made = loading.of_text(scenario("2s").to_toml(), "test")
+    return Task(cell=cell, factors={"n": 1}, scenario=made, seed=seed, build=build())
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +65,19 @@ def test_a_recorded_run_reads_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_key_depends_on_all_that_the_result_does() -> None:
+    faster = loading.changed(task(1).scenario, {"path.wifi.rate": "9Mbit/s"})
     keys = {
         task(1).key(),
         task(2).key(),
         task(1, cell="other").key(),
         dataclasses.replace(task(1), keep_samples=True).key(),
         dataclasses.replace(task(1), factors={"n": 2}).key(),
-        dataclasses.replace(task(1), toml=task(1).toml.replace("8Mbit/s", "9Mbit/s")).key(),
+        dataclasses.replace(task(1), scenario=faster).key(),
     }
     assert len(keys) == 6
     assert task(1).key() == task(1).key()
-    assert dataclasses.replace(task(1), file="elsewhere").key() == task(1).key()
+    elsewhere = task(1).scenario.with_file("elsewhere")
+    assert dataclasses.replace(task(1), scenario=elsewhere).key() == task(1).key()
 
 
 def test_another_build_does_not_make_the_run() -> None:

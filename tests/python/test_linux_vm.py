@@ -16,8 +16,9 @@ from anabranch.gallery.reproduce import execute
 from anabranch.gallery.shared.calibration import case, deviations
 from anabranch.live import guest, vm
 from anabranch.live.hosts import LINUX_VM, Hosts
-from anabranch.live.run import run_toml
+from anabranch.live.run import run_once
 from anabranch.runs.run import Capture
+from anabranch.scenarios import loading
 from conftest import scenario
 
 _KERNEL = Path(__file__).parents[2] / "target/linux-vm/linux"
@@ -34,7 +35,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _captured(folder: Path, seed: int) -> str:
     file = folder / "capture.pcapng"
-    run_toml(scenario("2s").to_toml(), "short.toml", seed, HOSTS, Capture(file))
+    run_once(loading.of_text(scenario("2s").to_toml(), "short.toml"), seed, HOSTS, Capture(file))
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
@@ -52,13 +53,14 @@ def test_seeds_begin_at_different_phases_of_the_kernels_timer() -> None:
 
 
 def test_the_machine_grants_the_largest_buffer_of_a_scenario() -> None:
-    toml = scenario("2s", send_buffer="4MB", receive_buffer="200kB").to_toml()
-    assert vm.largest_buffer(toml) == 4_000_000
-    assert vm.largest_buffer(scenario("2s", send_buffer=None, receive_buffer=None).to_toml()) == 0
+    made = loading.of(scenario("2s", send_buffer="4MB", receive_buffer="200kB"))
+    assert vm.largest_buffer(made.settings) == 4_000_000
+    tuned = loading.of(scenario("2s", send_buffer=None, receive_buffer=None))
+    assert vm.largest_buffer(tuned.settings) == 0
 
 
 def test_the_machine_runs_linux_in_time(kernel: None) -> None:
-    run, conditions = run_toml(scenario("2s").to_toml(), "short.toml", 1, HOSTS)
+    run, conditions = run_once(loading.of_text(scenario("2s").to_toml(), "short.toml"), 1, HOSTS)
     assert conditions.valid
     assert conditions.kernel.startswith("6.")
     assert run.connections["bytes_delivered"][0] > 100_000
@@ -94,4 +96,4 @@ def test_a_machine_that_does_not_start_is_one_line(
     broken.chmod(0o755)
     monkeypatch.setenv(vm.KERNEL, str(broken))
     with pytest.raises(anabranch.IntegrityError, match=r"linux-vm: .*: no memory$"):
-        run_toml(scenario("2s").to_toml(), "short.toml", 1, HOSTS)
+        run_once(loading.of_text(scenario("2s").to_toml(), "short.toml"), 1, HOSTS)

@@ -5,13 +5,13 @@ import json
 import math
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import anabranch
+from anabranch import _core
 from anabranch.cli import tables
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError, TooLateError
@@ -19,8 +19,8 @@ from anabranch.gallery import catalogue, reproduce
 from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.live import run as live
 from anabranch.live.hosts import Hosts
-from anabranch.runs.run import Capture, Run
-from anabranch.runs.run import run_toml as virtual_run
+from anabranch.runs.run import Capture, Run, run_scenario
+from anabranch.scenarios import loading
 from conftest import scenario
 
 
@@ -101,7 +101,7 @@ def test_elsewhere_than_on_linux_live_runs_are_refused(
 
 def test_outside_of_the_namespaces_a_live_run_is_refused() -> None:
     with pytest.raises(anabranch.IntegrityError, match="network namespaces"):
-        live.run_toml(scenario("2s").to_toml(), "short.toml", 1, Hosts("engine", "engine"))
+        live.run_once(loading.of(scenario("2s")), 1, Hosts("engine", "engine"))
 
 
 # ---- many live runs: the runs themselves are virtual ones here --------------------------------
@@ -124,13 +124,13 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Set the lateness of the emulator in each attempt; the last value stays."""
     late_ms = [0.5]
 
-    def run_toml(
-        toml: str, file: str, seed: int, hosts: Hosts, capture: Capture | None = None
+    def run_once(
+        scenario: _core.Scenario, seed: int, hosts: Hosts, capture: Capture | None = None
     ) -> tuple[Run, live.Conditions]:
         late = late_ms.pop(0) if len(late_ms) > 1 else late_ms[0]
-        return virtual_run(toml, file, seed), _conditions(late, hosts)
+        return run_scenario(scenario, seed), _conditions(late, hosts)
 
-    monkeypatch.setattr(live, "run_toml", run_toml)
+    monkeypatch.setattr(live, "run_once", run_once)
     return late_ms
 
 
@@ -171,12 +171,12 @@ def test_live_runs_stand_beside_virtual_ones_with_their_lateness(
 
 
 def test_a_run_whose_emulator_was_late_is_made_again_and_then_given_up(made: list[float]) -> None:
-    toml, hosts = scenario("2s").to_toml(), Hosts()
+    short, hosts = loading.of_text(scenario("2s").to_toml(), "short.toml"), Hosts()
     made[:] = [7.0, 6.0, 0.5]
-    assert live.run_in_time(toml, "short.toml", 1, hosts)[1].valid
+    assert live.run_in_time(short, 1, hosts)[1].valid
     made[:] = [9.0]
     with pytest.raises(TooLateError, match=r"late too often in 3 attempts.*9\.00"):
-        live.run_in_time(toml, "short.toml", 1, hosts)
+        live.run_in_time(short, 1, hosts)
 
 
 def test_only_some_entries_have_a_form_in_real_time() -> None:
@@ -191,7 +191,7 @@ def test_linux_is_not_asked_for_what_it_does_not_have() -> None:
     for name in ("nsdi12-fig7-live", "linux-today", catalogue.CALIBRATION):
         for cell in catalogue.entry(name).cells(catalogue.entry(name).quick):
             if cell.hosts == Hosts():
-                (connection,) = tomllib.loads(cell.task(1).toml)["connection"]
+                (connection,) = cell.task(1).settings["connection"]
                 assert not connection.get("remedies")
                 assert connection["congestion_control"] in ("cubic", "cubic_linux", "new_reno")
 

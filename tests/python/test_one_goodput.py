@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import anabranch
-from anabranch import _core
 from anabranch.analyze.analysis import analyze
 from anabranch.explanations import capture
 from anabranch.explanations.explanation import Explanation
-from anabranch.runs.run import run_normalised
+from anabranch.runs.run import run_scenario
+from anabranch.scenarios import loading
 from anabranch.twins import observed
 
 _LINUX = """host = { kind = "linux", buffers = "socket" }
@@ -51,8 +51,8 @@ def test_run_analyze_explain_and_twin_say_the_same(name: str, at: Any, tmp_path:
     scenario.write_text(SCENARIOS[name], encoding="utf-8")
     run = anabranch.run(scenario, pcap=file, pcap_at=at, snap=128)
     (goodput,) = run.summary()["goodput_mbps"].to_list()
-    toml = _core.validate(SCENARIOS[name], "one.toml")
-    explained = Explanation(run_normalised(toml, "one.toml", 1, ledger=True), 0)
+    made = loading.of_text(SCENARIOS[name], "one.toml")
+    explained = Explanation(run_scenario(made, 1, ledger=True), 0)
     assert explained.goodput_mbps == goodput
     analysis = analyze(file)
     upload = "upload" in name

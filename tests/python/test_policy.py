@@ -31,7 +31,7 @@ from anabranch.policy import (
     SubflowView,
     Wait,
 )
-from anabranch.scenarios import custom, normalise
+from anabranch.scenarios import custom, loading
 from conftest import THREE_G, WIFI, scenario
 
 ROOT = Path(__file__).parents[2]
@@ -489,14 +489,15 @@ def test_what_is_wrong_with_a_policy_is_explained(kind: str, factory: Any, words
 def test_a_scenario_names_what_it_was_given() -> None:
     text = scenario(scheduler=Dice).to_toml()
     assert 'scheduler = "custom:test_policy.Dice"' in text
-    assert 'scheduler = "custom:test_policy.Dice"' in _core.validate(text, "own.toml")
+    named = _core.Scenario.parse(text, "own.toml")
+    assert 'scheduler = "custom:test_policy.Dice"' in named.to_toml()
     with pytest.raises(
         ScenarioError, match=r"custom:test_policy\.Dice.*none was passed with the run"
     ):
-        _core.run(text, "own.toml", 1)
+        _core.run(named, 1)
     wrong = r'own.toml: connection\[0\].scheduler: "test_policy.Dice": your own policy needs a file'
     with pytest.raises(ScenarioError, match=wrong):
-        normalise.of_text(text, "own.toml")
+        loading.of_text(text, "own.toml")
     partial = functools.partial(NewReno, 3, gain=0.5)
     assert custom.name_of(partial) == "my_congestion_control.NewReno(3, gain=0.5)"
 

@@ -30,7 +30,7 @@ def test_what_a_page_switches_on_is_a_valid_connection(name: str) -> None:
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     snippets = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert len(snippets) == 1
-    _core.validate(PATHS + snippets[0], f"{name}.md")
+    _core.Scenario.parse(PATHS + snippets[0], f"{name}.md")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,5 +1,4 @@
 import itertools
-import tomllib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,8 @@ from anabranch import _core
 from anabranch.advice import subject
 from anabranch.explanations.explanation import Explanation
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
-from anabranch.runs.run import run_normalised
+from anabranch.runs.run import run_scenario
+from anabranch.scenarios import loading
 from anabranch.scenarios.routes import Crossing, route
 
 TREE = FatTree(ports=4, rate="100Mbit/s", delay="20us", limit="100packets")
@@ -23,30 +23,30 @@ def path(name: str, mbps: int, *via: str) -> anabranch.NetworkPath:
     )  # fmt: skip
 
 
-def normalised(paths: Sequence[anabranch.NetworkPath], used: Sequence[str]) -> str:
+def normalised(paths: Sequence[anabranch.NetworkPath], used: Sequence[str]) -> _core.Scenario:
     connection = anabranch.Connection(name="main", paths=tuple(used), workload=anabranch.Bulk())
     scenario = anabranch.Scenario(
         name="routes", duration="5s", paths=tuple(paths), connections=(connection,)
     )
-    return _core.validate(scenario.to_toml(), "routes.toml")
+    return loading.of(scenario)
 
 
-def by_name(toml: str) -> dict[str, dict[str, Any]]:
-    return {each["name"]: each for each in tomllib.loads(toml)["path"]}
+def by_name(scenario: _core.Scenario) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in scenario.settings["path"]}
 
 
 def test_a_route_follows_the_routes_of_its_paths_in_either_direction() -> None:
-    toml = normalised(
+    made = normalised(
         [path("a", 8), path("-b", 8, "a"), path("c", 8), path("d", 8, "--b", "-c")], ["d"]
     )
-    crossed = route("d", by_name(toml))
+    crossed = route("d", by_name(made))
     assert crossed == [
         Crossing("d"),
         Crossing("a", True),
         Crossing("-b", True),
         Crossing("c", True),
     ]
-    assert route("-b", by_name(toml)) == [Crossing("-b"), Crossing("a")]
+    assert route("-b", by_name(made)) == [Crossing("-b"), Crossing("a")]
 
 
 def test_capacity_is_that_of_the_links_that_all_paths_cross() -> None:
@@ -57,21 +57,21 @@ def test_capacity_is_that_of_the_links_that_all_paths_cross() -> None:
         reverse=anabranch.Reverse(rate="4Mbit/s"),
     )]  # fmt: skip
     ends = [path("a", 50, "one", "-down"), path("b", 50, "two", "-down")]
-    toml = normalised([*cables, *ends], ["a", "b"])
-    found = Explanation(run_normalised(toml, "routes.toml", 1, ledger=True), 0)
+    made = normalised([*cables, *ends], ["a", "b"])
+    found = Explanation(run_scenario(made, 1, ledger=True), 0)
     assert list(found.paths.values()) == ["down"]
     assert found.capacity_mbps == pytest.approx(4.0)
     # Over different cables, the slower link of each route counts.
-    toml = normalised([*cables, path("a", 50, "one"), path("b", 50, "two")], ["a", "b"])
-    found = Explanation(run_normalised(toml, "routes.toml", 1, ledger=True), 0)
+    made = normalised([*cables, path("a", 50, "one"), path("b", 50, "two")], ["a", "b"])
+    found = Explanation(run_scenario(made, 1, ledger=True), 0)
     assert list(found.paths.values()) == ["one", "two"]
 
 
 def test_the_rule_of_buffers_counts_the_whole_route() -> None:
     # To the client, the cable against its direction has 80 Mbit/s, and the path itself 50 Mbit/s.
     # Three links of 5 ms make a round trip of 30 ms: 2 · 8 Mbit/s · 30 ms = 60,000 bytes.
-    toml = normalised([path("one", 8), path("two", 8), path("a", 50, "one", "-two")], ["a"])
-    settings = tomllib.loads(toml)
+    made = normalised([path("one", 8), path("two", 8), path("a", 50, "one", "-two")], ["a"])
+    settings = made.settings
     assert subject.rule_bytes(settings, settings["connection"][0]) == 60_000
 
 

@@ -1,11 +1,11 @@
 import dataclasses
-import tomllib
 from functools import partial
 from pathlib import Path
 
 import pytest
 from matplotlib.axes import Axes
 
+from anabranch import _core
 from anabranch.errors import ScenarioError
 from anabranch.gallery import catalogue, sensitivity
 from anabranch.gallery.entry import Entry, Tier
@@ -20,9 +20,9 @@ from anabranch.scenarios.scaling import scaled
 TIER = Tier("full", seeds=4, measured_s=3, warm_up_s=1)
 
 
-def one_cell() -> str:
+def one_cell() -> _core.Scenario:
     entry = catalogue.entry("nsdi12-fig7")
-    return entry.cells(TIER)[0].task(1).toml
+    return entry.cells(TIER)[0].task(1).scenario
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def one_cell() -> str:
     ],
 )
 def test_a_pattern_scales_quantities(pattern: str, key: str, factor: float, expected: str) -> None:
-    wifi, _ = tomllib.loads(scaled(one_cell(), pattern, factor))["path"]
+    wifi, _ = scaled(one_cell(), pattern, factor).settings["path"]
     assert wifi[key] == expected
     assert wifi["name"] == "wifi"
 
 
 def test_both_directions_of_a_path_are_scaled() -> None:
-    wifi, three_g = tomllib.loads(scaled(one_cell(), "path.wifi*.delay", 1.1))["path"]
+    wifi, three_g = scaled(one_cell(), "path.wifi*.delay", 1.1).settings["path"]
     assert (wifi["delay"], wifi["reverse"]["delay"]) == ("11ms", "11ms")
     assert three_g["delay"] == "75ms"
 

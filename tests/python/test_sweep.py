@@ -25,8 +25,7 @@ from anabranch.gallery.entry import Cell, Tier
 from anabranch.results.folder import TABLES, load
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter
-from anabranch.runs.run import cost
-from anabranch.scenarios import normalise
+from anabranch.scenarios import loading
 from anabranch.sweeps.plan import Plan
 from anabranch.sweeps.sweep import sweep
 from conftest import scenario
@@ -277,8 +276,8 @@ def test_expensive_runs_start_first_and_results_keep_their_order() -> None:
 
 def test_cost_is_duration_times_rates() -> None:
     # 10 Mbit/s for 3 s are 2500 packets of 1500 bytes.
-    assert cost(normalise.of(scenario("3s"))) == 2500
-    assert cost(normalise.of(scenario("30s"))) == 25000
+    assert loading.of(scenario("3s")).cost == 2500
+    assert loading.of(scenario("30s")).cost == 25000
 
 
 def test_remaining_time_follows_the_cost() -> None:

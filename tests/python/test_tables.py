@@ -9,13 +9,14 @@ from anabranch.batches.tables import tables
 from anabranch.errors import InputError
 from anabranch.results.folder import TABLES, Factor
 from anabranch.results.provenance import build
+from anabranch.scenarios import loading
 from conftest import scenario
 
-TOML = _core.validate(scenario("2s").to_toml(), "test")
+SCENARIO = loading.of_text(scenario("2s").to_toml(), "test")
 
 
-def task(seed: int, factors: dict[str, Factor], toml: str = TOML) -> Task:
-    return Task(cell="cell", factors=factors, toml=toml, file="test", seed=seed, build=build())
+def task(seed: int, factors: dict[str, Factor], of: _core.Scenario = SCENARIO) -> Task:
+    return Task(cell="cell", factors=factors, scenario=of, seed=seed, build=build())
 
 
 def test_each_row_has_the_labels_of_its_run() -> None:
@@ -34,7 +35,8 @@ def test_each_row_has_the_labels_of_its_run() -> None:
 
 
 def test_columns_that_only_later_runs_have_stand_at_the_right() -> None:
-    renamed = TOML.replace('"wifi"', '"lte"')
+    text = SCENARIO.to_toml().replace('"wifi"', '"lte"')
+    renamed = loading.of_text(text, "test")
     tasks = [task(1, {"n": 1}), task(1, {"n": 2}, renamed)]
     runs = tables(tasks, [make(each) for each in tasks])["runs"]
     assert runs.columns[-2:] == ["share_lte", "srtt_p95_ms_lte"]

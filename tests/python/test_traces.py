@@ -140,7 +140,7 @@ def test_both_forms_of_a_trace_are_the_same_to_the_core() -> None:
     text = Scenario(
         name="x", duration="1s", paths=(path,), connections=(Connection(workload=Bulk()),)
     ).to_toml()
-    assert 'milliseconds = "0 3*2 9"' in _core.validate(text, "x.toml")
+    assert 'milliseconds = "0 3*2 9"' in _core.Scenario.parse(text, "x.toml").to_toml()
 
 
 def test_the_command_makes_a_trace_that_scenarios_read(tmp_path: Path, capsys: Captured) -> None:
@@ -151,7 +151,7 @@ def test_the_command_makes_a_trace_that_scenarios_read(tmp_path: Path, capsys: C
     assert out.read_text().splitlines()[-1] == "6250"
     scenario = (ROOT / "examples/cellular_trace.toml").read_text()
     (out.parent / "it.toml").write_text(scenario)
-    assert _core.validate(scenario, str(out.parent / "it.toml"), str(out.parent))
+    assert _core.Scenario.parse(scenario, str(out.parent / "it.toml"), str(out.parent))
 
 
 def test_the_command_makes_synthetic_traces(tmp_path: Path, capsys: Captured) -> None:

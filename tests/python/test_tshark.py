@@ -49,7 +49,9 @@ BAD = f"_ws.malformed || {WRONG}"
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("capture") / "run.pcapng"
-    _core.run(SCENARIO, "capture.toml", 1, pcap=(str(path), None, "both", None))
+    _core.run(
+        _core.Scenario.parse(SCENARIO, "capture.toml"), 1, pcap=(str(path), None, "both", None)
+    )
     return path
 
 

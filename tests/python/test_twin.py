@@ -14,6 +14,7 @@ import anabranch
 from anabranch.analyze.analysis import analyze
 from anabranch.cli.main import run_command
 from anabranch.explanations import what_if
+from anabranch.scenarios import loading
 from anabranch.scenarios.classes import Change, Middlebox
 from anabranch.twins import comparison, fit, observed, scenario
 from anabranch.twins.fit import Fitted
@@ -272,15 +273,10 @@ def test_a_send_buffer_that_limits_is_found(limited: Fitted) -> None:
 
 
 def test_the_twin_predicts_what_helps(limited: Fitted) -> None:
-    predicted = what_if.predict(anabranch_normalised(limited.toml), "twin.toml", [1])
+    predicted = what_if.predict(loading.of_text(limited.toml, "twin.toml"), [1])
     best = predicted.best(linux=True)
     assert best is not None
     assert best.change.words.startswith("buffers")
-
-
-def anabranch_normalised(toml: str) -> str:
-    """The scenario with every default."""
-    return anabranch._core.validate(toml, "twin.toml")
 
 
 @pytest.fixture(scope="module")

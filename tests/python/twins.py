@@ -23,14 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from anabranch import _core
 from anabranch.explanations import what_if
 from anabranch.explanations.what_if import Change
 from anabranch.gallery.shared.calibration import drawn
 from anabranch.live.hosts import LINUX_VM, Hosts
-from anabranch.live.run import run_toml
-from anabranch.runs.run import Capture, settings_of
-from anabranch.scenarios import normalise, overrides
+from anabranch.live.run import run_once
+from anabranch.runs.run import Capture
+from anabranch.scenarios import loading
 from anabranch.scenarios.quantities import size
 from anabranch.scenarios.scenario import Bulk, Scenario
 from anabranch.twins import fit, observed
@@ -57,7 +56,7 @@ def captured(toml: str, name: str, seed: int, folder: Path) -> Observed:
     """What the capture of a run of Linux shows; makes the run if the folder lacks it."""
     file = folder / f"{name}.pcapng"
     if not file.exists():
-        run_toml(toml, f"{name}.toml", seed, _HOSTS, Capture(file, snap=128))
+        run_once(loading.of_text(toml, f"{name}.toml"), seed, _HOSTS, Capture(file, snap=128))
     return observed.read([file])
 
 
@@ -109,10 +108,12 @@ def with_change(scenario: Scenario, change: Change, twin: str) -> str:
 
     Paths are changed by their places, and buffers by the same factor.
     """
-    settings = settings_of(normalise.of(scenario))
+    settings = loading.of(scenario).settings
     names = {
         mine["name"]: real["name"]
-        for mine, real in zip(settings_of(twin)["path"], settings["path"], strict=False)
+        for mine, real in zip(
+            loading.of_text(twin, "twin").settings["path"], settings["path"], strict=False
+        )
     }
     (connection,) = settings["connection"]
     new: dict[str, Any] = {}
@@ -128,7 +129,7 @@ def with_change(scenario: Scenario, change: Change, twin: str) -> str:
         else:
             new[key] = value
     changes = {f"connection[0].{key}": value for key, value in new.items()}
-    return overrides.changed(normalise.of(scenario), scenario.name, changes)
+    return loading.of(scenario, changes).to_toml()
 
 
 def judge_twins(seed: int, count: int, folder: Path) -> None:
@@ -176,8 +177,8 @@ def judge_changes(seed: int, count: int, folder: Path) -> None:
         name = scenario.name.split()[0]
         before = captured(scenario.to_toml(), name, 1, folder)
         twin = to_toml(fit.fit(before, name, name, 1).twin, name, draws=True)
-        normal, pairs = _core.validate(twin, name), range(1, 1 + what_if.SEEDS)
-        predicted = what_if.predict(normal, name, pairs, linux_only=True)
+        normal, pairs = loading.of_text(twin, name), range(1, 1 + what_if.SEEDS)
+        predicted = what_if.predict(normal, pairs, linux_only=True)
         best = predicted.best(linux=True)
         if best is None:
             continue

@@ -6,55 +6,32 @@ mod listing;
 mod live;
 mod pcap;
 mod policy;
+mod scenario;
 mod shell;
 mod watch;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use anabranch_sim::scenario::{self, Scenario};
+use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Column, CustomPolicies, Options, Outcome, RunError, Table};
 use anabranch_wire::Instant;
 use pcap::Pcap;
-use policy::Factories;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use scenario::PyScenario;
 use watch::Watch;
 
+pyo3::import_exception!(anabranch.errors, InputError);
 pyo3::import_exception!(anabranch.errors, ScenarioError);
 
-fn invalid(error: scenario::ScenarioError) -> PyErr {
-    ScenarioError::new_err(error.to_string())
-}
-
-/// The scenario `toml` with every default filled in, as TOML. `file` is its name in messages. Names
-/// of trace files are relative to `folder`, or to the folder of `file`.
-#[pyfunction]
-#[pyo3(signature = (toml, file, folder=None))]
-fn validate(toml: &str, file: &str, folder: Option<PathBuf>) -> PyResult<String> {
-    let scenario = match folder {
-        Some(folder) => Scenario::from_toml_beside(toml, file, &folder),
-        None => Scenario::from_toml(toml, file),
-    };
-    Ok(scenario.map_err(invalid)?.to_toml())
-}
-
-/// The JSON Schema of scenarios.
-#[pyfunction]
-fn json_schema() -> String {
-    Scenario::json_schema()
-}
-
-/// Run the scenario `toml` with `seed`. `pcap` describes a capture (pcapng): its file, its maximum
+/// Run a scenario with `seed`. `pcap` describes a capture (pcapng): its file, its maximum
 /// size in bytes, the hosts at which packets are captured (`client`, `server`, `both`, or `None` for
 /// the sending hosts), and the maximum number of bytes that are kept of a packet.
 ///
-/// `custom_policies` has a dictionary for each connection, with factories of its Python policies under
-/// `scheduler`, `congestion_control` and `path_manager`. Without Python policies, the run releases
-/// the interpreter lock. `tick` is called about twenty times a second with the simulated time in
+/// Without policies in Python, the run releases the interpreter lock. `tick` is called about twenty times a second with the simulated time in
 /// nanoseconds. An exception that it raises ends the run, and so does a signal such as Ctrl-C. With
 /// `ledger`, the tables `activities` and `capacity` account for every instant and byte.
 ///
@@ -63,26 +40,24 @@ fn json_schema() -> String {
 /// dictionary of columns, and a column is a pair of NumPy type and little-endian bytes. `counters`
 /// has a dictionary by name for client and server.
 #[pyfunction]
-#[pyo3(signature = (toml, file, seed, *, pcap=None, custom_policies=None, tick=None, ledger=false))]
-#[expect(clippy::too_many_arguments, reason = "named arguments of a Python function")]
+#[pyo3(signature = (scenario, seed, *, pcap=None, tick=None, ledger=false))]
 fn run<'py>(
     py: Python<'py>,
-    toml: &str,
-    file: &str,
+    scenario: &PyScenario,
     seed: u64,
     pcap: Option<Pcap>,
-    custom_policies: Option<Vec<Factories>>,
     tick: Option<Py<PyAny>>,
     ledger: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
+    let factories = scenario.factories(py)?;
+    let PyScenario { scenario, file, .. } = scenario;
     let watch = Arc::new(Watch::default());
     let mut stop = watch.stop(tick);
-    let outcome = match custom_policies {
-        None => py.detach(|| execute(&scenario, seed, pcap, &[], ledger, &mut stop)),
+    let outcome = match factories {
+        None => py.detach(|| execute(scenario, seed, pcap, &[], ledger, &mut stop)),
         Some(factories) => {
-            let own = policy::custom_policies(&scenario, factories, &watch);
-            execute(&scenario, seed, pcap, &own, ledger, &mut stop)
+            let own = policy::custom_policies(scenario, factories, &watch);
+            execute(scenario, seed, pcap, &own, ledger, &mut stop)
         }
     };
     let outcome = watch.take().map_or(outcome.map_err(|error| failed(error, file)), Err)?;
@@ -155,8 +130,6 @@ fn bytes(column: &Column) -> (&'static str, Vec<u8>) {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_function(wrap_pyfunction!(validate, module)?)?;
-    module.add_function(wrap_pyfunction!(json_schema, module)?)?;
     module.add_function(wrap_pyfunction!(listing::policies, module)?)?;
     module.add_function(wrap_pyfunction!(listing::parts, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
@@ -164,5 +137,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     conform::register(module)?;
     live::register(module)?;
     policy::register(module)?;
+    scenario::register(module)?;
     shell::register(module)
 }

@@ -8,14 +8,14 @@ mod linux {
 
     use anabranch_live::{Lateness, LiveError, Options, Outcome, Stack};
     use anabranch_sim::RunError;
-    use anabranch_sim::scenario::Scenario;
     use anabranch_wire::Instant;
     use pyo3::exceptions::PyRuntimeError;
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
     use crate::pcap::Pcap;
-    use crate::{ScenarioError, dictionary_of_tables, invalid};
+    use crate::scenario::PyScenario;
+    use crate::{ScenarioError, dictionary_of_tables};
 
     /// Run `command` inside namespaces where live runs are possible, and return its exit status.
     #[pyfunction]
@@ -52,26 +52,25 @@ mod linux {
         all.collect()
     }
 
-    /// Run the scenario `toml` in real time. `client` and `server` are "engine" or "kernel".
+    /// Run a scenario in real time. `client` and `server` are "engine" or "kernel".
     #[pyfunction]
-    #[pyo3(signature = (toml, file, seed, client, server, pcap=None))]
+    #[pyo3(signature = (scenario, seed, client, server, pcap=None))]
     pub(super) fn live_run<'py>(
         py: Python<'py>,
-        toml: &str,
-        file: &str,
+        scenario: &PyScenario,
         seed: u64,
         client: &str,
         server: &str,
         pcap: Option<Pcap>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let scenario = Scenario::from_toml(toml, file).map_err(invalid)?;
+        let scenario = &scenario.scenario;
         let (client, server) = (stack(client), stack(server));
         let mut file = pcap.as_ref().map(Pcap::create).transpose()?;
         let outcome = py.detach(|| {
             let capture = pcap.as_ref().zip(file.as_mut()).map(|(pcap, file)| pcap.to(file));
             let options =
                 Options { client, server, capture, linger: None, interventions: Vec::new() };
-            anabranch_live::run(&scenario, seed, options)
+            anabranch_live::run(scenario, seed, options)
         });
         if let Some(file) = &mut file {
             file.flush()?;
@@ -119,6 +118,7 @@ mod linux {
     use pyo3::prelude::*;
 
     use crate::pcap::Pcap;
+    use crate::scenario::PyScenario;
 
     #[pyfunction]
     pub(super) fn live_enter(_command: Vec<String>) -> PyResult<i32> {
@@ -139,16 +139,15 @@ mod linux {
     }
 
     #[pyfunction]
-    #[pyo3(signature = (toml, file, seed, client, server, pcap=None))]
+    #[pyo3(signature = (scenario, seed, client, server, pcap=None))]
     pub(super) fn live_run(
-        toml: &str,
-        file: &str,
+        scenario: &PyScenario,
         seed: u64,
         client: &str,
         server: &str,
         pcap: Option<Pcap>,
     ) -> PyResult<()> {
-        let _ = (toml, file, seed, client, server, pcap);
+        let _ = (scenario, seed, client, server, pcap);
         Err(PyOSError::new_err("live runs need Linux"))
     }
 }

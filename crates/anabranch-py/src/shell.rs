@@ -7,16 +7,16 @@ mod linux {
     use std::sync::Arc;
 
     use anabranch_live::{ShellOptions, ShellOutcome, Terminal};
-    use anabranch_sim::scenario::Scenario;
     use anabranch_wire::Instant;
     use pyo3::exceptions::PyRuntimeError;
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
     use crate::pcap::Pcap;
-    use crate::policy::{self, Factories};
+    use crate::policy;
+    use crate::scenario::PyScenario;
     use crate::watch::Watch;
-    use crate::{dictionary_of_tables, invalid, live};
+    use crate::{dictionary_of_tables, live};
 
     /// A program inside the network of a scenario.
     #[pyclass(frozen)]
@@ -28,31 +28,30 @@ mod linux {
 
     #[pymethods]
     impl Shell {
-        /// Start `helper`, which must call `shell_become`, for a scenario: its TOML, its file's name
-        /// and a seed. `client` is "engine" or "kernel". `terminal` is the descriptor of a terminal
-        /// for the program, which this call closes, or `None`. `custom_policies` is that of `run`.
+        /// Start `helper`, which must call `shell_become`, for a scenario. `client` is "engine" or
+        /// "kernel". `terminal` is the descriptor of a terminal for the program, which this call
+        /// closes, or `None`.
         #[new]
-        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None, custom_policies=None))]
+        #[pyo3(signature = (scenario, seed, helper, client, terminal=None, pcap=None))]
         fn new(
             py: Python<'_>,
-            scenario: (String, String, u64),
+            scenario: &PyScenario,
+            seed: u64,
             helper: Vec<String>,
             client: &str,
             terminal: Option<i32>,
             pcap: Option<Pcap>,
-            custom_policies: Option<Vec<Factories>>,
         ) -> PyResult<Self> {
             let terminal = terminal.map(Terminal::of).unwrap_or_default();
-            let (toml, file, seed) = scenario;
-            let scenario = Scenario::from_toml(&toml, &file).map_err(invalid)?;
+            let factories = scenario.factories(py)?.unwrap_or_default();
+            let scenario = &scenario.scenario;
             let capture = pcap.map(Pcap::into_capture).transpose()?;
             let of_kernel = client == "kernel";
             let watch = Arc::new(Watch::default());
-            let factories = custom_policies.unwrap_or_default();
-            let own = policy::custom_policies(&scenario, factories, &watch).into_iter().next();
+            let own = policy::custom_policies(scenario, factories, &watch).into_iter().next();
             let custom_policies = own.unwrap_or_default();
             let options = ShellOptions { of_kernel, helper, terminal, capture, custom_policies };
-            let shell = py.detach(|| anabranch_live::Shell::start(&scenario, seed, options));
+            let shell = py.detach(|| anabranch_live::Shell::start(scenario, seed, options));
             Ok(Shell { running: Some(shell.map_err(live::failed)?).into(), watch })
         }
 
@@ -147,7 +146,7 @@ mod linux {
     use pyo3::prelude::*;
 
     use crate::pcap::Pcap;
-    use crate::policy::Factories;
+    use crate::scenario::PyScenario;
 
     #[pyclass(frozen)]
     pub(super) struct Shell;
@@ -155,16 +154,16 @@ mod linux {
     #[pymethods]
     impl Shell {
         #[new]
-        #[pyo3(signature = (scenario, helper, client, terminal=None, pcap=None, custom_policies=None))]
+        #[pyo3(signature = (scenario, seed, helper, client, terminal=None, pcap=None))]
         fn new(
-            scenario: (String, String, u64),
+            scenario: &PyScenario,
+            seed: u64,
             helper: Vec<String>,
             client: &str,
             terminal: Option<i32>,
             pcap: Option<Pcap>,
-            custom_policies: Option<Vec<Factories>>,
         ) -> PyResult<Self> {
-            let _ = (scenario, helper, client, terminal, pcap, custom_policies);
+            let _ = (scenario, seed, helper, client, terminal, pcap);
             Err(PyOSError::new_err("a shell needs Linux"))
         }
     }

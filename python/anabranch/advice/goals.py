@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,9 @@ from anabranch import _core
 from anabranch.errors import InputError, unknown
 from anabranch.explanations.pairs import changed_connections, changed_flows, goodput_and_delays
 from anabranch.runs.columns import column
-from anabranch.runs.run import Run, settings_of
+from anabranch.runs.run import Run
+from anabranch.scenarios import loading
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import to_toml
 from anabranch.words import listed
 
 Numbers = npt.NDArray[np.float64]
@@ -91,30 +90,27 @@ def text(goals: Goals) -> str:
     )
 
 
-def variants(toml: str, file: str, goals: Goals) -> list[str]:
+def variants(scenario: _core.Scenario, goals: Goals) -> list[_core.Scenario]:
     """The scenarios to run for these goals: the scenario, and for failover one for each path.
 
     In each of the latter, a path of the changed connections goes down, unnoticed, in the middle of
     the measured time, and stays down.
     """
     if "failover" not in goals:
-        return [toml]
-    settings = settings_of(toml)
+        return [scenario]
+    settings = scenario.settings
     used = {name for each in changed_connections(settings) for name in each["paths"]}
     failing = (path["name"] for path in settings["path"] if path["name"] in used)
-    return [toml, *(_without(toml, file, name) for name in failing)]
+    return [scenario, *(_without(scenario, name) for name in failing)]
 
 
-def _without(toml: str, file: str, name: str) -> str:
-    table = tomllib.loads(toml)
-    for path in table["path"]:
-        if path["name"] == name:
-            at = f"{_failure_ns(table)}ns"
-            earlier = [
-                each for each in path["change"] if nanoseconds(each["at"]) <= _failure_ns(table)
-            ]
-            path["change"] = [*earlier, {"at": at, "state": "down"}]
-    return _core.validate(to_toml(table), file)
+def _without(scenario: _core.Scenario, name: str) -> _core.Scenario:
+    settings = scenario.settings
+    failure_ns = _failure_ns(settings)
+    (path,) = (each for each in settings["path"] if each["name"] == name)
+    earlier = [each for each in path["change"] if nanoseconds(each["at"]) <= failure_ns]
+    change = [*earlier, {"at": f"{failure_ns}ns", "state": "down"}]
+    return loading.changed(scenario, {f"path.{name}.change": change})
 
 
 def _failure_ns(settings: Mapping[str, Any]) -> int:

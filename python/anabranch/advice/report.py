@@ -18,7 +18,6 @@ from anabranch.reports import page
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, number
 from anabranch.results.folder import write_whole
-from anabranch.runs.run import settings_of
 from anabranch.words import listed
 
 
@@ -105,7 +104,7 @@ def linux_commands(advice: Advice) -> tuple[list[Commands], list[str]]:
     """The commands for the advice, and what they leave to the reader; none without a change."""
     if not advice.helps:
         return [], []
-    settings = settings_of(advice.advised.toml)
+    settings = advice.advised.scenario.settings
     connection = changed_connections(settings)[0]
     notes = [*commands.notes(connection), *subject.doubts(settings, connection)]
     return commands.of(settings, connection), notes
@@ -174,5 +173,5 @@ def save(
     contents = {"report.html": html.encode(), "advice.json": f"{text}\n".encode()}
     for each in advices:
         name = "linux" if each.stack == LINUX else "engine"
-        contents[f"{name}.toml"] = each.advised.toml.encode()
+        contents[f"{name}.toml"] = each.advised.scenario.to_toml().encode()
     write_whole(folder, contents)

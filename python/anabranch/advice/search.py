@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optuna
 
+from anabranch import _core
 from anabranch.advice import goals as aims
 from anabranch.advice import space as spaces
 from anabranch.advice import subject
@@ -25,7 +26,6 @@ from anabranch.explanations.pairs import Runs, changed, changed_connections
 from anabranch.results.estimates import Estimate, mean, median
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor, Meter, Progress
-from anabranch.runs.run import settings_of
 from anabranch.scenarios import custom
 
 LINUX, ENGINE = "Linux", "anabranch"
@@ -61,7 +61,7 @@ class Predicted:
     words: str
     changes: int
     keys: Mapping[str, Any]
-    toml: str
+    scenario: _core.Scenario
     values: Mapping[str, Estimate | None]
     gain: Estimate
 
@@ -96,13 +96,12 @@ class Question:
     """What to advise.
 
     Attributes:
-        toml: The normalised scenario as it is.
+        scenario: The scenario as it is.
         rule: The buffer of the rule, in bytes.
         seeds: Seeds of the predictions. The search uses the seeds that follow.
     """
 
-    toml: str
-    file: str
+    scenario: _core.Scenario
     goals: Goals
     rule: int
     seeds: Sequence[int]
@@ -114,32 +113,31 @@ class _Searcher:
     def __init__(
         self,
         executor: Executor,
-        file: str,
         planned: int,
         on_progress: Callable[[Progress], None] | None,
-        given: custom.MadeBy | None,
     ) -> None:
-        self._runs = Runs(executor, file, aims.measured, given)
+        self._runs = Runs(executor, aims.measured)
         self._meter = Meter(on_progress, [1.0] * planned)
         self._planned = planned
         self._made = 0
 
     def values(
-        self, question: Question, tomls: Sequence[str | None], seeds: Sequence[int]
+        self,
+        question: Question,
+        scenarios: Sequence[_core.Scenario | None],
+        seeds: Sequence[int],
     ) -> list[Numbers | None]:
         """The values of candidates (seeds × goals); `None` for those that contradict themselves."""
         variants = {
-            toml: aims.variants(toml, question.file, question.goals)
-            for toml in tomls
-            if toml is not None
+            each: aims.variants(each, question.goals) for each in scenarios if each is not None
         }
         jobs = [(variant, seed) for each in variants.values() for seed in seeds for variant in each]
         rows = iter(self._runs.of(jobs, self._count))
         found = {}
-        for toml, each in variants.items():
+        for scenario, each in variants.items():
             values = np.array([[next(rows) for _ in each] for _ in seeds], dtype=np.float64)
-            found[toml] = aims.of_variants(values)
-        return [None if toml is None else found[toml] for toml in tomls]
+            found[scenario] = aims.of_variants(values)
+        return [None if each is None else found[each] for each in scenarios]
 
     def _count(self, _: int, virtual_ns: int) -> None:
         if self._made < self._planned:
@@ -148,40 +146,37 @@ class _Searcher:
 
 
 def advise(
-    toml: str,
-    file: str,
+    scenario: _core.Scenario,
     goals: Goals,
     seeds: Sequence[int],
     on_progress: Callable[[Progress], None] | None = None,
-    given: custom.MadeBy | None = None,
 ) -> tuple[list[Advice], int]:
-    """Advice for a normalised scenario, with Linux and with the engine, on all cores.
+    """Advice for a scenario, with Linux and with the engine, on all cores.
 
     `seeds` are those of the predictions; the search uses the seeds that follow. Also returns the
-    buffer of the rule in bytes. `given` has the classes of the user's own policies that the
-    scenario names without a file.
+    buffer of the rule in bytes.
 
     Raises:
         InputError: if a goal cannot be measured, or the user's own policy cannot be sent to another
             process.
     """
-    custom.require_picklable(custom.of_toml(toml, given) or [])
-    settings = settings_of(toml)
+    custom.require_picklable(scenario)
+    settings = scenario.settings
     connection = changed_connections(settings)[0]
     rule = subject.rule_bytes(settings, connection)
-    linux = changed(toml, file, subject.as_linux(connection))
+    linux = changed(scenario, subject.as_linux(connection))
     if linux is None:
         raise InputError(
-            f"{file}: connection {connection['name']}: Linux cannot have its other settings; "
-            "remove those that belong to its congestion control or path manager"
+            f"{scenario.file}: connection {connection['name']}: Linux cannot have its other "
+            "settings; remove those that belong to its congestion control or path manager"
         )
     asked = {
-        LINUX: _asked(Question(linux, file, goals, rule, seeds), spaces.of_linux),
-        ENGINE: _asked(Question(toml, file, goals, rule, seeds), spaces.of_engine),
+        LINUX: _asked(Question(linux, goals, rule, seeds), spaces.of_linux),
+        ENGINE: _asked(Question(scenario, goals, rule, seeds), spaces.of_engine),
     }
     planned = sum(_planned(*each) for each in asked.values())
-    with executors.opened(custom_policies=custom.PREFIX in toml) as executor:
-        searcher = _Searcher(executor, file, planned, on_progress, given)
+    with executors.opened(custom_policies=bool(scenario.policies)) as executor:
+        searcher = _Searcher(executor, planned, on_progress)
         found = [_Search(searcher, stack, *each).advice() for stack, each in asked.items()]
     return found, rule
 
@@ -189,13 +184,13 @@ def advise(
 def _asked(
     question: Question, space_of: Callable[[Mapping[str, Any], int], Space]
 ) -> tuple[Question, Space]:
-    connection = changed_connections(settings_of(question.toml))[0]
+    connection = changed_connections(question.scenario.settings)[0]
     return question, space_of(connection, question.rule)
 
 
 def _planned(question: Question, space: Space) -> int:
     """Least number of runs for a question."""
-    variants = len(aims.variants(question.toml, question.file, question.goals))
+    variants = len(aims.variants(question.scenario, question.goals))
     singles = sum(len(choice.options) - 1 for choice in space)
     return variants * (singles + _DRAWN + 3)
 
@@ -211,7 +206,7 @@ class _Search:
         self._searcher = searcher
         self._stack = stack
         self._question = question
-        self._connection = changed_connections(settings_of(question.toml))[0]
+        self._connection = changed_connections(question.scenario.settings)[0]
         self._space = space
         last = question.seeds[-1]
         self._seeds: Sequence[int] = range(last + 1, last + 1 + _SEARCH_SEEDS)
@@ -240,8 +235,8 @@ class _Search:
         goals = self._question.goals
         if "latency" in goals and np.isnan(self._now[:, 1]).any():
             raise InputError(
-                f"{self._question.file}: --for latency: no block is delivered after the warm-up; "
-                "choose a longer duration or a shorter warm_up"
+                f"{self._question.scenario.file}: --for latency: no block is delivered after the "
+                "warm-up; choose a longer duration or a shorter warm_up"
             )
 
     def _is_constant(self) -> bool:
@@ -343,12 +338,11 @@ class _Search:
         self, candidates: Sequence[Candidate], seeds: Sequence[int]
     ) -> list[Numbers | None]:
         return self._searcher.values(
-            self._question, [self._toml(each) for each in candidates], seeds
+            self._question, [self._scenario(each) for each in candidates], seeds
         )
 
-    def _toml(self, candidate: Candidate) -> str | None:
-        question = self._question
-        return changed(question.toml, question.file, self._keys(candidate))
+    def _scenario(self, candidate: Candidate) -> _core.Scenario | None:
+        return changed(self._question.scenario, self._keys(candidate))
 
     def _keys(self, candidate: Candidate) -> dict[str, Any]:
         return spaces.keys(self._space, candidate, self._connection)
@@ -356,8 +350,8 @@ class _Search:
     def _predicted(
         self, name: str, candidate: Candidate, values: Numbers | None, now: Numbers | None
     ) -> Predicted:
-        toml = self._toml(candidate)
-        assert toml is not None, "the search chooses valid scenarios"
+        scenario = self._scenario(candidate)
+        assert scenario is not None, "the search chooses valid scenarios"
         assert values is not None, "the search chooses valid scenarios"
         assert now is not None, "the present state is a valid scenario"
         known = {
@@ -367,7 +361,7 @@ class _Search:
         }
         gain = mean(aims.gains(self._question.goals, values, now), of="pairs")
         words, changes = spaces.words(self._space, candidate), len(self._undone(candidate))
-        return Predicted(name, words, changes, self._keys(candidate), toml, known, gain)
+        return Predicted(name, words, changes, self._keys(candidate), scenario, known, gain)
 
 
 def _delay(values: Numbers | None) -> float:

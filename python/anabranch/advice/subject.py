@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ from anabranch import _core
 from anabranch.errors import InputError, ScenarioError
 from anabranch.explanations import linux
 from anabranch.explanations.pairs import changed_connections
-from anabranch.runs.run import read_scenario
-from anabranch.scenarios import normalise, quantities
+from anabranch.scenarios import loading, quantities
 from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.routes import Crossing, route
-from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Scenario, to_toml
+from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Scenario
 from anabranch.words import listed
 
 _QUEUE = "100ms"
@@ -32,19 +30,18 @@ _OPPORTUNITY_BITS = 1504 * 8
 _UNCHANGED = Overrides()
 
 
-def of_file(file: Path, overrides: Overrides = _UNCHANGED) -> str:
-    """The normalised scenario of a file, with changes.
+def of_file(file: Path, overrides: Overrides = _UNCHANGED) -> _core.Scenario:
+    """The scenario of a file, with changes.
 
     Raises:
         InputError: if the file cannot be read, or if a change is wrong.
         ScenarioError: if the scenario is wrong.
     """
-    toml = overrides.apply(read_scenario(file), str(file))
-    return with_blocks(normalise.of_text(toml, str(file)), str(file))
+    return with_blocks(loading.of_file(file, overrides))
 
 
-def of_paths(texts: Sequence[str], overrides: Overrides = _UNCHANGED) -> str:
-    """The normalised scenario of paths such as ``8Mbit/s,20ms,54packets,loss=0.5%``.
+def of_paths(texts: Sequence[str], overrides: Overrides = _UNCHANGED) -> _core.Scenario:
+    """The scenario of paths such as ``8Mbit/s,20ms,54packets,loss=0.5%``.
 
     A path has a rate, a round-trip time, and optionally a queue and a loss probability. The server
     sends 8 KiB blocks as fast as it can.
@@ -65,8 +62,7 @@ def of_paths(texts: Sequence[str], overrides: Overrides = _UNCHANGED) -> str:
         paths=tuple(paths),
         connections=(connection,),
     )
-    toml = overrides.apply(scenario.to_toml(), "--path")
-    return normalise.of_text(toml, "--path")
+    return loading.of_text(scenario.to_toml(), "--path", changes=overrides)
 
 
 def _path(text: str, name: str) -> NetworkPath:
@@ -104,21 +100,22 @@ def _check(path: NetworkPath, text: str) -> None:
     connection = Connection(protocol="tcp", workload=Blocks())
     alone = Scenario(name="path", duration="1s", paths=(path,), connections=(connection,))
     try:
-        _core.validate(alone.to_toml(), "--path")
+        loading.of_text(alone.to_toml(), "--path")
     except ScenarioError as error:
         problem = str(error).removeprefix("--path: ").removeprefix("path[0].")
         raise InputError(f"--path {text}: {problem}") from error
 
 
-def with_blocks(toml: str, file: str) -> str:
+def with_blocks(scenario: _core.Scenario) -> _core.Scenario:
     """The scenario with blocks in place of bulk data, so that delays and pauses can be measured."""
-    table = tomllib.loads(toml)
-    for connection in changed_connections(table):
+    new = {}
+    for connection in changed_connections(scenario.settings):
         workload = connection["workload"]
         if workload["kind"] == "bulk":
             once = {"block_size": workload["size"], "count": 1} if "size" in workload else {}
-            connection["workload"] = {"kind": "blocks", **once}
-    return _core.validate(to_toml(table), file)
+            key = f"connection.{connection['name']}.workload"
+            new[key] = {"kind": "blocks", **once}
+    return loading.changed(scenario, new) if new else scenario
 
 
 def as_linux(connection: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,7 @@ from anabranch.results.folder import PROVENANCE, Results, writing
 from anabranch.results.provenance import describe_host
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor, Meter, Progress
-from anabranch.runs.run import cost
 from anabranch.scenarios import custom
-from anabranch.scenarios.quantities import nanoseconds
 
 _LIVE_COST = 2e6
 """Cost of a second of real time, in packets: about as many as virtual time simulates in 1 s."""
@@ -110,10 +108,11 @@ def _make_new(
     live = [position for position, index in enumerate(new) if _needs_real_time(tasks[index])]
     virtual = [position for position in range(len(new)) if position not in set(live)]
     if virtual:
-        custom_policies = [made_by for at in virtual if (made_by := tasks[new[at]].made_by)]
-        for made_by in custom_policies:
-            custom.require_picklable(made_by)
-        with executors.opened(on, custom_policies=bool(custom_policies)) as executor:
+        scenarios = [tasks[new[at]].scenario for at in virtual]
+        for scenario in scenarios:
+            custom.require_picklable(scenario)
+        custom_policies = any(scenario.policies for scenario in scenarios)
+        with executors.opened(on, custom_policies=custom_policies) as executor:
             make_these(virtual, executor)
     if live:
         # Live runs must not share the processor, so they run one after another.
@@ -129,15 +128,15 @@ def _needs_real_time(task: Task) -> bool:
 def _cost(task: Task) -> float:
     """Cost of a run, proportional to the bytes it carries, or in real time to its duration."""
     if task.hosts is None:
-        return cost(task.toml)
-    return _LIVE_COST * nanoseconds(task.settings["duration"]) / 1e9
+        return task.scenario.cost
+    return _LIVE_COST * task.scenario.duration_ns / 1e9
 
 
 def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Reduced]) -> Results:
     """The results of several runs: their concatenated tables and their provenance."""
     scenarios: dict[str, str] = {}
     for task in tasks:
-        scenarios.setdefault(task.cell, task.toml)
+        scenarios.setdefault(task.cell, task.scenario.to_toml())
     runs = [
         {"cell": task.cell, "seed": task.seed, "digest": each.digest, "starts": task.starts}
         for task, each in zip(tasks, reduced, strict=True)

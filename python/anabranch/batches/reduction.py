@@ -17,10 +17,9 @@ from anabranch.results import metrics
 from anabranch.results.folder import Factor
 from anabranch.results.provenance import Build, build
 from anabranch.runs.columns import Columns
-from anabranch.runs.run import Run, run_normalised, settings_of
-from anabranch.scenarios import custom
-from anabranch.scenarios.custom import CustomPolicy, MadeBy
-from anabranch.scenarios.scenario import to_toml
+from anabranch.runs.run import Run, run_scenario
+from anabranch.scenarios import custom, loading
+from anabranch.scenarios.custom import CustomPolicy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,10 +32,7 @@ class Task:
     cell: str
     factors: Mapping[str, Factor]
     """Values that identify the cell; they become columns of every table."""
-    toml: str
-    """The normalised scenario."""
-    file: str
-    """Name of the scenario in messages."""
+    scenario: _core.Scenario
     seed: int
     build: Build
     """The build of anabranch that makes the run."""
@@ -46,15 +42,13 @@ class Task:
     """Whether to keep time series."""
     may_fail: bool = False
     """Whether a connection may fail."""
-    made_by: MadeBy | None = None
-    """The factories of the user's own policies, for each connection; `None` if there are none."""
     hosts: Hosts | None = None
     """The hosts of a live run; `None` in virtual time."""
 
     @property
     def settings(self) -> dict[str, Any]:
         """The scenario as plain values, which must not be changed."""
-        return settings_of(self.toml)
+        return self.scenario.settings
 
     @property
     def starts(self) -> list[str]:
@@ -65,21 +59,15 @@ class Task:
         """SHA-256, in hexadecimal, over everything that the reduced run depends on."""
         depends_on = {
             "build": asdict(self.build),
-            "toml": self.toml,
+            "toml": self.scenario.to_toml(),
             "seed": self.seed,
             "labels": [["cell", self.cell], *map(list, self.factors.items())],
             "kept": [self.keep_blocks, self.keep_samples],
-            "own": [self._identity(policy) for policy in self._custom_policies()],
+            "own": [self._identity(policy) for policy in custom.describe(self.scenario)],
         }
         if self.hosts:
             depends_on["live"] = identity(self.hosts)
         return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
-
-    def _custom_policies(self) -> tuple[CustomPolicy, ...]:
-        if self.made_by is None:
-            return ()
-        names = [connection["name"] for connection in self.settings["connection"]]
-        return custom.describe(names, self.made_by)
 
     @staticmethod
     def _identity(policy: CustomPolicy) -> list[Any]:
@@ -118,8 +106,8 @@ def make(task: Task) -> Reduced:
             f"{task.build.text()}; install the same build on it"
         )
     if task.hosts is None:
-        return reduce(task, run_normalised(task.toml, task.file, task.seed, made_by=task.made_by))
-    return reduce(task, *run_in_time(task.toml, task.file, task.seed, task.hosts))
+        return reduce(task, run_scenario(task.scenario, task.seed))
+    return reduce(task, *run_in_time(task.scenario, task.seed, task.hosts))
 
 
 def rehearse(task: Task) -> None:
@@ -128,13 +116,12 @@ def rehearse(task: Task) -> None:
     Raises:
         InputError: if a factor has the name of a results column.
     """
-    table = {**task.settings, "duration": "1ms", "warm_up": "0ms"}
     try:
-        toml = _core.validate(to_toml(table), task.file)
-    except ScenarioError:  # something happens later than that
+        scenario = loading.changed(task.scenario, {"duration": "1ms", "warm_up": "0ms"})
+    except (InputError, ScenarioError):  # something happens later than that
         return
-    made = run_normalised(toml, task.file, task.seed, made_by=task.made_by)
-    reduce(replace(task, toml=toml, may_fail=True), made)
+    made = run_scenario(scenario, task.seed)
+    reduce(replace(task, scenario=scenario, may_fail=True), made)
 
 
 def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduced:

@@ -19,8 +19,7 @@ def single(run: Run, name: str, wall_s: float, conditions: Conditions | None = N
         # The cell also names a file, and a scenario's name may contain "/", as in "2 Mbit/s".
         cell=name.replace("/", "-"),
         factors={},
-        toml=run.toml,
-        file=name,
+        scenario=run.scenario,
         seed=run.seed,
         build=build(),
         keep_blocks=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,8 +24,9 @@ from anabranch.cli.app import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from anabranch import _core
     from anabranch.advice.goals import Goals
     from anabranch.advice.search import Advice
 
@@ -83,21 +84,19 @@ def advise(
     the improvements counts.
     """
     from anabranch.advice import goals, report, subject
-    from anabranch.runs.run import settings_of
 
     require((scenario is None) != (not paths), "name a scenario, or paths with --path")
     require(not (paths and settings), "--set changes a scenario; change the values of --path")
     chosen = goals.parsed(aims or ["throughput"])
-    file = str(scenario or "--path")
     overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
     if scenario is None:
-        toml = subject.of_paths(paths or [], overrides)
+        asked = subject.of_paths(paths or [], overrides)
     else:
-        toml = subject.of_file(scenario, overrides)
-    advices, rule = _search(toml, file, chosen, range(seed, seed + seeds))
-    about = settings_of(toml)
+        asked = subject.of_file(scenario, overrides)
+    advices, rule = _search(asked, chosen, range(seed, seed + seeds))
+    about = asked.settings
     if out is not None:
-        _save(advices, chosen, rule, toml, out)
+        _save(advices, chosen, rule, about, out)
     if as_json:
         values = report.as_json(advices, chosen, rule, about)
         values["report"] = None if out is None else str(out / "report.html")
@@ -108,21 +107,22 @@ def advise(
         print_report(out)
 
 
-def _search(toml: str, file: str, chosen: Goals, seeds: Sequence[int]) -> tuple[list[Advice], int]:
+def _search(asked: _core.Scenario, chosen: Goals, seeds: Sequence[int]) -> tuple[list[Advice], int]:
     from anabranch.advice import search
     from anabranch.cli import console
 
     with console.progress("advise") as advance:
-        return search.advise(toml, file, chosen, seeds, advance)
+        return search.advise(asked, chosen, seeds, advance)
 
 
-def _save(advices: Sequence[Advice], chosen: Goals, rule: int, toml: str, out: Path) -> None:
+def _save(
+    advices: Sequence[Advice], chosen: Goals, rule: int, about: Mapping[str, Any], out: Path
+) -> None:
     from anabranch.advice import report
     from anabranch.results.folder import writing
-    from anabranch.runs.run import settings_of
 
     with writing(out):
-        report.save(advices, chosen, rule, settings_of(toml), out)
+        report.save(advices, chosen, rule, about, out)
 
 
 def _print(advices: Sequence[Advice], chosen: Goals, rule: int) -> None:

@@ -27,6 +27,7 @@ from anabranch.runs.executors import Progress as Step
 from anabranch.words import counted
 
 if TYPE_CHECKING:
+    from anabranch import _core
     from anabranch.runs.run import Capture
 
 _PIPE_WIDTH = 100_000
@@ -60,15 +61,15 @@ def say(text: str) -> None:
     screen.print(text, markup=False, highlight=False, soft_wrap=not screen.is_terminal)
 
 
-def caution(toml: str, capture: Capture | None) -> None:
+def caution(scenario: _core.Scenario, capture: Capture | None) -> None:
     """Print probable mistakes in a scenario, and the expected size of a capture, on stderr."""
     from anabranch.runs.run import capture_estimate
     from anabranch.scenarios import cautions
 
-    for line in cautions.of(toml):
+    for line in cautions.of(scenario.settings):
         complain(f"note: {line}")
     if capture is not None:
-        expected = capture_estimate(toml, capture)
+        expected = capture_estimate(scenario, capture)
         end = f"; it stops at {_size(capture.limit)}" if expected > capture.limit else ""
         complain(f"capture: up to about {_size(expected)}{end}")
 

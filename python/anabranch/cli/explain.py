@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch import _core
 from anabranch.cli.app import (
     CONGESTION_CONTROL,
     JSON,
@@ -123,10 +122,9 @@ def _explain_run(
 ) -> None:
     from anabranch.cli import console
     from anabranch.explanations.explanation import explanations
-    from anabranch.scenarios.quantities import nanoseconds
 
-    duration_s = nanoseconds(chosen.settings["duration"]) / 1e9
-    with console.simulating(chosen.file, duration_s) as on_tick:
+    duration_s = chosen.scenario.duration_ns / 1e9
+    with console.simulating(chosen.scenario.file, duration_s) as on_tick:
         run = chosen.run(on_tick)
     found = list(explanations(run))
     predicted = _predict(chosen, seeds) if what_if else None
@@ -179,6 +177,7 @@ def _predict_twin(files: list[Given], seeds: int | None) -> WhatIf:
     from anabranch.analyze.given import title
     from anabranch.cli.twin import fitted_to
     from anabranch.explanations.target import Target
+    from anabranch.scenarios import loading
     from anabranch.twins import comparison
     from anabranch.twins.scenario import to_toml
 
@@ -187,7 +186,7 @@ def _predict_twin(files: list[Given], seeds: int | None) -> WhatIf:
     comparison.require_twin(fitted, name)
     # A prediction is for other losses than those of the capture.
     toml = to_toml(fitted.twin, "twin", draws=True)
-    twin = Target(_core.validate(toml, name), name, 1)
+    twin = Target(loading.of_text(toml, name), 1)
     return replace(_predict(twin, seeds), captured_mbps=fitted.twin.seen.goodput_mbps)
 
 
@@ -225,7 +224,7 @@ def _predict(chosen: Target, seeds: int | None) -> WhatIf:
 
     pairs = range(chosen.seed, chosen.seed + (seeds or what_if.SEEDS))
     with console.progress("what if") as advance:
-        return what_if.predict(chosen.toml, chosen.file, pairs, advance, given=chosen.made_by)
+        return what_if.predict(chosen.scenario, pairs, advance)
 
 
 def _save(found: Sequence[Explanation], out: Path, predicted: WhatIf | None) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -34,10 +33,11 @@ from anabranch.cli.app import (
     require,
     write_report,
 )
-from anabranch.errors import InputError, IntegrityError
+from anabranch.errors import IntegrityError
 from anabranch.words import counted
 
 if TYPE_CHECKING:
+    from anabranch import _core
     from anabranch.live.hosts import Hosts
     from anabranch.live.run import Conditions
     from anabranch.results.folder import Results
@@ -130,8 +130,6 @@ def run_scenarios(
     from anabranch.scenarios import quantities
 
     overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
-    for file in files:
-        _refuse_plan(file)
     hosts = _hosts(live, client, server, machine)
     if len(files) > 1 or seeds is not None:
         for option, output in (("--pcap", pcap), ("--qlog", qlog)):
@@ -172,14 +170,6 @@ def _logged(qlog: Path | None, capture: Capture | None) -> Iterator[Capture | No
             qlogs.save(found, qlog)
 
 
-def _refuse_plan(file: Path) -> None:
-    from anabranch.scenarios.keys import is_plan
-
-    with contextlib.suppress(OSError, ValueError):  # the reader of scenarios reports these
-        if file.is_file() and is_plan(tomllib.loads(file.read_text(encoding="utf-8"))):
-            raise InputError(f"{file}: this is a plan, not a scenario; use: anabranch sweep {file}")
-
-
 def _hosts(
     live: bool, client: Stack | None, server: Stack | None, machine: Machine | None
 ) -> Hosts | None:
@@ -210,23 +200,21 @@ def _run_one(
     from anabranch.cli import console
     from anabranch.live import support
     from anabranch.results.folder import writing
-    from anabranch.runs.run import read_scenario
-    from anabranch.scenarios import normalise
+    from anabranch.scenarios import loading
 
-    toml = overrides.apply(read_scenario(file), str(file))
-    normalised = normalise.of_text(toml, str(file))
+    scenario = loading.of_file(file, overrides)
     if hosts is not None:
-        support.require_possible(hosts, normalised, str(file))
+        support.require_possible(hosts, scenario)
     if hosts is not None and hosts.need_real_time:
         enter_lab()
     if capture is not None:
         capture.require_writable()
-    console.caution(normalised, capture)
+    console.caution(scenario, capture)
     with contextlib.ExitStack() as stack:
         if out is not None:
             stack.enter_context(writing(out))
         started = time.perf_counter()
-        run, conditions = _made(normalised, str(file), seed, capture, hosts)
+        run, conditions = _made(scenario, seed, capture, hosts)
         _print_run(run, conditions, out, as_json)
         if out is not None:
             results = single(run, run.settings["name"], time.perf_counter() - started, conditions)
@@ -241,28 +229,23 @@ def _run_one(
 
 
 def _made(
-    toml: str,
-    file: str,
-    seed: int,
-    capture: Capture | None,
-    hosts: Hosts | None,
+    scenario: _core.Scenario, seed: int, capture: Capture | None, hosts: Hosts | None
 ) -> tuple[Run, Conditions | None]:
-    """Run a normalised scenario in virtual time, or live if `hosts` are given."""
+    """Run a scenario in virtual time, or live if `hosts` are given."""
     from anabranch.cli import console
-    from anabranch.runs.run import run_normalised
-    from anabranch.scenarios.quantities import nanoseconds
+    from anabranch.runs.run import run_scenario
 
-    duration_s = nanoseconds(tomllib.loads(toml)["duration"]) / 1e9
+    file, duration_s = scenario.file, scenario.duration_ns / 1e9
     if hosts is None:
         with console.simulating(file, duration_s) as on_tick:
-            run = run_normalised(toml, file, seed, capture, on_tick=on_tick)
+            run = run_scenario(scenario, seed, capture, on_tick)
         return run, None
     from anabranch.live.run import run_repeatedly
 
     real_time = hosts.need_real_time
     waiting = console.elapsing(file, duration_s) if real_time else console.working(file)
     with waiting:
-        return run_repeatedly(toml, file, seed, hosts, capture)
+        return run_repeatedly(scenario, seed, hosts, capture)
 
 
 def _print_run(run: Run, conditions: Conditions | None, out: Path | None, as_json: bool) -> None:

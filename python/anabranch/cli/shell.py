@@ -27,6 +27,7 @@ from anabranch.cli.app import (
 from anabranch.cli.runs import Stack
 
 if TYPE_CHECKING:
+    from anabranch import _core
     from anabranch.live.shell import Outcome, Shell
     from anabranch.runs.run import Capture
 
@@ -92,13 +93,12 @@ def shell(
     SIGTERM ends the program and its connections within 5 s, keeps the results, and exits with 143.
     SIGHUP, of a terminal that closes, does the same and exits with 129.
     """
-    from anabranch.runs.run import Capture, read_scenario
-    from anabranch.scenarios import normalise, quantities
+    from anabranch.runs.run import Capture
+    from anabranch.scenarios import loading, quantities
 
     require(pcap is not None or pcap_limit is None, "--pcap-limit needs --pcap")
     overrides = overrides_of(settings, scheduler, congestion_control, path_manager)
-    text = _endless(read_scenario(file))
-    normalised = normalise.of_text(overrides.apply(text, str(file)), str(file))
+    scenario = loading.of_text(_endless(loading.read_text(file)), str(file), changes=overrides)
     capture = None
     if pcap is not None:
         capture = Capture(pcap, quantities.size(pcap_limit or _PCAP_LIMIT, "--pcap-limit"), "both")
@@ -110,7 +110,7 @@ def shell(
             stack.enter_context(writing(out))
         started = time.perf_counter()
         of = (client or Stack.ENGINE).value
-        outcome = _made(normalised, str(file), seed, command, of, capture, quiet=quiet)
+        outcome = _made(scenario, seed, command, of, capture, quiet=quiet)
         if out is not None:
             _save(outcome, out, time.perf_counter() - started)
     if not quiet:
@@ -134,8 +134,7 @@ def _endless(toml: str) -> str:
 
 
 def _made(
-    toml: str,
-    file: str,
+    scenario: _core.Scenario,
     seed: int,
     command: list[str],
     client: str,
@@ -149,9 +148,9 @@ def _made(
     if not quiet:
         from anabranch.cli.panel import screen_for
 
-        screen = screen_for([path["name"] for path in tomllib.loads(toml)["path"]])
+        screen = screen_for([path["name"] for path in scenario.settings["path"]])
     terminal = None if screen is None else screen.slave()
-    shell = started(toml, file, seed, command, client, terminal, capture)
+    shell = started(scenario, seed, command, client, terminal, capture)
     with shell as running, _interrupts(running) as received:
         if screen is not None:
             screen.follow(running)

@@ -17,15 +17,14 @@ from anabranch.errors import AnabranchError
 from anabranch.results import metrics
 from anabranch.runs import executors
 from anabranch.runs.executors import Executor
-from anabranch.runs.run import Run, cost, run_normalised, settings_of
-from anabranch.scenarios import custom
+from anabranch.runs.run import Run, run_scenario
+from anabranch.scenarios import loading
 from anabranch.scenarios.flows import flows
-from anabranch.scenarios.scenario import to_toml
 
 _T = TypeVar("_T")
 
-Job = tuple[str, int]
-"""A normalised scenario and a seed."""
+Job = tuple[_core.Scenario, int]
+"""A scenario and a seed."""
 
 
 def changed_connections(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -34,38 +33,39 @@ def changed_connections(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return multipath or list(settings["connection"])
 
 
-def changed(toml: str, file: str, new: Mapping[str, Any]) -> str | None:
-    """A normalised scenario with these keys of all changed connections set.
+def changed(scenario: _core.Scenario, new: Mapping[str, Any]) -> _core.Scenario | None:
+    """A scenario with these keys of all changed connections set.
 
     The value `None` removes a key. The result is `None` if the change contradicts other settings.
     """
-    settings = settings_of(toml)
+    settings = scenario.settings
     affected = [each["name"] for each in changed_connections(settings)]
     connections = []
-    for each, infers in zip(settings["connection"], _infers_hystart(toml, file), strict=True):
+    for each, infers in zip(settings["connection"], _infers_hystart(scenario), strict=True):
         keys = dict(each)
         if each["name"] in affected:
             keys |= {"hystart": None} if infers and "congestion_control" in new else {}
             keys |= new
         connections.append({key: keys[key] for key in keys if keys[key] is not None})
     try:
-        return _core.validate(to_toml({**settings, "connection": connections}), file)
+        table = {**settings, "connection": connections}
+        return loading.of_table(table, scenario.file, policies=scenario.policies)
     except AnabranchError:
         return None
 
 
 @lru_cache(maxsize=16)
-def _infers_hystart(toml: str, file: str) -> list[bool]:
-    """For each connection of a normalised scenario, whether `hystart` has its default.
+def _infers_hystart(scenario: _core.Scenario) -> list[bool]:
+    """For each connection of a scenario, whether `hystart` has its default.
 
     The default depends on the congestion control, so it changes with it.
     """
-    settings = settings_of(toml)
+    settings = scenario.settings
     bare = [
         {key: value for key, value in each.items() if key != "hystart"}
         for each in settings["connection"]
     ]
-    inferred = settings_of(_core.validate(to_toml({**settings, "connection": bare}), file))
+    inferred = _core.Scenario.of({**settings, "connection": bare}, scenario.file).settings
     pairs = zip(settings["connection"], inferred["connection"], strict=True)
     return [stated["hystart"] == default["hystart"] for stated, default in pairs]
 
@@ -96,30 +96,19 @@ def changed_flows(run: Run) -> list[int]:
 
 
 class Runs(Generic[_T]):
-    """Makes runs on all cores, and keeps what `reduce` makes of each: no run is made twice.
+    """Makes runs on all cores, and keeps what `reduce` makes of each: no run is made twice."""
 
-    `given` has the classes of the user's own policies that the scenarios name without a file.
-    """
-
-    def __init__(
-        self,
-        executor: Executor,
-        file: str,
-        reduce: Callable[[Run], _T],
-        given: custom.MadeBy | None = None,
-    ) -> None:
+    def __init__(self, executor: Executor, reduce: Callable[[Run], _T]) -> None:
         self._executor = executor
-        self._file = file
         self._reduce = reduce
-        self._given = given
         self._made: dict[Job, _T] = {}
 
-    def seeds_that_differ(self, toml: str, seeds: Sequence[int]) -> Sequence[int]:
-        """These seeds, or only the first one if nothing in a normalised scenario is random.
+    def seeds_that_differ(self, scenario: _core.Scenario, seeds: Sequence[int]) -> Sequence[int]:
+        """These seeds, or only the first one if nothing in a scenario is random.
 
         That is so if the first two give the same.
         """
-        first = self.of([(toml, seed) for seed in seeds[:2]], lambda *_: None)
+        first = self.of([(scenario, seed) for seed in seeds[:2]], lambda *_: None)
         return seeds if len(first) < 2 or not _is_same(*first) else seeds[:1]
 
     def of(self, jobs: Sequence[Job], on_made: Callable[[int, int], None]) -> list[_T]:
@@ -133,12 +122,10 @@ class Runs(Generic[_T]):
         for index in range(len(jobs)):
             if index not in new:
                 on_made(index, 0)
-        costs = [cost(jobs[index][0]) for index in new]
+        costs = [jobs[index][0].cost for index in new]
 
         def work(index: int) -> tuple[_T, int]:
-            toml, seed = jobs[index]
-            made_by = custom.of_toml(toml, self._given)
-            run = self._executor.call(_run, (toml, seed, self._file, made_by))
+            run = self._executor.call(_run, jobs[index])
             return self._reduce(run), run.virtual_ns
 
         def done(position: int, result: tuple[_T, int]) -> None:
@@ -155,6 +142,5 @@ def _is_same(a: object, b: object) -> bool:
     return bool(np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True))
 
 
-def _run(job: tuple[str, int, str, custom.MadeBy | None]) -> Run:
-    toml, seed, file, made_by = job
-    return run_normalised(toml, file, seed, made_by=made_by)
+def _run(job: Job) -> Run:
+    return run_scenario(*job)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
+from anabranch import _core
 from anabranch.analyze.given import Given
 from anabranch.errors import InputError
 from anabranch.results.folder import load
-from anabranch.runs.run import Run, read_scenario, run_normalised, settings_of
-from anabranch.scenarios import custom, normalise
-from anabranch.scenarios import overrides as overriding
+from anabranch.runs.run import Run, run_scenario
+from anabranch.scenarios import custom, loading
 from anabranch.scenarios.overrides import Overrides
 from anabranch.scenarios.scenario import Scenario
 
@@ -57,21 +56,17 @@ class Target:
     """A run to make again with a ledger.
 
     Attributes:
-        toml: The normalised scenario.
-        file: Its name in messages.
         digest: The digest of the run in the results folder, if it comes from one.
     """
 
-    toml: str
-    file: str
+    scenario: _core.Scenario
     seed: int
-    made_by: custom.MadeBy | None = None
     digest: str | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
         """The normalised scenario as plain values, which must not be changed."""
-        return settings_of(self.toml)
+        return self.scenario.settings
 
     def run(self, on_tick: Callable[[int], None] | None = None) -> Run:
         """Make the run.
@@ -79,13 +74,11 @@ class Target:
         Raises:
             InputError: if this build makes another run than the one in the results folder.
         """
-        run = run_normalised(
-            self.toml, self.file, self.seed, made_by=self.made_by, on_tick=on_tick, ledger=True
-        )
+        run = run_scenario(self.scenario, self.seed, on_tick=on_tick, ledger=True)
         if self.digest is not None and run.digest != self.digest:
             raise InputError(
-                f"{self.file}: this version makes another run than the one in the folder (digest "
-                f"{run.digest} instead of {self.digest}); make the results again"
+                f"{self.scenario.file}: this version makes another run than the one in the folder "
+                f"(digest {run.digest} instead of {self.digest}); make the results again"
             )
         return run
 
@@ -117,11 +110,8 @@ def of(
         return _of_folder(target, seed, cell)
     if cell is not None:
         raise InputError(f"--cell names a cell of a results folder; {name} is not a folder")
-    toml = (overrides or Overrides()).apply(read_scenario(target), name)
-    if settings:
-        toml = overriding.changed(toml, name, settings)
-    normalised = normalise.of_text(toml, name)
-    return Target(normalised, name, 1 if seed is None else seed)
+    scenario = loading.of_file(target, overrides or Overrides(), settings)
+    return Target(scenario.with_file(name), 1 if seed is None else seed)
 
 
 def of_object(scenario: Scenario, seed: int, settings: Mapping[str, Any] | None) -> Target:
@@ -131,11 +121,7 @@ def of_object(scenario: Scenario, seed: int, settings: Mapping[str, Any] | None)
         InputError: if a change is wrong.
         ScenarioError: if the scenario is wrong.
     """
-    toml, made_by = scenario.to_toml(), scenario.made_by()
-    if settings:
-        toml = overriding.changed(toml, scenario.name, settings, os.curdir)
-    normalised = normalise.of_text(toml, scenario.name, os.curdir, made_by)
-    return Target(normalised, scenario.name, seed, made_by)
+    return Target(loading.of(scenario, settings), seed)
 
 
 def _of_folder(folder: Path, seed: int | None, cell: str | None) -> Target:
@@ -159,26 +145,21 @@ def _of_folder(folder: Path, seed: int | None, cell: str | None) -> Target:
         seeds = ", ".join(map(str, sorted(runs)[:8]))
         raise InputError(f"{folder}: no run of {chosen} with seed {seed}; it has {seeds}")
     file = str(folder / "scenarios" / f"{chosen}.toml")
-    toml = _started(results.scenarios[str(chosen)], file, runs[wanted])
-    _require_same_policies(toml, file, about)
-    return Target(toml, file, wanted, digest=runs[wanted]["digest"])
-
-
-def _started(toml: str, file: str, run: Mapping[str, Any]) -> str:
-    """The scenario as this run had it: a cell's file has the starts of its first seed."""
-    starts = run.get("starts") or []
+    # A cell's file has the starts of its first seed.
+    starts = runs[wanted].get("starts") or []
     new = {f"connection[{index}].start": start for index, start in enumerate(starts)}
-    return normalise.of_text(overriding.changed(toml, file, new), file)
+    scenario = loading.of_text(results.scenarios[str(chosen)], file, settings=new)
+    _require_same_policies(scenario, about)
+    return Target(scenario, wanted, digest=runs[wanted]["digest"])
 
 
-def _require_same_policies(toml: str, file: str, about: Mapping[str, Any]) -> None:
+def _require_same_policies(scenario: _core.Scenario, about: Mapping[str, Any]) -> None:
     """Check that the files of the user's own policies are those of the runs in a folder."""
-    made_by = custom.of_toml(toml) or []
-    names = [each["name"] for each in settings_of(toml)["connection"]]
-    now = {policy.file: policy for policy in custom.describe(names[: len(made_by)], made_by)}
+    now = {policy.file: policy for policy in custom.describe(scenario)}
     for each in about.get("custom_policies", ()):
         policy = now.get(each["file"])
         if policy is not None and policy.sha256 != each["sha256"]:
             raise InputError(
-                f"{file}: {policy.file} has changed since these runs; make the results again"
+                f"{scenario.file}: {policy.file} has changed since these runs; make the results "
+                "again"
             )

@@ -16,7 +16,6 @@ from anabranch.reports.table import Table
 from anabranch.results.estimates import Estimate, Sample, median, number
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
-from anabranch.runs.run import cost, settings_of
 from anabranch.scenarios import custom, quantities
 from anabranch.words import listed
 
@@ -266,50 +265,46 @@ def _remedies(connection: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def predict(
-    toml: str,
-    file: str,
+    scenario: _core.Scenario,
     seeds: Sequence[int],
     on_progress: Callable[[Progress], None] | None = None,
     *,
     linux_only: bool = False,
-    given: custom.MadeBy | None = None,
 ) -> WhatIf:
-    """Run a normalised scenario and all changes of it with these seeds, on all cores.
+    """Run a scenario and all changes of it with these seeds, on all cores.
 
     If nothing in the scenario is random, only with the first seed. With `linux_only`, only the
-    changes after which Linux can do what the scenario says. `given` has the classes of the user's
-    own policies that the scenario names without a file.
+    changes after which Linux can do what the scenario says.
 
     Raises:
-        ScenarioError: if the scenario is wrong.
         InputError: if the user's own policy cannot be sent to another process.
     """
-    custom.require_picklable(custom.of_toml(toml, given) or [])
-    tried: list[tuple[Change | None, str]] = [(None, toml)]
-    for change in changes(settings_of(toml)):
-        new = changed(toml, file, change.settings)
+    custom.require_picklable(scenario)
+    tried: list[tuple[Change | None, _core.Scenario]] = [(None, scenario)]
+    for change in changes(scenario.settings):
+        new = changed(scenario, change.settings)
         if new is not None and not (linux_only and _foreign(new)):
             tried.append((change, new))
-    with executors.opened(custom_policies=custom.PREFIX in toml) as executor:
-        runs = Runs(executor, file, goodput_and_delays, given)
-        seeds = runs.seeds_that_differ(toml, seeds)
-        jobs = [(text, seed) for _, text in tried for seed in seeds]
-        meter = Meter(on_progress, [cost(text) for text, _ in jobs])
+    with executors.opened(custom_policies=bool(scenario.policies)) as executor:
+        runs = Runs(executor, goodput_and_delays)
+        seeds = runs.seeds_that_differ(scenario, seeds)
+        jobs = [(each, seed) for _, each in tried for seed in seeds]
+        meter = Meter(on_progress, [each.cost for each, _ in jobs])
         results = runs.of(jobs, meter.made)
     rows = np.array(results, dtype=np.float64).reshape(len(tried), len(seeds), 3)
     base = _outcome(rows[0])
     predictions = [
-        _prediction(change, not _foreign(text), base, _outcome(row))
-        for (change, text), row in zip(tried, rows, strict=True)
+        _prediction(change, not _foreign(each), base, _outcome(row))
+        for (change, each), row in zip(tried, rows, strict=True)
         if change is not None
     ]
     ordered = sorted(predictions, key=_order(float(np.median(base.goodput))))
-    return WhatIf(base, seeds, ordered, _foreign(toml))
+    return WhatIf(base, seeds, ordered, _foreign(scenario))
 
 
-def _foreign(toml: str) -> list[str]:
+def _foreign(scenario: _core.Scenario) -> list[str]:
     """Policies of the changed connections that Linux does not have."""
-    connections = changed_connections(settings_of(toml))
+    connections = changed_connections(scenario.settings)
     return [*dict.fromkeys(name for each in connections for name in linux.foreign(each))]
 
 

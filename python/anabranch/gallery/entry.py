@@ -17,7 +17,7 @@ from anabranch.reports.table import Table
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.results.provenance import build
-from anabranch.scenarios import custom, normalise
+from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import Scenario
 
 SEEDS_WITH_BLOCKS = 5
@@ -89,22 +89,18 @@ class Cell:
     def task(self, seed: int) -> Task:
         """The run of this cell with a seed."""
         if isinstance(self.scenario, Written):
-            toml, made_by = self.scenario.toml, None
+            scenario = loading.of_text(self.scenario.toml, self.scenario.name)
         else:
-            scenario = self._scenario(self.scenario, seed)
-            toml = normalise.of(scenario)
-            made_by = custom.of_toml(toml, scenario.made_by())
+            scenario = loading.of(self._scenario(self.scenario, seed))
         return Task(
             cell=self.key,
             factors=self.factors,
-            toml=toml,
-            file=self.scenario.name,
+            scenario=scenario,
             seed=seed,
             build=build(),
             keep_blocks=self.keep_blocks and seed <= SEEDS_WITH_BLOCKS,
             keep_samples=self.keep_samples or seed == 1,
             may_fail=self.may_fail,
-            made_by=made_by,
             hosts=self.hosts,
         )
 

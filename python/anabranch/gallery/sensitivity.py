@@ -111,7 +111,7 @@ def _task(cell: Cell, seed: int, number: int, variant: str, pattern: str, factor
         task,
         cell=f"{cell.key}.{number}",
         factors={**task.factors, _VARIANT: variant},
-        toml=scaled(task.toml, pattern, factor),
+        scenario=scaled(task.scenario, pattern, factor),
         keep_blocks=False,
         keep_samples=cell.keep_samples,
     )

@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
         limit = Path("/proc/sys/net/core", key)
         # A higher limit than necessary would make the units of receive windows larger.
         limit.write_text(str(max(largest_buffer, int(limit.read_text()))), encoding="ascii")
-    time.sleep(phase(arguments[2]) * _TICK_S)
+    time.sleep(phase(arguments[1]) * _TICK_S)
     try:
         result: object = _core.live_run(*arguments) | {"kernel": os.uname().release}
     except BaseException as error:

@@ -71,11 +71,11 @@ class Conditions:
 
 
 def _measured_run(
-    scenario: tuple[str, str, int], hosts: Hosts, pcap: Pcap | None
+    scenario: _core.Scenario, seed: int, hosts: Hosts, pcap: Pcap | None
 ) -> tuple[Mapping[str, Any], float]:
     """The result of the run, and its CPU time in s."""
     before = time.thread_time()
-    result = _core.live_run(*scenario, hosts.client, hosts.server, pcap)
+    result = _core.live_run(scenario, seed, hosts.client, hosts.server, pcap)
     return result | {"kernel": platform.release()}, time.thread_time() - before
 
 
@@ -86,30 +86,28 @@ def identity(hosts: Hosts) -> list[str]:
     return [*hosts, hashlib.sha256(vm.kernel().read_bytes()).hexdigest()]
 
 
-def run_toml(
-    toml: str, file: str, seed: int, hosts: Hosts, capture: Capture | None = None
+def run_once(
+    scenario: _core.Scenario, seed: int, hosts: Hosts, capture: Capture | None = None
 ) -> tuple[Run, Conditions]:
-    """Run the scenario `toml` live, with the given hosts.
+    """Run a scenario live, with the given hosts.
 
     Raises:
-        ScenarioError: if the scenario is wrong, or the kernel does not support it.
+        ScenarioError: if the kernel does not support the scenario.
         InputError: if the capture cannot be written.
         IntegrityError: if a system call failed.
     """
-    normalised = _core.validate(toml, file)
     started = time.perf_counter()
     make: Any = vm.live_run if hosts.machine == LINUX_VM else partial(at_priority, _measured_run)
-    scenario = (normalised, file, seed)
     try:
         if capture is None:
-            result, cpu_s = make(scenario, hosts, None)
+            result, cpu_s = make(scenario, seed, hosts, None)
         else:
             with capture.opened() as pcap:
-                result, cpu_s = make(scenario, hosts, pcap)
+                result, cpu_s = make(scenario, seed, hosts, pcap)
     except RuntimeError as error:
-        raise IntegrityError(f"{file}: {error}") from error
+        raise IntegrityError(f"{scenario.file}: {error}") from error
     run = Run(
-        toml=normalised,
+        scenario=scenario,
         seed=seed,
         digest="",
         virtual_ns=result["virtual_ns"],
@@ -135,29 +133,30 @@ def run_toml(
 
 
 def run_repeatedly(
-    toml: str, file: str, seed: int, hosts: Hosts, capture: Capture | None = None
+    scenario: _core.Scenario, seed: int, hosts: Hosts, capture: Capture | None = None
 ) -> tuple[Run, Conditions]:
-    """Run as `run_toml` does, and repeat a run whose emulator was late too often.
+    """Run as `run_once` does, and repeat a run whose emulator was late too often.
 
     The result is invalid if every attempt was late too often.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        run, conditions = run_toml(toml, file, seed, hosts, capture)
+        run, conditions = run_once(scenario, seed, hosts, capture)
         if conditions.valid or attempt == ATTEMPTS:
             break
     return run, conditions
 
 
-def run_in_time(toml: str, file: str, seed: int, hosts: Hosts) -> tuple[Run, Conditions]:
+def run_in_time(scenario: _core.Scenario, seed: int, hosts: Hosts) -> tuple[Run, Conditions]:
     """Run as `run_repeatedly` does.
 
     Raises:
         TooLateError: if every attempt was late too often.
     """
-    run, conditions = run_repeatedly(toml, file, seed, hosts)
+    run, conditions = run_repeatedly(scenario, seed, hosts)
     if not conditions.valid:
         raise TooLateError(
-            f"{file}, seed {seed}: the emulator was late too often in {ATTEMPTS} attempts (the "
-            f"last: {conditions.lateness()}); finished runs are kept: repeat on a less busy machine"
+            f"{scenario.file}, seed {seed}: the emulator was late too often in {ATTEMPTS} attempts "
+            f"(the last: {conditions.lateness()}); finished runs are kept: repeat on a less busy "
+            "machine"
         )
     return run, conditions

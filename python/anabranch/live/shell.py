@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from anabranch import _core
@@ -52,13 +53,11 @@ class Shell:
     def __init__(
         self,
         core: _core.Shell,
-        file: str,
+        scenario: _core.Scenario,
         seed: int,
         client: str,
-        made_by: custom.MadeBy | None,
     ) -> None:
-        self._core, self._file, self._seed, self._client = core, file, seed, client
-        self._made_by = made_by
+        self._core, self._scenario, self._seed, self._client = core, scenario, seed, client
         self._started, self._cpu_before = time.perf_counter(), time.process_time()
 
     @property
@@ -92,7 +91,7 @@ class Shell:
         try:
             result = self._core.finish()
         except RuntimeError as error:
-            raise IntegrityError(f"{self._file}: {error}") from error
+            raise IntegrityError(f"{self._scenario.file}: {error}") from error
         p50, p99, p999, largest = (late / 1e6 for late in result["lateness_ns"])
         conditions = Conditions(
             client=self._client,
@@ -111,7 +110,7 @@ class Shell:
         if result["toml"] is None:
             return None
         return Run(
-            toml=result["toml"],
+            scenario=_core.Scenario.parse(result["toml"], self._scenario.file),
             seed=self._seed,
             digest="",
             virtual_ns=result["virtual_ns"],
@@ -126,8 +125,9 @@ class Shell:
 
     def _policies(self) -> tuple[CustomPolicy, ...]:
         """The user's own policies, which every connection has."""
-        made_by = (self._made_by or [])[:1]
-        return custom.describe(["all"] * len(made_by), made_by)
+        mine = custom.describe(self._scenario)
+        first = self._scenario.settings["connection"][0]["name"]
+        return tuple(replace(each, connection="all") for each in mine if each.connection == first)
 
 
 def _mptcpize() -> list[str]:
@@ -146,15 +146,14 @@ def _mptcpize() -> list[str]:
 
 @contextlib.contextmanager
 def started(
-    toml: str,
-    file: str,
+    scenario: _core.Scenario,
     seed: int,
     command: Sequence[str],
     client: str = "engine",
     terminal: int | None = None,
     capture: Capture | None = None,
 ) -> Iterator[Shell]:
-    """Start a program inside the network of a normalised scenario. At the end, it is stopped.
+    """Start a program inside the network of a scenario. At the end, it is stopped.
 
     `client` is the stack of the program's connections on the paths: ``"engine"``, or ``"kernel"``
     for its own sockets, which mptcpize makes Multipath TCP.
@@ -166,25 +165,24 @@ def started(
             scenario's policies, or the capture cannot be written.
         PolicyError: from `Shell.finish`, if the user's own policy raised an exception.
     """
-    made_by = custom.of_toml(toml)
     if client == "kernel":
-        if made_by is not None:
+        if scenario.policies:
             raise InputError(
-                f"{file}: with --client kernel, Linux chooses its own policies and yours have no "
-                "effect; leave out --client kernel, or name built-in ones"
+                f"{scenario.file}: with --client kernel, Linux chooses its own policies and yours "
+                "have no effect; leave out --client kernel, or name built-in ones"
             )
         command = [*_mptcpize(), *command]
     helper = [sys.executable, "-P", "-m", "anabranch.live.sandbox", *command]
     with contextlib.ExitStack() as stack:
         pcap = None if capture is None else stack.enter_context(capture.opened())
         try:
-            core = _core.Shell((toml, file, seed), helper, client, terminal, pcap, made_by)
+            core = _core.Shell(scenario, seed, helper, client, terminal, pcap)
         except OSError as error:
             raise InputError(f"a shell is not possible here: {reason(error)}") from error
         except RuntimeError as error:
             why = str(error).removeprefix("live run: ")
             raise InputError(f"no shell: {why}; see: anabranch doctor") from error
-        shell = Shell(core, file, seed, client, made_by)
+        shell = Shell(core, scenario, seed, client)
         try:
             yield shell
         finally:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.live.hosts import Hosts
-from anabranch.runs.run import settings_of
 from anabranch.scenarios import custom
 from anabranch.words import listed
 
@@ -16,13 +16,13 @@ _OF_HOST = ("ecn", "sack", "timestamps")
 _OF_MULTIPATH = ("paths", "path_manager", "limits", "dss_checksum", "allow_join_initial_addr_port")
 
 
-def require_possible(hosts: Hosts, toml: str, file: str) -> None:
-    """Check before a live run whether its hosts can run a normalised scenario.
+def require_possible(hosts: Hosts, scenario: _core.Scenario) -> None:
+    """Check before a live run whether its hosts can run a scenario.
 
     Raises:
         InputError: if they cannot. The message says why.
     """
-    settings = settings_of(toml)
+    settings, file = scenario.settings, scenario.file
     if found := _own_policy(settings):
         raise InputError(
             f"{file}: {found}: live runs have built-in policies only, because code in Python would "

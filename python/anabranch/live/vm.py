@@ -14,11 +14,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from anabranch import _core
 from anabranch.errors import InputError, IntegrityError
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.runs import interruption
@@ -63,7 +63,7 @@ def kernel() -> Path:
 
 
 def live_run(
-    scenario: tuple[str, str, int], hosts: Hosts, pcap: Pcap | None
+    scenario: _core.Scenario, seed: int, hosts: Hosts, pcap: Pcap | None
 ) -> tuple[Mapping[str, Any], float]:
     """Make a live run in a new machine; returns what `_core.live_run` does, and the CPU time in s.
 
@@ -78,10 +78,10 @@ def live_run(
     with tempfile.TemporaryDirectory(prefix="anabranch-vm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         capture = None if pcap is None else ("/run/anabranch/capture", *pcap[1:])
-        largest = largest_buffer(scenario[0])
-        request = (largest, *scenario, hosts.client, hosts.server, capture)
+        largest = largest_buffer(scenario.settings)
+        request = (largest, scenario, seed, hosts.client, hosts.server, capture)
         (folder / "request").write_bytes(pickle.dumps(request))
-        console = _boot(image, folder, scenario[2])
+        console = _boot(image, folder, seed)
         try:
             result = pickle.loads((folder / "reply").read_bytes())
         except OSError as error:
@@ -93,11 +93,10 @@ def live_run(
         return result, _cpu_of_children() - before
 
 
-def largest_buffer(toml: str) -> int:
+def largest_buffer(settings: Mapping[str, Any]) -> int:
     """The largest buffer of a normalised scenario, in bytes, so that it can be granted."""
     keys = ("send_buffer", "receive_buffer")
-    connections = tomllib.loads(toml)["connection"]
-    sizes = (each[key] for each in connections for key in keys if key in each)
+    sizes = (each[key] for each in settings["connection"] for key in keys if key in each)
     return max((size(each, "buffer") for each in sizes), default=0)
 
 

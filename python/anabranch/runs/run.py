@@ -10,10 +10,9 @@ import contextlib
 import os
 import re
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -24,10 +23,9 @@ from anabranch.errors import InputError, IntegrityError
 from anabranch.runs import executors, interruption
 from anabranch.runs.columns import Columns, Words, frame
 from anabranch.runs.executors import Meter, Progress
-from anabranch.scenarios import custom, normalise, overrides
+from anabranch.scenarios import custom, loading
 from anabranch.scenarios.custom import CustomPolicy
 from anabranch.scenarios.flows import flows
-from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 from anabranch.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -35,15 +33,12 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_PACKET_BITS = 12_000
-
 CaptureAt = Literal["client", "server", "both"]
 """The hosts at which packets are captured."""
 
 PCAP_LIMIT = 2_000_000_000
 """Default size limit of a capture in bytes."""
 
-_TRACE_RATE = 20_000_000
 _DATA_BYTES, _ACK_BYTES, _FRAMING_BYTES = 1500, 72, 60
 """Bytes of a data packet and of an acknowledgement, and bytes that a capture adds to each."""
 
@@ -66,7 +61,6 @@ class Run:
     * `counters` has the counters of each host.
 
     Attributes:
-        toml: The normalised scenario, with every default spelled out.
         digest: Digest of the trace of all segments. Equal digests mean equal runs.
         virtual_ns: Simulated time.
         segments: Number of segments that entered a link.
@@ -74,11 +68,11 @@ class Run:
         cpu_s: CPU time of the thread that made the run.
         tables: The tables as plain columns, by name. Each frame is made when it is first used.
         pcap_full_ns: Time at which the capture reached its limit.
-        custom_policies: The user's own policies in this run. With any, `toml` alone cannot repeat
-            the run.
+        custom_policies: The user's own policies in this run. With any, the scenario's text
+            alone cannot repeat the run.
     """
 
-    toml: str
+    scenario: _core.Scenario
     seed: int
     digest: str
     virtual_ns: int
@@ -91,9 +85,14 @@ class Run:
     custom_policies: tuple[CustomPolicy, ...] = ()
 
     @property
+    def toml(self) -> str:
+        """The normalised scenario, with every default spelled out."""
+        return self.scenario.to_toml()
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The normalised scenario as plain values, which must not be changed."""
-        return settings_of(self.toml)
+        return self.scenario.settings
 
     @cached_property
     def connections(self) -> pl.DataFrame:
@@ -151,7 +150,7 @@ class Run:
     @property
     def warm_up_ns(self) -> int:
         """Time at the beginning of the run that metrics exclude."""
-        return nanoseconds(self.settings["warm_up"])
+        return self.scenario.warm_up_ns
 
 
 @dataclass(frozen=True)
@@ -252,68 +251,22 @@ def run(
         PolicyError: if the user's own policy raised an exception.
     """
     if isinstance(scenario, Scenario):
-        toml, file, made_by = scenario.to_toml(), scenario.name, scenario.made_by()
+        read = loading.of(scenario, settings)
     else:
-        toml, file, made_by = read_scenario(scenario), os.fspath(scenario), None
-    folder = os.curdir if isinstance(scenario, Scenario) else None
-    if settings:
-        toml = overrides.changed(toml, file, settings, folder)
+        read = loading.of_file(scenario, settings=settings)
     capture = None if pcap is None else Capture(Path(pcap), pcap_limit, pcap_at, snap)
-    return run_toml(toml, file, seed, capture, made_by, folder)
+    return run_scenario(read, seed, capture)
 
 
-def read_scenario(file: str | os.PathLike[str]) -> str:
-    """The text of a scenario file.
-
-    Raises:
-        InputError: if the file cannot be read, or is a capture.
-    """
-    try:
-        data = Path(file).read_bytes()
-        if _core.analyse_begins_capture(data[:4]):
-            raise InputError(
-                f"{file}: a capture; name a scenario, such as the twin of the capture, which "
-                "anabranch twin makes"
-            )
-        return data.decode()
-    except OSError as error:
-        raise InputError(
-            f"{file}: {(error.strerror or str(error)).lower()}; name a readable TOML file"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{file}: not UTF-8 text; name a TOML file (anabranch twin makes one from a capture)"
-        ) from error
-
-
-def run_toml(
-    toml: str,
-    file: str,
+def run_scenario(
+    scenario: _core.Scenario,
     seed: int,
     capture: Capture | None = None,
-    made_by: custom.MadeBy | None = None,
-    folder: str | None = None,
-) -> Run:
-    """Run the scenario `toml`. `file` is its name in messages.
-
-    `made_by` has the classes of the user's own policies that the scenario names without a file, for
-    each connection. Names of files are relative to `folder`, or to the folder of `file`.
-    """
-    normalised = normalise.of_text(toml, file, folder, made_by)
-    return run_normalised(normalised, file, seed, capture, made_by)
-
-
-def run_normalised(
-    toml: str,
-    file: str,
-    seed: int,
-    capture: Capture | None = None,
-    made_by: custom.MadeBy | None = None,
     on_tick: Callable[[int], None] | None = None,
     *,
     ledger: bool = False,
 ) -> Run:
-    """Run a normalised scenario, as `run_toml` does.
+    """Run a scenario.
 
     `on_tick` is called about twenty times a second with the simulated time in nanoseconds.
 
@@ -321,7 +274,6 @@ def run_normalised(
     instant of every subflow and every byte that a link could have carried. `anabranch.explanations`
     reads them.
     """
-    factories = custom.of_toml(toml, made_by)
 
     def tick(now_ns: int) -> None:
         interruption.check()
@@ -329,9 +281,7 @@ def run_normalised(
             on_tick(now_ns)
 
     def execute(pcap: Pcap | None = None) -> dict[str, object]:
-        return _core.run(
-            toml, file, seed, pcap=pcap, custom_policies=factories, tick=tick, ledger=ledger
-        )
+        return _core.run(scenario, seed, pcap=pcap, tick=tick, ledger=ledger)
 
     started, cpu_before = time.perf_counter(), time.thread_time()
     try:
@@ -341,11 +291,10 @@ def run_normalised(
             with capture.opened() as pcap:
                 result = execute(pcap)
     except RuntimeError as error:
-        raise IntegrityError(f"{file}: {error}") from error
+        raise IntegrityError(f"{scenario.file}: {error}") from error
     wall_s, cpu_s = time.perf_counter() - started, time.thread_time() - cpu_before
-    names = [connection["name"] for connection in settings_of(toml)["connection"]]
     return Run(
-        toml=toml,
+        scenario=scenario,
         seed=seed,
         digest=str(result["digest"]),
         virtual_ns=cast("int", result["virtual_ns"]),
@@ -354,7 +303,7 @@ def run_normalised(
         wall_s=wall_s,
         cpu_s=cpu_s,
         pcap_full_ns=cast("int | None", result["pcap_full_ns"]),
-        custom_policies=custom.describe(names, factories) if factories else (),
+        custom_policies=custom.describe(scenario),
         tables=tables_of(result),
     )
 
@@ -385,12 +334,6 @@ def _counters(hosts: Sequence[Mapping[str, int]]) -> Columns:
     }
 
 
-@lru_cache(maxsize=256)
-def settings_of(toml: str) -> dict[str, Any]:
-    """A normalised scenario as plain values, which must not be changed."""
-    return tomllib.loads(toml)
-
-
 def run_many(
     jobs: Sequence[Job],
     reduce: Callable[[Job, Run], _T],
@@ -411,51 +354,37 @@ def run_many(
         InputError: if the user's own policy cannot be sent to another process.
         PolicyError: if the user's own policy raised an exception.
     """
-    custom_policies = [made_by for job in jobs if (made_by := job.scenario.made_by())]
-    for made_by in custom_policies:
-        custom.require_picklable(made_by)
-    costs = [cost(normalise.of(job.scenario)) for job in jobs]
+    scenarios = [loading.of(job.scenario) for job in jobs]
+    for scenario in scenarios:
+        custom.require_picklable(scenario)
+    costs = [scenario.cost for scenario in scenarios]
     meter = Meter(on_progress, costs)
     results: list[_T | None] = [None] * len(jobs)
 
-    with executors.opened(custom_policies=bool(custom_policies), workers=workers) as executor:
+    custom_policies = any(scenario.policies for scenario in scenarios)
+    with executors.opened(custom_policies=custom_policies, workers=workers) as executor:
 
-        def work(job: Job) -> tuple[_T, int]:
-            made = executor.call(_run_job, job)
-            return reduce(job, made), made.virtual_ns
+        def work(index: int) -> tuple[_T, int]:
+            made = executor.call(_run_job, (scenarios[index], jobs[index].seed))
+            return reduce(jobs[index], made), made.virtual_ns
 
         def done(index: int, result: tuple[_T, int]) -> None:
             results[index], virtual_ns = result
             meter.made(index, virtual_ns)
 
-        executors.call_all(executor, work, jobs, costs, done)
+        executors.call_all(executor, work, range(len(jobs)), costs, done)
     return cast("list[_T]", results)
 
 
-def _run_job(job: Job) -> Run:
-    return run(job.scenario, job.seed)
+def _run_job(job: tuple[_core.Scenario, int]) -> Run:
+    return run_scenario(*job)
 
 
-def cost(toml: str) -> float:
-    """Estimated cost of a run of a normalised scenario, in packets sent.
-
-    The estimate is the duration times the sum of the paths' rates.
-    """
-    settings = settings_of(toml)
-    rates = [_rate(path) for path in settings["path"]]
-    return nanoseconds(settings["duration"]) / 1e9 * sum(rates) / _PACKET_BITS
-
-
-def capture_estimate(toml: str, capture: Capture) -> float:
-    """Estimated size in bytes of a capture of a normalised scenario whose links are busy."""
-    senders = {flow["direction"] for flow in flows(settings_of(toml))}
+def capture_estimate(scenario: _core.Scenario, capture: Capture) -> float:
+    """Estimated size in bytes of a capture of a scenario whose links are busy."""
+    senders = {flow["direction"] for flow in flows(scenario.settings)}
     hosts = 2 if capture.at == "both" or (capture.at is None and len(senders) > 1) else 1
     data, ack = (
         min(length, capture.snap or length) + _FRAMING_BYTES for length in (_DATA_BYTES, _ACK_BYTES)
     )
-    return cost(toml) * hosts * (data + 0.5 * ack)
-
-
-def _rate(path: Mapping[str, Any]) -> float:
-    """Rate of a path in bit/s; a typical value for a path that follows a trace."""
-    return bits_per_second(path["rate"]) if "rate" in path else _TRACE_RATE
+    return scenario.cost * hosts * (data + 0.5 * ack)

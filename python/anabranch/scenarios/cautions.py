@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from anabranch.scenarios.quantities import nanoseconds
 
 
-def of(toml: str) -> list[str]:
+def of(table: Mapping[str, Any]) -> list[str]:
     """One line for each probable mistake in a normalised scenario."""
-    table = tomllib.loads(toml)
     return [line for path in table["path"] for line in _of_path(path, table["duration"])]
 
 

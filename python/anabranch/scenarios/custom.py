@@ -17,15 +17,15 @@ import os
 import pickle
 import sys
 import threading
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from modulefinder import ModuleFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from anabranch.errors import InputError, PolicyError
+from anabranch import _core
+from anabranch.errors import InputError, PolicyError, ScenarioError
 from anabranch.words import listed
 
 KINDS = ("scheduler", "congestion_control", "path_manager")
@@ -45,8 +45,8 @@ _METHODS = {
 Factory = Callable[..., Any]
 """A factory of policies, usually a class."""
 
-MadeBy = list[dict[str, Factory | None]]
-"""The factories of each connection's policies, by kind; `None` means a built-in policy."""
+Policies = dict[str, Factory]
+"""Factories of the user's own policies, by the names that scenarios have for them."""
 
 
 @dataclass(frozen=True)
@@ -135,13 +135,68 @@ def require_factory(kind: str, factory: object) -> None:
         )
 
 
-def classes_in(table: Mapping[str, Any]) -> MadeBy | None:
-    """The classes that a scenario's table holds, for each connection; `None` if it holds none."""
-    made_by = [
-        {kind: made if callable(made := each.get(kind)) else None for kind in KINDS}
+def classes_in(table: Mapping[str, Any]) -> Policies:
+    """The classes that a scenario's table holds.
+
+    Raises:
+        InputError: if two of them have the same name.
+    """
+    connections = table.get("connection", ())
+    return classes_among(each.get(kind) for each in connections for kind in KINDS)
+
+
+def classes_among(values: Iterable[object]) -> Policies:
+    """The classes among the values of keys.
+
+    Raises:
+        InputError: if two of them have the same name.
+    """
+    found: Policies = {}
+    for value in values:
+        if callable(value):
+            name = name_of(value)
+            if not _is_same(found.setdefault(name, value), value):
+                raise InputError(f"two of your policies have the name {name}; rename one of them")
+    return found
+
+
+def _is_same(a: Factory, b: Factory) -> bool:
+    if isinstance(a, functools.partial) and isinstance(b, functools.partial):
+        return (a.func, a.args, a.keywords) == (b.func, b.args, b.keywords)
+    return a == b
+
+
+def without_classes(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table with the names of classes in their place."""
+    connections = [
+        {key: value_of(value) if callable(value) else value for key, value in each.items()}
         for each in table.get("connection", ())
     ]
-    return _unless_empty(made_by)
+    return {**table, **({"connection": connections} if connections else {})}
+
+
+def found(scenario: _core.Scenario) -> _core.Scenario:
+    """The scenario with the classes of all policies that it names.
+
+    Raises:
+        ScenarioError: if it names a policy without a file, and has no class for it.
+        InputError: if a file cannot be read, or lacks the class.
+        PolicyError: if a file cannot be imported.
+    """
+    named = scenario.custom_policies()
+    if not named:
+        return scenario
+    policies: Policies = {}
+    for index, kind, name in named:
+        where = f'{scenario.file}: connection[{index}].{kind}: "{name}"'
+        factory = scenario.policies.get(name)
+        if factory is None and not names_file(name):
+            raise ScenarioError(
+                f'{where}: your own policy needs a file; write {kind} = "{FORM}", or name the '
+                f"class with --{kind.replace('_', '-')} {FORM}"
+            )
+        policies[name] = factory or load(kind, name, where)
+    return scenario.with_policies(policies)
 
 
 def named_in(value: object) -> str | None:
@@ -156,44 +211,13 @@ def names_file(text: str) -> bool:
     return ".py:" in text or text.endswith(".py")
 
 
-def of_toml(toml: str, given: MadeBy | None = None) -> MadeBy | None:
-    """The factories of the policies in a normalised scenario; `None` if all are built-in.
-
-    `given` has the classes of a scenario that was made in Python.
-    """
-    if PREFIX not in toml:
-        return None
-    connections = tomllib.loads(toml)["connection"]
-    made_by = [
-        _of_connection(each, {} if given is None else given[index])
-        for index, each in enumerate(connections)
-    ]
-    return _unless_empty(made_by)
-
-
-def _unless_empty(made_by: MadeBy) -> MadeBy | None:
-    return made_by if any(factory for each in made_by for factory in each.values()) else None
-
-
-def _of_connection(
-    connection: Mapping[str, Any], given: Mapping[str, Factory | None]
-) -> dict[str, Factory | None]:
-    made: dict[str, Factory | None] = dict.fromkeys(KINDS)
-    for kind in KINDS:
-        name = named_in(connection[kind])
-        if name is not None:
-            where = f'connection {connection["name"]}: {kind}: "{name}"'
-            made[kind] = given.get(kind) or load(kind, name, where)
-    return made
-
-
-def describe(names: list[str], made_by: MadeBy) -> tuple[CustomPolicy, ...]:
-    """The user's own policies that took part in a run with the connections `names`."""
+def describe(scenario: _core.Scenario) -> tuple[CustomPolicy, ...]:
+    """The user's own policies that take part in runs of the scenario."""
+    connections, policies = scenario.settings["connection"], scenario.policies
     return tuple(
-        CustomPolicy(connection, kind, _short_name(factory), *_source(factory))
-        for connection, each in zip(names, made_by, strict=True)
-        for kind, factory in each.items()
-        if factory is not None
+        CustomPolicy(connections[index]["name"], kind, _short_name(factory), *_source(factory))
+        for index, kind, name in scenario.custom_policies()
+        if (factory := policies.get(name)) is not None
     )
 
 
@@ -241,24 +265,21 @@ def _imports(file: str) -> tuple[tuple[str, str], ...]:
     return tuple((each, _sha256(Path(each))) for each in sorted(found - {file}))
 
 
-def require_picklable(made_by: MadeBy) -> None:
+def require_picklable(scenario: _core.Scenario) -> None:
     """Reject policies that cannot be sent to other processes.
 
     Raises:
         InputError: if a factory cannot be pickled.
     """
-    for each in made_by:
-        for kind, factory in each.items():
-            if factory is None:
-                continue
-            try:
-                pickle.dumps(factory)
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
-                raise InputError(
-                    f"{kind}={name_of(factory)}: other processes make runs with your own policies, "
-                    f"but cannot import this policy: {error}; define it at the top level of a "
-                    "module or script (no lambda, no class inside a function)"
-                ) from error
+    for name, factory in scenario.policies.items():
+        try:
+            pickle.dumps(factory)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InputError(
+                f"{name}: other processes make runs with your own policies, but cannot import this "
+                f"policy: {error}; define it at the top level of a module or script (no lambda, no "
+                "class inside a function)"
+            ) from error
 
 
 def load(kind: str, text: str, where: str, folder: str | os.PathLike[str] = os.curdir) -> FromFile:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from anabranch import _core
-from anabranch.errors import InputError, ScenarioError, unknown
-from anabranch.scenarios import custom, keys
-from anabranch.scenarios.scenario import TomlTable, to_toml
+from anabranch.errors import InputError, unknown
+from anabranch.scenarios import custom
 
 
 @dataclass(frozen=True)
 class Overrides:
     """Changes to apply to a scenario."""
+
+    OPTION: ClassVar[str] = "--set "
+    """What precedes a key in messages about it."""
 
     settings: Sequence[str] = ()
     """Keys and their values, each as ``KEY=VALUE``."""
@@ -31,87 +32,48 @@ class Overrides:
     def __bool__(self) -> bool:
         return bool(self.settings or self.policies)
 
-    def apply(self, toml: str, file: str, folder: str | os.PathLike[str] | None = None) -> str:
-        """The changed scenario. Names of files in it are relative to `folder`, or to its file's.
+    def pairs(self) -> list[tuple[str, Any]]:
+        """The keys and their values.
 
         Raises:
-            ScenarioError: if the scenario is wrong.
-            InputError: if there is no such key or policy, or no connection for the policy.
+            InputError: if a setting is not ``KEY=VALUE``.
+        """
+        return [*map(_parsed, self.settings)]
+
+    def with_policies(self, scenario: _core.Scenario) -> _core.Scenario:
+        """The scenario with the policies.
+
+        Raises:
+            InputError: if there is no such policy, or no connection for it.
             PolicyError: if the file of a policy cannot be imported.
         """
-        if not self:
-            return toml
-        normalised = tomllib.loads(_core.validate(toml, file, folder))
-        table = keys.with_names(tomllib.loads(toml), normalised)
-        settings = dict(map(_parsed, self.settings))
-        table = _with_settings(table, file, settings, "--set ", folder)
         for kind, text in self.policies.items():
-            table = _with_policy(table, file, normalised["connection"], kind, text)
-        return to_toml(table)
+            settings = [*_settings(scenario, kind, text)]
+            scenario = scenario.with_settings(settings, f"{_option(kind)} {text}: ")
+        return scenario
 
 
-def _with_policy(
-    table: TomlTable, file: str, connections: Sequence[TomlTable], kind: str, text: str
-) -> TomlTable:
-    """The scenario with a policy of this kind, for each connection that takes it."""
-    option = _option(kind)
+def _settings(scenario: _core.Scenario, kind: str, text: str) -> Iterator[tuple[str, Any]]:
+    """The keys for a policy of this kind, for each connection that takes it."""
+    option, value = _option(kind), text
     is_custom = custom.named_in(text) is not None or ":" in text
     if is_custom:
-        name = text.removeprefix(custom.PREFIX)
-        text = custom.value_of(custom.load(kind, name, f"{option} {text}"))
+        value = custom.value_of(
+            custom.load(kind, text.removeprefix(custom.PREFIX), f"{option} {text}")
+        )
     else:
         _require_known(kind, text)
+    connections = scenario.settings["connection"]
     takes = [kind == "congestion_control" or each["protocol"] == "mptcp" for each in connections]
     have_custom = [custom.named_in(each[kind]) is not None for each in connections]
     chosen = have_custom if is_custom and any(have_custom) else takes
     if not any(chosen):
-        raise InputError(f"{option} {text}: no connection of {file} uses Multipath TCP")
+        raise InputError(f"{option} {text}: no connection of {scenario.file} uses Multipath TCP")
     for index, is_chosen in enumerate(chosen):
         if is_chosen:
-            table = keys.put(table, f"connection[{index}].{kind}", text, option)
+            yield f"connection[{index}].{kind}", value
             if is_custom and kind == "congestion_control":  # it ends slow start itself
-                table = keys.put(table, f"connection[{index}].hystart", False, option)
-    return table
-
-
-def changed(toml: str, file: str, settings: Mapping[str, Any], folder: str | None = None) -> str:
-    """The scenario with these keys set, such as ``{"path.wifi.rate": "20Mbit/s"}``.
-
-    Raises:
-        ScenarioError: if the scenario is wrong.
-        InputError: if there is no such key, or a value is wrong. The message names the key.
-    """
-    normalised = tomllib.loads(_core.validate(toml, file, folder))
-    table = keys.with_names(tomllib.loads(toml), normalised)
-    return to_toml(_with_settings(table, file, settings, "", folder))
-
-
-def _with_settings(
-    table: TomlTable,
-    file: str,
-    settings: Mapping[str, Any],
-    option: str,
-    folder: str | os.PathLike[str] | None = None,
-) -> TomlTable:
-    """The scenario with the settings. Messages name the option and the key instead of the file."""
-    for key, value in settings.items():
-        table = keys.put(table, key, value, f"{option}{key}")
-    if not settings:
-        return table
-    try:
-        _core.validate(to_toml(table), file, folder)
-    except ScenarioError as error:
-        place, _, problem = str(error).removeprefix(f"{file}: ").partition(": ")
-        wrong = keys.by_name(table, place)
-        for key in (keys.by_name(table, each) for each in settings):
-            if f"{wrong}.".startswith(f"{key}."):
-                inner = wrong[len(key) + 1 :]
-                words = f"{inner}: {problem}" if inner else problem
-                raise InputError(f"{option}{key}: {words}") from error
-            if key.startswith(f"{wrong}."):
-                raise InputError(f"{option}{key}: {wrong}: {problem}") from error
-        raise
-    return table
+                yield f"connection[{index}].hystart", False
 
 
 def _parsed(setting: str) -> tuple[str, Any]:

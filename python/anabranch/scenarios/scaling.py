@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
 
 from anabranch import _core
+from anabranch.scenarios import loading
 from anabranch.scenarios.keys import ARRAYS
 from anabranch.scenarios.quantities import bits_per_second, byte_count, nanoseconds, packets
-from anabranch.scenarios.scenario import TomlTable, to_toml
+from anabranch.scenarios.scenario import TomlTable
 
 _READERS: tuple[tuple[Callable[[str], int], str], ...] = (
     (nanoseconds, "ns"),
@@ -20,20 +20,20 @@ _READERS: tuple[tuple[Callable[[str], int], str], ...] = (
 )
 
 
-def scaled(toml: str, pattern: str, factor: float) -> str:
-    """The normalised scenario with the quantities that match a pattern multiplied by a factor.
+def scaled(scenario: _core.Scenario, pattern: str, factor: float) -> _core.Scenario:
+    """The scenario with the quantities that match a pattern multiplied by a factor.
 
     A pattern is a key in which ``*`` stands for any text: ``"path.wifi*.delay"`` is the delay of
     the path ``wifi`` in both directions, and ``"connection.*_buffer"`` are all buffers. Values
     without a unit, such as ``"infinite"``, do not change.
     """
-    table = tomllib.loads(toml)
+    table = dict(scenario.settings)
     for array in ARRAYS:
         table[array] = [
             _scaled(each, f"{array}.{each['name']}", pattern, factor)
             for each in table.get(array, ())
         ]
-    return _core.validate(to_toml(table), pattern)
+    return loading.of_table(table, pattern, policies=scenario.policies)
 
 
 def _scaled(table: TomlTable, name: str, pattern: str, factor: float) -> TomlTable:

@@ -28,16 +28,12 @@ class Scenario(classes.Scenario):  # noqa: D101
 
     def to_toml(self) -> str:
         """The scenario as TOML text."""
-        return to_toml(_table(self))
+        return to_toml(table_of(self))
 
     def starting_at(self, start: str) -> Scenario:
         """A copy of the scenario in which every connection opens at the time `start`."""
         connections = (dataclasses.replace(each, start=start) for each in self.connections)
         return dataclasses.replace(self, connections=tuple(connections))
-
-    def made_by(self) -> custom.MadeBy | None:
-        """The classes of each connection's policies; `None` if it holds none."""
-        return custom.classes_in(_table(self))
 
 
 def to_toml(table: TomlTable) -> str:
@@ -59,7 +55,7 @@ _WRITTEN = (str, dict)
 """Types of a field that names a built-in policy."""
 
 
-def _table(value: Any) -> TomlTable:
+def table_of(value: Any) -> TomlTable:
     """The dataclass instance `value` as a TOML table, without fields that have their default.
 
     The user's own policies stay classes in it.
@@ -77,7 +73,7 @@ def _table(value: Any) -> TomlTable:
 
 def _plain(item: Any) -> Any:
     if dataclasses.is_dataclass(item):
-        return _table(item)
+        return table_of(item)
     if isinstance(item, (tuple, list)):
         return [_plain(each) for each in item]
     return item

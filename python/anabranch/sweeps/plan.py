@@ -16,13 +16,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from anabranch import _core
 from anabranch.batches.reduction import Task
 from anabranch.errors import InputError, unknown
 from anabranch.results.provenance import build
-from anabranch.runs.run import read_scenario
-from anabranch.scenarios import custom, keys, normalise
+from anabranch.scenarios import custom, keys, loading
 from anabranch.scenarios.overrides import Overrides
-from anabranch.scenarios.scenario import Scenario, TomlTable, to_toml
+from anabranch.scenarios.scenario import Scenario, TomlTable
 from anabranch.sweeps import design_factors, factors
 from anabranch.sweeps.factors import Factor, Level
 
@@ -90,7 +90,7 @@ class Plan:
             ScenarioError: if the base scenario is wrong.
         """
         where = os.fspath(file)
-        table = _toml(read_scenario(file), where)
+        table = _toml(loading.read_text(file), where)
         if keys.is_scenario(table):
             raise InputError(f"{where}: this is a scenario, not a plan; use: anabranch run {where}")
         for key in table:
@@ -114,7 +114,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not self.name:
-            object.__setattr__(self, "name", self._base.name)
+            given = self.scenario
+            name = given.name if isinstance(given, Scenario) else Path(given).stem
+            object.__setattr__(self, "name", name)
         for option in self.changes.policies:
             self._refuse_varied(option)
         names = self.factor_names()
@@ -182,8 +184,10 @@ class Plan:
         return () if self.design is None else design_factors.read(self.design, self.file)
 
     @cached_property
-    def _base(self) -> _Base:
-        return _base(self.scenario, self.changes)
+    def _base(self) -> _core.Scenario:
+        if isinstance(self.scenario, Scenario):
+            return self.changes.with_policies(loading.of(self.scenario, dict(self.changes.pairs())))
+        return loading.of_file(self.scenario, self.changes)
 
     def _cells(self) -> Iterator[Sequence[tuple[Factor, Level]]]:
         """The levels of every cell: each combination of factors at each point of the design."""
@@ -196,54 +200,22 @@ class Plan:
             yield (*combination, *point)
 
     def _tasks_of_cell(self, name: str, cell: Sequence[tuple[Factor, Level]]) -> Iterator[Task]:
-        table = self._base.table
-        for factor, level in cell:
-            for key in factor.keys:
-                table = keys.put(table, key, level.value, factor.where)
         words = ", ".join(f"{factor.name} = {level.label}" for factor, level in cell)
         where = f"{self.file}: {words}" if words else self.file
-        given = custom.classes_in(table)
-        toml = normalise.of_text(to_toml(table), where, self._base.folder, given)
-        made_by = custom.of_toml(toml, given)
-        if made_by is not None:
-            custom.require_picklable(made_by)
+        levels = {key: level.value for factor, level in cell for key in factor.keys}
+        scenario = loading.changed(self._base, levels, f"{where}: ").with_file(where)
+        custom.require_picklable(scenario)
         for seed in self.all_seeds:
             yield Task(
                 cell=name,
                 factors={factor.name: level.label for factor, level in cell},
-                toml=toml,
-                file=where,
+                scenario=scenario,
                 seed=seed,
                 build=build(),
                 keep_blocks="blocks" in self._kept,
                 keep_samples="samples" in self._kept and seed == self.all_seeds[0],
                 may_fail=True,
-                made_by=made_by,
             )
-
-
-@dataclass(frozen=True)
-class _Base:
-    """The base scenario of a plan: its table with the names of its parts, and its folder."""
-
-    name: str
-    table: TomlTable
-    folder: Path
-
-
-def _base(scenario: Scenario | str | os.PathLike[str], changes: Overrides) -> _Base:
-    if isinstance(scenario, Scenario):
-        name, file, folder = scenario.name, scenario.name, Path()
-        text, given = scenario.to_toml(), scenario.made_by()
-    else:
-        name, file, folder = Path(scenario).stem, os.fspath(scenario), Path(scenario).parent
-        text, given = read_scenario(scenario), None
-    text = changes.apply(text, file, folder)
-    normalised = normalise.of_text(text, file, folder, given)
-    table = keys.with_names(_toml(text, file), tomllib.loads(normalised))
-    for connection, classes in zip(table["connection"], given or (), strict=False):
-        connection.update({kind: made for kind, made in classes.items() if made is not None})
-    return _Base(name, table, folder)
 
 
 def _toml(text: str, where: str) -> TomlTable:

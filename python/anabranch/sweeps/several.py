@@ -12,8 +12,7 @@ from anabranch.errors import InputError
 from anabranch.live import support
 from anabranch.live.hosts import Hosts
 from anabranch.results.provenance import build
-from anabranch.runs.run import read_scenario
-from anabranch.scenarios import custom, normalise
+from anabranch.scenarios import loading
 from anabranch.scenarios.overrides import Overrides
 
 
@@ -54,22 +53,19 @@ def tasks(
 def _of_file(
     file: Path, overrides: Overrides, seeds: range, several: bool, hosts: Hosts | None
 ) -> list[Task]:
-    toml = overrides.apply(read_scenario(file), str(file))
-    normalised = normalise.of_text(toml, str(file))
+    scenario = loading.of_file(file, overrides)
     if hosts is not None:
-        support.require_possible(hosts, normalised, str(file))
+        support.require_possible(hosts, scenario)
     name = re.sub(r"[^\w.()-]+", "", file.stem)
     return [
         Task(
             cell=name,
             factors={"scenario": name} if several else {},
-            toml=normalised,
-            file=str(file),
+            scenario=scenario,
             seed=seed,
             build=build(),
             keep_samples=seed == seeds[0],
             may_fail=True,
-            made_by=custom.of_toml(normalised),
             hosts=hosts,
         )
         for seed in seeds

@@ -60,6 +60,6 @@ def tasks_of(planned: Plan, hosts: Hosts | None) -> list[Task]:
     tasks = [replace(task, hosts=hosts) for task in planned.tasks()]
     if hosts is not None:
         for task in tasks:
-            support.require_possible(hosts, task.toml, task.file)
+            support.require_possible(hosts, task.scenario)
     rehearse(tasks[0])
     return tasks

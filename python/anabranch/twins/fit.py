@@ -20,7 +20,8 @@ from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter, Progress
-from anabranch.runs.run import Capture, cost, run_normalised
+from anabranch.runs.run import Capture, run_scenario
+from anabranch.scenarios import loading
 from anabranch.twins.link import Link
 from anabranch.twins.observed import Observed, read
 from anabranch.twins.scenario import CONTROLS, PathOfTwin, Twin, first_guess, to_toml
@@ -96,8 +97,8 @@ def run_all(
 
     `rates_mbps` are about the rates of the paths.
     """
-    normalised = [(_core.validate(toml, file), seed) for toml, seed in jobs]
-    costs = [cost(toml) for toml, _ in normalised]
+    scenarios = [loading.of_text(toml, file) for toml, _ in jobs]
+    costs = [scenario.cost for scenario in scenarios]
     meter = Meter(told, costs)
     results: list[Observed | None] = [None] * len(jobs)
 
@@ -107,9 +108,8 @@ def run_all(
     ):
 
         def work(index: int) -> tuple[Observed, int]:
-            toml, seed = normalised[index]
             capture = Path(folder) / f"{index}.pcapng"
-            return executor.call(_run, (toml, seed, file, capture, rates_mbps))
+            return executor.call(_run, (scenarios[index], jobs[index][1], capture, rates_mbps))
 
         def done(index: int, result: tuple[Observed, int]) -> None:
             results[index], virtual_ns = result
@@ -155,9 +155,9 @@ def _alike(seen: Observed, runs: dict[int, Observed]) -> dict[int, Observed]:
     }
 
 
-def _run(job: tuple[str, int, str, Path, Sequence[float]]) -> tuple[Observed, int]:
-    toml, seed, file, capture, rates_mbps = job
-    run = run_normalised(toml, file, seed, Capture(capture, snap=_SNAP))
+def _run(job: tuple[_core.Scenario, int, Path, Sequence[float]]) -> tuple[Observed, int]:
+    scenario, seed, capture, rates_mbps = job
+    run = run_scenario(scenario, seed, Capture(capture, snap=_SNAP))
     try:
         return read([capture], rates_mbps=rates_mbps), run.virtual_ns
     finally:

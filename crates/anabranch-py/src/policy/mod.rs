@@ -25,16 +25,12 @@ use pyo3::types::PyType;
 
 use crate::watch::{Role, Watch};
 
-/// Factories of one connection's Python policies: a dictionary of classes or other callables, with
-/// `None` for built-in policies.
-#[derive(FromPyObject)]
+/// Factories of one connection's Python policies: classes or other callables; `None` for built-in
+/// policies.
 pub(crate) struct Factories {
-    #[pyo3(item)]
-    scheduler: Option<Py<PyAny>>,
-    #[pyo3(item)]
-    congestion_control: Option<Py<PyAny>>,
-    #[pyo3(item)]
-    path_manager: Option<Py<PyAny>>,
+    pub(crate) scheduler: Option<Py<PyAny>>,
+    pub(crate) congestion_control: Option<Py<PyAny>>,
+    pub(crate) path_manager: Option<Py<PyAny>>,
 }
 
 /// A Python policy and its role.

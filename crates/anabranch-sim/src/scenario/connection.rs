@@ -1,5 +1,7 @@
 //! A connection: its paths, its direction and its policies.
 
+use std::path::Path as FilePath;
+
 use anabranch_net::units::{ByteCount, Probability};
 use anabranch_wire::Duration;
 use schemars::JsonSchema;
@@ -189,6 +191,13 @@ impl Connection {
         self.find_paths_of_policies()?;
         self.require_one_direction()?;
         self.require_one_destination(paths)
+    }
+
+    /// Give the Python files of the user's own policies their whole names.
+    pub(super) fn find_policy_files(&mut self, folder: &FilePath) {
+        self.scheduler.find_file(folder);
+        self.congestion_control.find_file(folder);
+        self.path_manager.find_file(folder);
     }
 
     /// Reject both directions for a workload in which the receiver of the data writes, too.

@@ -3,7 +3,7 @@
 use crate::written::Problem;
 
 /// Keys whose tables have a header in double brackets.
-const ARRAYS: [&str; 3] = ["path", "connection", "cross_traffic"];
+pub(super) const ARRAYS: [&str; 3] = ["path", "connection", "cross_traffic"];
 
 /// An error in a scenario file. It displays as one line: the file, the key (or line and column), the
 /// value found, and a valid value.
@@ -20,6 +20,16 @@ impl ScenarioError {
     pub(super) fn new(file: &str, problem: Problem) -> Self {
         let Problem { key: place, text: problem } = problem;
         ScenarioError { file: file.to_owned(), place: visible(&place), problem: visible(&problem) }
+    }
+
+    /// The key with the mistake, with indices of tables: `path[0].rate`; or line and column.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The value found, and a valid value.
+    pub fn problem(&self) -> &str {
+        &self.problem
     }
 
     /// An error because `text` is not TOML.

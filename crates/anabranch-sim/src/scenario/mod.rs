@@ -20,6 +20,7 @@ mod congestion_control;
 mod connection;
 mod cross_traffic;
 mod custom_names;
+mod document;
 mod entry_schema;
 mod error;
 mod inferred;
@@ -41,15 +42,16 @@ mod via;
 
 use std::path::Path as FilePath;
 
-use anabranch_net::units::format_duration;
+use anabranch_net::units::{Rate, format_duration};
 use anabranch_wire::Duration;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use congestion_control::CongestionControl;
 pub use connection::{Connection, Limits, SharedBottleneckDetection};
 pub use cross_traffic::CrossTraffic;
 pub use custom_names::CustomNames;
+pub use document::{ChangeError, Document};
 pub use error::ScenarioError;
 pub use inferred::Inferred;
 pub use loss_trace::LossTrace;
@@ -125,6 +127,15 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let document = toml::Deserializer::parse(text)
             .map_err(|error| ScenarioError::syntax(file, text, &error))?;
+        Scenario::read(document, file, folder)
+    }
+
+    /// Read, complete and check a scenario.
+    fn read<'de, D: Deserializer<'de, Error = toml::de::Error>>(
+        document: D,
+        file: &str,
+        folder: &FilePath,
+    ) -> Result<Self, ScenarioError> {
         let scenario = serde_path_to_error::deserialize(document);
         let mut scenario: Scenario = scenario.map_err(|error| {
             ScenarioError::new(file, describe(error.path(), error.inner().message()))
@@ -141,6 +152,13 @@ impl Scenario {
     /// If a count is above 2⁶³ − 1, the largest integer of TOML.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("integers that TOML can hold")
+    }
+
+    /// Estimated cost of a run: the packets that all paths carry during the run at their full rates.
+    pub fn cost(&self) -> f64 {
+        let rates =
+            self.paths.iter().map(|path| path.rate.map_or(TRACE_RATE, Rate::as_bits_per_second));
+        self.duration.as_secs_f64() * rates.map(|bps| bps as f64).sum::<f64>() / PACKET_BITS
     }
 
     /// The JSON Schema of scenario files, as JSON text.
@@ -169,6 +187,7 @@ impl Scenario {
         for (index, connection) in self.connections.iter_mut().enumerate() {
             let completed = connection.complete(index, &self.paths, self.duration);
             completed.map_err(|problem| problem.below(&format!("connection[{index}]")))?;
+            connection.find_policy_files(folder);
         }
         require_unique("connection", self.connections.iter().map(|each| &each.name))?;
         for (index, traffic) in self.cross_traffic.iter_mut().enumerate() {
@@ -178,6 +197,10 @@ impl Scenario {
         require_unique("cross_traffic", self.cross_traffic.iter().map(|each| &each.name))
     }
 }
+
+/// Typical rate in bit/s of a path that follows a trace, and the bits of a full packet, for estimates.
+const TRACE_RATE: u64 = 20_000_000;
+const PACKET_BITS: f64 = 12_000.0;
 
 fn default_sample_interval() -> Duration {
     Duration::from_millis(100)

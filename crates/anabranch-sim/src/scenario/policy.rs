@@ -3,6 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 use std::borrow::Cow;
+use std::path::{Path as FilePath, absolute};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{
@@ -38,6 +39,19 @@ impl<T> Policy<T> {
         match self {
             Policy::BuiltIn(_) => None,
             Policy::Custom(name) => Some(name),
+        }
+    }
+
+    /// Give the Python file that the policy names its whole name. It is relative to `folder`.
+    pub(super) fn find_file(&mut self, folder: &FilePath) {
+        let Policy::Custom(name) = self else { return };
+        let Some((file, class)) = name.rsplit_once(':').filter(|(file, _)| file.ends_with(".py"))
+        else {
+            return;
+        };
+        let whole = folder.join(file);
+        if let Ok(whole) = whole.canonicalize().or_else(|_| absolute(&whole)) {
+            *name = format!("{}:{class}", whole.display());
         }
     }
 
@@ -169,9 +183,11 @@ mod tests {
     fn a_class_in_a_python_file_needs_no_prefix() {
         let keys = "scheduler = \"mine.py:Lowest\"\npath_manager = \"../my.py\"";
         let scenario = with(keys).unwrap();
-        assert_eq!(scenario.connections[0].scheduler.custom(), Some("mine.py:Lowest"));
+        let file = absolute("mine.py").unwrap();
+        let whole = format!("{}:Lowest", file.display());
+        assert_eq!(scenario.connections[0].scheduler.custom(), Some(&*whole));
         assert_eq!(scenario.connections[0].path_manager.custom(), Some("../my.py"));
-        assert!(scenario.to_toml().contains("\"custom:mine.py:Lowest\""));
+        assert!(scenario.to_toml().contains(&format!("\"custom:{whole}\"")));
         assert_eq!(read(&scenario.to_toml()), scenario);
     }
 

@@ -21,7 +21,7 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios import normalise
+from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import (
     Bulk,
     Connection,
@@ -101,7 +101,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         return Cell(cell_key(curve, network), scenario, at(curve, network), keep_samples=keep)
     first, main, last = scenario.connections
     main = replace(main, start=f"{APART_S}s")
-    text = normalise.of(replace(scenario, connections=(first, main, last)))
+    text = loading.of(replace(scenario, connections=(first, main, last))).to_toml()
     return Cell(cell_key(curve, network), Written(scenario.name, text), at(curve, network))
 
 

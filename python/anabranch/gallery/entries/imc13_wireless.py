@@ -19,7 +19,7 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Styl
 from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios import normalise, traces
+from anabranch.scenarios import loading, traces
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Scenario, Trace
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _cell(tier: Tier, curve: str, kib: int, network: str) -> Cell:
         paths=_paths(network),
         connections=tuple(_download(curve, kib, number) for number in range(downloads)),
     )
-    text = Written(scenario.name, normalise.of(scenario))
+    text = Written(scenario.name, loading.of(scenario).to_toml())
     return Cell(cell_key(curve, str(kib), network), text, at(curve, kib, network))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,9 +12,9 @@ from anabranch import _core
 from anabranch.gallery.entry import Cell, Written
 from anabranch.live.hosts import HERE, Hosts
 from anabranch.results.folder import Factor
-from anabranch.scenarios import normalise
+from anabranch.scenarios import loading
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Scenario, to_toml
+from anabranch.scenarios.scenario import Scenario
 
 VIRTUAL = "engine, virtual time"
 """Value of the factor `hosts` in runs of the engine."""
@@ -65,20 +64,21 @@ def of(scenario: Scenario, group: str, key: str | None = None) -> Case:
     """The case of a scenario. By default, the scenario's name also makes the key."""
     name = scenario.name.lower().replace("/", "-").replace("%", "percent")
     made = "".join(each for each in name.replace(" ", "-") if each.isalnum() or each in "_-.()")
-    return Case(key or made, scenario.name, group, timed(normalise.of(scenario), scenario.name))
+    return Case(key or made, scenario.name, group, timed(loading.of(scenario)).to_toml())
 
 
-def timed(toml: str, file: str) -> str:
+def timed(scenario: _core.Scenario) -> _core.Scenario:
     """The normalised scenario with every transfer of a given size as a single block of that size.
 
     The block carries the same bytes in the same way, and the time of its delivery is recorded.
     """
-    table = tomllib.loads(toml)
-    for connection in table["connection"]:
+    new = {}
+    for connection in scenario.settings["connection"]:
         workload = connection["workload"]
         if workload["kind"] == "bulk" and "size" in workload:
-            connection["workload"] = {"kind": "blocks", "block_size": workload["size"], "count": 1}
-    return _core.validate(to_toml(table), file, os.curdir)
+            block = {"kind": "blocks", "block_size": workload["size"], "count": 1}
+            new[f"connection.{connection['name']}.workload"] = block
+    return loading.changed(scenario, new)
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 from anabranch.errors import InputError
 from anabranch.gallery.shared.calibration.case import Case, settings_of, timed
 from anabranch.live.support import objection
-from anabranch.runs.run import read_scenario
-from anabranch.scenarios import normalise
+from anabranch.scenarios import loading
 from anabranch.words import listed
 
 GROUP = "own"
@@ -37,10 +35,10 @@ def cases(files: Sequence[Path]) -> list[Case]:
 
 
 def _case(file: Path) -> Case:
-    toml = normalise.of_text(read_scenario(file), str(file))
-    if reason := objection(tomllib.loads(toml)):
+    scenario = loading.of_file(file)
+    if reason := objection(scenario.settings):
         raise InputError(f"{file}: Linux cannot run this scenario: {reason}")
-    return Case(re.sub(r"[^\w.()-]+", "", file.stem), file.stem, GROUP, timed(toml, str(file)))
+    return Case(re.sub(r"[^\w.()-]+", "", file.stem), file.stem, GROUP, timed(scenario).to_toml())
 
 
 def unlike_linux(cases: Sequence[Case]) -> str | None:

@@ -1,0 +1,138 @@
+"""Read scenarios from files, texts and objects.
+
+The result is a `_core.Scenario`: read once, checked, immutable, and with the user's own policies
+that it names. Everything that makes or describes runs takes such an object.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from anabranch import _core
+from anabranch.errors import InputError, ScenarioError
+from anabranch.scenarios import custom
+from anabranch.scenarios.classes import TomlTable
+from anabranch.scenarios.overrides import Overrides
+from anabranch.scenarios.scenario import Scenario, table_of
+
+_UNCHANGED = Overrides()
+
+
+def of_file(
+    file: str | os.PathLike[str],
+    changes: Overrides = _UNCHANGED,
+    settings: Mapping[str, Any] | None = None,
+) -> _core.Scenario:
+    """The scenario in a TOML file, with changes. Names of files in it are relative to its folder.
+
+    `settings` changes keys, such as ``{"path.wifi.rate": "20Mbit/s"}``.
+
+    Raises:
+        InputError: if a file cannot be read, or a change is wrong.
+        ScenarioError: if the scenario is wrong.
+        PolicyError: if the file of the user's own policy cannot be imported.
+    """
+    text, name = read_text(file), os.fspath(file)
+    try:
+        return of_text(text, name, changes=changes, settings=settings)
+    except ScenarioError:
+        if _is_plan(text):
+            raise InputError(
+                f"{name}: this is a plan, not a scenario; use: anabranch sweep {name}"
+            ) from None
+        raise
+
+
+def of_text(
+    text: str,
+    file: str,
+    folder: str | os.PathLike[str] | None = None,
+    changes: Overrides = _UNCHANGED,
+    settings: Mapping[str, Any] | None = None,
+) -> _core.Scenario:
+    """The scenario in a TOML text, with changes. `file` is its name in messages.
+
+    Names of files in it are relative to `folder`, or to the folder of `file`. Errors are those of
+    `of_file`.
+    """
+    pairs, option = ([*settings.items()], "") if settings else (changes.pairs(), changes.OPTION)
+    scenario = _core.Scenario.parse(text, file, folder, pairs, option)
+    return custom.found(changes.with_policies(scenario))
+
+
+def of(scenario: Scenario, settings: Mapping[str, Any] | None = None) -> _core.Scenario:
+    """The scenario of an object, with changed keys.
+
+    Names of files in it are relative to the working directory. Errors are those of `of_file`.
+    """
+    return of_table(table_of(scenario), scenario.name, os.curdir, settings=settings)
+
+
+def of_table(
+    table: TomlTable,
+    file: str,
+    folder: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    policies: Mapping[str, custom.Factory] | None = None,
+) -> _core.Scenario:
+    """The scenario of plain values, in which the user's own policies may be classes.
+
+    `policies` has the classes that the scenario only names. Errors are those of `of_file`.
+    """
+    classes, plain = custom.classes_in(table), custom.without_classes(table)
+    scenario = _core.Scenario.of(plain, file, folder)
+    scenario = custom.found(scenario.with_policies({**(policies or {}), **classes}))
+    return changed(scenario, settings) if settings else scenario
+
+
+def changed(
+    scenario: _core.Scenario, settings: Mapping[str, Any], option: str = ""
+) -> _core.Scenario:
+    """The scenario with these keys set. A value may be the class of the user's own policy.
+
+    Messages about a key begin with `option`. Errors are those of `of_file`.
+    """
+    classes = custom.classes_among(settings.values())
+    pairs = [
+        (key, custom.value_of(value) if callable(value) else value)
+        for key, value in settings.items()
+    ]
+    new = scenario.with_settings(pairs, option)
+    return custom.found(new.with_policies({**scenario.policies, **classes}))
+
+
+def read_text(file: str | os.PathLike[str]) -> str:
+    """The text of a scenario file or a plan.
+
+    Raises:
+        InputError: if the file cannot be read, or is a capture.
+    """
+    try:
+        data = Path(file).read_bytes()
+        if _core.analyse_begins_capture(data[:4]):
+            raise InputError(
+                f"{file}: a capture; name a scenario, such as the twin of the capture, which "
+                "anabranch twin makes"
+            )
+        return data.decode()
+    except OSError as error:
+        raise InputError(
+            f"{file}: {(error.strerror or str(error)).lower()}; name a readable TOML file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{file}: not UTF-8 text; name a TOML file (anabranch twin makes one from a capture)"
+        ) from error
+
+
+def _is_plan(text: str) -> bool:
+    """Whether the text of a file that is no scenario is a plan."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return isinstance(table.get("scenario"), str) and "path" not in table
