@@ -62,6 +62,9 @@ pub enum ParseError {
         /// Number and name of the expected protocol.
         expected: &'static str,
     },
+    /// An ICMP message quotes a packet of the other IP version.
+    #[error("the quoted packet is of another IP version than the message")]
+    QuotedFamily,
     /// The UDP length contradicts the number of bytes available.
     #[error("UDP length is {found} bytes, but {available} are available")]
     UdpLength {

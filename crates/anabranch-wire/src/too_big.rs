@@ -28,8 +28,9 @@ pub struct PacketTooBig {
 const ICMP_HEADER_BYTES: usize = 8;
 /// Bytes of the TCP header that are quoted: ports and sequence number. RFC 792.
 const QUOTED_TCP_BYTES: usize = 8;
-/// ICMP type and code. RFC 1191 §4, RFC 4443 §3.2.
+/// ICMP type and code. RFC 1191 §4.
 const FRAGMENTATION_NEEDED: [u8; 2] = [3, 4];
+/// ICMPv6 type and code. RFC 4443 §3.2.
 const PACKET_TOO_BIG: [u8; 2] = [2, 0];
 /// Offset of the checksum in the ICMP header.
 const CHECKSUM_AT: usize = 2;
@@ -48,12 +49,13 @@ impl PacketTooBig {
         let (from, to) = (self.quoted_source, self.quoted_destination);
         let quoted = Addresses::new(from.address, to.address)?;
         let addresses = Addresses::new(self.source, self.destination)?;
+        Addresses::new(self.source, from.address)?;
         let bytes = ICMP_HEADER_BYTES + ip_header_bytes(self.source) + QUOTED_TCP_BYTES;
         let is_ipv4 = self.source.is_ipv4();
-        let protocol = if is_ipv4 { PROTOCOL_ICMP } else { PROTOCOL_ICMPV6 };
+        let (protocol, kind) = protocol_and_kind(is_ipv4);
         addresses.emit(protocol, 0, bytes, out)?;
         let icmp_at = out.len();
-        out.extend(if is_ipv4 { FRAGMENTATION_NEEDED } else { PACKET_TOO_BIG });
+        out.extend(kind);
         out.extend([0; 2]);
         out.extend(u32::from(self.mtu).to_be_bytes());
         quoted.emit(PROTOCOL_TCP, 0, QUOTED_TCP_BYTES, out)?;
@@ -77,16 +79,23 @@ impl PacketTooBig {
         let packet = ip::parse(bytes)?;
         let mut reader = Reader::new("ICMP header", packet.transport);
         let kind = [reader.u8()?, reader.u8()?];
-        if ![FRAGMENTATION_NEEDED, PACKET_TOO_BIG].contains(&kind) {
+        let is_ipv4 = packet.source.is_ipv4();
+        if (packet.protocol, kind) != protocol_and_kind(is_ipv4) {
             return Err(ParseError::Protocol {
                 found: packet.protocol,
                 expected: "6 (TCP) or 17 (UDP)",
             });
         }
         let _checksum = reader.u16()?;
-        let mtu = (u32::from(reader.u16()?) << 16) | u32::from(reader.u16()?);
+        let high = reader.u16()?;
+        // IPv4 does not use these bytes.
+        let high = if is_ipv4 { 0 } else { u32::from(high) << 16 };
+        let mtu = high | u32::from(reader.u16()?);
         let (quoted, _) = ip::parse_cut(reader.rest())?;
         quoted.require(PROTOCOL_TCP, "6 (TCP)")?;
+        if quoted.source.is_ipv4() != is_ipv4 {
+            return Err(ParseError::QuotedFamily);
+        }
         let mut reader = Reader::new("quoted TCP header", quoted.transport);
         let (from, to) = (reader.u16()?, reader.u16()?);
         let seq = (u32::from(reader.u16()?) << 16) | u32::from(reader.u16()?);
@@ -98,6 +107,14 @@ impl PacketTooBig {
             quoted_destination: SocketAddress::new(quoted.destination, to),
             quoted_seq: SeqNumber(seq),
         })
+    }
+}
+
+/// Protocol of the message, and its type and code.
+fn protocol_and_kind(is_ipv4: bool) -> (u8, [u8; 2]) {
+    match is_ipv4 {
+        true => (PROTOCOL_ICMP, FRAGMENTATION_NEEDED),
+        false => (PROTOCOL_ICMPV6, PACKET_TOO_BIG),
     }
 }
 
@@ -123,6 +140,55 @@ mod tests {
             assert_eq!(bytes.len(), message.wire_len());
             assert_eq!(Packet::parse(&bytes), Ok(Packet::TooBig(Box::new(message))));
         }
+    }
+
+    #[test]
+    fn a_message_quotes_a_packet_of_its_own_family() {
+        let [v4, v6]: [IpAddr; 2] =
+            ["10.0.0.1", "fd00::1"].map(|text| text.parse().expect("an address"));
+        let mixed = PacketTooBig {
+            source: v6,
+            destination: v6,
+            mtu: 1400,
+            quoted_source: SocketAddress::new(v4, 50_000),
+            quoted_destination: SocketAddress::new(v4, 80),
+            quoted_seq: SeqNumber(1),
+        };
+        let mut bytes = Vec::new();
+        assert!(mixed.emit(&mut bytes).is_err() && bytes.is_empty());
+        let one_family = |address| PacketTooBig {
+            source: address,
+            destination: address,
+            quoted_source: SocketAddress::new(address, 50_000),
+            quoted_destination: SocketAddress::new(address, 80),
+            ..mixed
+        };
+        one_family(v6).emit(&mut bytes).expect("one family");
+        let mut quoted = Vec::new();
+        one_family(v4).emit(&mut quoted).expect("one family");
+        // The header of IPv6 and 8 bytes of ICMP, then a quoted packet of IPv4.
+        bytes.truncate(48);
+        bytes.extend(&quoted[28..]);
+        let length = (bytes.len() - 40) as u16;
+        bytes[4..6].copy_from_slice(&length.to_be_bytes());
+        assert_eq!(Packet::parse(&bytes), Err(ParseError::QuotedFamily));
+    }
+
+    #[test]
+    fn each_family_has_its_own_type_and_code() {
+        let from: IpAddr = [10, 0, 0, 1].into();
+        let message = PacketTooBig {
+            source: from,
+            destination: from,
+            mtu: 1400,
+            quoted_source: SocketAddress::new(from, 50_000),
+            quoted_destination: SocketAddress::new(from, 80),
+            quoted_seq: SeqNumber(1),
+        };
+        let mut bytes = Vec::new();
+        message.emit(&mut bytes).expect("one family");
+        bytes[20..22].copy_from_slice(&PACKET_TOO_BIG);
+        assert!(Packet::parse(&bytes).is_err());
     }
 
     #[test]
