@@ -38,7 +38,6 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from anabranch import _core
-from anabranch.explanations.causes import STATES
 from anabranch.explanations.explanation import Explanation
 from anabranch.runs.run import run_scenario
 from anabranch.scenarios import loading
@@ -284,10 +283,9 @@ def kernels(case: Case, *, how: Writing) -> tuple[float, float, float]:
 def ours(case: Case) -> tuple[float, float]:
     """The same shares, as `explain` attributes the time of the run in virtual time."""
     explained = Explanation(run_scenario(case.scenario(), 1, ledger=True), 0)
-    numbers = {state.name: number for number, state in enumerate(STATES)}
 
     def share(state: str) -> float:
-        rows = explained.activities.filter(pl.col("state") == numbers[state])
+        rows = explained.activities.filter(pl.col("state") == state)
         return float((rows["until_ns"] - rows["from_ns"]).sum()) / 1e9 / SECONDS
 
     return share("receive_window"), share("send_buffer")

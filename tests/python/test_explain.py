@@ -15,11 +15,12 @@ from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.explanations import capture, report, target, what_if
 from anabranch.explanations.capture import CaptureExplanation
-from anabranch.explanations.causes import CAUSES
+from anabranch.explanations.causes import BY_NAME
 from anabranch.explanations.drawing import of_run, shares
 from anabranch.explanations.explanation import Explanation
 from anabranch.results import metrics
 from anabranch.results.estimates import Estimate, number, percent
+from anabranch.runs.columns import Words
 from anabranch.runs.run import run_scenario
 from anabranch.scenarios import loading
 from conftest import scenario
@@ -128,11 +129,7 @@ def test_run_report_explain_and_python_say_the_same_of_full_buffers(
 
 def test_the_clocks_of_the_engine_are_the_states_of_the_ledger() -> None:
     found = explained(send_buffer="100KiB", receive_buffer="100KiB")
-    rows = found.activities.filter(
-        pl.col("state").is_in(
-            [each for each, cause in CAUSES.items() if cause.name == "send_buffer"]
-        )
-    )
+    rows = found.activities.filter(pl.col("state") == "send_buffer")
     # The union of the intervals of both subflows, within the measured time.
     times = sorted(
         (max(start, found.begin_ns), min(end, found.end_ns))
@@ -248,8 +245,13 @@ def test_the_shares_of_bins_are_the_covered_parts() -> None:
     assert shares(intervals, np.array([0.0, 10.0, 20.0, 30.0])).tolist() == [0.5, 0.5, 0.0]
 
 
-def test_every_state_of_the_engine_has_words() -> None:
-    assert sorted(CAUSES) == [*range(15), *range(32, 40)]
+def test_every_state_and_cause_of_the_core_has_words(explanation: Explanation) -> None:
+    tables = explanation.run.tables
+    states, causes = tables["activities"]["state"], tables["capacity"]["cause"]
+    assert isinstance(states, Words)
+    assert isinstance(causes, Words)
+    assert states.words == causes.words[: len(states.words)]
+    assert [*BY_NAME] == [*causes.words]
 
 
 def test_the_table_ends_with_the_sum(explanation: Explanation) -> None:

@@ -220,7 +220,7 @@ def test_a_plan_in_python_checks_its_values(folder: Path) -> None:
         anabranch.Plan(base, seeds=0)
     with pytest.raises(InputError, match='keep: unknown table "sample"; did you mean'):
         anabranch.Plan(base, keep=["sample"])
-    with pytest.raises(InputError, match='has no path "wify"; did you mean "wifi"'):
+    with pytest.raises(InputError, match='unknown path "wify"; did you mean "wifi"'):
         anabranch.Plan(base, {"path.wify.rate": ["1Mbit/s"]}).tasks()
     with pytest.raises(InputError, match="top level of a module"):
         anabranch.Plan(base, {"connection[0].scheduler": [lambda: Fastest()]}).tasks()

@@ -303,7 +303,7 @@ def test_remaining_time_follows_the_cost() -> None:
         ("[1, 2, 3]", "[1, 1]", "seeds: [1, 1] is not valid"),
         ("[1, 2, 3]", "true", "seeds: True is not valid"),
         ("[1, 2, 3]", "[1, 2, 3", "plan.toml: "),
-        ("path.wifi.rate", "path.wify.rate", 'has no path "wify"; did you mean "wifi"?'),
+        ("path.wifi.rate", "path.wify.rate", 'unknown path "wify"; did you mean "wifi"?'),
         ("path.wifi.rate", "path[2].rate", "there is no path[2]; the scenario has 2"),
         ("path.wifi.rate", "path.wifi.rat", 'unknown key; did you mean "rate"?'),
         ("path.wifi.rate", "path.wifi", "name a key of that path"),

@@ -110,7 +110,7 @@ mod linux {
         }
         let (tables, scenario) = outcome.recorded.as_ref()?;
         let links = tables.iter().find(|table| table.name == "links").expect("every run has it");
-        let delivered = links.column("bytes_delivered").expect("it has it").values();
+        let delivered = links.column("bytes_delivered").expect("it has it").numbers();
         // A connection towards each host, over each of two paths.
         let idle = delivered.iter().any(|bytes| *bytes < 1_000_000);
         let names: Vec<_> = scenario.connections.iter().map(|each| &each.name).collect();

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use anabranch_trace::{
-    AnalyseError, Column, Input, Outcome, Rule, analyse as read, begins_capture,
-};
+use anabranch_trace::{AnalyseError, Input, Outcome, Rule, analyse as read, begins_capture};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::PyDict;
+
+use crate::dictionary_of_tables;
 
 /// Read captures, merge them by time, and reconstruct their connections.
 ///
@@ -54,28 +54,9 @@ fn failed(error: AnalyseError) -> PyErr {
 }
 
 fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
-    let tables = PyDict::new(py);
-    for table in &outcome.tables {
-        let columns = PyDict::new(py);
-        for (name, column) in &table.columns {
-            match column {
-                Column::U8(values) => columns.set_item(name, ("|u1", PyBytes::new(py, values)))?,
-                Column::U32(values) => {
-                    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-                    columns.set_item(name, ("<u4", PyBytes::new(py, &bytes)))?;
-                }
-                Column::U64(values) => {
-                    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-                    columns.set_item(name, ("<u8", PyBytes::new(py, &bytes)))?;
-                }
-                Column::Text(values) => columns.set_item(name, PyList::new(py, values)?)?,
-            }
-        }
-        tables.set_item(table.name, columns)?;
-    }
     let damages = outcome.damages.iter().map(|damage| damage.as_ref().map(ToString::to_string));
     let result = PyDict::new(py);
-    result.set_item("tables", tables)?;
+    result.set_item("tables", dictionary_of_tables(py, &outcome.tables)?)?;
     result.set_item("damages", damages.collect::<Vec<_>>())?;
     result.set_item("notes", &outcome.notes)?;
     Ok(result)

@@ -20,7 +20,7 @@ use anabranch_wire::Instant;
 use pcap::Pcap;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use scenario::PyScenario;
 use watch::Watch;
 
@@ -105,24 +105,36 @@ fn dictionary<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
     Ok(result)
 }
 
+/// Each table as a dictionary of columns. A column is a pair of NumPy type and little-endian bytes,
+/// or of all names and the bytes that index them, or a list of texts.
 fn dictionary_of_tables<'py>(py: Python<'py>, all: &[Table]) -> PyResult<Bound<'py, PyDict>> {
     let tables = PyDict::new(py);
     for table in all {
         let columns = PyDict::new(py);
         for (name, column) in &table.columns {
-            let (kind, bytes) = bytes(column);
-            columns.set_item(name, (kind, PyBytes::new(py, &bytes)))?;
+            columns.set_item(name, column_for_python(py, column)?)?;
         }
         tables.set_item(table.name, columns)?;
     }
     Ok(tables)
 }
 
-fn bytes(column: &Column) -> (&'static str, Vec<u8>) {
+fn column_for_python<'py>(py: Python<'py>, column: &Column) -> PyResult<Bound<'py, PyAny>> {
+    let numbers = |dtype: &str, bytes: &[u8]| {
+        (dtype, PyBytes::new(py, bytes)).into_pyobject(py).map(Bound::into_any)
+    };
     match column {
-        Column::U8(values) => ("|u1", values.clone()),
-        Column::U32(values) => ("<u4", values.iter().flat_map(|v| v.to_le_bytes()).collect()),
-        Column::U64(values) => ("<u8", values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+        Column::U8(values) => numbers("|u1", values),
+        Column::U32(values) => {
+            numbers("<u4", &values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>())
+        }
+        Column::U64(values) => {
+            numbers("<u8", &values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>())
+        }
+        Column::Names(names, values) => (PyTuple::new(py, *names)?, PyBytes::new(py, values))
+            .into_pyobject(py)
+            .map(Bound::into_any),
+        Column::Text(values) => PyList::new(py, values).map(Bound::into_any),
     }
 }
 

@@ -86,7 +86,7 @@ fn run(decrease: Option<f64>) -> Result<Outcome, RunError> {
 fn print(name: &str, outcome: &Outcome) {
     let connections = outcome.table("connections").expect("every run has this table");
     let bytes =
-        connections.column("bytes_delivered").expect("the table has this column").values()[0];
+        connections.column("bytes_delivered").expect("the table has this column").numbers()[0];
     let goodput_mbps = bytes as f64 * 8e-6 / outcome.end.as_secs_f64();
     println!("{name:10} digest {:016x}, goodput {goodput_mbps:.3} Mbit/s", outcome.digest);
 }

@@ -73,7 +73,7 @@ fn bytes_delivered(outcome: &Outcome) -> u64 {
     let connections = outcome.table("connections").expect("every run has this table");
     let delivered =
         connections.column("bytes_arrived_measured").expect("the table has this column");
-    delivered.values().iter().sum()
+    delivered.numbers().iter().sum()
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn measure(scenario: &Scenario, delay_ms: u64, seed: u64) -> Measured {
 
 fn column(outcome: &Outcome, table: &str, column: &str) -> Vec<u64> {
     let column = outcome.table(table).and_then(|table| table.column(column));
-    column.expect("every run has this table and this column").values()
+    column.expect("every run has this table and this column").numbers()
 }
 
 #[test]

@@ -29,7 +29,7 @@
 //! let outcome = run(&scenario, 1, Options::default())?;
 //!
 //! let connections = outcome.table("connections").ok_or("every run has it")?;
-//! let delivered = connections.column("bytes_delivered").ok_or("the table has it")?.values();
+//! let delivered = connections.column("bytes_delivered").ok_or("the table has it")?.numbers();
 //! let goodput_mbps = delivered[0] as f64 * 8e-6 / outcome.end.as_secs_f64();
 //! assert!(goodput_mbps > 8.0, "more than WiFi alone: {goodput_mbps:.1} Mbit/s");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -56,13 +56,13 @@ pub mod workload;
 mod written;
 
 pub use anabranch_net::Side;
+pub use anabranch_table::{Column, Table};
 pub use capture::Capture;
 pub use custom_policies::{
     CustomCongestionControl, CustomPathManager, CustomPolicies, CustomPoliciesError,
     CustomScheduler, Owner, PathNames,
 };
 pub use error::RunError;
-pub use recorder::{Column, Table};
 pub use simulation::{Options, Outcome, run};
 
 /// `cargo test` runs the Rust code of the page about policies.

@@ -4,96 +4,134 @@ use anabranch_net::Side;
 use anabranch_net::network::Paths;
 use anabranch_proto::view::Bottleneck;
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
+use anabranch_table::{Builder, Name, Named, Table, row};
 use anabranch_wire::{Duration, Instant};
 
 use crate::scenario::{Connection, Scenario};
 use crate::topology;
 use crate::workload::{Sender, Sink};
 
-/// A column of one type.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Column {
-    /// Flags and small enumerations.
-    U8(Vec<u8>),
-    /// Indices.
-    U32(Vec<u32>),
-    /// Counts, bytes, nanoseconds.
-    U64(Vec<u64>),
-}
-
-/// Named columns of equal length.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// Name of the table.
-    pub name: &'static str,
-    /// Names and contents of the columns.
-    pub columns: Vec<(&'static str, Column)>,
-}
-
-impl Table {
-    /// The column with this name.
-    pub fn column(&self, name: &str) -> Option<&Column> {
-        self.columns.iter().find(|(each, _)| *each == name).map(|(_, column)| column)
+row! {
+    /// Totals of a flow.
+    struct ConnectionRow {
+        connection: u32,
+        is_mptcp: bool,
+        fallback: Name<FallbackReason>,
+        completed: bool,
+        aborted: bool,
+        failed: bool,
+        bytes_written: u64,
+        bytes_delivered: u64,
+        bytes_arrived_measured: u64,
+        measured_ns: u64,
+        window_limited_ns: u64,
+        send_buffer_limited_ns: u64,
+        reinjections: u64,
+        copies: u64,
+        path_probes: u64,
+        bad_decisions: u64,
+        send_buffer: u64,
+        receive_buffer: u64,
+        out_of_order_segments: u64,
+        stray_segments: u64,
+        corrupt_bytes: u64,
     }
 }
 
-impl Column {
-    /// The values as 64-bit numbers, regardless of the column's type.
-    pub fn values(&self) -> Vec<u64> {
-        match self {
-            Column::U8(values) => values.iter().copied().map(u64::from).collect(),
-            Column::U32(values) => values.iter().copied().map(u64::from).collect(),
-            Column::U64(values) => values.clone(),
-        }
+row! {
+    /// Totals of a subflow at its sender, except `bytes_received`.
+    struct SubflowRow {
+        connection: u32,
+        subflow: u32,
+        path: u32,
+        segments_sent: u64,
+        bytes_sent: u64,
+        segments_retransmitted: u64,
+        bytes_retransmitted: u64,
+        bytes_reinjected: u64,
+        timeouts: u64,
+        recoveries: u64,
+        undone: u64,
+        probes: u64,
+        idle_restarts: u64,
+        ece_received: u64,
+        ecn_reductions: u64,
+        srtt_ns: u64,
+        min_rtt_ns: u64,
+        bytes_received: u64,
     }
 }
 
-/// Builds a table from 64-bit columns. Columns of narrower types are converted at the end.
-pub(crate) struct Builder {
-    name: &'static str,
-    columns: Vec<(&'static str, Kind, Vec<u64>)>,
+row! {
+    /// Totals of a link. Direction 0 is from server to client.
+    struct LinkRow {
+        path: u32,
+        direction: u8,
+        packets_in: u64,
+        bytes_in: u64,
+        packets_delivered: u64,
+        bytes_delivered: u64,
+        marked: u64,
+        dropped_by_queue: u64,
+        dropped_by_loss: u64,
+        dropped_down: u64,
+        dropped_too_big: u64,
+        queue_packets_max: u64,
+        queue_bytes_max: u64,
+    }
 }
 
+row! {
+    /// A delivered block.
+    struct BlockRow {
+        connection: u32,
+        block: u64,
+        bytes: u64,
+        accepted_ns: u64,
+        delivered_ns: u64,
+    }
+}
+
+row! {
+    /// A subflow at a time.
+    struct SubflowSample {
+        time_ns: u64,
+        connection: u32,
+        subflow: u32,
+        path: u32,
+        cwnd: u64,
+        ssthresh: u64,
+        bytes_in_flight: u64,
+        srtt_ns: u64,
+        bottleneck: u32,
+        queue_packets: u32,
+        queue_bytes: u64,
+        bytes_received: u64,
+    }
+}
+
+row! {
+    /// A flow at a time.
+    struct ConnectionSample {
+        time_ns: u64,
+        connection: u32,
+        bytes_delivered: u64,
+        out_of_order_bytes: u64,
+        available_window: u64,
+        unsent_bytes: u64,
+    }
+}
+
+/// Why a connection uses TCP.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
-    /// A flag or a small enumeration.
-    Flag,
-    /// An index.
-    Index,
-    /// A count, bytes, nanoseconds.
-    Count,
-}
-use Kind::{Count, Flag, Index};
+struct FallbackReason(Fallback);
 
-/// An index of nothing.
-pub(crate) const NONE: u64 = u32::MAX as u64;
+impl Named for FallbackReason {
+    const NAMES: &'static [&'static str] =
+        &["", "syn", "syn_ack", "third_ack", "options_lost", "checksum", "peer"];
 
-impl Builder {
-    /// A table without rows.
-    pub(crate) fn new(name: &'static str, columns: &[(&'static str, Kind)]) -> Self {
-        let columns = columns.iter().map(|(name, kind)| (*name, *kind, Vec::new())).collect();
-        Builder { name, columns }
-    }
-
-    /// Add a row.
-    pub(crate) fn push<const N: usize>(&mut self, row: [u64; N]) {
-        assert_eq!(N, self.columns.len(), "a row has one value per column");
-        for ((_, _, column), value) in self.columns.iter_mut().zip(row) {
-            column.push(value);
-        }
-    }
-
-    /// The complete table.
-    pub(crate) fn finish(self) -> Table {
-        let columns = self.columns.into_iter().map(|(name, kind, values)| {
-            let column = match kind {
-                Flag => Column::U8(values.iter().map(|value| *value as u8).collect()),
-                Index => Column::U32(values.iter().map(|value| *value as u32).collect()),
-                Count => Column::U64(values),
-            };
-            (name, column)
-        });
-        Table { name: self.name, columns: columns.collect() }
+    fn index(self) -> u8 {
+        self.0 as u8
     }
 }
 
@@ -180,8 +218,8 @@ pub struct Recorder {
     /// The paths of each connection.
     paths: Vec<Vec<usize>>,
     flows: Vec<Flow>,
-    subflow_samples: Builder,
-    connection_samples: Builder,
+    subflow_samples: Builder<SubflowSample>,
+    connection_samples: Builder<ConnectionSample>,
     /// What each flow had reached at the end of the warm-up.
     warm: Vec<Reached>,
 }
@@ -212,34 +250,8 @@ impl Recorder {
             paths: Vec::new(),
             warm: Vec::new(),
             flows: Vec::new(),
-            subflow_samples: Builder::new(
-                "subflow_samples",
-                &[
-                    ("time_ns", Count),
-                    ("connection", Index),
-                    ("subflow", Index),
-                    ("path", Index),
-                    ("cwnd", Count),
-                    ("ssthresh", Count),
-                    ("bytes_in_flight", Count),
-                    ("srtt_ns", Count),
-                    ("bottleneck", Index),
-                    ("queue_packets", Index),
-                    ("queue_bytes", Count),
-                    ("bytes_received", Count),
-                ],
-            ),
-            connection_samples: Builder::new(
-                "connection_samples",
-                &[
-                    ("time_ns", Count),
-                    ("connection", Index),
-                    ("bytes_delivered", Count),
-                    ("out_of_order_bytes", Count),
-                    ("available_window", Count),
-                    ("unsent_bytes", Count),
-                ],
-            ),
+            subflow_samples: Builder::new("subflow_samples"),
+            connection_samples: Builder::new("connection_samples"),
         }
     }
 
@@ -272,33 +284,33 @@ impl Recorder {
         let (sender, receiver) = flow.hosts(hosts);
         let Some(stats) = sender.stats(now, index) else { return };
         let received = receiver.stats(now, index);
-        self.connection_samples.push([
-            now.as_nanos(),
-            number as u64,
-            receiver.sink(index).received(),
-            received.map_or(0, |stats| stats.out_of_order_bytes),
-            stats.available_window,
-            stats.unsent_bytes,
-        ]);
+        self.connection_samples.push(ConnectionSample {
+            time_ns: now.as_nanos(),
+            connection: number as u32,
+            bytes_delivered: receiver.sink(index).received(),
+            out_of_order_bytes: received.map_or(0, |stats| stats.out_of_order_bytes),
+            available_window: stats.available_window,
+            unsent_bytes: stats.unsent_bytes,
+        });
         for subflow in sender.subflows(index) {
             let path = self.path_of(flow, &subflow);
             let link = paths.link_of(path, flow.sender.opposite());
             let view = &subflow.view;
             let bytes_received = self.received_in_slot(hosts, paths, flow, &subflow);
-            self.subflow_samples.push([
-                now.as_nanos(),
-                number as u64,
-                u64::from(view.id.slot),
-                path as u64,
-                view.cwnd,
-                view.ssthresh,
-                view.bytes_in_flight,
-                view.srtt.map_or(0, |srtt| srtt.as_nanos()),
-                bottleneck(view.bottleneck),
-                link.queue_packets(),
-                link.queue_bytes(),
+            self.subflow_samples.push(SubflowSample {
+                time_ns: now.as_nanos(),
+                connection: number as u32,
+                subflow: view.id.slot.into(),
+                path: path as u32,
+                cwnd: view.cwnd,
+                ssthresh: view.ssthresh,
+                bytes_in_flight: view.bytes_in_flight,
+                srtt_ns: view.srtt.map_or(0, Duration::as_nanos),
+                bottleneck: bottleneck(view.bottleneck),
+                queue_packets: link.queue_packets() as u32,
+                queue_bytes: link.queue_bytes(),
                 bytes_received,
-            ]);
+            });
         }
     }
 
@@ -339,32 +351,7 @@ impl Recorder {
     }
 
     fn connections(&self, now: Instant, hosts: Hosts<'_>) -> Table {
-        let mut table = Builder::new(
-            "connections",
-            &[
-                ("connection", Index),
-                ("is_mptcp", Flag),
-                ("fallback", Flag),
-                ("completed", Flag),
-                ("aborted", Flag),
-                ("failed", Flag),
-                ("bytes_written", Count),
-                ("bytes_delivered", Count),
-                ("bytes_arrived_measured", Count),
-                ("measured_ns", Count),
-                ("window_limited_ns", Count),
-                ("send_buffer_limited_ns", Count),
-                ("reinjections", Count),
-                ("copies", Count),
-                ("path_probes", Count),
-                ("bad_decisions", Count),
-                ("send_buffer", Count),
-                ("receive_buffer", Count),
-                ("out_of_order_segments", Count),
-                ("stray_segments", Count),
-                ("corrupt_bytes", Count),
-            ],
-        );
+        let mut table = Builder::new("connections");
         for (number, flow) in self.flows.iter().enumerate() {
             let index = flow.connection;
             let (sender, receiver) = flow.hosts(hosts);
@@ -377,29 +364,34 @@ impl Recorder {
             let (begin, end) = self.measured(now, *flow, hosts);
             let reached = flow.reached(now, hosts);
             let warm = self.warm[number];
-            table.push([
-                number as u64,
-                stats.map_or(0, |stats| u64::from(stats.is_mptcp)),
-                fallback([stats, receiving]) as u64,
-                u64::from(progress == [Progress::Closed; 2]),
-                u64::from(aborted),
-                u64::from(!aborted && progress.contains(&Progress::Failed)),
-                stats.map_or(received, |stats| stats.bytes_written),
-                received,
-                reached.arrived.saturating_sub(warm.arrived),
-                end.saturating_since(begin).as_nanos(),
-                reached.window_limited.saturating_sub(warm.window_limited).as_nanos(),
-                reached.send_buffer_limited.saturating_sub(warm.send_buffer_limited).as_nanos(),
-                stats.map_or(0, |stats| stats.reinjections),
-                stats.map_or(0, |stats| stats.copies),
-                stats.map_or(0, |stats| stats.path_probes),
-                stats.map_or(0, |stats| stats.bad_decisions),
-                stats.map_or(0, |stats| stats.send_buffer),
-                receiving.map_or(0, |stats| stats.receive_buffer),
-                receiving.map_or(0, |stats| stats.out_of_order_segments),
-                receiving.map_or(0, |stats| stats.stray_segments),
-                receiver.sink(index).corrupt() + sender.sink(index).corrupt(),
-            ]);
+            let sent = stats.unwrap_or_default();
+            let taken = receiving.unwrap_or_default();
+            table.push(ConnectionRow {
+                connection: number as u32,
+                is_mptcp: sent.is_mptcp,
+                fallback: Name(FallbackReason(fallback([stats, receiving]))),
+                completed: progress == [Progress::Closed; 2],
+                aborted,
+                failed: !aborted && progress.contains(&Progress::Failed),
+                bytes_written: stats.map_or(received, |stats| stats.bytes_written),
+                bytes_delivered: received,
+                bytes_arrived_measured: reached.arrived.saturating_sub(warm.arrived),
+                measured_ns: end.saturating_since(begin).as_nanos(),
+                window_limited_ns: since_warm(reached.window_limited, warm.window_limited),
+                send_buffer_limited_ns: since_warm(
+                    reached.send_buffer_limited,
+                    warm.send_buffer_limited,
+                ),
+                reinjections: sent.reinjections,
+                copies: sent.copies,
+                path_probes: sent.path_probes,
+                bad_decisions: sent.bad_decisions,
+                send_buffer: sent.send_buffer,
+                receive_buffer: taken.receive_buffer,
+                out_of_order_segments: taken.out_of_order_segments,
+                stray_segments: taken.stray_segments,
+                corrupt_bytes: receiver.sink(index).corrupt() + sender.sink(index).corrupt(),
+            });
         }
         table.finish()
     }
@@ -415,73 +407,47 @@ impl Recorder {
     }
 
     fn subflows(&self, hosts: Hosts<'_>, paths: &Paths) -> Table {
-        let mut table = Builder::new(
-            "subflows",
-            &[
-                ("connection", Index),
-                ("subflow", Index),
-                ("path", Index),
-                ("segments_sent", Count),
-                ("bytes_sent", Count),
-                ("segments_retransmitted", Count),
-                ("bytes_retransmitted", Count),
-                ("bytes_reinjected", Count),
-                ("timeouts", Count),
-                ("recoveries", Count),
-                ("undone", Count),
-                ("probes", Count),
-                ("idle_restarts", Count),
-                ("ece_received", Count),
-                ("ecn_reductions", Count),
-                ("srtt_ns", Count),
-                ("min_rtt_ns", Count),
-                ("bytes_received", Count),
-            ],
-        );
+        let mut table = Builder::new("subflows");
         for (number, flow) in self.flows.iter().enumerate() {
             let (sender, receiver) = flow.hosts(hosts);
             for stats in &all_subflows(sender, flow.connection) {
-                let received = flow.received(receiver, paths, stats);
-                table.push([
-                    number as u64,
-                    u64::from(stats.view.id.slot),
-                    self.path_of(*flow, stats) as u64,
-                    stats.segments_sent,
-                    stats.bytes_sent,
-                    stats.segments_retransmitted,
-                    stats.bytes_retransmitted,
-                    stats.bytes_reinjected,
-                    stats.timeouts,
-                    stats.recoveries,
-                    stats.undone,
-                    stats.probes,
-                    stats.idle_restarts,
-                    stats.ece_received,
-                    stats.ecn_reductions,
-                    stats.view.srtt.map_or(0, |srtt| srtt.as_nanos()),
-                    stats.view.srtt.map_or(0, |_| stats.view.min_rtt.as_nanos()),
-                    received,
-                ]);
+                let view = &stats.view;
+                table.push(SubflowRow {
+                    connection: number as u32,
+                    subflow: view.id.slot.into(),
+                    path: self.path_of(*flow, stats) as u32,
+                    segments_sent: stats.segments_sent,
+                    bytes_sent: stats.bytes_sent,
+                    segments_retransmitted: stats.segments_retransmitted,
+                    bytes_retransmitted: stats.bytes_retransmitted,
+                    bytes_reinjected: stats.bytes_reinjected,
+                    timeouts: stats.timeouts,
+                    recoveries: stats.recoveries,
+                    undone: stats.undone,
+                    probes: stats.probes,
+                    idle_restarts: stats.idle_restarts,
+                    ece_received: stats.ece_received,
+                    ecn_reductions: stats.ecn_reductions,
+                    srtt_ns: view.srtt.map_or(0, Duration::as_nanos),
+                    min_rtt_ns: view.srtt.map_or(0, |_| view.min_rtt.as_nanos()),
+                    bytes_received: flow.received(receiver, paths, stats),
+                });
             }
         }
         table.finish()
     }
 
     fn blocks(&self, hosts: Hosts<'_>) -> Table {
-        let mut table = Builder::new(
-            "blocks",
-            &[
-                ("connection", Index),
-                ("block", Count),
-                ("bytes", Count),
-                ("accepted_ns", Count),
-                ("delivered_ns", Count),
-            ],
-        );
+        let mut table = Builder::new("blocks");
         for (number, flow) in self.flows.iter().enumerate() {
             for (block, (bytes, accepted, delivered)) in block_times(*flow, hosts).enumerate() {
-                let (accepted, delivered) = (accepted.as_nanos(), delivered.as_nanos());
-                table.push([number as u64, block as u64, bytes, accepted, delivered]);
+                table.push(BlockRow {
+                    connection: number as u32,
+                    block: block as u64,
+                    bytes,
+                    accepted_ns: accepted.as_nanos(),
+                    delivered_ns: delivered.as_nanos(),
+                });
             }
         }
         table.finish()
@@ -597,6 +563,11 @@ fn fallback(hosts: [Option<ConnectionStats>; 2]) -> Fallback {
     reasons.filter(|why| *why != Fallback::None).min().unwrap_or_default()
 }
 
+/// The part of a time that passed after the warm-up, in nanoseconds.
+fn since_warm(reached: Duration, warm: Duration) -> u64 {
+    reached.saturating_sub(warm).as_nanos()
+}
+
 /// All subflows of a host's connection, closed ones first.
 fn all_subflows(host: &dyn Observed, connection: usize) -> Vec<SubflowStats> {
     let mut all = host.past_subflows(connection).to_vec();
@@ -609,50 +580,33 @@ fn all_subflows(host: &dyn Observed, connection: usize) -> Vec<SubflowStats> {
 }
 
 /// 0 means unknown, 1 means no bottleneck, 2 and above identify bottlenecks.
-fn bottleneck(bottleneck: Bottleneck) -> u64 {
+fn bottleneck(bottleneck: Bottleneck) -> u32 {
     match bottleneck {
         Bottleneck::Unknown => 0,
         Bottleneck::None => 1,
-        Bottleneck::Shared(number) => 2 + u64::from(number),
+        Bottleneck::Shared(number) => 2 + u32::from(number),
     }
 }
 
 fn links_table(paths: &Paths) -> Table {
-    let mut table = Builder::new(
-        "links",
-        &[
-            ("path", Index),
-            ("direction", Flag),
-            ("packets_in", Count),
-            ("bytes_in", Count),
-            ("packets_delivered", Count),
-            ("bytes_delivered", Count),
-            ("marked", Count),
-            ("dropped_by_queue", Count),
-            ("dropped_by_loss", Count),
-            ("dropped_down", Count),
-            ("dropped_too_big", Count),
-            ("queue_packets_max", Count),
-            ("queue_bytes_max", Count),
-        ],
-    );
+    let mut table = Builder::new("links");
     for (path, towards, link) in paths.links() {
         let stats = link.stats();
-        table.push([
-            path as u64,
-            u64::from(towards == Side::Server),
-            stats.packets_in,
-            stats.bytes_in,
-            stats.packets_delivered,
-            stats.bytes_delivered,
-            stats.marked,
-            stats.dropped_by_queue,
-            stats.dropped_by_loss,
-            stats.dropped_down,
-            stats.dropped_too_big,
-            stats.queue_packets_max,
-            stats.queue_bytes_max,
-        ]);
+        table.push(LinkRow {
+            path: path as u32,
+            direction: u8::from(towards == Side::Server),
+            packets_in: stats.packets_in,
+            bytes_in: stats.bytes_in,
+            packets_delivered: stats.packets_delivered,
+            bytes_delivered: stats.bytes_delivered,
+            marked: stats.marked,
+            dropped_by_queue: stats.dropped_by_queue,
+            dropped_by_loss: stats.dropped_by_loss,
+            dropped_down: stats.dropped_down,
+            dropped_too_big: stats.dropped_too_big,
+            queue_packets_max: stats.queue_packets_max,
+            queue_bytes_max: stats.queue_bytes_max,
+        });
     }
     table.finish()
 }

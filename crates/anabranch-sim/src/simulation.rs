@@ -3,6 +3,7 @@
 use anabranch_net::network::Arrival;
 use anabranch_net::{Network, Side};
 use anabranch_proto::Counters;
+use anabranch_table::Table;
 use anabranch_wire::{Instant, Packet, Segment};
 
 use crate::capture::{Capture, CaptureFile};
@@ -12,7 +13,7 @@ use crate::host::Host;
 use crate::inspection::Inspection;
 use crate::ledger::{Arrivals, Ledger};
 use crate::network::network;
-use crate::recorder::{Hosts, Recorder, Table};
+use crate::recorder::{Hosts, Recorder};
 use crate::scenario::Scenario;
 
 /// Options of a run besides the scenario.

@@ -62,10 +62,10 @@ mod tables;
 mod watch;
 mod words;
 
+pub use anabranch_table::{Column, Table};
 pub use analysis::analyse;
 pub use capture::{Damage, begins_capture};
 pub use error::AnalyseError;
 pub use input::Input;
 pub use report::Outcome;
 pub use rules::Rule;
-pub use tables::{Column, Table};

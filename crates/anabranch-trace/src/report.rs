@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
+use anabranch_table::Table;
 use anabranch_wire::{Instant, SocketAddress};
 
 use crate::acknowledged::Acknowledged;
@@ -13,7 +14,7 @@ use crate::input::FileReport;
 use crate::keys::Version;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
-use crate::tables::{Cell, Rows, Table};
+use crate::tables::{Cell, Rows};
 use crate::watch::{At, Whom};
 use crate::words::{counted, grouped};
 

@@ -1,46 +1,7 @@
 //! The tables that an analysis returns.
 
+use anabranch_table::{Column, Table};
 use anabranch_wire::{SackBlock, SackBlocks, SeqNumber};
-
-/// A column of one type. The largest value of a number type means "none".
-#[derive(Clone, Debug, PartialEq)]
-pub enum Column {
-    /// Flags and small enumerations.
-    U8(Vec<u8>),
-    /// Indices and wire fields.
-    U32(Vec<u32>),
-    /// Counts, bytes, nanoseconds, data sequence numbers.
-    U64(Vec<u64>),
-    /// Text; the empty string means "none".
-    Text(Vec<String>),
-}
-
-/// Columns of equal length, by name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// Name of the table.
-    pub name: &'static str,
-    /// Names and contents of the columns.
-    pub columns: Vec<(&'static str, Column)>,
-}
-
-impl Table {
-    /// A column by its name.
-    pub fn column(&self, name: &str) -> Option<&Column> {
-        self.columns.iter().find(|(each, _)| *each == name).map(|(_, column)| column)
-    }
-
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        match self.columns.first() {
-            Some((_, Column::U8(values))) => values.len(),
-            Some((_, Column::U32(values))) => values.len(),
-            Some((_, Column::U64(values))) => values.len(),
-            Some((_, Column::Text(values))) => values.len(),
-            None => 0,
-        }
-    }
-}
 
 /// Builds a small table row by row.
 pub(crate) struct Rows {

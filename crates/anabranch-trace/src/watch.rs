@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_table::Table;
 use anabranch_wire::Instant;
 
 use crate::rules::{Clause, Rule};
-use crate::tables::{Cell, Rows, Table};
+use crate::tables::{Cell, Rows};
 
 /// A position in the captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -104,14 +104,11 @@ def _quantities(mean: str, duration: str) -> tuple[int, int]:
     try:
         rate = bits_per_second(mean)
     except ValueError as error:
-        raise InputError(f'--mean: "{mean}" is not a rate; write one such as 8Mbit/s') from error
+        raise InputError(f"--mean: {error}") from error
     try:
         length = nanoseconds(duration) // 1000
     except ValueError as error:
-        raise InputError(
-            f'--duration: "{duration}" is not a time; write one such as 60s'
-        ) from error
-    require(rate > 0, "--mean: 0 delivers nothing; write a rate such as 8Mbit/s")
+        raise InputError(f"--duration: {error}") from error
     require(
         0 < length <= LONGEST_US and length % STEP_US == 0,
         f'--duration: "{duration}" is not a multiple of 100 ms up to a day; write one such as 60s',

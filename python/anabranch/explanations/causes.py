@@ -68,7 +68,7 @@ STATES: tuple[Cause, ...] = (
     _state("closed", "closed", "the subflow was closed", "#bbbbbb"),
     _state("absent", "not there yet", "no subflow used it yet", "#dddddd"),
 )  # fmt: skip
-"""The states of a subflow, by number."""
+"""The states of a subflow."""
 
 _USES = (
     Cause("useful", "useful data"),
@@ -80,9 +80,6 @@ _USES = (
     Cause("other_traffic", "other traffic"),
     Cause("outage", "the path was down"),
 )
-_FIRST_USE = 32
 
-CAUSES: dict[int, Cause] = dict(enumerate(STATES)) | dict(enumerate(_USES, start=_FIRST_USE))
-"""All causes by number."""
-
-BY_NAME: dict[str, Cause] = {cause.name: cause for cause in CAUSES.values()}
+BY_NAME: dict[str, Cause] = {cause.name: cause for cause in (*STATES, *_USES)}
+"""All causes, by their names in the tables of runs."""

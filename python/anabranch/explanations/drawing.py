@@ -121,9 +121,11 @@ def _lanes_of_run(explanation: Explanation) -> Iterator[Lane]:
         groups = subflows.partition_by(["subflow", "generation"], maintain_order=True) or [subflows]
         groups[0] = pl.concat([none, groups[0]]).sort("from_ns")
         for number, group in enumerate(groups, 1):
+            present = set(group["state"])
             states = {
-                STATES[each]: group.filter(pl.col("state") == each)
-                for each in sorted(group["state"].unique())
+                state: group.filter(pl.col("state") == state.name)
+                for state in STATES
+                if state.name in present
             }
             yield Lane(f"{name} ({number})" if len(groups) > 1 else name, states)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from anabranch.explanations.causes import BY_NAME, CAUSES, NONE, Cause
+from anabranch.explanations.causes import BY_NAME, NONE, Cause
 from anabranch.explanations.delays import Delays
 from anabranch.explanations.main_parts import NAMED, grouped
 from anabranch.results import metrics
@@ -153,7 +153,7 @@ class Explanation:
         rows = [
             {
                 "path": names[row["path"]],
-                "cause": CAUSES[row["cause"]].name,
+                "cause": row["cause"],
                 "behind": self.path_of_subflow.get(row["behind"]),
                 "bytes": row["bytes"],
             }
@@ -310,7 +310,7 @@ class Explanation:
             {
                 "path": self.run.path_names[row["path"]],
                 "subflow": None if row["subflow"] == NONE else row["subflow"],
-                "state": CAUSES[row["state"]].name,
+                "state": row["state"],
                 "behind": self.path_of_subflow.get(row["behind"]),
                 "seconds": row["seconds"],
             }
@@ -325,12 +325,11 @@ class Explanation:
     def intervals(self) -> pl.DataFrame:
         """The states as intervals, with names instead of numbers."""
         names = dict(enumerate(self.run.path_names))
-        states = {state: cause.name for state, cause in CAUSES.items()}
         return self.activities.select(
             pl.lit(self.name).alias("connection"),
             pl.col("path").replace_strict(names, return_dtype=pl.String),
             pl.col("subflow").replace(NONE, None),
-            pl.col("state").replace_strict(states, return_dtype=pl.String),
+            "state",
             pl.col("behind").replace_strict(
                 self.path_of_subflow, default=None, return_dtype=pl.String
             ),
@@ -353,8 +352,8 @@ def _mbps(loss: Loss) -> float:
     return loss.mbps
 
 
-_SYNS = ("no Multipath TCP option", "MP_CAPABLE", "MP_JOIN")
-"""The option of a SYN, by its number in the table of handshakes."""
+_SYNS = {"": "no Multipath TCP option", "mp_capable": "MP_CAPABLE", "mp_join": "MP_JOIN"}
+"""The option of a SYN in words, by its name in the table of handshakes."""
 
 
 def _unanswered(path: str, rows: pl.DataFrame, link_drops: int) -> str | None:
@@ -369,13 +368,13 @@ def _unanswered(path: str, rows: pl.DataFrame, link_drops: int) -> str | None:
         ):
             if sent > arrived:
                 lost.append(f"{sent - arrived} of {sent} {words}s with {option}")
-        is_answered |= row["option"] == 0 and row["answers_arrived"] > 0
+        is_answered |= row["option"] == "" and row["answers_arrived"] > 0
     # A box that removes the option lets the SYN arrive without it.
     is_removed = rows["syns_arrived"].sum() >= rows["syns_sent"].sum()
     if not lost or is_removed:
         return None
     sentence = f"On {path}, {listed(lost)} did not arrive"
-    tried = rows.filter((pl.col("option") > 0) & (pl.col("syns_sent") > 1))
+    tried = rows.filter((pl.col("option") != "") & (pl.col("syns_sent") > 1))
     refused = not tried.is_empty() and tried["answers_arrived"].sum() == 0
     if is_answered and refused and link_drops == 0:
         return f"{sentence}, and those without did: something on the path drops the option."

@@ -110,8 +110,8 @@ def of(
         return _of_folder(target, seed, cell)
     if cell is not None:
         raise InputError(f"--cell names a cell of a results folder; {name} is not a folder")
-    scenario = loading.of_file(target, overrides or Overrides(), settings)
-    return Target(scenario.with_file(name), 1 if seed is None else seed)
+    scenario = loading.of_file(target, overrides or Overrides(), settings, name)
+    return Target(scenario, 1 if seed is None else seed)
 
 
 def of_object(scenario: Scenario, seed: int, settings: Mapping[str, Any] | None) -> Target:

@@ -37,9 +37,6 @@ MODE_BIN_MS = 20.0
 _UNKNOWN, _NO_BOTTLENECK = 0, 1
 """Values in the column `bottleneck` of the samples; larger values are numbers of groups."""
 
-FALLBACKS = ("", "syn", "syn_ack", "third_ack", "options_lost", "checksum", "peer")
-"""Reasons for a fallback to TCP, indexed by the number in the table `connections`."""
-
 DELAY_METRICS = (
     "block_count",
     "delay_mean_ms",
@@ -298,7 +295,7 @@ def connection_row(run: Run, connection: int = 0) -> dict[str, Any]:
         },
         "idle_restarts": idle_restarts(subflows, connection),
         **{key: bool(row(key)) for key in ("is_mptcp", "completed", "aborted", "failed")},
-        "fallback": FALLBACKS[row("fallback")],
+        "fallback": row("fallback"),
         "corrupt_bytes": row("corrupt_bytes"),
         **{f"share_{name}": shares.get(path, 0.0) for path, name in enumerate(run.path_names)},
         **delay_summary(delays),

@@ -33,8 +33,9 @@ Columns = Mapping[str, Column]
 
 
 def column(table: Columns | pl.DataFrame, name: str) -> npt.NDArray[Any]:
-    """A column of numbers."""
-    return np.asarray(table[name])
+    """A column, of numbers or of text."""
+    found = table[name]
+    return np.asarray(found.words)[found.index] if isinstance(found, Words) else np.asarray(found)
 
 
 def height(table: Columns) -> int:

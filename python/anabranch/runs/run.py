@@ -21,7 +21,7 @@ import numpy as np
 from anabranch import _core
 from anabranch.errors import InputError, IntegrityError
 from anabranch.runs import executors, interruption
-from anabranch.runs.columns import Columns, Words, frame
+from anabranch.runs.columns import Column, Columns, Words, frame
 from anabranch.runs.executors import Meter, Progress
 from anabranch.scenarios import custom, loading
 from anabranch.scenarios.custom import CustomPolicy
@@ -311,10 +311,17 @@ def run_scenario(
 def tables_of(result: Mapping[str, Any]) -> dict[str, Columns]:
     """The tables of a run, from the core's result."""
     tables: dict[str, Columns] = {
-        name: {column: np.frombuffer(data, dtype) for column, (dtype, data) in columns.items()}
+        name: {column: _column(*content) for column, content in columns.items()}
         for name, columns in result["tables"].items()
     }
     return tables | {"counters": _counters(result["counters"])}
+
+
+def _column(dtype: str | tuple[str, ...], data: bytes) -> Column:
+    """A column of numbers of a NumPy type, or of one-byte indices of names."""
+    if isinstance(dtype, tuple):
+        return Words(dtype, np.frombuffer(data, np.uint8).astype(np.uint32))
+    return np.frombuffer(data, dtype)
 
 
 _HOSTS = ("client", "server")

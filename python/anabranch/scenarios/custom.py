@@ -188,7 +188,7 @@ def found(scenario: _core.Scenario) -> _core.Scenario:
         return scenario
     policies: Policies = {}
     for index, kind, name in named:
-        where = f'{scenario.file}: connection[{index}].{kind}: "{name}"'
+        where = f'{scenario.file}: connection[{index}].{kind}: "{_written(name, scenario.file)}"'
         factory = scenario.policies.get(name)
         if factory is None and not names_file(name):
             raise ScenarioError(
@@ -209,6 +209,12 @@ def named_in(value: object) -> str | None:
 def names_file(text: str) -> bool:
     """Whether a text names a Python file and perhaps a class in it."""
     return ".py:" in text or text.endswith(".py")
+
+
+def _written(name: str, file: str) -> str:
+    """The name of a policy, relative to the scenario's folder if its file lies there."""
+    beside = os.path.join(os.path.realpath(os.path.dirname(file)), "")
+    return name.removeprefix(beside)
 
 
 def describe(scenario: _core.Scenario) -> tuple[CustomPolicy, ...]:

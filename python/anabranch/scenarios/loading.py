@@ -26,19 +26,22 @@ def of_file(
     file: str | os.PathLike[str],
     changes: Overrides = _UNCHANGED,
     settings: Mapping[str, Any] | None = None,
+    name: str | None = None,
 ) -> _core.Scenario:
     """The scenario in a TOML file, with changes. Names of files in it are relative to its folder.
 
-    `settings` changes keys, such as ``{"path.wifi.rate": "20Mbit/s"}``.
+    `settings` changes keys, such as ``{"path.wifi.rate": "20Mbit/s"}``. `name` is that of the file
+    in messages.
 
     Raises:
         InputError: if a file cannot be read, or a change is wrong.
         ScenarioError: if the scenario is wrong.
         PolicyError: if the file of the user's own policy cannot be imported.
     """
-    text, name = read_text(file), os.fspath(file)
+    name = os.fspath(file) if name is None else name
+    text = read_text(file, name)
     try:
-        return of_text(text, name, changes=changes, settings=settings)
+        return of_text(text, name, os.path.dirname(file), changes, settings)
     except ScenarioError:
         if _is_plan(text):
             raise InputError(
@@ -105,27 +108,28 @@ def changed(
     return custom.found(new.with_policies({**scenario.policies, **classes}))
 
 
-def read_text(file: str | os.PathLike[str]) -> str:
-    """The text of a scenario file or a plan.
+def read_text(file: str | os.PathLike[str], name: str | None = None) -> str:
+    """The text of a scenario file or a plan, with its name in messages.
 
     Raises:
         InputError: if the file cannot be read, or is a capture.
     """
+    name = os.fspath(file) if name is None else name
     try:
         data = Path(file).read_bytes()
         if _core.analyse_begins_capture(data[:4]):
             raise InputError(
-                f"{file}: a capture; name a scenario, such as the twin of the capture, which "
+                f"{name}: a capture; name a scenario, such as the twin of the capture, which "
                 "anabranch twin makes"
             )
         return data.decode()
     except OSError as error:
         raise InputError(
-            f"{file}: {(error.strerror or str(error)).lower()}; name a readable TOML file"
+            f"{name}: {(error.strerror or str(error)).lower()}; name a readable TOML file"
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{file}: not UTF-8 text; name a TOML file (anabranch twin makes one from a capture)"
+            f"{name}: not UTF-8 text; name a TOML file (anabranch twin makes one from a capture)"
         ) from error
 
 

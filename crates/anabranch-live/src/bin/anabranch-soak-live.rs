@@ -28,7 +28,6 @@ mod linux {
     use std::time::Duration;
 
     use anabranch_live::{Options, Outcome, Stack};
-    use anabranch_sim::Column;
     use anabranch_sim::scenario::Scenario;
 
     const USAGE: &str = "usage: anabranch-soak-live transfer|connections|flaps AMOUNT FOLDER";
@@ -228,15 +227,6 @@ mod linux {
 
     /// A column of the table of connections.
     fn column(outcome: &Outcome, name: &str) -> Vec<u64> {
-        let (_, column) = outcome.tables[0]
-            .columns
-            .iter()
-            .find(|(each, _)| *each == name)
-            .expect("a column's name");
-        match column {
-            Column::U8(values) => values.iter().map(|value| u64::from(*value)).collect(),
-            Column::U32(values) => values.iter().map(|value| u64::from(*value)).collect(),
-            Column::U64(values) => values.clone(),
-        }
+        outcome.tables[0].column(name).expect("a column's name").numbers()
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anabranch_live::{HostCounters, Lateness, Options, Outcome, Stack};
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Capture, Column, Side};
+use anabranch_sim::{Capture, Side};
 use anabranch_trace::Column::{self as Values, Text as Words};
 use anabranch_trace::{Input, analyse};
 use anabranch_wire::Duration;
@@ -277,13 +277,7 @@ fn unexpected<'a>(
 
 /// A column of one of the result's tables.
 fn column(outcome: &Outcome, table: usize, name: &str) -> Vec<u64> {
-    let columns = &outcome.tables[table].columns;
-    let (_, column) = columns.iter().find(|(each, _)| *each == name).expect("a column's name");
-    match column {
-        Column::U8(values) => values.iter().map(|value| u64::from(*value)).collect(),
-        Column::U32(values) => values.iter().map(|value| u64::from(*value)).collect(),
-        Column::U64(values) => values.clone(),
-    }
+    outcome.tables[table].column(name).expect("a column's name").numbers()
 }
 
 impl Captures {

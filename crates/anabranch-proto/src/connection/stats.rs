@@ -30,7 +30,7 @@ pub enum Fallback {
 }
 
 /// Totals of a connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectionStats {
     /// Does the connection use Multipath TCP?
     pub is_mptcp: bool,

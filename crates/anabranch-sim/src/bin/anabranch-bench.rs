@@ -7,7 +7,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Column, Options, Outcome};
+use anabranch_sim::{Options, Outcome};
 
 fn main() -> ExitCode {
     match std::env::args()
@@ -50,27 +50,14 @@ fn bench(file: String) -> Result<String, String> {
 /// segments, it leaves the acknowledgements and a few handshake segments.
 fn column(outcome: &Outcome, name: &str) -> u64 {
     let subflows = outcome.tables.iter().filter(|table| table.name == "subflows");
-    let columns = subflows.flat_map(|table| &table.columns);
-    columns
-        .filter(|(column, _)| *column == name || *column == "segments_retransmitted")
-        .map(|(_, values)| match values {
-            Column::U64(values) => values.iter().sum(),
-            Column::U8(_) | Column::U32(_) => 0,
-        })
-        .sum()
+    let columns =
+        subflows.flat_map(|table| [name, "segments_retransmitted"].map(|of| table.column(of)));
+    columns.flatten().flat_map(|column| column.numbers()).sum()
 }
 
 fn goodput(outcome: &Outcome) -> f64 {
-    let delivered: u64 = outcome
-        .tables
-        .iter()
-        .flat_map(|table| &table.columns)
-        .filter(|(column, _)| *column == "bytes_arrived_measured")
-        .map(|(_, values)| match values {
-            Column::U64(values) => values.iter().sum(),
-            Column::U8(_) | Column::U32(_) => 0,
-        })
-        .sum();
+    let columns = outcome.tables.iter().filter_map(|table| table.column("bytes_arrived_measured"));
+    let delivered: u64 = columns.flat_map(|column| column.numbers()).sum();
     delivered as f64 * 8.0 / outcome.end.as_secs_f64()
 }
 

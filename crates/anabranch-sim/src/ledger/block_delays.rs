@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use anabranch_net::network::Paths;
 use anabranch_net::units::ByteCount;
 use anabranch_net::{Link, Side};
+use anabranch_table::{Builder, Table, row};
 use anabranch_wire::mptcp::{CapableKeys, WideOrNarrow};
 use anabranch_wire::{Duration, Instant, Packet, Segment};
 
 use crate::app::App;
-use crate::recorder::{Builder, Flow, Hosts, Kind, NONE, block_times};
+use crate::recorder::{Flow, Hosts, block_times};
 use crate::scenario::Scenario;
 use crate::topology;
 
@@ -65,6 +66,25 @@ struct Parts {
     behind: Option<usize>,
 }
 
+row! {
+    /// The parts of a block's delay.
+    struct BlockParts {
+        connection: u32,
+        block: u64,
+        accepted_ns: u64,
+        delivered_ns: u64,
+        send_wait_ns: u64,
+        retransmission_ns: u64,
+        queueing_ns: u64,
+        transmission_ns: u64,
+        propagation_ns: u64,
+        out_of_order_ns: u64,
+        unknown_ns: u64,
+        path: Option<u32>,
+        behind: Option<u32>,
+    }
+}
+
 impl BlockDelays {
     /// Nothing was sent yet.
     pub(crate) fn new(scenario: &Scenario, flows: &[Flow]) -> Self {
@@ -117,25 +137,8 @@ impl BlockDelays {
     }
 
     /// Write the parts of the delays of all delivered blocks.
-    pub(super) fn finish(&self, hosts: Hosts<'_>, paths: &Paths) -> crate::recorder::Table {
-        let mut table = Builder::new(
-            "block_parts",
-            &[
-                ("connection", Kind::Index),
-                ("block", Kind::Count),
-                ("accepted_ns", Kind::Count),
-                ("delivered_ns", Kind::Count),
-                ("send_wait_ns", Kind::Count),
-                ("retransmission_ns", Kind::Count),
-                ("queueing_ns", Kind::Count),
-                ("transmission_ns", Kind::Count),
-                ("propagation_ns", Kind::Count),
-                ("out_of_order_ns", Kind::Count),
-                ("unknown_ns", Kind::Count),
-                ("path", Kind::Index),
-                ("behind", Kind::Index),
-            ],
-        );
+    pub(super) fn finish(&self, hosts: Hosts<'_>, paths: &Paths) -> Table {
+        let mut table = Builder::new("block_parts");
         for (number, flow) in self.senders.iter().enumerate() {
             let Some(flow_delays) = &self.flows[number] else { continue };
             let arrivals = flow_delays.arrivals();
@@ -147,21 +150,21 @@ impl BlockDelays {
                 let accepted = accepted.min(delivered);
                 let route = Route { paths, towards: flow.sender.opposite() };
                 let parts = flow_delays.parts(range, accepted, delivered, &arrivals, route);
-                table.push([
-                    number as u64,
-                    block as u64,
-                    accepted.as_nanos(),
-                    delivered.as_nanos(),
-                    parts.send_wait.as_nanos(),
-                    parts.retransmission.as_nanos(),
-                    parts.queueing.as_nanos(),
-                    parts.transmission.as_nanos(),
-                    parts.propagation.as_nanos(),
-                    parts.out_of_order.as_nanos(),
-                    parts.unknown.as_nanos(),
-                    parts.path.map_or(NONE, |path| path as u64),
-                    parts.behind.map_or(NONE, |path| path as u64),
-                ]);
+                table.push(BlockParts {
+                    connection: number as u32,
+                    block: block as u64,
+                    accepted_ns: accepted.as_nanos(),
+                    delivered_ns: delivered.as_nanos(),
+                    send_wait_ns: parts.send_wait.as_nanos(),
+                    retransmission_ns: parts.retransmission.as_nanos(),
+                    queueing_ns: parts.queueing.as_nanos(),
+                    transmission_ns: parts.transmission.as_nanos(),
+                    propagation_ns: parts.propagation.as_nanos(),
+                    out_of_order_ns: parts.out_of_order.as_nanos(),
+                    unknown_ns: parts.unknown.as_nanos(),
+                    path: parts.path.map(|path| path as u32),
+                    behind: parts.behind.map(|path| path as u32),
+                });
             }
         }
         table.finish()

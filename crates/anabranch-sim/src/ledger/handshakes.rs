@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anabranch_net::Side;
+use anabranch_table::{Builder, Name, Named, Table, row};
 use anabranch_wire::{Flags, Packet, Segment};
 
-use crate::recorder::{Builder, Flow, Kind, Table};
+use crate::recorder::Flow;
 use crate::topology;
 
 /// The Multipath TCP option of a SYN.
@@ -17,7 +18,28 @@ enum Carries {
     Join,
 }
 
-/// How many SYNs, and SYN/ACKs, were sent and arrived.
+impl Named for Carries {
+    const NAMES: &'static [&'static str] = &["", "mp_capable", "mp_join"];
+
+    fn index(self) -> u8 {
+        self as u8
+    }
+}
+
+row! {
+    /// SYNs and SYN/ACKs of a connection on a path.
+    struct HandshakeRow {
+        connection: u32,
+        path: u32,
+        option: Name<Carries>,
+        syns_sent: u64,
+        syns_arrived: u64,
+        answers_sent: u64,
+        answers_arrived: u64,
+    }
+}
+
+/// Numbers of SYNs, and of SYN/ACKs, that were sent and that arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     sent: [u64; 2],
@@ -63,24 +85,20 @@ impl Handshakes {
 
     /// The table of SYNs.
     pub(super) fn finish(&self, flows: &[Flow]) -> Table {
-        let mut table = Builder::new(
-            "handshakes",
-            &[
-                ("connection", Kind::Index),
-                ("path", Kind::Index),
-                ("option", Kind::Flag),
-                ("syns_sent", Kind::Count),
-                ("syns_arrived", Kind::Count),
-                ("answers_sent", Kind::Count),
-                ("answers_arrived", Kind::Count),
-            ],
-        );
+        let mut table = Builder::new("handshakes");
         for (number, flow) in flows.iter().enumerate() {
             let own = self.counts.iter().filter(|((each, ..), _)| *each == flow.connection);
             for ((_, path, option), counts) in own {
                 let Counts { sent, arrived } = counts;
-                let [path, option] = [*path as u64, *option as u64];
-                table.push([number as u64, path, option, sent[0], arrived[0], sent[1], arrived[1]]);
+                table.push(HandshakeRow {
+                    connection: number as u32,
+                    path: *path as u32,
+                    option: Name(*option),
+                    syns_sent: sent[0],
+                    syns_arrived: arrived[0],
+                    answers_sent: sent[1],
+                    answers_arrived: arrived[1],
+                });
             }
         }
         table.finish()

@@ -4,21 +4,22 @@ use std::collections::BTreeMap;
 
 use anabranch_net::network::Paths;
 use anabranch_net::{Occupancy, Side, WORK_PER_BYTE};
+use anabranch_table::{Builder, Name, Named, row};
 use anabranch_wire::Instant;
 
 use super::arrivals::Arrived;
 use super::states::{State, StateSpan};
 use super::timelines::Timelines;
-use crate::recorder::{Builder, Flow, Kind, NONE};
+use crate::recorder::Flow;
 use crate::scenario::Scenario;
 
-/// Uses and losses of capacity that are not the state of a subflow. Their numbers follow those of
-/// the states.
+/// Uses and losses of capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Cause {
+    /// Nothing to send, because of the state of a subflow.
+    Idle(State),
     /// Data that arrived for the first time.
-    Useful = 32,
+    Useful,
     /// IP and TCP headers of segments with data.
     Headers,
     /// Segments without data: acknowledgements, handshakes.
@@ -33,6 +34,45 @@ pub(crate) enum Cause {
     OtherTraffic,
     /// The link was down or suspended.
     Outage,
+}
+
+impl Named for Cause {
+    /// The names of the states, and those of the uses.
+    const NAMES: &'static [&'static str] = &{
+        const STATES: usize = State::NAMES.len();
+        const USES: [&str; 8] = [
+            "useful",
+            "headers",
+            "control",
+            "retransmitted",
+            "reinjected",
+            "lost",
+            "other_traffic",
+            "outage",
+        ];
+        let mut names = [""; STATES + USES.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = if at < STATES { State::NAMES[at] } else { USES[at - STATES] };
+            at += 1;
+        }
+        names
+    };
+
+    fn index(self) -> u8 {
+        let number = match self {
+            Cause::Idle(state) => return state.index(),
+            Cause::Useful => 0,
+            Cause::Headers => 1,
+            Cause::Control => 2,
+            Cause::Retransmitted => 3,
+            Cause::Reinjected => 4,
+            Cause::Lost => 5,
+            Cause::OtherTraffic => 6,
+            Cause::Outage => 7,
+        };
+        State::NAMES.len() as u8 + number
+    }
 }
 
 pub(super) struct Links {
@@ -239,44 +279,48 @@ fn main_link(paths: &Paths, path: usize, towards: Side) -> Place {
         .unwrap_or(own)
 }
 
-/// The table of capacities, without rows.
-pub(super) fn builder() -> Builder {
-    Builder::new(
-        "capacity",
-        &[
-            ("connection", Kind::Index),
-            ("path", Kind::Index),
-            ("cause", Kind::Flag),
-            ("behind", Kind::Index),
-            ("bytes", Kind::Count),
-        ],
-    )
+row! {
+    /// Bytes that a link could have carried, by cause.
+    pub(super) struct Capacity {
+        connection: u32,
+        path: u32,
+        cause: Name<Cause>,
+        behind: Option<u32>,
+        bytes: u64,
+    }
 }
 
 impl Account {
     /// Write a row for each cause. The bytes of all rows add up to what the link could have
     /// carried.
-    pub(super) fn write(&self, table: &mut Builder, number: usize, path: usize, arrived: Arrived) {
-        let mut push = |cause: u64, behind: Option<u8>, bytes: u64| {
+    pub(super) fn write(
+        &self,
+        table: &mut Builder<Capacity>,
+        number: usize,
+        path: usize,
+        arrived: Arrived,
+    ) {
+        let (connection, path) = (number as u32, path as u32);
+        let mut push = |cause: Cause, behind: Option<u8>, bytes: u64| {
             if bytes > 0 {
-                let behind = behind.map_or(NONE, u64::from);
-                table.push([number as u64, path as u64, cause, behind, bytes]);
+                let (cause, behind) = (Name(cause), behind.map(u32::from));
+                table.push(Capacity { connection, path, cause, behind, bytes });
             }
         };
         let idle: u128 = self.idle.values().sum();
         // Whole bytes: each boundary between two causes is rounded once.
         let mut split = Split::default();
         let mut used = split.take((self.total - self.outage - idle).next_multiple_of(BYTE));
-        push(Cause::Outage as u64, None, split.take(self.outage));
+        push(Cause::Outage, None, split.take(self.outage));
         for (shown, work) in &self.idle {
             // What the link carried before the account began may arrive after.
             let bytes = split.take(*work);
             let earlier = arrived.useful.saturating_sub(used).min(bytes);
             used += earlier;
-            push(shown.state as u64, shown.behind, bytes - earlier);
+            push(Cause::Idle(shown.state), shown.behind, bytes - earlier);
         }
         for (cause, bytes) in arrived.split(used) {
-            push(cause as u64, None, bytes);
+            push(cause, None, bytes);
         }
     }
 }
@@ -350,8 +394,8 @@ mod tests {
             other: 0,
         };
         let split: BTreeMap<u8, u64> =
-            arrived.split(1200).into_iter().map(|(cause, bytes)| (cause as u8, bytes)).collect();
-        let of = |cause: Cause| split[&(cause as u8)];
+            arrived.split(1200).into_iter().map(|(cause, bytes)| (cause.index(), bytes)).collect();
+        let of = |cause: Cause| split[&cause.index()];
         assert_eq!(of(Cause::Useful), 600);
         assert_eq!(of(Cause::Reinjected), 100);
         assert_eq!(of(Cause::Retransmitted), 300);

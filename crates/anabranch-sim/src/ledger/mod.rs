@@ -18,10 +18,11 @@ mod states;
 mod timelines;
 
 use anabranch_net::network::Paths;
+use anabranch_table::{Builder, Table};
 use anabranch_wire::Instant;
 
 use crate::host::Host;
-use crate::recorder::{Flow, Table, flows};
+use crate::recorder::{Flow, flows};
 use crate::scenario::Scenario;
 pub(crate) use arrivals::Arrivals;
 use arrivals::Totals;
@@ -155,7 +156,7 @@ impl Ledger {
     }
 
     fn capacity(&self, paths: &Paths) -> Table {
-        let mut table = links::builder();
+        let mut table = Builder::new("capacity");
         for (number, flow) in self.flows.iter().enumerate() {
             let Measured::Ended(totals) = &self.measured[number] else { continue };
             for (place, account) in self.links.accounts(number) {

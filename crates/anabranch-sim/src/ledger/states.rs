@@ -1,6 +1,7 @@
 //! The states of a subflow, as the tables name them.
 
 use anabranch_proto::{Activity, Reason};
+use anabranch_table::Named;
 
 /// The state of a subflow: the engine's [`Activity`], and what only an observer of the network
 /// knows.
@@ -22,6 +23,30 @@ pub(crate) enum State {
     FallenBack,
     Closed,
     Absent,
+}
+
+impl Named for State {
+    const NAMES: &'static [&'static str] = &[
+        "sending",
+        "congestion_window",
+        "remedy",
+        "recovery",
+        "silent",
+        "standby",
+        "opening",
+        "receive_window",
+        "send_buffer",
+        "scheduler",
+        "application",
+        "reader",
+        "fallen_back",
+        "closed",
+        "absent",
+    ];
+
+    fn index(self) -> u8 {
+        self as u8
+    }
 }
 
 /// A state, and the slot of the subflow that blocks.

@@ -3,11 +3,12 @@
 use anabranch_net::Side;
 use anabranch_proto::view::SubflowId;
 use anabranch_proto::{Activity, Reason, SubflowStats};
+use anabranch_table::{Builder, Name, Table, row};
 use anabranch_wire::Instant;
 
 use super::states::{State, StateSpan};
 use crate::host::Host;
-use crate::recorder::{Builder, Flow, Kind, NONE, Table};
+use crate::recorder::Flow;
 use crate::scenario::Scenario;
 use crate::topology;
 
@@ -16,7 +17,21 @@ use crate::topology;
 pub(super) struct Timelines {
     /// By flow.
     timelines: Vec<Vec<Timeline>>,
-    table: Builder,
+    table: Builder<Interval>,
+}
+
+row! {
+    /// An interval in which a subflow has one state.
+    struct Interval {
+        connection: u32,
+        path: u32,
+        subflow: Option<u32>,
+        generation: Option<u32>,
+        state: Name<State>,
+        behind: Option<u32>,
+        from_ns: u64,
+        until_ns: u64,
+    }
 }
 
 struct Timeline {
@@ -42,20 +57,7 @@ impl Timelines {
         let of = |flow: &Flow| {
             scenario.connections[flow.connection].paths.iter().map(timeline).collect()
         };
-        let table = Builder::new(
-            "activities",
-            &[
-                ("connection", Kind::Index),
-                ("path", Kind::Index),
-                ("subflow", Kind::Index),
-                ("generation", Kind::Index),
-                ("state", Kind::Flag),
-                ("behind", Kind::Index),
-                ("from_ns", Kind::Count),
-                ("until_ns", Kind::Count),
-            ],
-        );
-        Timelines { timelines: flows.iter().map(of).collect(), table }
+        Timelines { timelines: flows.iter().map(of).collect(), table: Builder::new("activities") }
     }
 
     /// Take over what the engines say of a flow. The sending host knows what its subflows do, and the
@@ -202,7 +204,13 @@ impl Timeline {
         }
     }
 
-    fn show(&mut self, now: Instant, number: usize, shown: StateSpan, table: &mut Builder) {
+    fn show(
+        &mut self,
+        now: Instant,
+        number: usize,
+        shown: StateSpan,
+        table: &mut Builder<Interval>,
+    ) {
         if self.shown != shown {
             self.close(now, number, table);
             self.shown = shown;
@@ -210,18 +218,18 @@ impl Timeline {
     }
 
     /// Write the interval that ends now.
-    fn close(&mut self, now: Instant, number: usize, table: &mut Builder) {
+    fn close(&mut self, now: Instant, number: usize, table: &mut Builder<Interval>) {
         if self.since < now {
-            table.push([
-                number as u64,
-                self.path as u64,
-                self.subflow.map_or(NONE, |id| u64::from(id.slot)),
-                self.subflow.map_or(NONE, |id| u64::from(id.generation)),
-                self.shown.state as u64,
-                self.shown.behind.map_or(NONE, u64::from),
-                self.since.as_nanos(),
-                now.as_nanos(),
-            ]);
+            table.push(Interval {
+                connection: number as u32,
+                path: self.path as u32,
+                subflow: self.subflow.map(|id| id.slot.into()),
+                generation: self.subflow.map(|id| id.generation),
+                state: Name(self.shown.state),
+                behind: self.shown.behind.map(u32::from),
+                from_ns: self.since.as_nanos(),
+                until_ns: now.as_nanos(),
+            });
         }
         self.since = now;
     }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Column, Options, Outcome, Table};
+use anabranch_sim::{Options, Outcome, Table};
 
 thread_local! {
     static DEPENDS: Cell<bool> = const { Cell::new(false) };
@@ -53,13 +53,7 @@ pub fn table<'a>(outcome: &'a Outcome, name: &str) -> &'a Table {
 
 /// A column as 64-bit numbers, regardless of its type.
 pub fn column(outcome: &Outcome, name: &str, column: &str) -> Vec<u64> {
-    let table = table(outcome, name);
-    let found = table.columns.iter().find(|(name, _)| *name == column).expect("a known column");
-    match &found.1 {
-        Column::U8(values) => values.iter().map(|value| u64::from(*value)).collect(),
-        Column::U32(values) => values.iter().map(|value| u64::from(*value)).collect(),
-        Column::U64(values) => values.clone(),
-    }
+    table(outcome, name).column(column).expect("a known column").numbers()
 }
 
 /// Goodput of the first connection after the warm-up, in bit/s.

@@ -1,7 +1,7 @@
 //! Runs, their captures, and the analysis of these.
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Capture, Column as Measured, Options, Side};
+use anabranch_sim::{Capture, Options, Side};
 use anabranch_trace::{Column, Input, Outcome, Table, analyse};
 use anabranch_wire::Segment;
 
@@ -38,13 +38,7 @@ pub(crate) fn texts(table: &Table, name: &str) -> Vec<String> {
 }
 
 pub(crate) fn numbers(table: &Table, name: &str) -> Vec<u64> {
-    match table.column(name) {
-        Some(Column::U8(values)) => values.iter().map(|value| u64::from(*value)).collect(),
-        Some(Column::U32(values)) => values.iter().map(|value| u64::from(*value)).collect(),
-        Some(Column::U64(values)) => values.clone(),
-        None => Vec::new(),
-        Some(other) => panic!("{name}: {other:?}"),
-    }
+    table.column(name).map(Column::numbers).unwrap_or_default()
 }
 
 /// Rule, packet and description of every violation.
@@ -68,12 +62,7 @@ pub(crate) fn broken(outcome: &Outcome) -> Vec<String> {
 /// A column of one of the run's own tables.
 pub(crate) fn measured(run: &Run, table: &str, name: &str) -> Vec<u64> {
     let table = run.outcome.tables.iter().find(|each| each.name == table).expect("a table");
-    let (_, column) = table.columns.iter().find(|(each, _)| *each == name).expect("a column");
-    match column {
-        Measured::U8(values) => values.iter().map(|value| u64::from(*value)).collect(),
-        Measured::U32(values) => values.iter().map(|value| u64::from(*value)).collect(),
-        Measured::U64(values) => values.clone(),
-    }
+    table.column(name).expect("a column").numbers()
 }
 
 /// A captured segment, with its time in nanoseconds and its interface.

@@ -193,5 +193,5 @@ fn goodput(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
 
 fn column(outcome: &Outcome, table: &str, name: &str) -> Vec<u64> {
     let found = outcome.table(table).and_then(|table: &Table| table.column(name));
-    found.expect("a run with a ledger has this column").values()
+    found.expect("a run with a ledger has this column").numbers()
 }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::{Column, Options, Outcome, RunError};
+use anabranch_sim::{Options, Outcome, RunError};
 
 use crate::account;
 use crate::draw::{self, Drawn, Flow};
@@ -173,10 +173,6 @@ fn delivered_half_way(outcome: &Outcome, index: usize) -> u64 {
 
 fn column(outcome: &Outcome, table: &str, name: &str) -> Vec<u64> {
     let table = outcome.tables.iter().find(|found| found.name == table);
-    let columns = &table.expect("each run has this table").columns;
-    match &columns.iter().find(|(column, _)| *column == name).expect("a column of the table").1 {
-        Column::U8(values) => values.iter().copied().map(u64::from).collect(),
-        Column::U32(values) => values.iter().copied().map(u64::from).collect(),
-        Column::U64(values) => values.clone(),
-    }
+    let column = table.expect("each run has this table").column(name);
+    column.expect("a column of the table").numbers()
 }
