@@ -335,7 +335,7 @@ fn byte_count(text: &str) -> PyResult<u64> {
 #[pyfunction]
 fn packets(text: &str) -> PyResult<u64> {
     match text.trim().parse().map_err(unit_error)? {
-        QueueLimit::Packets(count) => Ok(count.into()),
+        QueueLimit::Packets(count) => Ok(count),
         other => Err(PyValueError::new_err(format!("{other} is not a number of packets"))),
     }
 }
