@@ -12,6 +12,7 @@ import captures
 import planted
 from anabranch import _core
 from anabranch.analyze.analysis import analyze
+from anabranch.cli import console, tables
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.explanations import capture, report, target, what_if
@@ -355,6 +356,9 @@ def test_linux_cannot_change_a_scenario_that_it_cannot_run() -> None:
     assert found.finding().endswith(
         "Linux does not have lia and min_rtt; anabranch advise says what Linux can do."
     )
+    # `advise` takes scenarios only.
+    captured = dataclasses.replace(found, captured_mbps=found.base_mbps)
+    assert captured.finding().endswith("anabranch advise, given the twin, says what Linux can do.")
     # Penalisation is against this: it must help more than any random difference.
     words = {each.change.words: each for each in found.predictions}
     assert words["with penalisation"].goodput.value > 0.1 * found.base_mbps
@@ -368,8 +372,27 @@ def test_the_rows_have_the_order_that_they_say() -> None:
     def shown(cell: str) -> float:
         return float(cell.split(" [")[0].replace("−", "-").replace(",", ""))
 
-    rows = [(-shown(row[2]), shown(row[3])) for row in found.table().rows]
+    rows = [(-shown(row[1]), shown(row[2])) for row in found.table().rows]
     assert rows == sorted(rows)
+
+
+@pytest.mark.parametrize("digits", [1, 12])
+def test_the_numbers_that_order_the_rows_are_visible_in_80_columns(
+    digits: int, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    gain = Estimate(3.5, 3.25, 3.75, 5)
+    slower = Estimate(1.25 * 10**digits, -2.5 * 10**digits, 3.75 * 10**digits, 5)
+    change = what_if.Change("cubic_linux (congestion control)", {})
+    delays = np.array([100.0])
+    prediction = what_if.Prediction(change, False, gain, gain, slower)
+    found = what_if.WhatIf(what_if.Outcome(np.array([10.0]), delays, delays), [1], [prediction])
+    console.show(tables.predictions(found))
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert found.table().headings[:3] == ("change", "goodput %", "p95 ms")
+    for cell in found.table().rows[0][:3]:
+        assert cell in printed
 
 
 def test_one_run_of_each_change_is_enough_if_nothing_is_random() -> None:
