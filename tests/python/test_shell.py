@@ -19,9 +19,11 @@ from pathlib import Path
 
 import pytest
 
+from anabranch import _core
 from anabranch.cli.main import run_command
 from anabranch.cli.panel import Panel
 from anabranch.live.shell import Path as State
+from anabranch.live.shell import started
 from anabranch.results.folder import load
 from conftest import scenario
 
@@ -298,6 +300,24 @@ def test_processes_that_a_program_leaves_behind_end_with_it(file: Path, start: s
     done = _shell(file, "--quiet", "--", "setsid", "sh", "-c", script)
     assert done.returncode == 3
     assert not _left()
+
+
+def test_a_shell_ends_with_its_program_when_all_data_has_arrived(
+    file: Path, tmp_path: Path, url: str
+) -> None:
+    # The program is not reaped yet, but it is none of the processes that get a second to end.
+    toml, told = _core.validate(file.read_text(), file.name), tmp_path / "told"
+    tell = "import pathlib, time; pathlib.Path(sys.argv[2]).write_text(str(time.time()))"
+    command = [sys.executable, "-c", _FETCH + tell, url, str(told)]
+    with started(toml, file.name, 1, command) as shell:
+        while not shell.is_over:
+            time.sleep(0.005)
+        over = time.time()
+        run = shell.finish().run
+    assert over - float(told.read_text()) < 0.5
+    assert run is not None
+    assert max(run.connections["bytes_delivered"]) > len(_BODY)
+    assert all(run.connections["completed"])
 
 
 @pytest.mark.usefixtures("hangs_up")
