@@ -530,6 +530,12 @@ def test_a_lone_subflow_that_its_congestion_window_limits_is_limited_by_the_netw
     assert found.subflows[0].seconds["network", None] > 0.75 * found.seconds
 
 
+def test_a_short_segment_that_nagle_holds_back_shows_no_limit_of_the_network() -> None:
+    # Every 44 ms, the application writes 8 KiB: five full segments, and a short one that leaves
+    # when the others are acknowledged. Until the next write, only this one is in flight.
+    assert planted.capture_answer("application", 2016, "server") == "unknown"
+
+
 def test_a_window_as_large_as_the_path_needs_costs_nothing(tmp_path: Path) -> None:
     assert lone(tmp_path, receive_buffer="260kB").main is None
 
