@@ -55,16 +55,27 @@ class Counted:
     """Unique bytes and all bytes of payload of each direction."""
     subflows: Counter[str] = field(default_factory=Counter)
     tokens: set[int] = field(default_factory=set)
-    copies: int = 0
-    """Segments with the same header and IPv4 identification as one within 100 ms before."""
-    bad: int = 0
-    """Segments with a wrong checksum."""
+    copied: Counter[Flow] = field(default_factory=Counter)
+    """Payload of copies: the same header and IPv4 identification within 100 ms."""
     malformed: int = 0
     """Packets that tshark does not read to the end."""
     routed: int = 0
     """Packets with a source route (RFC 791 §3.1), of whose addresses tshark shows the last."""
     inner: int = 0
     """Segments in whose payload tshark finds packets, such as those of OpenFlow."""
+    fabric: int = 0
+    """Frames of FabricPath, whose last four bytes tshark takes for a checksum."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why numbers of tshark may be wrong, if its fields show that."""
+        reasons = (
+            (self.routed, "tshark shows the last address of a source route as the destination"),
+            (self.inner, "tshark shows addresses of packets within the payload of TCP"),
+            (self.fabric, "tshark takes the end of the payload for the checksum of FabricPath"),
+            (self.malformed, "tshark calls packets malformed, and does not read them"),
+        )
+        return next((words for count, words in reasons if count), None)
 
 
 @dataclass(frozen=True)
@@ -157,6 +168,7 @@ def count(rows: Iterable[Row], *, with_bad: bool = True) -> Counted:
     for row in rows:
         found.malformed += bool(row["_ws.malformed"])
         found.routed += bool(row.get("ip.src_rt"))
+        found.fabric += ":cfp:" in row["frame.protocols"]
         found.inner += bool(_INNER.search(row["frame.protocols"]))
         # ICMP quotes the headers of other packets. Headers that were cut have no flags.
         if "icmp" in row["frame.protocols"] or not (row.get("tcp.len") and row["tcp.flags"]):
@@ -168,14 +180,13 @@ def count(rows: Iterable[Row], *, with_bad: bool = True) -> Counted:
         flow = (f"{source}:{row['tcp.srcport']}", f"{target}:{row['tcp.dstport']}")
         flags, length = int(row["tcp.flags"], 16), int(row["tcp.len"])
         is_bad = row["tcp.checksum.status"] == BAD
-        found.bad += is_bad
         total = found.flows.setdefault(flow, [0, 0])
         if (is_bad and not with_bad) or flags & RST:
             continue
         names = ("ip.id", "tcp.seq_raw", "tcp.ack_raw", "tcp.len", "tcp.flags")
         identity = (*flow, *(row[name] for name in names), row["tcp.window_size_value"])
         time = float(row["frame.time_epoch"])
-        found.copies += length > 0 and abs(time - recent.get(identity, -1.0)) <= 0.1
+        found.copied[flow] += length * (abs(time - recent.get(identity, -1.0)) <= 0.1)
         recent[identity] = time
         stream = row["tcp.stream"]
         _options(found, row, flags, stream, kinds)
@@ -235,10 +246,14 @@ def compare(file: Path, decoded: Decoded | None = None) -> Compared:
             ours[flow][0] += row[f"bytes_{way}"]
             ours[flow][1] += row[f"bytes_{way}"] + row[f"retransmitted_{way}"]
     corrupted = int(found.subflows["corrupted"].sum())
-    theirs = count(decoded.rows, with_bad=not corrupted)
-    differences = tuple(
-        Difference(what, _reason(what, found.notes, theirs, decoded.complaint))
-        for what in _differences(found, ours, theirs)
+    every, right = count(decoded.rows), count(decoded.rows, with_bad=False)
+    theirs = right if corrupted else every
+    differences = (
+        *_bytes(ours, every, theirs, at_several_places="several places" in " ".join(found.notes)),
+        *(
+            Difference(what, _reason(what, found.notes, theirs, decoded.complaint))
+            for what in _differences(found, ours, theirs)
+        ),
     )
     return Compared(
         file.name,
@@ -251,18 +266,45 @@ def compare(file: Path, decoded: Decoded | None = None) -> Compared:
 _BRACKETS = str.maketrans("", "", "[]")
 
 
+def _bytes(
+    ours: dict[Flow, list[int]], every: Counted, right: Counted, *, at_several_places: bool
+) -> Iterator[Difference]:
+    """The differences in bytes, from tshark's numbers with all segments, and without those whose
+    checksums are wrong.
+
+    The analysis ignores such segments, except in a direction in which most checksums are wrong:
+    there, the network card was to fill them in. So one of the two numbers must be ours.
+    """
+    for flow in every.flows.keys() & ours.keys():
+        unique, total = ours[flow]
+        for counted in (every, right):
+            without_copies = counted.flows[flow][1] - counted.copied[flow]
+            if counted.flows[flow][0] == unique and total in (
+                counted.flows[flow][1],
+                without_copies,
+            ):
+                break
+        else:
+            there, least = every.flows[flow], right.flows[flow]
+            which = int(unique == there[0])
+            reason = every.reason
+            if which == 1 and at_several_places and total < there[1]:
+                # Queues may delay a copy from elsewhere by more than 100 ms.
+                reason = "tshark counts copies from several places as retransmissions"
+            elif least[which] < (unique, total)[which] < there[which]:
+                reason = "some segments with wrong checksums were ignored"
+            yield Difference(
+                f"{('unique', 'all')[which]} bytes of {flow[0]} > {flow[1]}: "
+                f"{(unique, total)[which]}, tshark {there[which]}",
+                reason,
+            )
+
+
 def _differences(found: Analysis, ours: dict[Flow, list[int]], theirs: Counted) -> Iterator[str]:
     pairs = [{frozenset(flow) for flow in flows} for flows in (ours, theirs.flows)]
     if pairs[0] != pairs[1]:
         here, there = len(pairs[0] - pairs[1]), len(pairs[1] - pairs[0])
         yield f"connections: {here} only here, {there} only there"
-    for flow in theirs.flows.keys() & ours.keys():
-        (unique, total), (unique_there, total_there) = ours[flow], theirs.flows[flow]
-        name = f"{flow[0]} > {flow[1]}"
-        if unique != unique_there:
-            yield f"unique bytes of {name}: {unique}, tshark {unique_there}"
-        elif total != total_there:
-            yield f"all bytes of {name}: {total}, tshark {total_there}"
     kinds: Counter[str] = Counter(found.subflows["kind"].to_list())
     for kind in ("initial", "join"):
         if kinds[kind] != theirs.subflows[kind]:
@@ -280,18 +322,10 @@ def _differences(found: Analysis, ours: dict[Flow, list[int]], theirs: Counted) 
 def _reason(what: str, notes: Iterable[str], theirs: Counted, complaint: str) -> str | None:
     """Why tshark's number differs, if that is known."""
     told = " ".join(notes)
-    if what.startswith("all bytes") and ("copies of packets" in told or "several places" in told):
-        return "tshark counts copies of packets as retransmissions"
-    if what.startswith("unique bytes") and "wrong TCP checksum" in told:
-        return "segments with wrong checksums were ignored"
     if " 0 only here" in what and "not read and not judged" in told:
         return "the analysis says that it does not read some packets"
-    if theirs.routed:
-        return "tshark shows the last address of a source route as the destination"
-    if theirs.inner:
-        return "tshark shows addresses of packets within the payload of TCP"
-    if theirs.malformed:
-        return "tshark calls packets malformed, and does not read them"
+    if theirs.reason:
+        return theirs.reason
     if "damaged" in complaint or "cut short" in complaint:
         return "the file is damaged, and tshark reads another part of it"
     return None

@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 import json
 import os
@@ -22,6 +23,7 @@ from anabranch.analyze.analysis import (
     packet_filter,
     subflow_filter,
 )
+from anabranch.analyze.report import as_json, packets_of_violations
 from anabranch.cli.main import run_command
 
 SCENARIO = """
@@ -267,6 +269,7 @@ def test_json_leads_from_each_row_to_its_packets(
     assert printed["report"] == str(tmp_path / "out" / "report.html")
     assert printed["packets"][0]["unread_packets"] == 0
     [violation] = printed["violations"]
+    assert violation["packets"] == [violation["packet"]]
     assert violation["filter"] == f"frame.number == {violation['packet']}"
     [connection] = printed["connections"]
     subflows = printed["subflows"]
@@ -278,6 +281,18 @@ def test_json_leads_from_each_row_to_its_packets(
         # The capture has the server's interfaces only, so each packet once.
         numbers = found.segments.filter(pl.col("subflow") == subflows[0]["subflow"])["packet"]
         assert _shown(altered, subflows[0]["filter"]) == numbers.to_list()
+
+
+def test_the_filter_of_a_violation_shows_all_of_its_packets(altered: Path) -> None:
+    found = analyze(altered)
+    several = found.violations.with_columns(packets=pl.lit("3, 7, 12"))
+    changed = dataclasses.replace(found, violations=several)
+    [violation] = as_json(changed)["violations"]
+    assert violation["packets"] == [3, 7, 12]
+    assert violation["filter"] == "frame.number in {3, 7, 12}"
+    assert packets_of_violations(changed) == [f"{altered}: frame.number in {{3, 7, 12}}"]
+    if shutil.which("tshark") is not None:
+        assert _shown(altered, violation["filter"]) == [3, 7, 12]
 
 
 def _shown(capture: Path, display_filter: str) -> list[int]:

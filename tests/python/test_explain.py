@@ -11,6 +11,7 @@ import anabranch
 import captures
 import planted
 from anabranch.analyze.analysis import analyze
+from anabranch.cli import console, tables
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.explanations import capture, report, target, what_if
@@ -357,6 +358,9 @@ def test_linux_cannot_change_a_scenario_that_it_cannot_run() -> None:
     assert found.finding().endswith(
         "Linux does not have lia and min_rtt; anabranch advise says what Linux can do."
     )
+    # `advise` takes scenarios only.
+    captured = dataclasses.replace(found, captured_mbps=found.base_mbps)
+    assert captured.finding().endswith("anabranch advise, given the twin, says what Linux can do.")
     # Penalisation is against this: it must help more than any random difference.
     words = {each.change.words: each for each in found.predictions}
     assert words["with penalisation"].goodput.value > 0.1 * found.base_mbps
@@ -370,8 +374,27 @@ def test_the_rows_have_the_order_that_they_say() -> None:
     def shown(cell: str) -> float:
         return float(cell.split(" [")[0].replace("−", "-").replace(",", ""))
 
-    rows = [(-shown(row[2]), shown(row[3])) for row in found.table().rows]
+    rows = [(-shown(row[1]), shown(row[2])) for row in found.table().rows]
     assert rows == sorted(rows)
+
+
+@pytest.mark.parametrize("digits", [1, 12])
+def test_the_numbers_that_order_the_rows_are_visible_in_80_columns(
+    digits: int, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    gain = Estimate(3.5, 3.25, 3.75, 5)
+    slower = Estimate(1.25 * 10**digits, -2.5 * 10**digits, 3.75 * 10**digits, 5)
+    change = what_if.Change("cubic_linux (congestion control)", {})
+    delays = np.array([100.0])
+    prediction = what_if.Prediction(change, False, gain, gain, slower)
+    found = what_if.WhatIf(what_if.Outcome(np.array([10.0]), delays, delays), [1], [prediction])
+    console.show(tables.predictions(found))
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert found.table().headings[:3] == ("change", "goodput %", "p95 ms")
+    for cell in found.table().rows[0][:3]:
+        assert cell in printed
 
 
 def test_one_run_of_each_change_is_enough_if_nothing_is_random() -> None:
@@ -507,6 +530,12 @@ def test_a_lone_subflow_that_its_congestion_window_limits_is_limited_by_the_netw
     found = lone(tmp_path, congestion_control=control)
     assert found.main is None
     assert found.subflows[0].seconds["network", None] > 0.75 * found.seconds
+
+
+def test_a_short_segment_that_nagle_holds_back_shows_no_limit_of_the_network() -> None:
+    # Every 44 ms, the application writes 8 KiB: five full segments, and a short one that leaves
+    # when the others are acknowledged. Until the next write, only this one is in flight.
+    assert planted.capture_answer("application", 2016, "server") == "unknown"
 
 
 def test_a_window_as_large_as_the_path_needs_costs_nothing(tmp_path: Path) -> None:

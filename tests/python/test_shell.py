@@ -19,10 +19,13 @@ from pathlib import Path
 
 import pytest
 
+from anabranch.analyze import analyze
 from anabranch.cli.main import run_command
 from anabranch.cli.panel import Panel
 from anabranch.live.shell import Path as State
+from anabranch.live.shell import started
 from anabranch.results.folder import load
+from anabranch.scenarios import loading
 from conftest import scenario
 
 _ANABRANCH = [sys.executable, "-m", "anabranch"]
@@ -298,6 +301,27 @@ def test_processes_that_a_program_leaves_behind_end_with_it(file: Path, start: s
     done = _shell(file, "--quiet", "--", "setsid", "sh", "-c", script)
     assert done.returncode == 3
     assert not _left()
+
+
+def test_a_shell_ends_with_its_program(file: Path, tmp_path: Path) -> None:
+    # The program is not reaped yet, but it is none of the processes that get a second to end.
+    made, told = loading.of_file(file), tmp_path / "told"
+    tell = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).write_text(str(time.time()))"
+    with started(made, 1, [sys.executable, "-c", tell, str(told)]) as shell:
+        while not shell.is_over:
+            time.sleep(0.005)
+        over = time.time()
+        assert shell.finish().status == 0
+    assert over - float(told.read_text()) < 0.6
+
+
+def test_the_capture_of_a_shell_has_the_ends_of_all_subflows(
+    file: Path, tmp_path: Path, url: str
+) -> None:
+    capture = tmp_path / "shell.pcapng"
+    program = ("--", sys.executable, "-c", _FETCH, url)
+    assert _shell(file, "--quiet", "--pcap", str(capture), *program).returncode == 0
+    assert set(analyze(capture).subflows["state"]) == {"closed"}
 
 
 @pytest.mark.usefixtures("hangs_up")

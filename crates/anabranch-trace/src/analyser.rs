@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use anabranch_wire::{CapturedChecksum, Flags, Instant, TcpOptions};
+use anabranch_wire::{CapturedChecksum, CapturedSegment, Flags, Instant, TcpOptions};
 
 use crate::connection::{Connection, Protocol};
 use crate::copies::Copies;
@@ -74,12 +74,16 @@ impl Analyser {
         let (has_checksums, places, is_mptcp) =
             (view.checksums[from_low], choice.places, choice.is_mptcp);
         let at = At { time: sighting.time, file: sighting.file, packet: sighting.number };
-        let known = self.flows.get(&key).map(|index| &self.subflows[*index as usize]);
-        if self.copies.is_copy(sighting, known.and_then(|subflow| subflow.rtt)) {
+        let known = self.flows.get(&key).map(|index| *index as usize);
+        let rtt = known.and_then(|index| self.subflows[index].rtt);
+        if self.copies.is_copy(sighting, rtt) {
             self.copied += 1;
             return;
         }
-        let subflow = self.subflow(key, sighting, at, places);
+        let subflow = match known.filter(|index| self.continues(*index, segment)) {
+            Some(index) => index,
+            None => self.open_subflow(key, sighting, at, places),
+        };
         let state = &mut self.subflows[subflow];
         let direction = usize::from(segment.source != state.ends[0]);
         let is_wrong = has_checksums && segment.checksum() == Some(CapturedChecksum::Wrong);
@@ -122,21 +126,26 @@ impl Analyser {
         self.note_time(step);
     }
 
-    /// The subflow that a segment belongs to. A new SYN begins a new subflow.
-    fn subflow(&mut self, key: FlowKey, sighting: &Sighting<'_>, at: At, places: u32) -> usize {
+    /// Whether a segment belongs to the known subflow between its addresses. A new SYN begins a new one.
+    fn continues(&self, index: usize, segment: &CapturedSegment<'_>) -> bool {
+        let known = &self.subflows[index];
+        let direction = usize::from(segment.source != known.ends[0]);
+        let first = known.halves[direction].ssn_base;
+        let again = first == Some(segment.header.seq) || !known.can_be_followed();
+        let again = again || (direction == 1 && known.can_be_opened_by_both());
+        !opens(segment) || again || self.subflows.len() >= 2 * MOST_FLOWS
+    }
+
+    fn open_subflow(
+        &mut self,
+        key: FlowKey,
+        sighting: &Sighting<'_>,
+        at: At,
+        places: u32,
+    ) -> usize {
         let segment = &sighting.segment;
+        let is_syn = opens(segment);
         let flags = segment.header.flags;
-        let is_syn = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
-        if let Some(index) = self.flows.get(&key).copied() {
-            let known = &self.subflows[index as usize];
-            let direction = usize::from(segment.source != known.ends[0]);
-            let first = known.halves[direction].ssn_base;
-            let again = first == Some(segment.header.seq) || !known.can_be_followed();
-            let again = again || (direction == 1 && known.can_be_opened_by_both());
-            if !is_syn || again || self.subflows.len() >= 2 * MOST_FLOWS {
-                return index as usize;
-            }
-        }
         let answers = flags.contains(Flags::SYN) && !is_syn;
         let (from, to) = (segment.source, segment.destination);
         // Without a captured SYN, guess that the server has the lower port.
@@ -224,9 +233,20 @@ impl Analyser {
     }
 
     pub(crate) fn violation(&mut self, step: &Step<'_>, rule: Rule, text: String) {
+        self.violation_with(step, &[], rule, text);
+    }
+
+    /// Record a violation that concerns `others` as well.
+    pub(crate) fn violation_with(
+        &mut self,
+        step: &Step<'_>,
+        others: &[At],
+        rule: Rule,
+        text: String,
+    ) {
         let whom = self.whom(step);
         let clause = rule.clause_in(self.version(step));
-        self.watch.violation(step.at, whom, rule, clause, text);
+        self.watch.violation_with(step.at, others, whom, rule, clause, text);
     }
 
     /// The version of Multipath TCP of a segment's connection, if it is known.
@@ -309,6 +329,12 @@ impl Subflow {
         let over = self.reset.is_some() || self.halves.iter().any(|half| half.fin.is_some());
         over || self.is_established || self.sort == Sort::Begun || self.halves[1].base.is_none()
     }
+}
+
+/// Whether a segment is a SYN that opens a connection.
+fn opens(segment: &CapturedSegment<'_>) -> bool {
+    let flags = segment.header.flags;
+    flags.contains(Flags::SYN) && !flags.contains(Flags::ACK)
 }
 
 /// A reason code of MP_TCPRST in words. RFC 8684 §3.6.

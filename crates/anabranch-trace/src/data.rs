@@ -378,7 +378,9 @@ impl Analyser {
                     counted(u64::from(sum.len), "byte", "bytes"),
                     if carried.is_empty() { "" } else { " in " },
                 );
-                self.data_violation(step, Rule::ChecksumWrong, text);
+                if self.is_checked(step) {
+                    self.violation_with(step, &sum.places(), Rule::ChecksumWrong, text);
+                }
             }
             None => {}
         }
@@ -445,9 +447,13 @@ impl Analyser {
 
     /// Record a violation about data, unless the connection has fallen back to TCP.
     fn data_violation(&mut self, step: &Step<'_>, rule: Rule, text: String) {
-        if self.home(step).is_some_and(|(connection, _)| connection.is_checked()) {
+        if self.is_checked(step) {
             self.violation(step, rule, text);
         }
+    }
+
+    fn is_checked(&mut self, step: &Step<'_>) -> bool {
+        self.home(step).is_some_and(|(connection, _)| connection.is_checked())
     }
 
     /// Add window and DATA_ACK to the row of a segment.

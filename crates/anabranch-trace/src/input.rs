@@ -1,8 +1,7 @@
 //! Several captures merged into one, in the order of time.
 
 use std::cell::Cell;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -126,7 +125,8 @@ struct Source<'a> {
     decoder: Decoder,
     /// Bytes read before decompression.
     read: Rc<Cell<u64>>,
-    waiting: BinaryHeap<Waiting>,
+    /// The packets that were read ahead, in their order.
+    waiting: VecDeque<Frame>,
     spare: Vec<Frame>,
     ended: bool,
     /// The latest time that was read since the clock last went far back, and how often it did.
@@ -136,9 +136,6 @@ struct Source<'a> {
     epoch: u32,
     report: FileReport,
 }
-
-/// Ordered so that the earliest packet is the greatest.
-struct Waiting(Frame);
 
 impl<'a> Packets<'a> {
     pub(crate) fn open(inputs: &[Input<'a>]) -> Result<Self, AnalyseError> {
@@ -151,7 +148,7 @@ impl<'a> Packets<'a> {
                 reader: reader.map_err(wrong)?,
                 decoder: Decoder::default(),
                 read,
-                waiting: BinaryHeap::new(),
+                waiting: VecDeque::new(),
                 spare: Vec::new(),
                 ended: false,
                 latest: Instant::ZERO,
@@ -190,11 +187,11 @@ impl<'a> Packets<'a> {
     /// The earliest waiting packet, and the index of its file.
     fn next(&mut self) -> Option<(usize, Frame)> {
         let heads = self.sources.iter().enumerate();
-        let times = heads
-            .filter_map(|(file, source)| source.waiting.peek().map(|head| (head.0.time, file)));
+        let times =
+            heads.filter_map(|(file, source)| source.waiting.front().map(|head| (head.time, file)));
         let (_, file) = times.min()?;
         let source = &mut self.sources[file];
-        let Waiting(frame) = source.waiting.pop()?;
+        let frame = source.waiting.pop_front()?;
         source.fill();
         Some((file, frame))
     }
@@ -290,7 +287,7 @@ impl Source<'_> {
             match self.reader.next(&mut frame) {
                 Ok(true) => {
                     self.number_stretch(&mut frame);
-                    self.waiting.push(Waiting(frame));
+                    self.sort_in(frame);
                 }
                 Ok(false) => self.ended = true,
                 Err(damage) => {
@@ -299,6 +296,17 @@ impl Source<'_> {
                 }
             }
         }
+    }
+
+    /// Add a packet to those that wait. Nearly all packets are the latest so far.
+    fn sort_in(&mut self, frame: Frame) {
+        let place = match self.waiting.back() {
+            Some(last) if order(&frame) < order(last) => {
+                self.waiting.partition_point(|other| order(other) < order(&frame))
+            }
+            _ => self.waiting.len(),
+        };
+        self.waiting.insert(place, frame);
     }
 
     /// A time far before the previous ones means that the clock was set, or that files were joined.
@@ -325,31 +333,10 @@ impl Source<'_> {
     }
 }
 
-impl Waiting {
-    fn key(&self) -> (u32, u32, Instant, u64) {
-        (self.0.section, self.0.stretch, self.0.time, self.0.number)
-    }
+/// The order of a file's packets.
+fn order(frame: &Frame) -> (u32, u32, Instant, u64) {
+    (frame.section, frame.stretch, frame.time, frame.number)
 }
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key().cmp(&self.key())
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Waiting {}
 
 /// Packets of one file that are sorted. Capture tools write packets of several interfaces or queues in
 /// batches.

@@ -351,6 +351,11 @@ impl Sum {
         Some(checksum.verifies(self.checksum))
     }
 
+    /// The packets that carried the mapping and the data.
+    pub(crate) fn places(&self) -> Vec<At> {
+        [self.at].into_iter().chain(self.pieces.values().map(|(at, _)| *at)).collect()
+    }
+
     /// The packets that carried the data, in the order of the data: "packet 3" or "packets 3, 4 and 7".
     /// With several files, "2:7" is packet 7 of the second file.
     pub(crate) fn packets(&self) -> String {

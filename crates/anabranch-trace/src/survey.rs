@@ -11,6 +11,8 @@
 //! has other addresses; its keys or its nonce identify it.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
 
 use anabranch_wire::mptcp::{self, CapableKeys, MpJoin};
 use anabranch_wire::{CapturedChecksum, Duration, Flags, Instant, SocketAddress, TcpOptions};
@@ -19,7 +21,7 @@ use crate::input::Sighting;
 use crate::sketch::Sketch;
 
 /// The two ends of a TCP connection, in the order of their addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FlowKey {
     pub(crate) epoch: u32,
     pub(crate) low: SocketAddress,
@@ -32,6 +34,23 @@ impl FlowKey {
         let (low, high) =
             if source <= destination { (source, destination) } else { (destination, source) };
         FlowKey { epoch: sighting.epoch, low, high }
+    }
+}
+
+impl Hash for FlowKey {
+    // Every packet is looked up in several maps. One write takes half the time of one for each field.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let mut bytes = [0; 40];
+        bytes[..4].copy_from_slice(&self.epoch.to_ne_bytes());
+        for (end, part) in [self.low, self.high].iter().zip(bytes[4..].chunks_exact_mut(18)) {
+            let address = match end.address {
+                IpAddr::V4(address) => address.to_ipv6_mapped(),
+                IpAddr::V6(address) => address,
+            };
+            part[..16].copy_from_slice(&address.octets());
+            part[16..].copy_from_slice(&end.port.to_ne_bytes());
+        }
+        state.write(&bytes);
     }
 }
 

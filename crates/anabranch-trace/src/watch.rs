@@ -1,6 +1,6 @@
 //! The tables of events and violations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_table::Table;
 use anabranch_wire::Instant;
@@ -32,6 +32,8 @@ struct Violation {
     rule: Rule,
     clause: Clause,
     text: String,
+    /// Numbers of the packets that it concerns, in the file of `at`.
+    packets: BTreeSet<u64>,
 }
 
 struct Event {
@@ -52,10 +54,12 @@ impl Whom {
 
 impl Violation {
     fn row(self, homes: &[(u32, bool)]) -> impl Iterator<Item = (&'static str, Cell)> {
+        let packets: Vec<_> = self.packets.iter().map(u64::to_string).collect();
         let words = [
             ("rule", Cell::Text(self.rule.name().to_owned())),
             ("clause", Cell::Text(self.clause.to_string())),
             ("what", Cell::Text(self.text)),
+            ("packets", Cell::Text(packets.join(", "))),
         ];
         place(&self.at, &self.whom, homes).into_iter().chain(words)
     }
@@ -98,8 +102,26 @@ impl Watch {
         clause: Clause,
         text: String,
     ) {
+        self.violation_with(at, &[], whom, rule, clause, text);
+    }
+
+    /// The same for a violation that concerns `others` as well. Packets of other files are left out,
+    /// because their numbers count there.
+    pub(crate) fn violation_with(
+        &mut self,
+        at: At,
+        others: &[At],
+        whom: Whom,
+        rule: Rule,
+        clause: Clause,
+        text: String,
+    ) {
         if self.violations.len() < MOST_VIOLATIONS {
-            self.violations.push(Violation { at, whom, rule, clause, text });
+            let others = others.iter().filter(|other| other.file == at.file && **other != at);
+            let others: BTreeSet<_> = others.map(|other| other.packet).collect();
+            let first = others.into_iter().take(MOST_PACKETS - 1);
+            let packets = first.chain([at.packet]).collect();
+            self.violations.push(Violation { at, whom, rule, clause, text, packets });
         } else {
             *self.uncounted.entry(rule).or_default() += 1;
         }
@@ -135,6 +157,7 @@ impl Watch {
             rule: Rule::OptionLength,
             clause: Rule::OptionLength.clause_in(None),
             text: String::new(),
+            packets: BTreeSet::new(),
         };
         let mut violations = Rows::like("violations", example.row(homes));
         self.violations.into_iter().for_each(|each| violations.push(each.row(homes)));
@@ -163,3 +186,38 @@ fn place(at: &At, whom: &Whom, homes: &[(u32, bool)]) -> [(&'static str, Cell); 
 /// Largest number of rows of each table.
 const MOST_EVENTS: usize = 200_000;
 const MOST_VIOLATIONS: usize = 20_000;
+/// Largest number of packets of one violation that the table lists: a display filter with a hundred
+/// numbers still fits into Wireshark's field.
+const MOST_PACKETS: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use anabranch_table::Column;
+
+    use super::*;
+
+    #[test]
+    fn a_violation_lists_up_to_a_hundred_packets_of_its_file() {
+        let at = |file, packet| At { time: Instant::ZERO, file, packet };
+        let others: Vec<_> =
+            (1..=300).rev().map(|packet| at(1, packet)).chain([at(0, 7)]).collect();
+        let clause = Rule::ChecksumWrong.clause_in(None);
+        let mut watch = Watch::default();
+        for others in [&others[..], &others[298..], &[]] {
+            let text = String::new();
+            watch.violation_with(
+                at(1, 500),
+                others,
+                Whom::NOBODY,
+                Rule::ChecksumWrong,
+                clause,
+                text,
+            );
+        }
+        let ([_, violations], _) = watch.finish(&[]);
+        let Some(Column::Text(lists)) = violations.column("packets") else { panic!("no column") };
+        let all: Vec<u64> = lists[0].split(", ").map(|each| each.parse().unwrap()).collect();
+        assert_eq!(all, (1..=99).chain([500]).collect::<Vec<_>>());
+        assert_eq!(lists[1..], ["1, 2, 500", "500"]);
+    }
+}

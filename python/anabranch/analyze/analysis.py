@@ -174,6 +174,11 @@ def joined_filters(filters: Sequence[str]) -> str:
     return " || ".join(filters)
 
 
+def listed_packets(packets: str) -> list[int]:
+    """The numbers in a cell of the column ``packets``."""
+    return [int(number) for number in packets.split(", ")]
+
+
 def packet_filter(numbers: Sequence[int]) -> str:
     """The display filter of Wireshark for packets with these numbers in their file."""
     if len(numbers) == 1:

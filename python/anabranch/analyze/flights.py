@@ -286,8 +286,13 @@ class Flight:
         return start, end
 
     def _has_room(self) -> Mask:
-        """Whether less is in flight than after the last transmission, by a segment or more."""
-        places = np.where(self.data, np.arange(self.data.size), -1)
+        """Whether less is in flight than after the last full segment, by a segment or more.
+
+        A short segment shows no limit of the network: it ends what there was to send, and Nagle's
+        algorithm may send it long after the others.
+        """
+        full = self.data & (self.rows.length >= _usual(self.rows.length[self.data]))
+        places = np.where(full, np.arange(self.data.size), -1)
         last = np.maximum.accumulate(places)
         level = np.where(last >= 0, self.outstanding[np.clip(last, 0, None)], 0)
         room: Mask = (self.outstanding + self.rows.mss <= level) | (last < 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from anabranch.analyze.analysis import (
     Analysis,
     joined_filters,
     largest,
+    listed_packets,
     packet_filter,
     subflow_filter,
 )
@@ -230,11 +232,11 @@ def _limit(analysis: Analysis) -> str:
 
 
 def packets_of_violations(analysis: Analysis, most: int = 20) -> list[str]:
-    """For each file, its name and the display filter for the first packets with violations."""
+    """For each file, its name and the display filter for the first packets of its violations."""
     lines = []
     for index, name in enumerate(analysis.files["file"]):
-        packets = analysis.violations.filter(pl.col("file") == index)["packet"]
-        numbers = packets.unique(maintain_order=True).to_list()
+        found = analysis.violations.filter(pl.col("file") == index)["packets"]
+        numbers = list(dict.fromkeys(itertools.chain.from_iterable(map(listed_packets, found))))
         if numbers:
             rest = f" (and {len(numbers) - most:,} more)" if len(numbers) > most else ""
             lines.append(f"{name}: {packet_filter(numbers[:most])}{rest}")
@@ -256,8 +258,11 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         filters.setdefault(row["connection"], []).append(row["filter"])
     for row in rows["connections"]:
         row["filter"] = joined_filters(filters.get(row["connection"], ()))
-    for row in (*rows["events"], *rows["violations"]):
+    for row in rows["events"]:
         row["filter"] = packet_filter([row["packet"]])
+    for row in rows["violations"]:
+        row["packets"] = listed_packets(row["packets"])
+        row["filter"] = packet_filter(row["packets"])
     return {
         "files": analysis.files["file"].to_list(),
         "packets": analysis.files.to_dicts(),

@@ -276,5 +276,5 @@ def _print_prediction(predicted: WhatIf) -> None:
 
     console.say(predicted.finding())
     console.say("")
-    console.show(tables.of_report(predicted.table(), "What if", may_omit=True))
+    console.show(tables.predictions(predicted))
     console.say(predicted.about())

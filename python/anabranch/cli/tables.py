@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -22,6 +22,7 @@ from anabranch.runs.columns import frame
 # The command line must start quickly, and these modules are needed for their types only.
 if TYPE_CHECKING:
     from anabranch.analyze.analysis import Analysis
+    from anabranch.explanations.what_if import WhatIf
     from anabranch.live.run import Conditions
     from anabranch.reports import table
     from anabranch.results.folder import Results
@@ -55,6 +56,8 @@ class Grid:
     caption: str = ""
     may_omit: bool = False
     """Whether a table with many rows may omit columns that do not fit; the caption names them."""
+    needed: int = 0
+    """Number of columns at the left that it never omits."""
 
     def fitted(self, screen: Console) -> Iterator[RenderableType]:
         """The first layout that fits: upright, transposed, with fewer columns, or row by row.
@@ -86,12 +89,12 @@ class Grid:
         yield ""
 
     def _narrowed(self, columns: Sequence[Sequence[str]], width: int) -> Grid | None:
-        """The table with the columns that fit, or `None` if fewer than two of them do."""
+        """The columns that fit, or `None` if they are fewer than two or lack a needed one."""
         kept = list(range(self.names))
         for index in range(self.names, len(columns)):
             if _width([columns[each] for each in (*kept, index)]) <= width:
                 kept.append(index)
-        if len(kept) < self.names + 2:
+        if len(kept) < self.names + 2 or kept[: self.needed] != list(range(self.needed)):
             return None
         omitted = [name for index, name in enumerate(self.headings) if index not in kept]
         caption = f"not shown for lack of width: {', '.join(omitted)}"
@@ -167,6 +170,11 @@ def of_report(shown: table.Table, title: str, names: int = 1, *, may_omit: bool 
     """A table of a report, for the terminal."""
     caption = f"{shown.left_out:,} more rows are not shown" if shown.left_out else ""
     return Grid(title, shown.headings, shown.rows, names, caption, may_omit)
+
+
+def predictions(predicted: WhatIf) -> Grid:
+    """The effects of changes. The numbers that order the rows stay in view."""
+    return replace(of_report(predicted.table(), "What if", may_omit=True), needed=3)
 
 
 def claims(judgements: Sequence[Judgement]) -> RenderableType:

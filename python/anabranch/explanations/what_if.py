@@ -111,22 +111,20 @@ class WhatIf:
         )
 
     def table(self) -> Table:
-        """A row for each change."""
-        headings = ["change", "Linux", "goodput %"]
-        if self.base.p50.size:
-            headings += ["p95 ms", "p50 ms"]
-        rows = []
+        """A row for each change. The columns that order the rows stand first."""
         percent = 100 / self.base_mbps if self.base_mbps else 0.0
-        for each in self.predictions:
-            row = [
-                each.change.words,
-                "yes" if each.linux else "–",
-                _difference(each.goodput, percent),
-            ]
-            if self.base.p50.size:
-                row += [_difference(each.p95), _difference(each.p50)]
-            rows.append(tuple(row))
-        return Table(tuple(headings), tuple(rows))
+        has_delays = self.base.p50.size > 0
+        every = self.predictions
+        columns = [
+            ("change", [each.change.words for each in every]),
+            ("goodput %", [_difference(each.goodput, percent) for each in every]),
+            ("p95 ms", [_difference(each.p95) for each in every] if has_delays else None),
+            ("Linux", ["yes" if each.linux else "–" for each in every]),
+            ("p50 ms", [_difference(each.p50) for each in every] if has_delays else None),
+        ]
+        shown = [(heading, cells) for heading, cells in columns if cells is not None]
+        rows = zip(*(cells for _, cells in shown), strict=True)
+        return Table(tuple(heading for heading, _ in shown), tuple(rows))
 
     def frame(self) -> pl.DataFrame:
         """The predictions as a frame."""
@@ -184,9 +182,11 @@ class WhatIf:
         if on_linux is not None:
             return f"{words}; as Linux can do it: {self._gain(on_linux)}."
         if self.foreign:
+            # Advice is for scenarios: a capture has none but its twin.
+            given = "" if self.captured_mbps is None else ", given the twin,"
             return (
-                f"{words}. Linux does not have {listed(self.foreign)}; anabranch advise says what "
-                "Linux can do."
+                f"{words}. Linux does not have {listed(self.foreign)}; anabranch advise{given} "
+                "says what Linux can do."
             )
         return (
             f"{words}, which Linux cannot do; no change that Linux can make "

@@ -23,7 +23,7 @@ use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anabranch_host::{Device, Emulation, Host, RealTime};
+use anabranch_host::{Device, Emulation, Host, RealTime, Record, Snapshot};
 use anabranch_net::network::Paths;
 use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::Cubic;
@@ -128,6 +128,9 @@ pub struct PathState {
 const NEAR_BUFFER: u64 = 256 << 10;
 /// How long connections may still deliver what the program has written before it ended.
 const DRAIN: Duration = Duration::from_secs(10);
+/// If hosts send nothing for a round trip and this time, no lost FIN is sent again: Linux's minimum of the
+/// retransmission timeout (`TCP_RTO_MIN`), and some slack.
+const QUIET: anabranch_wire::Duration = anabranch_wire::Duration::from_millis(250);
 /// Longest time from a request to end until the program and its connections have ended.
 const GRACE: Duration = Duration::from_secs(4);
 /// Longest time from SIGTERM to SIGKILL for processes that the program has left behind.
@@ -244,6 +247,7 @@ struct Lab {
     sample_interval: Duration,
     lateness: Arc<Mutex<Lateness>>,
     orders: Arc<Orders>,
+    of_kernel: bool,
 }
 
 impl Lab {
@@ -289,7 +293,7 @@ impl Lab {
         });
         let sample_interval = Duration::from_nanos(scenario.sample_interval.as_nanos());
         let (log, orders) = (Log::new(scenario, of_kernel), Arc::default());
-        Ok(Lab { emulation, sandbox, log, sample_interval, lateness, orders })
+        Ok(Lab { emulation, sandbox, log, sample_interval, lateness, orders, of_kernel })
     }
 
     async fn run(mut self) -> Result<ShellOutcome, LiveError> {
@@ -301,11 +305,11 @@ impl Lab {
         let mut samples = interval(self.sample_interval);
         samples.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let (emulation, orders) = (self.emulation.clone(), Arc::clone(&self.orders));
-        let processes = self.sandbox.processes;
+        let (processes, of_kernel) = (self.sandbox.processes, self.of_kernel);
         let mut over = pin!(async move {
             let ending = pin!(async {
                 let _ = ended.readable().await;
-                drained(&emulation).await;
+                drained(&emulation, of_kernel).await;
             });
             if ended_by(&orders, processes, ending).await == First::One {
                 processes.signal(Signal::Kill);
@@ -369,25 +373,54 @@ async fn first_of(one: impl Future, other: impl Future) -> First {
     .await
 }
 
-/// Wait until all connections have delivered what the program has written, for some time at most.
-async fn drained(emulation: &Emulation) {
-    // A connection that has carried nothing has nothing to deliver.
-    let is_open = || {
-        emulation.server().inspect(|now, endpoint, records| {
-            records.iter().filter(|record| record.ended.is_none()).any(|record| {
-                let stats = endpoint.connection_stats(now, record.id);
-                stats.is_some_and(|stats| stats.bytes_written + stats.bytes_delivered > 0)
-            })
-        })
-    };
+/// Wait until all connections have delivered what the program has written and their subflows have
+/// closed, for some time at most.
+async fn drained(emulation: &Emulation, of_kernel: bool) {
+    let (client, server) = (emulation.client(), emulation.server());
+    let is_open = || any(server, |record| record.ended.is_none());
+    // A host forgets a connection when its subflows have closed, unless it keeps it in TIME-WAIT. What a
+    // kernel keeps is unknown.
+    let is_kept = || any(server, |_| true) && (of_kernel || any(client, |_| true));
+    let progress = || emulation.observe(|it| (it.now, it.packets, longest_rtt(&it)));
     let wait = async {
         // What the program has written last may still be on its way.
         sleep(TICK).await;
         while is_open() {
             sleep(TICK).await;
         }
+        // The FINs of the subflows complete the capture. In TIME-WAIT at both hosts, nothing follows.
+        let (mut since, mut packets, _) = progress();
+        while is_kept() {
+            let (now, sent, rtt) = progress();
+            if sent != packets {
+                (since, packets) = (now, sent);
+            } else if now.saturating_since(since) > rtt + QUIET {
+                break;
+            }
+            sleep(TICK).await;
+        }
     };
     let _ = timeout(DRAIN, wait).await;
+}
+
+/// The longest smoothed round-trip time of a subflow.
+fn longest_rtt(snapshot: &Snapshot<'_>) -> anabranch_wire::Duration {
+    let subflows = snapshot
+        .endpoints
+        .into_iter()
+        .flat_map(|endpoint| endpoint.connections().flat_map(|id| endpoint.subflow_stats(id)));
+    subflows.filter_map(|subflow| subflow.view.srtt).max().unwrap_or_default()
+}
+
+/// Whether a host still has any of these connections. One that has carried nothing has nothing to
+/// deliver.
+fn any(host: &Host, these: fn(&Record) -> bool) -> bool {
+    host.inspect(|now, endpoint, records| {
+        records.iter().filter(|record| these(record)).any(|record| {
+            let stats = endpoint.connection_stats(now, record.id);
+            stats.is_some_and(|stats| stats.bytes_written + stats.bytes_delivered > 0)
+        })
+    })
 }
 
 /// The client's addresses on the paths of the scenario's first connection. Both families work on

@@ -90,6 +90,9 @@ impl Namespace {
                 Ok(fs::metadata(format!("/proc/{process}/ns/net"))?.ino() == number)
             }
             Namespace::User(number) => {
+                // A process that has ended keeps its user namespace until its parent has waited for
+                // it, but no network namespace.
+                fs::metadata(format!("/proc/{process}/ns/net"))?;
                 let mut user = File::open(format!("/proc/{process}/ns/user"))?;
                 while user.metadata()?.ino() != number {
                     user = parent(&user)?;

@@ -217,9 +217,14 @@ impl Section {
 
 impl Interface {
     fn time(&self, ticks: u64) -> Instant {
-        let per_second = i128::from(self.ticks_per_second);
-        let nanos = i128::from(ticks) * 1_000_000_000 / per_second;
-        let shifted = nanos + i128::from(self.offset) * 1_000_000_000;
+        let ticks = i128::from(ticks);
+        // Wide divisions are slow, and most clocks need none.
+        let nanos = if NANOS_PER_SECOND.is_multiple_of(self.ticks_per_second) {
+            ticks * i128::from(NANOS_PER_SECOND / self.ticks_per_second)
+        } else {
+            ticks * i128::from(NANOS_PER_SECOND) / i128::from(self.ticks_per_second)
+        };
+        let shifted = nanos + i128::from(self.offset) * i128::from(NANOS_PER_SECOND);
         Instant::from_nanos(shifted.clamp(0, i128::from(u64::MAX)) as u64)
     }
 }
@@ -234,6 +239,8 @@ fn option<'a>(endian: Endian, body: &'a [u8], at: &mut usize) -> Option<(u16, &'
     *at += 4 + length.next_multiple_of(4);
     Some((code, value))
 }
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Block types.
 const INTERFACE_DESCRIPTION: u32 = 1;

@@ -347,6 +347,8 @@ fn wrong_missing_and_unagreed_checksums_are_found() {
     let [first, second, third] = [at + 1, at + 2, at + 3];
     assert!(what.contains(&format!("of the mapping in packet {first} ")), "{what}");
     assert!(what.ends_with(&format!("bytes in packets {first}, {second} and {third}")), "{what}");
+    let packets = &texts(table(&outcome, "violations"), "packets")[0];
+    assert_eq!(*packets, format!("{first}, {second}, {third}"));
 
     let mut altered = with_checksums();
     let at = data_at(&altered);
