@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import planted
 import polars as pl
 import pytest
 
 import anabranch
 import captures
-import planted
 from anabranch.analyze.analysis import analyze
 from anabranch.cli import console, tables
 from anabranch.cli.main import run_command

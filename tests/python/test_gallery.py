@@ -112,7 +112,7 @@ def test_an_entry_varies_vague_parameters_or_says_why_not(name: str) -> None:
 
 
 def test_the_pages_have_the_claims_of_their_entries() -> None:
-    script = ROOT / "docs" / "gallery" / "claims.py"
+    script = ROOT / "tools/generate/gallery_claims.py"
     subprocess.run([sys.executable, str(script), "--check"], check=True)
 
 

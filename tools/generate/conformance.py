@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
 SCRIPTS = "conformance"
 BEGIN, END = "<!-- results: make conformance -->", "<!-- end of results -->"

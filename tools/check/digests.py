@@ -1,6 +1,6 @@
 """Compute the digests of many runs. A change that keeps behaviour must not change them.
 
-python tests/digests.py [--check] [--only PART ...] [--results FOLDER]
+python tools/check/digests.py [--check] [--only PART ...] [--results FOLDER]
 
 Runs in virtual time the quick tier of every gallery entry and of the calibration (minutes), both
 benchmark scenarios, and 2,000 seeds of the soak, and writes their digests to tests/digests.toml, or
@@ -23,9 +23,9 @@ from anabranch.batches.journal import Journal
 from anabranch.batches.reduction import Task
 from anabranch.gallery import catalogue
 from anabranch.results.provenance import combined_digest
-from anabranch.runs.run import cost, run_toml
+from anabranch.runs.run import run_scenario
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests/digests.toml"
 SEEDS, BLOCK = 2_000, 100
 HEAD = """\
@@ -72,11 +72,12 @@ def toml(part: str, digests: dict[str, str]) -> str:
 def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
     """Digests of every entry in virtual time, and of the calibration's runs in virtual time."""
     entries = {name: virtual_tasks(name) for name in [*catalogue.names(), catalogue.CALIBRATION]}
-    digests = {}
-    for name in entries if results else ():
-        digests |= finished(results / name, entries[name])
+    digests: dict[str, str] = {}
+    if results is not None:
+        for name, runs in entries.items():
+            digests |= finished(results / name, runs)
     tasks = {key: task for entry in entries.values() for key, task in entry.items()}
-    to_run = sorted(tasks.keys() - digests.keys(), key=lambda key: -cost(tasks[key].toml))
+    to_run = sorted(tasks.keys() - digests.keys(), key=lambda key: -tasks[key].scenario.cost)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = pool.map(digest, (tasks[key] for key in to_run))
         digests |= zip(to_run, made, strict=True)
@@ -104,7 +105,7 @@ def finished(folder: Path, tasks: Iterable[str]) -> dict[str, str]:
 
 def digest(task: Task) -> str:
     """The digest of one run."""
-    return run_toml(task.toml, task.file, task.seed, made_by=task.made_by).digest
+    return run_scenario(task.scenario, task.seed).digest
 
 
 def of_benchmark(_results: Path | None) -> Iterator[tuple[str, str]]:

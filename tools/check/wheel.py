@@ -1,6 +1,6 @@
 """Check the wheels in dist, install this machine's wheel in a bare environment, and run it.
 
-    python tests/wheel.py
+    python tools/check/wheel.py
 
 Every wheel must contain all files of the package, the licences, and a module for its processor. The
 script installs the wheel for this machine, from wheels only and without a compiler on the path. The
@@ -20,7 +20,7 @@ import venv
 from pathlib import Path
 from zipfile import ZipFile
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "dist"
 UV = Path(sys.executable).parent / "uv"
 ENTRY = "nsdi12-fig7"

@@ -1,5 +1,5 @@
 """What policies written in Python cost: CPU time of the two-path benchmark, built in and written
-again in Python, in turns. Run by `.venv/bin/python bench/own_policies.py`; quiet machines only.
+again in Python, in turns. Run by `.venv/bin/python bench/custom_policies.py`; quiet machines only.
 """
 
 import statistics
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from anabranch import _core
-from anabranch.scenarios import normalise, own
+from anabranch.scenarios import loading
 
 ROOT = Path(__file__).parents[1]
 SCENARIO = (ROOT / "bench/scenarios/mptcp-2x100.toml").read_text()
@@ -19,16 +19,15 @@ CASES = {
 }
 
 
-def cpu_seconds(toml):
-    made_by = own.of_toml(toml)
+def cpu_seconds(scenario):
     started = time.process_time()
-    digest = _core.run(toml, "bench", 1, own_policies=made_by)["digest"]
+    digest = _core.run(scenario, 1)["digest"]
     return time.process_time() - started, digest
 
 
 def compare(kind, name, location):
     built_in, named = (
-        normalise.of_text(
+        loading.of_text(
             SCENARIO.replace("[[connection]]", f'[[connection]]\n{kind} = "{policy}"'),
             "bench",
             ROOT / "examples",

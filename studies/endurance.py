@@ -1,6 +1,6 @@
 """Draw the memory of `make soak-live` over time, from its CSV files, into docs/img/endurance.svg.
 
-.venv/bin/python docs/endurance.py [FOLDER]      the default folder is target/soak-live
+.venv/bin/python studies/endurance.py [FOLDER]      the default folder is target/soak-live
 """
 
 import sys
@@ -36,7 +36,7 @@ def main() -> None:
             axes.title.set_fontsize(8)
         all_axes[0].set_ylabel("resident memory (MB)")
         all_axes[0].legend(fontsize=7)
-        figure.savefig(Path(__file__).parent / "img" / "endurance.svg")
+        figure.savefig(Path(__file__).resolve().parents[1] / "docs/img" / "endurance.svg")
 
 
 if __name__ == "__main__":

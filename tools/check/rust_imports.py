@@ -1,6 +1,6 @@
 """Check that imports in the Rust code are not circular and go down the floors of ARCHITECTURE.md.
 
-    python3 tests/rust_imports.py
+    python3 tools/check/rust_imports.py
 
 **Crates.** ARCHITECTURE.md puts each crate on a floor. A crate may depend on crates of lower
 floors only. Dependencies for tests and builds do not count.
@@ -25,7 +25,7 @@ import tomllib
 from collections import defaultdict
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 POLICIES = {"congestion", "scheduler", "remedy", "path_manager"}
 ENGINE = [{"view", "rtt"}, POLICIES, {"subflow"}, {"connection"}, {"endpoint"}]

@@ -1,6 +1,6 @@
 """Write the tables of claims into the pages of the gallery.
 
-    python docs/gallery/claims.py [--check]
+    python tools/generate/gallery_claims.py [--check]
 
 A page holds its table between two comments. With --check, the script changes no page, and fails if
 a page is out of date.
@@ -15,7 +15,7 @@ from pathlib import Path
 from anabranch.gallery import catalogue
 from anabranch.gallery.entry import Entry
 
-DOCS = Path(__file__).resolve().parents[1]
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- claims -->", "<!-- /claims -->"
 
 

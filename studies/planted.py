@@ -1,7 +1,7 @@
 """Scenarios with a planted cause, and how often `anabranch explain` names it first.
 
-    python tests/python/planted.py --from 1001 --seeds 50
-    python tests/python/planted.py --capture server
+    python studies/planted.py --from 1001 --seeds 50
+    python studies/planted.py --capture server
 
 prints the confusion matrices of docs/explain.md: from runs, and from captures of runs. Each
 scenario is drawn so that one cause takes most of the capacity by construction, not by what the

@@ -1,7 +1,7 @@
 """How close twins of captured runs of Linux are to these runs.
 
-    python tests/python/twins.py --seed 7272 --count 20
-    python tests/python/twins.py --seed 6263 --count 10 --what-if
+    python studies/twins.py --seed 7272 --count 20
+    python studies/twins.py --seed 6263 --count 10 --what-if
 
 draws scenarios, runs Linux in the virtual machine, captures at the sender, makes the twin of each
 capture from the capture alone, and prints the tables of docs/twin.md. With ``--what-if``, it runs

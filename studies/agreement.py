@@ -1,6 +1,6 @@
 """How far `anabranch explain` agrees with the clocks of Linux's plain TCP.
 
-    unshare -rn python tests/python/agreement.py
+    unshare -rn python studies/agreement.py
 
 draws scenarios with a small receive buffer, with neither buffer small, and with a small send
 buffer. Each runs with Linux at both ends of an emulated link, in real time. The sender reads the

@@ -1,6 +1,6 @@
 """Write a table of docs/gallery/field-reports.md: what `anabranch explain` says of the reports.
 
-python docs/field.py
+python studies/field.py
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from anabranch.gallery.entries.field_reports import ENTRY, LINUX
 from anabranch.gallery.entry import Cell
 from anabranch.runs.run import run_scenario
 
-PAGE = Path(__file__).resolve().parent / "gallery" / "field-reports.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs/gallery" / "field-reports.md"
 _SEEDS = (1, 2, 3)
 
 
@@ -22,7 +22,7 @@ def row(cell: Cell) -> str:
     """The line of the table for a report."""
     task = cell.task(_SEEDS[0])
     explained = Explanation(run_scenario(task.scenario, task.seed, ledger=True), 0)
-    predicted = what_if.predict(task.toml, task.file, _SEEDS)
+    predicted = what_if.predict(task.scenario, _SEEDS)
     best = predicted.best(linux=True)
     gain = "–" if best is None else f"{best.change.words} (+{_percent(best, predicted):.0f} %)"
     return f"| {cell.factors['report']} | {explained.finding()[1]} | {gain} |"

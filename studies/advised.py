@@ -1,6 +1,6 @@
 """How often advice for Linux helps Linux itself.
 
-    python tests/python/advised.py --from 1001 --count 12 --for throughput
+    python studies/advised.py --from 1001 --count 12 --for throughput
 
 draws scenarios with two paths, asks for advice, and runs each with the kernel at both ends,
 before and after, in the virtual machine of `make linux-vm`. It prints the tables of docs/advise.md.

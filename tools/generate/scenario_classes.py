@@ -1,6 +1,6 @@
 """Write the Python classes of scenarios from the JSON Schema that the core exports.
 
-    python tests/scenario_classes.py [--check]
+    python tools/generate/scenario_classes.py [--check]
 
 With --check, the script leaves the file unchanged, and fails if it is out of date.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 from anabranch import _core
 
-FILE = Path(__file__).resolve().parent.parent / "python/anabranch/scenarios/classes.py"
+FILE = Path(__file__).resolve().parents[2] / "python/anabranch/scenarios/classes.py"
 
 HEAD = '''\
 """The classes of scenarios, one for each table, with a field for each key.

@@ -1,6 +1,6 @@
 """Check that the Python package has no circular imports, and that all imports go down.
 
-    python tests/python_imports.py
+    python tools/check/python_imports.py
 
 The script reads every import in python/anabranch, including imports inside functions and imports
 for types only. It prints a line for each import that goes up, or otherwise for a circle, and then
@@ -14,7 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "python"
 PACKAGE = "anabranch"
 

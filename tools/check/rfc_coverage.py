@@ -1,6 +1,6 @@
 """Write docs/rfc-coverage.md: the requirements of RFC 8684, their code and their tests.
 
-    python docs/rfc/coverage.py [--check]
+    python tools/check/rfc_coverage.py [--check]
 
 The requirements are those of docs/rfc/rfc8684.toml. Each names functions, and each of these must
 cite the requirement's clause (``RFC 8684 §3.2``) in its body, in what stands directly before it, or
@@ -175,11 +175,9 @@ def main() -> int:
     sources = sorted(path for path in (ROOT / "crates").rglob("*.rs") if "target" not in path.parts)
     known = {
         rfc: [str(clause) for clause in clauses]
-        for rfc, clauses in tomllib.loads(
-            (Path(__file__).parent / "clauses.toml").read_text()
-        ).items()
+        for rfc, clauses in tomllib.loads((ROOT / "docs/rfc/clauses.toml").read_text()).items()
     }
-    table = tomllib.loads((Path(__file__).parent / "rfc8684.toml").read_text())
+    table = tomllib.loads((ROOT / "docs/rfc/rfc8684.toml").read_text())
     text, problems = page(table["requirement"], sources)
     problems += wrong_citations(sources, known)
     for problem in problems:

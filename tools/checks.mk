@@ -1,0 +1,52 @@
+# Checks beyond make test. Included by the Makefile.
+
+.PHONY: test-platforms
+test-platforms: ## test engine and simulator with the platforms other than the default
+	@set -e; for host in linux-socket rfc; do \
+		echo "== $$host"; \
+		ANABRANCH_TEST_HOST=$$host $(TEST_RUST) --test suite; \
+	done
+
+test-slow: $(TEST_VENV)/.installed ## run the slow tests of Rust and Python
+	$(TEST_RUST) --test suite --test allocation -- --ignored
+	$(TEST_BIN)/pytest -m slow
+
+# The compiler checks code that this machine cannot run. Live runs need Linux: on other systems their
+# crate is empty, and the Python module refuses them. WebAssembly has no Python. The Linux target
+# covers both other kinds of wheels, aarch64 and musl. A module for musl needs musl as a shared library.
+CHECK_TARGETS := aarch64-unknown-linux-musl aarch64-apple-darwin x86_64-pc-windows-gnu
+CHECK_RUST := MAKEFLAGS= RUSTFLAGS='-D warnings -C target-feature=-crt-static' cargo check --quiet --workspace
+
+.PHONY: check-targets
+check-targets: $(TEST_VENV)/.installed ## compile for other platforms, without running
+	@if rustup --quiet target add $(CHECK_TARGETS) wasm32-unknown-unknown; then set -ex; \
+		$(CHECK_RUST) $(CHECK_TARGETS:%=--target %); \
+		$(CHECK_RUST) --exclude anabranch-py --target wasm32-unknown-unknown; \
+	else echo "skipped: rustup could not add the targets (see above)"; fi
+	$(TEST_BIN)/mypy --platform darwin --no-warn-unreachable --cache-dir .mypy_cache/darwin python/anabranch
+
+# CASE='MP_PRIO back' runs the cases whose names contain all these words.
+.PHONY: interop
+interop: ## test the engine against this kernel's Multipath TCP: all cases, or CASE=MP_PRIO
+	$(TEST_RUST) --test interop -- $(or $(CASE),--include-ignored)
+
+format: $(TEST_VENV)/.installed ## format all code
+	cargo fmt
+	$(TEST_BIN)/ruff check --fix
+	$(TEST_BIN)/ruff format
+
+# RESULTS=results takes the digests of runs that this build finished in the folder.
+.PHONY: digests
+digests: $(VENV)/.installed ## write the digests of gallery, benchmark and soak, or CHECK=1 to compare
+	$(BUILD_RELEASE) --bin anabranch-bench --bin anabranch-soak
+	$(BIN)/python tools/check/digests.py $(if $(CHECK),--check) $(if $(RESULTS),--results $(RESULTS))
+
+# Neither a tool that cannot be installed nor advisories that cannot be fetched fail the target.
+.PHONY: audit
+audit: ## check licences, sources and known vulnerabilities of the Rust dependencies
+	@if ! $(MAKE) --no-print-directory $(TOOLS)/bin/cargo-deny; then \
+		echo "skipped: cargo-deny could not be installed (see above)"; exit 0; fi; \
+	export PATH=$(TOOLS)/bin:$$PATH; set -e; \
+	cargo deny check licenses bans sources; \
+	if cargo deny fetch db; then cargo deny check --disable-fetch advisories; \
+	else echo "advisories skipped: their database could not be fetched (see above)"; fi

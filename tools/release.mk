@@ -1,0 +1,46 @@
+# Wheels. Included by the Makefile.
+
+# For any processor, Zig links with the oldest C library that a wheel's name promises. maturin finds
+# Zig next to the first Python on the path.
+WHEEL_TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl
+PACKAGING := $(TOOLS)/packaging
+
+$(PACKAGING)/bin/maturin: | $(BIN)/python
+	$(BIN)/python -m venv $(PACKAGING)
+	$(PACKAGING)/bin/pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9.4,<2' uv
+
+# What the module does most, as the compiler's profile: TCP and Multipath TCP with full windows and
+# remedies. The module that records it runs on this machine.
+PROFILE := $(CURDIR)/target/pgo/profile.profdata
+# Empty: without the profile, whose module takes minutes to build.
+PGO ?= yes
+
+$(PROFILE): $(RUST_SOURCES)
+	test -x $(BIN)/anabranch || $(MAKE) install
+	rm -rf target/pgo && mkdir -p target/pgo/raw target/pgo/python
+	RUSTFLAGS=-Cprofile-generate=$(CURDIR)/target/pgo/raw \
+		cargo build --quiet --release --package anabranch-py --target-dir target/pgo/build
+	cp -r python/anabranch target/pgo/python
+	cp target/pgo/build/release/lib_core.so target/pgo/python/anabranch/_core.abi3.so
+	PYTHONPATH=target/pgo/python $(BIN)/python -P -m anabranch \
+		reproduce nsdi12-fig7 --out target/pgo/results >/dev/null
+	$$(rustc --print sysroot)/lib/rustlib/*/bin/llvm-profdata merge -o $@ target/pgo/raw
+	rm -rf target/pgo/build
+
+# maturin builds each wheel from the unpacked sdist, which proves that the sdist is complete.
+.PHONY: wheels wheels-smoke
+wheels: $(PACKAGING)/bin/maturin ## build sdist, wheels and checksums in dist/; test this machine's wheel
+	rustup --quiet target add $(WHEEL_TARGETS)
+	rm -rf dist
+	@set -ex; if [ -z "$(PGO)" ]; then echo "without profile-guided optimisation: PGO is empty"; \
+	elif rustup --quiet component add llvm-tools; then \
+		$(MAKE) $(PROFILE); export RUSTFLAGS=-Cprofile-use=$(PROFILE); \
+	else echo "without profile-guided optimisation: rustup could not add llvm-tools"; fi; \
+	for target in $(WHEEL_TARGETS); do \
+		PATH=$(PACKAGING)/bin:$$PATH maturin build --quiet --sdist --release --zig --target $$target --out dist; \
+	done
+	cd dist && sha256sum *.tar.gz *.whl > SHA256SUMS
+	$(PACKAGING)/bin/python tools/check/wheel.py
+
+wheels-smoke:
+	$(MAKE) wheels WHEEL_TARGETS=$$(uname -m)-unknown-linux-gnu PGO=
