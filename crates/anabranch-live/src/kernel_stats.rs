@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 
 use anabranch_proto::platform::Platform;
-use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
+use anabranch_proto::view::{Bottleneck, Phase, Slot, SubflowId, SubflowView, Usability};
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_sim::driver;
 use anabranch_wire::{Duration, SocketAddress};
@@ -114,7 +114,7 @@ fn view(each: &KernelSubflow, paths: &[usize]) -> SubflowView {
     let path = driver::path_of(each.local.ip()).or_else(|| driver::path_of(each.remote.ip()));
     let number = paths.iter().position(|each| Some(*each) == path).unwrap_or(0) as u8;
     SubflowView {
-        id: SubflowId { slot: each.id as u8, generation: 0 },
+        id: SubflowId { slot: Slot(each.id as u8), generation: 0 },
         local_address_id: number,
         remote_address_id: number,
         usability: match each.tcp.state {

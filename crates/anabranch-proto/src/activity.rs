@@ -1,6 +1,6 @@
 //! What a subflow does at an instant, and why it sends nothing more.
 
-use crate::view::SubflowId;
+use crate::view::{Slot, SubflowId};
 
 /// What keeps a subflow from sending another segment of new data now. After
 /// [`Endpoint::poll_transmit`](crate::Endpoint::poll_transmit) has returned `None`, exactly one
@@ -49,5 +49,5 @@ pub struct Reason {
     pub activity: Activity,
     /// Slot of the subflow that carries the oldest data which the window or the send buffer waits
     /// for.
-    pub behind: Option<u8>,
+    pub behind: Option<Slot>,
 }

@@ -207,7 +207,7 @@ impl Flow {
         match group.slots().next() {
             _ if self.unchanged < STABLE => Bottleneck::Unknown,
             None => Bottleneck::None,
-            Some(first) => Bottleneck::Shared(first),
+            Some(first) => Bottleneck::Shared(first.0),
         }
     }
 
@@ -309,9 +309,10 @@ fn split(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::Slot;
 
     fn id(slot: u8) -> SubflowId {
-        SubflowId { slot, generation: 0 }
+        SubflowId { slot: Slot(slot), generation: 0 }
     }
 
     const QUIET: Estimates = Estimates { skew: 0.0, variability: 10.0, frequency: 0.2, loss: 0.0 };
@@ -321,7 +322,7 @@ mod tests {
         let mut named: Vec<Vec<u8>> = group(flows, 0.05)
             .into_iter()
             .map(|group| {
-                let mut slots: Vec<u8> = group.iter().map(|(id, _)| id.slot).collect();
+                let mut slots: Vec<u8> = group.iter().map(|(id, _)| id.slot.0).collect();
                 slots.sort_unstable();
                 slots
             })

@@ -1,5 +1,7 @@
 //! Copies of a connection's state for policies, which never see the engine itself.
 
+use core::ops::{Index, IndexMut};
+
 use anabranch_wire::Duration;
 
 /// Identifies a subflow of a connection. Slots are reused but generations are not, so the engine
@@ -7,9 +9,65 @@ use anabranch_wire::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubflowId {
     /// Index into the array of views, below [`SubflowSet::CAPACITY`].
-    pub slot: u8,
+    pub slot: Slot,
     /// Number of earlier subflows in the same slot.
     pub generation: u32,
+}
+
+/// The place of a subflow in the lists of its connection; below [`SubflowSet::CAPACITY`]. Slots are
+/// used again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u8);
+
+impl Slot {
+    /// The index into a list of subflows.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl<T> Index<Slot> for [T] {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, slot: Slot) -> &T {
+        &self[slot.index()]
+    }
+}
+
+impl<T> IndexMut<Slot> for [T] {
+    #[inline]
+    fn index_mut(&mut self, slot: Slot) -> &mut T {
+        &mut self[slot.index()]
+    }
+}
+
+impl<T> Index<Slot> for Vec<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, slot: Slot) -> &T {
+        &self[slot.index()]
+    }
+}
+
+impl<T> IndexMut<Slot> for Vec<T> {
+    #[inline]
+    fn index_mut(&mut self, slot: Slot) -> &mut T {
+        &mut self[slot.index()]
+    }
+}
+
+impl From<Slot> for u8 {
+    fn from(slot: Slot) -> u8 {
+        slot.0
+    }
+}
+
+impl From<Slot> for u32 {
+    fn from(slot: Slot) -> u32 {
+        slot.0.into()
+    }
 }
 
 /// A set of subflows: a bit mask over slots.
@@ -116,23 +174,23 @@ impl SubflowSet {
     pub const EMPTY: SubflowSet = SubflowSet(0);
 
     /// The set that contains only the subflow in `slot`.
-    pub fn of(slot: u8) -> Self {
-        SubflowSet(1 << slot)
+    pub fn of(slot: Slot) -> Self {
+        SubflowSet(1 << slot.0)
     }
 
     /// Is the subflow in `slot` a member?
-    pub fn contains(self, slot: u8) -> bool {
-        self.0 & (1 << slot) != 0
+    pub fn contains(self, slot: Slot) -> bool {
+        self.0 & (1 << slot.0) != 0
     }
 
     /// Add the subflow in `slot`.
-    pub fn insert(&mut self, slot: u8) {
-        self.0 |= 1 << slot;
+    pub fn insert(&mut self, slot: Slot) {
+        self.0 |= 1 << slot.0;
     }
 
     /// Remove the subflow in `slot`.
-    pub fn remove(&mut self, slot: u8) {
-        self.0 &= !(1 << slot);
+    pub fn remove(&mut self, slot: Slot) {
+        self.0 &= !(1 << slot.0);
     }
 
     /// Add all members of `other`.
@@ -147,13 +205,13 @@ impl SubflowSet {
     }
 
     /// The slots of the members, in order.
-    pub fn slots(self) -> impl Iterator<Item = u8> {
+    pub fn slots(self) -> impl Iterator<Item = Slot> {
         let mut left = self.0;
         core::iter::from_fn(move || {
             let slot = left.trailing_zeros() as u8;
             (left != 0).then(|| {
                 left &= left - 1;
-                slot
+                Slot(slot)
             })
         })
     }
@@ -193,7 +251,7 @@ pub(crate) mod tests {
     /// A usable subflow in congestion avoidance with room for one segment.
     pub(crate) fn view(slot: u8, srtt_ms: u64) -> SubflowView {
         SubflowView {
-            id: SubflowId { slot, generation: 0 },
+            id: SubflowId { slot: Slot(slot), generation: 0 },
             local_address_id: slot,
             remote_address_id: 0,
             usability: Usability::Usable,
@@ -217,12 +275,12 @@ pub(crate) mod tests {
 
     #[test]
     fn sets_hold_what_was_put_in() {
-        let mut set = SubflowSet::of(3);
-        set.insert(31);
-        set.remove(3);
-        assert!(set.contains(31) && !set.contains(3) && !set.is_empty());
-        set.extend(SubflowSet::of(7));
-        assert!(set.slots().eq([7, 31]));
-        assert!(set.and(SubflowSet::of(7)).slots().eq([7]));
+        let mut set = SubflowSet::of(Slot(3));
+        set.insert(Slot(31));
+        set.remove(Slot(3));
+        assert!(set.contains(Slot(31)) && !set.contains(Slot(3)) && !set.is_empty());
+        set.extend(SubflowSet::of(Slot(7)));
+        assert!(set.slots().eq([Slot(7), Slot(31)]));
+        assert!(set.and(SubflowSet::of(Slot(7))).slots().eq([Slot(7)]));
     }
 }

@@ -6,7 +6,7 @@ use super::schedule::FullBuffers;
 use super::stats::Fallback;
 use super::subflows::SubflowContext;
 use crate::activity::{Activity, Reason};
-use crate::view::{Phase, SubflowView, Usability};
+use crate::view::{Phase, Slot, SubflowView, Usability};
 
 impl Connection {
     /// What each subflow does, by slot. The answer is exact once
@@ -95,7 +95,7 @@ impl Connection {
 
     /// The subflow that carries the oldest unacknowledged data. If several do, the one that carried
     /// it first is unknown, and the slowest counts: the window waits for a copy on any of them.
-    fn blocking_slot(&self) -> Option<u8> {
+    fn blocking_slot(&self) -> Option<Slot> {
         let carriers = self.send.queue.head()?.carried_by();
         carriers.slots().max_by_key(|slot| self.subflows.view(*slot).srtt_or_max())
     }

@@ -9,7 +9,7 @@ use anabranch_wire::{Duration, Instant, SocketAddress};
 use super::Connection;
 use crate::keys::address_hmac;
 use crate::path_manager::{LocalAddress, PathEvent, RemoteAddress};
-use crate::view::Usability;
+use crate::view::{Slot, Usability};
 
 /// Addresses that this host announces, and addresses that the peer has announced.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Announcements {
 struct Echo {
     option: AddAddr,
     /// The subflow on which the announcement arrived.
-    slot: u8,
+    slot: Slot,
 }
 
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl Connection {
         }
         if let Some(Echo { slot, option }) = self.paths.announcements.echoes.first().copied() {
             // RFC 8684 §3.4.1: the echo uses the subflow on which the announcement arrived.
-            let subflow = &mut self.subflows[usize::from(slot)].subflow;
+            let subflow = &mut self.subflows[slot].subflow;
             if !subflow.is_established() || subflow.signal_address(option) {
                 self.paths.announcements.echoes.remove(0);
             }
@@ -148,7 +148,7 @@ impl Connection {
     }
 
     /// The peer announces an address, or echoes one of this host's.
-    pub(super) fn handle_add_addr(&mut self, now: Instant, slot: u8, option: &AddAddr) {
+    pub(super) fn handle_add_addr(&mut self, now: Instant, slot: Slot, option: &AddAddr) {
         let AddAddr { address_id, address, port, truncated_hmac } = *option;
         let Some(hmac) = truncated_hmac else {
             self.counters.echo_add += 1;
@@ -161,7 +161,7 @@ impl Connection {
             address_hmac(keys.remote, keys.local, address_id, address, port.unwrap_or(0));
         // RFC 8684 §3.4.1: without a port, the port is that of the subflow that carries the
         // announcement.
-        let own_port = self.subflows[usize::from(slot)].subflow.remote.port;
+        let own_port = self.subflows[slot].subflow.remote.port;
         let remote = SocketAddress::new(address, port.unwrap_or(own_port));
         let told = RemoteAddress { id: address_id, end: remote };
         // RFC 8684 §3.4.1: ignore an address with a wrong HMAC. Also ignore addresses to which
@@ -172,7 +172,7 @@ impl Connection {
             return;
         }
         // A peer that knows both keys has completed the handshake. RFC 8684 §3.1.
-        let ctx = &mut self.subflows[usize::from(slot)];
+        let ctx = &mut self.subflows[slot];
         (ctx.subflow.confirmed, ctx.dss_seen) = (true, true);
         let echo = Echo { slot, option: AddAddr { truncated_hmac: None, ..*option } };
         if self.paths.announcements.hear(told, echo, self.config.add_addr_accepted.map(usize::from))

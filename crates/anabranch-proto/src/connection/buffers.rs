@@ -6,11 +6,11 @@ use super::Connection;
 use super::subflows::SubflowContext;
 use crate::platform::{Incoming, socket_buffer};
 use crate::remedy::BufferSide;
-use crate::view::SubflowSet;
+use crate::view::{Slot, SubflowSet};
 
 impl Connection {
     /// Let the buffers grow to what the remedies want.
-    pub(super) fn tune_buffers(&mut self, now: Instant, slot: u8) {
+    pub(super) fn tune_buffers(&mut self, now: Instant, slot: Slot) {
         self.autotune(now);
         self.offer_buffer(slot);
         if self.subflows.remedies() == 0 {
@@ -115,7 +115,7 @@ impl Connection {
             return full;
         }
         for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
-            let waits = queue.assigned().get(usize::from(view.id.slot)).copied().unwrap_or(0);
+            let waits = queue.assigned().get(view.id.slot.index()).copied().unwrap_or(0);
             let share = match queue.buffer().is_autotuned() {
                 true => platform.tuned_send_memory(ctx.tuned_segments),
                 false => queue.buffer().capacity(),
@@ -128,14 +128,14 @@ impl Connection {
     }
 
     /// The subflow in `slot` advertises the window as far as its own data has opened it.
-    pub(super) fn offer_buffer(&mut self, slot: u8) {
+    pub(super) fn offer_buffer(&mut self, slot: Slot) {
         if self.session.is_tcp()
             && let Some(ctx) = self.subflows.first()
         {
             let bytes = ctx.subflow.out_of_order_bytes();
             self.recv.queue.window_mut().note_waiting_below(bytes);
         }
-        let subflow = &self.subflows[usize::from(slot)].subflow;
+        let subflow = &self.subflows[slot].subflow;
         if subflow.receive_next() > 1 {
             self.recv.queue.window_mut().open_to(subflow.opened_window());
         }

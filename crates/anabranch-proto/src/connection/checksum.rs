@@ -23,11 +23,12 @@ use super::handshake::because;
 use super::mapping::Verdict;
 use super::recv_queue::Inserted;
 use super::timer::Timer;
+use crate::view::Slot;
 
 /// A mapping failed its checksum on the only subflow. Its bytes wait for the peer's answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failing {
-    pub(super) slot: u8,
+    pub(super) slot: Slot,
     fail: MpFail,
     /// Number of MP_FAILs sent.
     told: u32,
@@ -39,9 +40,9 @@ const MOST_TOLD: u32 = 6;
 
 impl Connection {
     /// Hand mapped data with a correct checksum to the data level.
-    pub(super) fn hand_over(&mut self, now: Instant, slot: u8) {
+    pub(super) fn hand_over(&mut self, now: Instant, slot: Slot) {
         loop {
-            while let Some((data, payload)) = self.subflows[usize::from(slot)].mappings.poll() {
+            while let Some((data, payload)) = self.subflows[slot].mappings.poll() {
                 match self.recv.queue.insert(slot, data, payload) {
                     Inserted::Delivered => self.outbox.tell_readable(),
                     Inserted::Waiting => self.counters.ofo_queue += 1,
@@ -52,8 +53,7 @@ impl Connection {
             if !self.session.checksums() {
                 return;
             }
-            let verdict =
-                self.subflows[usize::from(slot)].mappings.verify(self.session.peer_idsn());
+            let verdict = self.subflows[slot].mappings.verify(self.session.peer_idsn());
             match verdict {
                 Some(Verdict::Right(None)) => {}
                 Some(Verdict::Right(Some(data_fin))) => self.handle_data_fin(slot, data_fin),
@@ -64,15 +64,15 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.3: the peer's DATA_FIN occupies data offset `data_fin`.
-    pub(super) fn handle_data_fin(&mut self, slot: u8, data_fin: u64) {
+    pub(super) fn handle_data_fin(&mut self, slot: Slot, data_fin: u64) {
         if self.recv.queue.set_fin(data_fin) {
             self.outbox.tell_readable();
         }
         // In any case, the peer must learn that its DATA_FIN arrived.
-        self.subflows[usize::from(slot)].subflow.demand_ack();
+        self.subflows[slot].subflow.demand_ack();
     }
 
-    fn on_wrong_checksum(&mut self, now: Instant, slot: u8, data: u64) {
+    fn on_wrong_checksum(&mut self, now: Instant, slot: Slot, data: u64) {
         self.counters.data_csum_err += 1;
         let fail = MpFail { data_seq: self.session.peer_idsn() + data };
         if self.is_sole(slot) && self.way_back(slot).is_some() {
@@ -84,7 +84,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.7: reset the subflow with MP_FAIL.
-    pub(super) fn break_failing(&mut self, slot: u8, fail: MpFail) {
+    pub(super) fn break_failing(&mut self, slot: Slot, fail: MpFail) {
         self.counters.dss_corruption_reset += 1;
         let mut ctx = self.subflows.edit(slot);
         ctx.payload_unreliable = true;
@@ -94,7 +94,7 @@ impl Connection {
     /// Send MP_FAIL to the peer, or give up after the last repetition.
     pub(super) fn tell_failure(&mut self, now: Instant) {
         let Some(failing) = self.fallback.failing() else { return };
-        let subflow = &mut self.subflows[usize::from(failing.slot)].subflow;
+        let subflow = &mut self.subflows[failing.slot].subflow;
         if failing.told < MOST_TOLD {
             subflow.signal_fail(failing.fail);
             let pause = subflow.rto_without_backoff() * (1 << failing.told);
@@ -114,7 +114,7 @@ impl Connection {
 
     /// RFC 8684 §3.3: a host violates the negotiation if it omits agreed checksums, or uses
     /// checksums without agreement. The subflow is then reset.
-    pub(super) fn is_as_agreed(&mut self, slot: u8, checksum: Option<u16>) -> bool {
+    pub(super) fn is_as_agreed(&mut self, slot: Slot, checksum: Option<u16>) -> bool {
         let agreed = checksum.is_some() == self.session.checksums();
         if !agreed {
             self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);

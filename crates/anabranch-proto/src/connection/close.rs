@@ -11,7 +11,7 @@ use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::{State, SubflowEnd};
-use crate::view::{SubflowView, Usability};
+use crate::view::{Slot, SubflowView, Usability};
 
 /// How long a connection without any subflow waits for a new one (the kernel's `close_timeout`).
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(60);
@@ -81,7 +81,7 @@ impl Connection {
                 // RFC 9293 §3.10.4: the FIN follows the data, and like the data must be inside the
                 // peer's window.
                 let slot = self.fallback.slot();
-                let has_window = self.subflows[usize::from(slot)].subflow.has_window();
+                let has_window = self.subflows[slot].subflow.has_window();
                 if self.send.queue.una() == self.send.queue.end() || has_window {
                     self.subflows.edit(slot).subflow.finish(false);
                 }
@@ -110,7 +110,7 @@ impl Connection {
         let turn = self.data_rto.timeouts() as usize % all().count();
         let on = self.data_fin.is_due_on().filter(|on| all().any(|view| view.id.slot == *on));
         let own_turn = match on {
-            Some(on) => slot == usize::from(on),
+            Some(on) => slot == on.index(),
             None => all().filter(|view| key(view) < own).count() == turn,
         };
         if !own_turn {
@@ -128,13 +128,13 @@ impl Connection {
     }
 
     /// Reinject the data of the subflow in `slot` that the peer has not acknowledged on it.
-    pub(super) fn reinject_outstanding(&mut self, slot: u8) {
+    pub(super) fn reinject_outstanding(&mut self, slot: Slot) {
         if !self.session.is_mptcp() {
             return;
         }
         let usable = self.subflows.usable();
         let start = self.session.data_seq(0);
-        for (data_seq, len) in self.subflows[usize::from(slot)].subflow.outstanding_data() {
+        for (data_seq, len) in self.subflows[slot].subflow.outstanding_data() {
             let from = data_seq.distance_from(start) as u64;
             self.send.queue.reinject(from, from + len, usable);
         }
@@ -147,13 +147,13 @@ impl Connection {
     /// The subflow in `slot` has ended or may have ended. Its data beyond a hole may be lost,
     /// although it was SACKed. RFC 8684 §3.3.6 requires the sender to keep all data until it is
     /// acknowledged at the data level.
-    pub(super) fn reinject_unacknowledged(&mut self, slot: u8) {
+    pub(super) fn reinject_unacknowledged(&mut self, slot: Slot) {
         if !self.session.is_mptcp() {
             return;
         }
         let usable = self.subflows.usable();
         let start = self.session.data_seq(0);
-        for (data_seq, len) in self.subflows[usize::from(slot)].subflow.unacknowledged_data() {
+        for (data_seq, len) in self.subflows[slot].subflow.unacknowledged_data() {
             let from = data_seq.distance_from(start) as u64;
             self.send.queue.reinject(from, from + len, usable);
         }
@@ -163,7 +163,7 @@ impl Connection {
     pub(super) fn reinject_from_failed(&mut self) {
         for slot in 0..self.subflows.len() {
             if self.subflows.views()[slot].usability == Usability::PotentiallyFailed {
-                self.reinject_outstanding(slot as u8);
+                self.reinject_outstanding(Slot(slot as u8));
             }
         }
     }
@@ -173,7 +173,7 @@ impl Connection {
         if self.session.is_mptcp() && self.is_done() {
             for slot in 0..self.subflows.len() {
                 if !self.subflows[slot].reaped {
-                    self.subflows.edit(slot as u8).subflow.finish(true);
+                    self.subflows.edit(Slot(slot as u8)).subflow.finish(true);
                 }
             }
         }
@@ -194,19 +194,19 @@ impl Connection {
         self.close_subflows_when_done();
         for slot in 0..self.subflows.len() {
             if self.subflows[slot].subflow.state() == State::Closed && !self.subflows[slot].reaped {
-                self.reap_subflow(now, slot as u8);
+                self.reap_subflow(now, Slot(slot as u8));
             }
         }
         self.finish_when_done(now);
     }
 
-    fn reap_subflow(&mut self, now: Instant, slot: u8) {
+    fn reap_subflow(&mut self, now: Instant, slot: Slot) {
         let subflow = &self.subflows.reap(slot).subflow;
         let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
         let (local_address_id, end) = (subflow.local_address_id, subflow.end());
         self.outbox.register(Registration { slot, local, remote, exists: false });
         self.reinject_unacknowledged(slot);
-        if self.subflows[usize::from(slot)].payload_unreliable && self.session.is_mptcp() {
+        if self.subflows[slot].payload_unreliable && self.session.is_mptcp() {
             // RFC 8684 §3.7: reinject data that was not DATA_ACKed, even if the subflow
             // acknowledged it.
             self.send.queue.reinject_carried(slot, self.subflows.usable());
@@ -232,8 +232,8 @@ impl Connection {
     }
 
     /// Should the path manager try another subflow in place of the one in `slot`?
-    fn retry(&self, slot: u8) -> Retry {
-        let ctx = &self.subflows[usize::from(slot)];
+    fn retry(&self, slot: Slot) -> Retry {
+        let ctx = &self.subflows[slot];
         let good = ctx.subflow.has_carried_data() && !ctx.payload_unreliable;
         match ctx.retry {
             Some(said @ (Retry::Later | Retry::Never)) => said,

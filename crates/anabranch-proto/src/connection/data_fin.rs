@@ -1,5 +1,7 @@
 //! The end of this host's stream, as announced to the peer. RFC 8684 §3.3.3.
 
+use crate::view::Slot;
+
 /// The state of sending the DATA_FIN, and whether the peer seems to receive it.
 #[derive(Debug, Default)]
 pub(super) struct DataFin {
@@ -16,7 +18,7 @@ enum State {
     Quiet(Told),
     /// A DATA_FIN without payload is to be sent; on the subflow `on` if it is given, otherwise on
     /// any.
-    Due { on: Option<u8>, told: Told },
+    Due { on: Option<Slot>, told: Told },
 }
 
 /// The DATA_FINs sent so far.
@@ -26,7 +28,7 @@ enum Told {
     /// With data, or on a subflow that has ended.
     Somewhere,
     /// The last one without payload was sent on the subflow in this slot.
-    On(u8),
+    On(Slot),
 }
 
 impl Default for State {
@@ -50,7 +52,7 @@ impl DataFin {
     }
 
     /// Request a DATA_FIN on the subflow in `slot`, which has just been established.
-    pub(super) fn send_on(&mut self, slot: u8) {
+    pub(super) fn send_on(&mut self, slot: Slot) {
         self.state = State::Due { on: Some(slot), told: self.told() };
     }
 
@@ -65,7 +67,7 @@ impl DataFin {
     }
 
     /// The subflow that must send the requested DATA_FIN, if it matters.
-    pub(super) fn is_due_on(&self) -> Option<u8> {
+    pub(super) fn is_due_on(&self) -> Option<Slot> {
         match self.state {
             State::Due { on, .. } => on,
             State::Quiet(_) => None,
@@ -81,7 +83,7 @@ impl DataFin {
     }
 
     /// The DATA_FIN was sent without payload on the subflow in `slot`.
-    pub(super) fn went_alone(&mut self, slot: u8) {
+    pub(super) fn went_alone(&mut self, slot: Slot) {
         self.state = State::Quiet(Told::On(slot));
     }
 
@@ -91,7 +93,7 @@ impl DataFin {
     }
 
     /// The subflow that last carried a DATA_FIN without payload, if it still exists.
-    pub(super) fn was_on(&self) -> Option<u8> {
+    pub(super) fn was_on(&self) -> Option<Slot> {
         match self.told() {
             Told::On(slot) => Some(slot),
             Told::Never | Told::Somewhere => None,
@@ -99,7 +101,7 @@ impl DataFin {
     }
 
     /// The subflow in `slot` has ended. Did it carry the last DATA_FIN without payload?
-    pub(super) fn lose(&mut self, slot: u8) -> bool {
+    pub(super) fn lose(&mut self, slot: Slot) -> bool {
         let lost = self.was_on() == Some(slot);
         if lost {
             match &mut self.state {
@@ -139,9 +141,9 @@ mod tests {
         let mut data_fin = DataFin::default();
         data_fin.send();
         assert!(data_fin.is_due() && !data_fin.was_told());
-        data_fin.went_alone(1);
-        assert_eq!((data_fin.is_due(), data_fin.was_on()), (false, Some(1)));
-        assert!(!data_fin.lose(0) && data_fin.lose(1) && !data_fin.lose(1));
+        data_fin.went_alone(Slot(1));
+        assert_eq!((data_fin.is_due(), data_fin.was_on()), (false, Some(Slot(1))));
+        assert!(!data_fin.lose(Slot(0)) && data_fin.lose(Slot(1)) && !data_fin.lose(Slot(1)));
         assert_eq!((data_fin.was_told(), data_fin.was_on()), (true, None));
     }
 
@@ -149,9 +151,9 @@ mod tests {
     fn one_that_is_due_again_stays_with_the_subflow_that_is_to_carry_it() {
         let mut data_fin = DataFin::default();
         data_fin.went_with_data();
-        data_fin.send_on(2);
+        data_fin.send_on(Slot(2));
         data_fin.send();
-        assert_eq!((data_fin.is_due_on(), data_fin.was_told()), (Some(2), true));
+        assert_eq!((data_fin.is_due_on(), data_fin.was_told()), (Some(Slot(2)), true));
         data_fin.cancel();
         assert_eq!((data_fin.is_due(), data_fin.was_told()), (false, true));
     }

@@ -168,7 +168,7 @@ impl Connection {
         self.subflows.iter().zip(self.subflows.views()).any(|(ctx, view)| {
             view.usability == Usability::Usable
                 && !ctx.subflow.has_outstanding()
-                && assigned.get(usize::from(view.id.slot)).is_none_or(|bytes| *bytes == 0)
+                && assigned.get(view.id.slot.index()).is_none_or(|bytes| *bytes == 0)
         })
     }
 
@@ -267,7 +267,7 @@ impl Connection {
         let next =
             |view: &&SubflowView| usable().filter(|other| key(other) < key(view)).count() == turn;
         if let Some(id) = usable().find(next).map(|view| view.id) {
-            self.subflows[usize::from(id.slot)].subflow.demand_probe();
+            self.subflows[id.slot].subflow.demand_probe();
         }
     }
 }

@@ -29,6 +29,7 @@ use super::checksum::Failing;
 use super::handshake::because;
 use super::timer::Timer;
 use crate::subflow::Purpose;
+use crate::view::Slot;
 
 /// Progress of a connection's fallback to TCP.
 #[derive(Debug, Default)]
@@ -41,7 +42,7 @@ pub(super) struct Fallback {
     /// A checksum failed on the only subflow, and the peer was told.
     failing: Option<Box<Failing>>,
     /// Slot of the subflow that became the TCP connection.
-    slot: u8,
+    slot: Slot,
     /// Difference between the stream's offsets and the subflow's, for data that this host sends.
     sent_shift: i64,
     /// The place of data that the peer sends.
@@ -96,7 +97,7 @@ impl Fallback {
 
     /// Slot of the subflow that became the TCP connection.
     #[inline]
-    pub(super) fn slot(&self) -> u8 {
+    pub(super) fn slot(&self) -> Slot {
         self.slot
     }
 
@@ -153,8 +154,8 @@ impl Run {
 impl Connection {
     /// An acceptable segment without any Multipath TCP option arrived. RFC 8684 §3.3.2: a segment
     /// that acknowledges no data is no sign of lost options, because the DATA_ACK has not changed.
-    pub(super) fn handle_optionless(&mut self, slot: u8, ack: u64) {
-        let ctx = &mut self.subflows[usize::from(slot)];
+    pub(super) fn handle_optionless(&mut self, slot: Slot, ack: u64) {
+        let ctx = &mut self.subflows[slot];
         // A FIN occupies a sequence number but is not data.
         let acknowledges_data = ack > 1 && ctx.subflow.has_sent_data();
         let optionless = !ctx.dss_seen && self.session.is_open();
@@ -171,7 +172,7 @@ impl Connection {
     }
 
     /// Data that arrived without options was delivered. Has the stream ended?
-    pub(super) fn check_optionless_end(&mut self, slot: u8) {
+    pub(super) fn check_optionless_end(&mut self, slot: Slot) {
         if self.is_at_optionless_end(slot) {
             self.on_options_lost(slot);
         }
@@ -180,8 +181,8 @@ impl Connection {
     /// Has the peer closed the only subflow with a FIN without options, before the end of the
     /// stream? A Multipath TCP host ends the stream with a DATA_FIN first (RFC 8684 §3.3.3). Either
     /// the path dropped the DATA_FIN, or the peer has fallen back to TCP.
-    fn is_at_optionless_end(&self, slot: u8) -> bool {
-        let ctx = &self.subflows[usize::from(slot)];
+    fn is_at_optionless_end(&self, slot: Slot) -> bool {
+        let ctx = &self.subflows[slot];
         let ended = ctx.optionless_fin && ctx.subflow.peer_finished();
         ended && !self.recv.queue.is_complete() && self.session.is_open() && self.is_alone(slot)
     }
@@ -189,10 +190,10 @@ impl Connection {
     /// Check payload that waits for mappings on the subflow in `slot`. On the only subflow, payload
     /// does not wait if some of it arrived without options, perhaps out of order. The peer does not
     /// know that its mappings are missing, and might resend the data.
-    pub(super) fn check_mapped(&mut self, now: Instant, slot: u8) {
+    pub(super) fn check_mapped(&mut self, now: Instant, slot: Slot) {
         let (alone, late) = (self.is_alone(slot), self.is_late(slot));
         let mapping_timeout = self.mapping_timeout(slot);
-        let ctx = &mut self.subflows[usize::from(slot)];
+        let ctx = &mut self.subflows[slot];
         let optionless = ctx.has_optionless_data();
         if ctx.mappings.has_failed() {
             // The answer to MP_FAIL was lost or removed, and the peer has fallen back to TCP. For a
@@ -217,9 +218,9 @@ impl Connection {
 
     /// Payload may have waited too long for its mapping.
     pub(super) fn on_unmapped_timeout(&mut self, now: Instant) {
-        for slot in 0..self.subflows.len() as u8 {
+        for slot in self.subflows.slots() {
             let mapping_timeout = self.mapping_timeout(slot);
-            let ctx = &mut self.subflows[usize::from(slot)];
+            let ctx = &mut self.subflows[slot];
             let waits = !ctx.reaped && ctx.mappings.lacks_mapping();
             let Some(since) = ctx.unmapped_since.filter(|_| waits) else { continue };
             let due = since + mapping_timeout;
@@ -256,7 +257,7 @@ impl Connection {
         let was_asked = self.data_rto.timeouts() >= u32::from(MAX_OPTIONLESS_PROBES);
         let data_seq = self.session.data_seq(oldest.start);
         for slot in oldest.carried_by().slots() {
-            let ctx = &self.subflows[usize::from(slot)];
+            let ctx = &self.subflows[slot];
             let mut under_way = ctx.subflow.unacknowledged_data();
             if ctx.optionless_acks
                 && self.session.is_mptcp()
@@ -276,17 +277,16 @@ impl Connection {
         if optionless_probes < MAX_OPTIONLESS_PROBES {
             return;
         }
-        for slot in 0..self.subflows.len() as u8 {
-            if self.session.is_mptcp() && self.subflows[usize::from(slot)].subflow.is_established()
-            {
+        for slot in self.subflows.slots() {
+            if self.session.is_mptcp() && self.subflows[slot].subflow.is_established() {
                 self.on_options_lost(slot);
             }
         }
     }
 
     /// Payload of the subflow in `slot` has no mapping.
-    fn on_mapping_missing(&mut self, slot: u8) {
-        let ctx = &mut self.subflows[usize::from(slot)];
+    fn on_mapping_missing(&mut self, slot: Slot) {
+        let ctx = &mut self.subflows[slot];
         if self.recv.queue.is_complete() && ctx.dss_seen {
             // RFC 8684 §3.3.3: no data follows the DATA_FIN. A middlebox has merged segments that
             // repeat data. A reset would only remove the subflow on which this host must close.
@@ -302,7 +302,7 @@ impl Connection {
         if self.session.is_tcp() {
             // Also send MP_FAIL. A peer may take an announced address as proof that the path is
             // usable, and then ignore everything else.
-            self.subflows[usize::from(slot)].subflow.signal_fail(fail);
+            self.subflows[slot].subflow.signal_fail(fail);
         }
     }
 
@@ -310,12 +310,12 @@ impl Connection {
     /// DATA_ACKed may not notice that mappings vanish. It may then resend the same data, which this
     /// host would take for new data. The data that arrived with MP_CAPABLE does not count: if no
     /// data sequence signal has arrived yet, the path dropped them from the start.
-    fn is_late(&self, slot: u8) -> bool {
-        let mapped = self.recv.queue.next_data() > 1 && self.subflows[usize::from(slot)].dss_seen;
+    fn is_late(&self, slot: Slot) -> bool {
+        let mapped = self.recv.queue.next_data() > 1 && self.subflows[slot].dss_seen;
         mapped && !self.config.late_fallback
     }
 
-    fn mapping_timeout(&self, slot: u8) -> Duration {
+    fn mapping_timeout(&self, slot: Slot) -> Duration {
         if self.is_late(slot) { LATE_MAPPING_TIMEOUT } else { MAPPING_TIMEOUT }
     }
 
@@ -325,9 +325,9 @@ impl Connection {
     }
 
     /// The path of the subflow in `slot` drops options.
-    fn on_options_lost(&mut self, slot: u8) {
+    fn on_options_lost(&mut self, slot: Slot) {
         // RFC 8684 §3.7: only the first subflow can fall back, before another is added.
-        let alone = self.is_alone(slot) && self.subflows[usize::from(slot)].mappings.is_straight();
+        let alone = self.is_alone(slot) && self.subflows[slot].mappings.is_straight();
         match self.way_back(slot).filter(|_| alone) {
             Some(shift) => {
                 self.counters.dss_fallback += 1;
@@ -338,44 +338,44 @@ impl Connection {
     }
 
     /// Is it the connection's first subflow, and has there never been another?
-    fn is_alone(&self, slot: u8) -> bool {
-        let subflow = &self.subflows[usize::from(slot)].subflow;
+    fn is_alone(&self, slot: Slot) -> bool {
+        let subflow = &self.subflows[slot].subflow;
         subflow.purpose == Purpose::Initial && !self.fallback.joined
     }
 
     /// Is no other subflow in use?
-    pub(super) fn is_sole(&self, slot: u8) -> bool {
+    pub(super) fn is_sole(&self, slot: Slot) -> bool {
         self.subflows.iter().enumerate().all(|(other, ctx)| {
             let live = ctx.subflow.is_established() && !ctx.subflow.reset_pending();
-            other == usize::from(slot) || !live
+            other == slot.index() || !live
         })
     }
 
     /// The difference between the stream's offsets and those of the subflow in `slot`, for data
     /// that this host sends. `None` if a fallback to TCP is impossible.
-    pub(super) fn way_back(&mut self, slot: u8) -> Option<i64> {
+    pub(super) fn way_back(&mut self, slot: Slot) -> Option<i64> {
         let next = self.recv.queue.next_data();
         let open = self.session.is_open();
-        let ctx = &mut self.subflows[usize::from(slot)];
+        let ctx = &mut self.subflows[slot];
         let usable = open && !ctx.subflow.reset_pending() && ctx.mappings.continues(next);
         self.sent_in_place(slot).filter(|_| usable)
     }
 
     /// RFC 8684 §3.7: all data that was sent and is not DATA_ACKed must be contiguous on the
     /// subflow.
-    fn sent_in_place(&self, slot: u8) -> Option<i64> {
+    fn sent_in_place(&self, slot: Slot) -> Option<i64> {
         let (una, end) = (self.send.queue.una(), self.send.queue.carried_to());
-        let Run { shift, from, end: run_end } = self.subflows[usize::from(slot)].run;
+        let Run { shift, from, end: run_end } = self.subflows[slot].run;
         if run_end == end && from <= una {
             return Some(shift as i64);
         }
-        let next = self.subflows[usize::from(slot)].subflow.send_next();
+        let next = self.subflows[slot].subflow.send_next();
         (una == end).then(|| end as i64 - next as i64)
     }
 
     /// RFC 8684 §3.7: from now on the subflow in `slot` is a TCP connection, and its bytes are the
     /// stream, including those that wait on it. The other subflows are reset.
-    pub(super) fn revert(&mut self, slot: u8, sent_shift: i64, announce: bool) {
+    pub(super) fn revert(&mut self, slot: Slot, sent_shift: i64, announce: bool) {
         let infinite = announce.then(|| self.infinite_mapping(sent_shift));
         self.counters.infinite_map_tx += u64::from(announce);
         let (next, idsn) = (self.recv.queue.next_data(), self.session.peer_idsn());
@@ -385,13 +385,13 @@ impl Connection {
         self.stop_timers();
         self.data_fin.cancel();
         self.paths.become_plain();
-        for other in (0..self.subflows.len()).filter(|other| *other != usize::from(slot)) {
+        for other in (0..self.subflows.len()).filter(|other| *other != slot.index()) {
             let ctx = &mut self.subflows[other];
             if !ctx.subflow.reset_pending() {
                 ctx.subflow.reset(Some(because(ResetReason::MIDDLEBOX_INTERFERENCE)));
             }
         }
-        let ctx = &mut self.subflows[usize::from(slot)];
+        let ctx = &mut self.subflows[slot];
         self.fallback = Fallback {
             slot,
             sent_shift,
@@ -414,7 +414,7 @@ impl Connection {
             self.outbox.tell_writable();
         }
         match infinite {
-            Some(mapping) => self.subflows[usize::from(slot)].subflow.announce_infinite(mapping),
+            Some(mapping) => self.subflows[slot].subflow.announce_infinite(mapping),
             None => self.settle_options(slot),
         }
         self.subflows.refresh(slot);
@@ -434,9 +434,9 @@ impl Connection {
 
     /// The peer falls back to TCP. From subflow offset `subflow` on, its bytes are data from `data`
     /// on, without end.
-    pub(super) fn handle_infinite_mapping(&mut self, slot: u8, subflow: u64, data: u64) {
+    pub(super) fn handle_infinite_mapping(&mut self, slot: Slot, subflow: u64, data: u64) {
         self.counters.infinite_map_rx += 1;
-        let head = self.subflows[usize::from(slot)].mappings.head();
+        let head = self.subflows[slot].mappings.head();
         let placed = data.wrapping_add(head.wrapping_sub(subflow)) == self.recv.queue.next_data();
         // The peer takes every byte of its only subflow as part of the stream, so it would take
         // copies for new data.
@@ -452,7 +452,7 @@ impl Connection {
 
     /// The peer reports that a mapping failed its checksum. RFC 8684 §3.7: if all data in flight is
     /// contiguous, the host answers with MP_FAIL and an infinite mapping, otherwise with a reset.
-    pub(super) fn handle_fail(&mut self, slot: u8, fail: MpFail) {
+    pub(super) fn handle_fail(&mut self, slot: Slot, fail: MpFail) {
         let outstanding = self.send.queue.outstanding();
         let distance = fail.data_seq.distance_from(self.session.data_seq(*outstanding.start()));
         if distance < 0 || distance as u64 > outstanding.end() - outstanding.start() {
@@ -466,7 +466,7 @@ impl Connection {
                 self.counters.dss_corruption_fallback += 1;
                 self.revert(slot, shift, true);
                 if !answers {
-                    self.subflows[usize::from(slot)].subflow.signal_fail(own);
+                    self.subflows[slot].subflow.signal_fail(own);
                 }
             }
             None => self.break_failing(slot, own),
@@ -474,7 +474,7 @@ impl Connection {
     }
 
     /// Reset the subflow in `slot`. Other subflows reinject its data.
-    pub(super) fn break_subflow(&mut self, slot: u8, reason: ResetReason) {
+    pub(super) fn break_subflow(&mut self, slot: Slot, reason: ResetReason) {
         let mut ctx = self.subflows.edit(slot);
         ctx.payload_unreliable = true;
         if !ctx.subflow.reset_pending() {
@@ -484,9 +484,9 @@ impl Connection {
 
     /// Process Multipath TCP options that still arrive on the subflow that became the TCP
     /// connection.
-    pub(super) fn handle_after_fallback(&mut self, slot: u8, dss: Option<&Dss>, fails: bool) {
+    pub(super) fn handle_after_fallback(&mut self, slot: Slot, dss: Option<&Dss>, fails: bool) {
         self.counters.mp_fail_rx += u64::from(fails);
-        let subflow = &mut self.subflows[usize::from(slot)].subflow;
+        let subflow = &mut self.subflows[slot].subflow;
         if fails && subflow.announces_infinite() {
             // The answer was lost, so send the infinite mapping again.
             subflow.demand_ack();

@@ -13,6 +13,7 @@ use crate::event::Event;
 use crate::keys;
 use crate::path_manager::PathEvent;
 use crate::subflow::{Carries, Purpose, Subflow};
+use crate::view::Slot;
 
 fn option(set: impl FnOnce(&mut Control)) -> Option<Box<Control>> {
     let mut control = Box::<Control>::default();
@@ -41,11 +42,11 @@ impl Connection {
             local_address_id: 0,
             remote_address_id: 0,
         };
-        let slot = self.add_lane(Subflow::connect, place);
+        let slot = self.add_subflow(Subflow::connect, place);
         self.open_receive_window(slot);
         if self.session.is_negotiating() {
             let syn = self.session.capable(CapableKeys::None);
-            self.subflows[usize::from(slot)].subflow.handshake_options =
+            self.subflows[slot].subflow.handshake_options =
                 option(|control| control.capable = Some(syn));
         }
     }
@@ -60,7 +61,7 @@ impl Connection {
             local_address_id: 0,
             remote_address_id: 0,
         };
-        let slot = self.add_lane(|open| Subflow::accept(open, now, syn), place);
+        let slot = self.add_subflow(|open| Subflow::accept(open, now, syn), place);
         self.open_receive_window(slot);
         if self.session.is_negotiating() {
             let offer = acceptable(syn).filter(|offer| offer.keys == CapableKeys::None);
@@ -69,7 +70,7 @@ impl Connection {
                 // RFC 8684 §3.1: checksums are used if either host requires them.
                 self.session.handle_checksum_flag(offer.flags);
                 let answer = self.session.capable(CapableKeys::Sender(self.session.key()));
-                self.subflows[usize::from(slot)].subflow.handshake_options =
+                self.subflows[slot].subflow.handshake_options =
                     option(|control| control.capable = Some(answer));
             } else {
                 self.session.fall_back();
@@ -78,8 +79,8 @@ impl Connection {
     }
 
     /// The window begins as the first subflow opens it.
-    fn open_receive_window(&mut self, slot: u8) {
-        let first = self.subflows[usize::from(slot)].subflow.first_window();
+    fn open_receive_window(&mut self, slot: Slot) {
+        let first = self.subflows[slot].subflow.first_window();
         self.recv.queue.window_mut().begin_at(first);
     }
 
@@ -95,7 +96,7 @@ impl Connection {
             local_address_id: local.id,
             remote_address_id,
         };
-        let slot = self.add_lane(Subflow::connect, place);
+        let slot = self.add_subflow(Subflow::connect, place);
         let nonce = self.secrets.draw("nonce") as u32;
         let mut ctx = self.subflows.edit(slot);
         ctx.nonces.local = nonce;
@@ -107,16 +108,16 @@ impl Connection {
     }
 
     /// The SYN/ACK arrived: process the peer's answer.
-    pub(super) fn on_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
-        match self.subflows[usize::from(slot)].subflow.purpose {
+    pub(super) fn on_syn_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
+        match self.subflows[slot].subflow.purpose {
             Purpose::Initial => self.on_capable_syn_ack(now, slot, segment),
             Purpose::Join => self.on_join_syn_ack(slot, segment),
         }
     }
 
     /// RFC 8684 §3.7.
-    fn on_capable_syn_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
-        self.subflows[usize::from(slot)].subflow.handshake_options = None;
+    fn on_capable_syn_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
+        self.subflows[slot].subflow.handshake_options = None;
         if self.session.is_negotiating() {
             // RFC 8684 §3.1: the listener chooses one of the offered hash algorithms, of which
             // there is only one.
@@ -138,8 +139,8 @@ impl Connection {
     }
 
     /// The last step of the handshake arrived, so the connection is open at the listener.
-    pub(super) fn on_third_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
-        let ctx = &mut self.subflows[usize::from(slot)];
+    pub(super) fn on_third_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
+        let ctx = &mut self.subflows[slot];
         let passive = self.session.is_listener() || ctx.subflow.purpose == Purpose::Join;
         self.counters.passive_opens += u64::from(passive);
         ctx.subflow.handshake_options = None;
@@ -180,8 +181,8 @@ impl Connection {
     }
 
     /// Both hosts use Multipath TCP, and `remote` is the peer's key.
-    fn agree(&mut self, slot: u8, remote: u64, flags: CapableFlags) {
-        let subflow = &self.subflows[usize::from(slot)].subflow;
+    fn agree(&mut self, slot: Slot, remote: u64, flags: CapableFlags) {
+        let subflow = &self.subflows[slot].subflow;
         self.session.agree(remote, flags, subflow.local, subflow.remote);
     }
 
@@ -191,7 +192,7 @@ impl Connection {
         self.outbox.tell(Event::FellBack);
     }
 
-    fn open(&mut self, now: Instant, slot: u8, event: Event) {
+    fn open(&mut self, now: Instant, slot: Slot, event: Event) {
         self.session.open();
         self.settle_options(slot);
         self.outbox.tell(event);
@@ -201,11 +202,11 @@ impl Connection {
             self.start_path_manager(now);
         }
         if self.session.is_tcp() {
-            self.subflows[usize::from(slot)].subflow.confirmed = true;
+            self.subflows[slot].subflow.confirmed = true;
         }
     }
 
-    pub(super) fn settle_options(&mut self, slot: u8) {
+    pub(super) fn settle_options(&mut self, slot: Slot) {
         let carries = match self.session.is_mptcp() {
             true => self.mapping_carried(),
             false => Carries::Nothing,
@@ -224,8 +225,8 @@ impl Connection {
 
     /// The size of data sequence numbers changes.
     pub(super) fn settle_all_options(&mut self) {
-        for slot in 0..self.subflows.len() as u8 {
-            if self.subflows[usize::from(slot)].subflow.is_established() {
+        for slot in self.subflows.slots() {
+            if self.subflows[slot].subflow.is_established() {
                 self.settle_options(slot);
                 self.send.queue.recut(slot, self.subflows.view(slot).mss);
             }
@@ -233,10 +234,10 @@ impl Connection {
     }
 
     /// RFC 8684 §3.2: the listener proves that it knows the keys.
-    fn on_join_syn_ack(&mut self, slot: u8, segment: &Segment) {
+    fn on_join_syn_ack(&mut self, slot: Slot, segment: &Segment) {
         let join = segment.options.control.as_ref().and_then(|control| control.join);
         let wanted = self.wants_subflows();
-        let ctx = &mut self.subflows[usize::from(slot)];
+        let ctx = &mut self.subflows[slot];
         let (Some(MpJoin::SynAck { backup, address_id, truncated_hmac, nonce }), Some(agreed)) =
             (join, self.session.keys())
         else {
@@ -267,9 +268,9 @@ impl Connection {
     }
 
     /// RFC 8684 §3.2: the initiator proves that it knows the keys.
-    fn on_join_ack(&mut self, now: Instant, slot: u8, segment: &Segment) {
+    fn on_join_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         let join = segment.options.control.as_ref().and_then(|control| control.join);
-        let ctx = &mut self.subflows[usize::from(slot)];
+        let ctx = &mut self.subflows[slot];
         let (Some(MpJoin::Ack { hmac }), Some(agreed)) = (join, self.session.keys()) else {
             ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
@@ -286,13 +287,13 @@ impl Connection {
     }
 
     /// A joined subflow can carry data at both ends.
-    pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: u8) {
+    pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: Slot) {
         self.subflows.edit(slot).subflow.handshake_options = None;
         self.timers.stop(Timer::Orphan);
         self.paths.end_move();
         self.fallback.both_may_spread();
         self.abandon_failing();
-        let id = self.subflows[usize::from(slot)].subflow.id;
+        let id = self.subflows[slot].subflow.id;
         self.outbox.tell(Event::SubflowEstablished(id));
         self.reinject_from_failed();
         if self.send.queue.fin_outstanding() && self.data_rto.timeouts() > 0 {

@@ -11,6 +11,7 @@ use super::session::Keys;
 use super::timer::Timer;
 use crate::path_manager::Retry;
 use crate::subflow::{Purpose, RxContext, State};
+use crate::view::Slot;
 
 /// Subflow bytes beyond RCV.NXT that are accepted when the data level has its own window: twice
 /// the receive buffer, because a subflow may carry copies of data that another delivered.
@@ -19,24 +20,22 @@ const COPIES: u64 = 2;
 impl Connection {
     /// Does the segment belong to an earlier connection between the ports of the subflow in `slot`?
     #[inline]
-    pub(crate) fn is_about_another(&self, slot: u8, segment: &Segment) -> bool {
-        let subflow = &self.subflows[usize::from(slot)].subflow;
+    pub(crate) fn is_about_another(&self, slot: Slot, segment: &Segment) -> bool {
+        let subflow = &self.subflows[slot].subflow;
         subflow.is_opening() && subflow.is_about_another(segment, self.recv.queue.accepted_window())
     }
 
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
-    pub(crate) fn handle_segment(&mut self, now: Instant, slot: u8, segment: &mut Segment) {
+    pub(crate) fn handle_segment(&mut self, now: Instant, slot: Slot, segment: &mut Segment) {
         self.scheduling.on_change();
-        if self.waits_for_keys(slot, segment)
-            || self.subflows[usize::from(slot)].subflow.reset_pending()
-        {
+        if self.waits_for_keys(slot, segment) || self.subflows[slot].subflow.reset_pending() {
             return;
         }
         let window = match self.session.is_mptcp() {
             true => (self.recv.queue.window().most() * COPIES).max(1 << 16),
             false => self.recv.queue.accepted_window(),
         };
-        let ctx = &mut self.subflows[usize::from(slot)];
+        let ctx = &mut self.subflows[slot];
         let was_opening = ctx.subflow.state() == State::SynSent;
         let was_confirmed = ctx.subflow.confirmed;
         let overtakes = ctx.subflow.overtakes_fourth_ack(segment);
@@ -58,25 +57,25 @@ impl Connection {
             } else {
                 self.on_third_ack(now, slot, segment);
             }
-        } else if confirmed && self.subflows[usize::from(slot)].subflow.purpose == Purpose::Join {
+        } else if confirmed && self.subflows[slot].subflow.purpose == Purpose::Join {
             self.on_subflow_ready(now, slot);
         }
         if overtakes && self.config.platform.resets_overtaken_joins() {
             // Linux opens no replacement. Without another subflow, the connection needs one (ours).
             if !self.is_sole(slot) {
-                self.subflows[usize::from(slot)].retry = Some(Retry::Never);
+                self.subflows[slot].retry = Some(Retry::Never);
             }
             self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself. RFC 9293
         // §3.10.7.4, LAST-ACK: an acceptable segment that closes the subflow in order counts.
-        if handled.acceptable && !self.subflows[usize::from(slot)].subflow.reset_is_due() {
+        if handled.acceptable && !self.subflows[slot].subflow.reset_is_due() {
             self.data_rto.on_segment();
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
             if optionless && self.session.is_mptcp() {
                 let fin = segment.header.flags.contains(Flags::FIN);
-                self.subflows[usize::from(slot)].optionless_fin |= fin;
+                self.subflows[slot].optionless_fin |= fin;
                 self.handle_optionless(slot, handled.ack);
             }
             match self.session.is_mptcp() {
@@ -84,14 +83,14 @@ impl Connection {
                 false => self.handle_plain(now, slot, segment),
             }
             // What condemned the subflow condemns what came with it.
-            if !self.subflows[usize::from(slot)].subflow.reset_is_due() {
+            if !self.subflows[slot].subflow.reset_is_due() {
                 self.deliver(now, slot);
                 if self.session.is_mptcp() {
                     self.check_optionless_end(slot);
                 }
-                if self.subflows[usize::from(slot)].subflow.owes_acknowledgement() {
+                if self.subflows[slot].subflow.owes_acknowledgement() {
                     self.offer_buffer(slot);
-                    let subflow = &self.subflows[usize::from(slot)].subflow;
+                    let subflow = &self.subflows[slot].subflow;
                     self.recv.plan_early_acknowledgement(slot, subflow);
                 }
             }
@@ -104,17 +103,17 @@ impl Connection {
     }
 
     /// RFC 8684 §3.2: the initiator repeats the third ACK of a join until it is acknowledged.
-    fn answer_join(&mut self, slot: u8, segment: &Segment) {
+    fn answer_join(&mut self, slot: Slot, segment: &Segment) {
         if segment.options.control.as_ref().is_some_and(|control| control.join.is_some()) {
-            self.subflows[usize::from(slot)].subflow.demand_ack();
+            self.subflows[slot].subflow.demand_ack();
             self.recv.plan_opening_acknowledgement(slot);
         }
     }
 
     /// RFC 8684 §3.1: until the listener has the initiator's key it cannot use a data sequence
     /// signal; the first data will be sent again, with the keys.
-    fn waits_for_keys(&self, slot: u8, segment: &Segment) -> bool {
-        let subflow = &self.subflows[usize::from(slot)].subflow;
+    fn waits_for_keys(&self, slot: Slot, segment: &Segment) -> bool {
+        let subflow = &self.subflows[slot].subflow;
         let has_keys = segment.options.control.as_ref().is_some_and(|c| c.capable.is_some());
         subflow.state() == State::SynReceived
             && subflow.purpose == Purpose::Initial
@@ -125,9 +124,9 @@ impl Connection {
     }
 
     /// The data sequence signal of an acceptable segment. RFC 8684 §3.3.
-    fn handle_options(&mut self, now: Instant, slot: u8, segment: &Segment) {
+    fn handle_options(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss {
-            let ctx = &mut self.subflows[usize::from(slot)];
+            let ctx = &mut self.subflows[slot];
             if !ctx.subflow.confirmed {
                 ctx.subflow.confirmed = true;
             }
@@ -145,19 +144,19 @@ impl Connection {
         }
         if self.send.has_no_window() {
             // The handshake's own windows count from the first byte.
-            let window = self.subflows[usize::from(slot)].subflow.advertised_window(segment);
+            let window = self.subflows[slot].subflow.advertised_window(segment);
             self.send.widen(1, window);
         }
     }
 
     /// RFC 8684 §3.1: the initiator's first data is mapped from IDSN + 1 at subflow sequence 1, if
     /// whoever says so knows the keys.
-    fn handle_first_mapping(&mut self, slot: u8, capable: MpCapable) {
+    fn handle_first_mapping(&mut self, slot: Slot, capable: MpCapable) {
         if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
             && let Some(Keys { local, remote }) = self.session.keys()
             && (sender, receiver) == (remote, local)
             && self.session.is_listener()
-            && self.subflows[usize::from(slot)].subflow.purpose == Purpose::Initial
+            && self.subflows[slot].subflow.purpose == Purpose::Initial
             && self.is_as_agreed(slot, checksum)
         {
             let len = u64::from(data_len);
@@ -167,10 +166,10 @@ impl Connection {
     }
 
     /// What a believed reset says.
-    fn handle_reset(&mut self, now: Instant, slot: u8, segment: &Segment) {
+    fn handle_reset(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss
             && self.session.is_mptcp()
-            && self.subflows[usize::from(slot)].subflow.confirmed
+            && self.subflows[slot].subflow.confirmed
         {
             self.handle_data_ack(now, slot, dss, segment);
         }
@@ -178,9 +177,9 @@ impl Connection {
         self.counters.mp_rst_rx += u64::from(control.reset.is_some());
         self.counters.mp_fail_rx += u64::from(control.fail.is_some());
         let because_of = |reason| control.reset.is_some_and(|reset| reset.reason == reason);
-        self.subflows[usize::from(slot)].retry = control.reset.map(retry_after);
+        self.subflows[slot].retry = control.reset.map(retry_after);
         // RFC 8684 §3.7: what the peer got there it has not taken.
-        self.subflows[usize::from(slot)].payload_unreliable |= control.fail.is_some()
+        self.subflows[slot].payload_unreliable |= control.fail.is_some()
             || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
             || because_of(ResetReason::MPTCP_SPECIFIC);
         if let Some(fastclose) = control.fastclose {
@@ -188,11 +187,11 @@ impl Connection {
         }
     }
 
-    fn handle_control(&mut self, now: Instant, slot: u8, control: &Control) {
+    fn handle_control(&mut self, now: Instant, slot: Slot, control: &Control) {
         if let Some(prio) = control.prio {
             // RFC 8684 §3.3.8: it concerns the subflow that it arrives on.
             self.counters.mp_prio_rx += 1;
-            self.subflows[usize::from(slot)].subflow.priority.by_peer = prio.backup;
+            self.subflows[slot].subflow.priority.by_peer = prio.backup;
         }
         if let Some(removed) = &control.remove_addr {
             self.counters.rm_addr += removed.address_ids().len() as u64;
@@ -215,7 +214,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.2: DATA_ACK acknowledges cumulatively, and the window counts from it.
-    fn handle_data_ack(&mut self, now: Instant, slot: u8, dss: &Dss, segment: &Segment) {
+    fn handle_data_ack(&mut self, now: Instant, slot: Slot, dss: &Dss, segment: &Segment) {
         let Some(data_ack) = dss.data_ack else { return };
         let outstanding = self.send.queue.outstanding();
         let near = self.session.data_seq(*outstanding.start());
@@ -224,7 +223,7 @@ impl Connection {
         if offset < 1 || offset > *outstanding.end() {
             return;
         }
-        let subflow = &self.subflows[usize::from(slot)].subflow;
+        let subflow = &self.subflows[slot].subflow;
         let keeps = self.config.platform.keeps_larger_window();
         let window = if keeps { subflow.kept_window() } else { subflow.advertised_window(segment) };
         if self.send.widen(offset, window) && !keeps && self.data_rto.timeouts() > 0 {
@@ -237,7 +236,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.1.
-    fn handle_mapping(&mut self, slot: u8, dss: &Dss) {
+    fn handle_mapping(&mut self, slot: Slot, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
         if matches!(mapping.data_seq, WideOrNarrow::Wide(_)) && self.recv.widen_acks() {
             self.settle_all_options();
@@ -248,7 +247,7 @@ impl Connection {
         if data.checked_add(u64::from(mapping.len)).is_none() {
             return;
         }
-        let next = self.subflows[usize::from(slot)].subflow.receive_next();
+        let next = self.subflows[slot].subflow.receive_next();
         let subflow =
             next as i64 + i64::from(mapping.subflow_seq.0.wrapping_sub(next as u32) as i32);
         let subflow = u64::try_from(subflow).ok();
@@ -275,8 +274,8 @@ impl Connection {
         }
     }
 
-    fn add_mapping(&mut self, slot: u8, mapping: Received) {
-        let ctx = &mut self.subflows[usize::from(slot)];
+    fn add_mapping(&mut self, slot: Slot, mapping: Received) {
+        let ctx = &mut self.subflows[slot];
         let next = ctx.subflow.receive_next();
         let reach = self.recv.queue.window().most() * COPIES + (1 << 16);
         let near = mapping.subflow + mapping.len > next.saturating_sub(reach)
@@ -289,14 +288,14 @@ impl Connection {
 
     /// Plain TCP: the subflow's bytes are the stream's. RFC 8684 §3.7: after a fallback, too, only
     /// its ACKs count.
-    fn handle_plain(&mut self, now: Instant, slot: u8, segment: &Segment) {
+    fn handle_plain(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         let shift = self.fallback.sent_shift();
-        let edge = self.subflows[usize::from(slot)].subflow.window_edge();
+        let edge = self.subflows[slot].subflow.window_edge();
         if let Some(edge) = edge.checked_add_signed(shift) {
             self.send.set_edge(edge);
         }
         // The FIN has a number at subflow level only.
-        let una = self.subflows[usize::from(slot)].subflow.una().checked_add_signed(shift);
+        let una = self.subflows[slot].subflow.una().checked_add_signed(shift);
         if self.send.queue.acknowledge(una.map_or(0, |una| una.min(self.send.queue.end()))) {
             self.on_data_progress(now);
         }
@@ -305,15 +304,15 @@ impl Connection {
             let fails = control.is_some_and(|control| control.fail.is_some());
             self.handle_after_fallback(slot, segment.options.dss.as_ref(), fails);
         }
-        if self.subflows[usize::from(slot)].subflow.end_announcement() {
+        if self.subflows[slot].subflow.end_announcement() {
             // RFC 8684 §3.7: from here on there are no options.
             self.settle_options(slot);
         }
     }
 
     /// Move what the subflow has in order to the data level.
-    fn deliver(&mut self, now: Instant, slot: u8) {
-        let ctx = &mut self.subflows[usize::from(slot)];
+    fn deliver(&mut self, now: Instant, slot: Slot) {
+        let ctx = &mut self.subflows[slot];
         if !self.session.is_mptcp() {
             while let Some((_, payload)) = ctx.subflow.poll_received() {
                 self.recv.queue.append(payload);
@@ -328,7 +327,7 @@ impl Connection {
             ctx.mappings.push(payload);
         }
         self.hand_over(now, slot);
-        let ctx = &mut self.subflows[usize::from(slot)];
+        let ctx = &mut self.subflows[slot];
         if ctx.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
             self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);

@@ -8,7 +8,7 @@ use super::{Connection, Place};
 use crate::flood::{MOST_HALF_OPEN_JOINS, Numbers, remember_in_timestamp};
 use crate::keys;
 use crate::subflow::{Purpose, State, Subflow, SubflowEnd};
-use crate::view::SubflowId;
+use crate::view::{Slot, SubflowId};
 
 /// A connection's answer to the SYN of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Connection {
         answered: Answered,
     ) -> Option<Segment> {
         let joining = self.joining(now, syn, join, answered.nonce)?;
-        let nobody = SubflowId { slot: u8::MAX, generation: 0 };
+        let nobody = SubflowId { slot: Slot(u8::MAX), generation: 0 };
         let accept = |open: crate::subflow::Open<'_>| Subflow::accept(open, now, syn);
         let mut subflow = self.make_subflow(nobody, accept, joining.place);
         subflow.use_numbers(answered.numbers);
@@ -89,10 +89,10 @@ impl Connection {
         syn: &Segment,
         join: MpJoin,
         answered: Answered,
-    ) -> Option<u8> {
+    ) -> Option<Slot> {
         if !self.may_open() {
             let oldest = self.half_open_joins().next()?;
-            self.subflows.edit(oldest as u8).subflow.abandon(SubflowEnd::TimedOut);
+            self.subflows.edit(Slot(oldest as u8)).subflow.abandon(SubflowEnd::TimedOut);
             self.reap(now);
         }
         let joining = self.joining(now, syn, join, answered.nonce).filter(|_| self.may_open())?;
@@ -142,9 +142,9 @@ impl Connection {
         syn: &Segment,
         joining: Joining,
         answered: Option<Numbers>,
-    ) -> u8 {
-        let slot = self.add_lane(|open| Subflow::accept(open, now, syn), joining.place);
-        let ctx = &mut self.subflows[usize::from(slot)];
+    ) -> Slot {
+        let slot = self.add_subflow(|open| Subflow::accept(open, now, syn), joining.place);
+        let ctx = &mut self.subflows[slot];
         ctx.nonces = joining.nonces;
         ctx.subflow.priority.by_peer = joining.backup;
         ctx.subflow.handshake_options = Some(joining.answer);
@@ -176,13 +176,13 @@ impl Connection {
     /// Open the connection whose SYN was answered without state.
     pub(crate) fn accept_answered(&mut self, now: Instant, syn: &Segment, numbers: Numbers) {
         self.accept(now, syn);
-        self.resume(now, 0, numbers);
+        self.resume(now, Slot(0), numbers);
     }
 
     /// This host sent the SYN/ACK of the subflow in `slot` before it kept any state of the subflow.
-    pub(super) fn resume(&mut self, now: Instant, slot: u8, numbers: Numbers) {
+    pub(super) fn resume(&mut self, now: Instant, slot: Slot, numbers: Numbers) {
         let level = self.data_level();
-        let subflow = &mut self.subflows[usize::from(slot)].subflow;
+        let subflow = &mut self.subflows[slot].subflow;
         subflow.use_numbers(numbers);
         subflow.poll_transmit(now, &level);
         subflow.skip_handshake_sample();

@@ -53,7 +53,7 @@ use crate::platform::{ReceiveWindow, SendBuffer};
 use crate::remedy::BufferSide;
 use crate::subflow::{Open, Purpose, Subflow};
 use crate::trace::TraceEvent;
-use crate::view::SubflowId;
+use crate::view::{Slot, SubflowId};
 use data_fin::DataFin;
 use data_rto::DataRto;
 use outbox::Outbox;
@@ -163,7 +163,7 @@ impl Connection {
         match self.session.is_mptcp() {
             true => self.recv.queue.is_complete(),
             false => {
-                let ctx = self.subflows.get(usize::from(self.fallback.slot()));
+                let ctx = self.subflows.get(self.fallback.slot().index());
                 self.recv.queue.is_complete() || ctx.is_some_and(|ctx| ctx.subflow.peer_finished())
             }
         }
@@ -211,7 +211,7 @@ impl Connection {
     }
 
     /// Add a new subflow in a free slot.
-    fn add_lane(&mut self, make: impl FnOnce(Open<'_>) -> Subflow, place: Place) -> u8 {
+    fn add_subflow(&mut self, make: impl FnOnce(Open<'_>) -> Subflow, place: Place) -> Slot {
         let id = self.subflows.next_id();
         let subflow = self.make_subflow(id, make, place);
         let slot = self.subflows.add(subflow);
@@ -252,11 +252,11 @@ impl Connection {
         self.scheduling.on_change();
         for slot in 0..self.subflows.len() {
             if self.subflows[slot].subflow.poll_timeout() <= now {
-                let (ctx, views) = self.subflows.with_views(slot as u8);
+                let (ctx, views) = self.subflows.with_views(Slot(slot as u8));
                 let timed_out = ctx.subflow.handle_timeout(now, views);
-                self.subflows.refresh(slot as u8);
+                self.subflows.refresh(Slot(slot as u8));
                 if timed_out {
-                    self.on_subflow_timeout(now, slot as u8);
+                    self.on_subflow_timeout(now, Slot(slot as u8));
                 }
             }
         }
@@ -265,11 +265,11 @@ impl Connection {
     }
 
     /// The subflow stopped answering: reinject the data that only this subflow carried.
-    fn on_subflow_timeout(&mut self, now: Instant, slot: u8) {
+    fn on_subflow_timeout(&mut self, now: Instant, slot: Slot) {
         if self.subflows.len() > 1 {
             self.reinject_outstanding(slot);
         }
-        let subflow = &self.subflows[usize::from(slot)].subflow;
+        let subflow = &self.subflows[slot].subflow;
         let (id, in_a_row) = (subflow.id, subflow.timeouts_in_a_row());
         self.tell_path_manager(now, &PathEvent::SubflowTimeout { id, in_a_row });
     }

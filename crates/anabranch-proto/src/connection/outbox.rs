@@ -6,11 +6,12 @@ use anabranch_wire::{Instant, SocketAddress};
 
 use crate::event::Event;
 use crate::trace::{TraceEvent, TraceKind};
+use crate::view::Slot;
 
 /// A change to the endpoint's table of addresses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registration {
-    pub(crate) slot: u8,
+    pub(crate) slot: Slot,
     pub(crate) local: SocketAddress,
     pub(crate) remote: SocketAddress,
     pub(crate) exists: bool,

@@ -27,7 +27,7 @@ use super::probes::{Copies, Probe};
 use super::reinjection::RetransmitCause;
 use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::DataLevel;
-use crate::view::{SubflowId, SubflowSet};
+use crate::view::{Slot, SubflowId, SubflowSet};
 
 impl Connection {
     /// RFC 8684 §3.2: further subflows require that the handshake is known to be complete. RFC 8684
@@ -134,7 +134,7 @@ impl Connection {
     }
 
     /// A router reports that a segment of the subflow in `slot` was too large for its path.
-    pub(crate) fn handle_too_big(&mut self, slot: u8, seq: SeqNumber, mtu: u16) {
+    pub(crate) fn handle_too_big(&mut self, slot: Slot, seq: SeqNumber, mtu: u16) {
         let (ctx, views) = self.subflows.with_views(slot);
         if ctx.subflow.handle_too_big(seq, mtu, views) {
             self.subflows.refresh(slot);
@@ -191,8 +191,8 @@ impl Connection {
     /// may do so before its peer can know it. A peer to which both ends of the stream were sent may
     /// have closed the connection (RFC 8684 §3.3.3). In both cases, the host gives up only a subflow
     /// whose interface is down.
-    fn may_replace(&self, slot: u8) -> bool {
-        let address_id = self.subflows[usize::from(slot)].subflow.local_address_id;
+    fn may_replace(&self, slot: Slot) -> bool {
+        let address_id = self.subflows[slot].subflow.local_address_id;
         let remote = self.paths.remote_addresses();
         let peer_may_be_done = self.recv.queue.is_complete() && self.send.queue.fin_outstanding();
         let joins = self.config.platform.joins_after_close && !peer_may_be_done;
@@ -215,7 +215,7 @@ impl Connection {
         let Some(removed) = self.paths.removals() else { return };
         let mut told = false;
         let usable = self.subflows.usable();
-        for (ctx, slot) in self.subflows.iter_mut().zip(0..) {
+        for (slot, ctx) in self.subflows.slots().zip(self.subflows.iter_mut()) {
             let subflow = &mut ctx.subflow;
             if usable.contains(slot) && !removed.address_ids().contains(&subflow.local_address_id) {
                 subflow.signal_removal(removed);
@@ -229,9 +229,9 @@ impl Connection {
 
     /// The peer reports that it has lost these addresses. The scheduler must not use their subflows
     /// until they show signs of life.
-    pub(super) fn verify_liveness_of(&mut self, now: Instant, told_on: u8, address_ids: &[u8]) {
-        for slot in 0..self.subflows.len() as u8 {
-            let ctx = &self.subflows[usize::from(slot)];
+    pub(super) fn verify_liveness_of(&mut self, now: Instant, told_on: Slot, address_ids: &[u8]) {
+        for slot in self.subflows.slots() {
+            let ctx = &self.subflows[slot];
             let lost = address_ids.contains(&ctx.subflow.remote_address_id);
             if lost && slot != told_on && !ctx.reaped {
                 self.subflows.edit(slot).subflow.verify_liveness(now);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::view::{SubflowId, SubflowView};
+use crate::view::{Slot, SubflowId, SubflowView};
 
 /// Copies that subflows must send.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) struct Copies {
 /// A copy to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
-    pub(super) slot: u8,
+    pub(super) slot: Slot,
     pub(super) start: u64,
     pub(super) len: u32,
 }
@@ -56,10 +56,10 @@ impl Probes {
     pub(super) fn poll(&mut self, una: u64, views: &[SubflowView]) -> Option<Probe> {
         self.0.retain_mut(|burst| {
             burst.next = burst.next.max(una);
-            let there = views.get(usize::from(burst.subflow.slot));
+            let there = views.get(burst.subflow.slot.index());
             burst.next < burst.end && there.is_some_and(|view| view.id == burst.subflow)
         });
-        let view_of = |burst: &Burst| &views[usize::from(burst.subflow.slot)];
+        let view_of = |burst: &Burst| &views[burst.subflow.slot];
         let burst = self.0.iter_mut().find(|burst| view_of(burst).can_send())?;
         let (start, mss) = (burst.next, u64::from(view_of(burst).mss));
         let len = u64::from(burst.bytes).min(mss).min(burst.end - start);

@@ -3,6 +3,7 @@
 
 use super::recv_queue::RecvQueue;
 use crate::subflow::Subflow;
+use crate::view::Slot;
 
 pub(super) struct Receiver {
     pub(super) queue: RecvQueue,
@@ -19,7 +20,7 @@ pub(super) struct Receiver {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyAcknowledgement {
     /// Slot of the subflow that sends it.
-    pub(super) slot: u8,
+    pub(super) slot: Slot,
     /// Edge of the window that it advertises. `None`: the window that its subflow has advertised.
     pub(super) edge: Option<u64>,
 }
@@ -62,7 +63,7 @@ impl Receiver {
     /// application has read it, or after its first read. Data that filled a large hole takes several
     /// reads.
     #[inline]
-    pub(super) fn plan_early_acknowledgement(&mut self, slot: u8, subflow: &Subflow) {
+    pub(super) fn plan_early_acknowledgement(&mut self, slot: Slot, subflow: &Subflow) {
         if let Some(edge) = self.queue.early_edge(subflow.full_segment())
             && subflow.acknowledges_early(edge.saturating_sub(self.queue.nxt()))
         {
@@ -72,7 +73,7 @@ impl Receiver {
 
     /// The connection or a further subflow is open, and data can be sent from now on. The
     /// acknowledgement of the handshake's last segment may come before.
-    pub(super) fn plan_opening_acknowledgement(&mut self, slot: u8) {
+    pub(super) fn plan_opening_acknowledgement(&mut self, slot: Slot) {
         if self.queue.window().acknowledges_opening_early() {
             self.early = Some(EarlyAcknowledgement { slot, edge: None });
         }

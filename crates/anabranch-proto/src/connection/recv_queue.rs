@@ -8,6 +8,7 @@ use anabranch_wire::Payload;
 
 use crate::platform::{ReceiveWindow, RecvQueueState};
 use crate::reassembly::{Reassembly, join_later_half, most_pieces};
+use crate::view::Slot;
 
 /// Offsets are 64-bit, from 0 for the peer's IDSN.
 #[derive(Debug)]
@@ -99,7 +100,7 @@ impl RecvQueue {
 
     /// Accept data that arrived on the subflow in `slot`, in the order of the subflow. RFC 8684
     /// §3.8.
-    pub(crate) fn insert(&mut self, slot: u8, start: u64, payload: Payload) -> Inserted {
+    pub(crate) fn insert(&mut self, slot: Slot, start: u64, payload: Payload) -> Inserted {
         let end = start + payload.len() as u64;
         if end <= self.nxt {
             return Inserted::Duplicate;
@@ -111,7 +112,7 @@ impl RecvQueue {
             if self.out_of_order.pieces() >= most_pieces(self.window.capacity()) {
                 return Inserted::OutsideWindow;
             }
-            self.out_of_order.insert(usize::from(slot), start, payload);
+            self.out_of_order.insert(slot.index(), start, payload);
             return Inserted::Waiting;
         }
         let payload = if start == self.nxt {
@@ -253,9 +254,9 @@ mod tests {
     #[test]
     fn data_of_two_subflows_comes_out_in_order() {
         let mut queue = queue_of(10_000, 0);
-        assert_eq!(queue.insert(1, 1001, pattern(1001, 1000)), Inserted::Waiting);
-        assert_eq!(queue.insert(0, 1, pattern(1, 1000)), Inserted::Delivered);
-        assert_eq!(queue.insert(0, 1001, pattern(1001, 1000)), Inserted::Duplicate);
+        assert_eq!(queue.insert(Slot(1), 1001, pattern(1001, 1000)), Inserted::Waiting);
+        assert_eq!(queue.insert(Slot(0), 1, pattern(1, 1000)), Inserted::Delivered);
+        assert_eq!(queue.insert(Slot(0), 1001, pattern(1001, 1000)), Inserted::Duplicate);
         let mut next = 1;
         while let Some(payload) = queue.read() {
             assert!(payload.matches_pattern(next));
@@ -269,7 +270,7 @@ mod tests {
         const BYTES: u64 = 10_000;
         let mut queue = queue_of(BYTES, 0);
         for start in 1..=BYTES {
-            assert_eq!(queue.insert(0, start, pattern(start, 1)), Inserted::Delivered);
+            assert_eq!(queue.insert(Slot(0), start, pattern(start, 1)), Inserted::Delivered);
             assert!(queue.ready.len() <= most_pieces(BYTES));
         }
         let mut next = 1;
@@ -284,14 +285,14 @@ mod tests {
     fn data_beyond_the_promise_is_refused() {
         // RFC 8684 §3.8
         let mut queue = queue_of(1_000, 0);
-        assert_eq!(queue.insert(0, 501, pattern(501, 600)), Inserted::OutsideWindow);
+        assert_eq!(queue.insert(Slot(0), 501, pattern(501, 600)), Inserted::OutsideWindow);
         // A window field in units of 8 bytes may have advertised 7 more bytes: 1001 + 7 is the last
         // possible offset.
         for (data_fin, taken) in [(1009, false), (1008, true)] {
             let mut queue = queue_of(1_000, 3);
             queue.set_fin(data_fin);
-            assert_eq!(queue.insert(0, 1, pattern(1, 1008)), Inserted::OutsideWindow);
-            assert_eq!(queue.insert(0, 1, pattern(1, 1007)), Inserted::Delivered);
+            assert_eq!(queue.insert(Slot(0), 1, pattern(1, 1008)), Inserted::OutsideWindow);
+            assert_eq!(queue.insert(Slot(0), 1, pattern(1, 1007)), Inserted::Delivered);
             assert_eq!(queue.is_complete(), taken, "{data_fin}");
         }
     }
@@ -301,7 +302,7 @@ mod tests {
         // RFC 8684 §3.3.3
         let mut queue = queue_of(10_000, 0);
         assert!(!queue.set_fin(1001));
-        queue.insert(0, 1, pattern(1, 1000));
+        queue.insert(Slot(0), 1, pattern(1, 1000));
         assert!(queue.is_complete());
         assert_eq!(queue.nxt(), 1002);
     }
@@ -313,8 +314,8 @@ mod tests {
             let mut queue = queue_of(10_000, 0);
             queue.set_fin(1001);
             let bytes = if reached { 1000 } else { 500 };
-            queue.insert(0, 1, pattern(1, bytes));
-            queue.insert(0, 2001, pattern(2001, 100));
+            queue.insert(Slot(0), 1, pattern(1, bytes));
+            queue.insert(Slot(0), 2001, pattern(2001, 100));
             queue.become_plain();
             queue.append(pattern(501, 600));
             assert_eq!(queue.is_complete(), reached);

@@ -7,7 +7,7 @@ use super::Connection;
 use crate::scheduler::Pending;
 use crate::subflow::{DataLevel, MappingMeta};
 use crate::trace::TraceKind;
-use crate::view::{SubflowSet, Usability};
+use crate::view::{Slot, SubflowSet, Usability};
 
 /// Why mapped data is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ impl Connection {
         let usable = self.subflows.usable();
         let mut already_on = mapped.carried_by();
         let all = (0..SubflowSet::CAPACITY as u8)
+            .map(Slot)
             .all(|slot| !usable.contains(slot) || already_on.contains(slot));
         // If all usable subflows have carried the data, any of them may send it again. Linux takes
         // any at once (`mptcp_subflow_get_retrans`).
@@ -54,7 +55,7 @@ impl Connection {
         now: Instant,
         level: &DataLevel,
         start: u64,
-        slot: u8,
+        slot: Slot,
         why: RetransmitCause,
     ) -> Option<Segment> {
         let limit = self.subflows.view(slot).mss;
@@ -66,7 +67,7 @@ impl Connection {
         &mut self,
         now: Instant,
         level: &DataLevel,
-        slot: u8,
+        slot: Slot,
         start: u64,
         payload: Payload,
         why: RetransmitCause,
@@ -142,15 +143,14 @@ impl Connection {
                 && !self.is_tail_held(slot, start)
             {
                 let assigned = self.send.queue.is_assigned(start);
-                let waiting = self.send.queue.assigned().get(usize::from(slot)).copied();
+                let waiting = self.send.queue.assigned().get(slot.index()).copied();
                 // The data that fills the window may be less than a segment.
                 if room < waiting.filter(|_| assigned).map_or(mss, |bytes| bytes.min(mss)) {
                     continue;
                 }
                 let why = if assigned { RetransmitCause::Assigned } else { RetransmitCause::Copy };
                 let waiting = || self.send.queue.waiting_on(slot);
-                if assigned && self.subflows[usize::from(slot)].subflow.waits_for_room(now, waiting)
-                {
+                if assigned && self.subflows[slot].subflow.waits_for_room(now, waiting) {
                     continue;
                 }
                 return self.retransmit_on(now, level, start, slot, why);
@@ -161,9 +161,9 @@ impl Connection {
 
     /// Must the data assigned to the subflow in `slot` from `start` on wait for more? Linux tests
     /// the last socket buffer of a queue only (`tcp_write_xmit`).
-    fn is_tail_held(&self, slot: u8, start: u64) -> bool {
+    fn is_tail_held(&self, slot: Slot, start: u64) -> bool {
         let queue = &self.send.queue;
-        let assigned = queue.assigned().get(usize::from(slot));
+        let assigned = queue.assigned().get(slot.index());
         let waits =
             if self.assigns_ahead() { queue.ends_queue(start) } else { queue.is_assigned(start) };
         waits && assigned.is_some_and(|all| self.is_short_held(slot, *all))

@@ -7,7 +7,7 @@ use super::stopwatch::Stopwatch;
 use super::timer::Timer;
 use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::trace::TraceKind;
-use crate::view::{SubflowId, SubflowSet, Usability};
+use crate::view::{Slot, SubflowId, SubflowSet, Usability};
 
 /// The scheduler and its decisions, and the state of asking the remedies.
 pub(super) struct Scheduling {
@@ -100,7 +100,7 @@ pub(super) struct FullBuffers {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
     /// Slot of the subflow that sends; it is usable and, unless `held` is set, has room.
-    pub(super) slot: u8,
+    pub(super) slot: Slot,
     /// The subflows that send copies as soon as they have room; may include `slot`.
     pub(super) copies: SubflowSet,
     /// The subflow has no room, and keeps the data until it has.
@@ -111,7 +111,7 @@ pub(super) struct Choice {
 
 impl Choice {
     /// Send only on the subflow in `slot`.
-    pub(super) fn only(slot: u8) -> Self {
+    pub(super) fn only(slot: Slot) -> Self {
         Choice { slot, copies: SubflowSet::EMPTY, held: false, to_edge: false }
     }
 }
@@ -158,7 +158,7 @@ impl Connection {
     fn judge(&mut self, now: Instant, pending: Pending, decision: Decision) -> Verdict {
         match decision {
             Decision::Send(id) => {
-                let view = self.subflows.views().get(usize::from(id.slot));
+                let view = self.subflows.views().get(id.slot.index());
                 if view.is_some_and(|view| view.id == id && view.can_send()) {
                     return Verdict::Sends(Choice::only(id.slot));
                 }
@@ -184,11 +184,11 @@ impl Connection {
     }
 
     fn judge_assignment(&self, pending: Pending, id: SubflowId) -> Verdict {
-        let view = self.subflows.views().get(usize::from(id.slot));
+        let view = self.subflows.views().get(id.slot.index());
         let Some(view) = view.filter(|v| v.id == id && v.usability == Usability::Usable) else {
             return Verdict::Bad;
         };
-        let waiting = self.send.queue.assigned().get(usize::from(id.slot)).is_some_and(|n| *n > 0);
+        let waiting = self.send.queue.assigned().get(id.slot.index()).is_some_and(|n| *n > 0);
         let choice = Choice { to_edge: self.session.is_mptcp(), ..Choice::only(id.slot) };
         if view.can_send() && !waiting && !self.assigns_ahead() {
             return Verdict::Sends(choice);
@@ -240,8 +240,8 @@ impl Connection {
 
     /// RFC 9293 §3.7.4: a short segment at the window's edge waits while an earlier one is
     /// unacknowledged on the subflow (Minshall's variant).
-    pub(super) fn is_short_held(&self, slot: u8, len: u64) -> bool {
-        let ctx = &self.subflows[usize::from(slot)];
+    pub(super) fn is_short_held(&self, slot: Slot, len: u64) -> bool {
+        let ctx = &self.subflows[slot];
         self.config.tcp.nagle
             && !self.send.queue.is_finished()
             && len < u64::from(self.subflows.view(slot).mss)

@@ -12,7 +12,7 @@ use crate::counters::Counters;
 use crate::path_manager::Retry;
 use crate::remedy::{BufferContext, BufferSide, Remedy};
 use crate::subflow::Subflow;
-use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
+use crate::view::{Slot, SubflowId, SubflowSet, SubflowView, Usability};
 
 /// A subflow and its state at the data level.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ pub(super) struct Subflows {
 /// A subflow that is being changed. Dropping it updates the subflow's view.
 pub(super) struct Edit<'a> {
     subflows: &'a mut Subflows,
-    slot: u8,
+    slot: Slot,
 }
 
 impl Deref for Edit<'_> {
@@ -103,14 +103,14 @@ impl Deref for Edit<'_> {
 
     #[inline]
     fn deref(&self) -> &SubflowContext {
-        &self.subflows.contexts[usize::from(self.slot)]
+        &self.subflows.contexts[self.slot]
     }
 }
 
 impl DerefMut for Edit<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut SubflowContext {
-        &mut self.subflows.contexts[usize::from(self.slot)]
+        &mut self.subflows.contexts[self.slot]
     }
 }
 
@@ -156,23 +156,23 @@ impl Subflows {
     }
 
     /// The subflow in `slot` has ended, and its end is being processed.
-    pub(super) fn reap(&mut self, slot: u8) -> &SubflowContext {
-        let ctx = &mut self.contexts[usize::from(slot)];
+    pub(super) fn reap(&mut self, slot: Slot) -> &SubflowContext {
+        let ctx = &mut self.contexts[slot];
         ctx.reaped = true;
         ctx.subflow.add_to(self.ended.get_or_insert_default());
         if let Some(detector) = &mut self.detector {
             detector.forget(ctx.subflow.id);
         }
         self.refresh(slot);
-        &self.contexts[usize::from(slot)]
+        &self.contexts[slot]
     }
 
     /// RFC 8382: pass the one-way delay that the subflow in `slot` has measured to the detector, if
     /// there is one.
     #[inline]
-    pub(super) fn detect_bottlenecks(&mut self, now: Instant, slot: u8) {
+    pub(super) fn detect_bottlenecks(&mut self, now: Instant, slot: Slot) {
         let Some(detector) = &mut self.detector else { return };
-        let subflow = &mut self.contexts[usize::from(slot)].subflow;
+        let subflow = &mut self.contexts[slot].subflow;
         let Some(delay) = subflow.one_way_delay.take() else { return };
         detector.on_delay(now, subflow.id, delay);
         if !detector.is_due(now) {
@@ -180,7 +180,7 @@ impl Subflows {
         }
         let subflows = &self.contexts;
         let totals = |id: SubflowId| {
-            let totals = subflows[usize::from(id.slot)].subflow.totals;
+            let totals = subflows[id.slot].subflow.totals;
             let again = totals.segments_retransmitted;
             Totals { sent: totals.segments_sent + again, lost: again }
         };
@@ -206,17 +206,22 @@ impl Subflows {
         let slot = self.free_slot();
         let before = self.contexts.get(slot).map(|ctx| ctx.subflow.id.generation);
         let generation = before.map_or(0, |generation| generation.wrapping_add(1));
-        SubflowId { slot: slot as u8, generation }
+        SubflowId { slot: Slot(slot as u8), generation }
+    }
+
+    /// All slots that were ever used, in order.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.contexts.len() as u8).map(Slot)
     }
 
     /// Add a subflow that has this identifier, and return its slot.
-    pub(super) fn add(&mut self, subflow: Subflow) -> u8 {
+    pub(super) fn add(&mut self, subflow: Subflow) -> Slot {
         let slot = subflow.id.slot;
         let (view, ctx) = (subflow.view(), SubflowContext::new(subflow));
-        match self.contexts.get_mut(usize::from(slot)) {
+        match self.contexts.get_mut(slot.index()) {
             Some(free) => {
                 *free = ctx;
-                self.views[usize::from(slot)] = view;
+                self.views[slot] = view;
             }
             None => {
                 self.contexts.push(ctx);
@@ -234,41 +239,41 @@ impl Subflows {
 
     /// The view of the subflow in `slot`.
     #[inline]
-    pub(super) fn view(&self, slot: u8) -> &SubflowView {
-        &self.views[usize::from(slot)]
+    pub(super) fn view(&self, slot: Slot) -> &SubflowView {
+        &self.views[slot]
     }
 
     /// Access the subflow in `slot` for changes that may affect its view.
     #[inline]
-    pub(super) fn edit(&mut self, slot: u8) -> Edit<'_> {
+    pub(super) fn edit(&mut self, slot: Slot) -> Edit<'_> {
         Edit { subflows: self, slot }
     }
 
     /// As [`Subflows::edit`], if the subflow still exists.
     pub(super) fn edit_by_id(&mut self, id: SubflowId) -> Option<Edit<'_>> {
-        let ctx = self.contexts.get(usize::from(id.slot))?;
+        let ctx = self.contexts.get(id.slot.index())?;
         (ctx.subflow.id == id && !ctx.reaped).then(|| self.edit(id.slot))
     }
 
     /// The subflow in `slot` and all views, which its congestion control needs.
     #[inline]
-    pub(super) fn with_views(&mut self, slot: u8) -> (&mut SubflowContext, &[SubflowView]) {
-        (&mut self.contexts[usize::from(slot)], &self.views)
+    pub(super) fn with_views(&mut self, slot: Slot) -> (&mut SubflowContext, &[SubflowView]) {
+        (&mut self.contexts[slot], &self.views)
     }
 
     /// Update the view of the subflow in `slot` after changes without [`Subflows::edit`].
     #[inline]
-    pub(super) fn refresh(&mut self, slot: u8) {
-        let view = &mut self.views[usize::from(slot)];
-        *view = self.contexts[usize::from(slot)].subflow.view();
+    pub(super) fn refresh(&mut self, slot: Slot) {
+        let view = &mut self.views[slot];
+        *view = self.contexts[slot].subflow.view();
         limit_room(&mut self.remedies, view);
     }
 
     /// Update the view of the subflow in `slot` after it has sent new data.
     #[inline]
-    pub(super) fn refresh_after_sending(&mut self, now: Instant, slot: u8) {
-        let view = &mut self.views[usize::from(slot)];
-        self.contexts[usize::from(slot)].subflow.after_sending(now, view);
+    pub(super) fn refresh_after_sending(&mut self, now: Instant, slot: Slot) {
+        let view = &mut self.views[slot];
+        self.contexts[slot].subflow.after_sending(now, view);
         limit_room(&mut self.remedies, view);
     }
 

@@ -12,7 +12,7 @@ use crate::remedy::{RemedyActions, RemedyContext};
 use crate::scheduler::Pending;
 use crate::subflow::{Carries, DataLevel, MappingMeta};
 use crate::trace::TraceKind;
-use crate::view::{SubflowSet, SubflowView, Usability};
+use crate::view::{Slot, SubflowSet, SubflowView, Usability};
 
 /// Full segments that must follow a probe of the path MTU, so that duplicate acknowledgements show its
 /// loss. Linux: `tcp_mtu_probe`, with a reordering of 3.
@@ -37,7 +37,7 @@ impl Connection {
     fn poll_segment(&mut self, now: Instant, mut level: DataLevel) -> Option<Segment> {
         for slot in 0..self.subflows.len() {
             if let Some(segment) = self.subflows[slot].subflow.poll_transmit(now, &level) {
-                self.subflows.refresh(slot as u8);
+                self.subflows.refresh(Slot(slot as u8));
                 return Some(segment);
             }
         }
@@ -94,7 +94,7 @@ impl Connection {
     /// What came last is acknowledged, with the window before the application has read all of it.
     fn acknowledge_early(&mut self, now: Instant) -> Option<Segment> {
         let EarlyAcknowledgement { slot, edge } = self.recv.take_early_acknowledgement()?;
-        let slot = usize::from(slot);
+        let slot = slot.index();
         let window = match edge {
             Some(edge) => self.recv.queue.advertise_up_to(edge, || self.subflows.largest_mss()),
             None => self.subflows.get_mut(slot)?.subflow.advertised(),
@@ -112,11 +112,11 @@ impl Connection {
     #[inline]
     fn on_acknowledgement(&mut self, slot: usize, segment: &Segment) {
         if segment.options.dss.is_some_and(|dss| dss.data_fin) {
-            self.data_fin.went_alone(slot as u8);
+            self.data_fin.went_alone(Slot(slot as u8));
         }
         // A bare acknowledgement changes no field of the view.
         if segment.header.flags.contains(Flags::FIN) || !segment.payload.is_empty() {
-            self.subflows.refresh(slot as u8);
+            self.subflows.refresh(Slot(slot as u8));
         }
     }
 
@@ -185,7 +185,7 @@ impl Connection {
 
     /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.
     fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let slot = self.subflows.iter().position(|ctx| ctx.subflow.wants_tail_probe())? as u8;
+        let slot = self.subflows.iter().find(|ctx| ctx.subflow.wants_tail_probe())?.subflow.id.slot;
         if self.subflows.view(slot).usability != Usability::Usable {
             return None;
         }
@@ -193,7 +193,7 @@ impl Connection {
             self.send.queue.next_copy(slot).filter(|start| self.send.queue.is_assigned(*start))
         {
             let segment = self.retransmit_on(now, level, start, slot, RetransmitCause::Assigned);
-            self.subflows[usize::from(slot)].subflow.tail_probe_was_new(now);
+            self.subflows[slot].subflow.tail_probe_was_new(now);
             return segment;
         }
         let len = self.next_segment_bytes(slot);
@@ -203,7 +203,7 @@ impl Connection {
         // The scheduler is not asked, but what it duplicates remains duplicated.
         let choice = Choice { copies: self.scheduling.copies(), ..Choice::only(slot) };
         let segment = self.send_new(now, level, choice, len);
-        self.subflows[usize::from(slot)].subflow.tail_probe_was_new(now);
+        self.subflows[slot].subflow.tail_probe_was_new(now);
         Some(segment)
     }
 
@@ -237,7 +237,7 @@ impl Connection {
             return self.on_window_limited(now, level, choice, available);
         }
         let waiting = || self.send.queue.waiting();
-        if self.subflows[usize::from(choice.slot)].subflow.waits_for_room(now, waiting) {
+        if self.subflows[choice.slot].subflow.waits_for_room(now, waiting) {
             return None;
         }
         Some(self.send_new(now, level, choice, len))
@@ -257,7 +257,7 @@ impl Connection {
 
     /// The subflow in `slot` is to send the next segment's data when it has room. How much follows
     /// that is to be decided upon?
-    fn assign(&mut self, now: Instant, slot: u8) -> Option<u64> {
+    fn assign(&mut self, now: Instant, slot: Slot) -> Option<u64> {
         let len = self.next_segment_bytes(slot);
         let len = match self.send.queue.fragment() {
             Some(rest) => len.min(rest),
@@ -292,14 +292,13 @@ impl Connection {
         self.on_window_limited(now, level, Choice::only(slot), available)
     }
 
-    fn next_segment_bytes(&self, slot: u8) -> u64 {
+    fn next_segment_bytes(&self, slot: Slot) -> u64 {
         let checksum = self.session.checksums();
         let carries = match self.is_first_data_with_keys() {
             true => Carries::Keys { checksum },
             false => self.mapping_carried(),
         };
-        let (subflow, unsent) =
-            (&self.subflows[usize::from(slot)].subflow, self.send.queue.unsent());
+        let (subflow, unsent) = (&self.subflows[slot].subflow, self.send.queue.unsent());
         let full = subflow.segment_bytes(carries);
         // A segment with which to search for the path MTU, if enough data follows to show its loss.
         let probe = subflow.mtu_probe_bytes();
@@ -313,7 +312,7 @@ impl Connection {
     }
 
     /// RFC 9293 §3.7.4: a short segment waits.
-    pub(super) fn is_held_by_nagle(&self, len: u64, slot: u8) -> bool {
+    pub(super) fn is_held_by_nagle(&self, len: u64, slot: Slot) -> bool {
         self.config.tcp.nagle
             && len < u64::from(self.subflows.view(slot).mss)
             && self.send.queue.una() < self.config.platform.nagle.awaits(self.send.short_segments())
@@ -399,7 +398,7 @@ impl Connection {
         &mut self,
         now: Instant,
         level: &DataLevel,
-        slot: u8,
+        slot: Slot,
         window_limited: bool,
     ) -> Option<Segment> {
         // One subflow cannot hold up another; nothing outstanding holds up nobody.
@@ -446,7 +445,7 @@ impl Connection {
 
     fn penalise(&mut self, now: Instant, actions: RemedyActions) {
         let Some((blocking, reduction)) = actions.penalise else { return };
-        for slot in 0..self.subflows.len() as u8 {
+        for slot in self.subflows.slots() {
             if blocking.contains(slot) {
                 self.subflows.edit(slot).subflow.penalise(reduction);
                 let view = self.subflows.view(slot);

@@ -23,6 +23,7 @@ use crate::flood::WaitingJoins;
 use crate::keys::{self, Secrets};
 use crate::path_manager::LocalAddress;
 use crate::trace::TraceEvent;
+use crate::view::Slot;
 
 /// Identifies a connection of an [`Endpoint`]; identifiers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,7 +42,7 @@ pub struct Endpoint {
     /// Addresses whose interfaces are down.
     addresses_down: Vec<IpAddr>,
     secrets: Secrets,
-    slots: Vec<Slot>,
+    slots: Vec<ConnectionSlot>,
     free: Vec<u32>,
     /// Connection and subflow of each pair of addresses.
     table: BTreeMap<AddressPair, SubflowIndex>,
@@ -78,7 +79,7 @@ struct SubflowIndex {
     /// Index of the connection.
     connection: u32,
     /// Slot of the subflow in the connection.
-    slot: u8,
+    slot: Slot,
 }
 
 /// The key and the source of random numbers of a connection.
@@ -87,7 +88,7 @@ struct Identity {
     secrets: Secrets,
 }
 
-struct Slot {
+struct ConnectionSlot {
     generation: u32,
     connection: Option<Box<Connection>>,
     dirty: bool,
@@ -524,7 +525,7 @@ impl Endpoint {
         // Stale entries are removed at their time, which may be hours away.
         if self.wake_ups.len() > STALE_PER_SLOT * (self.slots.len() + 16) {
             self.wake_ups.clear();
-            let awaited = |(slot, index): (&Slot, u32)| {
+            let awaited = |(slot, index): (&ConnectionSlot, u32)| {
                 (slot.wake_up != Instant::FAR_FUTURE).then_some(Reverse((slot.wake_up, index)))
             };
             self.wake_ups.extend(self.slots.iter().zip(0..).filter_map(awaited));
@@ -613,7 +614,7 @@ impl Endpoint {
     fn insert(&mut self, connection: Connection) -> u32 {
         self.opened += 1;
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
+            self.slots.push(ConnectionSlot {
                 generation: 0,
                 connection: None,
                 dirty: false,

@@ -12,6 +12,7 @@ use crate::config::ConnectionConfig;
 use crate::connection::{Answered, JoinAnswer, Role, because};
 use crate::flood::{COOKIE_SECONDS, Cookies, MOST_HALF_OPEN, Numbers};
 use crate::keys;
+use crate::view::Slot;
 
 impl Endpoint {
     /// Handle a segment that belongs to no known subflow: a SYN for a listener, a join, or a stray.
@@ -107,7 +108,7 @@ impl Endpoint {
             let identity = Identity { key, secrets };
             let mut connection = self.make(Arc::clone(config), Role::Listener, local, identity);
             connection.accept_answered(now, &syn, numbers);
-            (self.insert(connection), 0)
+            (self.insert(connection), Slot(0))
         };
         let connection = self.slots[index as usize].connection.as_mut();
         let connection = connection.expect("just found");

@@ -238,6 +238,7 @@ impl PathManager for DRePaS {
 mod tests {
     use super::*;
     use crate::path_manager::tests::{actions, established, id, local};
+    use crate::view::Slot;
     use crate::view::tests::view;
 
     fn manager() -> DRePaS {
@@ -269,8 +270,11 @@ mod tests {
         PathAction::SetPriority { subflow: id(slot), backup, signalled: false }
     }
 
-    const PROBE: PathAction =
-        PathAction::Probe { subflow: SubflowId { slot: 1, generation: 0 }, count: 10, bytes: 1024 };
+    const PROBE: PathAction = PathAction::Probe {
+        subflow: SubflowId { slot: Slot(1), generation: 0 },
+        count: 10,
+        bytes: 1024,
+    };
 
     #[test]
     fn the_second_bad_score_in_a_row_makes_a_standby_that_is_probed() {

@@ -222,6 +222,7 @@ pub trait PathManager: Debug + Send {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::Slot;
     use std::net::Ipv4Addr;
 
     pub(super) fn local(id: u8) -> LocalAddress {
@@ -233,7 +234,7 @@ mod tests {
     }
 
     pub(super) fn id(slot: u8) -> SubflowId {
-        SubflowId { slot, generation: 0 }
+        SubflowId { slot: Slot(slot), generation: 0 }
     }
 
     pub(super) fn closed(slot: u8) -> PathEvent<'static> {

@@ -62,7 +62,7 @@ impl CwndCap {
 impl Remedy for CwndCap {
     fn send_limit(&mut self, view: &SubflowView) -> Option<u64> {
         let filled = self.has_filled_a_queue(view);
-        let held = &mut self.held[usize::from(view.id.slot)];
+        let held = &mut self.held[view.id.slot];
         let generation = view.id.generation;
         let known = held.filter(|held| filled && held.generation == generation);
         *held = filled.then(|| {
@@ -76,6 +76,7 @@ impl Remedy for CwndCap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::Slot;
     use crate::view::{SubflowId, tests::view};
     use anabranch_wire::Duration;
 
@@ -110,7 +111,7 @@ mod tests {
     fn a_new_subflow_in_the_slot_starts_without_limit() {
         let mut cap = CwndCap::new(2.0);
         cap.send_limit(&at(150, 5));
-        let other = SubflowView { id: SubflowId { slot: 1, generation: 1 }, ..at(150, 9) };
+        let other = SubflowView { id: SubflowId { slot: Slot(1), generation: 1 }, ..at(150, 9) };
         assert_eq!(cap.send_limit(&other), Some(9_000));
         let unknown = SubflowView { srtt: None, min_srtt: Duration::MAX, ..other };
         assert_eq!(cap.send_limit(&unknown), None);

@@ -21,7 +21,7 @@ use anabranch_wire::Instant;
 
 use crate::congestion::ExternalReduction;
 use crate::policy::{Entry, Values};
-use crate::view::{SubflowSet, SubflowView};
+use crate::view::{Slot, SubflowSet, SubflowView};
 
 /// A remedy that users switch on by name.
 pub type RemedyEntry = Entry<fn(&Values) -> Box<dyn Remedy>>;
@@ -44,7 +44,7 @@ pub struct RemedyContext<'a> {
     /// The connection's subflows, including closed slots.
     pub subflows: &'a [SubflowView],
     /// Slot of the subflow that has room in its congestion window.
-    pub blocked: u8,
+    pub blocked: Slot,
     /// The subflows that have carried the oldest data unacknowledged at the data level, which
     /// blocks the window.
     pub head_carried_by: SubflowSet,

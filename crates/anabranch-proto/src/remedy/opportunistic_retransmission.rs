@@ -26,7 +26,7 @@ pub(super) const ENTRY: super::RemedyEntry = Entry {
 
 impl OpportunisticRetransmission {
     fn decide(context: &RemedyContext<'_>) -> RemedyActions {
-        let fast = &context.subflows[usize::from(context.blocked)];
+        let fast = &context.subflows[context.blocked];
         let mut carriers = context.subflows.iter().filter(|view| {
             view.id.slot != fast.id.slot
                 && view.usability != Usability::Closed
@@ -70,6 +70,7 @@ impl Remedy for OpportunisticRetransmission {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::Slot;
     use crate::view::{SubflowSet, tests::view};
     use anabranch_wire::Instant;
 
@@ -77,7 +78,7 @@ mod tests {
         let context = RemedyContext {
             now: Instant::ZERO,
             subflows,
-            blocked: 0,
+            blocked: Slot(0),
             head_carried_by,
             send_buffer_full: false,
         };
@@ -86,21 +87,21 @@ mod tests {
 
     #[test]
     fn the_head_is_sent_again_past_a_subflow_more_than_four_times_slower() {
-        assert!(reinjects(&[view(0, 20), view(1, 81)], SubflowSet::of(1)));
-        assert!(!reinjects(&[view(0, 20), view(1, 80)], SubflowSet::of(1)));
+        assert!(reinjects(&[view(0, 20), view(1, 81)], SubflowSet::of(Slot(1))));
+        assert!(!reinjects(&[view(0, 20), view(1, 80)], SubflowSet::of(Slot(1))));
     }
 
     #[test]
     fn a_tiny_window_is_reason_enough() {
         let tiny = SubflowView { cwnd: 4_000, ..view(1, 30) };
-        assert!(reinjects(&[view(0, 20), tiny], SubflowSet::of(1)));
+        assert!(reinjects(&[view(0, 20), tiny], SubflowSet::of(Slot(1))));
     }
 
     #[test]
     fn the_same_subflow_never_carries_it_twice() {
-        let mut both = SubflowSet::of(1);
-        both.insert(0);
+        let mut both = SubflowSet::of(Slot(1));
+        both.insert(Slot(0));
         assert!(!reinjects(&[view(0, 20), view(1, 500)], both));
-        assert!(!reinjects(&[view(0, 20), view(1, 500)], SubflowSet::of(0)));
+        assert!(!reinjects(&[view(0, 20), view(1, 500)], SubflowSet::of(Slot(0))));
     }
 }

@@ -6,7 +6,7 @@ use anabranch_wire::{Duration, Instant};
 use super::{Remedy, RemedyActions, RemedyContext};
 use crate::congestion::ExternalReduction;
 use crate::policy::{Entry, Kind, Parameter, Value};
-use crate::view::{Phase, SubflowSet, SubflowView, Usability};
+use crate::view::{Phase, Slot, SubflowSet, SubflowView, Usability};
 
 /// When a subflow is slower than the one that has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Penalisation {
     }
 
     fn decide(&mut self, context: &RemedyContext<'_>) -> RemedyActions {
-        let fast = &context.subflows[usize::from(context.blocked)];
+        let fast = &context.subflows[context.blocked];
         let mut blocking = SubflowSet::EMPTY;
         for slow in context.subflows {
             let candidate = slow.id.slot != fast.id.slot
@@ -143,15 +143,15 @@ impl Penalisation {
             Pause::Fast => (fast.id.slot, fast.srtt),
         };
         let pause = pause.unwrap_or(Duration::ZERO);
-        self.last[usize::from(keeper)].is_none_or(|last| now.saturating_since(last) >= pause)
+        self.last[keeper].is_none_or(|last| now.saturating_since(last) >= pause)
     }
 
     fn remember(&mut self, blocking: SubflowSet, fast: &SubflowView, now: Instant) {
         match self.form.pause {
-            Pause::Fast => self.last[usize::from(fast.id.slot)] = Some(now),
+            Pause::Fast => self.last[fast.id.slot] = Some(now),
             Pause::Slow => {
                 for (slot, last) in self.last.iter_mut().enumerate() {
-                    if blocking.contains(slot as u8) {
+                    if blocking.contains(Slot(slot as u8)) {
                         *last = Some(now);
                     }
                 }
@@ -179,8 +179,8 @@ mod tests {
         let context = RemedyContext {
             now: Instant::ZERO + Duration::from_millis(now_ms),
             subflows,
-            blocked: 0,
-            head_carried_by: SubflowSet::of(1),
+            blocked: Slot(0),
+            head_carried_by: SubflowSet::of(Slot(1)),
             send_buffer_full: true,
         };
         remedy.on_window_limited(&context).penalise.is_some()

@@ -148,7 +148,7 @@ impl Blest {
     fn remember_slowest(&mut self, context: &ScheduleContext<'_>) {
         for view in context.subflows {
             let Some(srtt) = view.srtt else { continue };
-            let (generation, slowest) = &mut self.slowest[usize::from(view.id.slot)];
+            let (generation, slowest) = &mut self.slowest[view.id.slot];
             if *generation != view.id.generation {
                 (*generation, *slowest) = (view.id.generation, Duration::ZERO);
             }
@@ -157,7 +157,7 @@ impl Blest {
     }
 
     fn slowest(&self, view: &SubflowView) -> f64 {
-        self.slowest[usize::from(view.id.slot)].1.as_secs_f64()
+        self.slowest[view.id.slot].1.as_secs_f64()
     }
 
     /// Correct the factor, depending on whether F was blocked since the last correction.
@@ -216,7 +216,7 @@ impl Scheduler for Blest {
         let (Decision::Send(id), Pending::NewData { .. }) = (decision, context.pending) else {
             return decision;
         };
-        let slow = &context.subflows[usize::from(id.slot)];
+        let slow = &context.subflows[id.slot];
         let Some(fast) = context.fastest().filter(|fast| fast.id != id) else {
             return decision;
         };

@@ -108,7 +108,7 @@ impl Daps {
         for view in context.candidates() {
             let Some(srtt) = view.srtt else { continue };
             let delay = self.delay(srtt);
-            let burst = self.windows[usize::from(view.id.slot)].segments();
+            let burst = self.windows[view.id.slot].segments();
             self.schedule.push(Planned { id: view.id, srtt, delay, wait: delay, burst });
         }
         self.schedule.sort_unstable_by_key(|planned| (planned.srtt, planned.id));
@@ -198,7 +198,7 @@ impl Scheduler for Daps {
             return MinRtt.schedule(context);
         }
         for view in context.candidates() {
-            self.windows[usize::from(view.id.slot)].observe(context.now, view);
+            self.windows[view.id.slot].observe(context.now, view);
         }
         match self.next(context) {
             Some(id) => Decision::Assign(id),
@@ -217,6 +217,7 @@ impl Scheduler for Daps {
 mod tests {
     use super::*;
     use crate::scheduler::tests::{AGAIN, NEW, context};
+    use crate::view::Slot;
     use crate::view::Usability;
     use crate::view::tests::view;
 
@@ -237,7 +238,7 @@ mod tests {
         let mut next = || match daps.schedule(&context(subflows, NEW)) {
             Decision::Assign(id) => {
                 daps.on_sent(id, 1000);
-                char::from(b'0' + id.slot)
+                char::from(b'0' + id.slot.0)
             }
             _ => '_',
         };
@@ -302,7 +303,7 @@ mod tests {
         }
         assert_eq!([at(4000, 9), at(4020, 0)], [9, 7]);
         // Another subflow in the same slot starts anew.
-        let id = SubflowId { slot: 0, generation: 1 };
+        let id = SubflowId { slot: Slot(0), generation: 1 };
         window.observe(Instant::ZERO, &SubflowView { id, ..path(0, 10, 0) });
         assert_eq!(window.segments(), 1);
     }

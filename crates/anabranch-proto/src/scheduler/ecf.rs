@@ -112,7 +112,7 @@ impl Scheduler for Ecf {
         let (Decision::Send(id), Pending::NewData { bytes }) = (decision, context.pending) else {
             return decision;
         };
-        let slow = &context.subflows[usize::from(id.slot)];
+        let slow = &context.subflows[id.slot];
         let Some(fast) = context.fastest().filter(|fast| fast.id != id) else {
             return decision;
         };

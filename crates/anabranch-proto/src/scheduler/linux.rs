@@ -59,7 +59,7 @@ fn pacing_rate(view: &SubflowView) -> Option<f64> {
 impl Linux {
     /// The average pacing rate of a subflow; it starts with the current rate.
     fn pace(&mut self, view: &SubflowView) -> Option<&mut Pace> {
-        let index = usize::from(view.id.slot);
+        let index = view.id.slot.index();
         if self.paces.len() <= index {
             self.paces.resize(index + 1, None);
         }
@@ -158,6 +158,7 @@ impl Scheduler for Linux {
 mod tests {
     use super::*;
     use crate::scheduler::tests::{NEW, context};
+    use crate::view::Slot;
     use crate::view::SubflowSet;
     use crate::view::tests::view;
 
@@ -209,14 +210,14 @@ mod tests {
         assert_eq!(ask(Some((one, 1)), true, none), Decision::Assign(other.id));
         // A subflow whose queue is full ends its burst. Nothing goes elsewhere while its queue is the
         // one that drains first.
-        let full = SubflowSet::of(1);
+        let full = SubflowSet::of(Slot(1));
         assert_eq!(ask(Some((other, 1)), false, full), Decision::Assign(other.id));
         assert_eq!(ask(Some((other, 1)), true, full), Decision::Wait { until: None });
     }
 
     #[test]
     fn what_is_sent_again_waits_for_room() {
-        let again = Pending::Reinjection { already_on: crate::view::SubflowSet::of(1) };
+        let again = Pending::Reinjection { already_on: crate::view::SubflowSet::of(Slot(1)) };
         let fast = SubflowView { available_cwnd: 0, ..view(0, 20) };
         let subflows = [fast, view(1, 150)];
         let mut scheduler = Linux::default();

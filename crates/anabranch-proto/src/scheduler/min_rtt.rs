@@ -56,6 +56,7 @@ mod tests {
     use super::*;
     use crate::scheduler::Pending;
     use crate::scheduler::tests::{NEW, context};
+    use crate::view::Slot;
     use crate::view::{SubflowId, SubflowSet, tests::view};
     use anabranch_wire::Duration;
 
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn a_reinjection_waits_for_a_full_subflow_that_has_not_carried_it() {
         let (fast, slow) = (view(0, 20), view(1, 150));
-        let again = Pending::Reinjection { already_on: SubflowSet::of(1) };
+        let again = Pending::Reinjection { already_on: SubflowSet::of(Slot(1)) };
         assert_eq!(schedule(&[fast, slow], again), Decision::Send(fast.id));
         let full = SubflowView { available_cwnd: 0, ..fast };
         assert_eq!(schedule(&[full, slow], again), Decision::Wait { until: None });
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(schedule(&[regular, backup], NEW), Decision::Wait { until: None });
         let failed = SubflowView { usability: Usability::PotentiallyFailed, ..regular };
         assert_eq!(schedule(&[failed, backup], NEW), Decision::Send(backup.id));
-        assert_eq!(backup.id, SubflowId { slot: 1, generation: 0 });
+        assert_eq!(backup.id, SubflowId { slot: Slot(1), generation: 0 });
         assert_eq!(backup.srtt, Some(Duration::from_millis(10)));
     }
 }

@@ -26,7 +26,7 @@ use core::fmt::Debug;
 use anabranch_wire::Instant;
 
 use crate::policy::{Entry, Values};
-use crate::view::{SubflowId, SubflowSet, SubflowView, Usability};
+use crate::view::{Slot, SubflowId, SubflowSet, SubflowView, Usability};
 
 /// A scheduler that users choose by name.
 pub type SchedulerEntry = Entry<Factory>;
@@ -158,12 +158,12 @@ impl ScheduleContext<'_> {
     }
 
     /// Bytes assigned to the subflow in `slot` that wait for room.
-    pub fn assigned(&self, slot: u8) -> u64 {
-        self.assigned.get(usize::from(slot)).copied().unwrap_or(0)
+    pub fn assigned(&self, slot: Slot) -> u64 {
+        self.assigned.get(slot.index()).copied().unwrap_or(0)
     }
 
     /// Is the pending data a reinjection that the subflow in `slot` has carried before?
-    pub fn has_carried(&self, slot: u8) -> bool {
+    pub fn has_carried(&self, slot: Slot) -> bool {
         match self.pending {
             Pending::NewData { .. } => false,
             Pending::Reinjection { already_on } => already_on.contains(slot),

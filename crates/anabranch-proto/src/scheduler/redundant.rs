@@ -42,6 +42,7 @@ impl Scheduler for Redundant {
 mod tests {
     use super::*;
     use crate::scheduler::tests::{AGAIN, NEW, context};
+    use crate::view::Slot;
     use crate::view::{SubflowView, Usability, tests::view};
 
     fn schedule(subflows: &[SubflowView]) -> Decision {
@@ -56,7 +57,7 @@ mod tests {
         let Decision::Duplicate(set) = schedule(&[view(0, 500), failed, backup, full]) else {
             panic!("the scheduler must choose a set")
         };
-        assert!(set.slots().eq([0, 3]));
+        assert!(set.slots().eq([Slot(0), Slot(3)]));
     }
 
     #[test]

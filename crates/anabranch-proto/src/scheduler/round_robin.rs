@@ -3,7 +3,7 @@
 
 use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
-use crate::view::SubflowId;
+use crate::view::{Slot, SubflowId};
 
 /// Takes turns: `num_segments` segments on a subflow, then the next.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub struct RoundRobin {
     num_segments: u32,
     cwnd_limited: bool,
     /// Slot of the subflow that sent last, and the number of consecutive segments it sent.
-    turn: u8,
+    turn: Slot,
     sent: u32,
 }
 
@@ -51,12 +51,13 @@ impl RoundRobin {
     /// `cwnd_limited`, the scheduler skips subflows whose congestion window is full, so bulk data
     /// follows the acknowledgements. Without it, all subflows wait for the full one.
     pub fn new(num_segments: u32, cwnd_limited: bool) -> Self {
-        RoundRobin { num_segments: num_segments.max(1), cwnd_limited, turn: 0, sent: 0 }
+        RoundRobin { num_segments: num_segments.max(1), cwnd_limited, turn: Slot(0), sent: 0 }
     }
 
     /// The slot whose turn it is.
-    fn due(&self) -> u8 {
-        if self.sent < self.num_segments { self.turn } else { self.turn.wrapping_add(1) }
+    fn due(&self) -> Slot {
+        let past = self.sent >= self.num_segments;
+        if past { Slot(self.turn.0.wrapping_add(1)) } else { self.turn }
     }
 }
 
@@ -103,7 +104,7 @@ impl Scheduler for RoundRobin {
 mod tests {
     use super::*;
     use crate::scheduler::tests::{NEW, context};
-    use crate::view::{SubflowView, tests::view};
+    use crate::view::{Slot, SubflowView, tests::view};
 
     /// The slots that carry the next `count` segments.
     fn order(scheduler: &mut RoundRobin, subflows: &[SubflowView], count: usize) -> Vec<u8> {
@@ -112,9 +113,9 @@ mod tests {
                 scheduler.on_sent(id, 1000);
                 id.slot
             }
-            _ => u8::MAX,
+            _ => Slot(u8::MAX),
         };
-        (0..count).map(|_| next()).collect()
+        (0..count).map(|_| next().0).collect()
     }
 
     #[test]

@@ -334,7 +334,7 @@ impl Subflow {
             snd_nxt: self.nxt,
             cwnd_limited: self.cwnd_usage.limits(Cwnd { bytes, full, slow_start }),
         };
-        self.congestion_control.on_ack(&sample, usize::from(self.id.slot), views);
+        self.congestion_control.on_ack(&sample, self.id.slot.index(), views);
     }
 
     /// RFC 6298 §5.2, §5.3.

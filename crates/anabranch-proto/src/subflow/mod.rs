@@ -679,7 +679,7 @@ impl Subflow {
 
     /// Pass an event to the congestion control.
     fn notify(&mut self, event: &CongestionEvent, views: &[SubflowView]) {
-        self.congestion_control.on_congestion_event(event, usize::from(self.id.slot), views);
+        self.congestion_control.on_congestion_event(event, self.id.slot.index(), views);
     }
 
     /// A remedy requests a smaller window.

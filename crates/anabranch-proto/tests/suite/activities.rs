@@ -1,5 +1,6 @@
 //! What each subflow does, and why it sends nothing more.
 
+use anabranch_proto::view::Slot;
 use anabranch_proto::{Activity, Reason};
 
 use crate::pair::{Fate, Pair, both, ms, on_any_platform, switch, to_server};
@@ -43,7 +44,7 @@ fn a_full_window_names_the_subflow_with_the_oldest_data() {
     }
     let blocked = activities(&pair);
     assert_eq!(blocked[0].activity, Activity::ReceiveWindow, "{blocked:?}");
-    assert_eq!(blocked[0].behind, Some(1), "{blocked:?}");
+    assert_eq!(blocked[0].behind, Some(Slot(1)), "{blocked:?}");
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn a_full_send_buffer_names_the_subflow_with_the_oldest_data() {
     }
     let blocked = activities(&pair);
     assert_eq!(blocked[0].activity, Activity::SendBuffer, "{blocked:?}");
-    assert_eq!(blocked[0].behind, Some(1), "{blocked:?}");
+    assert_eq!(blocked[0].behind, Some(Slot(1)), "{blocked:?}");
 }
 
 #[test]

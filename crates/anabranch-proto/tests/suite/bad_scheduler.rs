@@ -1,7 +1,7 @@
 //! A faulty scheduler can neither lose data nor stall a connection.
 
 use anabranch_proto::scheduler::{Decision, ScheduleContext, Scheduler};
-use anabranch_proto::view::{SubflowId, SubflowSet};
+use anabranch_proto::view::{Slot, SubflowId, SubflowSet};
 
 use crate::pair::{Pair, ms, on_any_platform};
 
@@ -38,12 +38,14 @@ fn waiting_until_the_present_time_does_not_stall_the_connection() {
 
 #[test]
 fn no_data_is_sent_on_a_subflow_that_does_not_exist() {
-    let unknown = |_: &ScheduleContext<'_>| Decision::Send(SubflowId { slot: 31, generation: 0 });
+    let unknown =
+        |_: &ScheduleContext<'_>| Decision::Send(SubflowId { slot: Slot(31), generation: 0 });
     assert!(bad_decisions(unknown) > 0);
-    let stale = |_: &ScheduleContext<'_>| Decision::Send(SubflowId { slot: 0, generation: 9 });
+    let stale =
+        |_: &ScheduleContext<'_>| Decision::Send(SubflowId { slot: Slot(0), generation: 9 });
     assert!(bad_decisions(stale) > 0);
     assert!(bad_decisions(|_| Decision::Duplicate(SubflowSet::EMPTY)) > 0);
-    assert!(bad_decisions(|_| Decision::Duplicate(SubflowSet::of(9))) > 0);
+    assert!(bad_decisions(|_| Decision::Duplicate(SubflowSet::of(Slot(9)))) > 0);
 }
 
 #[test]

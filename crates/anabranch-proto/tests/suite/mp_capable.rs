@@ -1,7 +1,7 @@
 //! Opening a connection. RFC 8684 §3.1.
 
 use anabranch_proto::config::{ConnectionConfig, Protocol};
-use anabranch_proto::view::SubflowId;
+use anabranch_proto::view::{Slot, SubflowId};
 use anabranch_proto::{ConnectionError, Event};
 use anabranch_wire::mptcp::{CapableKeys, MpCapable};
 use anabranch_wire::{Flags, Segment};
@@ -137,7 +137,7 @@ fn a_connection_to_a_closed_port_is_refused() {
     assert_eq!(pair.segments(is_rst), 1);
 }
 
-const FIRST: SubflowId = SubflowId { slot: 0, generation: 0 };
+const FIRST: SubflowId = SubflowId { slot: Slot(0), generation: 0 };
 
 /// A pair in which a middlebox changes MP_CAPABLE. The server requires checksums if `checksum` is
 /// set.

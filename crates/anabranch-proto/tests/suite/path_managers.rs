@@ -8,7 +8,7 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::path_manager::{
     Backup, FullMesh, LocalAddress, NDiffPorts, PathAction, PathEvent, PathManager, SinglePath,
 };
-use anabranch_proto::view::{SubflowId, SubflowView};
+use anabranch_proto::view::{Slot, SubflowId, SubflowView};
 use anabranch_wire::mptcp::{MpJoin, ResetReason};
 use anabranch_wire::{Duration, Flags, Instant, Segment, SocketAddress};
 
@@ -304,7 +304,7 @@ impl PathManager for Raving {
 
     fn poll_action(&mut self) -> Option<PathAction> {
         self.wants += 1;
-        let nobody = SubflowId { slot: 31, generation: 7 };
+        let nobody = SubflowId { slot: Slot(31), generation: 7 };
         let (local, remote) = self.local?;
         Some(match self.wants % 5 {
             0 => PathAction::Open { local, remote, remote_address_id: 9, backup: true },
@@ -312,7 +312,7 @@ impl PathManager for Raving {
             2 => PathAction::SetPriority { subflow: nobody, backup: true, signalled: true },
             3 => PathAction::Probe { subflow: nobody, count: u32::MAX, bytes: u32::MAX },
             _ => {
-                let first = SubflowId { slot: 0, generation: 0 };
+                let first = SubflowId { slot: Slot(0), generation: 0 };
                 PathAction::Probe { subflow: first, count: 3, bytes: 0 }
             }
         })

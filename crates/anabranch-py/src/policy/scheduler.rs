@@ -150,7 +150,7 @@ impl PyScheduleContext {
 
     #[getter]
     fn full<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
-        PyFrozenSet::new(py, self.full.slots())
+        PyFrozenSet::new(py, self.full.slots().map(u8::from))
     }
 
     #[getter]
@@ -224,7 +224,7 @@ impl NewData {
 impl Reinjection {
     #[getter]
     fn already_on<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
-        PyFrozenSet::new(py, self.0.slots())
+        PyFrozenSet::new(py, self.0.slots().map(u8::from))
     }
 
     fn __repr__(&self) -> String {
@@ -279,7 +279,7 @@ impl Duplicate {
 
     #[getter]
     fn slots<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
-        PyFrozenSet::new(py, self.0.slots())
+        PyFrozenSet::new(py, self.0.slots().map(u8::from))
     }
 
     fn __repr__(&self) -> String {
@@ -304,7 +304,7 @@ impl Wait {
 }
 
 fn slots(set: SubflowSet) -> String {
-    let slots: Vec<String> = set.slots().map(|slot| slot.to_string()).collect();
+    let slots: Vec<String> = set.slots().map(|slot| slot.0.to_string()).collect();
     format!("{{{}}}", slots.join(", "))
 }
 

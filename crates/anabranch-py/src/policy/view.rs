@@ -1,7 +1,9 @@
 //! Subflows as Python policies see them.
 
 use anabranch_net::Side;
-use anabranch_proto::view::{Bottleneck, Phase, SubflowId, SubflowSet, SubflowView, Usability};
+use anabranch_proto::view::{
+    Bottleneck, Phase, Slot, SubflowId, SubflowSet, SubflowView, Usability,
+};
 use anabranch_sim::{Owner, PathNames};
 use anabranch_wire::Duration;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -25,12 +27,12 @@ impl PySubflowId {
             let most = SubflowSet::CAPACITY - 1;
             return Err(PyValueError::new_err(format!("slot {slot}: must be at most {most}")));
         }
-        Ok(PySubflowId(SubflowId { slot, generation }))
+        Ok(PySubflowId(SubflowId { slot: Slot(slot), generation }))
     }
 
     #[getter]
     fn slot(&self) -> u8 {
-        self.0.slot
+        self.0.slot.0
     }
 
     #[getter]
@@ -39,7 +41,7 @@ impl PySubflowId {
     }
 
     pub(super) fn __repr__(&self) -> String {
-        format!("SubflowId(slot={}, generation={})", self.0.slot, self.0.generation)
+        format!("SubflowId(slot={}, generation={})", self.0.slot.0, self.0.generation)
     }
 }
 

@@ -103,6 +103,6 @@ impl From<Reason> for StateSpan {
             Activity::FallenBack => State::FallenBack,
             Activity::Closed => State::Closed,
         };
-        StateSpan { state, behind: reason.behind }
+        StateSpan { state, behind: reason.behind.map(u8::from) }
     }
 }

@@ -77,7 +77,7 @@ impl Timelines {
         };
         let mut alive = 0_u32;
         for (stats, reason) in host.activities(flow.connection) {
-            alive |= 1 << reason.subflow.slot;
+            alive |= 1 << reason.subflow.slot.0;
             self.take(now, number, flow, (stats, reason), busy);
         }
         for timeline in 0..self.timelines[number].len() {
@@ -87,7 +87,7 @@ impl Timelines {
                     StateSpan::new(State::Opening)
                 }
                 None => without,
-                Some(id) if alive & (1 << id.slot) == 0 => StateSpan::new(State::Closed),
+                Some(id) if alive & (1 << id.slot.0) == 0 => StateSpan::new(State::Closed),
                 Some(_) => continue,
             };
             self.set(now, number, timeline, gone, busy);

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 
 use super::{Mapped, SendQueue, SentOn};
 use crate::platform::Unsent;
-use crate::view::SubflowSet;
+use crate::view::{Slot, SubflowSet};
 
 impl SendQueue {
     /// Assign the next `len` bytes to the subflow in `slot`, which will carry them when it has
     /// room. If the last segment assigned to it is short, assign only the bytes that fill it. Linux
     /// fills it only if nothing of the socket buffer that it ends was sent
     /// (`mptcp_skb_can_collapse_to`). Returns the number of bytes.
-    pub(crate) fn assign_next(&mut self, len: u32, slot: u8, mss: u32) -> u64 {
+    pub(crate) fn assign_next(&mut self, len: u32, slot: Slot, mss: u32) -> u64 {
         let (start, sent_on) = (self.nxt, SentOn::Assigned { to: slot });
         let joins = self.joins_last_buffer(sent_on);
         if !joins && let Some(fragments) = self.buffer.fragments_mut() {
@@ -31,7 +31,7 @@ impl SendQueue {
             len
         };
         self.nxt += u64::from(len);
-        let index = usize::from(slot);
+        let index = slot.index();
         if self.assigned.len() <= index {
             self.assigned.resize(index + 1, 0);
         }
@@ -64,7 +64,7 @@ impl SendQueue {
     /// Is the data at `start` all that waits for room on its subflow, so that more can join it?
     pub(crate) fn ends_queue(&self, start: u64) -> bool {
         self.find(start).is_some_and(|mapped| match mapped.sent_on {
-            SentOn::Assigned { to } => self.assigned[usize::from(to)] == u64::from(mapped.len),
+            SentOn::Assigned { to } => self.assigned[to] == u64::from(mapped.len),
             SentOn::Carried { .. } => false,
         })
     }
@@ -76,9 +76,9 @@ impl SendQueue {
 
     /// What is assigned to the subflow in `slot` and waits there. Linux does not fill up a socket
     /// buffer of Multipath TCP from the next one (`mptcp_skb_can_collapse`).
-    pub(crate) fn waiting_on(&self, slot: u8) -> Unsent {
-        let all = self.assigned.get(usize::from(slot)).copied().unwrap_or(0);
-        let from = self.cursors.get(usize::from(slot)).copied().unwrap_or(0);
+    pub(crate) fn waiting_on(&self, slot: Slot) -> Unsent {
+        let all = self.assigned.get(slot.index()).copied().unwrap_or(0);
+        let from = self.cursors.get(slot.index()).copied().unwrap_or(0);
         let index = self.mapped.partition_point(|mapped| mapped.start < from);
         let waits = |mapped: &&Mapped| mapped.sent_on == SentOn::Assigned { to: slot };
         let mut first = 0;
@@ -104,8 +104,8 @@ impl SendQueue {
     }
 
     /// Send the data assigned to the subflow in `slot` on other subflows.
-    pub(crate) fn reassign(&mut self, slot: u8) {
-        let Some(bytes) = self.assigned.get_mut(usize::from(slot)) else { return };
+    pub(crate) fn reassign(&mut self, slot: Slot) {
+        let Some(bytes) = self.assigned.get_mut(slot.index()) else { return };
         if std::mem::take(bytes) == 0 {
             return;
         }
@@ -119,14 +119,14 @@ impl SendQueue {
 
     pub(super) fn unassign(&mut self, mapped: &Mapped) {
         if let SentOn::Assigned { to } = mapped.sent_on {
-            self.assigned[usize::from(to)] -= u64::from(mapped.len);
+            self.assigned[to] -= u64::from(mapped.len);
         }
     }
 
     /// Segments of the subflow in `slot` have another size from now on: cut the data that waits
     /// there accordingly.
-    pub(crate) fn recut(&mut self, slot: u8, mss: u32) {
-        if self.assigned.get(usize::from(slot)).is_none_or(|bytes| *bytes == 0) {
+    pub(crate) fn recut(&mut self, slot: Slot, mss: u32) {
+        if self.assigned.get(slot.index()).is_none_or(|bytes| *bytes == 0) {
             return;
         }
         let waits = SentOn::Assigned { to: slot };
@@ -167,9 +167,9 @@ mod tests {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 4_000));
         queue.finish();
-        queue.map_next(1000, 0, SubflowSet::EMPTY);
+        queue.map_next(1000, Slot(0), SubflowSet::EMPTY);
         for _ in 0..3 {
-            queue.assign_next(1000, 1, 1000);
+            queue.assign_next(1000, Slot(1), 1000);
         }
         assert_eq!(
             (queue.assigned(), queue.carried_to(), queue.nxt()),
@@ -178,21 +178,21 @@ mod tests {
         assert!(!queue.fin_is_next(), "a DATA_FIN does not go before its data");
         // One subflow carries a part, as its MSS requires. Then another carries a segment that the
         // first no longer owes.
-        assert_eq!(queue.retransmit_on(1001, 400, 1).map(|payload| payload.len()), Some(400));
+        assert_eq!(queue.retransmit_on(1001, 400, Slot(1)).map(|payload| payload.len()), Some(400));
         assert_eq!((queue.assigned(), queue.carried_to()), (&[0, 2600][..], 1401));
-        queue.retransmit_on(1401, 1000, 0);
+        queue.retransmit_on(1401, 1000, Slot(0));
         assert_eq!(queue.assigned(), [0, 2000]);
-        assert_eq!(queue.next_copy(1), Some(2001));
+        assert_eq!(queue.next_copy(Slot(1)), Some(2001));
         // The peer acknowledges data that it cannot have.
         assert!(queue.acknowledge(2401));
         assert_eq!(queue.assigned(), [0, 1600]);
         // The rest is sent on other subflows, each segment once.
-        queue.reassign(1);
+        queue.reassign(Slot(1));
         assert_eq!(queue.assigned(), [0, 0]);
-        assert_eq!(queue.next_copy(1), None);
+        assert_eq!(queue.next_copy(Slot(1)), None);
         for start in [2401, 3001] {
             assert_eq!(queue.next_reinjection().map(|mapped| mapped.start), Some(start));
-            queue.retransmit_on(start, 1000, 0);
+            queue.retransmit_on(start, 1000, Slot(0));
         }
         assert!(queue.next_reinjection().is_none() && queue.fin_is_next());
     }
@@ -202,12 +202,12 @@ mod tests {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 6_000));
         let assigned = [(600, 1), (1000, 1), (1000, 1), (200, 0), (1000, 1)]
-            .map(|(len, slot)| queue.assign_next(len, slot, 1000));
+            .map(|(len, slot)| queue.assign_next(len, Slot(slot), 1000));
         assert_eq!(assigned, [600, 400, 1000, 200, 1000]);
         assert_eq!((queue.assigned(), queue.nxt()), (&[200, 3000][..], 3201));
         for start in [1, 1001, 2201] {
-            assert_eq!(queue.next_copy(1), Some(start));
-            assert_eq!(queue.retransmit_on(start, 1000, 1).map(|all| all.len()), Some(1000));
+            assert_eq!(queue.next_copy(Slot(1)), Some(start));
+            assert_eq!(queue.retransmit_on(start, 1000, Slot(1)).map(|all| all.len()), Some(1000));
         }
     }
 
@@ -217,26 +217,26 @@ mod tests {
         let mut queue = SendQueue::new(SendBuffer::new(&platform, false, Some(100_000)));
         queue.buffer_mut().measure(1000, 10_000);
         queue.write(Piece::pattern(0, 8_000));
-        queue.map_next(1000, 1, SubflowSet::EMPTY);
+        queue.map_next(1000, Slot(1), SubflowSet::EMPTY);
         // One socket buffer with a full and a short segment, which the next data fills up.
         for (len, assigned) in [(1000, 1000), (300, 300), (1000, 700)] {
-            assert_eq!(queue.assign_next(len, 1, 1000), assigned);
+            assert_eq!(queue.assign_next(len, Slot(1), 1000), assigned);
         }
-        assert_eq!(queue.assign_next(300, 1, 1000), 300);
+        assert_eq!(queue.assign_next(300, Slot(1), 1000), 300);
         queue.push_assigned();
         assert!(!queue.ends_queue(1001) && !queue.ends_push(1001) && queue.ends_push(3001));
         // Its first segment was sent, so the short one stays short.
-        queue.retransmit_on(1001, 1000, 1);
-        assert_eq!(queue.assign_next(1000, 1, 1000), 1000);
-        let waiting = queue.waiting_on(1);
+        queue.retransmit_on(1001, 1000, Slot(1));
+        assert_eq!(queue.assign_next(1000, Slot(1), 1000), 1000);
+        let waiting = queue.waiting_on(Slot(1));
         assert_eq!((waiting.all, waiting.first, waiting.at_a_time), (2300, 1300, 1300));
-        queue.retransmit_on(2001, 1000, 1);
-        assert_eq!(queue.next_copy(1), Some(3001));
-        assert_eq!(queue.retransmit_on(3001, 1000, 1).map(|all| all.len()), Some(300));
+        queue.retransmit_on(2001, 1000, Slot(1));
+        assert_eq!(queue.next_copy(Slot(1)), Some(3001));
+        assert_eq!(queue.retransmit_on(3001, 1000, Slot(1)).map(|all| all.len()), Some(300));
         assert!(queue.ends_push(3001) && queue.ends_queue(3301));
         // Nothing of the second one was sent, and PSH moves to its end.
         queue.push_assigned();
-        assert_eq!(queue.assign_next(200, 1, 1000), 200);
+        assert_eq!(queue.assign_next(200, Slot(1), 1000), 200);
         assert!(!queue.ends_push(3301));
     }
 
@@ -244,34 +244,34 @@ mod tests {
     fn with_a_subflow_goes_what_waits_for_it_and_not_what_it_was_to_copy_or_others_wait_for() {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 4_000));
-        queue.map_next(1000, 0, SubflowSet::of(1));
+        queue.map_next(1000, Slot(0), SubflowSet::of(Slot(1)));
         for slot in [2, 1, 2] {
-            queue.assign_next(1000, slot, 1000);
+            queue.assign_next(1000, Slot(slot), 1000);
         }
-        queue.reassign(1);
+        queue.reassign(Slot(1));
         assert_eq!(queue.assigned(), [0, 0, 2000]);
-        assert_eq!(sent_again(&mut queue, 0), [2001]);
-        assert_eq!(queue.next_copy(2), Some(1001));
+        assert_eq!(sent_again(&mut queue, Slot(0)), [2001]);
+        assert_eq!(queue.next_copy(Slot(2)), Some(1001));
     }
 
     #[test]
     fn what_waits_is_cut_again_when_the_size_of_segments_changes() {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 9_000));
-        queue.map_next(1000, 1, SubflowSet::EMPTY);
+        queue.map_next(1000, Slot(1), SubflowSet::EMPTY);
         for slot in [1, 1, 1, 0, 1] {
-            queue.assign_next(1000, slot, 1000);
+            queue.assign_next(1000, Slot(slot), 1000);
         }
-        queue.recut(1, 900);
+        queue.recut(Slot(1), 900);
         assert_eq!(queue.assigned(), [1000, 4000]);
         // 3000 bytes are 900 + 900 + 900 + 300, and 1000 behind those of the other are 900 + 100.
         for (start, len) in
             [(1001, 900), (1901, 900), (2801, 900), (3701, 300), (5001, 900), (5901, 100)]
         {
-            assert_eq!(queue.next_copy(1), Some(start));
-            assert_eq!(queue.retransmit_on(start, 900, 1).map(|all| all.len()), Some(len));
+            assert_eq!(queue.next_copy(Slot(1)), Some(start));
+            assert_eq!(queue.retransmit_on(start, 900, Slot(1)).map(|all| all.len()), Some(len));
         }
-        queue.recut(0, 1200);
-        assert_eq!(queue.retransmit_on(4001, 1200, 0).map(|all| all.len()), Some(1000));
+        queue.recut(Slot(0), 1200);
+        assert_eq!(queue.retransmit_on(4001, 1200, Slot(0)).map(|all| all.len()), Some(1000));
     }
 }

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 use anabranch_wire::{Payload, Piece};
 
 use crate::platform::{SendBuffer, SendOffsets, Unsent};
-use crate::view::SubflowSet;
+use crate::view::{Slot, SubflowSet};
 
 #[derive(Debug)]
 pub(crate) struct SendQueue {
@@ -65,7 +65,7 @@ pub(crate) struct Mapped {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SentOn {
     /// No subflow yet: the data waits for room on the subflow in this slot.
-    Assigned { to: u8 },
+    Assigned { to: Slot },
     /// The subflows in `by` have carried the data, unless they are gone. Those in `pending_copies`
     /// will carry a copy when they have room.
     Carried { by: SubflowSet, pending_copies: SubflowSet },
@@ -81,7 +81,7 @@ impl SentOn {
     }
 
     /// Will the subflow in `slot` carry the data when it has room?
-    fn awaits(self, slot: u8) -> bool {
+    fn awaits(self, slot: Slot) -> bool {
         match self {
             SentOn::Assigned { to } => to == slot,
             SentOn::Carried { pending_copies, .. } => pending_copies.contains(slot),
@@ -90,7 +90,7 @@ impl SentOn {
 
     /// State after the subflow in `slot` has carried the data. This ends an assignment to
     /// any subflow.
-    fn by_also(self, slot: u8) -> SentOn {
+    fn by_also(self, slot: Slot) -> SentOn {
         match self {
             SentOn::Assigned { .. } => {
                 SentOn::Carried { by: SubflowSet::of(slot), pending_copies: SubflowSet::EMPTY }
@@ -104,7 +104,7 @@ impl SentOn {
     }
 
     /// State as if the subflow in `slot` had not carried the data.
-    fn without(self, slot: u8) -> SentOn {
+    fn without(self, slot: Slot) -> SentOn {
         match self {
             SentOn::Carried { mut by, pending_copies } => {
                 by.remove(slot);
@@ -123,7 +123,7 @@ impl SentOn {
     }
 
     /// State after the end of the subflow in `slot`, to which the data is not assigned.
-    fn after_end_of(self, slot: u8) -> SentOn {
+    fn after_end_of(self, slot: Slot) -> SentOn {
         match self {
             SentOn::Carried { by, mut pending_copies } => {
                 pending_copies.remove(slot);
@@ -322,7 +322,7 @@ impl SendQueue {
     pub(crate) fn map_next(
         &mut self,
         len: u32,
-        slot: u8,
+        slot: Slot,
         mut pending_copies: SubflowSet,
     ) -> Payload {
         let start = self.nxt;
@@ -336,7 +336,7 @@ impl SendQueue {
 
     fn owe(&mut self, pending_copies: SubflowSet, start: u64) {
         for slot in pending_copies.slots().filter(|slot| !self.pending_copies.contains(*slot)) {
-            let index = usize::from(slot);
+            let index = slot.index();
             if self.cursors.len() <= index {
                 self.cursors.resize(index + 1, 0);
             }
@@ -352,13 +352,13 @@ impl SendQueue {
 
     /// Start of the oldest data that the subflow in `slot` owes a copy of. Acknowledged data needs
     /// no copy.
-    pub(crate) fn next_copy(&mut self, slot: u8) -> Option<u64> {
-        let from = self.cursors.get(usize::from(slot)).copied()?;
+    pub(crate) fn next_copy(&mut self, slot: Slot) -> Option<u64> {
+        let from = self.cursors.get(slot.index()).copied()?;
         let index = self.mapped.partition_point(|mapped| mapped.start < from);
         let next = self.mapped.range(index..).find(|mapped| mapped.sent_on.awaits(slot));
         match next {
             Some(mapped) => {
-                self.cursors[usize::from(slot)] = mapped.start;
+                self.cursors[slot] = mapped.start;
                 Some(mapped.start)
             }
             None => {
@@ -442,7 +442,7 @@ impl SendQueue {
 
     /// Resend the data that the subflow in `slot` has carried, except for data that one of the
     /// `usable` subflows also has in flight.
-    pub(crate) fn reinject_carried(&mut self, slot: u8, usable: SubflowSet) {
+    pub(crate) fn reinject_carried(&mut self, slot: Slot, usable: SubflowSet) {
         for mapped in self.mapped.iter_mut().filter(|mapped| mapped.carried_by().contains(slot)) {
             if !mapped.queued && !mapped.carried_by().intersects(usable) {
                 mapped.queued = true;
@@ -495,7 +495,7 @@ impl SendQueue {
     }
 
     /// A subflow is gone, and another one may use its slot.
-    pub(crate) fn forget_carrier(&mut self, slot: u8) {
+    pub(crate) fn forget_carrier(&mut self, slot: Slot) {
         self.reassign(slot);
         for mapped in &mut self.mapped {
             mapped.sent_on = mapped.sent_on.after_end_of(slot);
@@ -505,7 +505,7 @@ impl SendQueue {
 
     /// Send the data at `start` on the subflow in `slot` too, with at most `limit` bytes. Returns
     /// the payload.
-    pub(crate) fn retransmit_on(&mut self, start: u64, limit: u32, slot: u8) -> Option<Payload> {
+    pub(crate) fn retransmit_on(&mut self, start: u64, limit: u32, slot: Slot) -> Option<Payload> {
         let index = self.mapped.partition_point(|mapped| mapped.start < start);
         let mapped = self.mapped.get_mut(index).filter(|mapped| mapped.start == start)?;
         let before = Mapped { len: mapped.len.min(limit), ..*mapped };
@@ -577,7 +577,7 @@ mod tests {
         assert_eq!(queue.write(Piece::pattern(0, 800)), 800);
         assert_eq!(queue.write(Piece::pattern(800, 800)), 200);
         assert_eq!(queue.space(), 0);
-        queue.map_next(600, 0, SubflowSet::EMPTY);
+        queue.map_next(600, Slot(0), SubflowSet::EMPTY);
         assert!(queue.acknowledge(401));
         assert_eq!(queue.space(), 400);
     }
@@ -588,11 +588,11 @@ mod tests {
         for byte in 0..50_u8 {
             queue.write(Piece::Shared(Bytes::from(vec![byte; 10])));
         }
-        let payload = queue.map_next(95, 0, SubflowSet::EMPTY);
+        let payload = queue.map_next(95, Slot(0), SubflowSet::EMPTY);
         let expected: Vec<u8> = (0..95).map(|n| (n / 10) as u8).collect();
         assert_eq!(payload.to_vec(), expected);
         assert_eq!(
-            queue.map_next(10, 0, SubflowSet::EMPTY).to_vec(),
+            queue.map_next(10, Slot(0), SubflowSet::EMPTY).to_vec(),
             [9, 9, 9, 9, 9, 10, 10, 10, 10, 10]
         );
     }
@@ -604,15 +604,15 @@ mod tests {
         for write in &writes {
             queue.write(Piece::Shared(write.clone()));
         }
-        queue.map_next(400, 0, SubflowSet::EMPTY);
+        queue.map_next(400, Slot(0), SubflowSet::EMPTY);
         let mut places = Vec::new();
-        let payload = queue.map_next(1000, 0, SubflowSet::EMPTY);
+        let payload = queue.map_next(1000, Slot(0), SubflowSet::EMPTY);
         payload.for_each_slice(|slice| places.push((slice.as_ptr(), slice.len())));
         assert_eq!(places, [(writes[0][400..].as_ptr(), 600), (writes[1].as_ptr(), 400)]);
     }
 
     /// Starts of the data that is resent now on the subflow in `slot`.
-    pub(super) fn sent_again(queue: &mut SendQueue, slot: u8) -> Vec<u64> {
+    pub(super) fn sent_again(queue: &mut SendQueue, slot: Slot) -> Vec<u64> {
         let mut starts = Vec::new();
         while let Some(mapped) = queue.next_reinjection() {
             starts.push(mapped.start);
@@ -627,26 +627,26 @@ mod tests {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 4_000));
         for slot in [0, 0, 2] {
-            queue.map_next(1000, slot, SubflowSet::EMPTY);
+            queue.map_next(1000, Slot(slot), SubflowSet::EMPTY);
         }
-        queue.assign_next(1000, 3, 1000);
+        queue.assign_next(1000, Slot(3), 1000);
         for _ in 0..2 {
             queue.reinject_first(2);
         }
-        assert_eq!(sent_again(&mut queue, 1), [1, 1001]);
-        queue.reinject_carried(1, SubflowSet::of(0));
-        assert_eq!(sent_again(&mut queue, 1), []);
+        assert_eq!(sent_again(&mut queue, Slot(1)), [1, 1001]);
+        queue.reinject_carried(Slot(1), SubflowSet::of(Slot(0)));
+        assert_eq!(sent_again(&mut queue, Slot(1)), []);
         for _ in 0..2 {
-            queue.reinject_carried(1, SubflowSet::of(2));
+            queue.reinject_carried(Slot(1), SubflowSet::of(Slot(2)));
         }
-        assert_eq!(sent_again(&mut queue, 4), [1, 1001]);
+        assert_eq!(sent_again(&mut queue, Slot(4)), [1, 1001]);
         // The subflows that carried the data end one by one. Assigned data has not been carried.
         for (gone, left) in [(0, [].as_slice()), (1, &[]), (4, &[1, 1001]), (2, &[2001])] {
-            queue.forget_carrier(gone);
+            queue.forget_carrier(Slot(gone));
             for _ in 0..2 {
                 queue.reinject_uncarried();
             }
-            assert_eq!(sent_again(&mut queue, 5), left, "{gone} is gone");
+            assert_eq!(sent_again(&mut queue, Slot(5)), left, "{gone} is gone");
         }
     }
 
@@ -655,11 +655,11 @@ mod tests {
         // RFC 8684 §3.7
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 3_000));
-        queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.assign_next(1000, 0, 1000);
+        queue.map_next(1000, Slot(0), SubflowSet::EMPTY);
+        queue.assign_next(1000, Slot(0), 1000);
         queue.become_plain();
-        assert_eq!((queue.nxt(), queue.unsent(), queue.next_copy(0)), (1001, 2000, None));
-        assert_eq!(queue.map_next(1000, 0, SubflowSet::EMPTY).len(), 1000);
+        assert_eq!((queue.nxt(), queue.unsent(), queue.next_copy(Slot(0))), (1001, 2000, None));
+        assert_eq!(queue.map_next(1000, Slot(0), SubflowSet::EMPTY).len(), 1000);
         assert!(queue.acknowledge(2001));
     }
 
@@ -667,16 +667,16 @@ mod tests {
     fn a_failed_subflow_gives_back_only_what_nobody_else_carried() {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 3_000));
-        queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.map_next(1000, 1, SubflowSet::EMPTY);
-        queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.retransmit_on(1, 1000, 1);
+        queue.map_next(1000, Slot(0), SubflowSet::EMPTY);
+        queue.map_next(1000, Slot(1), SubflowSet::EMPTY);
+        queue.map_next(1000, Slot(0), SubflowSet::EMPTY);
+        queue.retransmit_on(1, 1000, Slot(1));
         for start in [1, 2001] {
-            queue.reinject(start, start + 1000, SubflowSet::of(1));
+            queue.reinject(start, start + 1000, SubflowSet::of(Slot(1)));
         }
         let mapped = queue.next_reinjection().expect("one segment");
         assert_eq!(mapped.start, 2001);
-        queue.retransmit_on(2001, 1000, 1);
+        queue.retransmit_on(2001, 1000, Slot(1));
         assert!(queue.next_reinjection().is_none());
     }
 
@@ -684,12 +684,12 @@ mod tests {
     fn an_acknowledgement_inside_a_segment_leaves_its_rest_to_be_sent_again() {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 2_000));
-        queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.reinject(1, 1001, SubflowSet::of(1));
+        queue.map_next(1000, Slot(0), SubflowSet::EMPTY);
+        queue.reinject(1, 1001, SubflowSet::of(Slot(1)));
         assert!(queue.acknowledge(401));
         let rest = queue.next_reinjection().expect("the rest");
         assert_eq!((rest.start, rest.len), (401, 600));
-        let payload = queue.retransmit_on(401, 1000, 1).expect("mapped");
+        let payload = queue.retransmit_on(401, 1000, Slot(1)).expect("mapped");
         assert!(payload.len() == 600 && payload.matches_pattern(400));
     }
 
@@ -697,27 +697,27 @@ mod tests {
     fn a_reinjection_on_a_subflow_with_smaller_segments_is_split() {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 1_000));
-        queue.map_next(1000, 0, SubflowSet::EMPTY);
-        queue.reinject(1, 1001, SubflowSet::of(1));
-        assert_eq!(queue.retransmit_on(1, 600, 1).expect("mapped").len(), 600);
+        queue.map_next(1000, Slot(0), SubflowSet::EMPTY);
+        queue.reinject(1, 1001, SubflowSet::of(Slot(1)));
+        assert_eq!(queue.retransmit_on(1, 600, Slot(1)).expect("mapped").len(), 600);
         let rest = queue.next_reinjection().expect("the rest");
         assert_eq!((rest.start, rest.len), (601, 400));
-        assert!(!rest.carried_by().contains(1) && rest.carried_by().contains(0));
+        assert!(!rest.carried_by().contains(Slot(1)) && rest.carried_by().contains(Slot(0)));
     }
 
     #[test]
     fn all_parts_of_a_segment_that_was_split_are_given_back() {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 1_000));
-        queue.map_next(1000, 0, SubflowSet::EMPTY);
+        queue.map_next(1000, Slot(0), SubflowSet::EMPTY);
         queue.reinject_first(1);
-        queue.retransmit_on(1, 600, 1);
-        queue.retransmit_on(601, 600, 1);
+        queue.retransmit_on(1, 600, Slot(1));
+        queue.retransmit_on(601, 600, Slot(1));
         assert!(queue.next_reinjection().is_none());
         queue.reinject(1, 1001, SubflowSet::EMPTY);
         for start in [1, 601] {
             assert_eq!(queue.next_reinjection().map(|part| part.start), Some(start));
-            queue.retransmit_on(start, 600, 2);
+            queue.retransmit_on(start, 600, Slot(2));
         }
     }
 
@@ -725,23 +725,23 @@ mod tests {
     fn each_subflow_carries_its_copies_in_order_and_none_of_what_was_acknowledged() {
         let mut queue = queue_of(10_000);
         queue.write(Piece::pattern(0, 4_000));
-        let mut others = SubflowSet::of(1);
-        others.insert(2);
+        let mut others = SubflowSet::of(Slot(1));
+        others.insert(Slot(2));
         for _ in 0..3 {
-            queue.map_next(1000, 0, others);
+            queue.map_next(1000, Slot(0), others);
         }
-        assert_eq!(queue.next_copy(1), Some(1));
-        queue.retransmit_on(1, 1000, 1);
-        assert_eq!(queue.next_copy(1), Some(1001));
+        assert_eq!(queue.next_copy(Slot(1)), Some(1));
+        queue.retransmit_on(1, 1000, Slot(1));
+        assert_eq!(queue.next_copy(Slot(1)), Some(1001));
         queue.acknowledge(2001);
-        assert_eq!((queue.next_copy(1), queue.next_copy(2)), (Some(2001), Some(2001)));
-        queue.retransmit_on(2001, 400, 2);
-        assert_eq!(queue.next_copy(2), Some(2401));
-        queue.forget_carrier(2);
+        assert_eq!((queue.next_copy(Slot(1)), queue.next_copy(Slot(2))), (Some(2001), Some(2001)));
+        queue.retransmit_on(2001, 400, Slot(2));
+        assert_eq!(queue.next_copy(Slot(2)), Some(2401));
+        queue.forget_carrier(Slot(2));
         queue.acknowledge(3001);
-        assert_eq!((queue.next_copy(1), queue.next_copy(2)), (None, None));
+        assert_eq!((queue.next_copy(Slot(1)), queue.next_copy(Slot(2))), (None, None));
         assert!(queue.pending_copies().is_empty());
-        queue.map_next(1000, 0, others);
-        assert_eq!((queue.next_copy(1), queue.next_copy(2)), (Some(3001), Some(3001)));
+        queue.map_next(1000, Slot(0), others);
+        assert_eq!((queue.next_copy(Slot(1)), queue.next_copy(Slot(2))), (Some(3001), Some(3001)));
     }
 }

@@ -6,6 +6,7 @@ mod ends;
 mod loss;
 mod options;
 
+use crate::view::Slot;
 use anabranch_wire::mptcp::{AddAddr, CapableFlags, CapableKeys, Dss, MpCapable, WideOrNarrow};
 use anabranch_wire::{
     CE, Flags, MAX_OPTION_BYTES, Piece, SackBlock, TcpHeader, TcpOptions, Timestamps,
@@ -64,7 +65,7 @@ impl Scene {
             ConnectionConfig { platform, tcp, congestion_control, ..ConnectionConfig::default() };
         change(&mut config);
         let open = Open {
-            id: SubflowId { slot: 0, generation: 0 },
+            id: SubflowId { slot: Slot(0), generation: 0 },
             purpose,
             local: SocketAddress::new([10, 0, 0, 1].into(), 1000),
             remote: SocketAddress::new([10, 9, 0, 1].into(), 80),
