@@ -313,6 +313,23 @@ def _unequal_throughput(results: Results, curve: str, mbps: float) -> Sample:
     return throughput_mbps(results, curve, UNEQUAL, mbps)
 
 
+_CONEXT17 = {DEFAULT: 486, BLEST: 382, ECF: 16, DAPS: 92}
+"""CoNEXT'17: window restarts at 0.3 + 8.6 Mbit/s, in one video of 1332 s (second-hand)."""
+
+
+def _draw_restarts(results: Results, axes: Axes) -> None:
+    bars = {
+        curve: ([_ratio(results, _restarts, curve)], style)
+        for curve, style in STYLES.items()
+        if curve != DEFAULT
+    }
+    source = {curve: [count / _CONEXT17[DEFAULT]] for curve, count in _CONEXT17.items()}
+    figures.grouped_bars(axes, [_UNEQUAL_VIDEO], bars, source)
+    figures.reference_line(axes, 1, DEFAULT)
+    axes.set_ylabel("restarts / that of lowest RTT")
+    axes.set_ylim(0)
+
+
 def _draw_downloads(results: Results, axes: Axes, rates: str) -> None:
     others: Mapping[str, Any] = {
         curve: ({"curve": curve, "workload": DOWNLOAD, "rates": rates}, style)
@@ -446,6 +463,11 @@ ENTRY = Entry(
             "Windows lost to idle times, 0.3 + 8.6 Mbit/s",
             "How often an idle time made a congestion window smaller, per run, both subflows.",
             partial(_draw_video, values=_restarts, unit="restarts per run"),
+        ),
+        Panel(
+            f"Windows lost to idle times, video of {JUDGED_MBPS:g} Mbit/s",
+            "Restarts over those with lowest RTT. Diamonds: CoNEXT'17, whose player adapts.",
+            _draw_restarts,
         ),
         Panel(
             "Time out of order, 0.3 + 8.6 Mbit/s",

@@ -160,6 +160,10 @@ def _claims(kib: int, model: str) -> list[Claim]:
     ]
 
 
+_CS244_MODES_MS = (105, 345)
+"""CS244'14: modes with both mechanisms and of MPTCP at 100 ms of jitter, read off the plot."""
+
+
 def _draw_delays(results: Results, axes: Axes, kib: int, model: str) -> None:
     curves: dict[str, tuple[Sample, Style]] = {
         f"{curve}, jitter {jitter} ms": (
@@ -170,6 +174,8 @@ def _draw_delays(results: Results, axes: Axes, kib: int, model: str) -> None:
         for jitter, colour in zip((JITTERS_MS[0], JITTERS_MS[-1]), colours, strict=True)
     }
     figures.pdf(axes, curves, right=figures.right_edge(sample for sample, _ in curves.values()))
+    if (kib, model) == (RECEIVE_KIB[0], "reordering"):
+        figures.stated(axes, _CS244_MODES_MS, [0.03 * axes.get_ylim()[1]] * len(_CS244_MODES_MS))
 
 
 def _draw_means(results: Results, axes: Axes, model: str) -> None:
@@ -276,7 +282,8 @@ ENTRY = Entry(
             Panel(
                 f"{kib} KiB, {WORDS[model]}: PDF",
                 "Densities at the smallest and the largest jitter. The mode is the highest bin of "
-                "a curve. With several high bins, the mode jumps between them.",
+                "a curve. With several high bins, the mode jumps between them. Diamonds: modes in "
+                "CS244'14 at 100 ms, read off its plot (± 20 ms), MPTCP's on the right.",
                 partial(_draw_delays, kib=kib, model=model),
             )
             for kib in JUDGED_KIB

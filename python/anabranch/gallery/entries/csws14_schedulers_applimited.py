@@ -231,6 +231,23 @@ def _draw_increases(results: Results, axes: Axes, rate_kbps: int) -> None:
     axes.set_xlabel("increase of the mean delay (%)")
 
 
+_CLASSES = {"below 10 %": 10, "10 to 100 %": 100, "100 to 1500 %": 1500, "above": np.inf}
+"""Increases of the delay that CSWS'14 counts, with the upper end of each class in per cent."""
+_CSWS14 = {LOW_RTT: (None, 70, None, None), RR: (None, None, 40, None)}
+"""CSWS'14: settings in a class, in per cent (second-hand)."""
+
+
+def _draw_classes(results: Results, axes: Axes) -> None:
+    def shares(curve: str) -> list[Estimate]:
+        found = np.searchsorted([*_CLASSES.values()], increases(results, curve))
+        return [mean(np.where(found == n, 100.0, 0.0), of="settings") for n in range(len(_CLASSES))]
+
+    bars = {curve: (shares(curve), style) for curve, style in STYLES.items()}
+    figures.grouped_bars(axes, [*_CLASSES], bars, _CSWS14)
+    axes.set(xlabel="increase of the mean delay", ylabel="share of the settings (%)")
+    axes.set_ylim(0, 105)
+
+
 def _draw_jitter(results: Results, axes: Axes) -> None:
     width = 0.8 / len(STYLES)
     for index, (curve, style) in enumerate(STYLES.items()):
@@ -296,6 +313,11 @@ ENTRY = Entry(
     claims=CLAIMS,
     panels=(
         *(_panel(rate) for rate in RATES_KBPS),
+        Panel(
+            f"Settings by increase, {JUDGED_KBPS} kbit/s",
+            "High-BDP settings. Diamonds: CSWS'14, which states two of these shares.",
+            _draw_classes,
+        ),
         Panel(
             "WLAN and 3G",
             "One mark for each round-trip time of 3G, 75 to 150 ms.",

@@ -288,6 +288,27 @@ def _draw_bars(results: Results, axes: Axes, metric: str, unit: str, scale: floa
     axes.set_ylim(0)
 
 
+_SLIDES = {"transfer_mbps": (1.08, 1.15), "goodput_cov": (0.55, 0.85)}
+"""Slides: ranges of the goodput and of its variation, over those of the default."""
+
+
+def _draw_ratios(results: Results, axes: Axes, metric: str, unit: str) -> None:
+    """Draw a metric over that of the default, for each pair, with the range of the slides."""
+    bars: dict[str, Any] = {
+        curve: (
+            [ratio_of(metric, at(curve, pair), at(DEFAULT, pair))(results) for pair in PAIRS],
+            STYLES[curve],
+        )
+        for curve in _LAMBDA
+    }
+    figures.grouped_bars(axes, list(PAIRS), bars)
+    ends = [(place, end) for place in range(len(PAIRS)) for end in _SLIDES[metric]]
+    figures.stated(axes, *zip(*ends, strict=True))
+    figures.reference_line(axes, 1, "")
+    axes.set_ylabel(unit)
+    axes.set_ylim(0)
+
+
 def notes(results: Results) -> Sequence[str]:
     """Goodput of each curve, and where the cap takes effect too late."""
     words = []
@@ -384,6 +405,17 @@ ENTRY = Entry(
             "Variation of goodput",
             "Standard deviation over mean of the goodput in intervals of 100 ms.",
             partial(_draw_bars, metric="goodput_cov", unit="variation", scale=1),
+        ),
+        *(
+            Panel(
+                f"{words.capitalize()}, compared with the default",
+                "Diamonds: ends of the range that the slides state.",
+                partial(_draw_ratios, metric=metric, unit=f"{words} / that of the default"),
+            )
+            for metric, words in (
+                ("transfer_mbps", "goodput"),
+                ("goodput_cov", "variation of goodput"),
+            )
         ),
         Panel(
             "Bytes out of order",

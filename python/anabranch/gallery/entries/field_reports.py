@@ -266,7 +266,7 @@ def _draw_goodput(results: Results, axes: Axes) -> None:
         ]
         figures.estimates(axes, places, shares, curve, replace(style, line="none"))
     reported = [report.mbps / _sum_mbps(report) for report in REPORTS]
-    axes.plot(places, reported, "x", color="black", label="reported")
+    figures.stated(axes, places, reported)
     axes.set_ylabel("goodput / sum of the rates")
     axes.set_ylim(0, 1)
 
@@ -322,7 +322,7 @@ ENTRY = Entry(
     panels=(
         Panel(
             "Goodput of each report",
-            "Of the sum of the rates of all paths. A cross is what the report states.",
+            "Of the sum of the rates of all paths. Diamonds: the reports.",
             _draw_goodput,
         ),
         Panel(
