@@ -72,7 +72,7 @@ def short_entry() -> Entry:
         claims=(Claim("c", "s", "o", (condition,)),),
         panels=(Panel("panel", "caption", _draw),),
         notes=lambda _: (),
-        vague={"WiFi's rate": "path.wifi*.rate", "3G's delay": "path.3g*.delay"},
+        uncertain_parameters={"WiFi's rate": "path.wifi*.rate", "3G's delay": "path.3g*.delay"},
     )
 
 
@@ -125,8 +125,10 @@ def test_the_variants_of_other_results_do_not_count(folder: Path, results: Resul
     assert sensitivity.variants(others, folder) == {}
 
 
-def test_an_entry_without_vague_parameters_has_no_bands(tmp_path: Path) -> None:
-    entry = dataclasses.replace(short_entry(), vague={}, exempt="it is a test")
+def test_an_entry_without_uncertain_parameters_has_no_bands(tmp_path: Path) -> None:
+    entry = dataclasses.replace(
+        short_entry(), uncertain_parameters={}, not_varied_because="it is a test"
+    )
     results = execute(entry, TIER, tmp_path)
     assert sensitivity.variants(results, tmp_path) == {}
     save = partial(save_entry, entry, results, tmp_path)

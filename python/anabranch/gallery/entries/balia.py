@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import (
     BALIA,
@@ -31,16 +32,15 @@ from anabranch.gallery.entries.nsdi11_lia import (
     beside_tcp,
     shares,
 )
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
-from anabranch.gallery.shared.vague import LINKS, START
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath, Scenario
 from anabranch.words import counted
 
@@ -65,9 +65,8 @@ PENG = (
 )
 
 
-def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell with a step of capacity or with steady capacity."""
-    return {"curve": curve, "network": network}
+at = Factors("curve", "network")
+"""The factors of a cell with a step of capacity or with steady capacity."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -105,7 +104,7 @@ def _step(curve: str, network: str) -> Cell:
             ),
         ),
     )
-    return Cell(cell_key(curve, network), scenario, at(curve, network))
+    return Cell(key_of(curve, network), scenario, at(curve, network))
 
 
 def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
@@ -237,7 +236,7 @@ def _draw_step(results: Results, axes: Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
         samples = results.samples.filter(
-            (pl.col("cell") == cell_key(curve, STEP)) & (pl.col("path_name") == "two")
+            (pl.col("cell") == key_of(curve, STEP)) & (pl.col("path_name") == "two")
         )
         every = samples.gather_every(20)  # bins of 20 samples of 100 ms
         seconds = every["time_ns"].to_numpy() / 1e9
@@ -247,7 +246,7 @@ def _draw_step(results: Results, axes: Axes) -> None:
     axes.set_xlabel("time since the step (s)")
     axes.set_xlim(-10, STEP_MEASURED_S)
     axes.set_ylim(0)
-    step = results.scenarios[cell_key(next(iter(STYLES)), STEP)]
+    step = results.scenarios[key_of(next(iter(STYLES)), STEP)]
     outages.shade(axes, step, shift_s=STEP_AT_S)
 
 
@@ -287,20 +286,16 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("one bottleneck", "10 Mbit/s, 20 ms one way, as in nsdi11-lia", "ours"),
-    ("random loss", "0.5 %, queue of 400 packets", "ours"),
-    ("RED", "from half to twice the bandwidth-delay product", "ours"),
-    ("scenario C", "as in conext12-olia", "CoNEXT'12; the numbers are ours"),
-    (
-        "step",
-        f"two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has "
-        f"{BEFORE_MBPS} Mbit/s for the first {STEP_AT_S} s",
-        "ours",
-    ),
-    ("time after the step", f"{STEP_MEASURED_S} s in both tiers", "ours"),
-    ("workload, TCP", "bulk; NewReno", "ours"),
-)
+_PARAMETERS = parameters(f"""
+    one bottleneck | 10 Mbit/s, 20 ms one way, as in nsdi11-lia | ours
+    random loss | 0.5 %, queue of 400 packets | ours
+    RED | from half to twice the bandwidth-delay product | ours
+    scenario C | as in conext12-olia | CoNEXT'12; the numbers are ours
+    step | two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has {BEFORE_MBPS}
+        Mbit/s for the first {STEP_AT_S} s | ours
+    time after the step | {STEP_MEASURED_S} s in both tiers | ours
+    workload, TCP | bulk; NewReno | ours
+""")
 
 ENTRY = Entry(
     id="balia",
@@ -308,11 +303,11 @@ ENTRY = Entry(
     question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
     "new capacity sooner than OLIA?",
     references=(PENG, conext12_olia.KHALILI),
-    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
-    vague={**LINKS, **START},
+    uncertain_parameters={**LINKS, **START},
     claims=CLAIMS,
     panels=(
         Panel(
@@ -345,14 +340,14 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={
+        {
             "network": "network",
             "subflows": "subflows",
             "ratio": "multipath users, relative to TCP users",
             "curve": "congestion control",
         },
-        metrics={"goodput_mbps": "goodput of all connections (Mbit/s)"},
-        path="two",
+        (GOODPUT.called("goodput of all connections"),),
+        "two",
     ),
     notes=notes,
 )

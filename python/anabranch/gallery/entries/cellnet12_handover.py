@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, P95, PAUSE_MS
 from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.vague import WIFI_3G
-from anabranch.gallery.shared.wifi_3g import THREE_G, WIFI, cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import WIFI_3G
+from anabranch.gallery.shared.wifi_3g import THREE_G, WIFI
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, Scenario
 
 if TYPE_CHECKING:
@@ -51,9 +52,8 @@ EXPERIENCE = (
 )
 
 
-def at(mode: str, event: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"mode": mode, "event": event}
+at = Factors("mode", "event")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -68,10 +68,7 @@ def _cell(tier: Tier, mode: str, event: str) -> Cell:
     scenario = Scenario(
         name=f"{mode}, {event}",
         duration=tier.duration,
-        paths=(
-            replace(WIFI, jitter="1ms", changes=(away, back)),
-            replace(THREE_G, jitter="5ms"),
-        ),
+        paths=(replace(WIFI, jitter="1ms", changes=(away, back)), replace(THREE_G, jitter="5ms")),
         connections=(
             Connection(
                 name="main",
@@ -86,7 +83,7 @@ def _cell(tier: Tier, mode: str, event: str) -> Cell:
             ),
         ),
     )
-    return Cell(cell_key(mode, event), scenario, at(mode, event))
+    return Cell(key_of(mode, event), scenario, at(mode, event))
 
 
 def _pauses(event: str) -> tuple[Condition, ...]:
@@ -203,7 +200,7 @@ def _draw_pauses(results: Results, axes: Axes) -> None:
 def _draw_over_time(results: Results, axes: Axes) -> None:
     lines = {}
     for mode, style in STYLES.items():
-        key = cell_key(mode, OFF)
+        key = key_of(mode, OFF)
         samples = results.samples.filter(results.samples["cell"] == key)
         samples = samples.unique("time_ns", maintain_order=True)
         seconds = samples["time_ns"].to_numpy() / 1e9
@@ -240,20 +237,20 @@ ENTRY = Entry(
     question="A phone leaves its WiFi. How long does a connection pause if 3G is always used, open "
     "and idle, or not open at all?",
     references=(HANDOVER, EXPERIENCE),
-    parameters=(
-        Parameter("WiFi", "8 Mbit/s, 20 ms RTT ± 1 ms, 54 packets (80 ms)", "as in nsdi12-fig7"),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT ± 5 ms, 334 packets (2 s)", "as in nsdi12-fig7"),
-        Parameter("outage", f"WiFi is away from {AWAY_S} s to {BACK_S} s", "ours"),
-        Parameter("WiFi is turned off", "the client notices; download", "CellNet'12"),
-        Parameter("WiFi falls silent", "nobody notices; upload", "ours"),
-        Parameter("modes", "full_mesh, backup, single_path", "CellNet'12"),
-        Parameter("M1,2", "opportunistic retransmission and penalisation", "NSDI'12"),
-        Parameter("workload", "8 KiB blocks; 500 kB in both buffers", "ours"),
-    ),
+    parameters=parameters(f"""
+        WiFi | 8 Mbit/s, 20 ms RTT ± 1 ms, 54 packets (80 ms) | as in nsdi12-fig7
+        3G | 2 Mbit/s, 150 ms RTT ± 5 ms, 334 packets (2 s) | as in nsdi12-fig7
+        outage | WiFi is away from {AWAY_S} s to {BACK_S} s | ours
+        WiFi is turned off | the client notices; download | CellNet'12
+        WiFi falls silent | nobody notices; upload | ours
+        modes | full_mesh, backup, single_path | CellNet'12
+        M1,2 | opportunistic retransmission and penalisation | NSDI'12
+        workload | 8 KiB blocks; 500 kB in both buffers | ours
+    """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
     cells=cells,
-    vague=WIFI_3G,
+    uncertain_parameters=WIFI_3G,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -268,13 +265,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"event": "event", "mode": "mode"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_p95_ms": "p95 delay (ms)",
-            "recovery_ms": "longest pause (ms)",
-        },
-        path="3g",
+        {"event": "event", "mode": "mode"}, (GOODPUT, P95.called("p95 delay"), PAUSE_MS), "3g"
     ),
     notes=notes,
 )

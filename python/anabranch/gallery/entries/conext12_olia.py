@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
-from anabranch.gallery.shared.vague import LINKS, START
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import (
     BLUE,
     GREEN,
@@ -27,8 +27,8 @@ from anabranch.reports.figures import (
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, median, ratio_of_medians
-from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.results.folder import NothingMeasured, Results
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,9 +57,8 @@ KHALILI = (
 )
 
 
-def at(curve: str, ratio: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "ratio": ratio}
+at = Factors("curve", "ratio")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -104,15 +103,13 @@ def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
                 workload=Bulk(),
             )
         )
-    scenario = Scenario(
-        name=f"{curve}, {many} multipath users and {few} of TCP",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
+    scenario = tier.scenario(
+        f"{curve}, {many} multipath users and {few} of TCP",
+        paths,
+        connections,
         sample_interval="5s",
-        paths=tuple(paths),
-        connections=tuple(connections),
     )
-    return Cell(cell_key(curve, ratio), scenario, at(curve, ratio))
+    return Cell(key_of(curve, ratio), scenario, at(curve, ratio))
 
 
 def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
@@ -245,15 +242,15 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("topology", "scenario C: private links, and one link shared by all", "CoNEXT'12"),
-    ("users", "3 or 9 multipath users, 3 TCP users", "ratios of CoNEXT'12; numbers ours"),
-    ("links", "private: 2 Mbit/s each; shared: 2 Mbit/s for each TCP user", "ours"),
-    ("round-trip time", "42 ms on every path", "ours"),
-    ("queues", "RED, from half to twice the bandwidth-delay product", "ours"),
-    ("workload", "bulk, download", "CoNEXT'12"),
-    ("TCP users", "NewReno", "CoNEXT'12"),
-)
+_PARAMETERS = parameters("""
+    topology | scenario C: private links, and one link shared by all | CoNEXT'12
+    users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers ours
+    links | private: 2 Mbit/s each; shared: 2 Mbit/s for each TCP user | ours
+    round-trip time | 42 ms on every path | ours
+    queues | RED, from half to twice the bandwidth-delay product | ours
+    workload | bulk, download | CoNEXT'12
+    TCP users | NewReno | CoNEXT'12
+""")
 
 
 ENTRY = Entry(
@@ -262,11 +259,11 @@ ENTRY = Entry(
     question="Multipath users with a link of their own also use a link that TCP users depend on. "
     "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
     references=(KHALILI,),
-    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
-    vague={**LINKS, **START},
+    uncertain_parameters={**LINKS, **START},
     claims=CLAIMS,
     headline="E10.olia-leaves-more",
     panels=(
@@ -282,9 +279,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"ratio": "multipath users, relative to TCP users", "curve": "congestion control"},
-        metrics={"goodput_mbps": "goodput of all connections (Mbit/s)"},
-        path="also0",
+        {"ratio": "multipath users, relative to TCP users", "curve": "congestion control"},
+        (GOODPUT.called("goodput of all connections"),),
+        "also0",
     ),
     notes=notes,
 )

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared.two_path_design import (
     BASELINES,
     DESIGN_PARAMETERS,
@@ -23,14 +25,13 @@ from anabranch.gallery.shared.two_path_design import (
     draw_boxes,
     points,
 )
-from anabranch.gallery.shared.vague import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import PAASCH, cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import A_DESIGN
+from anabranch.gallery.shared.wifi_3g import PAASCH
 from anabranch.reports.figures import GREEN, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, estimate, mean, median
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection
 from anabranch.sweeps import design
 
 REGULAR, OLD, NEW = "MPTCP", "MPTCP+M1,2 (2012)", "MPTCP+M1,2 (2013)"
@@ -78,16 +79,11 @@ def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
         remedies=_remedies(curve),
         workload=Bulk(),
     )
-    scenario = Scenario(
-        name=f"{curve}, {point.name}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        sample_interval="1s",
-        paths=point.paths,
-        connections=(connection,),
+    scenario = tier.scenario(
+        f"{curve}, {point.name}", point.paths, connection, sample_interval="1s"
     )
     factors = at(curve, environment) | {"point": point.name}
-    return Cell(cell_key(curve, point.name), scenario, factors)
+    return Cell(key_of(curve, point.name), scenario, factors)
 
 
 def _remedies(curve: str) -> dict[str, Any] | None:
@@ -177,9 +173,7 @@ CLAIMS = (
         "ours, after CoNEXT'13",
         (
             Condition(
-                "settings with a benefit of at least −0.5",
-                _rarely_bad,
-                BOUNDS["E4.4-rarely-bad"],
+                "settings with a benefit of at least −0.5", _rarely_bad, BOUNDS["E4.4-rarely-bad"]
             ),
         ),
         both_used(NEW),
@@ -243,16 +237,18 @@ ENTRY = Entry(
     references=(PAASCH,),
     parameters=(
         *DESIGN_PARAMETERS,
-        Parameter("settings", "24 (quick) or 200 (full) per environment", "full: CoNEXT'13"),
-        Parameter("buffers", "low-BDP 16 MB, high-BDP 4 MB, send = receive", "ours"),
-        Parameter("workload", "bulk, download", "CSWS'14: iperf, 60 s"),
-        Parameter("congestion control", "LIA; TCP: NewReno", "ours"),
-        Parameter("scheduler", "lowest RTT", "CoNEXT'13"),
+        *parameters("""
+        settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13
+        buffers | low-BDP 16 MB, high-BDP 4 MB, send = receive | ours
+        workload | bulk, download | CSWS'14: iperf, 60 s
+        congestion control | LIA; TCP: NewReno | ours
+        scheduler | lowest RTT | CoNEXT'13
+    """),
     ),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
-    exempt=A_DESIGN,
+    not_varied_because=A_DESIGN,
     claims=CLAIMS,
     headline="E4.2-fix-helps",
     panels=(
@@ -273,9 +269,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"environment": "environment", "curve": "curve"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
-        path="two",
+        {"environment": "environment", "curve": "curve"}, (GOODPUT, REINJECTIONS), "two"
     ),
     notes=notes,
 )

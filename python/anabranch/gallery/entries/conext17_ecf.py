@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER
 from anabranch.gallery.shared.measures import distance
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Condition, each
@@ -101,7 +101,7 @@ def _cell(tier: Tier, curve: str, workload: str, rates: str, amount: float) -> C
         ),
         connections=(connection,),
     )
-    return Cell(cell_key(*words), scenario, at(curve, workload, rates, amount))
+    return Cell(key_of(*words), scenario, at(curve, workload, rates, amount))
 
 
 def _bytes(mbps: float) -> int:
@@ -344,7 +344,7 @@ def _draw_downloads(results: Results, axes: Axes, rates: str) -> None:
 def _draw_window(results: Results, axes: Axes) -> None:
     lines = {}
     for curve in (DEFAULT, ECF):
-        key = cell_key(curve, STREAM, UNEQUAL, f"{JUDGED_MBPS:g}")
+        key = key_of(curve, STREAM, UNEQUAL, f"{JUDGED_MBPS:g}")
         samples = results.samples.filter(
             (pl.col("cell") == key)
             & (pl.col("path_name") == "lte")
@@ -415,29 +415,22 @@ def _srtts(results: Results) -> str:
     )
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("rates", "0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads)", "CoNEXT'17"),
-    ("round-trip times without queue", "WiFi 20 ms ± 1, LTE 94 ms ± 5", "ours: see the notes"),
-    ("queues", "30 packets", "ours: see the notes"),
-    (
-        "chunks",
-        "5 s of video, requested every 5 s, or at once if the last chunk took longer",
-        "CoNEXT'17",
-    ),
-    ("video rate", "0.5 to 8 Mbit/s, fixed; judged at 8", "ours: the paper's player adapts"),
-    ("equal paths", "video of 0.5, 8 and 16 Mbit/s: nearly the capacity of both paths", "ours"),
-    ("throughput of chunks", "size over the mean time from request to last byte", "ours"),
-    ("downloads", "64 to 2048 KiB, a new connection each", "CoNEXT'17"),
-    (
-        "windows after idle times",
-        "halved for each retransmission timeout of idle time",
-        "RFC 2861, as in Linux",
-    ),
-    ("time out of order", "mean out-of-order bytes / goodput", "ours: Little's law"),
-    ("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "as in Multipath TCP 0.89"),
-    ("congestion control, buffers", "LIA; 4 and 6 MiB, the defaults", "ours"),
-    ("Nagle's algorithm", "off", "ours"),
-)
+_PARAMETERS = parameters("""
+    rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
+    round-trip times without queue | WiFi 20 ms ± 1, LTE 94 ms ± 5 | ours: see the notes
+    queues | 30 packets | ours: see the notes
+    chunks | 5 s of video, requested every 5 s, or at once if the last chunk took longer | CoNEXT'17
+    video rate | 0.5 to 8 Mbit/s, fixed; judged at 8 | ours: the paper's player adapts
+    equal paths | video of 0.5, 8 and 16 Mbit/s: nearly the capacity of both paths | ours
+    throughput of chunks | size over the mean time from request to last byte | ours
+    downloads | 64 to 2048 KiB, a new connection each | CoNEXT'17
+    windows after idle times | halved for each retransmission timeout of idle time | RFC 2861, as in
+        Linux
+    time out of order | mean out-of-order bytes / goodput | ours: Little's law
+    remedies | M1 and M2 (CoNEXT'13) with every scheduler | as in Multipath TCP 0.89
+    congestion control, buffers | LIA; 4 and 6 MiB, the defaults | ours
+    Nagle's algorithm | off | ours
+""")
 
 
 ENTRY = Entry(
@@ -446,11 +439,11 @@ ENTRY = Entry(
     question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
     "transfers finish sooner?",
     references=(LIM,),
-    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     headline="E11.ecf-throughput",
     panels=(
@@ -485,18 +478,14 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={
+        {
             "workload": "workload",
             "rates": "WiFi + LTE (Mbit/s)",
             "amount": "Mbit/s or KiB",
             "curve": "scheduler",
         },
-        metrics={
-            "delay_mean_ms": "mean time (ms)",
-            "idle_restarts": "restarts after idle times",
-            "out_of_order_mean_bytes": "out of order (bytes)",
-        },
-        path="wifi",
+        (MEAN.called("mean time"), IDLE_RESTARTS, OUT_OF_ORDER),
+        "wifi",
     ),
     notes=notes,
 )

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P95, P99
 from anabranch.gallery.shared.measures import distance_of, ratio_of, ratio_of_ratios
-from anabranch.gallery.shared.vague import RECEIVE_BUFFER, WIFI_3G
+from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import (
     CHEN_HAN,
     MPTCP,
@@ -29,16 +31,14 @@ from anabranch.gallery.shared.wifi_3g import (
     all_of,
     as_requested,
     both_paths_used,
-    cell_key,
     connection,
 )
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Blocks
 from anabranch.words import listed
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ DRAWN = "54p"
 SEND_BUFFER = "200KiB"
 
 
-def at(curve: str, rate: int, setting: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "wifi_mbps": rate, "setting": setting}
+at = Factors("curve", "wifi_mbps", "setting")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -102,14 +101,12 @@ def _cell(tier: Tier, curve: str, rate: int, tag: str) -> Cell:
     setting = SETTINGS[tag]
     wifi = dataclasses.replace(WIFI, rate=f"{rate}Mbit/s", limit=setting.queue)
     main = connection(curve, SEND_BUFFER, setting.receive, Blocks(block_size="8KiB"))
-    scenario = Scenario(
-        name=f"{curve}, WiFi {rate} Mbit/s, {setting.words}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(wifi, dataclasses.replace(THREE_G, jitter="50ms", jitter_model="fifo")),
-        connections=(as_requested(main) if setting.as_requested else main,),
+    scenario = tier.scenario(
+        f"{curve}, WiFi {rate} Mbit/s, {setting.words}",
+        (wifi, dataclasses.replace(THREE_G, jitter="50ms", jitter_model="fifo")),
+        (as_requested(main) if setting.as_requested else main,),
     )
-    key = cell_key(curve, f"{rate}mbps", tag)
+    key = key_of(curve, f"{rate}mbps", tag)
     return Cell(key, scenario, at(curve, rate, tag), keep_blocks=tag == DRAWN)
 
 
@@ -177,7 +174,7 @@ def _claims(tag: str) -> list[Claim]:
                     _TAIL,
                     partial(_tail_grows, setting=tag),
                     BOUNDS["E1s.3-heavier-tail"],
-                    worded=partial(_tails_in_words, setting=tag),
+                    describe=partial(_tails_in_words, setting=tag),
                 ),
             ),
             _used(tag, *((MPTCP_M12, rate) for rate in RATES_MBPS)),
@@ -324,25 +321,25 @@ ENTRY = Entry(
     "does not? Are opportunistic retransmission (M1) and penalisation (M2) still enough?",
     references=(CHEN_HAN, RAICIU, PAASCH),
     parameters=(
-        Parameter("WiFi", "8, 16, 32, 64 Mbit/s, 20 ms RTT", "CS244'15"),
-        Parameter("queue of WiFi", "54 packets", "CS244'15 for 8 Mbit/s; kept for all rates: ours"),
-        Parameter("queue of WiFi, second reading", "80 ms at each rate", "ours"),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets, jitter 50 ms", "CS244'15"),
-        Parameter("jitter model", "keeps the order of packets", "ours"),
-        Parameter("send buffer", "200 KiB", "NSDI'12"),
-        Parameter("receive buffer", "200 KiB", "ours: equal to the send buffer"),
-        Parameter(
-            "receive buffer, third setting",
-            "32 KiB as requested from Linux, which counts it, and Linux's scheduler",
-            "size: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so small a window",
-        ),
-        Parameter("block", "8 KiB", "NSDI'12"),
+        *parameters("""
+        WiFi | 8, 16, 32, 64 Mbit/s, 20 ms RTT | CS244'15
+        queue of WiFi | 54 packets | CS244'15 for 8 Mbit/s; kept for all rates: ours
+        queue of WiFi, second reading | 80 ms at each rate | ours
+        3G | 2 Mbit/s, 150 ms RTT, 334 packets, jitter 50 ms | CS244'15
+        jitter model | keeps the order of packets | ours
+        send buffer | 200 KiB | NSDI'12
+        receive buffer | 200 KiB | ours: equal to the send buffer
+        receive buffer, third setting | 32 KiB as requested from Linux, which counts it, and Linux's
+            scheduler | size: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so small a
+            window
+        block | 8 KiB | NSDI'12
+    """),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**WIFI_3G, **RECEIVE_BUFFER},
+    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     claims=tuple(claim for setting in SETTINGS for claim in _claims(setting)),
     panels=(
         *(
@@ -370,15 +367,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"curve": "curve", "wifi_mbps": "WiFi (Mbit/s)", "setting": "setting"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p50_ms": "p50 (ms)",
-            "delay_p95_ms": "p95 (ms)",
-            "delay_p99_ms": "p99 (ms)",
-        },
-        path="3g",
+        {"curve": "curve", "wifi_mbps": "WiFi (Mbit/s)", "setting": "setting"},
+        (GOODPUT, MEAN, P50, P95, P99),
+        "3g",
     ),
     notes=notes,
 )

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, MEAN, MODE, P50, P99
 from anabranch.gallery.shared.measures import ratio_of
-from anabranch.gallery.shared.vague import RECEIVE_BUFFER, WIFI_3G
+from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import (
     CULLEN_BARBER,
     MPTCP,
@@ -21,17 +23,15 @@ from anabranch.gallery.shared.wifi_3g import (
     TCP_WIFI,
     all_of,
     both_paths_used,
-    cell_key,
     connection,
 )
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, Sample, estimate, median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
-from anabranch.scenarios.scenario import Blocks, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Blocks, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,14 +46,8 @@ _JITTER_WORDS = {"fifo": "jitter that keeps the order", "reordering": "reorderin
 WIFI = NetworkPath(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
 
 
-def at(curve: str, receive_kib: int, jitter_ms: int, model: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {
-        "curve": curve,
-        "receive_kib": receive_kib,
-        "jitter_ms": jitter_ms,
-        "jitter_model": model,
-    }
+at = Factors("curve", "receive_kib", "jitter_ms", "jitter_model")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -79,14 +73,12 @@ def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> 
         jitter=f"{jitter}ms",
         jitter_model=model,
     )
-    scenario = Scenario(
-        name=f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(WIFI, three_g),
-        connections=(connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),),
+    scenario = tier.scenario(
+        f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
+        (WIFI, three_g),
+        connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),
     )
-    key = cell_key(curve, f"{kib}kib", f"{jitter}ms", model)
+    key = key_of(curve, f"{kib}kib", f"{jitter}ms", model)
     return Cell(key, scenario, at(curve, kib, jitter, model), keep_blocks=True)
 
 
@@ -104,7 +96,7 @@ def _regular_moves(kib: int, model: str) -> Condition:
         "mean(regular), jitter of 250 ms / of 100 ms",
         ratio_of(_MEAN, last, first),
         BOUNDS["E1j.1-regular-moves"],
-        worded=partial(_means_in_words, words="mean(regular)", ends=(first, last), then="ratio"),
+        describe=partial(_means_in_words, words="mean(regular)", ends=(first, last), then="ratio"),
     )
 
 
@@ -114,7 +106,7 @@ def _remedied_stays(kib: int, model: str) -> Condition:
         "change of mean(M1,2) from 100 to 250 ms of jitter",
         partial(_change, first=first, last=last),
         BOUNDS["E1j.2-m12-stays"],
-        worded=partial(_means_in_words, words="mean(M1,2)", ends=(first, last), then="change"),
+        describe=partial(_means_in_words, words="mean(M1,2)", ends=(first, last), then="change"),
     )
 
 
@@ -247,33 +239,24 @@ ENTRY = Entry(
     "and 3G, with and without opportunistic retransmission (M1) and penalisation (M2)?",
     references=(CULLEN_BARBER, RAICIU),
     parameters=(
-        Parameter("WiFi", "30 Mbit/s, 5 ms one way, 0.75 % loss, 1000 packets", "CS244'14"),
-        Parameter("3G", "3 Mbit/s, 30 ms one way, 0.1 % loss, 1000 packets", "CS244'14"),
-        Parameter(
-            "far side",
-            "1 ms is added to both delays",
-            "CS244'14 has a hop of 1 Gbit/s and 1 ms there; adding it to the links is ours",
-        ),
-        Parameter("jitter of 3G", "100, 150, 200, 250 ms; the delay is never below 0", "CS244'14"),
-        Parameter(
-            "jitter model",
-            "reordering (as netem), and order kept",
-            "CS244'14; the second is ours",
-        ),
-        Parameter("loss", "only in the direction of the data", "ours"),
-        Parameter("send buffer", "200 KiB", "CS244'14"),
-        Parameter(
-            "receive buffer",
-            "30, 60, 200 KiB",
-            "CS244'14 requested 30 KiB from Linux; others ours",
-        ),
-        Parameter("block", "8 KiB", "NSDI'12"),
+        *parameters("""
+        WiFi | 30 Mbit/s, 5 ms one way, 0.75 % loss, 1000 packets | CS244'14
+        3G | 3 Mbit/s, 30 ms one way, 0.1 % loss, 1000 packets | CS244'14
+        far side | 1 ms is added to both delays | CS244'14 has a hop of 1 Gbit/s and 1 ms there;
+            adding it to the links is ours
+        jitter of 3G | 100, 150, 200, 250 ms; the delay is never below 0 | CS244'14
+        jitter model | reordering (as netem), and order kept | CS244'14; the second is ours
+        loss | only in the direction of the data | ours
+        send buffer | 200 KiB | CS244'14
+        receive buffer | 30, 60, 200 KiB | CS244'14 requested 30 KiB from Linux; others ours
+        block | 8 KiB | NSDI'12
+    """),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**WIFI_3G, **RECEIVE_BUFFER},
+    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     claims=tuple(
         claim for kib in JUDGED_KIB for model in MODELS[::-1] for claim in _claims(kib, model)
     ),
@@ -299,20 +282,14 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={
+        {
             "curve": "curve",
             "receive_kib": "receive buffer (KiB)",
             "jitter_ms": "jitter (ms)",
             "jitter_model": "model",
         },
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mode_ms": "mode (ms)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p50_ms": "p50 (ms)",
-            "delay_p99_ms": "p99 (ms)",
-        },
-        path="3g",
+        (GOODPUT, MODE, MEAN, P50, P99),
+        "3g",
     ),
     notes=notes,
 )

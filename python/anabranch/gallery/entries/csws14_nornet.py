@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
     CSWS,
@@ -19,17 +20,16 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
 )
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER
 from anabranch.gallery.shared.measures import distance_of, ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, Sample, median, ratio_of_medians
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Connection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,9 +39,8 @@ _SIZE = {BOUNDED: "2MB", UNBOUNDED: "16MB"}
 WITH_WLAN = tuple(pair for pair in PAIRS if "WLAN" in pair)
 
 
-def at(curve: str, pair: str, buffers: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "pair": pair, "buffers": buffers}
+at = Factors("curve", "pair", "buffers")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -63,14 +62,8 @@ def _cell(tier: Tier, curve: str, pair: str, buffers: str) -> Cell:
         workload=Bulk(size="16MiB"),
         **SETTINGS[curve],
     )
-    scenario = Scenario(
-        name=f"{curve}, {pair}, {buffers}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=PAIRS[pair],
-        connections=(connection,),
-    )
-    return Cell(cell_key(curve, pair, _SIZE[buffers]), scenario, at(curve, pair, buffers))
+    scenario = tier.scenario(f"{curve}, {pair}, {buffers}", PAIRS[pair], connection)
+    return Cell(key_of(curve, pair, _SIZE[buffers]), scenario, at(curve, pair, buffers))
 
 
 def buffering_ms(results: Results, curve: str, pair: str, buffers: str) -> Sample:
@@ -215,18 +208,18 @@ ENTRY = Entry(
     question="Over WLAN and a bufferbloated cellular path, which scheduler has the best goodput "
     "if buffers are bounded, and the least buffering delay if they are not?",
     references=(CSWS, ALAY_SLIDES),
-    parameters=(
-        Parameter("paths", "WLAN beside 3G1 and beside 3G2, as in ferlin14-bufferbloat", "ours"),
-        Parameter("transfer", "16 MiB, download", "CSWS'14: 16 MB"),
-        Parameter("buffers", "2 MB and 16 MB, send = receive", "CSWS'14"),
-        Parameter("congestion control", "OLIA", "CSWS'14"),
-        Parameter("schedulers", "as in csws14-schedulers-bulk", "CSWS'14"),
-        Parameter("buffering delay", "mean out-of-order bytes / goodput", "ours: Little's law"),
-    ),
+    parameters=parameters("""
+        paths | WLAN beside 3G1 and beside 3G2, as in ferlin14-bufferbloat | ours
+        transfer | 16 MiB, download | CSWS'14: 16 MB
+        buffers | 2 MB and 16 MB, send = receive | CSWS'14
+        congestion control | OLIA | CSWS'14
+        schedulers | as in csws14-schedulers-bulk | CSWS'14
+        buffering delay | mean out-of-order bytes / goodput | ours: Little's law
+    """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -246,12 +239,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"pair": "paths", "buffers": "buffers", "curve": "scheduler"},
-        metrics={
-            "transfer_mbps": "goodput (Mbit/s)",
-            "out_of_order_mean_bytes": "out of order (bytes)",
-        },
-        path="wlan",
+        {"pair": "paths", "buffers": "buffers", "curve": "scheduler"},
+        (TRANSFER, OUT_OF_ORDER),
+        "wlan",
     ),
     notes=notes,
 )

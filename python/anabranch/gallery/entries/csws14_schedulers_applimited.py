@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
     CSWS,
@@ -17,7 +18,8 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
     SETTINGS,
     STYLES,
 )
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import JITTER, MEAN, P95
 from anabranch.gallery.shared.measures import distance
 from anabranch.gallery.shared.two_path_design import (
     DESIGN_PARAMETERS,
@@ -27,17 +29,15 @@ from anabranch.gallery.shared.two_path_design import (
     medians,
     points,
 )
-from anabranch.gallery.shared.vague import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, Sample, estimate, mean, median, ratio_of_medians
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Cbr, Connection, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Cbr, Connection, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,9 +54,8 @@ _WLAN = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets",
 _RTTS_3G_MS = (75, 100, 125, 150)
 
 
-def at(curve: str, environment: str, rate_kbps: int) -> dict[str, Factor]:
-    """The factors that name a curve at a rate in an environment."""
-    return {"curve": curve, "environment": environment, "rate_kbps": rate_kbps}
+at = Factors("curve", "environment", "rate_kbps")
+"""The factors that name a curve at a rate in an environment."""
 
 
 def wifi_3g_points() -> tuple[Point, ...]:
@@ -98,15 +97,9 @@ def _cell(tier: Tier, point: Point, rate_kbps: int, curve: str) -> Cell:
         workload=Cbr(rate=f"{rate_kbps}kbit/s", block_size=f"{BLOCK_BYTES}B"),
         **SETTINGS[curve],
     )
-    scenario = Scenario(
-        name=f"{curve}, {point.name}, {rate_kbps} kbit/s",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=point.paths,
-        connections=(connection,),
-    )
+    scenario = tier.scenario(f"{curve}, {point.name}, {rate_kbps} kbit/s", point.paths, connection)
     factors = at(curve, point.environment, rate_kbps) | {"point": point.name}
-    return Cell(cell_key(curve, point.name, str(rate_kbps)), scenario, factors)
+    return Cell(key_of(curve, point.name, str(rate_kbps)), scenario, factors)
 
 
 def lowest_delay_ms(point: Point) -> float:
@@ -296,20 +289,22 @@ ENTRY = Entry(
     references=(CSWS,),
     parameters=(
         *DESIGN_PARAMETERS[::2],
-        Parameter("settings", "quick 40, full 200", "full: CSWS'14"),
-        Parameter("settings left out", "capacities below 1.5 × the application's rate", "ours"),
-        Parameter("workload", "8 KiB blocks at 500 and 1875 kbit/s", "CSWS'14"),
-        Parameter("buffers", "2 MB, send = receive", "CSWS'14's bounded buffer"),
-        Parameter("congestion control", "OLIA", "CSWS'14"),
-        Parameter("λ, θ of MPT-BM", "3, 0", "CSWS'14; θ ours"),
-        Parameter("WLAN", "8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms", "ours; real ones in CSWS'14"),
-        Parameter("3G", "2 Mbit/s, 75 to 150 ms RTT, queue of 2 s, ± 5 ms", "ours; likewise"),
-        Parameter("jitter", "difference of the delays of successive blocks", "ours"),
+        *parameters("""
+        settings | quick 40, full 200 | full: CSWS'14
+        settings left out | capacities below 1.5 × the application's rate | ours
+        workload | 8 KiB blocks at 500 and 1875 kbit/s | CSWS'14
+        buffers | 2 MB, send = receive | CSWS'14's bounded buffer
+        congestion control | OLIA | CSWS'14
+        λ, θ of MPT-BM | 3, 0 | CSWS'14; θ ours
+        WLAN | 8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms | ours; real ones in CSWS'14
+        3G | 2 Mbit/s, 75 to 150 ms RTT, queue of 2 s, ± 5 ms | ours; likewise
+        jitter | difference of the delays of successive blocks | ours
+    """),
     ),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
-    exempt=A_DESIGN,
+    not_varied_because=A_DESIGN,
     claims=CLAIMS,
     panels=(
         *(_panel(rate) for rate in RATES_KBPS),
@@ -319,19 +314,13 @@ ENTRY = Entry(
             _draw_classes,
         ),
         Panel(
-            "WLAN and 3G",
-            "One mark for each round-trip time of 3G, 75 to 150 ms.",
-            _draw_jitter,
+            "WLAN and 3G", "One mark for each round-trip time of 3G, 75 to 150 ms.", _draw_jitter
         ),
     ),
     overview=Overview(
-        factors={"environment": "environment", "rate_kbps": "rate (kbit/s)", "curve": "scheduler"},
-        metrics={
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p95_ms": "p95 delay (ms)",
-            "jitter_p95_ms": "p95 jitter (ms)",
-        },
-        path="two",
+        {"environment": "environment", "rate_kbps": "rate (kbit/s)", "curve": "scheduler"},
+        (MEAN, P95.called("p95 delay"), JITTER),
+        "two",
     ),
     notes=notes,
 )

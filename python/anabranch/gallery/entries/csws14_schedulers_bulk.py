@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared.two_path_design import (
     BASELINES,
     DESIGN_PARAMETERS,
@@ -23,15 +25,13 @@ from anabranch.gallery.shared.two_path_design import (
     draw_boxes,
     points,
 )
-from anabranch.gallery.shared.vague import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Panel, Style
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, estimate, mean, median
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection
 
 RR, LOW_RTT, RP, BM = "RR", "LowRTT", "LowRTT+RP", "LowRTT+BM"
 STYLES = {
@@ -79,16 +79,11 @@ def _cell(tier: Tier, environment: str, point: Point, curve: str) -> Cell:
         workload=Bulk(),
         **SETTINGS.get(curve, {}),
     )
-    scenario = Scenario(
-        name=f"{curve}, {point.name}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        sample_interval="1s",
-        paths=point.paths,
-        connections=(connection,),
+    scenario = tier.scenario(
+        f"{curve}, {point.name}", point.paths, connection, sample_interval="1s"
     )
     factors = at(curve, environment) | {"point": point.name}
-    return Cell(cell_key(curve, point.name), scenario, factors)
+    return Cell(key_of(curve, point.name), scenario, factors)
 
 
 def _median_benefit(results: Results, curve: str) -> Estimate:
@@ -199,20 +194,20 @@ ENTRY = Entry(
     references=(CSWS,),
     parameters=(
         *DESIGN_PARAMETERS,
-        Parameter("settings", "20 (quick) or 200 (full) per environment", "full: CSWS'14"),
-        Parameter("buffers", "low-BDP 16 MB, high-BDP 2 MB, send = receive", "2 MB: CSWS'14"),
-        Parameter("workload", "bulk, 60 s", "CSWS'14"),
-        Parameter("congestion control", "OLIA; TCP: NewReno", "CSWS'14; TCP ours"),
-        Parameter("λ of MPT-BM", "3", "CSWS'14"),
-        Parameter("θ of MPT-BM", "0", "ours: CSWS'14 states none"),
-        Parameter(
-            "round robin", "one segment per turn, full windows are skipped", "Linux's mptcp_rr.c"
-        ),
+        *parameters("""
+        settings | 20 (quick) or 200 (full) per environment | full: CSWS'14
+        buffers | low-BDP 16 MB, high-BDP 2 MB, send = receive | 2 MB: CSWS'14
+        workload | bulk, 60 s | CSWS'14
+        congestion control | OLIA; TCP: NewReno | CSWS'14; TCP ours
+        λ of MPT-BM | 3 | CSWS'14
+        θ of MPT-BM | 0 | ours: CSWS'14 states none
+        round robin | one segment per turn, full windows are skipped | Linux's mptcp_rr.c
+    """),
     ),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
-    exempt=A_DESIGN,
+    not_varied_because=A_DESIGN,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -232,9 +227,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"environment": "environment", "curve": "scheduler"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
-        path="two",
+        {"environment": "environment", "curve": "scheduler"}, (GOODPUT, REINJECTIONS), "two"
     ),
     notes=notes,
 )

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, VARIATION
 from anabranch.gallery.shared.measures import ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,9 +52,8 @@ FERLIN_IWQOS = (
 )
 
 
-def at(curve: str, pair: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "pair": pair}
+at = Factors("curve", "pair")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -78,14 +77,8 @@ def _cell(tier: Tier, curve: str, pair: str) -> Cell:
         remedies=_remedies(curve),
         workload=Bulk(size="16MiB"),
     )
-    scenario = Scenario(
-        name=f"{curve}, {pair}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=PAIRS[pair],
-        connections=(connection,),
-    )
-    return Cell(cell_key(curve.replace("λ = ", ""), pair), scenario, at(curve, pair))
+    scenario = tier.scenario(f"{curve}, {pair}", PAIRS[pair], connection)
+    return Cell(key_of(curve.replace("λ = ", ""), pair), scenario, at(curve, pair))
 
 
 def _cellular(pair: str) -> list[str]:
@@ -201,7 +194,7 @@ CLAIMS = (
 
 
 def _series(results: Results, curve: str, pair: str) -> pl.DataFrame:
-    key = cell_key(curve.replace("λ = ", ""), pair)
+    key = key_of(curve.replace("λ = ", ""), pair)
     return results.samples.filter(pl.col("cell") == key)
 
 
@@ -234,11 +227,7 @@ def _draw_connection(
     lines: dict[str, Any] = {}
     for curve, style in STYLES.items():
         rows = _series(results, curve, pair).unique("time_ns", maintain_order=True)
-        lines[curve] = (
-            rows["time_ns"].to_numpy() / 1e9,
-            rows[column].to_numpy() / scale,
-            style,
-        )
+        lines[curve] = (rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy() / scale, style)
     figures.series(axes, lines, unit)
     axes.set_xlim(0, _end_s(results, pair))
     axes.set_ylim(0)
@@ -346,27 +335,22 @@ ENTRY = Entry(
     question="How does capping the round-trip times of bloated paths change delay, goodput and "
     "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
     references=(FERLIN_IWQOS, ALAY_SLIDES),
-    parameters=(
-        Parameter("WLAN", "5 Mbit/s, 20 ms RTT, 80 ms of queue, 1 % loss", "ours"),
-        Parameter("3G1", "3 Mbit/s, 60 ms RTT, queue of 2 s", "ours; NorNet has real ones"),
-        Parameter(
-            "3G2", "6 Mbit/s, 100 ms RTT, queue of 4 s", "ours; the faster, more bloated one"
-        ),
-        Parameter("transfer", "16 MiB, download", "slides"),
-        Parameter("buffers", "16 MiB, send = receive: no limit", "slides: unbounded"),
-        Parameter(
-            "example (a) to (d)",
-            "3G2 + WLAN, default with M1,2, receive window of 512 KiB",
-            "shape: slides; the window is ours",
-        ),
-        Parameter("λ", "1.5 and 3", "slides"),
-        Parameter("θ", "50 ms, so that WLAN is left alone", "ours; the sources state none"),
-        Parameter("congestion control", "OLIA", "CSWS'14, of the same authors"),
-    ),
+    parameters=parameters("""
+        WLAN | 5 Mbit/s, 20 ms RTT, 80 ms of queue, 1 % loss | ours
+        3G1 | 3 Mbit/s, 60 ms RTT, queue of 2 s | ours; NorNet has real ones
+        3G2 | 6 Mbit/s, 100 ms RTT, queue of 4 s | ours; the faster, more bloated one
+        transfer | 16 MiB, download | slides
+        buffers | 16 MiB, send = receive: no limit | slides: unbounded
+        example (a) to (d) | 3G2 + WLAN, default with M1,2, receive window of 512 KiB | shape:
+            slides; the window is ours
+        λ | 1.5 and 3 | slides
+        θ | 50 ms, so that WLAN is left alone | ours; the sources state none
+        congestion control | OLIA | CSWS'14, of the same authors
+    """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -473,13 +457,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"pair": "paths", "curve": "curve"},
-        metrics={
-            "transfer_mbps": "goodput (Mbit/s)",
-            "goodput_cov": "variation",
-            "out_of_order_mean_bytes": "out of order (bytes)",
-        },
-        path="3g2",
+        {"pair": "paths", "curve": "curve"}, (TRANSFER, VARIATION, OUT_OF_ORDER), "3g2"
     ),
     notes=notes,
 )

@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import (
-    at_every_buffer,
-    distance_of,
-    median_of,
-    ratio_of,
-)
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE_MS
+from anabranch.gallery.shared.measures import at_every_buffer, distance_of, median_of, ratio_of
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, median
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,9 +52,8 @@ ALAY_SLIDES = (
 )
 
 
-def at(curve: str, second: str, buffer_kib: int, blackout: bool = False) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "second": second, "buffer_kib": buffer_kib, "blackout": blackout}
+at = Factors("curve", "second", "buffer_kib", blackout=False)
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -92,14 +86,8 @@ def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = Fal
         workload=Blocks(),
     )
     words = (curve, second, f"{kib}kib", *(["blackout"] if blackout else []))
-    scenario = Scenario(
-        name=", ".join(words),
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(wlan, _SECOND[second]),
-        connections=(connection,),
-    )
-    return Cell(cell_key(*words), scenario, at(curve, second, kib, blackout))
+    scenario = tier.scenario(", ".join(words), (wlan, _SECOND[second]), connection)
+    return Cell(key_of(*words), scenario, at(curve, second, kib, blackout))
 
 
 def _recovery_s(results: Results) -> Estimate:
@@ -212,13 +200,7 @@ CLAIMS = (
         "E7.e-standby-takes-over",
         "When WLAN goes away, the probed path takes over.",
         "ours, after the description of the algorithm",
-        (
-            Condition(
-                "time without delivery",
-                _recovery_s,
-                BOUNDS["E7.e-standby-takes-over"],
-            ),
-        ),
+        (Condition("time without delivery", _recovery_s, BOUNDS["E7.e-standby-takes-over"]),),
         where=f"WLAN goes away, buffers of {BLACKOUT_KIB} KiB",
     ),
     Claim(
@@ -251,7 +233,7 @@ def _draw(results: Results, axes: Axes, second: str, metric: str, unit: str) -> 
 def _draw_blackout(results: Results, axes: Axes) -> None:
     lines = {}
     for curve in CURVES[1:]:
-        key = cell_key(curve, TWO_G, f"{BLACKOUT_KIB}kib", "blackout")
+        key = key_of(curve, TWO_G, f"{BLACKOUT_KIB}kib", "blackout")
         samples = results.samples.filter(results.samples["cell"] == key).unique(
             "time_ns", maintain_order=True
         )
@@ -289,34 +271,23 @@ ENTRY = Entry(
     question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
     "keep Multipath TCP from using a path that does not?",
     references=(FERLIN_GLOBECOM, ALAY_SLIDES),
-    parameters=(
-        Parameter(
-            "WLAN", "8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms", "ours; the paper measured real ones"
-        ),
-        Parameter(
-            "2G", "0.2 Mbit/s, 400 ms RTT, queue of 6 s, ± 5 ms", "ours, in the range of EDGE"
-        ),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT, queue of 2 s, ± 5 ms", "links of NSDI'12"),
-        Parameter("buffers", "256 to 2048 KiB, send = receive", "ours"),
-        Parameter("workload", "8 KiB blocks, download", "slides"),
-        Parameter("probes", "10 packets of 1 KiB, copies of data in flight", "slides"),
-        Parameter(
-            "threshold, period, hysteresis",
-            "0.1; 1 s or 2 × the longest sRTT; 2 scores",
-            "ours",
-        ),
-        Parameter("congestion control", "TCP: NewReno; MPTCP: LIA", "ours"),
-        Parameter(
-            "remedies",
-            "M1 and M2 (CoNEXT'13) with every curve of Multipath TCP",
-            "slides: the current scheduler",
-        ),
-        Parameter("blackout", f"WLAN silently drops everything after {BLACKOUT_S} s", "ours"),
-    ),
+    parameters=parameters(f"""
+        WLAN | 8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms | ours; the paper measured real ones
+        2G | 0.2 Mbit/s, 400 ms RTT, queue of 6 s, ± 5 ms | ours, in the range of EDGE
+        3G | 2 Mbit/s, 150 ms RTT, queue of 2 s, ± 5 ms | links of NSDI'12
+        buffers | 256 to 2048 KiB, send = receive | ours
+        workload | 8 KiB blocks, download | slides
+        probes | 10 packets of 1 KiB, copies of data in flight | slides
+        threshold, period, hysteresis | 0.1; 1 s or 2 × the longest sRTT; 2 scores | ours
+        congestion control | TCP: NewReno; MPTCP: LIA | ours
+        remedies | M1 and M2 (CoNEXT'13) with every curve of Multipath TCP | slides: the current
+            scheduler
+        blackout | WLAN silently drops everything after {BLACKOUT_S} s | ours
+    """),
     quick=Tier("quick", seeds=5, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     headline="E7.b-drepas-avoids-it",
     panels=(
@@ -342,18 +313,14 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={
+        {
             "curve": "curve",
             "second": "second path",
             "buffer_kib": "buffers (KiB)",
             "blackout": "blackout",
         },
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "recovery_ms": "recovery (ms)",
-        },
-        path="cellular",
+        (GOODPUT, MEAN, PAUSE_MS.called("recovery")),
+        "cellular",
     ),
     notes=notes,
 )

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Parameter, Tier, key_of, parameters
 from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import bits_per_second
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,10 +76,7 @@ def _issue_381(rtt_ms: int, share: float) -> Report:
         assumed="delays are round trips; TCP has 96 Mbit/s; queues of 100 packets",
         mbps=round(96 * share, 1),
         harmed=share < 0.95,
-        paths=(
-            _path("fast", 100, 10, "100packets"),
-            _path("slow", 2, rtt_ms, "100packets"),
-        ),
+        paths=(_path("fast", 100, 10, "100packets"), _path("slow", 2, rtt_ms, "100packets")),
     )
 
 
@@ -95,10 +91,7 @@ REPORTS = (
         assumed="Linux 6.18 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
         mbps=65,
         harmed=True,
-        paths=(
-            _path("ethernet", 170, 1, "200packets"),
-            _path("wlan", 1, 20, "500ms", "5%"),
-        ),
+        paths=(_path("ethernet", 170, 1, "200packets"), _path("wlan", 1, 20, "500ms", "5%")),
     ),
     Report(
         key="net-next-452",
@@ -175,15 +168,13 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, report: Report) -> Cell:
-    scenario = Scenario(
-        name=f"{report.key}, {curve}",
+    scenario = tier.scenario(
+        f"{report.key}, {curve}",
+        report.paths,
+        _connection(curve, report),
         description=f"{report.thread}: {report.says}. Assumed: {report.assumed}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=report.paths,
-        connections=(_connection(curve, report),),
     )
-    return Cell(cell_key(report.key, curve), scenario, at(curve, report))
+    return Cell(key_of(report.key, curve), scenario, at(curve, report))
 
 
 def _connection(curve: str, report: Report) -> Connection:
@@ -309,15 +300,17 @@ ENTRY = Entry(
             Parameter(report.key, report.says, f"the report. Assumed: {report.assumed}")
             for report in REPORTS
         ),
-        Parameter("workload", "one endless transfer", "ours"),
-        Parameter("buffers of Linux", "no size requested, so the kernel tunes them", "ours"),
-        Parameter("buffers of the engine", "4 and 6 MiB, the defaults", "ours"),
-        Parameter("congestion control", "Linux: CUBIC; engine: LIA", "Linux's default; ours"),
+        *parameters("""
+        workload | one endless transfer | ours
+        buffers of Linux | no size requested, so the kernel tunes them | ours
+        buffers of the engine | 4 and 6 MiB, the defaults | ours
+        congestion control | Linux: CUBIC; engine: LIA | Linux's default; ours
+    """),
     ),
     quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),
     full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -325,11 +318,7 @@ ENTRY = Entry(
             "Of the sum of the rates of all paths. Diamonds: the reports.",
             _draw_goodput,
         ),
-        Panel(
-            "Compared with TCP",
-            "Below 1, the further paths do harm.",
-            _draw_beside_tcp,
-        ),
+        Panel("Compared with TCP", "Below 1, the further paths do harm.", _draw_beside_tcp),
     ),
     overview=_goodputs,
 )

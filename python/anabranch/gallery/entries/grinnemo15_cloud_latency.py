@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import MEAN, P50, P95
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.bounds import Bound
@@ -25,7 +25,6 @@ from anabranch.scenarios.scenario import (
     NetworkPath,
     OnOff,
     RequestResponse,
-    Scenario,
 )
 from anabranch.words import listed
 
@@ -113,17 +112,8 @@ _WORKLOADS: dict[str, OnOff | RequestResponse] = {
 }
 
 
-def at(
-    application: str, curve: str, rtt_one: int, rtt_two: int, loss_percent: int = 0
-) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {
-        "application": application,
-        "curve": curve,
-        "rtt_one_ms": rtt_one,
-        "rtt_two_ms": rtt_two,
-        "loss_percent": loss_percent,
-    }
+at = Factors("application", "curve", "rtt_one_ms", "rtt_two_ms", loss_percent=0)
+"""The factors of a cell."""
 
 
 _Setting = tuple[str, str, int, int, int]
@@ -187,14 +177,10 @@ def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: in
         workload=_WORKLOADS[application],
     )
     words = (application, curve, f"{one}-{two}ms", f"{loss}percent")
-    scenario = Scenario(
-        name=", ".join(words),
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(_path("one", one, loss), _path("two", two, loss)),
-        connections=(connection,),
+    scenario = tier.scenario(
+        ", ".join(words), (_path("one", one, loss), _path("two", two, loss)), connection
     )
-    return Cell(cell_key(*words), scenario, at(application, curve, one, two, loss))
+    return Cell(key_of(*words), scenario, at(application, curve, one, two, loss))
 
 
 def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
@@ -252,11 +238,7 @@ def _relative(words: str, settings: Iterable[_Setting], bound: Bound) -> tuple[C
     return each(
         words,
         (
-            Condition(
-                _words(*setting),
-                partial(_relative_at, setting=setting),
-                bound,
-            )
+            Condition(_words(*setting), partial(_relative_at, setting=setting), bound)
             for setting in settings
         ),
     )
@@ -470,10 +452,7 @@ CLAIMS = (
         "The latency of short bursts grows with the difference of the round-trip times.",
         "grid: Hurtig et al. 2019; the check is ours",
         _grows(
-            "bursts of 10 to 50 segments",
-            BURSTS,
-            tuple(BURST_RTTS_MS),
-            BOUNDS["E8b.a-bursts-grow"],
+            "bursts of 10 to 50 segments", BURSTS, tuple(BURST_RTTS_MS), BOUNDS["E8b.a-bursts-grow"]
         ),
     ),
     Claim(
@@ -660,62 +639,45 @@ ENTRY = Entry(
     question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
     "TCP over the faster one? How do loss and unequal round-trip times change this?",
     references=(GRINNEMO, HURTIG),
-    parameters=(
-        Parameter("paths", "two of 100 Mbit/s; RTT 10, 40, 100, 200, 400 ms", "Grinnemo'15"),
-        Parameter("loss", "0, 2, 4 %, towards the receiver of the data", "rates: Grinnemo'15"),
-        Parameter("unequal pairs", "10/40, 10/100, 10/200, 10/400 ms", "slides; last two ours"),
-        Parameter("buffers", "104857600 bytes, send and receive", "Grinnemo'15"),
-        Parameter(
-            "tuned buffers", "tcp_rmem 4096 87380 104857600; tcp_wmem up to the same", "Grinnemo'15"
-        ),
-        Parameter(
-            "queue", "2500 packets: every burst fits, and only the configured loss occurs", "ours"
-        ),
-        Parameter("Netflix", "burst of 1 MB or 256 kB (lognormal, σ 0.3) every 2 to 4 s", "ours"),
-        Parameter("Maps", "8 to 20 tiles of about 16 kB for each pan, think time 2 s", "ours"),
-        Parameter("Docs", "messages of 100 to 1000 B, exponential, mean 0.5 s", "ours"),
-        Parameter("bursts", "10 to 50 segments at 10/10, 10/40, 10/100 ms", "Hurtig et al. 2019"),
-        Parameter("bursts' segments and pauses", "1400 bytes; 1 to 3 s", "ours"),
-        Parameter(
-            "latency",
-            "mean over bursts, messages or rounds",
-            "ours: the sources do not define it, and a median jumps by a round trip",
-        ),
-        Parameter("congestion control", "TCP CUBIC, MPTCP coupled (LIA)", "Grinnemo'15"),
-        Parameter(
-            "same control",
-            "CUBIC on each path",
-            "ours: isolates the effect of a second path from that of coupling",
-        ),
-        Parameter("HyStart", "off for TCP and MPTCP, so that slow start is the same", "ours"),
-        Parameter("Nagle's algorithm", "off", "ours"),
-        Parameter("DSS checksum", "on", "Grinnemo'15"),
-        Parameter(
-            "scheduler",
-            "lowest RTT; also round robin, BLEST and ECF",
-            "the first two: Grinnemo'15; others ours",
-        ),
-    ),
+    parameters=parameters("""
+        paths | two of 100 Mbit/s; RTT 10, 40, 100, 200, 400 ms | Grinnemo'15
+        loss | 0, 2, 4 %, towards the receiver of the data | rates: Grinnemo'15
+        unequal pairs | 10/40, 10/100, 10/200, 10/400 ms | slides; last two ours
+        buffers | 104857600 bytes, send and receive | Grinnemo'15
+        tuned buffers | tcp_rmem 4096 87380 104857600; tcp_wmem up to the same | Grinnemo'15
+        queue | 2500 packets: every burst fits, and only the configured loss occurs | ours
+        Netflix | burst of 1 MB or 256 kB (lognormal, σ 0.3) every 2 to 4 s | ours
+        Maps | 8 to 20 tiles of about 16 kB for each pan, think time 2 s | ours
+        Docs | messages of 100 to 1000 B, exponential, mean 0.5 s | ours
+        bursts | 10 to 50 segments at 10/10, 10/40, 10/100 ms | Hurtig et al. 2019
+        bursts' segments and pauses | 1400 bytes; 1 to 3 s | ours
+        latency | mean over bursts, messages or rounds | ours: the sources do not define it, and a
+            median jumps by a round trip
+        congestion control | TCP CUBIC, MPTCP coupled (LIA) | Grinnemo'15
+        same control | CUBIC on each path | ours: isolates the effect of a second path from that of
+            coupling
+        HyStart | off for TCP and MPTCP, so that slow start is the same | ours
+        Nagle's algorithm | off | ours
+        DSS checksum | on | Grinnemo'15
+        scheduler | lowest RTT; also round robin, BLEST and ECF | the first two: Grinnemo'15; others
+            ours
+    """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=30, measured_s=100),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=_panels(),
     overview=Overview(
-        factors={
+        {
             "application": "application",
             "curve": "curve",
             "rtt_one_ms": "RTT one (ms)",
             "rtt_two_ms": "RTT two (ms)",
             "loss_percent": "loss (%)",
         },
-        metrics={
-            "delay_mean_ms": "mean latency (ms)",
-            "delay_p50_ms": "median latency (ms)",
-            "delay_p95_ms": "p95 latency (ms)",
-        },
-        path="two",
+        (MEAN.called("mean latency"), P50.called("median latency"), P95.called("p95 latency")),
+        "two",
     ),
     notes=notes,
 )

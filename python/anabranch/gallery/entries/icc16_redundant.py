@@ -6,24 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, MEAN, P99
 from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import (
-    Bulk,
-    BurstLoss,
-    Connection,
-    NetworkPath,
-    RequestResponse,
-    Scenario,
-)
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, BurstLoss, Connection, NetworkPath, RequestResponse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,9 +42,8 @@ FROEMMGEN = (
 )
 
 
-def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "network": network}
+at = Factors("curve", "network")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -73,14 +65,8 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         scheduler="redundant" if curve == REDUNDANT else "min_rtt",
         workload=Bulk() if network == BULK else questions,
     )
-    scenario = Scenario(
-        name=f"{curve}, {network}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(wifi, lte),
-        connections=(connection,),
-    )
-    return Cell(cell_key(curve, network), scenario, at(curve, network), keep_blocks=True)
+    scenario = tier.scenario(f"{curve}, {network}", (wifi, lte), connection)
+    return Cell(key_of(curve, network), scenario, at(curve, network), keep_blocks=True)
 
 
 def _redundant_over(metric: str, other: str, network: str, words: str, key: str) -> Condition:
@@ -168,7 +154,7 @@ def notes(results: Results) -> Sequence[str]:
         "the sender, which waits for a tail loss probe or a timeout. A copy on the other path "
         f"arrives meanwhile. The 99th percentiles with losses are {p99(REDUNDANT)} with copies, "
         f"{p99(MIN_RTT)} with min_rtt, {p99(TCP_WIFI)} for TCP over WiFi and {p99(TCP_LTE)} over "
-        "LTE.",
+        "LTE."
     ]
 
 
@@ -178,18 +164,18 @@ ENTRY = Entry(
     question="An interactive application asks small questions over lossy WiFi and LTE. How much "
     "sooner do answers arrive if every segment is sent over both? What does that cost?",
     references=(FROEMMGEN,),
-    parameters=(
-        Parameter("WiFi", "10 Mbit/s, 30 ms RTT ± 5 ms, 80 ms of queue", "ours"),
-        Parameter("LTE", "10 Mbit/s, 50 ms RTT ± 5 ms, 150 ms of queue", "ours"),
-        Parameter("losses", "stressed: bursts of 4 packets, 3.8 % of all; otherwise none", "ours"),
-        Parameter("requests", "200 B, answered by 2 KiB, 200 ms after the last answer", "ours"),
-        Parameter("bulk", "endless download, no losses", "ours"),
-        Parameter("congestion control", "TCP: NewReno; MPTCP: LIA", "ours"),
-    ),
+    parameters=parameters("""
+        WiFi | 10 Mbit/s, 30 ms RTT ± 5 ms, 80 ms of queue | ours
+        LTE | 10 Mbit/s, 50 ms RTT ± 5 ms, 150 ms of queue | ours
+        losses | stressed: bursts of 4 packets, 3.8 % of all; otherwise none | ours
+        requests | 200 B, answered by 2 KiB, 200 ms after the last answer | ours
+        bulk | endless download, no losses | ours
+        congestion control | TCP: NewReno; MPTCP: LIA | ours
+    """),
     quick=Tier("quick", seeds=10, measured_s=60, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -205,13 +191,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"network": "network", "curve": "curve"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean (ms)",
-            "delay_p99_ms": "p99 (ms)",
-        },
-        path="lte",
+        {"network": "network", "curve": "curve"}, (GOODPUT, MEAN.called("mean"), P99), "lte"
     ),
     notes=notes,
 )

@@ -10,25 +10,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier, Written
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    Written,
+    key_of,
+    parameters,
+)
+from anabranch.gallery.metrics import GOODPUT, Metric
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.measures import ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios import normalise
-from anabranch.scenarios.scenario import (
-    Bulk,
-    Connection,
-    CrossTraffic,
-    NetworkPath,
-    Scenario,
-)
+from anabranch.scenarios.scenario import Bulk, Connection, CrossTraffic, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,9 +76,8 @@ XU = (
 _TIMELY = "draft-xu, abstract: 'more timely traffic shifting and quicker convergence'"
 
 
-def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "network": network}
+at = Factors("curve", "network")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -88,21 +90,19 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
-    scenario = Scenario(
-        name=f"{curve}, {network}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=_paths(network),
-        connections=_connections(curve, network),
+    scenario = tier.scenario(
+        f"{curve}, {network}",
+        _paths(network),
+        _connections(curve, network),
         cross_traffic=(_load(),) if network == LOAD else (),
     )
     keep = network in _RATES or network == LOAD
     if network != APART:
-        return Cell(cell_key(curve, network), scenario, at(curve, network), keep_samples=keep)
+        return Cell(key_of(curve, network), scenario, at(curve, network), keep_samples=keep)
     first, main, last = scenario.connections
     main = replace(main, start=f"{APART_S}s")
     text = normalise.of(replace(scenario, connections=(first, main, last)))
-    return Cell(cell_key(curve, network), Written(scenario.name, text), at(curve, network))
+    return Cell(key_of(curve, network), Written(scenario.name, text), at(curve, network))
 
 
 def _path(name: str, mbps: int, delay: str = "20ms") -> NetworkPath:
@@ -499,18 +499,18 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("paths", "20 ms one way ± 0.2, drop-tail queues of 100 packets", "ours"),
-    ("alone", "10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way", "ours"),
-    ("three flows", "links of 6 and 9 Mbit/s; one flow on each, and one on both", "slides"),
-    ("apart", f"the flow over both links starts {APART_S} s after the others", "ours"),
-    ("load", "three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first", "ours"),
-    ("changes of load", f"off from {GOES_S} s to {COMES_S} s, otherwise on", "ours"),
-    ("one link", "10 Mbit/s for the connection and one flow of wVegas", "ours"),
-    ("other flows", "wVegas beside wVegas, NewReno beside LIA", "ours"),
-    ("total alpha", "10 packets", "the implementation for Linux"),
-    ("workload", "bulk", "ours"),
-)
+_PARAMETERS = parameters(f"""
+    paths | 20 ms one way ± 0.2, drop-tail queues of 100 packets | ours
+    alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way | ours
+    three flows | links of 6 and 9 Mbit/s; one flow on each, and one on both | slides
+    apart | the flow over both links starts {APART_S} s after the others | ours
+    load | three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first | ours
+    changes of load | off from {GOES_S} s to {COMES_S} s, otherwise on | ours
+    one link | 10 Mbit/s for the connection and one flow of wVegas | ours
+    other flows | wVegas beside wVegas, NewReno beside LIA | ours
+    total alpha | 10 packets | the implementation for Linux
+    workload | bulk | ours
+""")
 
 ENTRY = Entry(
     id="icnp12-wvegas",
@@ -518,11 +518,11 @@ ENTRY = Entry(
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
     "path sooner than LIA?",
     references=(CAO, XU),
-    parameters=tuple(Parameter(*row) for row in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     headline="WV.d-timely",
     panels=(
@@ -545,9 +545,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"network": "network", "curve": "congestion control", "connection": "flow"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "srtt_p95_ms_one": "p95 RTT, path one (ms)"},
-        path="two",
+        {"network": "network", "curve": "congestion control", "connection": "flow"},
+        (GOODPUT, Metric("srtt_p95_ms_one", "p95 RTT, path one", "ms")),
+        "two",
     ),
     notes=notes,
 )

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier, Written
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    Written,
+    key_of,
+    parameters,
+)
+from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Condition, Measure, each
@@ -82,9 +91,8 @@ def _paths(network: str) -> tuple[NetworkPath, NetworkPath]:
     )
 
 
-def at(curve: str, kib: int, network: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "kib": kib, "network": network}
+at = Factors("curve", "kib", "network")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -107,7 +115,7 @@ def _cell(tier: Tier, curve: str, kib: int, network: str) -> Cell:
         connections=tuple(_download(curve, kib, number) for number in range(downloads)),
     )
     text = Written(scenario.name, normalise.of(scenario))
-    return Cell(cell_key(curve, str(kib), network), text, at(curve, kib, network))
+    return Cell(key_of(curve, str(kib), network), text, at(curve, kib, network))
 
 
 def _download(curve: str, kib: int, number: int) -> Connection:
@@ -419,22 +427,19 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("paths", "one WiFi and one cellular network", "IMC'13, abstract"),
-    ("WiFi", "15 Mbit/s, 30 ms RTT ± 2 ms, 80 ms of queue, 0.2 % losses", "ours"),
-    ("LTE", "12 Mbit/s down, 5 up, 60 ms RTT ± 2 ms, 400 ms of queue", "ours"),
-    ("3G", "2 Mbit/s, 150 ms RTT ± 5 ms, 334 packets (2 s)", "as in nsdi12-fig7"),
-    (
-        "rates of traces",
-        "five levels from 0.25 to 1.75 times the mean, a move a second; equal means; in bursts "
-        "every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE)",
-        "ours; levels as `anabranch trace --mean`",
-    ),
-    ("sizes", ", ".join(words(kib) for kib in SIZES), "ours"),
-    ("downloads", f"one every {SPACING_S} s, each with a new connection over WiFi first", "ours"),
-    ("congestion control", "LIA, OLIA, and NewReno on each subflow; TCP: NewReno", "ours"),
-    ("buffers", "8 MiB", "ours"),
-)
+_PARAMETERS = parameters(f"""
+    paths | one WiFi and one cellular network | IMC'13, abstract
+    WiFi | 15 Mbit/s, 30 ms RTT ± 2 ms, 80 ms of queue, 0.2 % losses | ours
+    LTE | 12 Mbit/s down, 5 up, 60 ms RTT ± 2 ms, 400 ms of queue | ours
+    3G | 2 Mbit/s, 150 ms RTT ± 5 ms, 334 packets (2 s) | as in nsdi12-fig7
+    rates of traces | five levels from 0.25 to 1.75 times the mean, a move a second; equal means; in
+        bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | ours; levels as `anabranch
+        trace --mean`
+    sizes | {", ".join(words(kib) for kib in SIZES)} | ours
+    downloads | one every {SPACING_S} s, each with a new connection over WiFi first | ours
+    congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno | ours
+    buffers | 8 MiB | ours
+""")
 
 ENTRY = Entry(
     id="imc13-wireless",
@@ -442,11 +447,11 @@ ENTRY = Entry(
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
     "network than over either alone? Which part does the cellular network carry?",
     references=(CHEN, REVIEW),
-    parameters=tuple(Parameter(*row) for row in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
     cells=cells,
-    vague={
+    uncertain_parameters={
         "WiFi's rate": "path.wifi.rate",
         "WiFi's delay": "path.wifi*.delay",
         "WiFi's queue": "path.wifi*.limit",
@@ -478,13 +483,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"network": "network", "kib": "size (KiB)", "curve": "curve"},
-        metrics={
-            "completion_s": "download time (s)",
-            "transfer_mbps": "rate (Mbit/s)",
-            "reinjections": "reinjections",
-        },
-        path="cellular",
+        {"network": "network", "kib": "size (KiB)", "curve": "curve"},
+        (COMPLETION, TRANSFER.called("rate"), REINJECTIONS),
+        "cellular",
     ),
     notes=notes,
 )

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE_MS
 from anabranch.gallery.shared.measures import median_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate, estimate, median
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,9 +43,8 @@ ALAY_SLIDES = (
 RFC = "A. Ford et al.: TCP Extensions for Multipath Operation, §3.4.1. RFC 8684, 2020."
 
 
-def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "network": network}
+at = Factors("curve", "network")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -74,14 +73,8 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         congestion_control="new_reno" if tcp else "lia",
         workload=Blocks(),
     )
-    scenario = Scenario(
-        name=f"{curve}, {network}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=paths,
-        connections=(connection,),
-    )
-    return Cell(cell_key(curve, network), scenario, at(curve, network))
+    scenario = tier.scenario(f"{curve}, {network}", paths, connection)
+    return Cell(key_of(curve, network), scenario, at(curve, network))
 
 
 def _over(results: Results, network: str, reduce: Any) -> Estimate:
@@ -178,7 +171,7 @@ CLAIMS = (
                 "IPv6's share of the bytes, with the outage",
                 median_of("share_ipv6", at(MPTCP, OUTAGE), 100),
                 BOUNDS["IP.d-returns"],
-                worded=_shares_in_words,
+                describe=_shares_in_words,
             ),
         ),
         _announced,
@@ -214,7 +207,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
 def _draw_outage(results: Results, axes: Axes) -> None:
     lines = {}
     for curve, style in STYLES.items():
-        key = cell_key(curve, OUTAGE)
+        key = key_of(curve, OUTAGE)
         samples = results.samples.filter(results.samples["cell"] == key)
         samples = samples.unique("time_ns", maintain_order=True)
         seconds = samples["time_ns"].to_numpy() / 1e9
@@ -243,24 +236,20 @@ ENTRY = Entry(
     question="Routes of IPv4 and IPv6 between the same hosts often differ. What do performance and "
     "reliability gain from using both at once?",
     references=(ALAY_SLIDES, RFC),
-    parameters=(
-        Parameter(
-            "access", "50 Mbit/s, or 10 in the control; 5 ms one way; 60 ms of queue", "ours"
-        ),
-        Parameter("route of IPv4", "12 Mbit/s, 10 ms one way, ± 1 ms, 60 ms of queue", "ours"),
-        Parameter("route of IPv6", "20 Mbit/s, 20 ms one way, ± 1 ms, 60 ms of queue", "ours"),
-        Parameter(
-            "outage", f"IPv6 silently drops everything from {AWAY_S} s to {BACK_S} s", "ours"
-        ),
-        Parameter("workload", "8 KiB blocks, download", "ours"),
-        Parameter("buffers", "send 4 MiB, receive 6 MiB", "Linux's maxima"),
-        Parameter("congestion control", "TCP: NewReno; MPTCP: LIA", "ours"),
-        Parameter("address of the other family", "announced by the server", "RFC 8684 §3.4.1"),
-    ),
+    parameters=parameters(f"""
+        access | 50 Mbit/s, or 10 in the control; 5 ms one way; 60 ms of queue | ours
+        route of IPv4 | 12 Mbit/s, 10 ms one way, ± 1 ms, 60 ms of queue | ours
+        route of IPv6 | 20 Mbit/s, 20 ms one way, ± 1 ms, 60 ms of queue | ours
+        outage | IPv6 silently drops everything from {AWAY_S} s to {BACK_S} s | ours
+        workload | 8 KiB blocks, download | ours
+        buffers | send 4 MiB, receive 6 MiB | Linux's maxima
+        congestion control | TCP: NewReno; MPTCP: LIA | ours
+        address of the other family | announced by the server | RFC 8684 §3.4.1
+    """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -276,14 +265,6 @@ ENTRY = Entry(
             _draw_outage,
         ),
     ),
-    overview=Overview(
-        factors={"network": "network", "curve": "curve"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "recovery_ms": "longest pause (ms)",
-        },
-        path="ipv6",
-    ),
+    overview=Overview({"network": "network", "curve": "curve"}, (GOODPUT, MEAN, PAUSE_MS), "ipv6"),
     notes=notes,
 )

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, LATENESS
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.measures import median_of, ratio_of
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL, measured
-from anabranch.gallery.shared.vague import REAL_TIME
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.claims import Claim, Condition
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +41,8 @@ ISSUE_381 = (
 )
 
 
-def at(curve: str, rtt_ms: int) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "slow_rtt_ms": rtt_ms}
+at = Factors("curve", "slow_rtt_ms")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -57,14 +56,8 @@ def _cell(tier: Tier, curve: str, rtt_ms: int) -> Cell:
         NetworkPath(name="fast", rate="100Mbit/s", delay="5ms", limit="100packets"),
         NetworkPath(name="slow", rate="2Mbit/s", delay=f"{rtt_ms / 2}ms", limit="100packets"),
     )
-    scenario = Scenario(
-        name=f"{curve}, {rtt_ms} ms",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=paths,
-        connections=(_connection(curve),),
-    )
-    key = cell_key(curve, f"{rtt_ms}ms")
+    scenario = tier.scenario(f"{curve}, {rtt_ms} ms", paths, _connection(curve))
+    key = key_of(curve, f"{rtt_ms}ms")
     return real_time.cell(key, hosts, scenario, at(curve, rtt_ms), keep_blocks=False)
 
 
@@ -185,23 +178,21 @@ ENTRY = Entry(
     "it?",
     references=(ISSUE_381,),
     parameters=(
-        Parameter("fast path", "100 Mbit/s, 10 ms RTT, 100 packets", "the report; queue ours"),
-        Parameter(
-            "slow path", "2 Mbit/s; 1, 10 and 25 ms RTT; 100 packets", "the report; queue ours"
-        ),
-        Parameter("delays", "round trips", "ours; Mininet applies delays in each direction"),
-        Parameter("workload", "one endless transfer", "ours: the report transfers 1 MB"),
-        Parameter("buffers of Linux", "no size requested, so the kernel tunes them", "the report"),
-        Parameter(
-            "buffers of the engine", "4 MiB to send, 6 MiB to receive", "ours: Linux's limits"
-        ),
+        *parameters("""
+        fast path | 100 Mbit/s, 10 ms RTT, 100 packets | the report; queue ours
+        slow path | 2 Mbit/s; 1, 10 and 25 ms RTT; 100 packets | the report; queue ours
+        delays | round trips | ours; Mininet applies delays in each direction
+        workload | one endless transfer | ours: the report transfers 1 MB
+        buffers of Linux | no size requested, so the kernel tunes them | the report
+        buffers of the engine | 4 MiB to send, 6 MiB to receive | ours: Linux's limits
+    """),
         *real_time.PARAMETERS[:1],
         *real_time.PARAMETERS[2:],
     ),
     quick=Tier("quick", seeds=2, measured_s=8, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=30),
     cells=cells,
-    exempt=REAL_TIME,
+    not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -216,9 +207,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"slow_rtt_ms": "slow RTT (ms)", "curve": "curve"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "late_p999_ms": "lateness p99.9 (ms)"},
-        path="slow",
+        {"slow_rtt_ms": "slow RTT (ms)", "curve": "curve"}, (GOODPUT, LATENESS), "slow"
     ),
     notes=notes,
 )

@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, P95
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.measures import median_of, ratio_of
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL, measured
-from anabranch.gallery.shared.vague import REAL_TIME
+from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import (
     MPTCP,
     MPTCP_M12,
@@ -20,16 +22,14 @@ from anabranch.gallery.shared.wifi_3g import (
     WIFI,
     all_of,
     both_paths_used,
-    cell_key,
     connection,
 )
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,9 +48,8 @@ _CURVES = {
 }
 
 
-def at(curve: str, asked_kb: int = JUDGED_KB) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "asked_kb": asked_kb}
+at = Factors("curve", asked_kb=JUDGED_KB)
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -61,15 +60,13 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, curve: str, asked: int) -> Cell:
     hosts, protocol, _ = _CURVES[curve]
     both = f"{asked}kB"
-    scenario = Scenario(
-        name=f"{curve}, {both}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(WIFI, dataclasses.replace(THREE_G, jitter="0s")),
-        connections=(connection(protocol, both, both, Blocks(block_size="8KiB")),),
+    scenario = tier.scenario(
+        f"{curve}, {both}",
+        (WIFI, dataclasses.replace(THREE_G, jitter="0s")),
+        connection(protocol, both, both, Blocks(block_size="8KiB")),
     )
     return real_time.cell(
-        cell_key(curve, both), hosts, scenario, at(curve, asked), keep_blocks=asked == JUDGED_KB
+        key_of(curve, both), hosts, scenario, at(curve, asked), keep_blocks=asked == JUDGED_KB
     )
 
 
@@ -124,10 +121,7 @@ CLAIMS = (
         tuple(
             _goodput(ENGINE_M12, other, asked, BOUNDS[key])
             for asked in _REQUESTED_KB
-            for other, key in (
-                (LINUX_TCP, "L3-cured"),
-                (LINUX_MPTCP, "L3-cured beside MPTCP"),
-            )
+            for other, key in ((LINUX_TCP, "L3-cured"), (LINUX_MPTCP, "L3-cured beside MPTCP"))
         ),
         _used(ENGINE_M12, LINUX_MPTCP),
         "goodput",
@@ -193,15 +187,17 @@ ENTRY = Entry(
         RAICIU,
     ),
     parameters=(
-        Parameter("WiFi", "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)", "as in nsdi12-fig7"),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets (2 s), no jitter", "as in nsdi12-fig7"),
-        Parameter("workload", "8 KiB blocks as fast as the buffers accept them", "NSDI'12"),
+        *parameters("""
+        WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | as in nsdi12-fig7
+        3G | 2 Mbit/s, 150 ms RTT, 334 packets (2 s), no jitter | as in nsdi12-fig7
+        workload | 8 KiB blocks as fast as the buffers accept them | NSDI'12
+    """),
         *real_time.PARAMETERS,
     ),
     quick=Tier("quick", seeds=2, measured_s=12, warm_up_s=3),
     full=Tier("full", seeds=10, measured_s=60),
     cells=cells,
-    exempt=REAL_TIME,
+    not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -217,14 +213,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"asked_kb": "requested (kB)", "curve": "curve"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p95_ms": "p95 (ms)",
-            "late_p999_ms": "lateness p99.9 (ms)",
-        },
-        path="3g",
+        {"asked_kb": "requested (kB)", "curve": "curve"}, (GOODPUT, MEAN, P95, LATENESS), "3g"
     ),
     notes=notes,
 )

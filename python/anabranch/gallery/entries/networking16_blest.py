@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import MEAN, OUT_OF_ORDER, REINJECTIONS, TRANSFER
 from anabranch.gallery.shared.measures import distance_of, ratio_of
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import (
     BLACK,
@@ -31,8 +31,8 @@ from anabranch.reports.figures import (
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, median
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,9 +101,8 @@ FERLIN_BLEST = (
 )
 
 
-def at(curve: str, paths: str, workload: str = BULK) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "paths": paths, "workload": workload}
+at = Factors("curve", "paths", workload=BULK)
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -128,14 +127,8 @@ def _cell(tier: Tier, curve: str, paths: str, workload: str) -> Cell:
         remedies={"opportunistic_retransmission": True, "penalisation": "conext13"},
         workload=_WORKLOADS[workload],
     )
-    scenario = Scenario(
-        name=f"{curve}, {paths}, {workload}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=_PATHS[paths],
-        connections=(connection,),
-    )
-    key = cell_key(curve, paths.replace("%", "percent"), workload.split()[0])
+    scenario = tier.scenario(f"{curve}, {paths}, {workload}", _PATHS[paths], connection)
+    key = key_of(curve, paths.replace("%", "percent"), workload.split()[0])
     return Cell(key, scenario, at(curve, paths, workload))
 
 
@@ -368,28 +361,25 @@ ENTRY = Entry(
     question="Does leaving the slow path idle when it would block the fast path save "
     "retransmissions, buffer space and time?",
     references=(FERLIN_BLEST,),
-    parameters=(
-        Parameter("WLAN", "25 Mbit/s, 25 ms one way, 100 packets, 1 % loss", "Networking'16"),
-        Parameter("3G", "5 Mbit/s, 65 ms one way, 3750 packets, no loss", "Networking'16"),
-        Parameter("meaning of delays", "25 and 65 ms one way", "ours: the paper leaves it open"),
-        Parameter("buffers", "send 1024 KiB, receive 2048 KiB", "Networking'16"),
-        Parameter("bulk", "64 MiB", "Networking'16"),
-        Parameter("CBR", "1 Mbit/s in frames of 5 KiB", "Networking'16"),
-        Parameter("congestion control", "OLIA", "Networking'16"),
-        Parameter("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "Networking'16"),
-        Parameter("background traffic", "none", "ours: the paper has some"),
-        Parameter(
-            "step of the paper's correction",
-            "0.01; also 0.001 and 0",
-            "paper: 0.001 to 0.02; 0 (no correction) ours",
-        ),
-        Parameter("floor of the paper's correction", "0; also 0.5", "ours: the paper states none"),
-        Parameter("other readings", "12.5 and 32.5 ms one way; 0.1 % loss; both", "ours, for bulk"),
-    ),
+    parameters=parameters("""
+        WLAN | 25 Mbit/s, 25 ms one way, 100 packets, 1 % loss | Networking'16
+        3G | 5 Mbit/s, 65 ms one way, 3750 packets, no loss | Networking'16
+        meaning of delays | 25 and 65 ms one way | ours: the paper leaves it open
+        buffers | send 1024 KiB, receive 2048 KiB | Networking'16
+        bulk | 64 MiB | Networking'16
+        CBR | 1 Mbit/s in frames of 5 KiB | Networking'16
+        congestion control | OLIA | Networking'16
+        remedies | M1 and M2 (CoNEXT'13) with every scheduler | Networking'16
+        background traffic | none | ours: the paper has some
+        step of the paper's correction | 0.01; also 0.001 and 0 | paper: 0.001 to 0.02; 0 (no
+            correction) ours
+        floor of the paper's correction | 0; also 0.5 | ours: the paper states none
+        other readings | 12.5 and 32.5 ms one way; 0.1 % loss; both | ours, for bulk
+    """),
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     headline="E11.blest-goodput",
     panels=(
@@ -428,14 +418,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"workload": "workload", "paths": "paths", "curve": "scheduler"},
-        metrics={
-            "transfer_mbps": "goodput (Mbit/s)",
-            "reinjections": "reinjections",
-            "out_of_order_mean_bytes": "out of order (bytes)",
-            "delay_mean_ms": "mean delay (ms)",
-        },
-        path="second",
+        {"workload": "workload", "paths": "paths", "curve": "scheduler"},
+        (TRANSFER, REINJECTIONS, OUT_OF_ORDER, MEAN),
+        "second",
     ),
     notes=notes,
 )

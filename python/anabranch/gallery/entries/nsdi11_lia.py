@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
-from anabranch.gallery.shared.vague import LINKS, START
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import (
     BLUE,
     GREEN,
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LIA, BALIA, UNCOUPLED, TCP = "LIA", "BALIA", "uncoupled NewReno", "TCP"
-STYLES = {
-    LIA: Style(GREEN, "-", "o"),
-    UNCOUPLED: Style(RED, (0, (4, 1.5)), "s"),
-}
+STYLES = {LIA: Style(GREEN, "-", "o"), UNCOUPLED: Style(RED, (0, (4, 1.5)), "s")}
 _CONTROL = {LIA: "lia", BALIA: "balia", UNCOUPLED: "new_reno", TCP: "new_reno"}
 
 RANDOM_LOSS, DROP_TAIL, RED_QUEUE = "random loss", "drop-tail", "RED"
@@ -118,14 +115,7 @@ def _connection(name: str, control: str, paths: Sequence[str]) -> Connection:
 def _scenario(
     tier: Tier, name: str, paths: Sequence[NetworkPath], connections: Sequence[Connection]
 ) -> Scenario:
-    return Scenario(
-        name=name,
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        sample_interval="5s",
-        paths=tuple(paths),
-        connections=tuple(connections),
-    )
+    return tier.scenario(name, paths, connections, sample_interval="5s")
 
 
 def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
@@ -135,7 +125,7 @@ def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
     connections = [_connection("main", curve, names), _connection("tcp", TCP, ("beside",))]
     name = f"{curve}, {count} subflows, {core}"
     scenario = _scenario(tier, name, paths, connections)
-    return Cell(cell_key(curve, core, str(count)), scenario, at(curve, core, count))
+    return Cell(key_of(curve, core, str(count)), scenario, at(curve, core, count))
 
 
 def _pair(tier: Tier, curve: str, name: str) -> Cell:
@@ -143,7 +133,7 @@ def _pair(tier: Tier, curve: str, name: str) -> Cell:
     control = LIA if curve in (LIA, LIA_ONE) else TCP
     connection = _connection("main", control, alone or ("one", "two"))
     scenario = _scenario(tier, f"{curve}, {name}", _PAIRS[name], [connection])
-    return Cell(cell_key(curve, name), scenario, at(curve, name))
+    return Cell(key_of(curve, name), scenario, at(curve, name))
 
 
 def _torus(tier: Tier) -> Cell:
@@ -158,7 +148,7 @@ def _torus(tier: Tier) -> Cell:
         ways += [_access(name, f"link{(n + side) % _LINKS}") for side, name in enumerate(names)]
         connections.append(_connection(f"main{n}", LIA, names))
     scenario = _scenario(tier, "torus", [*links, *ways], connections)
-    return Cell(cell_key(LIA, TORUS), scenario, at(LIA, TORUS))
+    return Cell(key_of(LIA, TORUS), scenario, at(LIA, TORUS))
 
 
 def shares(results: Results, curve: str, core: str, subflows: int) -> Sample:
@@ -376,27 +366,22 @@ ENTRY = Entry(
     question="Where its subflows share a bottleneck, does LIA take no more than one TCP flow? "
     "Where they do not, does it reach the goodput of the best path, or the sum?",
     references=(WISCHIK, RFC),
-    parameters=(
-        Parameter("shared bottleneck", "10 Mbit/s, 20 ms one way", "ours"),
-        Parameter("random loss", "0.5 %, queue of 400 packets", "ours"),
-        Parameter("drop-tail", "35 packets, one bandwidth-delay product", "ours"),
-        Parameter("access paths", "1 Gbit/s, 2 ms, ± 1 ms", "ours; equal for all"),
-        Parameter(
-            "WiFi + 3G",
-            "14.4 and 2.1 Mbit/s; 10 and 50 ms; queues of one bandwidth-delay product",
-            "rates: NSDI'11; else ours",
-        ),
-        Parameter("unequal loss", "50 Mbit/s, 20 ms, 0.1 % and 1 %", "ours"),
-        Parameter(
-            "torus", "five links of 10 Mbit/s, 25 ms, 45 packets", "shape: NSDI'11; else ours"
-        ),
-        Parameter("workload", "bulk", "NSDI'11"),
-        Parameter("TCP", "NewReno", "ours"),
-    ),
+    parameters=parameters("""
+        shared bottleneck | 10 Mbit/s, 20 ms one way | ours
+        random loss | 0.5 %, queue of 400 packets | ours
+        drop-tail | 35 packets, one bandwidth-delay product | ours
+        access paths | 1 Gbit/s, 2 ms, ± 1 ms | ours; equal for all
+        WiFi + 3G | 14.4 and 2.1 Mbit/s; 10 and 50 ms; queues of one bandwidth-delay product |
+            rates: NSDI'11; else ours
+        unequal loss | 50 Mbit/s, 20 ms, 0.1 % and 1 % | ours
+        torus | five links of 10 Mbit/s, 25 ms, 45 packets | shape: NSDI'11; else ours
+        workload | bulk | NSDI'11
+        TCP | NewReno | ours
+    """),
     quick=Tier("quick", seeds=10, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
-    vague={**LINKS, **START},
+    uncertain_parameters={**LINKS, **START},
     claims=CLAIMS,
     panels=(
         Panel(
@@ -416,14 +401,14 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={
+        {
             "network": "network",
             "subflows": "subflows",
             "curve": "curve",
             "connection": "connection",
         },
-        metrics={"goodput_mbps": "goodput (Mbit/s)"},
-        path="one",
+        (GOODPUT,),
+        "one",
     ),
     notes=notes,
 )

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS
 from anabranch.gallery.shared.measures import at_every_buffer, least, median_of, ratio_of
-from anabranch.gallery.shared.vague import WIFI_3G
+from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import (
     MPTCP,
     MPTCP_M1,
@@ -28,17 +30,15 @@ from anabranch.gallery.shared.wifi_3g import (
     WIFI,
     all_of,
     both_paths_used,
-    cell_key,
     connection,
 )
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,9 +53,8 @@ BONAVENTURE = (
 MIGUEL_SINGH = "Miguel, Singh: reproduction of the receive buffer figure. CS244, Stanford, 2012."
 
 
-def at(curve: str, buffer_kb: int) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "buffer_kb": buffer_kb}
+at = Factors("curve", "buffer_kb")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -64,17 +63,15 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, kb: int) -> Cell:
-    scenario = Scenario(
-        name=f"{curve}, buffers {kb} kB",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(
+    scenario = tier.scenario(
+        f"{curve}, buffers {kb} kB",
+        (
             dataclasses.replace(WIFI, jitter="1ms", jitter_model="fifo"),
             dataclasses.replace(THREE_G, jitter="1ms", jitter_model="fifo"),
         ),
-        connections=(connection(curve, f"{kb}kB", f"{kb}kB", Bulk()),),
+        connection(curve, f"{kb}kB", f"{kb}kB", Bulk()),
     )
-    return Cell(cell_key(curve, f"{kb}kb"), scenario, at(curve, kb))
+    return Cell(key_of(curve, f"{kb}kb"), scenario, at(curve, kb))
 
 
 def _goodput(results: Results, curve: str, kb: int) -> Sample:
@@ -89,11 +86,7 @@ def _single_path(curve: str, bound: Bound) -> tuple[Condition, ...]:
     return each(
         f"{curve} at every buffer from 100 kB on",
         (
-            Condition(
-                f"{curve} at {kb} kB",
-                median_of("goodput_mbps", at(curve, kb)),
-                bound,
-            )
+            Condition(f"{curve} at {kb} kB", median_of("goodput_mbps", at(curve, kb)), bound)
             for kb in BUFFERS_KB
             if kb >= 100
         ),
@@ -131,7 +124,7 @@ def _fewer_duplicates(remedied: str) -> Condition:
             results.values("duplicate_mbps", **at(curve, 200)) for curve in (MPTCP_M1, remedied)
         ]
 
-    def worded(results: Results) -> str:
+    def describe(results: Results) -> str:
         alone, both = (median(sample).text("Mbit/s") for sample in samples(results))
         return f"throughput − goodput at 200 kB: {alone} with M1, {both} with M1,2; difference"
 
@@ -139,7 +132,7 @@ def _fewer_duplicates(remedied: str) -> Condition:
         "throughput − goodput at 200 kB, M1 − M1,2",
         lambda results: estimate(_difference, *samples(results)),
         BOUNDS["E2.e-fewer-duplicates"],
-        worded=worded,
+        describe=describe,
     )
 
 
@@ -340,21 +333,20 @@ ENTRY = Entry(
     "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
     references=(RAICIU, BONAVENTURE, MIGUEL_SINGH, PAASCH),
     parameters=(
-        Parameter("WiFi", "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)", "NSDI'12"),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets (2 s)", "NSDI'12"),
-        Parameter(
-            "jitter",
-            "1 ms on both paths, order kept",
-            "ours: without jitter, all seeds would give the same run",
-        ),
-        Parameter("buffers", "50 to 1000 kB, send = receive", "range after NSDI'12, values ours"),
-        Parameter("workload", "bulk, download", "NSDI'12"),
+        *parameters("""
+        WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | NSDI'12
+        3G | 2 Mbit/s, 150 ms RTT, 334 packets (2 s) | NSDI'12
+        jitter | 1 ms on both paths, order kept | ours: without jitter, all seeds would give the
+            same run
+        buffers | 50 to 1000 kB, send = receive | range after NSDI'12, values ours
+        workload | bulk, download | NSDI'12
+    """),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague=WIFI_3G,
+    uncertain_parameters=WIFI_3G,
     claims=CLAIMS,
     headline="E2.c-m12-never-worse",
     panels=(
@@ -376,13 +368,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"curve": "curve", "buffer_kb": "buffers (kB)"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "duplicate_mbps": "received twice (Mbit/s)",
-            "reinjections": "reinjections",
-        },
-        path="3g",
+        {"curve": "curve", "buffer_kb": "buffers (kB)"},
+        (GOODPUT, DUPLICATES.called("received twice"), REINJECTIONS),
+        "3g",
     ),
     notes=notes,
 )

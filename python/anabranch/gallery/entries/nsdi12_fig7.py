@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, IQR, MEAN, P50, P95, P99
 from anabranch.gallery.shared.measures import median_of, ratio_of, ratio_of_ratios
-from anabranch.gallery.shared.vague import RECEIVE_BUFFER, WIFI_3G
+from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import (
     CHEN_HAN,
     MPTCP,
@@ -26,19 +28,17 @@ from anabranch.gallery.shared.wifi_3g import (
     all_of,
     as_requested,
     both_paths_used,
-    cell_key,
     connection,
     little,
     share_condition,
 )
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median, number
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
-from anabranch.scenarios.scenario import Blocks, Scenario
+from anabranch.scenarios.scenario import Blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,18 +100,16 @@ def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
     three_g = dataclasses.replace(THREE_G, jitter=JITTER, jitter_model=model)
     send_size, receive_size = (size.removesuffix(_REQUESTED) for size in (send, receive))
     main = connection(curve, send_size, receive_size, Blocks(block_size="8KiB"))
-    scenario = Scenario(
-        name=f"{curve}, send {send}, receive {receive}, {model} jitter",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(WIFI, three_g),
-        connections=(as_requested(main) if send.endswith(_REQUESTED) else main,),
+    scenario = tier.scenario(
+        f"{curve}, send {send}, receive {receive}, {model} jitter",
+        (WIFI, three_g),
+        (as_requested(main) if send.endswith(_REQUESTED) else main,),
     )
     kib = float(receive.removesuffix("KiB")) if receive.endswith("KiB") else None
     numeric = {} if kib is None else {"receive_kib": kib}
     judged = factors in [at(each) for each in (*CURVES, MPTCP_M12_NSDI)]
     return Cell(
-        cell_key(curve, send, receive, model), scenario, factors | numeric, keep_blocks=judged
+        key_of(curve, send, receive, model), scenario, factors | numeric, keep_blocks=judged
     )
 
 
@@ -245,7 +243,7 @@ CLAIMS = (
                 "buffers",
                 partial(_control, pairs=_BOTH_PAIRS),
                 BOUNDS["E1.6-control"],
-                worded=partial(_control_in_words, pairs=_BOTH_PAIRS),
+                describe=partial(_control_in_words, pairs=_BOTH_PAIRS),
             ),
         ),
         _used(MPTCP, MPTCP_M12),
@@ -305,7 +303,7 @@ CLAIMS = (
                 "buffer",
                 partial(_control, pairs=_ASKED_PAIRS),
                 BOUNDS["E1.6-control"],
-                worded=partial(_control_in_words, pairs=_ASKED_PAIRS),
+                describe=partial(_control_in_words, pairs=_ASKED_PAIRS),
             ),
         ),
         _used(MPTCP, MPTCP_M12, cell=asked),
@@ -331,11 +329,7 @@ def _draw_pdf(results: Results, axes: Axes) -> None:
 
 
 def _sweep(
-    results: Results,
-    axes: Axes,
-    metric: str,
-    drawn: Sequence[str] = CURVES,
-    scale: float = 1,
+    results: Results, axes: Axes, metric: str, drawn: Sequence[str] = CURVES, scale: float = 1
 ) -> None:
     fixed: Mapping[str, Factor] = {"send": "200KiB", "jitter_model": "fifo"}
     curves = {curve: ({"curve": curve, **fixed}, STYLES[curve]) for curve in drawn}
@@ -427,38 +421,26 @@ ENTRY = Entry(
     "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
     references=(RAICIU, CHEN_HAN, PAASCH),
     parameters=(
-        Parameter(
-            "WiFi",
-            "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)",
-            _LINKS_SOURCE,
-        ),
-        Parameter(
-            "3G",
-            "2 Mbit/s, 150 ms RTT, 334 packets (2 s)",
-            _LINKS_SOURCE,
-        ),
-        Parameter("jitter of 3G", "50 ms", "CS244'15"),
-        Parameter("jitter model", "order of packets kept; also run with reordering", "ours"),
-        Parameter("send buffer", "200 KiB", "NSDI'12"),
-        Parameter(
-            "receive buffer",
-            "200 KiB for the claims; sweep of 32 to 1000 KiB",
-            "ours: equal to the send buffer; not in the paper; CS244'15 requested 32 KiB from "
-            "Linux",
-        ),
-        Parameter("block", "8 KiB", "NSDI'12"),
-        Parameter("negative control", "6000 kB in both buffers", "ours"),
-        Parameter(
-            "buffers as requested from Linux",
-            "200 KiB and 32 KiB; control: 6000 kB of receive buffer; Linux's scheduler",
-            "32 KiB: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so small a window",
-        ),
+        *parameters(f"""
+        WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | {_LINKS_SOURCE}
+        3G | 2 Mbit/s, 150 ms RTT, 334 packets (2 s) | {_LINKS_SOURCE}
+        jitter of 3G | 50 ms | CS244'15
+        jitter model | order of packets kept; also run with reordering | ours
+        send buffer | 200 KiB | NSDI'12
+        receive buffer | 200 KiB for the claims; sweep of 32 to 1000 KiB | ours: equal to the send
+            buffer; not in the paper; CS244'15 requested 32 KiB from Linux
+        block | 8 KiB | NSDI'12
+        negative control | 6000 kB in both buffers | ours
+        buffers as requested from Linux | 200 KiB and 32 KiB; control: 6000 kB of receive buffer;
+            Linux's scheduler | 32 KiB: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so
+            small a window
+    """),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=100),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**WIFI_3G, **RECEIVE_BUFFER},
+    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     claims=CLAIMS,
     headline="E1.2-m12-like-wifi",
     panels=(
@@ -497,21 +479,14 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={
+        {
             "curve": "curve",
             "send": "send buffer",
             "receive": "receive buffer",
             "jitter_model": "jitter",
         },
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p50_ms": "p50 (ms)",
-            "delay_p95_ms": "p95 (ms)",
-            "delay_p99_ms": "p99 (ms)",
-            "delay_iqr_ms": "IQR (ms)",
-        },
-        path="3g",
+        (GOODPUT, MEAN, P50, P95, P99, IQR),
+        "3g",
     ),
     notes=notes,
 )

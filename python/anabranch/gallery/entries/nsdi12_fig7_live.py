@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P95, P99
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.measures import distance_of, ratio_of
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL, measured
-from anabranch.gallery.shared.vague import REAL_TIME
+from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import (
     CHEN_HAN,
     MPTCP,
@@ -25,17 +27,15 @@ from anabranch.gallery.shared.wifi_3g import (
     WIFI,
     all_of,
     both_paths_used,
-    cell_key,
     connection,
 )
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import median
 from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Scenario
+from anabranch.scenarios.scenario import Blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,9 +45,8 @@ SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}
 COLOURS = {VIRTUAL: figures.SKY, ENGINE: figures.BLUE, KERNEL: figures.ORANGE}
 
 
-def at(hosts: str, curve: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"hosts": hosts, "curve": curve}
+at = Factors("hosts", "curve")
+"""The factors of a cell."""
 
 
 def curves(hosts: str) -> Sequence[str]:
@@ -61,14 +60,12 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
-    scenario = Scenario(
-        name=f"{curve}, {hosts}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(WIFI, dataclasses.replace(THREE_G, jitter=JITTER)),
-        connections=(connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),),
+    scenario = tier.scenario(
+        f"{curve}, {hosts}",
+        (WIFI, dataclasses.replace(THREE_G, jitter=JITTER)),
+        connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),
     )
-    key = cell_key(curve, SHORT[hosts])
+    key = key_of(curve, SHORT[hosts])
     return real_time.cell(key, hosts, scenario, {"curve": curve}, keep_blocks=True)
 
 
@@ -202,8 +199,7 @@ def _draw_lateness(results: Results, axes: Axes) -> None:
     axes.set_xlim(0, 5.5)
     axes.set_ylim(0, 1.1)
     axes.set(
-        xlabel="lateness of packets, 99.9th percentile (ms)",
-        ylabel="packets later than 1 ms (%)",
+        xlabel="lateness of packets, 99.9th percentile (ms)", ylabel="packets later than 1 ms (%)"
     )
 
 
@@ -233,17 +229,19 @@ ENTRY = Entry(
     "Multipath TCP of this machine's kernel perform on the same links?",
     references=(RAICIU, CHEN_HAN, PAASCH),
     parameters=(
-        Parameter("WiFi", "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)", "as in nsdi12-fig7"),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets (2 s)", "as in nsdi12-fig7"),
-        Parameter("jitter of 3G", "50 ms, order of packets kept", "as in nsdi12-fig7"),
-        Parameter("both buffers", "200 KiB", "as in nsdi12-fig7"),
-        Parameter("block", "8 KiB", "NSDI'12"),
+        *parameters("""
+        WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | as in nsdi12-fig7
+        3G | 2 Mbit/s, 150 ms RTT, 334 packets (2 s) | as in nsdi12-fig7
+        jitter of 3G | 50 ms, order of packets kept | as in nsdi12-fig7
+        both buffers | 200 KiB | as in nsdi12-fig7
+        block | 8 KiB | NSDI'12
+    """),
         *real_time.PARAMETERS,
     ),
     quick=Tier("quick", seeds=3, measured_s=20, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=60),
     cells=cells,
-    exempt=REAL_TIME,
+    not_varied_because=REAL_TIME,
     claims=CLAIMS,
     headline="K2-linux-is-harmed",
     panels=(
@@ -268,16 +266,6 @@ ENTRY = Entry(
             _draw_lateness,
         ),
     ),
-    overview=Overview(
-        factors={"hosts": "hosts", "curve": "curve"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p50_ms": "p50 (ms)",
-            "delay_p95_ms": "p95 (ms)",
-            "delay_p99_ms": "p99 (ms)",
-        },
-        path="3g",
-    ),
+    overview=Overview({"hosts": "hosts", "curve": "curve"}, (GOODPUT, MEAN, P50, P95, P99), "3g"),
     notes=notes,
 )

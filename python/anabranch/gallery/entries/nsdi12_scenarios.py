@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, MEAN, REINJECTIONS
 from anabranch.gallery.shared.measures import at_every_buffer, distance_of, ratio_of
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import (
     MPTCP,
     MPTCP_M12,
@@ -20,17 +22,15 @@ from anabranch.gallery.shared.wifi_3g import (
     TCP_WIFI,
     THREE_G,
     WIFI,
-    cell_key,
     connection,
 )
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style, reference_line
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, Measure, each
 from anabranch.results.estimates import Estimate, median, ratio_of_medians
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, RequestResponse, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, RequestResponse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,9 +66,8 @@ _REMEDIES: dict[str, dict[str, Any]] = {
 }
 
 
-def at(network: str, curve: str, size: int) -> dict[str, Factor]:
-    """The factors of a cell. `size` is that of buffers or file in kB, or a number of subflows."""
-    return {"network": network, "curve": curve, "size": size}
+at = Factors("network", "curve", "size")
+"""The factors of a cell. `size` is that of buffers or file in kB, or a number of subflows."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -160,14 +159,8 @@ def _connection(curve: str, kb: int, workload: Bulk | RequestResponse) -> Connec
 def _cell(
     tier: Tier, network: str, curve: str, size: int, paths: Sequence[NetworkPath], main: Connection
 ) -> Cell:
-    scenario = Scenario(
-        name=f"{network}, {curve}, {size}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=tuple(paths),
-        connections=(main,),
-    )
-    return Cell(cell_key(network, curve, str(size)), scenario, at(network, curve, size))
+    scenario = tier.scenario(f"{network}, {curve}, {size}", paths, main)
+    return Cell(key_of(network, curve, str(size)), scenario, at(network, curve, size))
 
 
 def _over(metric: str, network: str, above: str, below: str, size: int) -> Measure:
@@ -418,28 +411,21 @@ ENTRY = Entry(
     "on fast links, for memory, for the receive queue and for short flows?",
     references=(RAICIU,),
     parameters=(
-        Parameter(
-            "weak 3G",
-            "50 kbit/s, 150 ms RTT, 9 packets; WiFi of figure 4",
-            "rate: NSDI'12; else ours",
-        ),
-        Parameter(
-            "fast links",
-            "100 Mbit/s for 1 Gbit/s, 10 ms RTT, queues of one bandwidth-delay product",
-            "ours; scaled to 1/10",
-        ),
-        Parameter("unequal links", "100 and 10 Mbit/s", "ours, scaled to 1/10"),
-        Parameter("memory", f"WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured", "ours"),
-        Parameter("receive queue", "2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT", "ours"),
-        Parameter(
-            "short flows", "one request of 200 bytes over a new connection, two fast links", "ours"
-        ),
+        *parameters(f"""
+        weak 3G | 50 kbit/s, 150 ms RTT, 9 packets; WiFi of figure 4 | rate: NSDI'12; else ours
+        fast links | 100 Mbit/s for 1 Gbit/s, 10 ms RTT, queues of one bandwidth-delay product |
+            ours; scaled to 1/10
+        unequal links | 100 and 10 Mbit/s | ours, scaled to 1/10
+        memory | WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured | ours
+        receive queue | 2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT | ours
+        short flows | one request of 200 bytes over a new connection, two fast links | ours
+    """),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=20),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     headline="E3.weak-3g-cured",
     panels=(
@@ -458,13 +444,9 @@ ENTRY = Entry(
         Panel("Short flows", "Above 1, two links are faster.", _draw_short),
     ),
     overview=Overview(
-        factors={"network": "network", "curve": "curve", "size": "size"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "time of a file (ms)",
-            "reinjections": "reinjections",
-        },
-        path="3g",
+        {"network": "network", "curve": "curve", "size": "size"},
+        (GOODPUT, MEAN.called("time of a file"), REINJECTIONS),
+        "3g",
     ),
     notes=notes,
 )

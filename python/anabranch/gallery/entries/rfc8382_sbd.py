@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.shared.two_path_design import both_used, medians
-from anabranch.gallery.shared.vague import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import (
     Bulk,
     Connection,
     CrossTraffic,
     Distribution,
     NetworkPath,
-    Scenario,
     SharedBottleneckDetection,
 )
 from anabranch.sweeps import design
@@ -92,9 +91,8 @@ def settings(count: int) -> tuple[tuple[Bottleneck, Bottleneck], ...]:
     )
 
 
-def at(curve: str, environment: str) -> dict[str, Factor]:
-    """The factors that name a curve in an environment."""
-    return {"curve": curve, "environment": environment}
+at = Factors("curve", "environment")
+"""The factors that name a curve in an environment."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -126,26 +124,20 @@ def _cell(
         workload=Bulk(),
     )
     tcp = Connection(
-        name="tcp",
-        paths=("tcp",),
-        protocol="tcp",
-        congestion_control="new_reno",
-        workload=Bulk(),
+        name="tcp", paths=("tcp",), protocol="tcp", congestion_control="new_reno", workload=Bulk()
     )
     point = f"{environment} {number:03}"
-    scenario = Scenario(
-        name=f"{curve}, {point}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
+    scenario = tier.scenario(
+        f"{curve}, {point}",
+        paths,
+        (multipath, tcp),
         sample_interval="350ms",
-        paths=tuple(paths),
-        connections=(multipath, tcp),
         cross_traffic=tuple(
             source for each, name in zip(pair, cores, strict=False) for source in each.traffic(name)
         ),
     )
     factors = at(curve, environment) | {"point": point}
-    return Cell(cell_key(curve, point), scenario, factors)
+    return Cell(key_of(curve, point), scenario, factors)
 
 
 def verdicts(results: Results, environment: str) -> Sample:
@@ -296,21 +288,21 @@ ENTRY = Entry(
     question="Does the sender detect which of its subflows share a bottleneck? Does coupling only "
     "those subflows pay off?",
     references=(RFC,),
-    parameters=(
-        Parameter("settings", f"WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100", "ours"),
-        Parameter("bottlenecks", "4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms", "ours"),
-        Parameter("cross-traffic", "8 UDP sources, Pareto on/off of 500 ms, shape 1.5", "ours"),
-        Parameter("load by cross-traffic", "60–95 % of each bottleneck", "ours"),
-        Parameter("TCP", "one NewReno flow over the first bottleneck", "ours"),
-        Parameter("congestion control", "LIA", "ours"),
-        Parameter("T, N, M", "350 ms, 50, 30", "RFC 8382"),
-        Parameter("p_l", "5 %", "ours: implementations have 5 % or 10 %"),
-        Parameter("warm-up", "55 s: three times N · T", "ours"),
-    ),
+    parameters=parameters(f"""
+        settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100 | ours
+        bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms | ours
+        cross-traffic | 8 UDP sources, Pareto on/off of 500 ms, shape 1.5 | ours
+        load by cross-traffic | 60–95 % of each bottleneck | ours
+        TCP | one NewReno flow over the first bottleneck | ours
+        congestion control | LIA | ours
+        T, N, M | 350 ms, 50, 30 | RFC 8382
+        p_l | 5 % | ours: implementations have 5 % or 10 %
+        warm-up | 55 s: three times N · T | ours
+    """),
     quick=Tier("quick", seeds=1, measured_s=50, warm_up_s=55),
     full=Tier("full", seeds=3, measured_s=100, warm_up_s=55),
     cells=cells,
-    exempt=A_DESIGN,
+    not_varied_because=A_DESIGN,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -332,12 +324,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"environment": "environment", "curve": "curve", "connection": "connection"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "one_bottleneck_share": "share of time coupled",
-        },
-        path="two",
+        {"environment": "environment", "curve": "curve", "connection": "connection"},
+        (GOODPUT, COUPLED),
+        "two",
     ),
     notes=notes,
 )

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Drawn, Entry, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of, parameters
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.claims import Claim, Condition
 from anabranch.results.estimates import Estimate, Sample, estimate, mean
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 from anabranch.words import listed
 
@@ -52,9 +51,8 @@ WISCHIK = (
 )
 
 
-def at(curve: str, subflows: int) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "subflows": subflows}
+at = Factors("curve", "subflows")
+"""The factors of a cell."""
 
 
 ONE, EIGHT = at(TCP, 1), at(LIA, MOST)
@@ -67,19 +65,17 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, curve: str, subflows: int) -> Cell:
     name = f"{curve}, {subflows} subflows"
-    drawn = Drawn(name, partial(_scenario, tier, name, curve, subflows))
-    return Cell(cell_key(curve, str(subflows)), drawn, at(curve, subflows))
+    drawn = SeededScenario(name, partial(_scenario, tier, name, curve, subflows))
+    return Cell(key_of(curve, str(subflows)), drawn, at(curve, subflows))
 
 
 def _scenario(tier: Tier, name: str, curve: str, subflows: int, seed: int) -> Scenario:
     flows = flows_of(curve, subflows, seed)
-    return Scenario(
-        name=name,
-        duration=tier.duration,
-        warm_up=tier.warm_up,
+    return tier.scenario(
+        name,
+        (*TREE.cables(), *(path for flow in flows for path in _paths(flow))),
+        tuple(_connection(flow, curve) for flow in flows),
         sample_interval="1s",
-        paths=(*TREE.cables(), *(path for flow in flows for path in _paths(flow))),
-        connections=tuple(_connection(flow, curve) for flow in flows),
     )
 
 
@@ -373,30 +369,23 @@ ENTRY = Entry(
     question="In a FatTree, TCP flows over random routes collide. How much of the network do they "
     "leave unused, and how many subflows does Multipath TCP need to use it?",
     references=(RAICIU, WISCHIK),
-    parameters=(
-        Parameter("topology", "FatTree of 4-port switches: 16 hosts, 48 cables", "k = 4 is ours"),
-        Parameter(
-            "rate of all cables",
-            "100 Mbit/s in each direction",
-            "ours: NSDI'11 has up to 99 Mbit/s for each host",
-        ),
-        Parameter("delay of each cable", "20 µs", "ours"),
-        Parameter("queues", "100 packets, drop-tail", "ours"),
-        Parameter("traffic", "a random permutation of the hosts, bulk", "SIGCOMM'11, NSDI'11"),
-        Parameter(
-            "routes", "each subflow takes one of the shortest routes at random", "SIGCOMM'11 (ECMP)"
-        ),
-        Parameter("subflows", "1 (TCP), 2, 3, 4 and 8", "ours"),
-        Parameter("TCP", "NewReno", "ours"),
-        Parameter(
-            "half of the hosts send", "8 flows from two pods to the other two; an arm", "ours"
-        ),
-        Parameter("start of a flow", "within the first 100 ms, drawn", "ours"),
-    ),
+    parameters=parameters("""
+        topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4 is ours
+        rate of all cables | 100 Mbit/s in each direction | ours: NSDI'11 has up to 99 Mbit/s for
+            each host
+        delay of each cable | 20 µs | ours
+        queues | 100 packets, drop-tail | ours
+        traffic | a random permutation of the hosts, bulk | SIGCOMM'11, NSDI'11
+        routes | each subflow takes one of the shortest routes at random | SIGCOMM'11 (ECMP)
+        subflows | 1 (TCP), 2, 3, 4 and 8 | ours
+        TCP | NewReno | ours
+        half of the hosts send | 8 flows from two pods to the other two; an arm | ours
+        start of a flow | within the first 100 ms, drawn | ours
+    """),
     quick=Tier("quick", seeds=5, measured_s=1, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=8, warm_up_s=2),
     cells=cells,
-    vague={"all delays": "path.*.delay", "all queues": "path.*.limit"},
+    uncertain_parameters={"all delays": "path.*.delay", "all queues": "path.*.limit"},
     claims=CLAIMS,
     panels=(
         Panel(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.vague import BUFFERS, LINKS, START
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
 from anabranch.gallery.shared.veerman12 import (
     RFC_LIA,
     SCALE,
@@ -23,15 +25,14 @@ from anabranch.gallery.shared.veerman12 import (
     connection,
     link,
 )
-from anabranch.gallery.shared.wifi_3g import all_of, cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.wifi_3g import all_of
 from anabranch.reports import figures
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
 from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import NetworkPath, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,9 +65,8 @@ BUFFER_MB = 6.0
 LINK_MBPS = 1000 / SCALE
 
 
-def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "network": network}
+at = Factors("curve", "network")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -92,15 +92,13 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
                 congestion_control=beside if single else _CONTROL[curve],
             )
         )
-    scenario = Scenario(
-        name=f"{curve}, {network}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
+    scenario = tier.scenario(
+        f"{curve}, {network}",
+        (*cores[: len(set(_ROUTES[network]["main"]))], *accesses),
+        connections,
         sample_interval="1s",
-        paths=(*cores[: len(set(_ROUTES[network]["main"]))], *accesses),
-        connections=tuple(connections),
     )
-    return Cell(cell_key(curve, network), scenario, at(curve, network))
+    return Cell(key_of(curve, network), scenario, at(curve, network))
 
 
 def _access(name: str, via: str) -> NetworkPath:
@@ -320,18 +318,20 @@ ENTRY = Entry(
     references=(VEERMAN, RFC_LIA),
     parameters=(
         SCALING,
-        Parameter("links", "1 Gbit/s, 5 ms RTT, one or two of them", "slides"),
-        Parameter("access", "10 Gbit/s, 1 ms of the RTT, equal for all", "ours"),
-        Parameter("buffers", f"{BUFFER_MB:g} MB each", "slides: LAN throughput"),
-        Parameter("TCP", "NewReno", "ours: LIA with one subflow is NewReno"),
-        Parameter("TCP in one arm", "CUBIC", "ours: the default of the slides' kernel"),
-        Parameter("theory", "all connections have the same total", "ours: RFC 6356 §2"),
+        *parameters(f"""
+        links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
+        access | 10 Gbit/s, 1 ms of the RTT, equal for all | ours
+        buffers | {BUFFER_MB:g} MB each | slides: LAN throughput
+        TCP | NewReno | ours: LIA with one subflow is NewReno
+        TCP in one arm | CUBIC | ours: the default of the slides' kernel
+        theory | all connections have the same total | ours: RFC 6356 §2
+    """),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**LINKS, **BUFFERS, **START},
+    uncertain_parameters={**LINKS, **BUFFERS, **START},
     claims=at_scale(CLAIMS),
     panels=(
         Panel(
@@ -340,15 +340,11 @@ ENTRY = Entry(
             _draw_shares,
         ),
         Panel(
-            "Two links, TCP on one",
-            "Goodput in bins of one second, first seed.",
-            _draw_over_time,
+            "Two links, TCP on one", "Goodput in bins of one second, first seed.", _draw_over_time
         ),
     ),
     overview=Overview(
-        factors={"network": "network", "curve": "curve", "connection": "connection"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)"},
-        path="main-0",
+        {"network": "network", "curve": "curve", "connection": "connection"}, (GOODPUT,), "main-0"
     ),
     notes=notes,
 )

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared.measures import median_of
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import (
     LARGE_MSS,
     RFC_LIA,
@@ -30,8 +32,6 @@ from anabranch.gallery.shared.veerman12 import (
     min_buffer_mb,
     recovery_s,
 )
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.policy import (
     AddressChanged,
     Close,
@@ -50,7 +50,7 @@ from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Bulk, Change, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Bulk, Change, NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,9 +104,8 @@ class OpensOnce(PathManager):
         return self.actions.popleft() if self.actions else None
 
 
-def at(test: str, curve: str, buffer_mb: float) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"test": test, "curve": curve, "buffer_mb": buffer_mb}
+at = Factors("test", "curve", "buffer_mb")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -129,15 +128,11 @@ def _cell(
 ) -> Cell:
     buffer = float(factors["buffer_mb"])
     words = (str(factors["test"]).replace("×", "x"), str(factors["curve"]), f"{buffer:g}mb")
-    scenario = Scenario(
-        name=", ".join(words),
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=tuple(paths),
-        connections=tuple(connection(name, buffer, **others) for name in sessions),
+    scenario = tier.scenario(
+        ", ".join(words), paths, tuple(connection(name, buffer, **others) for name in sessions)
     )
     return Cell(
-        cell_key(*words).replace("/", "-"), scenario, factors,
+        key_of(*words).replace("/", "-"), scenario, factors,
         keep_samples=factors["test"] == ROBUSTNESS,
     )  # fmt: skip
 
@@ -235,9 +230,7 @@ def _nearly_the_sum(
         words,
         (
             Condition(
-                f"{cell['curve']}, {cell['buffer_mb']} MB",
-                partial(_median_total, cell=cell),
-                bound,
+                f"{cell['curve']}, {cell['buffer_mb']} MB", partial(_median_total, cell=cell), bound
             )
             for cell in cells
         ),
@@ -398,9 +391,7 @@ CLAIMS = (
         "slides, “LAN: 2x 10Gb/s Link”; the thresholds are ours",
         (
             *_nearly_the_sum(
-                "goodput of one session and of two sessions",
-                _TWO_TEN,
-                BOUNDS["E9.lan-two-ten sum"],
+                "goodput of one session and of two sessions", _TWO_TEN, BOUNDS["E9.lan-two-ten sum"]
             ),
             Condition(
                 "share of the first of two sessions",
@@ -488,35 +479,25 @@ ENTRY = Entry(
     references=(VEERMAN, RFC_LIA),
     parameters=(
         SCALING,
-        Parameter("links", "1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT", "slides"),
-        Parameter("buffers, 1 + 1 Gbit/s", "0.625 to 5 MB; 6 MB", "6 MB: slides; else ours"),
-        Parameter(
-            "rule for buffers", "2 × longest RTT × sum of rates: 2.5 MB for 1 + 1 Gbit/s", "slides"
-        ),
-        Parameter("balancing", "MSS 1400 with 16 MB, MSS 8900 with 26 MB", "slides"),
-        Parameter("2 × 10 Gbit/s", "MSS 8900, 20 MB for each session", "slides"),
-        Parameter(
-            "interfaces",
-            "link one goes down and up twice, at equal intervals; the client's host notices",
-            "DOWN and UP: slides; times ours",
-        ),
-        Parameter("silent", "the same, but neither host notices", "ours"),
-        Parameter(
-            "never re-opens",
-            "a path manager that opens a subflow from each address, once",
-            "ours, in this entry",
-        ),
-        Parameter(
-            "transfer",
-            f"{TRANSFER_MB} MB, both links down and up six times within 26 s",
-            "ours",
-        ),
+        *parameters(f"""
+        links | 1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT | slides
+        buffers, 1 + 1 Gbit/s | 0.625 to 5 MB; 6 MB | 6 MB: slides; else ours
+        rule for buffers | 2 × longest RTT × sum of rates: 2.5 MB for 1 + 1 Gbit/s | slides
+        balancing | MSS 1400 with 16 MB, MSS 8900 with 26 MB | slides
+        2 × 10 Gbit/s | MSS 8900, 20 MB for each session | slides
+        interfaces | link one goes down and up twice, at equal intervals; the client's host notices
+            | DOWN and UP: slides; times ours
+        silent | the same, but neither host notices | ours
+        never re-opens | a path manager that opens a subflow from each address, once | ours, in this
+            entry
+        transfer | {TRANSFER_MB} MB, both links down and up six times within 26 s | ours
+    """),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=30),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=at_scale(CLAIMS),
     panels=(
         Panel(
@@ -562,14 +543,14 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={
+        {
             "test": "test",
             "curve": "curve",
             "buffer_mb": "buffer of the slides (MB)",
             "connection": "session",
         },
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
-        path="one",
+        (GOODPUT, REINJECTIONS),
+        "one",
     ),
     notes=notes,
 )

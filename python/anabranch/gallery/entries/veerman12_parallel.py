@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of, parameters
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import (
     RFC_LIA,
     SCALE,
@@ -22,14 +23,12 @@ from anabranch.gallery.shared.veerman12 import (
     link,
     min_buffer_mb,
 )
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.claims import Claim, Condition, each
 from anabranch.results.estimates import Estimate, Sample, estimate, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Connection, Scenario
 
 if TYPE_CHECKING:
@@ -56,9 +55,8 @@ _BYTES = FILE_MB * 1_000_000 // SCALE
 _LINKS = (link("small", SMALL_GBPS, RTT_MS), link("large", LARGE_GBPS, RTT_MS))
 
 
-def at(workload: str, curve: str, flows: int) -> dict[str, Factor]:
-    """The factors of a cell; Multipath TCP is one connection with two subflows."""
-    return {"workload": workload, "curve": curve, "flows": flows}
+at = Factors("workload", "curve", "flows")
+"""The factors of a cell; Multipath TCP is one connection with two subflows."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -84,7 +82,7 @@ def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
         paths=_LINKS,
         connections=tuple(connections),
     )
-    key = cell_key(*words).replace(":", "-")
+    key = key_of(*words).replace(":", "-")
     return Cell(key, scenario, at(workload, curve, flows))
 
 
@@ -259,19 +257,21 @@ ENTRY = Entry(
     "What does a TCP flow beside them keep?",
     references=(VEERMAN, RFC_LIA),
     parameters=(
-        Parameter("links", f"0.3 and 1 Gbit/s, {RTT_MS} ms RTT", "slides, “WAN: Throughput”"),
-        Parameter("parallel flows", "2, 4 and 8, half of them on each link", "ours"),
-        Parameter("splits", "half of the file on each link; four fifths on the large one", "ours"),
-        Parameter("file", f"{FILE_MB} MB", "ours"),
-        Parameter("buffers", f"{BUFFER_MB:g} MB for each connection", "slides: the rule"),
-        Parameter("TCP", "NewReno", "ours"),
+        *parameters(f"""
+        links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”
+        parallel flows | 2, 4 and 8, half of them on each link | ours
+        splits | half of the file on each link; four fifths on the large one | ours
+        file | {FILE_MB} MB | ours
+        buffers | {BUFFER_MB:g} MB for each connection | slides: the rule
+        TCP | NewReno | ours
+    """),
         SCALING,
         *(each for each in STACK_PARAMETERS if each.name != "workload"),
     ),
     quick=Tier("quick", seeds=5, measured_s=50, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=110, warm_up_s=10),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     panels=(
         Panel(

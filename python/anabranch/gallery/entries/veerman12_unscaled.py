@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import (
     LARGE_MSS,
     RFC_LIA,
@@ -25,13 +27,12 @@ from anabranch.gallery.shared.veerman12 import (
     link,
     recovery_s,
 )
-from anabranch.gallery.shared.wifi_3g import all_of, cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.wifi_3g import all_of
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style, reference_line
 from anabranch.results.claims import Claim, Condition
-from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import NetworkPath, Scenario
+from anabranch.results.folder import NothingMeasured, Results
+from anabranch.scenarios.scenario import NetworkPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,9 +62,8 @@ SUM_MBPS = 11_300
 _COLOURS = {"small": SKY, "large": BLUE, "far": GREEN}
 
 
-def at(curve: str, buffer_mb: float) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "buffer_mb": buffer_mb}
+at = Factors("curve", "buffer_mb")
+"""The factors of a cell."""
 
 
 RULE = at(THREE_LINKS, RULE_MB)
@@ -80,14 +80,10 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
     words = (curve, f"{buffer_mb:g}mb")
-    scenario = Scenario(
-        name=", ".join(words),
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=_PATHS[curve],
-        connections=(connection("main", buffer_mb, scale=1),),
+    scenario = tier.scenario(
+        ", ".join(words), _PATHS[curve], connection("main", buffer_mb, scale=1)
     )
-    return Cell(cell_key(*words), scenario, at(curve, buffer_mb), keep_samples=True)
+    return Cell(key_of(*words), scenario, at(curve, buffer_mb), keep_samples=True)
 
 
 def _without_loss(results: Results) -> str | None:
@@ -193,18 +189,20 @@ ENTRY = Entry(
     "them is at 202 ms? What do they reach with smaller buffers?",
     references=(VEERMAN, RFC_LIA),
     parameters=(
-        Parameter("scaling", "none", "the other entries after Veerman use a tenth"),
-        Parameter("links", "0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT", "slides"),
-        Parameter("rule for buffers", "2 × 202 ms × 11.3 Gbit/s: 570 MB", "slides"),
-        Parameter("smaller buffers", "16 and 64 MB", "ours; slides: “different”"),
-        Parameter("balancing", "1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900", "slides"),
-        Parameter("warm-up", "6 s: slow start and its losses", "ours"),
+        *parameters("""
+        scaling | none | the other entries after Veerman use a tenth
+        links | 0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT | slides
+        rule for buffers | 2 × 202 ms × 11.3 Gbit/s: 570 MB | slides
+        smaller buffers | 16 and 64 MB | ours; slides: “different”
+        balancing | 1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900 | slides
+        warm-up | 6 s: slow start and its losses | ours
+    """),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=2, warm_up_s=6),
     full=Tier("full", seeds=20, measured_s=10, warm_up_s=6),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     panels=(
         Panel(
@@ -241,9 +239,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"curve": "links", "buffer_mb": "buffer (MB)"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
-        path="far",
+        {"curve": "links", "buffer_mb": "buffer (MB)"}, (GOODPUT, REINJECTIONS), "far"
     ),
     notes=notes,
 )

@@ -7,9 +7,11 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import (
     RFC_LIA,
     SCALE,
@@ -26,8 +28,7 @@ from anabranch.gallery.shared.veerman12 import (
     min_buffer_mb,
     recovery_s,
 )
-from anabranch.gallery.shared.wifi_3g import all_of, cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.wifi_3g import all_of
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style, reference_line
 from anabranch.results.bounds import Bound
@@ -67,9 +68,8 @@ _LONG_S = round(5 * RECOVERY_S + 1)
 """Measured time where a claim judges 90 % of the sum: five recoveries of LIA from a loss."""
 
 
-def at(test: str, curve: str, buffer_mb: float) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"test": test, "curve": curve, "buffer_mb": buffer_mb}
+at = Factors("test", "curve", "buffer_mb")
+"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -103,7 +103,7 @@ def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
         paths=_PATHS[curve],
         connections=(connection("main", buffer_mb, hystart=curve == HYSTART, host=host),),
     )
-    return Cell(cell_key(*words), scenario, at(test, curve, buffer_mb))
+    return Cell(key_of(*words), scenario, at(test, curve, buffer_mb))
 
 
 def _over(above: dict[str, Factor], below: dict[str, Factor], bound: Bound) -> Condition:
@@ -250,34 +250,27 @@ ENTRY = Entry(
     references=(VEERMAN, RFC_LIA),
     parameters=(
         SCALING,
-        Parameter("WAN", "0.3 + 1 Gbit/s, 35 ms RTT", "slides: Geneva"),
-        Parameter("advanced", "these two links and 10 Gbit/s, 202 ms RTT", "slides"),
-        Parameter("LAN and WAN", "1 Gbit/s, 35 ms; 1 Gbit/s, 5 ms; opened on the WAN", "slides"),
-        Parameter(
-            "rule for buffers",
-            f"2 × longest RTT × sum of rates: {MIN_BUFFER_MB:g} MB; 570 MB; 17.5 MB",
-            "slides",
-        ),
-        Parameter("buffers, WAN", "3 to 23 MB", "ours; slides: “different”"),
-        Parameter("buffers, advanced", "8 to 64 MB", "ours; slides: “different”"),
-        Parameter("buffers, LAN and WAN", "5, 10 and 17.5 MB", "10 MB and rule: slides; 5 MB ours"),
-        Parameter(
-            "counting of buffers, LAN and WAN",
-            "as Linux does it for the claim; also payload",
-            "the slides' kernel was Linux",
-        ),
-        Parameter(
-            "HyStart++",
-            "off; also on where a claim judges the sum",
-            "ours; whether the slides' kernel had it on is unknown",
-        ),
-        Parameter("measured time where a claim judges the sum", f"≥ {_LONG_S} s", "ours"),
+        *parameters(f"""
+        WAN | 0.3 + 1 Gbit/s, 35 ms RTT | slides: Geneva
+        advanced | these two links and 10 Gbit/s, 202 ms RTT | slides
+        LAN and WAN | 1 Gbit/s, 35 ms; 1 Gbit/s, 5 ms; opened on the WAN | slides
+        rule for buffers | 2 × longest RTT × sum of rates: {MIN_BUFFER_MB:g} MB; 570 MB; 17.5 MB |
+            slides
+        buffers, WAN | 3 to 23 MB | ours; slides: “different”
+        buffers, advanced | 8 to 64 MB | ours; slides: “different”
+        buffers, LAN and WAN | 5, 10 and 17.5 MB | 10 MB and rule: slides; 5 MB ours
+        counting of buffers, LAN and WAN | as Linux does it for the claim; also payload | the
+            slides' kernel was Linux
+        HyStart++ | off; also on where a claim judges the sum | ours; whether the slides' kernel had
+            it on is unknown
+        measured time where a claim judges the sum | ≥ {_LONG_S} s | ours
+    """),
         *STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=at_scale(CLAIMS),
     headline="E9.wan-sum",
     panels=(
@@ -315,9 +308,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={"test": "test", "curve": "curve", "buffer_mb": "buffer of the slides (MB)"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
-        path="large",
+        {"test": "test", "curve": "curve", "buffer_mb": "buffer of the slides (MB)"},
+        (GOODPUT, REINJECTIONS),
+        "large",
     ),
     notes=notes,
 )

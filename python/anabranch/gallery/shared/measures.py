@@ -79,5 +79,5 @@ def least(quantity: str, cases: Mapping[str, Measure], bound: Bound) -> Conditio
         quantity,
         lambda results: find(results)[1].among(len(cases)),
         bound,
-        worded=lambda results: f"smallest of {len(cases)}: {find(results)[0]}",
+        describe=lambda results: f"smallest of {len(cases)}: {find(results)[0]}",
     )

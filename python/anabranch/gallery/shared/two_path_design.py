@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Parameter
+from anabranch.gallery.entry import parameters
 from anabranch.reports import figures
 from anabranch.reports.figures import Style
 from anabranch.results.estimates import Sample
@@ -39,20 +39,14 @@ _RTT_MS = {LOW: Range(0, 50), HIGH: Range(0, 400)}
 _QUEUE_MS = {LOW: Range(0, 100), HIGH: Range(0, 2000)}
 _SMALLEST_QUEUE_MS = 1.0
 
-DESIGN_PARAMETERS = (
-    Parameter(
-        "design",
-        f"WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly",
-        "CoNEXT'13; the seed and the linear scale are ours",
-    ),
-    Parameter("low-BDP", "0.1–100 Mbit/s, RTT 0–50 ms, queue 0–100 ms, each path", "CSWS'14"),
-    Parameter("high-BDP", "0.1–100 Mbit/s, RTT 0–400 ms, queue 0–2000 ms, each path", "CSWS'14"),
-    Parameter(
-        "baseline of the benefit",
-        "TCP NewReno over each path alone, same buffers and seeds",
-        "ours; the papers use the TCP of the same kernel",
-    ),
-)
+DESIGN_PARAMETERS = parameters(f"""
+        design | WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly | CoNEXT'13; the seed
+            and the linear scale are ours
+        low-BDP | 0.1–100 Mbit/s, RTT 0–50 ms, queue 0–100 ms, each path | CSWS'14
+        high-BDP | 0.1–100 Mbit/s, RTT 0–400 ms, queue 0–2000 ms, each path | CSWS'14
+        baseline of the benefit | TCP NewReno over each path alone, same buffers and seeds | ours;
+            the papers use the TCP of the same kernel
+    """)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Parameter
+from anabranch.gallery.entry import Parameter, parameters
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
@@ -39,15 +39,15 @@ SCALING = Parameter(
     f"rates and buffers are 1/{SCALE} of those in the slides, round-trip times are not scaled",
     "ours; veerman12-unscaled is not scaled",
 )
-STACK_PARAMETERS = (
-    Parameter("MSS", "1400 (MTU 1440 bytes) unless stated as 8900", "slides"),
-    Parameter("queues", "drop-tail, one bandwidth-delay product of the path", "ours"),
-    Parameter("jitter", "± 0.1 ms towards the client, which makes seeds differ", "ours"),
-    Parameter("workload", "bulk, download", "slides: iperf"),
-    Parameter("buffer accounting", "payload bytes, send = receive", "ours"),
-    Parameter("congestion control", "LIA (RFC 6356)", "slides"),
-    Parameter("scheduler, path manager", "lowest RTT, full mesh", "defaults of that kernel"),
-)
+STACK_PARAMETERS = parameters("""
+        MSS | 1400 (MTU 1440 bytes) unless stated as 8900 | slides
+        queues | drop-tail, one bandwidth-delay product of the path | ours
+        jitter | ± 0.1 ms towards the client, which makes seeds differ | ours
+        workload | bulk, download | slides: iperf
+        buffer accounting | payload bytes, send = receive | ours
+        congestion control | LIA (RFC 6356) | slides
+        scheduler, path manager | lowest RTT, full mesh | defaults of that kernel
+    """)
 
 
 def link(
@@ -133,8 +133,7 @@ def halvings_measured(results: Results, **factors: Factor) -> int:
     """
     warm_up_ns = nanoseconds(results.provenance["warm_up"])
     rows = results.samples.filter(
-        pl.col("time_ns") >= warm_up_ns,
-        *(pl.col(name) == value for name, value in factors.items()),
+        pl.col("time_ns") >= warm_up_ns, *(pl.col(name) == value for name, value in factors.items())
     )
     changes = pl.col("ssthresh").diff().over("seed", "connection", "subflow") != 0
     return int(rows.sort("time_ns").select(changes.sum()).item())
@@ -170,10 +169,7 @@ def path_mbps(results: Results, path: str, **factors: Factor) -> float:
 
 
 def draw_paths(
-    results: Results,
-    axes: Axes,
-    cells: Mapping[str, dict[str, Factor]],
-    colours: Mapping[str, str],
+    results: Results, axes: Axes, cells: Mapping[str, dict[str, Factor]], colours: Mapping[str, str]
 ) -> None:
     """Draw stacked throughput by path for labelled cells: seed 1, unless a cell names another."""
     for place, cell in enumerate(cells.values()):

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.entry import Parameter
 from anabranch.gallery.shared.measures import median_of
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.claims import Condition
 from anabranch.results.estimates import Estimate, Sample, median
@@ -83,11 +83,6 @@ STACK_PARAMETERS = (
 )
 
 
-def cell_key(*words: str) -> str:
-    """The key of a cell, usable as a file name, from the words that identify the cell."""
-    return "_".join(words).lower().translate(str.maketrans(" +,", "---", "()"))
-
-
 def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> Connection:
     """The connection of a curve, with the given buffers and workload."""
     single = {TCP_WIFI: ("wifi",), TCP_3G: ("3g",)}.get(curve)
@@ -132,14 +127,14 @@ def little(
         measured, expected = delays(results)
         return median(abs(measured / expected - 1) * 100)
 
-    def worded(results: Results) -> str:
+    def describe(results: Results) -> str:
         measured, expected = (median(each).text("ms") for each in delays(results))
         return f"{name}: mean delay {measured}, expected {expected}, deviation"
 
     quantity = (
         f"{name}: deviation of the mean delay from send buffer / goodput − reverse one-way delay"
     )
-    return Condition(quantity, deviation, BOUNDS["E1.4-littles-law"], worded=worded)
+    return Condition(quantity, deviation, BOUNDS["E1.4-littles-law"], describe=describe)
 
 
 def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anabranch.calibration.case import Case, settings_of, timed
 from anabranch.errors import InputError
-from anabranch.gallery.shared.calibration.case import Case, settings_of, timed
 from anabranch.live.support import objection
 from anabranch.runs.run import read_scenario
 from anabranch.scenarios import normalise
