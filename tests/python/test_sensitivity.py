@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from anabranch.errors import ScenarioError
 from anabranch.gallery import catalogue, sensitivity
 from anabranch.gallery.entry import Entry, Tier
+from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.reproduce import execute, save_entry
-from anabranch.gallery.shared.measures import ratio_of
 from anabranch.reports.figures import Panel
 from anabranch.results.bounds import at_least
 from anabranch.results.claims import Claim, Condition, Verdict
@@ -63,7 +63,7 @@ def short_entry() -> Entry:
     cells = entry.cells(TIER)[:3]
     factors = [dict(cell.factors) for cell in cells[:2]]
     condition = Condition(
-        "3G / WiFi", ratio_of("goodput_mbps", factors[1], factors[0]), at_least(0.05, "", "")
+        "3G / WiFi", GOODPUT.ratio(factors[1], factors[0]), at_least(0.05, "", "")
     )
     return dataclasses.replace(
         entry,

@@ -26,7 +26,7 @@ class Quantity:
     words: str
     measure: Measure
     bound: str = ""
-    """Which of the claim's bounds judges it, if the claim has several."""
+    """Which of the claim's bounds judges it, or the name of another claim whose bound does."""
     group: str = ""
     """The words that a check gives to all quantities of a group."""
     describe: Callable[[Results], str] | None = None
@@ -80,7 +80,7 @@ def claim(
         Condition(
             each.words,
             each.measure,
-            BOUNDS[f"{bounds or name} {each.bound}".strip()],
+            BOUNDS.get(each.bound) or BOUNDS[f"{bounds or name} {each.bound}".strip()],
             each.group,
             each.describe,
         )

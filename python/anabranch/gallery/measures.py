@@ -33,6 +33,11 @@ def by_seed(function: Callable[Concatenate[Results, P], Sample]) -> Callable[P, 
     return values
 
 
+def derived(function: Callable[..., Any], *values: Values) -> Values:
+    """A function of several values, for each seed."""
+    return lambda results: np.asarray(function(*(each(results) for each in values)))
+
+
 def estimate(statistic: Callable[..., Any], *samples: Values, of: str = "seeds") -> Measure:
     """A statistic of several values; see `estimates.estimate`."""
 

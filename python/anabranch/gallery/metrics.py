@@ -54,6 +54,10 @@ class Metric:
         """The difference between the medians of two cells, in per cent of that of `other`."""
         return measures.distance(self._plain(one), self._plain(other))
 
+    def difference(self, one: Factors, other: Factors) -> Measure:
+        """The median of one cell less that of another, in the unit."""
+        return measures.difference(self.values(one), self.values(other))
+
     def text(self, results: Results, cell: Factors, **more: Factor) -> str:
         """The median over seeds with its interval and unit; a dash if no run measured it."""
         try:
@@ -88,6 +92,7 @@ COMPLETION = Metric("completion_s", "download time", "s")
 REINJECTIONS = Metric("reinjections", "reinjections")
 IDLE_RESTARTS = Metric("idle_restarts", "restarts after idle times")
 OUT_OF_ORDER = Metric("out_of_order_mean_bytes", "out of order", "bytes")
+OUT_OF_ORDER_KB = Metric("out_of_order_mean_bytes", "mean out of order", "kB", 1e-3)
 WINDOW_LIMITED = Metric("window_limited_share", "time in which the window is full", "%", 100)
 SEND_BUFFER_LIMITED = Metric(
     "send_buffer_limited_share", "time in which the send buffer is full", "%", 100

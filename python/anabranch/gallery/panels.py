@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 Draw = Callable[[Results, "Axes"], None]
 Curves = Mapping[str, tuple[Factors, Style]]
 """The factors and the style of each curve."""
-Level = TypeVar("Level")
 
 
 class Look(TypedDict, total=False):
     """The look of axes."""
 
-    x: str
-    y: str
     ticks: Sequence[float]
     """Levels of a logarithmic x axis, as plain numbers."""
+    xticks: Sequence[float]
+    """Levels of a linear x axis."""
     bottom: float | None
+    """The lower end of the y axis: by default 0, unless it is logarithmic."""
     top: float
     log: bool
     """Whether the y axis is logarithmic."""
@@ -48,54 +48,77 @@ def curves(styles: Mapping[str, Style], *names: str, by: str = "curve", **fixed:
     return {name: ({by: name, **fixed}, styles[name]) for name in names or styles}
 
 
-def over(factor: str, metric: Metric, drawn: Curves, **look: Unpack[Look]) -> Draw:
-    """Medians of a metric over a numeric factor."""
+def over(factor: str, metric: Metric, drawn: Curves, x: str, **look: Unpack[Look]) -> Draw:
+    """Medians of a metric over a numeric factor, whose label is `x`."""
 
     def draw(results: Results, axes: Axes) -> None:
         figures.over_factor(axes, results, factor, metric.column, drawn, metric.scale)
-        dress(axes, {"y": metric.heading, **look})
+        dress(axes, look, x, metric.heading)
 
     return draw
 
 
 def points(
-    levels: Mapping[float, Level],
-    measure: Callable[[str, Level], Measure],
+    levels: Mapping[float, Any] | Sequence[float],
+    measure: Callable[[str, Any], Measure],
     styles: Mapping[str, Style],
+    x: str,
+    y: str,
     **look: Unpack[Look],
 ) -> Draw:
     """Estimates of each curve at places on the x axis. What was not measured is left out."""
+    places = levels if isinstance(levels, Mapping) else {level: level for level in levels}
 
     def draw(results: Results, axes: Axes) -> None:
         for curve, style in styles.items():
             found = {}
-            for place, level in levels.items():
+            for place, level in places.items():
                 with suppress(NothingMeasured):
                     found[place] = measure(curve, level)(results)
             figures.estimates(axes, [*found], [*found.values()], curve, style)
-        dress(axes, look)
+        dress(axes, look, x, y)
 
     return draw
 
 
 def bars(
-    groups: Mapping[str, Level],
-    measure: Callable[[str, Level], Measure | None],
+    groups: Mapping[str, Any] | Sequence[str],
+    measure: Callable[[str, Any], Measure | None],
     styles: Mapping[str, Style],
+    y: str,
     source: Mapping[str, Sequence[float | None]] | None = None,
+    x: str = "",
     **look: Unpack[Look],
 ) -> Draw:
     """Estimates as bars: one for each curve in each group, or none. `source` has the source's."""
+    levels = groups if isinstance(groups, Mapping) else {group: group for group in groups}
 
     def draw(results: Results, axes: Axes) -> None:
         drawn = {}
         for curve, style in styles.items():
-            found = [measure(curve, level) for level in groups.values()]
+            found = [measure(curve, level) for level in levels.values()]
             drawn[curve] = ([each(results) if each else None for each in found], style)
-        figures.grouped_bars(axes, [*groups], drawn, source)
-        dress(axes, look)
+        figures.grouped_bars(axes, [*levels], drawn, source)
+        dress(axes, look, x, y)
 
     return draw
+
+
+def bars_of(
+    groups: Mapping[str, Any] | Sequence[str],
+    metric: Metric,
+    cell: Callable[[str, Any], Factors],
+    styles: Mapping[str, Style],
+    source: Mapping[str, Sequence[float | None]] | None = None,
+    x: str = "",
+    **look: Unpack[Look],
+) -> Draw:
+    """Medians of a metric as bars; `cell` names the runs of a curve in a group."""
+
+    def measure(curve: str, group: Any) -> Measure:
+        return metric.median(cell(curve, group))
+
+    return bars(groups, measure, styles, metric.heading, source, x, **look)
 
 
 def distribution(
@@ -116,7 +139,8 @@ def distribution(
 
 def series(
     columns: Mapping[str, tuple[Factors, str, Style]],
-    unit: str,
+    y: str,
+    x: str = "time (s)",
     *,
     scale: float = 1,
     bin_samples: int = 0,
@@ -143,26 +167,28 @@ def series(
                 values = np.diff(values) * 8e-6 / np.diff(seconds)
                 seconds = seconds[1:]
             lines[label] = (seconds, values * scale, style)
-        figures.series(axes, lines, unit)
-        dress(axes, look)
+        figures.series(axes, lines, y)
+        dress(axes, look, x)
         if down:
             outages.shade(axes, results.scenarios[found["cell"][0]], shift_s=zero_s)
 
     return draw
 
 
-def dress(axes: Axes, look: Look) -> None:
+def dress(axes: Axes, look: Look, x: str = "", y: str = "") -> None:
     """Give axes their labels, limits, ticks and lines."""
     if "ticks" in look:
         figures.plain_ticks(axes, look["ticks"])
+    if "xticks" in look:
+        axes.set_xticks(look["xticks"])
     if look.get("log"):
         figures.plain_log_y(axes)
-    axes.set(**{f"{name}label": look[name] for name in ("x", "y") if name in look})
+    axes.set(**{name: words for name, words in (("xlabel", x), ("ylabel", y)) if words})
     bottom = look.get("bottom", None if look.get("log") else 0)
     axes.set_ylim(bottom, look.get("top"))
     if "span" in look:
         axes.set_xlim(*look["span"])
-    for y, words in look.get("lines", {}).items():
-        figures.reference_line(axes, y, words)
+    for height, words in look.get("lines", {}).items():
+        figures.reference_line(axes, height, words)
     if "stated" in look:
         figures.stated(axes, *zip(*look["stated"], strict=True))

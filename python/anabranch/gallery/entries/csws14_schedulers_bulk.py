@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import derived, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.shared.two_path_design import (
     BASELINES,
@@ -21,15 +21,12 @@ from anabranch.gallery.shared.two_path_design import (
     at,
     benefits,
     both_used,
-    draw_benefits,
-    draw_boxes,
+    panels_of_benefits,
     points,
 )
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Panel, Style
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, estimate, mean, median
+from anabranch.gallery.shared.wifi_3g import M12
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Connection
 
@@ -43,14 +40,12 @@ STYLES = {
 SETTINGS: dict[str, dict[str, Any]] = {
     RR: {"scheduler": "round_robin"},
     LOW_RTT: {},
-    RP: {"remedies": {"opportunistic_retransmission": True, "penalisation": "conext13"}},
+    RP: {"remedies": M12},
     BM: {"remedies": {"mpt_bm": {"lambda": 3.0, "theta": "0s"}}},
 }
 """RP is opportunistic retransmission and penalisation, BM bufferbloat mitigation."""
-
 BUFFER = {LOW: "16MB", HIGH: "2MB"}
 COUNTS = {"quick": 20, "full": 200}
-
 CSWS = (
     "C. Paasch, S. Ferlin, Ö. Alay, O. Bonaventure: Experimental Evaluation of Multipath TCP "
     "Schedulers. ACM SIGCOMM Capacity Sharing Workshop (CSWS) 2014."
@@ -86,86 +81,66 @@ def _cell(tier: Tier, environment: str, point: Point, curve: str) -> Cell:
     return Cell(key_of(curve, point.name), scenario, factors)
 
 
-def _median_benefit(results: Results, curve: str) -> Estimate:
-    return median(benefits(results, curve, LOW), of="settings")
+def _raises(curve: str, base: str = LOW_RTT) -> Quantity:
+    gain = derived(np.subtract, benefits(curve, HIGH), benefits(base, HIGH))
+    words = f"mean benefit({curve}) − mean benefit({base}), high-BDP"
+    return Quantity(words, mean(gain, of="settings"))
 
 
-def _between_medians(results: Results) -> Estimate:
-    def difference(a: Any, b: Any, axis: int) -> Any:
-        return abs(np.median(a, axis=axis) - np.median(b, axis=axis))
-
-    both = (benefits(results, curve, LOW) for curve in (RR, LOW_RTT))
-    return estimate(difference, *both, of="settings")
+def _difference(a: Any, b: Any, axis: int) -> Any:
+    return abs(np.median(a, axis=axis) - np.median(b, axis=axis))
 
 
-def _gain(results: Results, curve: str, base: str) -> Estimate:
-    gain = benefits(results, curve, HIGH) - benefits(results, base, HIGH)
-    return mean(gain, of="settings")
-
-
-def _raises(curve: str, bound: Bound, base: str = LOW_RTT) -> Condition:
-    quantity = f"mean benefit({curve}) − mean benefit({base}), high-BDP"
-    return Condition(quantity, partial(_gain, curve=curve, base=base), bound)
-
+_WHERE = "buffers of 2 MB"
 
 CLAIMS = (
-    Claim(
+    claim(
         "E5.1a-low-bdp",
         "With bulk data at low bandwidth-delay products, every scheduler aggregates nearly all "
         "capacity.",
         "CSWS'14, §4",
         each(
             "median benefit of every scheduler, low-BDP",
-            (
-                Condition(
-                    f"median benefit of {curve}, low-BDP",
-                    partial(_median_benefit, curve=curve),
-                    BOUNDS["E5.1a-low-bdp"],
-                )
+            {
+                f"median benefit of {curve}, low-BDP": median(benefits(curve, LOW), of="settings")
                 for curve in STYLES
-            ),
+            },
         ),
-        both_used(*STYLES),
+        needs=both_used(*STYLES),
     ),
-    Claim(
+    claim(
         "E5.1b-rr-like-low-rtt",
         "With bulk data at low bandwidth-delay products, round robin and lowest RTT hardly differ, "
         "because acknowledgements clock both.",
         "CSWS'14, §4",
-        (
-            Condition(
-                "|median benefit of RR − of LowRTT|, low-BDP",
-                _between_medians,
-                BOUNDS["E5.1b-rr-like-low-rtt"],
-            ),
+        Quantity(
+            "|median benefit of RR − of LowRTT|, low-BDP",
+            estimate(_difference, benefits(RR, LOW), benefits(LOW_RTT, LOW), of="settings"),
         ),
-        both_used(RR, LOW_RTT),
+        needs=both_used(RR, LOW_RTT),
     ),
-    Claim(
+    claim(
         "E5.1c-low-rtt-beats-rr",
         "With bulk data, lowest RTT and its extensions outperform round robin.",
         "slides of Alay et al., discussion; another slide calls round robin and lowest RTT similar",
-        tuple(_raises(curve, BOUNDS["E5.1c-low-rtt-beats-rr"], RR) for curve in (LOW_RTT, RP, BM)),
-        both_used(*STYLES),
-        "buffers of 2 MB",
+        (_raises(curve, RR) for curve in (LOW_RTT, RP, BM)),
+        needs=both_used(*STYLES),
+        where=_WHERE,
     ),
-    Claim(
-        "E5.2a-rp-high-bdp",
-        "Opportunistic retransmission and penalisation raise the benefit where buffers limit (2 MB "
-        "at high bandwidth-delay products).",
-        "CSWS'14, §4; slides of Alay et al.",
-        (_raises(RP, BOUNDS["E5.2-remedies-high-bdp"]),),
-        both_used(RP, LOW_RTT),
-        "buffers of 2 MB",
-    ),
-    Claim(
-        "E5.2b-bm-high-bdp",
-        "Bufferbloat mitigation raises the benefit where buffers limit (2 MB at high "
-        "bandwidth-delay products).",
-        "CSWS'14, §4; slides of Alay et al.",
-        (_raises(BM, BOUNDS["E5.2-remedies-high-bdp"]),),
-        both_used(BM, LOW_RTT),
-        "buffers of 2 MB",
+    *(
+        claim(
+            f"E5.2{name}-high-bdp",
+            f"{words} the benefit where buffers limit (2 MB at high bandwidth-delay products).",
+            "CSWS'14, §4; slides of Alay et al.",
+            _raises(curve),
+            needs=both_used(curve, LOW_RTT),
+            where=_WHERE,
+            bounds="E5.2-remedies-high-bdp",
+        )
+        for name, words, curve in (
+            ("a-rp", "Opportunistic retransmission and penalisation raise", RP),
+            ("b-bm", "Bufferbloat mitigation raises", BM),
+        )
     ),
 )
 
@@ -174,11 +149,11 @@ def notes(results: Results) -> Sequence[str]:
     """Medians and means of the benefit of every scheduler."""
     words = []
     for environment in ENVIRONMENTS:
-        each = []
+        found = []
         for curve in STYLES:
-            values = benefits(results, curve, environment)
-            each.append(f"{curve} {np.median(values):.2f} (mean {np.mean(values):.2f})")
-        words.append(f"{environment}: median benefit {', '.join(each)}.")
+            values = benefits(curve, environment)(results)
+            found.append(f"{curve} {np.median(values):.2f} (mean {np.mean(values):.2f})")
+        words.append(f"{environment}: median benefit {', '.join(found)}.")
     return [
         " ".join(words),
         "MPT-BM uses λ = 3 and no threshold θ, because CSWS'14 states none. The baseline is "
@@ -209,23 +184,7 @@ ENTRY = Entry(
     cells=cells,
     not_varied_because=A_DESIGN,
     claims=CLAIMS,
-    panels=(
-        Panel(
-            "High-BDP settings, buffers of 2 MB",
-            "Curves further to the right are better. Left of 0, adding a path does harm.",
-            partial(draw_benefits, environment=HIGH, styles=STYLES),
-        ),
-        Panel(
-            "Low-BDP settings",
-            "Curves further to the right are better. Left of 0, adding a path does harm.",
-            partial(draw_benefits, environment=LOW, styles=STYLES),
-        ),
-        Panel(
-            "Both environments",
-            "Benefit over settings. Boxes show quartiles, whiskers the 5th and 95th percentiles.",
-            partial(draw_boxes, styles=STYLES),
-        ),
-    ),
+    panels=panels_of_benefits("Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES),
     overview=Overview(
         {"environment": "environment", "curve": "scheduler"}, (GOODPUT, REINJECTIONS), "two"
     ),

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
-from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P95, P99
+from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
 from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.measures import distance_of, ratio_of
-from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL, measured
+from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import (
     CHEN_HAN,
@@ -25,16 +24,12 @@ from anabranch.gallery.shared.wifi_3g import (
     TCP_WIFI,
     THREE_G,
     WIFI,
-    all_of,
-    both_paths_used,
     connection,
+    used,
 )
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
 
 if TYPE_CHECKING:
@@ -43,7 +38,6 @@ if TYPE_CHECKING:
 BUFFER = "200KiB"
 SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}
 COLOURS = {VIRTUAL: figures.SKY, ENGINE: figures.BLUE, KERNEL: figures.ORANGE}
-
 
 at = Factors("hosts", "curve")
 """The factors of a cell."""
@@ -69,82 +63,57 @@ def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
     return real_time.cell(key, hosts, scenario, {"curve": curve}, keep_blocks=True)
 
 
-def _same_in_real_time(name: str, metric: str, bound: Bound) -> tuple[Condition, ...]:
+def _same_in_real_time(name: str, metric: Metric) -> tuple[Quantity, ...]:
     return each(
         f"difference of {name}, every curve",
-        (
-            Condition(
-                f"{curve}: difference of {name}",
-                distance_of(metric, at(ENGINE, curve), at(VIRTUAL, curve)),
-                bound,
-            )
+        {
+            f"{curve}: difference of {name}": metric.distance(at(ENGINE, curve), at(VIRTUAL, curve))
             for curve in CURVES
-        ),
+        },
+        name.removeprefix("mean "),
     )
 
 
 _LINUX_WIFI, _LINUX_MPTCP = at(KERNEL, TCP_WIFI), at(KERNEL, MPTCP)
 _REMEDIED = at(ENGINE, MPTCP_M12)
 
-
-def _used(*cells: dict[str, Factor]) -> Callable[[Results], str | None]:
-    return all_of(*(both_paths_used(**each) for each in cells))
-
-
 CLAIMS = (
-    Claim(
+    claim(
         "K1-virtual-is-real",
         "The engine has the same goodput and mean delay in virtual time as in real time.",
         "ours",
-        (
-            *_same_in_real_time("goodput", "goodput_mbps", BOUNDS["K1-virtual-is-real goodput"]),
-            *_same_in_real_time("mean delay", "delay_mean_ms", BOUNDS["K1-virtual-is-real delay"]),
-        ),
-        _used(at(VIRTUAL, MPTCP), at(ENGINE, MPTCP)),
+        _same_in_real_time("goodput", GOODPUT),
+        _same_in_real_time("mean delay", MEAN),
+        needs=used(at(VIRTUAL, MPTCP), at(ENGINE, MPTCP)),
     ),
-    Claim(
+    claim(
         "K2-linux-is-harmed",
         "Today's Linux is slower with MPTCP over WiFi and 3G than with TCP over WiFi.",
         "ours; NSDI'12, Fig. 4 and 7, for the Linux of 2012",
-        (
-            Condition(
-                "goodput, Linux: MPTCP / TCP over WiFi",
-                ratio_of("goodput_mbps", _LINUX_MPTCP, _LINUX_WIFI),
-                BOUNDS["K2-linux-is-harmed"],
-            ),
-        ),
-        _used(at(KERNEL, MPTCP)),
+        Quantity("goodput, Linux: MPTCP / TCP over WiFi", GOODPUT.ratio(_LINUX_MPTCP, _LINUX_WIFI)),
+        needs=used(_LINUX_MPTCP),
     ),
-    Claim(
+    claim(
         "K3-cured",
         "On the same links, the engine with both mechanisms keeps up with Linux's TCP over WiFi "
         "and is faster than Linux's MPTCP.",
         "ours; NSDI'12, Fig. 7",
-        (
-            Condition(
-                "goodput: M1,2 / Linux's TCP over WiFi",
-                ratio_of("goodput_mbps", _REMEDIED, _LINUX_WIFI),
-                BOUNDS["K3-cured"],
-            ),
-            Condition(
-                "goodput: M1,2 / Linux's MPTCP",
-                ratio_of("goodput_mbps", _REMEDIED, _LINUX_MPTCP),
-                BOUNDS["K3-cured goodput"],
-            ),
-            Condition(
-                "mean delay: M1,2 / Linux's MPTCP",
-                ratio_of("delay_mean_ms", _REMEDIED, _LINUX_MPTCP),
-                BOUNDS["K3-cured delay"],
-            ),
+        Quantity("goodput: M1,2 / Linux's TCP over WiFi", GOODPUT.ratio(_REMEDIED, _LINUX_WIFI)),
+        Quantity(
+            "goodput: M1,2 / Linux's MPTCP", GOODPUT.ratio(_REMEDIED, _LINUX_MPTCP), "goodput"
         ),
-        _used(at(ENGINE, MPTCP_M12), at(KERNEL, MPTCP)),
+        Quantity("mean delay: M1,2 / Linux's MPTCP", MEAN.ratio(_REMEDIED, _LINUX_MPTCP), "delay"),
+        needs=used(_REMEDIED, _LINUX_MPTCP),
     ),
 )
 
 
-def _draw_cdf(results: Results, axes: Axes, hosts: str) -> None:
-    drawn = {curve: (results.delays(**at(hosts, curve)), STYLES[curve]) for curve in curves(hosts)}
-    figures.cdf(axes, drawn, right=_right_edge(results))
+def _delays(hosts: str) -> panels.Draw:
+    def draw(results: Results, axes: Axes) -> None:
+        drawn = {c: (results.delays(**at(hosts, c)), STYLES[c]) for c in curves(hosts)}
+        figures.cdf(axes, drawn, right=_right_edge(results))
+
+    return draw
 
 
 def _right_edge(results: Results) -> float:
@@ -154,36 +123,22 @@ def _right_edge(results: Results) -> float:
     )
 
 
-def _bars(results: Results, axes: Axes, metric: str) -> None:
-    bars = {}
-    for hosts in HOSTS:
-        points = [
-            median(results.values(metric, **at(hosts, curve))) if curve in curves(hosts) else None
-            for curve in CURVES
-        ]
-        bars[hosts] = (points, Style(COLOURS[hosts]))
-    figures.grouped_bars(axes, [curve.replace(" over ", "\n") for curve in CURVES], bars)
-    axes.annotate(
-        "Linux has\nneither",
-        (len(CURVES) - 1 + 0.15, 0),
-        xytext=(0, 4),
-        textcoords="offset points",
-        fontsize=6.5,
-        color=figures.GREY,
-    )
-    axes.set_xlim(-0.5, len(CURVES) - 0.3)
+def _bars(metric: Metric) -> panels.Draw:
+    def draw(results: Results, axes: Axes) -> None:
+        panels.bars(
+            {curve.replace(" over ", "\n"): curve for curve in CURVES},
+            lambda hosts, c: metric.median(at(hosts, c)) if c in curves(hosts) else None,
+            {hosts: Style(COLOURS[hosts]) for hosts in HOSTS},
+            metric.heading,
+            log=metric is MEAN_OF_BLOCK,
+        )(results, axes)
+        axes.annotate(
+            "Linux has\nneither", (len(CURVES) - 1 + 0.15, 0), xytext=(0, 4),
+            textcoords="offset points", fontsize=6.5, color=figures.GREY,
+        )  # fmt: skip
+        axes.set_xlim(-0.5, len(CURVES) - 0.3)
 
-
-def _draw_goodput(results: Results, axes: Axes) -> None:
-    _bars(results, axes, "goodput_mbps")
-    axes.set_ylabel("goodput (Mbit/s)")
-
-
-def _draw_delay(results: Results, axes: Axes) -> None:
-    _bars(results, axes, "delay_mean_ms")
-    axes.set_yscale("log")
-    figures.plain_log_y(axes)
-    axes.set_ylabel("mean delay of a block (ms)")
+    return draw
 
 
 def _draw_lateness(results: Results, axes: Axes) -> None:
@@ -207,7 +162,7 @@ def notes(results: Results) -> Sequence[str]:
     """The goodputs side by side, how buffers differ, and the emulator's lateness."""
 
     def goodput(hosts: str, curve: str) -> str:
-        return measured(results, "goodput_mbps", "Mbit/s", **at(hosts, curve))
+        return GOODPUT.text(results, at(hosts, curve))
 
     return [
         f"Goodput of MPTCP without the mechanisms: {goodput(VIRTUAL, MPTCP)} in virtual time, "
@@ -250,16 +205,16 @@ ENTRY = Entry(
                 f"Delay of a block: {hosts}",
                 "Share of blocks delivered within a given delay. Curves further left are faster. "
                 "The three panels have the same axes.",
-                partial(_draw_cdf, hosts=hosts),
+                _delays(hosts),
             )
             for hosts in HOSTS
         ),
         Panel(
             "Goodput",
             "Where a bar of MPTCP is below that of TCP over WiFi, adding a path does harm.",
-            _draw_goodput,
+            _bars(GOODPUT),
         ),
-        Panel("Mean delay of a block", "On a logarithmic scale.", _draw_delay),
+        Panel("Mean delay of a block", "On a logarithmic scale.", _bars(MEAN_OF_BLOCK)),
         Panel(
             "Lateness of the emulator",
             "One point for each run in real time. Beyond the grey lines, a run would be invalid.",

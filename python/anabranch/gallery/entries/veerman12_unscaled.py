@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, all_of, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
-from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
-from anabranch.gallery.shared.measures import median_of, ratio_of
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import (
     LARGE_MSS,
@@ -20,22 +18,15 @@ from anabranch.gallery.shared.veerman12 import (
     SMALL_MSS,
     STACK_PARAMETERS,
     VEERMAN,
-    carried,
     connection,
     draw_paths,
     halvings_measured,
     link,
     recovery_s,
 )
-from anabranch.gallery.shared.wifi_3g import all_of
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style, reference_line
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.folder import NothingMeasured, Results
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TWO_LINKS, THREE_LINKS, BALANCING = "two links", "three links", "balancing"
 
@@ -61,10 +52,8 @@ SMALLER_MB = (16.0, 64.0)
 SUM_MBPS = 11_300
 _COLOURS = {"small": SKY, "large": BLUE, "far": GREEN}
 
-
 at = Factors("curve", "buffer_mb")
 """The factors of a cell."""
-
 
 RULE = at(THREE_LINKS, RULE_MB)
 
@@ -92,76 +81,43 @@ def _without_loss(results: Results) -> str | None:
     return f"{halvings} halvings after the warm-up" if halvings else None
 
 
+_ALL_LINKS = ("small", "large", "far")
+_BALANCED = at(BALANCING, BALANCING_MB)
+
 CLAIMS = (
-    Claim(
+    claim(
         "E9.unscaled-rule",
         "With the rule's 570 MB, links of 0.3 + 1 + 10 Gbit/s reach their sum, although one is at "
         "202 ms.",
         "slides, “Buffer calculation”; the thresholds are ours",
-        (
-            Condition(
-                "goodput with 570 MB",
-                median_of("goodput_mbps", RULE),
-                BOUNDS["E9.unscaled-rule sum"],
-            ),
-            Condition(
-                "share of the bytes over 10 Gbit/s",
-                median_of("share_far", RULE, 100),
-                BOUNDS["E9.unscaled-rule share"],
-            ),
-        ),
-        all_of(_without_loss, carried("small", "large", "far", **RULE)),
-        "after slow start",
+        Quantity("goodput with 570 MB", GOODPUT.median(RULE), "sum"),
+        Quantity("share of the bytes over 10 Gbit/s", share("far").median(RULE), "share"),
+        needs=all_of(_without_loss, carried(_ALL_LINKS, RULE)),
+        where="after slow start",
     ),
-    Claim(
+    claim(
         "E9.unscaled-advanced",
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; the buffers are ours",
-        tuple(
-            Condition(
+        (
+            Quantity(
                 f"two links / three links at {buffer:g} MB",
-                ratio_of("goodput_mbps", at(TWO_LINKS, buffer), at(THREE_LINKS, buffer)),
-                BOUNDS["E9.unscaled-advanced"],
+                GOODPUT.ratio(at(TWO_LINKS, buffer), at(THREE_LINKS, buffer)),
             )
             for buffer in SMALLER_MB
         ),
-        all_of(
-            *(carried("small", "large", "far", **at(THREE_LINKS, buffer)) for buffer in SMALLER_MB)
-        ),
-        "goodput",
+        needs=carried(_ALL_LINKS, *(at(THREE_LINKS, buffer) for buffer in SMALLER_MB)),
+        where="goodput",
     ),
-    Claim(
+    claim(
         "E9.unscaled-balancing",
         "Beside two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
         "slides, “LAN: Balancing”; the threshold is ours",
-        (
-            Condition(
-                "share of the bytes over 10 Gbit/s, MSS 8900",
-                median_of("share_ten", at(BALANCING, BALANCING_MB), 100),
-                BOUNDS["E9.unscaled-balancing"],
-            ),
-        ),
-        carried("one", "two", **at(BALANCING, BALANCING_MB)),
-        f"{BALANCING_MB:g} MB",
+        Quantity("share of the bytes over 10 Gbit/s, MSS 8900", share("ten").median(_BALANCED)),
+        needs=carried(("one", "two"), _BALANCED),
+        where=f"{BALANCING_MB:g} MB",
     ),
 )
-
-
-def _draw_start(results: Results, axes: Axes) -> None:
-    """Draw the congestion windows of the first seed with the rule's buffer."""
-    rows = results.samples.filter(
-        *(pl.col(name) == value for name, value in RULE.items()), pl.col("seed") == 1
-    )
-    if rows.is_empty():
-        raise NothingMeasured("no time series with the rule's buffer")
-    lines = {}
-    for path, colour in _COLOURS.items():
-        subflow = rows.filter(pl.col("path_name") == path)
-        cwnd = subflow["cwnd"].to_numpy() / 1e6
-        lines[f"path {path}"] = (subflow["time_ns"].to_numpy() / 1e9, cwnd, Style(colour))
-    figures.series(axes, lines, "congestion window (MB)")
-    figures.plain_log_y(axes)
-    reference_line(axes, 10e3 / 8 * _FAR_MS / 1e3, "10 Gbit/s × 202 ms")
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -208,33 +164,40 @@ ENTRY = Entry(
         Panel(
             "0.3 + 1 Gbit/s, and 10 Gbit/s far away",
             "Throughput by path, first seed. 570 MB is the rule's buffer.",
-            partial(
-                draw_paths,
-                cells={
+            draw_paths(
+                {
                     f"{curve.replace(' ', chr(10))}\n{mb:g} MB": at(curve, mb)
                     for curve, mb in (
                         *((THREE_LINKS, mb) for mb in (*SMALLER_MB, RULE_MB)),
                         *((TWO_LINKS, mb) for mb in SMALLER_MB),
                     )
                 },
-                colours=_COLOURS,
+                _COLOURS,
             ),
         ),
         Panel(
             "Three links, 570 MB: windows",
             "First seed. Slow start doubles the far window every 202 ms.",
-            _draw_start,
+            panels.series(
+                {
+                    f"path {path}": (RULE | {"path_name": path}, "cwnd", Style(colour))
+                    for path, colour in _COLOURS.items()
+                },
+                "congestion window (MB)",
+                scale=1e-6,
+                log=True,
+                lines={10e3 / 8 * _FAR_MS / 1e3: "10 Gbit/s × 202 ms"},
+            ),
         ),
         Panel(
             "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
             "Throughput by path for the first five seeds, which differ only in their jitter.",
-            partial(
-                draw_paths,
-                cells={
+            draw_paths(
+                {
                     f"seed {seed}": at(BALANCING, BALANCING_MB) | {"seed": seed}
                     for seed in range(1, 6)
                 },
-                colours={"one": BLUE, "two": ORANGE, "ten": GREEN},
+                {"one": BLUE, "two": ORANGE, "ten": GREEN},
             ),
         ),
     ),

@@ -6,10 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from anabranch.errors import AnabranchError
 from anabranch.gallery.entry import Cell, parameters
 from anabranch.live.hosts import Hosts
-from anabranch.results.estimates import median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Connection, Scenario
 
@@ -63,11 +61,3 @@ def lateness(results: Results) -> str:
         f"was {latest.max():.1f} ms late. At most {share.max():.2%} of a run's packets were later "
         "than 1 ms."
     )
-
-
-def measured(results: Results, metric: str, unit: str, **factors: Factor) -> str:
-    """The median of a metric as text, or a dash if no run measured it."""
-    try:
-        return median(results.values(metric, **factors)).text(unit)
-    except AnabranchError:
-        return "–"

@@ -7,14 +7,17 @@ slides, in MB.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import polars as pl
 
 from anabranch.gallery.entry import Parameter, parameters
+from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.panels import Curves, Draw, Look, over
+from anabranch.reports.figures import GREY
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
@@ -27,6 +30,9 @@ SCALE = 10
 """Divisor of rates and buffers, unless an entry sets another one."""
 
 SMALL_MSS, LARGE_MSS = 1400, 8900
+
+BUFFER = f"buffer of the slides (MB; run with 1/{SCALE})"
+"""The label of an axis."""
 
 VEERMAN = (
     "G. Veerman: MultiPath TCP: Hands-On. Supervisor: R. van der Pol. Research project, University "
@@ -100,20 +106,6 @@ def at_scale(claims: Iterable[Claim]) -> tuple[Claim, ...]:
     )
 
 
-def carried(*paths: str, **factors: Factor) -> Callable[[Results], str | None]:
-    """The precondition that each path carried over 1 % of the bytes in each of these runs."""
-
-    def reason(results: Results) -> str | None:
-        for path in paths:
-            least = float(results.values(f"share_{path}", **factors).min())
-            if least <= 0.01:
-                words = ", ".join(str(value) for value in factors.values())
-                return f"{path} carried {least:.2%} of the bytes ({words})"
-        return None
-
-    return reason
-
-
 def halvings(results: Results, **factors: Factor) -> float:
     """Median over runs of the window halvings of the main connection that were not undone."""
     rows = results.subflows.filter(
@@ -168,16 +160,30 @@ def path_mbps(results: Results, path: str, **factors: Factor) -> float:
     return float(received.sum() * 8e3 / np.ptp(rows["time_ns"].to_numpy()))
 
 
-def draw_paths(
-    results: Results, axes: Axes, cells: Mapping[str, dict[str, Factor]], colours: Mapping[str, str]
-) -> None:
-    """Draw stacked throughput by path for labelled cells: seed 1, unless a cell names another."""
-    for place, cell in enumerate(cells.values()):
-        bottom = 0.0
-        for path, colour in colours.items():
-            height = path_mbps(results, path, **cell)
-            label = None if place else f"path {path}"
-            axes.bar(place, height, 0.5, bottom=bottom, color=colour, alpha=0.8, label=label)
-            bottom += height
-    axes.set_xticks(range(len(cells)), list(cells))
-    axes.set_ylabel("throughput (Mbit/s)")
+def draw_paths(cells: Mapping[str, dict[str, Factor]], colours: Mapping[str, str]) -> Draw:
+    """Stacked throughput by path for labelled cells: seed 1, unless a cell names another."""
+
+    def draw(results: Results, axes: Axes) -> None:
+        for place, cell in enumerate(cells.values()):
+            bottom = 0.0
+            for path, colour in colours.items():
+                height = path_mbps(results, path, **cell)
+                label = None if place else f"path {path}"
+                axes.bar(place, height, 0.5, bottom=bottom, color=colour, alpha=0.8, label=label)
+                bottom += height
+        axes.set_xticks(range(len(cells)), list(cells))
+        axes.set_ylabel("throughput (Mbit/s)")
+
+    return draw
+
+
+def over_buffers(curves: Curves, rule_mb: float, at_y: float, **look: Unpack[Look]) -> Draw:
+    """Goodput over the buffers of the slides, with the buffer of their rule."""
+
+    def draw(results: Results, axes: Axes) -> None:
+        over("buffer_mb", GOODPUT, curves, BUFFER, **look)(results, axes)
+        axes.axvline(rule_mb, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)))
+        right = rule_mb + (0.08 if rule_mb < 5 else 0.3)
+        axes.text(right, at_y, "rule", fontsize=7, color=GREY)
+
+    return draw
