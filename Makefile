@@ -183,7 +183,7 @@ scenario-classes: $(VENV)/.installed-dev ## generate the Python classes of scena
 	$(BIN)/python tests/scenario_classes.py
 
 .PHONY: claims
-claims: $(VENV)/.installed-dev ## write the tables of claims into the gallery's pages
+claims: $(VENV)/.installed-dev ## write the tables of claims and parameters into the gallery's pages
 	$(BIN)/python docs/gallery/claims.py
 
 format: $(VENV)/.installed-dev ## format all code
