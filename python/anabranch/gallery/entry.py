@@ -171,16 +171,19 @@ def parameters(table: str) -> tuple[Parameter, ...]:
     return tuple(Parameter(*row.split(" | ")) for row in rows)
 
 
-@dataclass(frozen=True)
 class Overview:
     """The columns of a report's table of all cells."""
 
-    factors: Mapping[str, str]
-    """Columns that distinguish the cells, with their headings."""
-    metrics: Sequence[Metric]
-    """Columns that show the median over seeds and its interval."""
-    path: str
-    """The path whose share of the bytes the table shows."""
+    def __init__(self, factors: str, path: str, metrics: Sequence[Metric]) -> None:
+        """Name the factors that distinguish the cells, as ``curve; kib: size (KiB)``.
+
+        `path` is the path whose share of the bytes the table shows. Each metric has its median over
+        seeds and its interval.
+        """
+        pairs = (part.partition(": ") for part in factors.split("; "))
+        self.factors = {name: heading or name for name, _, heading in pairs}
+        self.path = path
+        self.metrics = metrics
 
 
 @dataclass(frozen=True)

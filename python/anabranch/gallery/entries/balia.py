@@ -11,28 +11,9 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entries import conext12_olia
-from anabranch.gallery.entries.conext12_olia import (
-    BALIA,
-    LIA,
-    OLIA,
-    RATIOS,
-    STYLES,
-    TCP,
-    UNCOUPLED,
-    goodput,
-    leaves_more,
-    panels_of_users,
-)
-from anabranch.gallery.entries.nsdi11_lia import (
-    RANDOM_LOSS,
-    RED_QUEUE,
-    SUBFLOWS,
-    beside_tcp,
-    mean_shares,
-    panel_of_shares,
-    shares,
-)
+from anabranch.gallery.entries import conext12_olia, nsdi11_lia
+from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED, goodput
+from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import Values, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT
@@ -66,7 +47,7 @@ at = Factors("curve", "network")
 def cells(tier: Tier) -> list[Cell]:
     """One bottleneck with one to three subflows, scenario C, and a step of capacity."""
     shared = [
-        beside_tcp(tier, curve, core, count)
+        nsdi11_lia.beside_tcp(tier, curve, core, count)
         for core in (RANDOM_LOSS, RED_QUEUE)
         for count in SUBFLOWS
         for curve in BESIDE_TCP
@@ -153,7 +134,7 @@ CLAIMS = (
             "Peng et al. 2016: TCP-friendliness; the range is ours",
             each(
                 f"mean share of BALIA with one, two and three subflows, {core}",
-                mean_shares("mean share of BALIA", BALIA, core, SUBFLOWS, f", {core}"),
+                nsdi11_lia.mean_shares("mean share of BALIA", BALIA, core, SUBFLOWS, f", {core}"),
             ),
             needs=all_carried,
             where=_BESIDE,
@@ -170,7 +151,8 @@ CLAIMS = (
         "ours",
         (
             Quantity(
-                f"mean share of two uncoupled subflows, {core}", mean(shares(UNCOUPLED, core, 2))
+                f"mean share of two uncoupled subflows, {core}",
+                mean(nsdi11_lia.shares(UNCOUPLED, core, 2)),
             )
             for core in _CORES
         ),
@@ -192,7 +174,7 @@ CLAIMS = (
             f"In scenario C, TCP users get at least as much goodput beside {more} as beside "
             f"{less}.",
             "Peng et al. 2016: friendliness; the check is ours",
-            leaves_more(more, less),
+            conext12_olia.leaves_more(more, less),
             needs=all_carried,
             bounds="E10.balia-scenario-c",
         )
@@ -206,16 +188,18 @@ def notes(results: Results) -> Sequence[str]:
     times = ", ".join(f"{curve} {convergence_s(curve)(results).text('s')}" for curve in STYLES)
     means = [
         f"{core}, {curve}: "
-        + ", ".join(f"{shares(curve, core, count)(results).mean():.2f}" for count in SUBFLOWS)
+        + ", ".join(
+            f"{nsdi11_lia.shares(curve, core, count)(results).mean():.2f}" for count in SUBFLOWS
+        )
         for core, curve in product(_CORES, BESIDE_TCP)
     ]
     users = [
         f"{ratio}: "
         + ", ".join(
-            f"{curve} {median(goodput(TCP, curve, ratio))(results).text()}"
+            f"{curve} {median(goodput(conext12_olia.TCP, curve, ratio))(results).text()}"
             for curve in IN_SCENARIO_C
         )
-        for ratio in RATIOS
+        for ratio in conext12_olia.RATIOS
     ]
     return [
         f"Convergence times: {times}. A convergence time is the shortfall in bytes over the "
@@ -276,18 +260,14 @@ ENTRY = Entry(
                 ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
             ),
         ),
-        *(panel_of_shares(core, BESIDE_TCP) for core in _CORES),
-        *panels_of_users("Scenario C, ", IN_SCENARIO_C),
+        *(nsdi11_lia.panel_of_shares(core, BESIDE_TCP) for core in _CORES),
+        *conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
     ),
     overview=Overview(
-        {
-            "network": "network",
-            "subflows": "subflows",
-            "ratio": "multipath users, relative to TCP users",
-            "curve": "congestion control",
-        },
-        (GOODPUT.called("goodput of all connections"),),
+        "network; subflows; ratio: multipath users, relative to TCP users; "
+        "curve: congestion control",
         "two",
+        (GOODPUT.called("goodput of all connections"),),
     ),
     notes=notes,
 )

@@ -43,7 +43,6 @@ EXPERIENCE = (
 )
 
 at = Factors("mode", "event")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -203,8 +202,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview(
-        {"event": "event", "mode": "mode"}, (GOODPUT, P95.called("p95 delay"), PAUSE_MS), "3g"
-    ),
+    overview=Overview("event; mode", "3g", (GOODPUT, P95.called("p95 delay"), PAUSE_MS)),
     notes=notes,
 )

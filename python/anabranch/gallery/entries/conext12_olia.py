@@ -43,7 +43,6 @@ KHALILI = (
 )
 
 at = Factors("curve", "ratio")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -232,9 +231,9 @@ ENTRY = Entry(
     headline="E10.olia-leaves-more",
     panels=panels_of_users(""),
     overview=Overview(
-        {"ratio": "multipath users, relative to TCP users", "curve": "congestion control"},
-        (GOODPUT.called("goodput of all connections"),),
+        "ratio: multipath users, relative to TCP users; curve: congestion control",
         "also0",
+        (GOODPUT.called("goodput of all connections"),),
     ),
     notes=notes,
 )

@@ -11,19 +11,8 @@ from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
-from anabranch.gallery.shared.two_path_design import (
-    BASELINES,
-    DESIGN_PARAMETERS,
-    DESIGN_SEED,
-    ENVIRONMENTS,
-    HIGH,
-    LOW,
-    at,
-    benefits,
-    both_used,
-    panels_of_benefits,
-    points,
-)
+from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12, PAASCH
 from anabranch.reports.figures import GREEN, RED, SKY, Style
@@ -60,14 +49,14 @@ def cells(tier: Tier) -> list[Cell]:
     further = {LOW: (), HIGH: (*PARTS, KERNEL)}
     return [
         _cell(tier, environment, point, curve)
-        for environment in ENVIRONMENTS
-        for point in points(environment, COUNTS[tier.name])
-        for curve in (*STYLES, *BASELINES, *further[environment])
+        for environment in two_path_design.ENVIRONMENTS
+        for point in two_path_design.points(environment, COUNTS[tier.name])
+        for curve in (*STYLES, *two_path_design.BASELINES, *further[environment])
     ]
 
 
 def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
-    alone = BASELINES.get(curve)
+    alone = two_path_design.BASELINES.get(curve)
     connection = Connection(
         name="main",
         paths=alone,
@@ -81,7 +70,7 @@ def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
     scenario = tier.scenario(
         f"{curve}, {point.name}", point.paths, connection, sample_interval="1s"
     )
-    factors = at(curve, environment) | {"point": point.name}
+    factors = two_path_design.at(curve, environment) | {"point": point.name}
     return Cell(key_of(curve, point.name), scenario, factors)
 
 
@@ -92,7 +81,7 @@ def _more_benefit(more: str, less: str) -> Measure:
 
 def _evenness(results: Results) -> Estimate:
     count = COUNTS[results.provenance["tier"]]
-    ours = design.least_distance(design.wsp(count, 6, DESIGN_SEED))
+    ours = design.least_distance(design.wsp(count, 6, two_path_design.DESIGN_SEED))
     random = [
         design.least_distance(np.random.default_rng(seed).random((count, 6))) for seed in range(20)
     ]
@@ -172,7 +161,7 @@ CLAIMS = (
 def notes(results: Results) -> Sequence[str]:
     """Medians of the benefit, and the source of the ranges."""
     words = []
-    for environment in ENVIRONMENTS:
+    for environment in two_path_design.ENVIRONMENTS:
         medians = (
             f"{curve} {np.median(benefits(curve, environment)(results)):.2f}" for curve in STYLES
         )
@@ -198,7 +187,7 @@ ENTRY = Entry(
     "the corrected form of penalisation help?",
     references=(PAASCH,),
     parameters=(
-        *DESIGN_PARAMETERS,
+        *two_path_design.DESIGN_PARAMETERS,
         *parameters("""
         settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13
         buffers | low-BDP 16 MB, high-BDP 4 MB, send = receive | ours
@@ -213,9 +202,7 @@ ENTRY = Entry(
     not_varied_because=A_DESIGN,
     claims=CLAIMS,
     headline="E4.2-fix-helps",
-    panels=panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES),
-    overview=Overview(
-        {"environment": "environment", "curve": "curve"}, (GOODPUT, REINJECTIONS), "two"
-    ),
+    panels=two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES),
+    overview=Overview("environment; curve", "two", (GOODPUT, REINJECTIONS)),
     notes=notes,
 )

@@ -401,14 +401,9 @@ ENTRY = Entry(
         *map(_download_panel, DOWNLOADS),
     ),
     overview=Overview(
-        {
-            "workload": "workload",
-            "rates": "WiFi + LTE (Mbit/s)",
-            "amount": "Mbit/s or KiB",
-            "curve": "scheduler",
-        },
-        (MEAN.called("mean time"), IDLE_RESTARTS, OUT_OF_ORDER),
+        "workload; rates: WiFi + LTE (Mbit/s); amount: Mbit/s or KiB; curve: scheduler",
         "wifi",
+        (MEAN.called("mean time"), IDLE_RESTARTS, OUT_OF_ORDER),
     ),
     notes=notes,
 )

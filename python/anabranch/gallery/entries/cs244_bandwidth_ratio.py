@@ -14,23 +14,9 @@ from anabranch.gallery.claims import Needs, Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
+from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
-from anabranch.gallery.shared.wifi_3g import (
-    CHEN_HAN,
-    MPTCP,
-    MPTCP_M12,
-    MPTCP_M12_NSDI,
-    PAASCH,
-    RAICIU,
-    STACK_PARAMETERS,
-    STYLES,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    as_requested,
-    connection,
-    used,
-)
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
@@ -68,14 +54,13 @@ SETTINGS = {
 }
 """The settings, by the tag of their claims."""
 CURVES = (TCP_WIFI, MPTCP, MPTCP_M12)
-CURVES_WITH_2012 = (*CURVES, MPTCP_M12_NSDI)
+CURVES_WITH_2012 = (*CURVES, wifi_3g.MPTCP_M12_NSDI)
 DRAWN = "54p"
 """The setting whose distributions are drawn; it also has the penalisation of 2012."""
 
 SEND_BUFFER = "200KiB"
 
 at = Factors("curve", "wifi_mbps", "setting")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -94,12 +79,12 @@ def _curves(setting: str) -> tuple[str, ...]:
 
 def _cell(tier: Tier, curve: str, rate: int, tag: str) -> Cell:
     setting = SETTINGS[tag]
-    wifi = dataclasses.replace(WIFI, rate=f"{rate}Mbit/s", limit=setting.queue)
-    main = connection(curve, SEND_BUFFER, setting.receive, Blocks(block_size="8KiB"))
+    wifi = dataclasses.replace(wifi_3g.WIFI, rate=f"{rate}Mbit/s", limit=setting.queue)
+    main = wifi_3g.connection(curve, SEND_BUFFER, setting.receive, Blocks(block_size="8KiB"))
     scenario = tier.scenario(
         f"{curve}, WiFi {rate} Mbit/s, {setting.words}",
-        (wifi, dataclasses.replace(THREE_G, jitter="50ms", jitter_model="fifo")),
-        (as_requested(main) if setting.as_requested else main,),
+        (wifi, dataclasses.replace(wifi_3g.THREE_G, jitter="50ms", jitter_model="fifo")),
+        (wifi_3g.as_requested(main) if setting.as_requested else main,),
     )
     key = key_of(curve, f"{rate}mbps", tag)
     return Cell(key, scenario, at(curve, rate, tag), keep_blocks=tag == DRAWN)
@@ -146,7 +131,7 @@ def _effect_ratio(setting: str) -> Measure:
 
 
 def _used(setting: str, curves: Iterable[str], rates: Iterable[int]) -> Needs:
-    return used(*(at(curve, rate, setting) for curve, rate in product(curves, rates)))
+    return wifi_3g.used(*(at(curve, rate, setting) for curve, rate in product(curves, rates)))
 
 
 _BOTH = (MPTCP, MPTCP_M12)
@@ -223,7 +208,7 @@ def _regular_slower(tag: str, setting: Setting, rate: int) -> Claim:
 
 
 def _mean_over_rate(setting: str) -> panels.Draw:
-    curves = panels.curves(STYLES, *_curves(setting), setting=setting)
+    curves = panels.curves(wifi_3g.STYLES, *_curves(setting), setting=setting)
     return panels.over(
         "wifi_mbps", MEAN_OF_BLOCK, curves, "WiFi rate (Mbit/s)", ticks=RATES_MBPS, log=True
     )
@@ -240,7 +225,7 @@ def notes(results: Results) -> Sequence[str]:
 
     faster = RATES_MBPS[1:]
     ratios = listed(factor(MPTCP_M12, rate) for rate in faster)
-    ratios_2012 = listed(factor(MPTCP_M12_NSDI, rate) for rate in faster)
+    ratios_2012 = listed(factor(wifi_3g.MPTCP_M12_NSDI, rate) for rate in faster)
     packets = listed(on_3g(MPTCP_M12, rate, "54p") for rate in faster)
     time = listed(on_3g(MPTCP_M12, rate, "80ms") for rate in faster)
     asked = listed(on_3g(MPTCP_M12, rate, "32KiB") for rate in RATES_MBPS)
@@ -270,7 +255,7 @@ ENTRY = Entry(
     title="Delay of 8 KiB blocks when WiFi is 4 to 32 times as fast as 3G (CS244 2015)",
     question="How do the delays of NSDI 2012's Figure 7 change when WiFi becomes faster and 3G "
     "does not? Are opportunistic retransmission (M1) and penalisation (M2) still enough?",
-    references=(CHEN_HAN, RAICIU, PAASCH),
+    references=(wifi_3g.CHEN_HAN, wifi_3g.RAICIU, wifi_3g.PAASCH),
     parameters=(
         *parameters("""
         WiFi | 8, 16, 32, 64 Mbit/s, 20 ms RTT | CS244'15
@@ -285,7 +270,7 @@ ENTRY = Entry(
             window
         block | 8 KiB | NSDI'12
     """),
-        *STACK_PARAMETERS,
+        *wifi_3g.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
@@ -299,7 +284,7 @@ ENTRY = Entry(
                 "Share of blocks that take longer, on a logarithmic scale. Queue 54 packets.",
                 panels.distribution(
                     figures.ccdf,
-                    {c: (at(c, rate, DRAWN), STYLES[c]) for c in CURVES_WITH_2012},
+                    {c: (at(c, rate, DRAWN), wifi_3g.STYLES[c]) for c in CURVES_WITH_2012},
                     1000,
                 ),
             )
@@ -322,9 +307,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {"curve": "curve", "wifi_mbps": "WiFi (Mbit/s)", "setting": "setting"},
-        (GOODPUT, MEAN, P50, P95, P99),
-        "3g",
+        "curve; wifi_mbps: WiFi (Mbit/s); setting", "3g", (GOODPUT, MEAN, P50, P95, P99)
     ),
     notes=notes,
 )

@@ -13,18 +13,9 @@ from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import estimate
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
+from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
-from anabranch.gallery.shared.wifi_3g import (
-    CULLEN_BARBER,
-    MPTCP,
-    MPTCP_M12,
-    RAICIU,
-    STACK_PARAMETERS,
-    STYLES,
-    TCP_WIFI,
-    connection,
-    used,
-)
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Measure
@@ -45,7 +36,6 @@ _JITTER_WORDS = {"fifo": "jitter that keeps the order", "reordering": "reorderin
 WIFI = NetworkPath(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
 
 at = Factors("curve", "receive_kib", "jitter_ms", "jitter_model")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -57,7 +47,7 @@ def cells(tier: Tier) -> list[Cell]:
         for jitter in JITTERS_MS
         for curve in (MPTCP, MPTCP_M12)
     ]
-    wifi = [_cell(tier, TCP_WIFI, kib, 0, MODELS[0]) for kib in RECEIVE_KIB]
+    wifi = [_cell(tier, wifi_3g.TCP_WIFI, kib, 0, MODELS[0]) for kib in RECEIVE_KIB]
     return wifi + multipath
 
 
@@ -74,7 +64,7 @@ def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> 
     scenario = tier.scenario(
         f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
         (WIFI, three_g),
-        connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),
+        wifi_3g.connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),
     )
     key = key_of(curve, f"{kib}kib", f"{jitter}ms", model)
     return Cell(key, scenario, at(curve, kib, jitter, model), keep_blocks=True)
@@ -117,7 +107,7 @@ def _claims(kib: int, model: str) -> list[Claim]:
                 regular,
                 "ratio",
             ),
-            needs=used(*regular),
+            needs=wifi_3g.used(*regular),
             bounds="E1j.1-regular-moves",
         ),
         claim(
@@ -131,7 +121,7 @@ def _claims(kib: int, model: str) -> list[Claim]:
                 remedied,
                 "change",
             ),
-            needs=used(*remedied),
+            needs=wifi_3g.used(*remedied),
             bounds="E1j.2-m12-stays",
         ),
     ]
@@ -188,7 +178,7 @@ def notes(results: Results) -> Sequence[str]:
         first, last = (MEAN.number(results, cell) for cell in _ends(curve, kib, model))
         return f"{first:.0f} → {last:.0f} ms"
 
-    wifi = MEAN.text(results, at(TCP_WIFI, 200, 0, "fifo"))
+    wifi = MEAN.text(results, at(wifi_3g.TCP_WIFI, 200, 0, "fifo"))
     return [
         "The students of CS244'14 tuned their links until the plot looked like the paper's. The "
         "links of this experiment are theirs, not the paper's.",
@@ -222,7 +212,7 @@ ENTRY = Entry(
     title="Delay of 8 KiB blocks as 3G's jitter grows (CS244 2014)",
     question="How does jitter on 3G change the delay of blocks that Multipath TCP sends over WiFi "
     "and 3G, with and without opportunistic retransmission (M1) and penalisation (M2)?",
-    references=(CULLEN_BARBER, RAICIU),
+    references=(wifi_3g.CULLEN_BARBER, wifi_3g.RAICIU),
     parameters=(
         *parameters("""
         WiFi | 30 Mbit/s, 5 ms one way, 0.75 % loss, 1000 packets | CS244'14
@@ -236,7 +226,7 @@ ENTRY = Entry(
         receive buffer | 30, 60, 200 KiB | CS244'14 requested 30 KiB from Linux; others ours
         block | 8 KiB | NSDI'12
     """),
-        *STACK_PARAMETERS,
+        *wifi_3g.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
@@ -267,14 +257,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {
-            "curve": "curve",
-            "receive_kib": "receive buffer (KiB)",
-            "jitter_ms": "jitter (ms)",
-            "jitter_model": "model",
-        },
-        (GOODPUT, MODE, MEAN, P50, P99),
+        "curve; receive_kib: receive buffer (KiB); jitter_ms: jitter (ms); jitter_model: model",
         "3g",
+        (GOODPUT, MODE, MEAN, P50, P99),
     ),
     notes=notes,
 )

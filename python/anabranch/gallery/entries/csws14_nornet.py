@@ -34,7 +34,6 @@ _SIZE = {BOUNDED: "2MB", UNBOUNDED: "16MB"}
 WITH_WLAN = tuple(pair for pair in PAIRS if "WLAN" in pair)
 
 at = Factors("curve", "pair", "buffers")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -193,10 +192,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview(
-        {"pair": "paths", "buffers": "buffers", "curve": "scheduler"},
-        (TRANSFER, OUT_OF_ORDER),
-        "wlan",
-    ),
+    overview=Overview("pair: paths; buffers; curve: scheduler", "wlan", (TRANSFER, OUT_OF_ORDER)),
     notes=notes,
 )

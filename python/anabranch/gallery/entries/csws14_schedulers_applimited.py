@@ -21,15 +21,8 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
 from anabranch.gallery.metrics import JITTER, MEAN, P95
-from anabranch.gallery.shared.two_path_design import (
-    DESIGN_PARAMETERS,
-    HIGH,
-    Point,
-    both_used,
-    by_setting,
-    medians,
-    points,
-)
+from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
@@ -77,7 +70,7 @@ def wifi_3g_points() -> tuple[Point, ...]:
 
 def cells(tier: Tier) -> list[Cell]:
     """Every setting with enough capacity for the rate, at every rate, with every scheduler."""
-    settings = (*points(HIGH, COUNTS[tier.name]), *wifi_3g_points())
+    settings = (*two_path_design.points(HIGH, COUNTS[tier.name]), *wifi_3g_points())
     return [
         _cell(tier, point, rate, curve)
         for point in settings
@@ -122,8 +115,11 @@ def lowest_delay_ms(point: Point) -> float:
 @by_seed
 def increases(results: Results, curve: str, rate_kbps: int = JUDGED_KBPS) -> Sample:
     """By high-BDP setting, the increase of the mean delay over the lowest possible delay, in %."""
-    measured = medians(results, MEAN.column, **at(curve, HIGH, rate_kbps))
-    lowest = {point.name: lowest_delay_ms(point) for point in points(HIGH, _count(results))}
+    measured = two_path_design.medians(results, MEAN.column, **at(curve, HIGH, rate_kbps))
+    lowest = {
+        point.name: lowest_delay_ms(point)
+        for point in two_path_design.points(HIGH, _count(results))
+    }
     return np.array([(measured[name] / lowest[name] - 1) * 100 for name in measured])
 
 
@@ -154,7 +150,7 @@ CLAIMS = (
         "delay in many settings.",
         "CSWS'14: about 40 % of the settings have 100 to 1500 % more delay",
         _above_double(RR),
-        needs=both_used(RR),
+        needs=two_path_design.both_used(RR),
         where=_HIGH_BDP,
     ),
     claim(
@@ -185,7 +181,7 @@ CLAIMS = (
         "Over WLAN and 3G, the jitter of round robin is several times that of lowest RTT.",
         "CSWS'14, NorNet: variance of the delay up to ten times as large; the factor is ours",
         Quantity("p95 jitter, RR / LowRTT", ratio(_JITTERS[RR], _JITTERS[LOW_RTT], of="settings")),
-        needs=both_used(RR),
+        needs=two_path_design.both_used(RR),
         where=f"WLAN and 3G, {JUDGED_KBPS} kbit/s",
     ),
 )
@@ -257,7 +253,7 @@ ENTRY = Entry(
     "and with each remedy, when the paths are far from full?",
     references=(CSWS,),
     parameters=(
-        *DESIGN_PARAMETERS[::2],
+        *two_path_design.DESIGN_PARAMETERS[::2],
         *parameters("""
         settings | quick 40, full 200 | full: CSWS'14
         settings left out | capacities below 1.5 × the application's rate | ours
@@ -295,9 +291,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {"environment": "environment", "rate_kbps": "rate (kbit/s)", "curve": "scheduler"},
-        (MEAN, P95.called("p95 delay"), JITTER),
+        "environment; rate_kbps: rate (kbit/s); curve: scheduler",
         "two",
+        (MEAN, P95.called("p95 delay"), JITTER),
     ),
     notes=notes,
 )

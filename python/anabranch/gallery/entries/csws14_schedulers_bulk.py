@@ -11,19 +11,8 @@ from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import derived, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
-from anabranch.gallery.shared.two_path_design import (
-    BASELINES,
-    DESIGN_PARAMETERS,
-    ENVIRONMENTS,
-    HIGH,
-    LOW,
-    Point,
-    at,
-    benefits,
-    both_used,
-    panels_of_benefits,
-    points,
-)
+from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Style
@@ -56,14 +45,14 @@ def cells(tier: Tier) -> list[Cell]:
     """Every setting with every scheduler and both baselines."""
     return [
         _cell(tier, environment, point, curve)
-        for environment in ENVIRONMENTS
-        for point in points(environment, COUNTS[tier.name])
-        for curve in (*STYLES, *BASELINES)
+        for environment in two_path_design.ENVIRONMENTS
+        for point in two_path_design.points(environment, COUNTS[tier.name])
+        for curve in (*STYLES, *two_path_design.BASELINES)
     ]
 
 
-def _cell(tier: Tier, environment: str, point: Point, curve: str) -> Cell:
-    alone = BASELINES.get(curve)
+def _cell(tier: Tier, environment: str, point: two_path_design.Point, curve: str) -> Cell:
+    alone = two_path_design.BASELINES.get(curve)
     connection = Connection(
         name="main",
         paths=alone,
@@ -77,7 +66,7 @@ def _cell(tier: Tier, environment: str, point: Point, curve: str) -> Cell:
     scenario = tier.scenario(
         f"{curve}, {point.name}", point.paths, connection, sample_interval="1s"
     )
-    factors = at(curve, environment) | {"point": point.name}
+    factors = two_path_design.at(curve, environment) | {"point": point.name}
     return Cell(key_of(curve, point.name), scenario, factors)
 
 
@@ -148,7 +137,7 @@ CLAIMS = (
 def notes(results: Results) -> Sequence[str]:
     """Medians and means of the benefit of every scheduler."""
     words = []
-    for environment in ENVIRONMENTS:
+    for environment in two_path_design.ENVIRONMENTS:
         found = []
         for curve in STYLES:
             values = benefits(curve, environment)(results)
@@ -168,7 +157,7 @@ ENTRY = Entry(
     "lowest RTT with each remedy use?",
     references=(CSWS,),
     parameters=(
-        *DESIGN_PARAMETERS,
+        *two_path_design.DESIGN_PARAMETERS,
         *parameters("""
         settings | 20 (quick) or 200 (full) per environment | full: CSWS'14
         buffers | low-BDP 16 MB, high-BDP 2 MB, send = receive | 2 MB: CSWS'14
@@ -184,9 +173,9 @@ ENTRY = Entry(
     cells=cells,
     not_varied_because=A_DESIGN,
     claims=CLAIMS,
-    panels=panels_of_benefits("Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES),
-    overview=Overview(
-        {"environment": "environment", "curve": "scheduler"}, (GOODPUT, REINJECTIONS), "two"
+    panels=two_path_design.panels_of_benefits(
+        "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES
     ),
+    overview=Overview("environment; curve: scheduler", "two", (GOODPUT, REINJECTIONS)),
     notes=notes,
 )

@@ -54,7 +54,6 @@ FERLIN_IWQOS = (
 )
 
 at = Factors("curve", "pair")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -383,8 +382,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview(
-        {"pair": "paths", "curve": "curve"}, (TRANSFER, VARIATION, OUT_OF_ORDER), "3g2"
-    ),
+    overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, OUT_OF_ORDER)),
     notes=notes,
 )

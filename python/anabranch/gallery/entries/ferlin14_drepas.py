@@ -49,7 +49,6 @@ ALAY_SLIDES = (
 )
 
 at = Factors("curve", "second", "buffer_kib", blackout=False)
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -275,14 +274,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {
-            "curve": "curve",
-            "second": "second path",
-            "buffer_kib": "buffers (KiB)",
-            "blackout": "blackout",
-        },
-        (GOODPUT, MEAN, PAUSE_MS.called("recovery")),
+        "curve; second: second path; buffer_kib: buffers (KiB); blackout",
         "cellular",
+        (GOODPUT, MEAN, PAUSE_MS.called("recovery")),
     ),
     notes=notes,
 )

@@ -114,7 +114,6 @@ _WORKLOADS: dict[str, OnOff | RequestResponse] = {
 
 
 at = Factors("application", "curve", "rtt_one_ms", "rtt_two_ms", loss_percent=0)
-"""The factors of a cell."""
 
 
 _Setting = tuple[str, str, int, int, int]
@@ -614,15 +613,10 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {
-            "application": "application",
-            "curve": "curve",
-            "rtt_one_ms": "RTT one (ms)",
-            "rtt_two_ms": "RTT two (ms)",
-            "loss_percent": "loss (%)",
-        },
-        (MEAN.called("mean latency"), P50.called("median latency"), P95.called("p95 latency")),
+        "application; curve; rtt_one_ms: RTT one (ms); rtt_two_ms: RTT two (ms); "
+        "loss_percent: loss (%)",
         "two",
+        (MEAN.called("mean latency"), P50.called("median latency"), P95.called("p95 latency")),
     ),
     notes=notes,
 )

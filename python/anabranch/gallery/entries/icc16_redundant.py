@@ -36,7 +36,6 @@ FROEMMGEN = (
 )
 
 at = Factors("curve", "network")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -156,8 +155,6 @@ ENTRY = Entry(
             panels.distribution(figures.cdf, panels.curves(STYLES, network=CALM)),
         ),
     ),
-    overview=Overview(
-        {"network": "network", "curve": "curve"}, (GOODPUT, MEAN.called("mean"), P99), "lte"
-    ),
+    overview=Overview("network; curve", "lte", (GOODPUT, MEAN.called("mean"), P99)),
     notes=notes,
 )

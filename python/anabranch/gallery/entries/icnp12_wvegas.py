@@ -76,7 +76,6 @@ XU = (
 )
 _TIMELY = "draft-xu, abstract: 'more timely traffic shifting and quicker convergence'"
 at = Factors("curve", "network")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -486,9 +485,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {"network": "network", "curve": "congestion control", "connection": "flow"},
-        (GOODPUT, Metric("srtt_p95_ms_one", "p95 RTT, path one", "ms")),
+        "network; curve: congestion control; connection: flow",
         "two",
+        (GOODPUT, Metric("srtt_p95_ms_one", "p95 RTT, path one", "ms")),
     ),
     notes=notes,
 )

@@ -93,7 +93,6 @@ def _paths(network: str) -> tuple[NetworkPath, NetworkPath]:
 
 
 at = Factors("curve", "kib", "network")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -399,9 +398,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {"network": "network", "kib": "size (KiB)", "curve": "curve"},
-        (COMPLETION, TRANSFER.called("rate"), REINJECTIONS),
+        "network; kib: size (KiB); curve",
         "cellular",
+        (COMPLETION, TRANSFER.called("rate"), REINJECTIONS),
     ),
     notes=notes,
 )

@@ -38,7 +38,6 @@ ALAY_SLIDES = (
 RFC = "A. Ford et al.: TCP Extensions for Multipath Operation, §3.4.1. RFC 8684, 2020."
 
 at = Factors("curve", "network")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -195,6 +194,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview({"network": "network", "curve": "curve"}, (GOODPUT, MEAN, PAUSE_MS), "ipv6"),
+    overview=Overview("network; curve", "ipv6", (GOODPUT, MEAN, PAUSE_MS)),
     notes=notes,
 )

@@ -38,7 +38,6 @@ ISSUE_381 = (
 )
 
 at = Factors("curve", "slow_rtt_ms")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -192,8 +191,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview(
-        {"slow_rtt_ms": "slow RTT (ms)", "curve": "curve"}, (GOODPUT, LATENESS), "slow"
-    ),
+    overview=Overview("slow_rtt_ms: slow RTT (ms); curve", "slow", (GOODPUT, LATENESS)),
     notes=notes,
 )

@@ -10,19 +10,10 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95
-from anabranch.gallery.shared import real_time
+from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL
 from anabranch.gallery.shared.uncertain import REAL_TIME
-from anabranch.gallery.shared.wifi_3g import (
-    MPTCP,
-    MPTCP_M12,
-    RAICIU,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    connection,
-    used,
-)
+from anabranch.gallery.shared.wifi_3g import used
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.folder import Results
@@ -35,15 +26,14 @@ JUDGED_KB = 100
 LINUX_TCP, LINUX_MPTCP = "Linux, TCP over WiFi", "Linux, MPTCP"
 ENGINE_MPTCP, ENGINE_M12 = "engine, MPTCP", "engine, MPTCP+M1,2"
 _CURVES = {
-    LINUX_TCP: (KERNEL, TCP_WIFI, Style(figures.BLUE, "-", "o")),
-    LINUX_MPTCP: (KERNEL, MPTCP, Style(figures.RED, (0, (4, 1.5)), "s")),
-    ENGINE_MPTCP: (ENGINE, MPTCP, Style(figures.ORANGE, (0, (2, 1)), "D")),
-    ENGINE_M12: (ENGINE, MPTCP_M12, Style(figures.GREEN, "-", "^")),
+    LINUX_TCP: (KERNEL, wifi_3g.TCP_WIFI, Style(figures.BLUE, "-", "o")),
+    LINUX_MPTCP: (KERNEL, wifi_3g.MPTCP, Style(figures.RED, (0, (4, 1.5)), "s")),
+    ENGINE_MPTCP: (ENGINE, wifi_3g.MPTCP, Style(figures.ORANGE, (0, (2, 1)), "D")),
+    ENGINE_M12: (ENGINE, wifi_3g.MPTCP_M12, Style(figures.GREEN, "-", "^")),
 }
 _STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
 at = Factors("curve", asked_kb=JUDGED_KB)
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -56,8 +46,8 @@ def _cell(tier: Tier, curve: str, asked: int) -> Cell:
     both = f"{asked}kB"
     scenario = tier.scenario(
         f"{curve}, {both}",
-        (WIFI, dataclasses.replace(THREE_G, jitter="0s")),
-        connection(protocol, both, both, Blocks(block_size="8KiB")),
+        (wifi_3g.WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="0s")),
+        wifi_3g.connection(protocol, both, both, Blocks(block_size="8KiB")),
     )
     return real_time.cell(
         key_of(curve, both), hosts, scenario, at(curve, asked), keep_blocks=asked == JUDGED_KB
@@ -135,7 +125,7 @@ ENTRY = Entry(
     "engine save it on the same links?",
     references=(
         "Multipath TCP of this machine's kernel and the engine, measured in real time.",
-        RAICIU,
+        wifi_3g.RAICIU,
     ),
     parameters=(
         *parameters("""
@@ -186,8 +176,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview(
-        {"asked_kb": "requested (kB)", "curve": "curve"}, (GOODPUT, MEAN, P95, LATENESS), "3g"
-    ),
+    overview=Overview("asked_kb: requested (kB); curve", "3g", (GOODPUT, MEAN, P95, LATENESS)),
     notes=notes,
 )

@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anabranch.gallery import panels
+from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
-from anabranch.gallery.metrics import (
-    MEAN,
-    OUT_OF_ORDER,
-    OUT_OF_ORDER_KB,
-    REINJECTIONS,
-    TRANSFER,
-    Metric,
-    share,
-)
+from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -107,7 +99,6 @@ FERLIN_BLEST = (
 )
 
 at = Factors("curve", "paths", workload=BULK)
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -227,7 +218,7 @@ CLAIMS = (
         "E11.blest-out-of-order",
         "Over 3G and WLAN, BLEST reduces out-of-order data.",
         "Networking'16: by 19 % (second-hand)",
-        _heterogeneous("bytes out of order", OUT_OF_ORDER),
+        _heterogeneous("bytes out of order", metrics.OUT_OF_ORDER),
         needs=_reinjects,
     ),
     claim(
@@ -312,7 +303,7 @@ def notes(results: Results) -> Sequence[str]:
     """3G's share of the bytes, and the reasons for the verdicts."""
 
     def on_3g(curve: str, workload: str = BULK) -> str:
-        return share("second").text(results, at(curve, HETEROGENEOUS, workload))
+        return metrics.share("second").text(results, at(curve, HETEROGENEOUS, workload))
 
     return [
         f"3G carries {on_3g(MIN_RTT)} of the bytes with lowest RTT, {on_3g(BLEST)} with the rule "
@@ -378,7 +369,7 @@ ENTRY = Entry(
         Panel(
             "Bytes out of order",
             "Mean over the time in which data arrived.",
-            _bars(OUT_OF_ORDER_KB),
+            _bars(metrics.OUT_OF_ORDER_KB),
         ),
         Panel(
             "Delay of frames at 1 Mbit/s",
@@ -387,9 +378,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {"workload": "workload", "paths": "paths", "curve": "scheduler"},
-        (TRANSFER, REINJECTIONS, OUT_OF_ORDER, MEAN),
+        "workload; paths; curve: scheduler",
         "second",
+        (TRANSFER, REINJECTIONS, metrics.OUT_OF_ORDER, MEAN),
     ),
     notes=notes,
 )

@@ -64,7 +64,6 @@ WISCHIK = (
 RFC = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 6356, 2011."
 
 at = Factors("curve", "network", subflows=0)
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -338,15 +337,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview(
-        {
-            "network": "network",
-            "subflows": "subflows",
-            "curve": "curve",
-            "connection": "connection",
-        },
-        (GOODPUT,),
-        "one",
-    ),
+    overview=Overview("network; subflows; curve; connection", "one", (GOODPUT,)),
     notes=notes,
 )

@@ -12,23 +12,9 @@ from anabranch.gallery.claims import Needs, Quantity, at_every, claim, each, lea
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
+from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
-from anabranch.gallery.shared.wifi_3g import (
-    MPTCP,
-    MPTCP_M1,
-    MPTCP_M12,
-    MPTCP_M12_NSDI,
-    PAASCH,
-    RAICIU,
-    STACK_PARAMETERS,
-    STYLES,
-    TCP_3G,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    connection,
-    used,
-)
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
@@ -38,7 +24,7 @@ from anabranch.scenarios.scenario import Bulk
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI)
+CURVES = (TCP_WIFI, wifi_3g.TCP_3G, MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI)
 BUFFERS_KB = (50, 100, 200, 300, 400, 500, 600, 800, 1000)
 
 BONAVENTURE = (
@@ -48,7 +34,6 @@ BONAVENTURE = (
 MIGUEL_SINGH = "Miguel, Singh: reproduction of the receive buffer figure. CS244, Stanford, 2012."
 
 at = Factors("curve", "buffer_kb")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -60,10 +45,10 @@ def _cell(tier: Tier, curve: str, kb: int) -> Cell:
     scenario = tier.scenario(
         f"{curve}, buffers {kb} kB",
         (
-            dataclasses.replace(WIFI, jitter="1ms", jitter_model="fifo"),
-            dataclasses.replace(THREE_G, jitter="1ms", jitter_model="fifo"),
+            dataclasses.replace(wifi_3g.WIFI, jitter="1ms", jitter_model="fifo"),
+            dataclasses.replace(wifi_3g.THREE_G, jitter="1ms", jitter_model="fifo"),
         ),
-        connection(curve, f"{kb}kB", f"{kb}kB", Bulk()),
+        wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()),
     )
     return Cell(key_of(curve, f"{kb}kb"), scenario, at(curve, kb))
 
@@ -100,7 +85,7 @@ def _fewer_duplicates(remedied: str) -> Quantity:
 
 
 def _used(*curves: str) -> Needs:
-    return used(*(at(curve, kb) for curve in curves for kb in (200, 600)))
+    return wifi_3g.used(*(at(curve, kb) for curve in curves for kb in (200, 600)))
 
 
 def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
@@ -135,7 +120,7 @@ CLAIMS = (
         "TCP fills either path once its window exceeds the bandwidth-delay product.",
         "Bonaventure's account of NSDI'12",
         _from(100, TCP_WIFI, TCP_WIFI, "WiFi"),
-        _from(100, TCP_3G, TCP_3G, "3G"),
+        _from(100, wifi_3g.TCP_3G, wifi_3g.TCP_3G, "3G"),
         where="goodput",
     ),
     claim(
@@ -160,7 +145,10 @@ CLAIMS = (
         Quantity(
             f"MPTCP / (TCP WiFi + TCP 3G) at {_LARGEST_KB} kB",
             over_sum(
-                *(GOODPUT.values(at(curve, _LARGEST_KB)) for curve in (MPTCP, TCP_WIFI, TCP_3G))
+                *(
+                    GOODPUT.values(at(curve, _LARGEST_KB))
+                    for curve in (MPTCP, TCP_WIFI, wifi_3g.TCP_3G)
+                )
             ),
         ),
         needs=_used(MPTCP),
@@ -186,7 +174,7 @@ CLAIMS = (
                     at(curve, large), at(curve, small)
                 )
                 for small, large in pairwise(BUFFERS_KB)
-                for curve in (TCP_WIFI, TCP_3G)
+                for curve in (TCP_WIFI, wifi_3g.TCP_3G)
             },
         ),
     ),
@@ -207,7 +195,7 @@ CLAIMS = (
 _CS244_MBPS = (600, 9.0)
 """CS244'12: the buffer in kB from which MPTCP with both mechanisms fills both links, in Mbit/s."""
 _BUFFER = "send and receive buffer (kB)"
-_MULTIPATH = panels.curves(STYLES, *CURVES[2:])
+_MULTIPATH = panels.curves(wifi_3g.STYLES, *CURVES[2:])
 
 
 def _draw_goodput(results: Results, axes: Axes) -> None:
@@ -215,8 +203,8 @@ def _draw_goodput(results: Results, axes: Axes) -> None:
     axes.fill_between(BUFFERS_KB, 0, wifi, color=figures.GREY, alpha=0.08, linewidth=0)
     axes.text(_LARGEST_KB, 0.15, "below TCP over WiFi: harm", fontsize=7, ha="right")
     panels.over(
-        "buffer_kb", GOODPUT, panels.curves(STYLES, *CURVES), _BUFFER, top=11, span=(0, None),
-        lines={10: "sum of the link rates"}, stated=[_CS244_MBPS],
+        "buffer_kb", GOODPUT, panels.curves(wifi_3g.STYLES, *CURVES), _BUFFER, top=11,
+        span=(0, None), lines={10: "sum of the link rates"}, stated=[_CS244_MBPS],
     )(results, axes)  # fmt: skip
 
 
@@ -255,7 +243,7 @@ ENTRY = Entry(
     title="Goodput over WiFi and 3G as the receive buffer grows (NSDI 2012, Figure 4)",
     question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
     "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
-    references=(RAICIU, BONAVENTURE, MIGUEL_SINGH, PAASCH),
+    references=(wifi_3g.RAICIU, BONAVENTURE, MIGUEL_SINGH, wifi_3g.PAASCH),
     parameters=(
         *parameters("""
         WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | NSDI'12
@@ -265,7 +253,7 @@ ENTRY = Entry(
         buffers | 50 to 1000 kB, send = receive | range after NSDI'12, values ours
         workload | bulk, download | NSDI'12
     """),
-        *STACK_PARAMETERS,
+        *wifi_3g.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
@@ -292,9 +280,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {"curve": "curve", "buffer_kb": "buffers (kB)"},
-        (GOODPUT, DUPLICATES.called("received twice"), REINJECTIONS),
+        "curve; buffer_kb: buffers (kB)",
         "3g",
+        (GOODPUT, DUPLICATES.called("received twice"), REINJECTIONS),
     ),
     notes=notes,
 )

@@ -7,43 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from anabranch.gallery import panels
+from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, claim
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import ratio_of_ratios
-from anabranch.gallery.metrics import (
-    GOODPUT,
-    IQR,
-    MEAN,
-    MEAN_OF_BLOCK,
-    P50,
-    P95,
-    P99,
-    SEND_BUFFER_LIMITED,
-    WINDOW_LIMITED,
-    Metric,
-    share,
-)
+from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
 from anabranch.gallery.panels import Draw
+from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
-from anabranch.gallery.shared.wifi_3g import (
-    CHEN_HAN,
-    MPTCP,
-    MPTCP_M12,
-    MPTCP_M12_NSDI,
-    PAASCH,
-    RAICIU,
-    STACK_PARAMETERS,
-    STYLES,
-    TCP_3G,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    as_requested,
-    connection,
-    little,
-    used,
-)
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim
@@ -55,7 +27,7 @@ from anabranch.scenarios.scenario import Blocks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M12)
+CURVES = (TCP_WIFI, wifi_3g.TCP_3G, MPTCP, MPTCP_M12)
 RECEIVE_KIB = (32, 64, 100, 200, 400, 1000)
 JUDGED_KIB = 200
 WINDOW_KIB = 100
@@ -66,7 +38,7 @@ ASKED = ("32KiB", CONTROL)
 JITTER = "50ms"
 _REQUESTED = " requested"
 SEND_BUFFER = 200 * 1024
-REVERSE_DELAY_MS = {TCP_WIFI: 10.0, TCP_3G: 75.0}
+REVERSE_DELAY_MS = {TCP_WIFI: 10.0, wifi_3g.TCP_3G: 75.0}
 
 _LINKS_SOURCE = "CS244'15, from an earlier experiment of NSDI'12"
 
@@ -109,13 +81,13 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
     curve, send, receive = (str(factors[name]) for name in ("curve", "send", "receive"))
     model: JitterOrder = "reordering" if factors["jitter_model"] == "reordering" else "fifo"
-    three_g = dataclasses.replace(THREE_G, jitter=JITTER, jitter_model=model)
+    three_g = dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER, jitter_model=model)
     send_size, receive_size = (size.removesuffix(_REQUESTED) for size in (send, receive))
-    main = connection(curve, send_size, receive_size, Blocks(block_size="8KiB"))
+    main = wifi_3g.connection(curve, send_size, receive_size, Blocks(block_size="8KiB"))
     scenario = tier.scenario(
         f"{curve}, send {send}, receive {receive}, {model} jitter",
-        (WIFI, three_g),
-        (as_requested(main) if send.endswith(_REQUESTED) else main,),
+        (wifi_3g.WIFI, three_g),
+        (wifi_3g.as_requested(main) if send.endswith(_REQUESTED) else main,),
     )
     kib = float(receive.removesuffix("KiB")) if receive.endswith("KiB") else None
     numeric = {} if kib is None else {"receive_kib": kib}
@@ -143,7 +115,11 @@ def _better_than_regular(remedied: str, cell: _Cells) -> list[Quantity]:
         Quantity(
             f"{name}(regular) / {name}(M1,2)", metric.ratio(cell(MPTCP), cell(remedied)), bound
         )
-        for name, metric, bound in (("mean", MEAN, ""), ("p95", P95, ""), ("IQR", IQR, "IQR"))
+        for name, metric, bound in (
+            ("mean", MEAN, ""),
+            ("p95", P95, ""),
+            ("IQR", metrics.IQR, "IQR"),
+        )
     ]
 
 
@@ -198,7 +174,7 @@ CLAIMS = (
         "E1.1-3g-slower",
         "A block takes much longer over 3G than over WiFi.",
         "Chen & Han, CS244'15, result 1",
-        Quantity("mean(TCP 3G) / mean(TCP WiFi)", MEAN.ratio(at(TCP_3G), at(TCP_WIFI))),
+        Quantity("mean(TCP 3G) / mean(TCP WiFi)", MEAN.ratio(at(wifi_3g.TCP_3G), at(TCP_WIFI))),
     ),
     *_claims_about(MPTCP_M12, "", ""),
     claim(
@@ -208,11 +184,11 @@ CLAIMS = (
         "ours, by Little's law; NSDI'12 gives the send buffer as the reason for WiFi's delay",
         (
             dataclasses.replace(
-                little(curve, SEND_BUFFER, REVERSE_DELAY_MS[curve], at(curve)),
+                wifi_3g.little(curve, SEND_BUFFER, REVERSE_DELAY_MS[curve], at(curve)),
                 group="TCP over either path: deviation of the mean delay from send buffer / "
                 "goodput − reverse one-way delay",
             )
-            for curve in (TCP_WIFI, TCP_3G)
+            for curve in (TCP_WIFI, wifi_3g.TCP_3G)
         ),
     ),
     claim(
@@ -276,16 +252,18 @@ CLAIMS = (
     ),
 )
 
-_DELAYS: panels.Curves = {curve: (at(curve), STYLES[curve]) for curve in (*CURVES, MPTCP_M12_NSDI)}
+_DELAYS: panels.Curves = {
+    curve: (at(curve), wifi_3g.STYLES[curve]) for curve in (*CURVES, MPTCP_M12_NSDI)
+}
 
 
-def _sweep(metric: Metric, *drawn: str) -> Draw:
+def _sweep(metric: metrics.Metric, *drawn: str) -> Draw:
     """A metric over the receive buffer."""
-    curves = panels.curves(STYLES, *drawn or CURVES, send="200KiB", jitter_model="fifo")
+    curves = panels.curves(wifi_3g.STYLES, *drawn or CURVES, send="200KiB", jitter_model="fifo")
 
     def draw(results: Results, axes: Axes) -> None:
         words = "receive buffer (KiB); claims are judged at 200"
-        log = metric is MEAN_OF_BLOCK
+        log = metric is metrics.MEAN_OF_BLOCK
         panels.over("receive_kib", metric, curves, words, ticks=RECEIVE_KIB, log=log)(results, axes)
         axes.axvline(JUDGED_KIB, color=figures.GREY, linewidth=0.6, zorder=1)
         if metric is GOODPUT:
@@ -298,8 +276,8 @@ def _sweep(metric: Metric, *drawn: str) -> Draw:
 def notes(results: Results) -> Sequence[str]:
     """The measured numbers behind the sweep, the jitter models and the forms of M2."""
     mean, goodput = partial(MEAN.text, results), partial(GOODPUT.text, results)
-    p95, p99 = partial(P95.text, results), partial(P99.text, results)
-    small, send_limited = at(MPTCP, 32), SEND_BUFFER_LIMITED.text(results, at(MPTCP))
+    p95, p99 = partial(P95.text, results), partial(metrics.P99.text, results)
+    small, send_limited = at(MPTCP, 32), metrics.SEND_BUFFER_LIMITED.text(results, at(MPTCP))
     on_3g = share("3g").text(results, small)
     window_limited = WINDOW_LIMITED.text(results, at(MPTCP))
     small = at(MPTCP, 32)
@@ -329,11 +307,11 @@ def notes(results: Results) -> Sequence[str]:
         f"{p95(at(MPTCP_M12_NSDI))} and {p99(at(MPTCP_M12_NSDI))} with that of "
         "NSDI'12.",
         "With jitter that reorders packets, as in netem, the mean delays are "
-        f"{mean(at(TCP_3G, jitter_model='reordering'))} for TCP over 3G, "
+        f"{mean(at(wifi_3g.TCP_3G, jitter_model='reordering'))} for TCP over 3G, "
         f"{mean(at(MPTCP, jitter_model='reordering'))} for MPTCP and "
         f"{mean(at(MPTCP_M12, jitter_model='reordering'))} with both mechanisms. With jitter that "
         "keeps the order, which the claims use, the mean delays are "
-        f"{mean(at(TCP_3G))}, {mean(at(MPTCP))} and {mean(at(MPTCP_M12))}.",
+        f"{mean(at(wifi_3g.TCP_3G))}, {mean(at(MPTCP))} and {mean(at(MPTCP_M12))}.",
         "The delay mostly reflects goodput: the application keeps the send buffer full, so a block "
         "waits until about 200 KiB have left. MPTCP can therefore be faster than WiFi alone.",
     ]
@@ -345,7 +323,7 @@ ENTRY = Entry(
     question="An application writes 8 KiB blocks as fast as the stack accepts them. How long "
     "does a block take over WiFi, over 3G, and over both with Multipath TCP, with and without "
     "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
-    references=(RAICIU, CHEN_HAN, PAASCH),
+    references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
     parameters=(
         *parameters(f"""
         WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | {_LINKS_SOURCE}
@@ -361,7 +339,7 @@ ENTRY = Entry(
             Linux's scheduler | 32 KiB: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so
             small a window
     """),
-        *STACK_PARAMETERS,
+        *wifi_3g.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=100),
     full=Tier("full", seeds=20, measured_s=100),
@@ -391,7 +369,7 @@ ENTRY = Entry(
             "Mean delay over the receive buffer",
             "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
             "3G. From 200 KiB on, the send buffer is the limit.",
-            _sweep(MEAN_OF_BLOCK),
+            _sweep(metrics.MEAN_OF_BLOCK),
         ),
         Panel(
             "Goodput over the receive buffer",
@@ -405,14 +383,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {
-            "curve": "curve",
-            "send": "send buffer",
-            "receive": "receive buffer",
-            "jitter_model": "jitter",
-        },
-        (GOODPUT, MEAN, P50, P95, P99, IQR),
+        "curve; send: send buffer; receive: receive buffer; jitter_model: jitter",
         "3g",
+        (GOODPUT, MEAN, metrics.P50, P95, metrics.P99, metrics.IQR),
     ),
     notes=notes,
 )

@@ -11,22 +11,10 @@ from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
-from anabranch.gallery.shared import real_time
+from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
-from anabranch.gallery.shared.wifi_3g import (
-    CHEN_HAN,
-    MPTCP,
-    MPTCP_M12,
-    PAASCH,
-    RAICIU,
-    STYLES,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    connection,
-    used,
-)
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI, used
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.folder import Results
@@ -40,7 +28,6 @@ SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}
 COLOURS = {VIRTUAL: figures.SKY, ENGINE: figures.BLUE, KERNEL: figures.ORANGE}
 
 at = Factors("hosts", "curve")
-"""The factors of a cell."""
 
 
 def curves(hosts: str) -> Sequence[str]:
@@ -56,8 +43,8 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
     scenario = tier.scenario(
         f"{curve}, {hosts}",
-        (WIFI, dataclasses.replace(THREE_G, jitter=JITTER)),
-        connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),
+        (wifi_3g.WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER)),
+        wifi_3g.connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),
     )
     key = key_of(curve, SHORT[hosts])
     return real_time.cell(key, hosts, scenario, {"curve": curve}, keep_blocks=True)
@@ -110,7 +97,7 @@ CLAIMS = (
 
 def _delays(hosts: str) -> panels.Draw:
     def draw(results: Results, axes: Axes) -> None:
-        drawn = {c: (results.delays(**at(hosts, c)), STYLES[c]) for c in curves(hosts)}
+        drawn = {c: (results.delays(**at(hosts, c)), wifi_3g.STYLES[c]) for c in curves(hosts)}
         figures.cdf(axes, drawn, right=_right_edge(results))
 
     return draw
@@ -182,7 +169,7 @@ ENTRY = Entry(
     title="Delay of 8 KiB blocks: virtual time, real time, and Linux (NSDI 2012, Figure 7)",
     question="Does the engine behave in virtual time as it does in real time? How does the "
     "Multipath TCP of this machine's kernel perform on the same links?",
-    references=(RAICIU, CHEN_HAN, PAASCH),
+    references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
     parameters=(
         *parameters("""
         WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | as in nsdi12-fig7
@@ -221,6 +208,6 @@ ENTRY = Entry(
             _draw_lateness,
         ),
     ),
-    overview=Overview({"hosts": "hosts", "curve": "curve"}, (GOODPUT, MEAN, P50, P95, P99), "3g"),
+    overview=Overview("hosts; curve", "3g", (GOODPUT, MEAN, P50, P95, P99)),
     notes=notes,
 )

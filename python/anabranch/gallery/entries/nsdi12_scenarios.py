@@ -13,18 +13,9 @@ from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, 
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, REINJECTIONS, Metric
+from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.shared.wifi_3g import (
-    M12,
-    MPTCP,
-    MPTCP_M12,
-    RAICIU,
-    STACK_PARAMETERS,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    connection,
-)
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
@@ -52,13 +43,13 @@ SUBFLOWS = (2, 4, 8)
 FILES_KB = (10, 30, 100, 300, 1000)
 CONFIGURED_KB = 6000
 
-_WIFI = dataclasses.replace(WIFI, jitter="1ms")
-_WEAK_3G = dataclasses.replace(THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
+_WIFI = dataclasses.replace(wifi_3g.WIFI, jitter="1ms")
+_WEAK_3G = dataclasses.replace(wifi_3g.THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
 _FAST = NetworkPath(name="one", rate="100Mbit/s", delay="5ms", limit="84packets", jitter="100us")
 """A tenth of 1 Gbit/s, with one bandwidth-delay product of queue."""
 _SLOW = dataclasses.replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
 _REMEDIES: dict[str, dict[str, Any]] = {
-    MPTCP_M12: M12,
+    MPTCP_M12: wifi_3g.M12,
     M3: {"buffer_autotuning": True},
     M34: {"buffer_autotuning": True, "cwnd_cap": 2.0},
 }
@@ -75,7 +66,7 @@ def cells(tier: Tier) -> list[Cell]:
 def _weak(tier: Tier) -> list[Cell]:
     paths = (_WIFI, _WEAK_3G)
     return [
-        _cell(tier, WEAK, curve, kb, paths, connection(curve, f"{kb}kB", f"{kb}kB", Bulk()))
+        _cell(tier, WEAK, curve, kb, paths, wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()))
         for kb in WEAK_BUFFERS_KB
         for curve in (TCP_WIFI, MPTCP, MPTCP_M12)
     ]
@@ -92,7 +83,7 @@ def _fast(tier: Tier) -> list[Cell]:
 
 
 def _memory(tier: Tier) -> list[Cell]:
-    paths = (_WIFI, dataclasses.replace(THREE_G, jitter="1ms"))
+    paths = (_WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="1ms"))
     size = CONFIGURED_KB
     return [
         _cell(tier, MEMORY, curve, size, paths, _connection(curve, size, Bulk()))
@@ -364,7 +355,7 @@ ENTRY = Entry(
     title="Weak 3G, fast links, memory, receive queue and short flows (NSDI 2012)",
     question="Do the mechanisms of NSDI 2012 hold beyond WiFi and 3G: on a very weak second path, "
     "on fast links, for memory, for the receive queue and for short flows?",
-    references=(RAICIU,),
+    references=(wifi_3g.RAICIU,),
     parameters=(
         *parameters(f"""
         weak 3G | 50 kbit/s, 150 ms RTT, 9 packets; WiFi of figure 4 | rate: NSDI'12; else ours
@@ -375,7 +366,7 @@ ENTRY = Entry(
         receive queue | 2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT | ours
         short flows | one request of 200 bytes over a new connection, two fast links | ours
     """),
-        *STACK_PARAMETERS,
+        *wifi_3g.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=20),
     full=Tier("full", seeds=20, measured_s=100),
@@ -412,9 +403,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {"network": "network", "curve": "curve", "size": "size"},
-        (GOODPUT, MEAN.called("time of a file"), REINJECTIONS),
-        "3g",
+        "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), REINJECTIONS)
     ),
     notes=notes,
 )

@@ -293,10 +293,6 @@ ENTRY = Entry(
             _goodput(SHARED, "tcp"),
         ),
     ),
-    overview=Overview(
-        {"environment": "environment", "curve": "curve", "connection": "connection"},
-        (GOODPUT, COUPLED),
-        "two",
-    ),
+    overview=Overview("environment; curve; connection", "two", (GOODPUT, COUPLED)),
     notes=notes,
 )

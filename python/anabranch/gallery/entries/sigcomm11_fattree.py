@@ -52,7 +52,6 @@ WISCHIK = (
 )
 
 at = Factors("curve", "subflows")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:

@@ -11,17 +11,8 @@ from anabranch.gallery.claims import Needs, Quantity, carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
-from anabranch.gallery.shared.veerman12 import (
-    RFC_LIA,
-    SCALE,
-    SCALING,
-    STACK_PARAMETERS,
-    VEERMAN,
-    at_scale,
-    connection,
-    link,
-)
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -56,10 +47,9 @@ THEORY = {ONE_LINK: 1 / 2, TWO_LINKS_ONE_TCP: 1.0, TWO_LINKS_TWO_TCP: 2 / 3}
 """TCP's share of its link if every connection has the same total."""
 
 BUFFER_MB = 6.0
-LINK_MBPS = 1000 / SCALE
+LINK_MBPS = 1000 / veerman12.SCALE
 
 at = Factors("curve", "network")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -70,14 +60,16 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
     beside = "cubic" if curve == LIA_CUBIC else "new_reno"
-    cores = [replace(link(name, 1, 4), limit="5ms", jitter=None) for name in ("one", "two")]
+    cores = [
+        replace(veerman12.link(name, 1, 4), limit="5ms", jitter=None) for name in ("one", "two")
+    ]
     accesses, connections = [], []
     for name, links in _ROUTES[network].items():
         single = name != "main" or curve == TCP
         names = [f"{name}-{number}" for number in range(1 if single else len(links))]
         accesses += [_access(way, via) for way, via in zip(names, links, strict=False)]
         connections.append(
-            connection(
+            veerman12.connection(
                 name,
                 BUFFER_MB,
                 paths=tuple(names),
@@ -95,7 +87,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
 
 
 def _access(name: str, via: str) -> NetworkPath:
-    return replace(link(name, 100, 1), limit="infinite", via=via)
+    return replace(veerman12.link(name, 100, 1), limit="infinite", via=via)
 
 
 @by_seed
@@ -279,9 +271,9 @@ ENTRY = Entry(
     title="Beside TCP in a LAN, on one and two shared links (Veerman 2012)",
     question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
     "this link, and if it has another link?",
-    references=(VEERMAN, RFC_LIA),
+    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
-        SCALING,
+        veerman12.SCALING,
         *parameters(f"""
         links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
         access | 10 Gbit/s, 1 ms of the RTT, equal for all | ours
@@ -290,13 +282,13 @@ ENTRY = Entry(
         TCP in one arm | CUBIC | ours: the default of the slides' kernel
         theory | all connections have the same total | ours: RFC 6356 §2
     """),
-        *STACK_PARAMETERS,
+        *veerman12.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS, **START},
-    claims=at_scale(CLAIMS),
+    claims=veerman12.at_scale(CLAIMS),
     panels=(
         Panel(
             "TCP's share of its link",
@@ -307,8 +299,6 @@ ENTRY = Entry(
             "Two links, TCP on one", "Goodput in bins of one second, first seed.", _draw_over_time
         ),
     ),
-    overview=Overview(
-        {"network": "network", "curve": "curve", "connection": "connection"}, (GOODPUT,), "main-0"
-    ),
+    overview=Overview("network; curve; connection", "main-0", (GOODPUT,)),
     notes=notes,
 )

@@ -9,41 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from anabranch import policy
 from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.claims import Quantity, carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, smallest
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, Metric, share
 from anabranch.gallery.panels import Draw
+from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import (
-    LARGE_MSS,
-    RFC_LIA,
-    SCALE,
-    SCALING,
-    SMALL_MSS,
-    STACK_PARAMETERS,
-    VEERMAN,
-    at_scale,
-    connection,
-    draw_paths,
-    limited,
-    link,
-    min_buffer_mb,
-    over_buffers,
-    recovery_s,
-)
-from anabranch.policy import (
-    AddressChanged,
-    Close,
-    Established,
-    Open,
-    PathAction,
-    PathContext,
-    PathEvent,
-    PathManager,
-    Remove,
-)
+from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Measure
@@ -56,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 RTT_MS = 5
-LINK_MBPS = 1000 / SCALE
+LINK_MBPS = 1000 / veerman12.SCALE
 SUM_MBPS = 2 * LINK_MBPS
 
 THROUGHPUT, ROBUSTNESS, TRANSFER = "throughput", "robustness", "transfer"
@@ -65,7 +40,7 @@ BALANCING, TWO_TEN = "balancing", "2 × 10 Gbit/s"
 COLOURS = {"one": BLUE, "two": ORANGE, "ten": GREEN}
 
 LIA = "LIA"
-MIN_BUFFER_MB = min_buffer_mb(RTT_MS, 1, 1)
+MIN_BUFFER_MB = veerman12.min_buffer_mb(RTT_MS, 1, 1)
 SLIDES_MB = 6.0
 BUFFERS_MB = (*(MIN_BUFFER_MB * factor for factor in (0.25, 0.5, 0.75, 1, 2)), SLIDES_MB)
 
@@ -83,29 +58,30 @@ _STEP_S, _WINDOW_S = 0.1, 0.5
 """After an interface change, throughput is a mean over 0.5 s, evaluated every 0.1 s."""
 
 
-class OpensOnce(PathManager):
+class OpensOnce(policy.PathManager):
     """Opens one subflow from each address at the start, and never re-opens an ended subflow."""
 
     def __init__(self) -> None:
-        self.actions: deque[PathAction] = deque()
+        self.actions: deque[policy.PathAction] = deque()
 
-    def handle_event(self, ctx: PathContext, event: PathEvent) -> None:
+    def handle_event(self, ctx: policy.PathContext, event: policy.PathEvent) -> None:
         """Queue the actions that an event calls for."""
         match event:
-            case Established(initiator=True, local=addresses, remote=remote):
-                self.actions.extend(Open(local, remote) for local in addresses if local.id != 0)
-            case AddressChanged(local_address_id=address, usable=False):
+            case policy.Established(initiator=True, local=addresses, remote=remote):
+                self.actions.extend(
+                    policy.Open(local, remote) for local in addresses if local.id != 0
+                )
+            case policy.AddressChanged(local_address_id=address, usable=False):
                 gone = [view.id for view in ctx.subflows if view.local_address_id == address]
-                self.actions.extend(Close(subflow, reset=True) for subflow in gone)
-                self.actions.append(Remove(address))
+                self.actions.extend(policy.Close(subflow, reset=True) for subflow in gone)
+                self.actions.append(policy.Remove(address))
 
-    def poll_action(self) -> PathAction | None:
+    def poll_action(self) -> policy.PathAction | None:
         """The next action, if there is one."""
         return self.actions.popleft() if self.actions else None
 
 
 at = Factors("test", "curve", "buffer_mb")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -129,7 +105,9 @@ def _cell(
     buffer = float(factors["buffer_mb"])
     words = (str(factors["test"]).replace("×", "x"), str(factors["curve"]), f"{buffer:g}mb")
     scenario = tier.scenario(
-        ", ".join(words), paths, tuple(connection(name, buffer, **others) for name in sessions)
+        ", ".join(words),
+        paths,
+        tuple(veerman12.connection(name, buffer, **others) for name in sessions),
     )
     return Cell(
         key_of(*words).replace("/", "-"), scenario, factors,
@@ -385,9 +363,10 @@ def notes(results: Results) -> Sequence[str]:
     spread = "; ".join(f"{share.min():.1f} to {share.max():.1f} %" for share in shares)
     buffers = [at(THROUGHPUT, LIA, buffer) for buffer in BUFFERS_MB]
     silent = _settling_s(SILENT, (1, 3), 0.9 * SUM_MBPS)(results).text("s")
-    recovery = recovery_s(2, 1, RTT_MS, SMALL_MSS)
+    limits = veerman12.limited(results, [f"{b:g} MB" for b in BUFFERS_MB], buffers)
+    recovery = veerman12.recovery_s(2, 1, RTT_MS, SMALL_MSS)
     return [
-        f"What limits throughput — {limited(results, [f'{b:g} MB' for b in BUFFERS_MB], buffers)}. "
+        f"What limits throughput — {limits}. "
         "A queue of one bandwidth-delay product keeps a link busy even with half the window, so "
         f"losses cost nothing. LIA needs {recovery:.1f} s to recover the other half.",
         "With a quarter of the rule's buffer, lowest RTT puts nearly everything on one link, whose "
@@ -404,9 +383,9 @@ ENTRY = Entry(
     title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
     question="Which buffer does Multipath TCP need in a LAN to reach the sum of its links? Does "
     "its throughput follow links that go down and come up?",
-    references=(VEERMAN, RFC_LIA),
+    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
-        SCALING,
+        veerman12.SCALING,
         *parameters(f"""
         links | 1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT | slides
         buffers, 1 + 1 Gbit/s | 0.625 to 5 MB; 6 MB | 6 MB: slides; else ours
@@ -420,18 +399,18 @@ ENTRY = Entry(
             entry
         transfer | {TRANSFER_MB} MB, both links down and up six times within 26 s | ours
     """),
-        *STACK_PARAMETERS,
+        *veerman12.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=30),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
-    claims=at_scale(CLAIMS),
+    claims=veerman12.at_scale(CLAIMS),
     panels=(
         Panel(
             "Buffers, 1 + 1 Gbit/s",
             "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
-            over_buffers(
+            veerman12.over_buffers(
                 {LIA: ({"test": THROUGHPUT}, Style(BLUE))},
                 MIN_BUFFER_MB,
                 8,
@@ -450,7 +429,7 @@ ENTRY = Entry(
         Panel(
             "Balancing, 1 + 1 + 10 Gbit/s",
             "Throughput by path, first seed.",
-            draw_paths(
+            veerman12.draw_paths(
                 {f"MSS {mss}, {cell['buffer_mb']:g} MB": cell for mss, cell in _BALANCED.items()},
                 COLOURS,
             ),
@@ -458,7 +437,7 @@ ENTRY = Entry(
         Panel(
             "2 × 10 Gbit/s, 20 MB, MSS 8900",
             "Throughput by path of one session alone, and of each of two sessions. First seed.",
-            draw_paths(
+            veerman12.draw_paths(
                 {
                     words: at(TWO_TEN, curve, TWO_TEN_MB) | {"connection_name": name}
                     for words, curve, name in (
@@ -472,14 +451,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {
-            "test": "test",
-            "curve": "curve",
-            "buffer_mb": "buffer of the slides (MB)",
-            "connection": "session",
-        },
-        (GOODPUT, REINJECTIONS),
+        "test; curve; buffer_mb: buffer of the slides (MB); connection: session",
         "one",
+        (GOODPUT, REINJECTIONS),
     ),
     notes=notes,
 )

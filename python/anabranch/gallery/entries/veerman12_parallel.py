@@ -11,18 +11,9 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of, parameters
 from anabranch.gallery.measures import by_seed, median, ratio
+from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import (
-    RFC_LIA,
-    SCALE,
-    SCALING,
-    STACK_PARAMETERS,
-    VEERMAN,
-    at_scale,
-    connection,
-    link,
-    min_buffer_mb,
-)
+from anabranch.gallery.shared.veerman12 import SCALE
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
@@ -46,11 +37,11 @@ _PARTS = {EVEN: 1 / 2, RIGHT: 4 / 5}
 
 RTT_MS = 35
 SMALL_GBPS, LARGE_GBPS = 0.3, 1.0
-BUFFER_MB = round(min_buffer_mb(RTT_MS, SMALL_GBPS, LARGE_GBPS), 1)
+BUFFER_MB = round(veerman12.min_buffer_mb(RTT_MS, SMALL_GBPS, LARGE_GBPS), 1)
 FILE_MB = 2000
 """Size of the file in MB of the slides' scale."""
 _BYTES = FILE_MB * 1_000_000 // SCALE
-_LINKS = (link("small", SMALL_GBPS, RTT_MS), link("large", LARGE_GBPS, RTT_MS))
+_LINKS = (veerman12.link("small", SMALL_GBPS, RTT_MS), veerman12.link("large", LARGE_GBPS, RTT_MS))
 
 at = Factors("workload", "curve", "flows")
 """The factors of a cell; Multipath TCP is one connection with two subflows."""
@@ -98,7 +89,7 @@ def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]
 
 def _connection(name: str, paths: tuple[str, ...], size: int, *, whole: bool) -> Connection:
     is_tcp = len(paths) == 1
-    return connection(
+    return veerman12.connection(
         name,
         BUFFER_MB,
         paths=paths,
@@ -150,7 +141,7 @@ _BOTH_USED = carried(("large", "small"), at(FILE, MPTCP, 1) | {"connection": "ma
 _BESIDE = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
 _SOURCE = "ours; the slides name GridFTP as further work"
 
-CLAIMS = at_scale(
+CLAIMS = veerman12.at_scale(
     (
         claim(
             "VP.a-right-split",
@@ -217,7 +208,7 @@ ENTRY = Entry(
     title="Parallel TCP, as GridFTP opens it, beside Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
     "What does a TCP flow beside them keep?",
-    references=(VEERMAN, RFC_LIA),
+    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
         *parameters(f"""
         links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”
@@ -227,8 +218,8 @@ ENTRY = Entry(
         buffers | {BUFFER_MB:g} MB for each connection | slides: the rule
         TCP | NewReno | ours
     """),
-        SCALING,
-        *(each for each in STACK_PARAMETERS if each.name != "workload"),
+        veerman12.SCALING,
+        *(each for each in veerman12.STACK_PARAMETERS if each.name != "workload"),
     ),
     quick=Tier("quick", seeds=5, measured_s=50, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=110, warm_up_s=10),

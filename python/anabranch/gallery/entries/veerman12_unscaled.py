@@ -11,19 +11,8 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, all_of, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
+from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import (
-    LARGE_MSS,
-    RFC_LIA,
-    SMALL_MSS,
-    STACK_PARAMETERS,
-    VEERMAN,
-    connection,
-    draw_paths,
-    halvings_measured,
-    link,
-    recovery_s,
-)
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import NetworkPath
@@ -33,8 +22,8 @@ TWO_LINKS, THREE_LINKS, BALANCING = "two links", "three links", "balancing"
 _WAN_MS, _FAR_MS, _LAN_MS = 35, 202, 5
 
 
-def _link(name: str, gbps: float, rtt_ms: float, mss: int = SMALL_MSS) -> NetworkPath:
-    return link(name, gbps, rtt_ms, mss=mss, scale=1)
+def _link(name: str, gbps: float, rtt_ms: float, mss: int = veerman12.SMALL_MSS) -> NetworkPath:
+    return veerman12.link(name, gbps, rtt_ms, mss=mss, scale=1)
 
 
 _GENEVA = (_link("small", 0.3, _WAN_MS), _link("large", 1, _WAN_MS))
@@ -42,7 +31,7 @@ _PATHS = {
     TWO_LINKS: _GENEVA,
     THREE_LINKS: (*_GENEVA, _link("far", 10, _FAR_MS)),
     BALANCING: tuple(
-        _link(name, gbps, _LAN_MS, LARGE_MSS)
+        _link(name, gbps, _LAN_MS, veerman12.LARGE_MSS)
         for name, gbps in (("one", 1), ("two", 1), ("ten", 10))
     ),
 }
@@ -53,7 +42,6 @@ SUM_MBPS = 11_300
 _COLOURS = {"small": SKY, "large": BLUE, "far": GREEN}
 
 at = Factors("curve", "buffer_mb")
-"""The factors of a cell."""
 
 RULE = at(THREE_LINKS, RULE_MB)
 
@@ -70,14 +58,14 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
     words = (curve, f"{buffer_mb:g}mb")
     scenario = tier.scenario(
-        ", ".join(words), _PATHS[curve], connection("main", buffer_mb, scale=1)
+        ", ".join(words), _PATHS[curve], veerman12.connection("main", buffer_mb, scale=1)
     )
     return Cell(key_of(*words), scenario, at(curve, buffer_mb), keep_samples=True)
 
 
 def _without_loss(results: Results) -> str | None:
     """The precondition that no loss reduced a window after the warm-up, with the rule's buffer."""
-    halvings = halvings_measured(results, **RULE)
+    halvings = veerman12.halvings_measured(results, **RULE)
     return f"{halvings} halvings after the warm-up" if halvings else None
 
 
@@ -125,7 +113,7 @@ def notes(results: Results) -> Sequence[str]:
     rows = results.subflows.filter(*(pl.col(name) == value for name, value in RULE.items()))
     far = rows.filter(pl.col("path_name") == "far")
     retransmitted = float(np.median(far["segments_retransmitted"].to_numpy()))
-    recovery_h = recovery_s(3, 10, _FAR_MS, SMALL_MSS, scale=1) / 3600
+    recovery_h = veerman12.recovery_s(3, 10, _FAR_MS, veerman12.SMALL_MSS, scale=1) / 3600
     return [
         f"Slow start overshoots the far link's queue once: {retransmitted:.0f} segments are lost "
         "and retransmitted within a few round trips. The remaining half of the window is one "
@@ -143,7 +131,7 @@ ENTRY = Entry(
     title="At full rates: 10 Gbit/s at 202 ms with 570 MB (Veerman 2012)",
     question="Do links of 0.3 + 1 + 10 Gbit/s reach their sum with the rule's 570 MB when one of "
     "them is at 202 ms? What do they reach with smaller buffers?",
-    references=(VEERMAN, RFC_LIA),
+    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
         *parameters("""
         scaling | none | the other entries after Veerman use a tenth
@@ -153,7 +141,7 @@ ENTRY = Entry(
         balancing | 1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900 | slides
         warm-up | 6 s: slow start and its losses | ours
     """),
-        *STACK_PARAMETERS,
+        *veerman12.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=2, warm_up_s=6),
     full=Tier("full", seeds=20, measured_s=10, warm_up_s=6),
@@ -164,7 +152,7 @@ ENTRY = Entry(
         Panel(
             "0.3 + 1 Gbit/s, and 10 Gbit/s far away",
             "Throughput by path, first seed. 570 MB is the rule's buffer.",
-            draw_paths(
+            veerman12.draw_paths(
                 {
                     f"{curve.replace(' ', chr(10))}\n{mb:g} MB": at(curve, mb)
                     for curve, mb in (
@@ -192,7 +180,7 @@ ENTRY = Entry(
         Panel(
             "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
             "Throughput by path for the first five seeds, which differ only in their jitter.",
-            draw_paths(
+            veerman12.draw_paths(
                 {
                     f"seed {seed}": at(BALANCING, BALANCING_MB) | {"seed": seed}
                     for seed in range(1, 6)
@@ -201,8 +189,6 @@ ENTRY = Entry(
             ),
         ),
     ),
-    overview=Overview(
-        {"curve": "links", "buffer_mb": "buffer (MB)"}, (GOODPUT, REINJECTIONS), "far"
-    ),
+    overview=Overview("curve: links; buffer_mb: buffer (MB)", "far", (GOODPUT, REINJECTIONS)),
     notes=notes,
 )

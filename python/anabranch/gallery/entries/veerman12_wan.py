@@ -9,24 +9,9 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import (
-    BUFFER,
-    RFC_LIA,
-    SCALE,
-    SCALING,
-    SMALL_MSS,
-    STACK_PARAMETERS,
-    VEERMAN,
-    at_scale,
-    connection,
-    draw_paths,
-    limited,
-    link,
-    min_buffer_mb,
-    over_buffers,
-    recovery_s,
-)
+from anabranch.gallery.shared.veerman12 import link
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -47,20 +32,19 @@ _PATHS = {
 }
 _PATHS[LAN_WAN_LINUX] = _PATHS[LAN_WAN]
 _AS_LINUX_COUNTS = {"kind": "linux", "buffers": "socket"}
-SUM_MBPS = 1300 / SCALE
+SUM_MBPS = 1300 / veerman12.SCALE
 
-MIN_BUFFER_MB = round(min_buffer_mb(RTT_MS, 0.3, 1), 1)
+MIN_BUFFER_MB = round(veerman12.min_buffer_mb(RTT_MS, 0.3, 1), 1)
 BUFFERS_MB = (3.0, 6.0, 9.0, MIN_BUFFER_MB, 23.0)
 ENOUGH_MB = tuple(buffer for buffer in BUFFERS_MB if buffer >= MIN_BUFFER_MB)
 ADVANCED_MB = (8.0, 16.0, 32.0, 64.0)
 MIXED_MB = (5.0, 10.0, 17.5)
 
-RECOVERY_S = recovery_s(2, 1, RTT_MS, SMALL_MSS)
+RECOVERY_S = veerman12.recovery_s(2, 1, RTT_MS, veerman12.SMALL_MSS)
 _LONG_S = round(5 * RECOVERY_S + 1)
 """Measured time where a claim judges 90 % of the sum: five recoveries of LIA from a loss."""
 
 at = Factors("test", "curve", "buffer_mb")
-"""The factors of a cell."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -87,7 +71,7 @@ def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
         measured_s = max(measured_s, _LONG_S)
     words = (test, curve, f"{buffer_mb:g}mb")
     host = _AS_LINUX_COUNTS if curve == LAN_WAN_LINUX else None
-    main = connection("main", buffer_mb, hystart=curve == HYSTART, host=host)
+    main = veerman12.connection("main", buffer_mb, hystart=curve == HYSTART, host=host)
     duration = f"{tier.warm_up_s + measured_s}s"
     scenario = tier.scenario(", ".join(words), _PATHS[curve], main, duration=duration)
     return Cell(key_of(*words), scenario, at(test, curve, buffer_mb))
@@ -170,7 +154,7 @@ _ADVANCED_CURVES = {
 def notes(results: Results) -> Sequence[str]:
     """What limits the runs, and where a far link pays off."""
     buffers = [at(THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB]
-    limits = limited(results, [f"{buffer:g} MB" for buffer in BUFFERS_MB], buffers)
+    limits = veerman12.limited(results, [f"{buffer:g} MB" for buffer in BUFFERS_MB], buffers)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(
         results.values("goodput_mbps", **at(THROUGHPUT, curve, MIN_BUFFER_MB)).min()
@@ -178,9 +162,9 @@ def notes(results: Results) -> Sequence[str]:
     )
     return [
         f"What limits throughput — {limits}. LIA needs about n²·w/2 round trips to recover from a "
-        f"loss: {RECOVERY_S:.0f} s for two windows of 1 Gbit/s × {RTT_MS} ms at 1/{SCALE}. Where a "
-        f"claim judges 90 % of the sum, runs measure {_LONG_S} s or more. A queue of one "
-        "bandwidth-delay product keeps a link busy even with half a window.",
+        f"loss: {RECOVERY_S:.0f} s for two windows of 1 Gbit/s × {RTT_MS} ms at "
+        f"1/{veerman12.SCALE}. Where a claim judges 90 % of the sum, runs measure {_LONG_S} s or "
+        "more. A queue of one bandwidth-delay product keeps a link busy even with half a window.",
         f"With exactly the rule's buffer, the worst seed has {worst:.1f} Mbit/s. A loss on the "
         "small link holds up the data-level acknowledgement until the buffer is full, and the data "
         "in flight on the large link drains. If a loss on the large link is detected at this "
@@ -203,9 +187,9 @@ ENTRY = Entry(
     title="A WAN: buffers, a far link, a LAN beside a WAN (Veerman 2012)",
     question="How does throughput over long distances depend on the buffer, and when does a fast "
     "but far link do harm?",
-    references=(VEERMAN, RFC_LIA),
+    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
-        SCALING,
+        veerman12.SCALING,
         *parameters(f"""
         WAN | 0.3 + 1 Gbit/s, 35 ms RTT | slides: Geneva
         advanced | these two links and 10 Gbit/s, 202 ms RTT | slides
@@ -221,19 +205,19 @@ ENTRY = Entry(
             it on is unknown
         measured time where a claim judges the sum | ≥ {_LONG_S} s | ours
     """),
-        *STACK_PARAMETERS,
+        *veerman12.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=40, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
-    claims=at_scale(CLAIMS),
+    claims=veerman12.at_scale(CLAIMS),
     headline="E9.wan-sum",
     panels=(
         Panel(
             "0.3 + 1 Gbit/s at 35 ms",
             "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
-            over_buffers(
+            veerman12.over_buffers(
                 _THROUGHPUT_CURVES,
                 MIN_BUFFER_MB,
                 5,
@@ -248,7 +232,7 @@ ENTRY = Entry(
                 "buffer_mb",
                 GOODPUT,
                 _ADVANCED_CURVES,
-                BUFFER,
+                veerman12.BUFFER,
                 ticks=ADVANCED_MB,
                 lines={SUM_MBPS: "sum of the two links"},
             ),
@@ -256,7 +240,7 @@ ENTRY = Entry(
         Panel(
             "Three links: who carries what",
             "Throughput by path, first seed.",
-            draw_paths(
+            veerman12.draw_paths(
                 {f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
                 {"small": SKY, "large": BLUE, "far": GREEN},
             ),
@@ -264,7 +248,7 @@ ENTRY = Entry(
         Panel(
             "LAN and WAN, 1 + 1 Gbit/s",
             "Throughput by path, first seed.",
-            draw_paths(
+            veerman12.draw_paths(
                 {
                     f"{buffer:g} MB{suffix}": at(MIXED, curve, buffer)
                     for curve, suffix in ((LAN_WAN, ""), (LAN_WAN_LINUX, ",\nas Linux\ncounts"))
@@ -275,9 +259,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        {"test": "test", "curve": "curve", "buffer_mb": "buffer of the slides (MB)"},
-        (GOODPUT, REINJECTIONS),
-        "large",
+        "test; curve; buffer_mb: buffer of the slides (MB)", "large", (GOODPUT, REINJECTIONS)
     ),
     notes=notes,
 )
