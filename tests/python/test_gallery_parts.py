@@ -1,5 +1,6 @@
 """The parts that entries of the gallery are made of: bounds, claims, measures, metrics, panels."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from anabranch.gallery import bounds, panels
 from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.claims import Quantity, all_of, at_every, carried, claim, each, least
-from anabranch.gallery.entry import Factors, Tier, key_of, parameters
+from anabranch.gallery.entry import Factors, Tier, described, key_of, parameters
 from anabranch.gallery.measures import (
     by_seed,
     derived,
@@ -271,3 +272,10 @@ def test_rates_over_time_are_differences_of_counted_bytes() -> None:
     missing = panels.series({"fast": (FAST, "bytes_delivered", Style(BLUE))}, "rate")
     with pytest.raises(NothingMeasured, match="fast"):
         drawn(missing, results)
+
+
+def test_a_path_is_described_by_its_keys() -> None:
+    path = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets")
+    assert described(path) == "8 Mbit/s, 20 ms RTT, 54 packets"
+    other = dataclasses.replace(path, limit="80ms", jitter="1ms", loss="0.5%")
+    assert described(other) == "8 Mbit/s, 20 ms RTT ± 1 ms, 80 ms of queue, 0.5 % loss"

@@ -6,6 +6,7 @@ results. An entry contains no protocol logic.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.results.provenance import build
 from anabranch.scenarios import normalise, own
+from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Connection, NetworkPath, Scenario
 
 SEEDS_WITH_BLOCKS = 5
@@ -145,6 +147,22 @@ class Cell:
         if isinstance(scenario, SeededScenario):
             return scenario.of_seed(seed)
         return scenario.starting_at(start_time(seed))
+
+
+def described(path: NetworkPath) -> str:
+    """A path in words for a table of parameters: ``"8 Mbit/s, 20 ms RTT ± 1 ms, 54 packets"``."""
+    rtt = f"{2 * nanoseconds(path.delay) / 1e6:g} ms RTT"
+    jitter = f" ± {_spaced(path.jitter)}" if path.jitter else ""
+    queue = _spaced(path.limit)
+    if not queue.endswith("packets"):
+        queue = f"{queue} of queue"
+    loss = f", {_spaced(path.loss)} loss" if path.loss else ""
+    return f"{_spaced(path.rate)}, {rtt}{jitter}, {queue}{loss}"
+
+
+def _spaced(quantity: object) -> str:
+    """A quantity of a scenario with a space before its unit."""
+    return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", str(quantity))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from anabranch.results import estimates
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, NothingMeasured, Results
 
-Factors = Mapping[str, Factor]
-"""The factors that name the runs of a cell."""
+Levels = Mapping[str, Factor]
+"""The levels of the factors that name the runs of a cell."""
 
 
 @dataclass(frozen=True)
@@ -34,42 +34,42 @@ class Metric:
         """The same metric with another label."""
         return replace(self, label=label)
 
-    def values(self, cell: Factors, **more: Factor) -> Values:
+    def values(self, cell: Levels, **more: Factor) -> Values:
         """The values of a cell, one for each seed, in the unit."""
         return lambda results: results.values(self.column, **cell, **more) * self.scale
 
-    def median(self, cell: Factors, **more: Factor) -> Measure:
+    def median(self, cell: Levels, **more: Factor) -> Measure:
         """The median over seeds, in the unit."""
         return measures.median(self.values(cell, **more))
 
-    def mean(self, cell: Factors, **more: Factor) -> Measure:
+    def mean(self, cell: Levels, **more: Factor) -> Measure:
         """The mean over seeds, in the unit."""
         return measures.mean(self.values(cell, **more))
 
-    def ratio(self, above: Factors, below: Factors) -> Measure:
+    def ratio(self, above: Levels, below: Levels) -> Measure:
         """The ratio of the medians of two cells."""
         return measures.ratio(self._plain(above), self._plain(below))
 
-    def distance(self, one: Factors, other: Factors) -> Measure:
+    def distance(self, one: Levels, other: Levels) -> Measure:
         """The difference between the medians of two cells, in per cent of that of `other`."""
         return measures.distance(self._plain(one), self._plain(other))
 
-    def difference(self, one: Factors, other: Factors) -> Measure:
+    def difference(self, one: Levels, other: Levels) -> Measure:
         """The median of one cell less that of another, in the unit."""
         return measures.difference(self.values(one), self.values(other))
 
-    def text(self, results: Results, cell: Factors, **more: Factor) -> str:
+    def text(self, results: Results, cell: Levels, **more: Factor) -> str:
         """The median over seeds with its interval and unit; a dash if no run measured it."""
         try:
             return self.median(cell, **more)(results).text(self.unit)
         except NothingMeasured:
             return "–"
 
-    def number(self, results: Results, cell: Factors, **more: Factor) -> float:
+    def number(self, results: Results, cell: Levels, **more: Factor) -> float:
         """The median over seeds, in the unit."""
         return float(estimates.median(self.values(cell, **more)(results)).value)
 
-    def _plain(self, cell: Factors) -> Values:
+    def _plain(self, cell: Levels) -> Values:
         return lambda results: results.values(self.column, **cell)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from anabranch.gallery.metrics import Factors, Metric
+from anabranch.gallery.metrics import Levels, Metric
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import Style
 from anabranch.results.claims import Measure
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Draw = Callable[[Results, "Axes"], None]
-Curves = Mapping[str, tuple[Factors, Style]]
+Curves = Mapping[str, tuple[Levels, Style]]
 """The factors and the style of each curve."""
 
 
@@ -107,7 +107,7 @@ def bars(
 def bars_of(
     groups: Mapping[str, Any] | Sequence[str],
     metric: Metric,
-    cell: Callable[[str, Any], Factors],
+    cell: Callable[[str, Any], Levels],
     styles: Mapping[str, Style],
     source: Mapping[str, Sequence[float | None]] | None = None,
     x: str = "",
@@ -138,7 +138,7 @@ def distribution(
 
 
 def series(
-    columns: Mapping[str, tuple[Factors, str, Style]],
+    columns: Mapping[str, tuple[Levels, str, Style]],
     y: str,
     x: str = "time (s)",
     *,

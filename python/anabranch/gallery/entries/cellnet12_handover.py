@@ -8,7 +8,16 @@ from typing import Literal
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
+)
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
@@ -31,6 +40,7 @@ _MANAGERS = {BACKUP: "backup", SINGLE: "single_path"}
 OFF, SILENT = "WiFi is turned off", "WiFi falls silent"
 """The client notices the former. The latter, it has to find out. Its upload makes that possible."""
 _DIRECTIONS: dict[str, Literal["download", "upload"]] = {OFF: "download", SILENT: "upload"}
+_WIFI, _3G = replace(WIFI, jitter="1ms"), replace(THREE_G, jitter="5ms")
 AWAY_S, BACK_S = 20, 35
 
 HANDOVER = (
@@ -57,7 +67,7 @@ def _cell(tier: Tier, mode: str, event: str) -> Cell:
     scenario = Scenario(
         name=f"{mode}, {event}",
         duration=tier.duration,
-        paths=(replace(WIFI, jitter="1ms", changes=(away, back)), replace(THREE_G, jitter="5ms")),
+        paths=(replace(_WIFI, changes=(away, back)), _3G),
         connections=(
             Connection(
                 name="main",
@@ -163,8 +173,8 @@ ENTRY = Entry(
     "and idle, or not open at all?",
     references=(HANDOVER, EXPERIENCE),
     parameters=parameters(f"""
-        WiFi | 8 Mbit/s, 20 ms RTT ± 1 ms, 54 packets (80 ms) | as in nsdi12-fig7
-        3G | 2 Mbit/s, 150 ms RTT ± 5 ms, 334 packets (2 s) | as in nsdi12-fig7
+        WiFi | {described(_WIFI)} (80 ms) | as in nsdi12-fig7
+        3G | {described(_3G)} (2 s) | as in nsdi12-fig7
         outage | WiFi is away from {AWAY_S} s to {BACK_S} s | ours
         WiFi is turned off | the client notices; download | CellNet'12
         WiFi falls silent | nobody notices; upload | ours

@@ -12,7 +12,16 @@ import polars as pl
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, all_of, carried, claim, each
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
+)
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import OUT_OF_ORDER, OUT_OF_ORDER_KB, TRANSFER, VARIATION, Metric
 from anabranch.gallery.panels import Draw
@@ -298,10 +307,10 @@ ENTRY = Entry(
     question="How does capping the round-trip times of bloated paths change delay, goodput and "
     "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
     references=(FERLIN_IWQOS, ALAY_SLIDES),
-    parameters=parameters("""
-        WLAN | 5 Mbit/s, 20 ms RTT, 80 ms of queue, 1 % loss | ours
-        3G1 | 3 Mbit/s, 60 ms RTT, queue of 2 s | ours; NorNet has real ones
-        3G2 | 6 Mbit/s, 100 ms RTT, queue of 4 s | ours; the faster, more bloated one
+    parameters=parameters(f"""
+        WLAN | {described(WLAN)} | ours
+        3G1 | {described(THREE_G_ONE)} | ours; NorNet has real ones
+        3G2 | {described(THREE_G_TWO)} | ours; the faster, more bloated one
         transfer | 16 MiB, download | slides
         buffers | 16 MiB, send = receive: no limit | slides: unbounded
         example (a) to (d) | 3G2 + WLAN, default with M1,2, receive window of 512 KiB | shape:

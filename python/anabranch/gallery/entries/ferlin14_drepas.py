@@ -9,7 +9,16 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, at_every, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
+)
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -238,8 +247,8 @@ ENTRY = Entry(
     references=(FERLIN_GLOBECOM, ALAY_SLIDES),
     parameters=parameters(f"""
         WLAN | 8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms | ours; the paper measured real ones
-        2G | 0.2 Mbit/s, 400 ms RTT, queue of 6 s, ± 5 ms | ours, in the range of EDGE
-        3G | 2 Mbit/s, 150 ms RTT, queue of 2 s, ± 5 ms | links of NSDI'12
+        2G | {described(_SECOND[TWO_G])} | ours, in the range of EDGE
+        3G | {described(_SECOND[THREE_G])} | links of NSDI'12
         buffers | 256 to 2048 KiB, send = receive | ours
         workload | 8 KiB blocks, download | slides
         probes | 10 packets of 1 KiB, copies of data in flight | slides

@@ -20,6 +20,7 @@ from anabranch.gallery.entry import (
     Overview,
     Tier,
     Written,
+    described,
     key_of,
     parameters,
 )
@@ -338,9 +339,9 @@ def notes(results: Results) -> Sequence[str]:
 
 _PARAMETERS = parameters(f"""
     paths | one WiFi and one cellular network | IMC'13, abstract
-    WiFi | 15 Mbit/s, 30 ms RTT ± 2 ms, 80 ms of queue, 0.2 % losses | ours
-    LTE | 12 Mbit/s down, 5 up, 60 ms RTT ± 2 ms, 400 ms of queue | ours
-    3G | 2 Mbit/s, 150 ms RTT ± 5 ms, 334 packets (2 s) | as in nsdi12-fig7
+    WiFi | {described(_WIFI)} | ours
+    LTE | {described(_LTE)}; 5 Mbit/s up | ours
+    3G | {described(_3G)} (2 s) | as in nsdi12-fig7
     rates of traces | five levels from 0.25 to 1.75 times the mean, a move a second; equal means; in
         bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | ours; levels as `anabranch
         trace --mean`

@@ -8,7 +8,16 @@ from itertools import product
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
+)
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL
@@ -128,9 +137,9 @@ ENTRY = Entry(
         wifi_3g.RAICIU,
     ),
     parameters=(
-        *parameters("""
-        WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | as in nsdi12-fig7
-        3G | 2 Mbit/s, 150 ms RTT, 334 packets (2 s), no jitter | as in nsdi12-fig7
+        *parameters(f"""
+        WiFi | {described(wifi_3g.WIFI)} (80 ms) | as in nsdi12-fig7
+        3G | {described(wifi_3g.THREE_G)} (2 s), no jitter | as in nsdi12-fig7
         workload | 8 KiB blocks as fast as the buffers accept them | NSDI'12
     """),
         *real_time.PARAMETERS,

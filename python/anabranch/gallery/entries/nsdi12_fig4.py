@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, at_every, claim, each, least
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
+)
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.shared import wifi_3g
@@ -245,9 +254,9 @@ ENTRY = Entry(
     "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
     references=(wifi_3g.RAICIU, BONAVENTURE, MIGUEL_SINGH, wifi_3g.PAASCH),
     parameters=(
-        *parameters("""
-        WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | NSDI'12
-        3G | 2 Mbit/s, 150 ms RTT, 334 packets (2 s) | NSDI'12
+        *parameters(f"""
+        WiFi | {described(wifi_3g.WIFI)} (80 ms) | NSDI'12
+        3G | {described(wifi_3g.THREE_G)} (2 s) | NSDI'12
         jitter | 1 ms on both paths, order kept | ours: without jitter, all seeds would give the
             same run
         buffers | 50 to 1000 kB, send = receive | range after NSDI'12, values ours

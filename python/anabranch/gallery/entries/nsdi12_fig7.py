@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, described, key_of, parameters
 from anabranch.gallery.measures import ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
 from anabranch.gallery.panels import Draw
@@ -326,8 +326,8 @@ ENTRY = Entry(
     references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
     parameters=(
         *parameters(f"""
-        WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | {_LINKS_SOURCE}
-        3G | 2 Mbit/s, 150 ms RTT, 334 packets (2 s) | {_LINKS_SOURCE}
+        WiFi | {described(wifi_3g.WIFI)} (80 ms) | {_LINKS_SOURCE}
+        3G | {described(wifi_3g.THREE_G)} (2 s) | {_LINKS_SOURCE}
         jitter of 3G | 50 ms | CS244'15
         jitter model | order of packets kept; also run with reordering | ours
         send buffer | 200 KiB | NSDI'12

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
+)
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
@@ -171,9 +180,9 @@ ENTRY = Entry(
     "Multipath TCP of this machine's kernel perform on the same links?",
     references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
     parameters=(
-        *parameters("""
-        WiFi | 8 Mbit/s, 20 ms RTT, 54 packets (80 ms) | as in nsdi12-fig7
-        3G | 2 Mbit/s, 150 ms RTT, 334 packets (2 s) | as in nsdi12-fig7
+        *parameters(f"""
+        WiFi | {described(wifi_3g.WIFI)} (80 ms) | as in nsdi12-fig7
+        3G | {described(wifi_3g.THREE_G)} (2 s) | as in nsdi12-fig7
         jitter of 3G | 50 ms, order of packets kept | as in nsdi12-fig7
         both buffers | 200 KiB | as in nsdi12-fig7
         block | 8 KiB | NSDI'12
