@@ -16,9 +16,11 @@ from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # the import is slow, and `list` does not draw
 
-Draw = Callable[[Results, "Axes"], None]
+Draw = Callable[[Results, Axes], None]
 Curves = Mapping[str, tuple[Levels, Style]]
 """The factors and the style of each curve."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -13,6 +12,7 @@ from anabranch.gallery.claims import Needs, Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
 from anabranch.gallery.metrics import GOODPUT, IDLE_RESTARTS, MEAN, OUT_OF_ORDER
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -21,9 +21,6 @@ from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse
 from anabranch.words import listed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DEFAULT, BLEST, ECF = "lowest RTT", "BLEST", "ECF"
 OTIAS, STTF, DAPS = "OTIAS", "STTF", "DAPS"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import estimate
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
@@ -22,9 +23,6 @@ from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 JITTERS_MS = (100, 150, 200, 250)
 RECEIVE_KIB = (30, 60, 200)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
 from anabranch.gallery.metrics import JITTER, MEAN, P95
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
@@ -31,9 +31,6 @@ from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Cbr, Connection, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 RATES_KBPS = (500, 1875)
 JUDGED_KBPS = 500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ from anabranch.gallery.entry import (
 )
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import OUT_OF_ORDER, OUT_OF_ORDER_KB, TRANSFER, VARIATION, Metric
-from anabranch.gallery.panels import Draw
+from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -34,9 +34,6 @@ from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DEFAULT, BM15, BM30 = "default", "MPT-BM, λ = 1.5", "MPT-BM, λ = 3"
 STYLES = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from anabranch.gallery.entry import (
     parameters,
 )
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures, outages
@@ -27,9 +27,6 @@ from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)

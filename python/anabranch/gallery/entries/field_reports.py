@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Parameter, Tier, key_of, parameters
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -20,9 +21,6 @@ from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import bits_per_second
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, share
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
@@ -28,9 +28,6 @@ from anabranch.scenarios.scenario import (
     RequestResponse,
 )
 from anabranch.words import listed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NETFLIX, NETFLIX_SMALL, MAPS, DOCS = "Netflix 1 MB", "Netflix 256 kB", "Maps", "Docs"
 NETFLIXES = (NETFLIX, NETFLIX_SMALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ from anabranch.gallery.entry import (
 )
 from anabranch.gallery.measures import Values, by_seed, derived, difference, median, ratio
 from anabranch.gallery.metrics import GOODPUT, Metric
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
@@ -33,9 +34,6 @@ from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios import normalise
 from anabranch.scenarios.scenario import Bulk, Connection, CrossTraffic, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 WVEGAS, LIA = "wVegas", "LIA"
 STYLES = {WVEGAS: Style(BLUE, "-", "o"), LIA: Style(ORANGE, (0, (2, 1)), "D")}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,15 +26,13 @@ from anabranch.gallery.entry import (
 )
 from anabranch.gallery.measures import Values, by_seed, difference, estimate, median, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
+from anabranch.gallery.panels import Axes
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios import normalise, traces
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Scenario, Trace
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TCP_WIFI, TCP_CELLULAR = "TCP over WiFi", "TCP over LTE"
 LIA, OLIA, UNCOUPLED = "MPTCP, LIA", "MPTCP, OLIA", "MPTCP, uncoupled"

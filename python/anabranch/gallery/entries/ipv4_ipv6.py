@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import Values, over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TCP_V4, TCP_V6, MPTCP = "TCP over IPv4", "TCP over IPv6", "MPTCP over both"
 STYLES = {

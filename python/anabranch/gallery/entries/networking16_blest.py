@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -31,9 +32,6 @@ from anabranch.reports.figures import (
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MIN_RTT, BLEST, PAPER = "lowest RTT", "BLEST (Linux)", "BLEST (paper)"
 FINE, FIXED = "BLEST (paper, step 0.001)", "BLEST (paper, step 0)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, at_every, claim, each, least
@@ -21,6 +20,7 @@ from anabranch.gallery.entry import (
 )
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
@@ -29,9 +29,6 @@ from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CURVES = (TCP_WIFI, wifi_3g.TCP_3G, MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI)
 BUFFERS_KB = (50, 100, 200, 300, 400, 500, 600, 800, 1000)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, claim
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier, described, key_of, parameters
 from anabranch.gallery.measures import ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
-from anabranch.gallery.panels import Draw
+from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
@@ -23,9 +22,6 @@ from anabranch.results.estimates import number
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
 from anabranch.scenarios.scenario import Blocks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CURVES = (TCP_WIFI, wifi_3g.TCP_3G, MPTCP, MPTCP_M12)
 RECEIVE_KIB = (32, 64, 100, 200, 400, 1000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
@@ -20,6 +19,7 @@ from anabranch.gallery.entry import (
     parameters,
 )
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
@@ -28,9 +28,6 @@ from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 BUFFER = "200KiB"
 SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, 
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, REINJECTIONS, Metric
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
@@ -20,9 +21,6 @@ from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, S
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, RequestResponse
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 WEAK, UNEQUAL, SYMMETRIC = "weak 3G", "unequal links", "three equal links"
 MEMORY, QUEUE, SHORT = "memory", "receive queue", "short flows"

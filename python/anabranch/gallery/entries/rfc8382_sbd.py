@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import Values, derived, estimate, mean, median
 from anabranch.gallery.metrics import COUPLED, GOODPUT
-from anabranch.gallery.panels import Draw
+from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports import figures
@@ -29,9 +29,6 @@ from anabranch.scenarios.scenario import (
 )
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Range
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SHARED, DISJOINT = "one bottleneck", "two bottlenecks"
 LIA, DETECTION = "LIA", "LIA + detection"

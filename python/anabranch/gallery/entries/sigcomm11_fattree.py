@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -14,6 +13,7 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of, parameters
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
@@ -22,9 +22,6 @@ from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 from anabranch.words import listed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TCP, LIA, UNCOUPLED = "TCP", "LIA", "uncoupled NewReno"
 ONE_WAY = "LIA, half of the hosts send"

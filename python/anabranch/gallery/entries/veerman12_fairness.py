@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
@@ -18,9 +18,6 @@ from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LIA, UNCOUPLED, TCP = "LIA", "uncoupled NewReno", "TCP"
 STYLES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ from anabranch.gallery.claims import Quantity, carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, smallest
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, Metric, share
-from anabranch.gallery.panels import Draw
+from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
@@ -26,9 +26,6 @@ from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Change, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 RTT_MS = 5
 LINK_MBPS = 1000 / veerman12.SCALE

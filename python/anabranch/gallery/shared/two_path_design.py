@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,7 @@ from anabranch.gallery.claims import Needs
 from anabranch.gallery.entry import Factors, parameters
 from anabranch.gallery.measures import by_seed
 from anabranch.gallery.metrics import GOODPUT, Metric
-from anabranch.gallery.panels import Draw
+from anabranch.gallery.panels import Axes, Draw
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.estimates import Sample
@@ -27,9 +27,6 @@ from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import NetworkPath
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Range
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LOW, HIGH = "low-BDP", "high-BDP"
 ENVIRONMENTS = (LOW, HIGH)

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 
 from anabranch.gallery.entry import Parameter, parameters
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.panels import Curves, Draw, Look, over
+from anabranch.gallery.panels import Axes, Curves, Draw, Look, over
 from anabranch.reports.figures import GREY
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SCALE = 10
 """Divisor of rates and buffers, unless an entry sets another one."""
