@@ -253,7 +253,8 @@ def _over_reports(
 
     def draw(results: Results, axes: Axes) -> None:
         places = range(len(REPORTS))
-        axes.set_xticks(places, [report.key for report in REPORTS], rotation=60, ha="right")
+        names = [report.key for report in REPORTS]
+        axes.set_xticks(places, names, rotation=60, ha="right", fontsize=7)
         panels.points(
             dict(enumerate(REPORTS)),
             measure,
@@ -321,7 +322,7 @@ ENTRY = Entry(
             "Compared with TCP",
             "Below 1, the further paths do harm.",
             _over_reports(
-                _over_tcp, "goodput / that of TCP", LINUX, ENGINE, log=True, lines={1: "as TCP"}
+                _over_tcp, "goodput / that of TCP", LINUX, ENGINE, log=True, lines={1: ""}
             ),
         ),
     ),

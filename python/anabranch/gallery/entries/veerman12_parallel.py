@@ -237,6 +237,7 @@ ENTRY = Entry(
                 "parallel flows of TCP",
                 "rate of the file (Mbit/s)",
                 ticks=FLOWS,
+                top=140,
                 lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / SCALE: "sum of\nthe links"},
             ),
         ),
