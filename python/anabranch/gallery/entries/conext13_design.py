@@ -186,16 +186,14 @@ ENTRY = Entry(
     question="Over hundreds of pairs of paths, how much of both paths does Multipath TCP use? Does "
     "the corrected form of penalisation help?",
     references=(PAASCH,),
-    parameters=(
-        *two_path_design.DESIGN_PARAMETERS,
-        *parameters("""
+    parameters=two_path_design.DESIGN_PARAMETERS
+    + parameters("""
         settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13
         buffers | low-BDP 16 MB, high-BDP 4 MB, send = receive | ours
         workload | bulk, download | CSWS'14: iperf, 60 s
         congestion control | LIA; TCP: NewReno | ours
         scheduler | lowest RTT | CoNEXT'13
     """),
-    ),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,

@@ -256,8 +256,7 @@ ENTRY = Entry(
     question="How do the delays of NSDI 2012's Figure 7 change when WiFi becomes faster and 3G "
     "does not? Are opportunistic retransmission (M1) and penalisation (M2) still enough?",
     references=(wifi_3g.CHEN_HAN, wifi_3g.RAICIU, wifi_3g.PAASCH),
-    parameters=(
-        *parameters("""
+    parameters=parameters("""
         WiFi | 8, 16, 32, 64 Mbit/s, 20 ms RTT | CS244'15
         queue of WiFi | 54 packets | CS244'15 for 8 Mbit/s; kept for all rates: ours
         queue of WiFi, second reading | 80 ms at each rate | ours
@@ -269,9 +268,8 @@ ENTRY = Entry(
             scheduler | size: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so small a
             window
         block | 8 KiB | NSDI'12
-    """),
-        *wifi_3g.STACK_PARAMETERS,
-    ),
+    """)
+    + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,

@@ -211,8 +211,7 @@ ENTRY = Entry(
     question="How does jitter on 3G change the delay of blocks that Multipath TCP sends over WiFi "
     "and 3G, with and without opportunistic retransmission (M1) and penalisation (M2)?",
     references=(wifi_3g.CULLEN_BARBER, wifi_3g.RAICIU),
-    parameters=(
-        *parameters("""
+    parameters=parameters("""
         WiFi | 30 Mbit/s, 5 ms one way, 0.75 % loss, 1000 packets | CS244'14
         3G | 3 Mbit/s, 30 ms one way, 0.1 % loss, 1000 packets | CS244'14
         far side | 1 ms is added to both delays | CS244'14 has a hop of 1 Gbit/s and 1 ms there;
@@ -223,9 +222,8 @@ ENTRY = Entry(
         send buffer | 200 KiB | CS244'14
         receive buffer | 30, 60, 200 KiB | CS244'14 requested 30 KiB from Linux; others ours
         block | 8 KiB | NSDI'12
-    """),
-        *wifi_3g.STACK_PARAMETERS,
-    ),
+    """)
+    + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,

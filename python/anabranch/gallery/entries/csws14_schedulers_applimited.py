@@ -249,9 +249,8 @@ ENTRY = Entry(
     question="How much longer than necessary do blocks take with round robin, with lowest RTT, "
     "and with each remedy, when the paths are far from full?",
     references=(CSWS,),
-    parameters=(
-        *two_path_design.DESIGN_PARAMETERS[::2],
-        *parameters("""
+    parameters=two_path_design.DESIGN_PARAMETERS[::2]
+    + parameters("""
         settings | quick 40, full 200 | full: CSWS'14
         settings left out | capacities below 1.5 × the application's rate | ours
         workload | 8 KiB blocks at 500 and 1875 kbit/s | CSWS'14
@@ -262,7 +261,6 @@ ENTRY = Entry(
         3G | 2 Mbit/s, 75 to 150 ms RTT, queue of 2 s, ± 5 ms | ours; likewise
         jitter | difference of the delays of successive blocks | ours
     """),
-    ),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,

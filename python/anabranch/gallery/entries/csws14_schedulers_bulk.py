@@ -156,9 +156,8 @@ ENTRY = Entry(
     question="Over hundreds of settings, how much of two paths do round robin, lowest RTT, and "
     "lowest RTT with each remedy use?",
     references=(CSWS,),
-    parameters=(
-        *two_path_design.DESIGN_PARAMETERS,
-        *parameters("""
+    parameters=two_path_design.DESIGN_PARAMETERS
+    + parameters("""
         settings | 20 (quick) or 200 (full) per environment | full: CSWS'14
         buffers | low-BDP 16 MB, high-BDP 2 MB, send = receive | 2 MB: CSWS'14
         workload | bulk, 60 s | CSWS'14
@@ -167,7 +166,6 @@ ENTRY = Entry(
         θ of MPT-BM | 0 | ours: CSWS'14 states none
         round robin | one segment per turn, full windows are skipped | Linux's mptcp_rr.c
     """),
-    ),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,

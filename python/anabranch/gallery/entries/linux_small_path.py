@@ -147,18 +147,16 @@ ENTRY = Entry(
     "2 Mbit/s joins one of 100 Mbit/s. Does this machine's kernel do that? Does the engine avoid "
     "it?",
     references=(ISSUE_381,),
-    parameters=(
-        *parameters("""
+    parameters=parameters("""
         fast path | 100 Mbit/s, 10 ms RTT, 100 packets | the report; queue ours
         slow path | 2 Mbit/s; 1, 10 and 25 ms RTT; 100 packets | the report; queue ours
         delays | round trips | ours; Mininet applies delays in each direction
         workload | one endless transfer | ours: the report transfers 1 MB
         buffers of Linux | no size requested, so the kernel tunes them | the report
         buffers of the engine | 4 MiB to send, 6 MiB to receive | ours: Linux's limits
-    """),
-        *real_time.PARAMETERS[:1],
-        *real_time.PARAMETERS[2:],
-    ),
+    """)
+    + real_time.PARAMETERS[:1]
+    + real_time.PARAMETERS[2:],
     quick=Tier("quick", seeds=2, measured_s=8, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=30),
     cells=cells,

@@ -136,14 +136,12 @@ ENTRY = Entry(
         "Multipath TCP of this machine's kernel and the engine, measured in real time.",
         wifi_3g.RAICIU,
     ),
-    parameters=(
-        *parameters(f"""
+    parameters=parameters(f"""
         WiFi | {described(wifi_3g.WIFI)} (80 ms) | as in nsdi12-fig7
         3G | {described(wifi_3g.THREE_G)} (2 s), no jitter | as in nsdi12-fig7
         workload | 8 KiB blocks as fast as the buffers accept them | NSDI'12
-    """),
-        *real_time.PARAMETERS,
-    ),
+    """)
+    + real_time.PARAMETERS,
     quick=Tier("quick", seeds=2, measured_s=12, warm_up_s=3),
     full=Tier("full", seeds=10, measured_s=60),
     cells=cells,

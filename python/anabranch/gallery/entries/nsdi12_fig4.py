@@ -250,17 +250,15 @@ ENTRY = Entry(
     question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
     "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
     references=(wifi_3g.RAICIU, BONAVENTURE, MIGUEL_SINGH, wifi_3g.PAASCH),
-    parameters=(
-        *parameters(f"""
+    parameters=parameters(f"""
         WiFi | {described(wifi_3g.WIFI)} (80 ms) | NSDI'12
         3G | {described(wifi_3g.THREE_G)} (2 s) | NSDI'12
         jitter | 1 ms on both paths, order kept | ours: without jitter, all seeds would give the
             same run
         buffers | 50 to 1000 kB, send = receive | range after NSDI'12, values ours
         workload | bulk, download | NSDI'12
-    """),
-        *wifi_3g.STACK_PARAMETERS,
-    ),
+    """)
+    + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,

@@ -320,8 +320,7 @@ ENTRY = Entry(
     "does a block take over WiFi, over 3G, and over both with Multipath TCP, with and without "
     "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
     references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
-    parameters=(
-        *parameters(f"""
+    parameters=parameters(f"""
         WiFi | {described(wifi_3g.WIFI)} (80 ms) | {_LINKS_SOURCE}
         3G | {described(wifi_3g.THREE_G)} (2 s) | {_LINKS_SOURCE}
         jitter of 3G | 50 ms | CS244'15
@@ -334,9 +333,8 @@ ENTRY = Entry(
         buffers as requested from Linux | 200 KiB and 32 KiB; control: 6000 kB of receive buffer;
             Linux's scheduler | 32 KiB: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so
             small a window
-    """),
-        *wifi_3g.STACK_PARAMETERS,
-    ),
+    """)
+    + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=100),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,

@@ -176,16 +176,14 @@ ENTRY = Entry(
     question="Does the engine behave in virtual time as it does in real time? How does the "
     "Multipath TCP of this machine's kernel perform on the same links?",
     references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
-    parameters=(
-        *parameters(f"""
+    parameters=parameters(f"""
         WiFi | {described(wifi_3g.WIFI)} (80 ms) | as in nsdi12-fig7
         3G | {described(wifi_3g.THREE_G)} (2 s) | as in nsdi12-fig7
         jitter of 3G | 50 ms, order of packets kept | as in nsdi12-fig7
         both buffers | 200 KiB | as in nsdi12-fig7
         block | 8 KiB | NSDI'12
-    """),
-        *real_time.PARAMETERS,
-    ),
+    """)
+    + real_time.PARAMETERS,
     quick=Tier("quick", seeds=3, measured_s=20, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=60),
     cells=cells,

@@ -354,8 +354,7 @@ ENTRY = Entry(
     question="Do the mechanisms of NSDI 2012 hold beyond WiFi and 3G: on a very weak second path, "
     "on fast links, for memory, for the receive queue and for short flows?",
     references=(wifi_3g.RAICIU,),
-    parameters=(
-        *parameters(f"""
+    parameters=parameters(f"""
         weak 3G | 50 kbit/s, 150 ms RTT, 9 packets; WiFi of figure 4 | rate: NSDI'12; else ours
         fast links | 100 Mbit/s for 1 Gbit/s, 10 ms RTT, queues of one bandwidth-delay product |
             ours; scaled to 1/10
@@ -363,9 +362,8 @@ ENTRY = Entry(
         memory | WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured | ours
         receive queue | 2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT | ours
         short flows | one request of 200 bytes over a new connection, two fast links | ours
-    """),
-        *wifi_3g.STACK_PARAMETERS,
-    ),
+    """)
+    + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=20),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,

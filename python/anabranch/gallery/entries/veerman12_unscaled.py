@@ -132,17 +132,15 @@ ENTRY = Entry(
     question="Do links of 0.3 + 1 + 10 Gbit/s reach their sum with the rule's 570 MB when one of "
     "them is at 202 ms? What do they reach with smaller buffers?",
     references=(veerman12.VEERMAN, veerman12.RFC_LIA),
-    parameters=(
-        *parameters("""
+    parameters=parameters("""
         scaling | none | the other entries after Veerman use a tenth
         links | 0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT | slides
         rule for buffers | 2 × 202 ms × 11.3 Gbit/s: 570 MB | slides
         smaller buffers | 16 and 64 MB | ours; slides: “different”
         balancing | 1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900 | slides
         warm-up | 6 s: slow start and its losses | ours
-    """),
-        *veerman12.STACK_PARAMETERS,
-    ),
+    """)
+    + veerman12.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=2, warm_up_s=6),
     full=Tier("full", seeds=20, measured_s=10, warm_up_s=6),
     cells=cells,
