@@ -9,7 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Needs, Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, share
@@ -17,7 +17,7 @@ from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
-from anabranch.results.claims import Measure
+from anabranch.results.claims import Claim, Measure
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import (
@@ -228,10 +228,6 @@ def is_carried(results: Results, application: str, rtt: int, loss: int) -> bool:
     return float(np.median(delays)) < _PERIOD_S * 1e3
 
 
-def _relative(words: str, settings: Iterable[_Setting]) -> tuple[Quantity, ...]:
-    return each(words, {_words(*setting): relative(*setting) for setting in settings})
-
-
 def _words(application: str, curve: str, one: int, two: int, loss: int) -> str:
     lossy = f", {loss} % loss" if loss else ""
     return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp_beside(curve)}"
@@ -269,104 +265,109 @@ def _used(results: Results) -> str | None:
     return None
 
 
+def _claim(
+    name: str,
+    statement: str,
+    source: str,
+    words: str,
+    settings: Iterable[_Setting],
+    needs: Needs | None = _used,
+    bounds: str = "",
+) -> Claim:
+    """A claim about the relative latency in each setting."""
+    quantities = each(words, {_words(*setting): relative(*setting) for setting in settings})
+    return claim(name, statement, source, quantities, needs=needs, bounds=bounds)
+
+
 _ABSTRACT, _CONCLUSIONS = "Grinnemo'15, abstract", "Grinnemo'15, conclusions"
 _SAME_CONTROL = "ours: the arms of Grinnemo'15 differ in congestion control as well"
 _AWARE = "ours: Grinnemo'15 asks for a scheduler that considers the difference"
 _LOSSES = LOSSES_PERCENT[1:]
 
 CLAIMS = (
-    claim(
+    _claim(
         "E8.a-netflix",
         "With equal round-trip times and no loss, MPTCP clearly reduces the latency of Netflix.",
         f"{_ABSTRACT}; the threshold is ours",
-        _relative(f"{_NETFLIX}: latency of MPTCP / TCP, {_EQUAL}", _equal(NETFLIXES, RTTS_MS)),
-        needs=_used,
+        f"{_NETFLIX}: latency of MPTCP / TCP, {_EQUAL}",
+        _equal(NETFLIXES, RTTS_MS),
     ),
-    claim(
+    _claim(
         "E8.b-maps",
         "With equal round-trip times and no loss, MPTCP reduces the latency of Google Maps.",
         f"{_ABSTRACT}; the threshold is ours",
-        _relative(f"Maps: latency of MPTCP / TCP, {_EQUAL}", _equal((MAPS,), RTTS_MS)),
-        needs=_used,
+        f"Maps: latency of MPTCP / TCP, {_EQUAL}",
+        _equal((MAPS,), RTTS_MS),
     ),
-    claim(
+    _claim(
         "E8.c-docs",
         "With equal round-trip times and no loss, MPTCP hardly changes the latency of Google Docs "
         "(negative control).",
         f"{_ABSTRACT}; the thresholds are ours",
-        _relative(f"Docs: latency of MPTCP / TCP, {_EQUAL}", _equal((DOCS,), RTTS_MS)),
+        f"Docs: latency of MPTCP / TCP, {_EQUAL}",
+        _equal((DOCS,), RTTS_MS),
+        needs=None,
     ),
-    claim(
+    _claim(
         "E8.d-loss",
         "With a few per cent of loss, MPTCP still reduces the latency of Netflix.",
         f"{_ABSTRACT} and conclusions; the threshold is ours",
-        _relative(
-            f"{_NETFLIX}: latency of MPTCP / TCP, {_LOSSY}",
-            _equal(NETFLIXES, LOSSY_RTTS_MS, _LOSSES),
-        ),
-        needs=_used,
+        f"{_NETFLIX}: latency of MPTCP / TCP, {_LOSSY}",
+        _equal(NETFLIXES, LOSSY_RTTS_MS, _LOSSES),
     ),
-    claim(
+    _claim(
         "E8.a-netflix-same-control",
         "With equal round-trip times, no loss and the same congestion control on each path as "
         "TCP, MPTCP clearly reduces the latency of Netflix.",
         _SAME_CONTROL,
-        _relative(
-            f"{_NETFLIX}: latency of {UNCOUPLED} / TCP, {_EQUAL}",
-            _equal(NETFLIXES, RTTS_MS, curve=UNCOUPLED),
-        ),
+        f"{_NETFLIX}: latency of {UNCOUPLED} / TCP, {_EQUAL}",
+        _equal(NETFLIXES, RTTS_MS, curve=UNCOUPLED),
+        needs=None,
         bounds="E8.a-netflix",
     ),
-    claim(
+    _claim(
         "E8.a-netflix-tuned",
         "With equal round-trip times, no loss and receive buffers that Linux tunes from 87,380 "
         "bytes on, MPTCP clearly reduces the latency of Netflix.",
         f"{_ABSTRACT} and slides; the threshold is ours",
-        _relative(
-            f"{_NETFLIX}: latency of {MPTCP_TUNED} / {TCP_TUNED}, {_EQUAL}",
-            _equal(NETFLIXES, RTTS_MS, curve=MPTCP_TUNED),
-        ),
+        f"{_NETFLIX}: latency of {MPTCP_TUNED} / {TCP_TUNED}, {_EQUAL}",
+        _equal(NETFLIXES, RTTS_MS, curve=MPTCP_TUNED),
+        needs=None,
         bounds="E8.a-netflix",
     ),
-    claim(
+    _claim(
         "E8.d-loss-same-control",
         "With a few per cent of loss and the same congestion control on each path as TCP, MPTCP "
         "still reduces the latency of Netflix.",
         _SAME_CONTROL,
-        _relative(
-            f"{_NETFLIX}: latency of {UNCOUPLED} / TCP, {_LOSSY}",
-            _equal(NETFLIXES, LOSSY_RTTS_MS, _LOSSES, UNCOUPLED),
-        ),
+        f"{_NETFLIX}: latency of {UNCOUPLED} / TCP, {_LOSSY}",
+        _equal(NETFLIXES, LOSSY_RTTS_MS, _LOSSES, UNCOUPLED),
+        needs=None,
         bounds="E8.d-loss",
     ),
-    claim(
+    _claim(
         "E8.e-docs-loss",
         "With a few per cent of loss, MPTCP does not increase the latency of Google Docs.",
         "Grinnemo'15, slides; the threshold is ours",
-        _relative(
-            f"Docs: latency of MPTCP / TCP, {_LOSSY}", _equal((DOCS,), LOSSY_RTTS_MS, _LOSSES)
-        ),
+        f"Docs: latency of MPTCP / TCP, {_LOSSY}",
+        _equal((DOCS,), LOSSY_RTTS_MS, _LOSSES),
+        needs=None,
     ),
-    claim(
+    _claim(
         "E8.f-little-difference",
         "With a limited difference of round-trip times, the latency of Netflix does not exceed "
         "that of TCP over the faster path.",
         f"{_CONCLUSIONS}; 10/40 ms and the threshold are ours",
-        _relative(
-            f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms", _unequal(NETFLIXES, (40,))
-        ),
-        needs=_used,
+        f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms",
+        _unequal(NETFLIXES, (40,)),
     ),
-    claim(
+    _claim(
         "E8.k-loss-and-difference",
         "With a limited difference of round-trip times and a few per cent of loss, the latency of "
         "Netflix does not exceed that of TCP over the faster path.",
         f"{_CONCLUSIONS}; 10/40 ms and the threshold are ours",
-        _relative(
-            f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, {listed(_LOSSES)} % loss",
-            _unequal(NETFLIXES, (40,), _LOSSES),
-        ),
-        needs=_used,
+        f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, {listed(_LOSSES)} % loss",
+        _unequal(NETFLIXES, (40,), _LOSSES),
         bounds="E8.f-little-difference",
     ),
     claim(
@@ -376,28 +377,22 @@ CLAIMS = (
         _grows(_NETFLIX_AND_MAPS, HEAVY, RTTS_MS),
         needs=_used,
     ),
-    claim(
+    _claim(
         "E8.h-large-difference",
         "With a large difference of round-trip times, latency exceeds that of TCP over the faster "
         "path.",
         f"{_CONCLUSIONS}; 10/400 ms is ours",
-        _relative(
-            f"{_NETFLIX_AND_MAPS}: latency of MPTCP at 10/400 ms / TCP over 10 ms",
-            _unequal(HEAVY, RTTS_MS[-1:]),
-        ),
-        needs=_used,
+        f"{_NETFLIX_AND_MAPS}: latency of MPTCP at 10/400 ms / TCP over 10 ms",
+        _unequal(HEAVY, RTTS_MS[-1:]),
     ),
     *(
-        claim(
+        _claim(
             f"E8.{name}",
             f"With {curve.removeprefix('MPTCP, ')}, which considers the difference of round-trip "
             "times, latency does not exceed that of TCP over the faster path.",
             _AWARE,
-            _relative(
-                f"{_NETFLIX_AND_MAPS}: latency of {curve} at 10/100 ms / TCP over 10 ms",
-                _unequal(HEAVY, (100,), curve=curve),
-            ),
-            needs=_used,
+            f"{_NETFLIX_AND_MAPS}: latency of {curve} at 10/100 ms / TCP over 10 ms",
+            _unequal(HEAVY, (100,), curve=curve),
             bounds="E8.i-aware-scheduler",
         )
         for name, curve in (("i-ecf", ECF), ("j-blest", BLEST))
@@ -408,14 +403,13 @@ CLAIMS = (
         "grid: Hurtig et al. 2019; the check is ours",
         _grows("bursts of 10 to 50 segments", BURSTS, tuple(BURST_RTTS_MS)),
     ),
-    claim(
+    _claim(
         "E8b.b-bursts-ecf",
         "With ECF, a slow second path does not delay short bursts.",
         "ours, on the grid of Hurtig et al. 2019",
-        _relative(
-            f"bursts of 10 to 50 segments: latency of {ECF} at 10/100 ms / TCP over 10 ms",
-            _unequal(BURSTS, (100,), curve=ECF),
-        ),
+        f"bursts of 10 to 50 segments: latency of {ECF} at 10/100 ms / TCP over 10 ms",
+        _unequal(BURSTS, (100,), curve=ECF),
+        needs=None,
     ),
 )
 
