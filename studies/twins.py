@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.calibration import drawn
 from anabranch.explanations import what_if
 from anabranch.explanations.what_if import Change
-from anabranch.gallery.shared.calibration import drawn
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_once
 from anabranch.runs.run import Capture

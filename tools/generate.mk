@@ -31,5 +31,5 @@ scenario-classes: $(TEST_VENV)/.installed ## generate the Python classes of scen
 	$(TEST_BIN)/python tools/generate/scenario_classes.py
 
 .PHONY: claims
-claims: $(TEST_VENV)/.installed ## write the tables of claims into the gallery's pages
+claims: $(TEST_VENV)/.installed ## write the tables of claims and parameters into the gallery's pages
 	$(TEST_BIN)/python tools/generate/gallery_claims.py

@@ -9,21 +9,21 @@ import polars as pl
 import pytest
 
 from anabranch import _core
-from anabranch.cli.main import run_command
-from anabranch.errors import InputError
-from anabranch.gallery import catalogue
-from anabranch.gallery.entries import calibration
-from anabranch.gallery.entry import Written
-from anabranch.gallery.reproduce import execute
-from anabranch.gallery.shared.calibration import case, deviations, drawn, fixed, own, words
-from anabranch.gallery.shared.calibration.case import VIRTUAL, linux_on
-from anabranch.gallery.shared.calibration.deviations import (
+from anabranch.calibration import case, deviations, drawn, fixed, own, words
+from anabranch.calibration import entry as calibration
+from anabranch.calibration.case import VIRTUAL, linux_on
+from anabranch.calibration.deviations import (
     DELAY,
     ONE_PATH,
     OUTPUT,
     TOGETHER,
     TWO_PATHS,
 )
+from anabranch.cli.main import run_command
+from anabranch.errors import InputError
+from anabranch.gallery import catalogue
+from anabranch.gallery.entry import Written
+from anabranch.gallery.reproduce import execute
 from anabranch.live import run as live
 from anabranch.live.hosts import HERE, LINUX_VM, Hosts
 from anabranch.results.claims import Verdict, judge

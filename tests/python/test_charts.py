@@ -354,6 +354,24 @@ def test_a_legend_is_below_names_of_several_lines(away: tuple[Results, Path]) ->
     assert not legend.get_window_extent().overlaps(axes.xaxis.label.get_window_extent())
 
 
+def test_a_legend_is_below_rotated_names(away: tuple[Results, Path]) -> None:
+    results, _ = away
+
+    def draw(_: Results, axes: Axes) -> None:
+        axes.plot([0, 1], label="curve")
+        axes.set_xticks([0, 0.5, 1], ["a rather long name"] * 3, rotation=60, ha="right")
+
+    figure = pictures.alone(Panel("title", "", draw), results)
+    figure.draw_without_rendering()  # as savefig does
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    legend = axes.get_legend()
+    assert legend is not None
+    names = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert not any(legend.get_window_extent().overlaps(name) for name in names)
+    assert legend.get_window_extent().ymin >= 0
+
+
 def test_a_figure_is_a_picture_and_a_file_of_each_form(
     away: tuple[Results, Path], tmp_path: Path
 ) -> None:

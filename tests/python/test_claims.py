@@ -283,7 +283,7 @@ def test_the_check_has_one_line_for_a_group_and_says_how_many_conditions_it_has(
 
 
 def test_a_report_may_word_a_quantity_with_measured_numbers() -> None:
-    stated = dataclasses.replace(IS_MET, worded=lambda _: "x (at 200 kB)")
+    stated = dataclasses.replace(IS_MET, describe=lambda _: "x (at 200 kB)")
     text = judge(claim([stated]), RESULTS).measured
     assert text == "x (at 200 kB) = 5.00 [4.00, 6.00] (≥ 3: met)"
     assert check(stated) == "x ≥ 3"

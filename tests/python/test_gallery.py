@@ -9,7 +9,7 @@ import pytest
 from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.bounds import BOUNDS
 from anabranch.results.bounds import Bound
 from anabranch.scenarios.scaling import scaled
 from anabranch.sweeps.plan import Plan
@@ -98,10 +98,10 @@ def test_every_bound_stands_in_the_registry_and_is_used() -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_an_entry_varies_vague_parameters_or_says_why_not(name: str) -> None:
+def test_an_entry_varies_uncertain_parameters_or_says_why_not(name: str) -> None:
     entry = catalogue.entry(name)
-    assert bool(entry.vague) != bool(entry.exempt)
-    for words, pattern in entry.vague.items():
+    assert bool(entry.uncertain_parameters) != bool(entry.not_varied_because)
+    for words, pattern in entry.uncertain_parameters.items():
         changed = [
             cell
             for cell in entry.cells(entry.full)

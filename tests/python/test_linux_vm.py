@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import anabranch
+from anabranch.calibration import case, deviations
+from anabranch.calibration import entry as calibration
 from anabranch.cli.main import run_command
-from anabranch.gallery.entries import calibration
 from anabranch.gallery.reproduce import execute
-from anabranch.gallery.shared.calibration import case, deviations
 from anabranch.live import guest, vm
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_once

@@ -9,8 +9,8 @@ from anabranch import _core
 from anabranch.errors import ScenarioError
 from anabranch.gallery import catalogue, sensitivity
 from anabranch.gallery.entry import Entry, Tier
+from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.reproduce import execute, save_entry
-from anabranch.gallery.shared.measures import ratio_of
 from anabranch.reports.figures import Panel
 from anabranch.results.bounds import at_least
 from anabranch.results.claims import Claim, Condition, Verdict
@@ -63,7 +63,7 @@ def short_entry() -> Entry:
     cells = entry.cells(TIER)[:3]
     factors = [dict(cell.factors) for cell in cells[:2]]
     condition = Condition(
-        "3G / WiFi", ratio_of("goodput_mbps", factors[1], factors[0]), at_least(0.05, "", "")
+        "3G / WiFi", GOODPUT.ratio(factors[1], factors[0]), at_least(0.05, "", "")
     )
     return dataclasses.replace(
         entry,
@@ -72,7 +72,7 @@ def short_entry() -> Entry:
         claims=(Claim("c", "s", "o", (condition,)),),
         panels=(Panel("panel", "caption", _draw),),
         notes=lambda _: (),
-        vague={"WiFi's rate": "path.wifi*.rate", "3G's delay": "path.3g*.delay"},
+        uncertain_parameters={"WiFi's rate": "path.wifi*.rate", "3G's delay": "path.3g*.delay"},
     )
 
 
@@ -125,8 +125,10 @@ def test_the_variants_of_other_results_do_not_count(folder: Path, results: Resul
     assert sensitivity.variants(others, folder) == {}
 
 
-def test_an_entry_without_vague_parameters_has_no_bands(tmp_path: Path) -> None:
-    entry = dataclasses.replace(short_entry(), vague={}, exempt="it is a test")
+def test_an_entry_without_uncertain_parameters_has_no_bands(tmp_path: Path) -> None:
+    entry = dataclasses.replace(
+        short_entry(), uncertain_parameters={}, not_varied_because="it is a test"
+    )
     results = execute(entry, TIER, tmp_path)
     assert sensitivity.variants(results, tmp_path) == {}
     save = partial(save_entry, entry, results, tmp_path)

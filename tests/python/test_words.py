@@ -8,7 +8,7 @@ from rich.console import Console
 
 import anabranch
 from anabranch.cli.tables import Grid
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.bounds import BOUNDS
 from anabranch.reports import page, strips
 from anabranch.reports.table import Table
 from anabranch.results.bounds import within

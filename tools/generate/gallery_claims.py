@@ -1,8 +1,8 @@
-"""Write the tables of claims into the pages of the gallery.
+"""Write the tables of claims and of parameters into the pages of the gallery.
 
     python tools/generate/gallery_claims.py [--check]
 
-A page holds its table between two comments. With --check, the script changes no page, and fails if
+A page holds each table between two comments. With --check, the script changes no page, and fails if
 a page is out of date.
 """
 
@@ -16,7 +16,6 @@ from anabranch.gallery import catalogue
 from anabranch.gallery.entry import Entry
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-BEGIN, END = "<!-- claims -->", "<!-- /claims -->"
 
 
 def page(name: str) -> Path:
@@ -24,10 +23,17 @@ def page(name: str) -> Path:
     return DOCS / ("calibration.md" if name == catalogue.CALIBRATION else f"gallery/{name}.md")
 
 
-def table(entry: Entry) -> str:
+def claims(entry: Entry) -> str:
     """An entry's claims, as a table in Markdown."""
     lines = ["| claim | statement | check | source |", "|---|---|---|---|"]
     lines += [_row((each.id, each.statement, each.check, each.source)) for each in entry.claims]
+    return "\n".join(lines)
+
+
+def parameters(entry: Entry) -> str:
+    """An entry's parameters, as a table in Markdown."""
+    lines = ["| parameter | value | source |", "|---|---|---|"]
+    lines += [_row((each.name, each.value, each.source)) for each in entry.parameters]
     return "\n".join(lines)
 
 
@@ -35,17 +41,23 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def with_claims(text: str, entry: Entry) -> str:
-    """A page's text with the current table.
+def with_tables(text: str, entry: Entry) -> str:
+    """A page's text with the current tables. The page of the calibration has no parameters.
 
     Raises:
-        ValueError: if the page lacks the two comments.
+        ValueError: if the page lacks the two comments of a table.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{page(entry.id)} needs the lines {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n{table(entry)}\n{END}{after}"
+    tables = {"claims": claims(entry)}
+    if entry.id != catalogue.CALIBRATION:
+        tables["parameters"] = parameters(entry)
+    for name, table in tables.items():
+        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not (found and closed):
+            raise ValueError(f"{page(entry.id)} needs the lines {begin} and {end}")
+        text = f"{before}{begin}\n{table}\n{end}{after}"
+    return text
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in catalogue.all_names():
         file = page(name)
         old = file.read_text(encoding="utf-8")
-        new = with_claims(old, catalogue.entry(name))
+        new = with_tables(old, catalogue.entry(name))
         if new != old:
             stale.append(file)
             if "--check" not in arguments:

@@ -145,11 +145,11 @@ def calibrate(
     which deviations are within Linux's own spread. The results folder has every scenario as a file
     for `anabranch run`.
     """
+    from anabranch.calibration import entry as calibration
+    from anabranch.calibration import words
     from anabranch.cli import console, tables
     from anabranch.cli.messages import complain
-    from anabranch.gallery.entries import calibration
     from anabranch.gallery.reproduce import execute
-    from anabranch.gallery.shared.calibration import words
     from anabranch.live import vm
     from anabranch.results.claims import Verdict
 

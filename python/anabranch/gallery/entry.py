@@ -6,11 +6,14 @@ results. An entry contains no protocol logic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.batches.reduction import Task
+from anabranch.gallery.metrics import Metric
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
 from anabranch.reports.table import Table
@@ -18,7 +21,8 @@ from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.results.provenance import build
 from anabranch.scenarios import loading
-from anabranch.scenarios.scenario import Scenario
+from anabranch.scenarios.quantities import nanoseconds
+from anabranch.scenarios.scenario import Connection, NetworkPath, Scenario
 
 SEEDS_WITH_BLOCKS = 5
 """This many seeds keep the delays of single blocks. All seeds contribute to metrics."""
@@ -49,6 +53,36 @@ class Tier:
         """The time that metrics exclude, in the notation of a scenario."""
         return f"{self.warm_up_s}s"
 
+    def scenario(
+        self,
+        name: str,
+        paths: Iterable[NetworkPath],
+        connections: Connection | Iterable[Connection],
+        **others: Any,
+    ) -> Scenario:
+        """A scenario of this duration and warm-up, unless `others` have different ones."""
+        several = (connections,) if isinstance(connections, Connection) else tuple(connections)
+        times = {"duration": self.duration, "warm_up": self.warm_up}
+        return Scenario(name=name, paths=tuple(paths), connections=several, **(times | others))
+
+
+class Factors:
+    """The names of the factors of an entry's cells. Calls with levels give a cell's factors."""
+
+    def __init__(self, *names: str, **defaults: Factor) -> None:
+        self._names = (*names, *defaults)
+        self._defaults = defaults
+
+    def __call__(self, *levels: Factor, **named: Factor) -> dict[str, Factor]:
+        """The factors of a cell, in the order of their names."""
+        given = dict(zip(self._names, levels, strict=False)) | named
+        return {name: (self._defaults | given)[name] for name in self._names}
+
+
+def key_of(*words: str) -> str:
+    """The key of a cell, usable as a file name, from the words that identify the cell."""
+    return "_".join(words).lower().translate(str.maketrans(" +,", "---", "()"))
+
 
 @dataclass(frozen=True)
 class Written:
@@ -60,7 +94,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SeededScenario:
     """A scenario that each seed draws, such as a random traffic matrix."""
 
     name: str
@@ -74,7 +108,7 @@ class Cell:
 
     key: str
     """Unique in the entry and usable as a file name."""
-    scenario: Scenario | Written | Drawn
+    scenario: Scenario | Written | SeededScenario
     """The connections of a `Scenario` start at a time that depends on the seed."""
     factors: Mapping[str, Factor]
     keep_blocks: bool = False
@@ -105,10 +139,26 @@ class Cell:
         )
 
     @staticmethod
-    def _scenario(scenario: Scenario | Drawn, seed: int) -> Scenario:
-        if isinstance(scenario, Drawn):
+    def _scenario(scenario: Scenario | SeededScenario, seed: int) -> Scenario:
+        if isinstance(scenario, SeededScenario):
             return scenario.of_seed(seed)
         return scenario.starting_at(start_time(seed))
+
+
+def described(path: NetworkPath) -> str:
+    """A path in words for a table of parameters: ``"8 Mbit/s, 20 ms RTT ± 1 ms, 54 packets"``."""
+    rtt = f"{2 * nanoseconds(path.delay) / 1e6:g} ms RTT"
+    jitter = f" ± {_spaced(path.jitter)}" if path.jitter else ""
+    queue = _spaced(path.limit)
+    if not queue.endswith("packets"):
+        queue = f"{queue} of queue"
+    loss = f", {_spaced(path.loss)} loss" if path.loss else ""
+    return f"{_spaced(path.rate)}, {rtt}{jitter}, {queue}{loss}"
+
+
+def _spaced(quantity: object) -> str:
+    """A quantity of a scenario with a space before its unit."""
+    return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", str(quantity))
 
 
 @dataclass(frozen=True)
@@ -121,16 +171,33 @@ class Parameter:
     """A citation, or ``"ours"`` if the project chose the number."""
 
 
-@dataclass(frozen=True)
+def parameters(table: str) -> tuple[Parameter, ...]:
+    """Parameters from the rows of a table, as ``name | value | source``.
+
+    An indented line continues the row above it.
+    """
+    rows: list[str] = []
+    for line in textwrap.dedent(table).strip().splitlines():
+        if line.startswith(" "):
+            rows[-1] += f" {line.strip()}"
+        else:
+            rows.append(line)
+    return tuple(Parameter(*row.split(" | ")) for row in rows)
+
+
 class Overview:
     """The columns of a report's table of all cells."""
 
-    factors: Mapping[str, str]
-    """Columns that distinguish the cells, with their headings."""
-    metrics: Mapping[str, str]
-    """Columns that show the median over seeds and its interval, with their headings."""
-    path: str
-    """The path whose share of the bytes the table shows."""
+    def __init__(self, factors: str, path: str, metrics: Sequence[Metric]) -> None:
+        """Name the factors that distinguish the cells, as ``curve; kib: size (KiB)``.
+
+        `path` is the path whose share of the bytes the table shows. Each metric has its median over
+        seeds and its interval.
+        """
+        pairs = (part.partition(": ") for part in factors.split("; "))
+        self.factors = {name: heading or name for name, _, heading in pairs}
+        self.path = path
+        self.metrics = metrics
 
 
 @dataclass(frozen=True)
@@ -157,13 +224,13 @@ class Entry:
     """Sentences that lead the report, instead of the measured value of the claim `headline`."""
     summary: Callable[[Results], Table] | None = None
     """A table that follows the finding."""
-    vague: Mapping[str, str] = field(default_factory=dict)
+    uncertain_parameters: Mapping[str, str] = field(default_factory=dict)
     """Parameters that the sources leave open or state roughly: words, and a pattern of keys.
 
     `scenarios.scaling.scaled` explains the patterns. `gallery.sensitivity` varies each parameter.
     """
-    exempt: str = ""
-    """Why no parameter is varied, if `vague` is empty."""
+    not_varied_because: str = ""
+    """Why no parameter is varied, if `uncertain_parameters` is empty."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the runs, for their provenance."""
 

@@ -89,13 +89,13 @@ def save_entry(
 
 def _bands(entry: Entry, *, varied: bool) -> str:
     """Which parameters the bands vary, or why there are no bands."""
-    if entry.exempt:
-        return f"This experiment has no bands: {entry.exempt}."
-    vague = listed(entry.vague)
+    if entry.not_varied_because:
+        return f"This experiment has no bands: {entry.not_varied_because}."
+    uncertain = listed(entry.uncertain_parameters)
     if not varied:
-        return f"With --full, claims also have bands: their range if {vague} change by ± 10 %."
+        return f"With --full, claims also have bands: their range if {uncertain} change by ± 10 %."
     return (
-        f"A band is the range of the value if {vague} change by ± 10 %, one at a time, with "
+        f"A band is the range of the value if {uncertain} change by ± 10 %, one at a time, with "
         f"{len(sensitivity.SEEDS)} seeds. It also contains the noise of these seeds."
     )
 
@@ -108,9 +108,14 @@ def _finding(entry: Entry, results: Results, judgements: list[Judgement]) -> lis
 
 def _overview_table(results: Results, overview: Overview) -> Table:
     """All combinations of factors with their metrics, as medians over runs with intervals."""
-    headings = [*overview.factors.values(), *overview.metrics.values(), f"{overview.path} carried"]
+    metrics = [metric.column for metric in overview.metrics]
+    headings = [
+        *overview.factors.values(),
+        *(metric.heading for metric in overview.metrics),
+        f"{overview.path} carried",
+    ]
     rows = []
     for _, runs in results.runs.group_by(*overview.factors, maintain_order=True):
         shares = [f"share_{overview.path}"]
-        rows.append(overview_row(runs, list(overview.factors), list(overview.metrics), shares))
+        rows.append(overview_row(runs, list(overview.factors), metrics, shares))
     return Table(tuple(headings), tuple(rows))

@@ -1,6 +1,6 @@
 """Sensitivity bands: how much verdicts depend on parameters that sources leave open.
 
-An entry names its vague parameters (`Entry.vague`). With ``--full``, each of them is 10 % smaller
+An entry names its `uncertain_parameters`. With ``--full``, each of them is 10 % smaller
 and 10 % larger, one at a time, in the cells that a claim reads, with three seeds. Each such change
 is a *variant*. Its runs are ordinary tasks of a batch in the folder ``sensitivity``.
 """
@@ -19,14 +19,7 @@ from anabranch.batches import batch
 from anabranch.batches.reduction import Task
 from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.results.claims import Variants
-from anabranch.results.folder import (
-    PROVENANCE,
-    TABLES,
-    Factor,
-    NothingMeasured,
-    Results,
-    load,
-)
+from anabranch.results.folder import PROVENANCE, TABLES, Factor, NothingMeasured, Results, load
 from anabranch.results.provenance import digest
 from anabranch.runs.executors import Progress
 from anabranch.scenarios.scaling import scaled
@@ -100,7 +93,7 @@ def _variant(results: Results, varied: Results, name: str) -> Results:
 
 
 def _changes(entry: Entry) -> Iterator[tuple[str, str, float]]:
-    for words, pattern in entry.vague.items():
+    for words, pattern in entry.uncertain_parameters.items():
         for sign, factor in CHANGES.items():
             yield f"{words} {sign}", pattern, factor
 

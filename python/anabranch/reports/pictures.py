@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import textwrap
 from collections.abc import Sequence
 from functools import cache
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from anabranch.errors import InputError
 from anabranch.reports.figures import GREY, Panel, nothing_to_draw
@@ -20,6 +22,7 @@ from anabranch.results.provenance import digest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Text
 
 RC: Any = {
     "axes.grid": True,
@@ -50,6 +53,7 @@ _PANEL_WIDTH, _PANEL_HEIGHT = 4.7, 3.5  # inches
 _HEADER_HEIGHT = 0.65
 _TITLE_WIDTH = 50  # letters
 _LINE_HEIGHT = 0.06  # of a drawing
+_LETTER = 0.6  # width of a letter, in sizes of its type
 _TITLE_LETTER, _TITLE_LINE = 0.125, 0.2  # inches
 _LEGEND_LETTER, _LEGEND_HANDLE, _LEGEND_LINE = 0.075, 0.7, 0.22  # inches
 
@@ -143,13 +147,22 @@ def _curves(axes: Axes) -> dict[str, Any]:
 def _legend_below(axes: Axes) -> None:
     curves = _curves(axes)
     if curves:
-        # Below the names of the ticks, which may have several lines.
-        lines = max((label.get_text().count("\n") for label in axes.get_xticklabels()), default=0)
-        below = -0.17 - _LINE_HEIGHT * lines
+        # Below the names of the ticks, which may have several lines, or be rotated.
+        names = axes.get_xticklabels()
+        lines = max((name.get_text().count("\n") for name in names), default=0)
+        drop = ScaledTranslation(0, -max(map(_rise, names), default=0), axes.figure.dpi_scale_trans)
         axes.legend(
-            curves.values(), curves.keys(), loc="upper center", bbox_to_anchor=(0.5, below),
+            curves.values(), curves.keys(), loc="upper center",
+            bbox_to_anchor=(0.5, -0.17 - _LINE_HEIGHT * lines),
+            bbox_transform=axes.transAxes + drop,
             ncols=2, handlelength=2.4, columnspacing=1.2,
         )  # fmt: skip
+
+
+def _rise(name: Text) -> float:
+    """The height in inches that rotation adds to the name of a tick."""
+    points = _LETTER * float(name.get_fontsize()) * len(name.get_text())
+    return points / 72 * math.sin(math.radians(name.get_rotation()))
 
 
 def rendered(figure: Figure, form: str) -> bytes:

@@ -72,7 +72,7 @@ class Condition:
     bound: Bound
     group: str = ""
     """The description that a check gives to all conditions of the same group; see `each`."""
-    worded: Callable[[Results], str] | None = None
+    describe: Callable[[Results], str] | None = None
     """The quantity in words that include measured numbers, for reports."""
 
 
@@ -264,7 +264,7 @@ def judge(claim: Claim, results: Results, variants: Variants | None = None) -> J
 
 
 def _measured(condition: Condition, results: Results, among: int) -> Measured:
-    quantity = condition.worded(results) if condition.worded else condition.quantity
+    quantity = condition.describe(results) if condition.describe else condition.quantity
     return Measured(condition, quantity, condition.measure(results).among(among))
 
 

@@ -4,48 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
-import polars as pl
 
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
-from anabranch.gallery.entries.conext12_olia import (
-    BALIA,
-    LIA,
-    MULTIPATH,
-    OLIA,
-    RATIOS,
-    STYLES,
-    TCP,
-    UNCOUPLED,
-    draw_users,
-    goodput,
-    leaves_more,
-)
-from anabranch.gallery.entries.nsdi11_lia import (
-    RANDOM_LOSS,
-    RED_QUEUE,
-    SUBFLOWS,
-    beside_tcp,
-    shares,
-)
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED, goodput
+from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import Values, estimate, mean, median
+from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
-from anabranch.gallery.shared.vague import LINKS, START
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports import figures, outages
+from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.claims import Measure
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath, Scenario
-from anabranch.words import counted
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SCENARIO_C = "scenario C"
 IN_SCENARIO_C = {curve: STYLES[curve] for curve in (LIA, BALIA, OLIA)}
@@ -63,17 +40,14 @@ PENG = (
     "Q. Peng, A. Walid, J. Hwang, S. H. Low: Multipath TCP: Analysis, Design, and Implementation. "
     "IEEE/ACM Transactions on Networking, 2016."
 )
-
-
-def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell with a step of capacity or with steady capacity."""
-    return {"curve": curve, "network": network}
+at = Factors("curve", "network")
+"""The factors of a cell with a step of capacity or with steady capacity."""
 
 
 def cells(tier: Tier) -> list[Cell]:
     """One bottleneck with one to three subflows, scenario C, and a step of capacity."""
     shared = [
-        beside_tcp(tier, curve, core, count)
+        nsdi11_lia.beside_tcp(tier, curve, core, count)
         for core in (RANDOM_LOSS, RED_QUEUE)
         for count in SUBFLOWS
         for curve in BESIDE_TCP
@@ -105,7 +79,7 @@ def _step(curve: str, network: str) -> Cell:
             ),
         ),
     )
-    return Cell(cell_key(curve, network), scenario, at(curve, network))
+    return Cell(key_of(curve, network), scenario, at(curve, network))
 
 
 def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
@@ -126,153 +100,106 @@ def _seconds(steady: Any, stepped: Any, axis: int) -> Any:
     return shortfall * STEP_MEASURED_S / ((AFTER_MBPS - BEFORE_MBPS) * _PAYLOAD)
 
 
-def _goodputs(results: Results, curve: str) -> list[Sample]:
-    return [results.values("goodput_mbps", **at(curve, network)) for network in (STEADY, STEP)]
+def _goodputs(curve: str) -> list[Values]:
+    return [GOODPUT.values(at(curve, network)) for network in (STEADY, STEP)]
 
 
-def convergence_s(results: Results, curve: str) -> Estimate:
+def convergence_s(curve: str) -> Measure:
     """How long the added capacity would have been unused if then all of it were used at once, in s.
 
     This is the shortfall in bytes after the step, relative to a run with steady capacity, divided
     by the added capacity.
-
-    Raises:
-        NothingMeasured: if no run of the curve has a goodput.
     """
-    return estimate(_seconds, *_goodputs(results, curve))
+    return estimate(_seconds, *_goodputs(curve))
 
 
-def _later(curve: str, other: str) -> Condition:
-    """The condition that one algorithm converges no earlier than another."""
+def _later(curve: str, other: str) -> Quantity:
+    """How much later one algorithm converges than another."""
 
     def difference(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
         return _seconds(a, b, axis) - _seconds(c, d, axis)
 
-    def measure(results: Results) -> Estimate:
-        return estimate(difference, *_goodputs(results, curve), *_goodputs(results, other))
-
-    return Condition(
-        f"convergence time, {curve} − {other}", measure, BOUNDS["E10.balia-responsive"]
-    )
-
-
-def _mean_share(results: Results, curve: str, core: str, count: int) -> Estimate:
-    return mean(shares(results, curve, core, count))
-
-
-def _fair(core: str) -> tuple[Condition, ...]:
-    return each(
-        f"mean share of BALIA with one, two and three subflows, {core}",
-        (
-            Condition(
-                f"mean share of BALIA with {counted(count, 'subflow')}, {core}",
-                partial(_mean_share, curve=BALIA, core=core, count=count),
-                BOUNDS["E10.balia-fair"],
-            )
-            for count in SUBFLOWS
-        ),
-    )
+    later = estimate(difference, *_goodputs(curve), *_goodputs(other))
+    return Quantity(f"convergence time, {curve} − {other}", later)
 
 
 _BESIDE = "beside one NewReno flow"
+_CORES = (RANDOM_LOSS, RED_QUEUE)
 
 CLAIMS = (
-    Claim(
-        "E10.balia-random-loss",
-        "With random loss, BALIA takes about the share of one TCP flow.",
-        "Peng et al. 2016: TCP-friendliness; the range is ours",
-        _fair(RANDOM_LOSS),
-        all_carried,
-        _BESIDE,
+    *(
+        claim(
+            f"E10.balia-{name}",
+            f"{where}, BALIA takes about the share of one TCP flow.",
+            "Peng et al. 2016: TCP-friendliness; the range is ours",
+            each(
+                f"mean share of BALIA with one, two and three subflows, {core}",
+                nsdi11_lia.mean_shares("mean share of BALIA", BALIA, core, SUBFLOWS, f", {core}"),
+            ),
+            needs=all_carried,
+            where=_BESIDE,
+            bounds="E10.balia-fair",
+        )
+        for name, where, core in (
+            ("random-loss", "With random loss", RANDOM_LOSS),
+            ("red", "At a RED queue", RED_QUEUE),
+        )
     ),
-    Claim(
-        "E10.balia-red",
-        "At a RED queue, BALIA takes about the share of one TCP flow.",
-        "Peng et al. 2016: TCP-friendliness; the range is ours",
-        _fair(RED_QUEUE),
-        all_carried,
-        _BESIDE,
-    ),
-    Claim(
+    claim(
         "E10.balia-control",
         "Two uncoupled subflows take more than the share of one TCP flow (negative control).",
         "ours",
-        tuple(
-            Condition(
+        (
+            Quantity(
                 f"mean share of two uncoupled subflows, {core}",
-                partial(_mean_share, curve=UNCOUPLED, core=core, count=2),
-                BOUNDS["E10.balia-control"],
+                mean(nsdi11_lia.shares(UNCOUPLED, core, 2)),
             )
-            for core in (RANDOM_LOSS, RED_QUEUE)
+            for core in _CORES
         ),
-        all_carried,
-        _BESIDE,
+        needs=all_carried,
+        where=_BESIDE,
     ),
-    Claim(
+    claim(
         "E10.balia-responsive",
         "BALIA takes up new capacity later than uncoupled subflows and sooner than OLIA.",
         "Peng et al. 2016: responsiveness; the step is ours",
-        (_later(BALIA, UNCOUPLED), _later(OLIA, BALIA)),
-        all_carried,
-        f"second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
+        _later(BALIA, UNCOUPLED),
+        _later(OLIA, BALIA),
+        needs=all_carried,
+        where=f"second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
     ),
-    Claim(
-        "E10.balia-scenario-c-lia",
-        "In scenario C, TCP users get at least as much goodput beside BALIA as beside LIA.",
-        "Peng et al. 2016: friendliness; the check is ours",
-        leaves_more(BALIA, LIA, BOUNDS["E10.balia-scenario-c"]),
-        all_carried,
-    ),
-    Claim(
-        "E10.balia-scenario-c-olia",
-        "In scenario C, TCP users get at least as much goodput beside OLIA as beside BALIA.",
-        "Peng et al. 2016: friendliness; the check is ours",
-        leaves_more(OLIA, BALIA, BOUNDS["E10.balia-scenario-c"]),
-        all_carried,
+    *(
+        claim(
+            f"E10.balia-scenario-c-{other.lower()}",
+            f"In scenario C, TCP users get at least as much goodput beside {more} as beside "
+            f"{less}.",
+            "Peng et al. 2016: friendliness; the check is ours",
+            conext12_olia.leaves_more(more, less),
+            needs=all_carried,
+            bounds="E10.balia-scenario-c",
+        )
+        for other, more, less in ((LIA, BALIA, LIA), (OLIA, OLIA, BALIA))
     ),
 )
 
 
-def _draw_step(results: Results, axes: Axes) -> None:
-    lines = {}
-    for curve, style in STYLES.items():
-        samples = results.samples.filter(
-            (pl.col("cell") == cell_key(curve, STEP)) & (pl.col("path_name") == "two")
-        )
-        every = samples.gather_every(20)  # bins of 20 samples of 100 ms
-        seconds = every["time_ns"].to_numpy() / 1e9
-        rates = np.diff(every["subflow_bytes_received"].to_numpy()) * 8e-6 / np.diff(seconds)
-        lines[curve] = (seconds[1:] - STEP_AT_S, rates, style)
-    figures.series(axes, lines, "throughput of path two (Mbit/s)")
-    axes.set_xlabel("time since the step (s)")
-    axes.set_xlim(-10, STEP_MEASURED_S)
-    axes.set_ylim(0)
-    step = results.scenarios[cell_key(next(iter(STYLES)), STEP)]
-    outages.shade(axes, step, shift_s=STEP_AT_S)
-
-
-def _draw_convergence(results: Results, axes: Axes) -> None:
-    bars = {curve: ([convergence_s(results, curve)], style) for curve, style in STYLES.items()}
-    figures.grouped_bars(axes, ["step"], bars)
-    axes.set_ylabel("convergence time (s)")
-
-
 def notes(results: Results) -> Sequence[str]:
     """Convergence times, shares beside TCP, and the goodput of TCP users in scenario C."""
-    times = ", ".join(f"{curve} {convergence_s(results, curve).text('s')}" for curve in STYLES)
+    times = ", ".join(f"{curve} {convergence_s(curve)(results).text('s')}" for curve in STYLES)
     means = [
         f"{core}, {curve}: "
-        + ", ".join(f"{shares(results, curve, core, count).mean():.2f}" for count in SUBFLOWS)
-        for core in (RANDOM_LOSS, RED_QUEUE)
-        for curve in BESIDE_TCP
+        + ", ".join(
+            f"{nsdi11_lia.shares(curve, core, count)(results).mean():.2f}" for count in SUBFLOWS
+        )
+        for core, curve in product(_CORES, BESIDE_TCP)
     ]
     users = [
         f"{ratio}: "
         + ", ".join(
-            f"{curve} {median(goodput(results, TCP, curve, ratio)).text()}"
+            f"{curve} {median(goodput(conext12_olia.TCP, curve, ratio))(results).text()}"
             for curve in IN_SCENARIO_C
         )
-        for ratio in RATIOS
+        for ratio in conext12_olia.RATIOS
     ]
     return [
         f"Convergence times: {times}. A convergence time is the shortfall in bytes over the "
@@ -287,72 +214,60 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("one bottleneck", "10 Mbit/s, 20 ms one way, as in nsdi11-lia", "ours"),
-    ("random loss", "0.5 %, queue of 400 packets", "ours"),
-    ("RED", "from half to twice the bandwidth-delay product", "ours"),
-    ("scenario C", "as in conext12-olia", "CoNEXT'12; the numbers are ours"),
-    (
-        "step",
-        f"two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has "
-        f"{BEFORE_MBPS} Mbit/s for the first {STEP_AT_S} s",
-        "ours",
-    ),
-    ("time after the step", f"{STEP_MEASURED_S} s in both tiers", "ours"),
-    ("workload, TCP", "bulk; NewReno", "ours"),
-)
-
+_PARAMETERS = parameters(f"""
+    one bottleneck | 10 Mbit/s, 20 ms one way, as in nsdi11-lia | ours
+    random loss | 0.5 %, queue of 400 packets | ours
+    RED | from half to twice the bandwidth-delay product | ours
+    scenario C | as in conext12-olia | CoNEXT'12; the numbers are ours
+    step | two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has {BEFORE_MBPS}
+        Mbit/s for the first {STEP_AT_S} s | ours
+    time after the step | {STEP_MEASURED_S} s in both tiers | ours
+    workload, TCP | bulk; NewReno | ours
+""")
 ENTRY = Entry(
     id="balia",
     title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
     question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
     "new capacity sooner than OLIA?",
     references=(PENG, conext12_olia.KHALILI),
-    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
-    vague={**LINKS, **START},
+    uncertain_parameters={**LINKS, **START},
     claims=CLAIMS,
     panels=(
         Panel(
             "A step of capacity",
             f"Path two grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s. First seed, bins of 2 s.",
-            _draw_step,
+            panels.series(
+                {
+                    curve: (at(curve, STEP) | {"path_name": "two"}, "subflow_bytes_received", style)
+                    for curve, style in STYLES.items()
+                },
+                "throughput of path two (Mbit/s)",
+                "time since the step (s)",
+                bin_samples=20,
+                zero_s=STEP_AT_S,
+                down=True,
+                span=(-10, STEP_MEASURED_S),
+            ),
         ),
         Panel(
             "Convergence time",
             "The shortfall in bytes after the step, divided by the added capacity.",
-            _draw_convergence,
+            panels.bars(
+                ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
+            ),
         ),
-        *(
-            Panel(
-                f"One bottleneck, {core}",
-                "At one half, Multipath TCP takes the share of one TCP flow.",
-                partial(nsdi11_lia.draw_shares, core=core, styles=BESIDE_TCP),
-            )
-            for core in (RANDOM_LOSS, RED_QUEUE)
-        ),
-        Panel(
-            "Scenario C, TCP users",
-            "Goodput of the users that have only the shared link.",
-            partial(draw_users, users=TCP, styles=IN_SCENARIO_C),
-        ),
-        Panel(
-            "Scenario C, multipath users",
-            "Goodput of the users that also have a link of their own.",
-            partial(draw_users, users=MULTIPATH, styles=IN_SCENARIO_C),
-        ),
+        *(nsdi11_lia.panel_of_shares(core, BESIDE_TCP) for core in _CORES),
+        *conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
     ),
     overview=Overview(
-        factors={
-            "network": "network",
-            "subflows": "subflows",
-            "ratio": "multipath users, relative to TCP users",
-            "curve": "congestion control",
-        },
-        metrics={"goodput_mbps": "goodput of all connections (Mbit/s)"},
-        path="two",
+        "network; subflows; ratio: multipath users, relative to TCP users; "
+        "curve: congestion control",
+        "two",
+        (GOODPUT.called("goodput of all connections"),),
     ),
     notes=notes,
 )

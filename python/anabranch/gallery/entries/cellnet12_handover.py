@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-import numpy as np
-
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.vague import WIFI_3G
-from anabranch.gallery.shared.wifi_3g import THREE_G, WIFI, cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports import figures, outages
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, carried, claim, each
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
+)
+from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
+from anabranch.gallery.shared.uncertain import WIFI_3G
+from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FULL, BACKUP, SINGLE, TCP = "full", "backup", "single path", "TCP over WiFi"
 FULL_M12 = "full+M1,2"
@@ -34,11 +36,11 @@ STYLES = {
     TCP: Style(RED, (0, (1, 1)), "v"),
 }
 _MANAGERS = {BACKUP: "backup", SINGLE: "single_path"}
-_REMEDIES = {FULL_M12: {"opportunistic_retransmission": True, "penalisation": "conext13"}}
 
 OFF, SILENT = "WiFi is turned off", "WiFi falls silent"
 """The client notices the former. The latter, it has to find out. Its upload makes that possible."""
 _DIRECTIONS: dict[str, Literal["download", "upload"]] = {OFF: "download", SILENT: "upload"}
+_WIFI, _3G = replace(WIFI, jitter="1ms"), replace(THREE_G, jitter="5ms")
 AWAY_S, BACK_S = 20, 35
 
 HANDOVER = (
@@ -50,10 +52,7 @@ EXPERIENCE = (
     "TCP, §2.2. RFC 8041, 2017."
 )
 
-
-def at(mode: str, event: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"mode": mode, "event": event}
+at = Factors("mode", "event")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -68,10 +67,7 @@ def _cell(tier: Tier, mode: str, event: str) -> Cell:
     scenario = Scenario(
         name=f"{mode}, {event}",
         duration=tier.duration,
-        paths=(
-            replace(WIFI, jitter="1ms", changes=(away, back)),
-            replace(THREE_G, jitter="5ms"),
-        ),
+        paths=(replace(_WIFI, changes=(away, back)), _3G),
         connections=(
             Connection(
                 name="main",
@@ -79,149 +75,85 @@ def _cell(tier: Tier, mode: str, event: str) -> Cell:
                 protocol="tcp" if mode == TCP else "mptcp",
                 direction=_DIRECTIONS[event],
                 path_manager=_MANAGERS.get(mode, "full_mesh"),
-                remedies=_REMEDIES.get(mode),
+                remedies=M12 if mode == FULL_M12 else None,
                 send_buffer="500kB",
                 receive_buffer="500kB",
                 workload=Blocks(),
             ),
         ),
     )
-    return Cell(cell_key(mode, event), scenario, at(mode, event))
+    return Cell(key_of(mode, event), scenario, at(mode, event))
 
 
-def _pauses(event: str) -> tuple[Condition, ...]:
-    return each(
-        "longest pause in every mode",
-        (
-            Condition(
-                f"longest pause, {mode}",
-                median_of("recovery_ms", at(mode, event), 1e-3),
-                BOUNDS["HO.a-continues MPTCP"],
-            )
-            for mode in MODES
-        ),
-    )
+def _pauses(event: str, bound: str) -> tuple[Quantity, ...]:
+    cases = {f"longest pause, {mode}": PAUSE.median(at(mode, event)) for mode in MODES}
+    return each("longest pause in every mode", cases, bound)
 
 
-def _three_g_carried(results: Results) -> str | None:
-    """The precondition that each mode moved to 3G."""
-    for event in _DIRECTIONS:
-        for mode in MODES:
-            share = results.values("share_3g", **at(mode, event)).min()
-            if share < 0.01:
-                return f"3G carried {share:.1%} of the bytes ({mode}, {event})"
-    return None
-
+_USED = carried("3g", *(at(mode, event) for event in _DIRECTIONS for mode in MODES))
 
 CLAIMS = (
-    Claim(
+    claim(
         "HO.a-continues",
         "When WiFi is turned off, the connection soon continues over 3G in every mode, and TCP "
         "waits for WiFi.",
         "CellNet'12: 'smooth handovers'",
-        (
-            *_pauses(OFF),
-            Condition(
-                "longest pause, TCP",
-                median_of("recovery_ms", at(TCP, OFF), 1e-3),
-                BOUNDS["HO.a-continues TCP"],
-            ),
-        ),
-        _three_g_carried,
-        "WiFi is turned off",
+        _pauses(OFF, "MPTCP"),
+        Quantity("longest pause, TCP", PAUSE.median(at(TCP, OFF)), "TCP"),
+        needs=_USED,
+        where=OFF,
     ),
-    Claim(
+    claim(
         "HO.b-single-path-dips",
         "Single-path mode pauses longer than backup mode, since it opens the next subflow only "
         "when the first is gone.",
         "CellNet'12; RFC 8041, §2.2",
-        tuple(
-            Condition(
+        (
+            Quantity(
                 f"longest pause, single path / backup, {event}",
-                ratio_of("recovery_ms", at(SINGLE, event), at(BACKUP, event)),
-                BOUNDS["HO.b-single-path-dips"],
+                PAUSE.ratio(at(SINGLE, event), at(BACKUP, event)),
             )
             for event in _DIRECTIONS
         ),
-        _three_g_carried,
+        needs=_USED,
     ),
-    Claim(
+    claim(
         "HO.c-full-adds-up",
         "Full mode has more goodput than backup mode, which keeps 3G for the time without WiFi.",
         "CellNet'12; RFC 8041, §2.2",
-        (
-            Condition(
-                "goodput, full / backup",
-                ratio_of("goodput_mbps", at(FULL, OFF), at(BACKUP, OFF)),
-                BOUNDS["HO.c-full-adds-up"],
-            ),
-            Condition(
-                "3G's share of the bytes, backup",
-                median_of("share_3g", at(BACKUP, OFF), 100),
-                BOUNDS["HO.c-full-adds-up share"],
-            ),
-        ),
-        _three_g_carried,
-        "WiFi is turned off",
+        Quantity("goodput, full / backup", GOODPUT.ratio(at(FULL, OFF), at(BACKUP, OFF))),
+        Quantity("3G's share of the bytes, backup", share("3g").median(at(BACKUP, OFF)), "share"),
+        needs=_USED,
+        where=OFF,
     ),
-    Claim(
+    claim(
         "HO.e-cured",
         "With opportunistic retransmission and penalisation, full mode has more goodput than "
         "backup mode.",
         "ours; NSDI'12",
-        (
-            Condition(
-                "goodput, full+M1,2 / backup",
-                ratio_of("goodput_mbps", at(FULL_M12, OFF), at(BACKUP, OFF)),
-                BOUNDS["HO.e-cured"],
-            ),
-        ),
-        _three_g_carried,
-        "WiFi is turned off",
+        Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF))),
+        needs=_USED,
+        where=OFF,
     ),
-    Claim(
+    claim(
         "HO.d-silence",
         "When WiFi falls silent without notice, an upload continues after retransmission timeouts.",
         "ours",
-        _pauses(SILENT),
-        _three_g_carried,
-        "WiFi falls silent",
+        _pauses(SILENT, "HO.a-continues MPTCP"),
+        needs=_USED,
+        where=SILENT,
     ),
 )
-
-
-def _draw_pauses(results: Results, axes: Axes) -> None:
-    def points(mode: str) -> list[Estimate]:
-        cells = (at(mode, event) for event in _DIRECTIONS)
-        return [median(results.values("recovery_ms", **cell) / 1e3) for cell in cells]
-
-    bars = {mode: (points(mode), STYLES[mode]) for mode in MODES}
-    figures.grouped_bars(axes, ["turned off", "falls silent"], bars)
-    axes.set(xlabel="WiFi", ylabel="longest pause (s)")
-
-
-def _draw_over_time(results: Results, axes: Axes) -> None:
-    lines = {}
-    for mode, style in STYLES.items():
-        key = cell_key(mode, OFF)
-        samples = results.samples.filter(results.samples["cell"] == key)
-        samples = samples.unique("time_ns", maintain_order=True)
-        seconds = samples["time_ns"].to_numpy() / 1e9
-        rates = np.diff(samples["bytes_delivered"].to_numpy()[::10]) * 8e-6
-        lines[mode] = (seconds[10::10][: rates.size], rates, style)
-    figures.series(axes, lines, "goodput, bins of 1 s (Mbit/s)")
-    outages.shade(axes, results.scenarios[key])
-    axes.set(xlabel="time (s)", xlim=(AWAY_S - 10, BACK_S + 15))
 
 
 def notes(results: Results) -> Sequence[str]:
     """Why the pauses differ."""
 
     def pause(mode: str, event: str) -> str:
-        return median_of("recovery_ms", at(mode, event), 1e-3)(results).text("s")
+        return PAUSE.text(results, at(mode, event))
 
     def goodput(mode: str) -> str:
-        return median_of("goodput_mbps", at(mode, OFF))(results).text("Mbit/s")
+        return GOODPUT.text(results, at(mode, OFF))
 
     return [
         "In full and backup mode, both subflows are open, and the client's REMOVE_ADDR over 3G "
@@ -240,41 +172,46 @@ ENTRY = Entry(
     question="A phone leaves its WiFi. How long does a connection pause if 3G is always used, open "
     "and idle, or not open at all?",
     references=(HANDOVER, EXPERIENCE),
-    parameters=(
-        Parameter("WiFi", "8 Mbit/s, 20 ms RTT ± 1 ms, 54 packets (80 ms)", "as in nsdi12-fig7"),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT ± 5 ms, 334 packets (2 s)", "as in nsdi12-fig7"),
-        Parameter("outage", f"WiFi is away from {AWAY_S} s to {BACK_S} s", "ours"),
-        Parameter("WiFi is turned off", "the client notices; download", "CellNet'12"),
-        Parameter("WiFi falls silent", "nobody notices; upload", "ours"),
-        Parameter("modes", "full_mesh, backup, single_path", "CellNet'12"),
-        Parameter("M1,2", "opportunistic retransmission and penalisation", "NSDI'12"),
-        Parameter("workload", "8 KiB blocks; 500 kB in both buffers", "ours"),
-    ),
+    parameters=parameters(f"""
+        WiFi | {described(_WIFI)} (80 ms) | as in nsdi12-fig7
+        3G | {described(_3G)} (2 s) | as in nsdi12-fig7
+        outage | WiFi is away from {AWAY_S} s to {BACK_S} s | ours
+        WiFi is turned off | the client notices; download | CellNet'12
+        WiFi falls silent | nobody notices; upload | ours
+        modes | full_mesh, backup, single_path | CellNet'12
+        M1,2 | opportunistic retransmission and penalisation | NSDI'12
+        workload | 8 KiB blocks; 500 kB in both buffers | ours
+    """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
     cells=cells,
-    vague=WIFI_3G,
+    uncertain_parameters=WIFI_3G,
     claims=CLAIMS,
     panels=(
         Panel(
             "Longest pause",
             "Longest time without a delivered block around the moment when WiFi goes away.",
-            _draw_pauses,
+            panels.bars_of(
+                {"turned off": OFF, "falls silent": SILENT},
+                PAUSE,
+                at,
+                {mode: STYLES[mode] for mode in MODES},
+                x="WiFi",
+            ),
         ),
         Panel(
             "WiFi is turned off and on again",
             "Goodput in bins of one second, first seed. WiFi is down in the shaded time.",
-            _draw_over_time,
+            panels.series(
+                {mode: (at(mode, OFF), "bytes_delivered", style) for mode, style in STYLES.items()},
+                "goodput, bins of 1 s (Mbit/s)",
+                bin_samples=10,
+                down=True,
+                span=(AWAY_S - 10, BACK_S + 15),
+                bottom=None,
+            ),
         ),
     ),
-    overview=Overview(
-        factors={"event": "event", "mode": "mode"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_p95_ms": "p95 delay (ms)",
-            "recovery_ms": "longest pause (ms)",
-        },
-        path="3g",
-    ),
+    overview=Overview("event; mode", "3g", (GOODPUT, P95.called("p95 delay"), PAUSE_MS)),
     notes=notes,
 )

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import by_seed, median, ratio
+from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
-from anabranch.gallery.shared.vague import LINKS, START
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports.figures import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    RED,
-    Panel,
-    Style,
-    grouped_bars,
-    reference_line,
-)
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, Sample, median, ratio_of_medians
-from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.gallery.shared.uncertain import LINKS, START
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import NothingMeasured, Results
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 UNCOUPLED, LIA, OLIA, BALIA = "uncoupled NewReno", "LIA", "OLIA", "BALIA"
 STYLES = {
@@ -56,10 +42,7 @@ KHALILI = (
     "Performance Issues and a Possible Solution. CoNEXT 2012."
 )
 
-
-def at(curve: str, ratio: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "ratio": ratio}
+at = Factors("curve", "ratio")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -104,17 +87,16 @@ def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
                 workload=Bulk(),
             )
         )
-    scenario = Scenario(
-        name=f"{curve}, {many} multipath users and {few} of TCP",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
+    scenario = tier.scenario(
+        f"{curve}, {many} multipath users and {few} of TCP",
+        paths,
+        connections,
         sample_interval="5s",
-        paths=tuple(paths),
-        connections=tuple(connections),
     )
-    return Cell(cell_key(curve, ratio), scenario, at(curve, ratio))
+    return Cell(key_of(curve, ratio), scenario, at(curve, ratio))
 
 
+@by_seed
 def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
     """Mean goodput of the users of one kind, in Mbit/s, for each seed.
 
@@ -130,113 +112,93 @@ def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
     return means["goodput_mbps"].to_numpy().astype(np.float64)
 
 
-def tcp_users_ratio(results: Results, curve: str, other: str, ratio: str) -> Estimate:
-    """Goodput of TCP users beside users of `curve`, over their goodput beside users of `other`.
-
-    Raises:
-        NothingMeasured: if there are no such users.
-    """
-    return ratio_of_medians(
-        goodput(results, TCP, curve, ratio), goodput(results, TCP, other, ratio)
-    )
-
-
-def _median_goodput(results: Results, users: str, curve: str, ratio: str) -> Estimate:
-    return median(goodput(results, users, curve, ratio))
-
-
-def leaves_more(curve: str, other: str, bound: Bound) -> tuple[Condition, ...]:
-    """The goodput of TCP users beside `curve` over that beside `other` lies within the bound."""
+def leaves_more(curve: str, other: str) -> tuple[Quantity, ...]:
+    """The goodput of TCP users beside `curve` over that beside `other`."""
+    words = f"mean goodput of TCP users beside {curve} / beside {other}"
     return each(
-        f"mean goodput of TCP users beside {curve} / beside {other}, both ratios of users",
-        (
-            Condition(
-                f"mean goodput of TCP users beside {curve} / beside {other}, "
-                f"{ratio} multipath users",
-                partial(tcp_users_ratio, curve=curve, other=other, ratio=ratio),
-                bound,
+        f"{words}, both ratios of users",
+        {
+            f"{words}, {users} multipath users": ratio(
+                goodput(TCP, curve, users), goodput(TCP, other, users)
             )
-            for ratio in RATIOS
-        ),
+            for users in RATIOS
+        },
     )
 
-
-_LOSES_NOTHING = each(
-    "mean goodput of multipath users with OLIA, both ratios of users",
-    (
-        Condition(
-            f"mean goodput of multipath users with OLIA, {ratio} as TCP users",
-            partial(_median_goodput, users=MULTIPATH, curve=OLIA, ratio=ratio),
-            BOUNDS["E10.olia-loses-nothing"],
-        )
-        for ratio in RATIOS
-    ),
-)
-_HARM = each(
-    "mean goodput of TCP users beside LIA, both ratios of users",
-    (
-        Condition(
-            f"mean goodput of TCP users beside LIA, {ratio} multipath users",
-            partial(_median_goodput, users=TCP, curve=LIA, ratio=ratio),
-            BOUNDS["E10.olia-p1"],
-        )
-        for ratio in RATIOS
-    ),
-)
 
 CLAIMS = (
-    Claim(
+    claim(
         "E10.olia-p1",
         "Multipath users with LIA reduce the goodput of the TCP users on the shared link.",
         "CoNEXT'12, problem P1",
-        _HARM,
-        all_carried,
+        each(
+            "mean goodput of TCP users beside LIA, both ratios of users",
+            {
+                f"mean goodput of TCP users beside LIA, {users} multipath users": median(
+                    goodput(TCP, LIA, users)
+                )
+                for users in RATIOS
+            },
+        ),
+        needs=all_carried,
     ),
-    Claim(
+    claim(
         "E10.olia-leaves-more",
         "TCP users get more goodput beside OLIA than beside LIA.",
         "CoNEXT'12, scenario C",
-        leaves_more(OLIA, LIA, BOUNDS["E10.olia-leaves-more"]),
-        all_carried,
+        leaves_more(OLIA, LIA),
+        needs=all_carried,
     ),
-    Claim(
+    claim(
         "E10.olia-loses-nothing",
         "Multipath users with OLIA get no less goodput than over their own link alone.",
         "CoNEXT'12: Pareto optimality",
-        _LOSES_NOTHING,
-        all_carried,
+        each(
+            "mean goodput of multipath users with OLIA, both ratios of users",
+            {
+                f"mean goodput of multipath users with OLIA, {users} as TCP users": median(
+                    goodput(MULTIPATH, OLIA, users)
+                )
+                for users in RATIOS
+            },
+        ),
+        needs=all_carried,
     ),
-    Claim(
+    claim(
         "E10.balia-between",
         "TCP users get more goodput beside BALIA than beside uncoupled subflows.",
         "Peng et al., 2016: friendliness against responsiveness",
-        leaves_more(BALIA, UNCOUPLED, BOUNDS["E10.balia-between"]),
-        all_carried,
+        leaves_more(BALIA, UNCOUPLED),
+        needs=all_carried,
     ),
 )
 
 
-def draw_users(
-    results: Results, axes: Axes, users: str, styles: Mapping[str, Style] = STYLES
-) -> None:
-    """Draw the mean goodput of the users of one kind, as bars."""
-    bars = {
-        curve: ([median(goodput(results, users, curve, ratio)) for ratio in RATIOS], style)
-        for curve, style in styles.items()
-    }
-    words = [f"{many} multipath, {few} TCP" for many, few in RATIOS.values()]
-    grouped_bars(axes, words, bars)
-    axes.set_ylabel("mean goodput of a user (Mbit/s)")
-    axes.set_ylim(0, 3.2)
-    reference_line(axes, _GOODPUT_MBPS, "2 Mbit/s, less headers")
+def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[Panel, Panel]:
+    """The mean goodput of the users of each kind, as bars; `title` goes before theirs."""
+
+    def draw(users: str) -> panels.Draw:
+        return panels.bars(
+            {f"{many} multipath, {few} TCP": key for key, (many, few) in RATIOS.items()},
+            lambda curve, key: median(goodput(users, curve, key)),
+            styles,
+            "mean goodput of a user (Mbit/s)",
+            top=3.2,
+            lines={_GOODPUT_MBPS: "2 Mbit/s, less headers"},
+        )
+
+    tcp = "Goodput of the users that have only the shared link."
+    multipath = "Goodput of the users that also have a link of their own."
+    words = f"{title}multipath users" if title else "Multipath users"
+    return Panel(f"{title}TCP users", tcp, draw(TCP)), Panel(words, multipath, draw(MULTIPATH))
 
 
 def notes(results: Results) -> Sequence[str]:
     """Goodput of the TCP users beside each algorithm."""
     words = []
-    for ratio in RATIOS:
-        each = (f"{curve} {median(goodput(results, TCP, curve, ratio)).text()}" for curve in STYLES)
-        words.append(f"beside {ratio} multipath users: {', '.join(each)} Mbit/s")
+    for users in RATIOS:
+        each = (f"{curve} {median(goodput(TCP, curve, users))(results).text()}" for curve in STYLES)
+        words.append(f"beside {users} multipath users: {', '.join(each)} Mbit/s")
     return [
         f"Mean goodput of TCP users {'; '.join(words)}.",
         "A multipath user gains nothing from the shared link except at the expense of the others. "
@@ -245,46 +207,33 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("topology", "scenario C: private links, and one link shared by all", "CoNEXT'12"),
-    ("users", "3 or 9 multipath users, 3 TCP users", "ratios of CoNEXT'12; numbers ours"),
-    ("links", "private: 2 Mbit/s each; shared: 2 Mbit/s for each TCP user", "ours"),
-    ("round-trip time", "42 ms on every path", "ours"),
-    ("queues", "RED, from half to twice the bandwidth-delay product", "ours"),
-    ("workload", "bulk, download", "CoNEXT'12"),
-    ("TCP users", "NewReno", "CoNEXT'12"),
-)
-
-
+_PARAMETERS = parameters("""
+    topology | scenario C: private links, and one link shared by all | CoNEXT'12
+    users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers ours
+    links | private: 2 Mbit/s each; shared: 2 Mbit/s for each TCP user | ours
+    round-trip time | 42 ms on every path | ours
+    queues | RED, from half to twice the bandwidth-delay product | ours
+    workload | bulk, download | CoNEXT'12
+    TCP users | NewReno | CoNEXT'12
+""")
 ENTRY = Entry(
     id="conext12-olia",
     title="Opportunistic linked increases (OLIA) beside TCP users (CoNEXT 2012, scenario C)",
     question="Multipath users with a link of their own also use a link that TCP users depend on. "
     "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
     references=(KHALILI,),
-    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
-    vague={**LINKS, **START},
+    uncertain_parameters={**LINKS, **START},
     claims=CLAIMS,
     headline="E10.olia-leaves-more",
-    panels=(
-        Panel(
-            "TCP users",
-            "Goodput of the users that have only the shared link.",
-            partial(draw_users, users=TCP),
-        ),
-        Panel(
-            "Multipath users",
-            "Goodput of the users that also have a link of their own.",
-            partial(draw_users, users=MULTIPATH),
-        ),
-    ),
+    panels=panels_of_users(""),
     overview=Overview(
-        factors={"ratio": "multipath users, relative to TCP users", "curve": "congestion control"},
-        metrics={"goodput_mbps": "goodput of all connections (Mbit/s)"},
-        path="also0",
+        "ratio: multipath users, relative to TCP users; curve: congestion control",
+        "also0",
+        (GOODPUT.called("goodput of all connections"),),
     ),
     notes=notes,
 )

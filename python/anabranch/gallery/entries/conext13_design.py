@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.two_path_design import (
-    BASELINES,
-    DESIGN_PARAMETERS,
-    DESIGN_SEED,
-    ENVIRONMENTS,
-    HIGH,
-    LOW,
-    at,
-    benefits,
-    both_used,
-    draw_benefits,
-    draw_boxes,
-    points,
-)
-from anabranch.gallery.shared.vague import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import PAASCH, cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports.figures import GREEN, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, estimate, mean, median
+from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import derived, mean, median
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
+from anabranch.gallery.shared.uncertain import A_DESIGN
+from anabranch.gallery.shared.wifi_3g import M12, PAASCH
+from anabranch.reports.figures import GREEN, RED, SKY, Style
+from anabranch.results.claims import Measure
+from anabranch.results.estimates import Estimate, estimate
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection
 from anabranch.sweeps import design
 
 REGULAR, OLD, NEW = "MPTCP", "MPTCP+M1,2 (2012)", "MPTCP+M1,2 (2013)"
@@ -60,14 +49,14 @@ def cells(tier: Tier) -> list[Cell]:
     further = {LOW: (), HIGH: (*PARTS, KERNEL)}
     return [
         _cell(tier, environment, point, curve)
-        for environment in ENVIRONMENTS
-        for point in points(environment, COUNTS[tier.name])
-        for curve in (*STYLES, *BASELINES, *further[environment])
+        for environment in two_path_design.ENVIRONMENTS
+        for point in two_path_design.points(environment, COUNTS[tier.name])
+        for curve in (*STYLES, *two_path_design.BASELINES, *further[environment])
     ]
 
 
 def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
-    alone = BASELINES.get(curve)
+    alone = two_path_design.BASELINES.get(curve)
     connection = Connection(
         name="main",
         paths=alone,
@@ -75,140 +64,96 @@ def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
         congestion_control="new_reno" if alone else "lia",
         send_buffer=BUFFER[environment],
         receive_buffer=BUFFER[environment],
-        remedies=_remedies(curve),
+        remedies={**M12, "penalisation": _FORM[curve]} if curve in _FORM else None,
         workload=Bulk(),
     )
-    scenario = Scenario(
-        name=f"{curve}, {point.name}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        sample_interval="1s",
-        paths=point.paths,
-        connections=(connection,),
+    scenario = tier.scenario(
+        f"{curve}, {point.name}", point.paths, connection, sample_interval="1s"
     )
-    factors = at(curve, environment) | {"point": point.name}
-    return Cell(cell_key(curve, point.name), scenario, factors)
+    factors = two_path_design.at(curve, environment) | {"point": point.name}
+    return Cell(key_of(curve, point.name), scenario, factors)
 
 
-def _remedies(curve: str) -> dict[str, Any] | None:
-    if curve not in _FORM:
-        return None
-    return {"opportunistic_retransmission": True, "penalisation": _FORM[curve]}
-
-
-def _mean_difference(results: Results, more: str, less: str) -> Estimate:
+def _more_benefit(more: str, less: str) -> Measure:
     """The mean difference of the benefit over high-BDP settings, with an interval over settings."""
-    difference = benefits(results, more, HIGH) - benefits(results, less, HIGH)
-    return mean(difference, of="settings")
-
-
-def _median_low_bdp(results: Results) -> Estimate:
-    return median(benefits(results, NEW, LOW), of="settings")
-
-
-def _harm_low_bdp(results: Results) -> Estimate:
-    return _share(benefits(results, NEW, LOW) < 0)
-
-
-def _share(hits: Any) -> Estimate:
-    return mean(100 * hits.astype(np.float64), of="settings")
-
-
-def _rarely_bad(results: Results) -> Estimate:
-    both = np.concatenate([benefits(results, NEW, each) for each in ENVIRONMENTS])
-    return _share(both >= -0.5)
+    return mean(derived(np.subtract, benefits(more, HIGH), benefits(less, HIGH)), of="settings")
 
 
 def _evenness(results: Results) -> Estimate:
     count = COUNTS[results.provenance["tier"]]
-    ours = design.least_distance(design.wsp(count, 6, DESIGN_SEED))
+    ours = design.least_distance(design.wsp(count, 6, two_path_design.DESIGN_SEED))
     random = [
         design.least_distance(np.random.default_rng(seed).random((count, 6))) for seed in range(20)
     ]
     return estimate(lambda a, axis: ours / np.median(a, axis=axis), np.array(random))
 
 
+_LOW = benefits(NEW, LOW)
+
 CLAIMS = (
-    Claim(
+    claim(
         "E4.1-low-bdp",
         "At low bandwidth-delay products, Multipath TCP aggregates nearly all capacity.",
         "CoNEXT'13, as quoted for CSWS'14",
-        (
-            Condition("median benefit, low-BDP", _median_low_bdp, BOUNDS["E4.1-low-bdp benefit"]),
-            Condition(
-                "settings with a negative benefit, low-BDP",
-                _harm_low_bdp,
-                BOUNDS["E4.1-low-bdp harm"],
-            ),
+        Quantity("median benefit, low-BDP", median(_LOW, of="settings"), "benefit"),
+        Quantity(
+            "settings with a negative benefit, low-BDP",
+            mean(derived(lambda low: 100.0 * (low < 0), _LOW), of="settings"),
+            "harm",
         ),
-        both_used(NEW),
+        needs=both_used(NEW),
     ),
-    Claim(
+    claim(
         "E4.2-fix-helps",
         "At high bandwidth-delay products, penalisation aggregates more if it keeps ssthresh "
         "unchanged during slow start.",
         "CoNEXT'13",
-        (
-            Condition(
-                "mean benefit(2012, ssthresh of 2013) − mean benefit(2012), high-BDP",
-                partial(_mean_difference, more=SSTHRESH, less=OLD),
-                BOUNDS["E4.2-fix-helps"],
-            ),
+        Quantity(
+            "mean benefit(2012, ssthresh of 2013) − mean benefit(2012), high-BDP",
+            _more_benefit(SSTHRESH, OLD),
         ),
-        both_used(OLD, SSTHRESH),
+        needs=both_used(OLD, SSTHRESH),
     ),
-    Claim(
+    claim(
         "E4.3-remedies-help",
         "At high bandwidth-delay products, opportunistic retransmission and the corrected "
         "penalisation do not reduce the benefit.",
         "CoNEXT'13",
-        (
-            Condition(
-                "mean benefit(2013) − mean benefit(none), high-BDP",
-                partial(_mean_difference, more=NEW, less=REGULAR),
-                BOUNDS["E4.3-remedies-help"],
-            ),
-        ),
-        both_used(REGULAR, NEW),
+        Quantity("mean benefit(2013) − mean benefit(none), high-BDP", _more_benefit(NEW, REGULAR)),
+        needs=both_used(REGULAR, NEW),
     ),
-    Claim(
+    claim(
         "E4.4-rarely-bad",
         "Adding a path rarely costs more than half of the better path's goodput.",
         "ours, after CoNEXT'13",
-        (
-            Condition(
-                "settings with a benefit of at least −0.5",
-                _rarely_bad,
-                BOUNDS["E4.4-rarely-bad"],
+        Quantity(
+            "settings with a benefit of at least −0.5",
+            mean(
+                derived(
+                    lambda low, high: 100.0 * (np.concatenate([low, high]) >= -0.5),
+                    _LOW,
+                    benefits(NEW, HIGH),
+                ),
+                of="settings",
             ),
         ),
-        both_used(NEW),
+        needs=both_used(NEW),
     ),
-    Claim(
+    claim(
         "E4.5-design-fills",
         "The settings of the design fill the space of factors more evenly than random settings.",
         "ours: a check of the design",
-        (
-            Condition(
-                "smallest distance between settings, WSP / uniform",
-                _evenness,
-                BOUNDS["E4.5-design-fills"],
-            ),
-        ),
+        Quantity("smallest distance between settings, WSP / uniform", _evenness),
     ),
-    Claim(
+    claim(
         "E4.6-kernel-form",
         "Penalisation as in Multipath TCP 0.88 and 0.89, which keeps ssthresh only before the "
         "first loss, aggregates as much as that of 2013.",
         "ours: CSWS'14 and Grinnemo used MPTCP 0.88",
-        (
-            Condition(
-                "mean benefit(0.88 and 0.89) − mean benefit(2013), high-BDP",
-                partial(_mean_difference, more=KERNEL, less=NEW),
-                BOUNDS["E4.6-kernel-form"],
-            ),
+        Quantity(
+            "mean benefit(0.88 and 0.89) − mean benefit(2013), high-BDP", _more_benefit(KERNEL, NEW)
         ),
-        both_used(NEW, KERNEL),
+        needs=both_used(NEW, KERNEL),
     ),
 )
 
@@ -216,13 +161,13 @@ CLAIMS = (
 def notes(results: Results) -> Sequence[str]:
     """Medians of the benefit, and the source of the ranges."""
     words = []
-    for environment in ENVIRONMENTS:
-        each = (
-            f"{curve} {np.median(benefits(results, curve, environment)):.2f}" for curve in STYLES
+    for environment in two_path_design.ENVIRONMENTS:
+        medians = (
+            f"{curve} {np.median(benefits(curve, environment)(results)):.2f}" for curve in STYLES
         )
-        words.append(f"{environment}: median benefit {', '.join(each)}.")
+        words.append(f"{environment}: median benefit {', '.join(medians)}.")
     parts = (
-        f"{curve.removeprefix('2012, ')} {_mean_difference(results, curve, OLD).text()}"
+        f"{curve.removeprefix('2012, ')} {_more_benefit(curve, OLD)(results).text()}"
         for curve in (*PARTS, NEW)
     )
     return [
@@ -241,41 +186,21 @@ ENTRY = Entry(
     question="Over hundreds of pairs of paths, how much of both paths does Multipath TCP use? Does "
     "the corrected form of penalisation help?",
     references=(PAASCH,),
-    parameters=(
-        *DESIGN_PARAMETERS,
-        Parameter("settings", "24 (quick) or 200 (full) per environment", "full: CoNEXT'13"),
-        Parameter("buffers", "low-BDP 16 MB, high-BDP 4 MB, send = receive", "ours"),
-        Parameter("workload", "bulk, download", "CSWS'14: iperf, 60 s"),
-        Parameter("congestion control", "LIA; TCP: NewReno", "ours"),
-        Parameter("scheduler", "lowest RTT", "CoNEXT'13"),
-    ),
+    parameters=two_path_design.DESIGN_PARAMETERS
+    + parameters("""
+        settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13
+        buffers | low-BDP 16 MB, high-BDP 4 MB, send = receive | ours
+        workload | bulk, download | CSWS'14: iperf, 60 s
+        congestion control | LIA; TCP: NewReno | ours
+        scheduler | lowest RTT | CoNEXT'13
+    """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
-    exempt=A_DESIGN,
+    not_varied_because=A_DESIGN,
     claims=CLAIMS,
     headline="E4.2-fix-helps",
-    panels=(
-        Panel(
-            "High-BDP settings",
-            "Curves further to the right are better. Left of 0, adding a path does harm.",
-            partial(draw_benefits, environment=HIGH, styles=STYLES),
-        ),
-        Panel(
-            "Low-BDP settings",
-            "Curves further to the right are better. Left of 0, adding a path does harm.",
-            partial(draw_benefits, environment=LOW, styles=STYLES),
-        ),
-        Panel(
-            "Both environments",
-            "Benefit over settings. Boxes show quartiles, whiskers the 5th and 95th percentiles.",
-            partial(draw_boxes, styles=STYLES),
-        ),
-    ),
-    overview=Overview(
-        factors={"environment": "environment", "curve": "curve"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
-        path="two",
-    ),
+    panels=two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES),
+    overview=Overview("environment; curve", "two", (GOODPUT, REINJECTIONS)),
     notes=notes,
 )

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import distance
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Needs, Quantity, claim, each
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import Values, derived, distance, median, ratio
+from anabranch.gallery.metrics import GOODPUT, IDLE_RESTARTS, MEAN, OUT_OF_ORDER
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared.uncertain import LINKS
+from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
-from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse, Scenario
+from anabranch.results.claims import Measure
+from anabranch.results.folder import Factor, Results
+from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse
 from anabranch.words import listed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DEFAULT, BLEST, ECF = "lowest RTT", "BLEST", "ECF"
 OTIAS, STTF, DAPS = "OTIAS", "STTF", "DAPS"
@@ -84,24 +80,18 @@ def _cell(tier: Tier, curve: str, workload: str, rates: str, amount: float) -> C
         name="main",
         scheduler=_SCHEDULER[curve],
         congestion_control="lia",
-        remedies={"opportunistic_retransmission": True, "penalisation": "conext13"},
+        remedies=M12,
         nagle=False,
         workload=_video(amount) if workload == STREAM else _file(amount),
     )
     words = (curve, workload, rates, f"{amount:g}")
-    scenario = Scenario(
-        name=", ".join(words),
-        duration=tier.duration,
-        warm_up=tier.warm_up if workload == STREAM else None,
-        paths=(
-            NetworkPath(
-                name="wifi", rate=f"{wifi}Mbit/s", delay="10ms", limit=_QUEUE, jitter="1ms"
-            ),
-            NetworkPath(name="lte", rate=f"{lte}Mbit/s", delay="47ms", limit=_QUEUE, jitter="5ms"),
-        ),
-        connections=(connection,),
+    paths = (
+        NetworkPath(name="wifi", rate=f"{wifi}Mbit/s", delay="10ms", limit=_QUEUE, jitter="1ms"),
+        NetworkPath(name="lte", rate=f"{lte}Mbit/s", delay="47ms", limit=_QUEUE, jitter="5ms"),
     )
-    return Cell(cell_key(*words), scenario, at(curve, workload, rates, amount))
+    warm_up = tier.warm_up if workload == STREAM else None
+    scenario = tier.scenario(", ".join(words), paths, connection, warm_up=warm_up)
+    return Cell(key_of(*words), scenario, at(curve, workload, rates, amount))
 
 
 def _bytes(mbps: float) -> int:
@@ -119,55 +109,32 @@ def _file(kib: float) -> RequestResponse:
     return RequestResponse(request_size="400B", response_size=f"{kib:g}KiB", count=1)
 
 
-def throughput_mbps(results: Results, curve: str, rates: str, mbps: float) -> Sample:
-    """Size of a chunk over the mean time to fetch a chunk, for each seed.
-
-    Raises:
-        NothingMeasured: if no run fetched a chunk.
-    """
-    times = results.values("delay_mean_ms", **at(curve, STREAM, rates, mbps))
-    return _bytes(mbps) * 8e-3 / times
+def throughput_mbps(curve: str, rates: str = UNEQUAL, mbps: float = JUDGED_MBPS) -> Values:
+    """Size of a chunk over the mean time to fetch a chunk, for each seed."""
+    times = MEAN.values(at(curve, STREAM, rates, mbps))
+    return derived(lambda ms: _bytes(mbps) * 8e-3 / ms, times)
 
 
-def _restarts(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> Sample:
-    return results.values("idle_restarts", **at(curve, STREAM, UNEQUAL, mbps))
+def _restarts(curve: str, mbps: float = JUDGED_MBPS) -> Values:
+    return IDLE_RESTARTS.values(at(curve, STREAM, UNEQUAL, mbps))
 
 
-def out_of_order_s(results: Results, curve: str, mbps: float = JUDGED_MBPS) -> Sample:
-    """Mean time that bytes wait for earlier bytes, for each seed, by Little's law.
-
-    Raises:
-        NothingMeasured: if no run of the scheduler has the metrics.
-    """
+def out_of_order_s(curve: str, mbps: float = JUDGED_MBPS) -> Values:
+    """Mean time that bytes wait for earlier bytes, for each seed, by Little's law."""
     cell = at(curve, STREAM, UNEQUAL, mbps)
-    waiting = results.values("out_of_order_mean_bytes", **cell)
-    return waiting * 8e-6 / results.values("goodput_mbps", **cell)
+    return derived(
+        lambda waiting, rate: waiting * 8e-6 / rate, OUT_OF_ORDER.values(cell), GOODPUT.values(cell)
+    )
 
 
-_Values = Callable[[Results, str], Sample]
-"""The values of a scheduler, one for each seed."""
-
-
-def _ratio(results: Results, values: _Values, curve: str = ECF) -> Estimate:
-    """The ratio of the median of a scheduler to that of lowest RTT."""
-    return ratio_of_medians(values(results, curve), values(results, DEFAULT))
-
-
-def _ecf_distance(results: Results, values: _Values) -> Estimate:
-    """The difference between the medians of ECF and lowest RTT, in per cent."""
-    return estimate(distance, values(results, ECF), values(results, DEFAULT))
-
-
-def _download_time(results: Results, curve: str, rates: str, kib: float) -> Sample:
-    return results.values("delay_mean_ms", **at(curve, DOWNLOAD, rates, kib))
+def _download(curve: str, rates: str, kib: float) -> Values:
+    return MEAN.values(at(curve, DOWNLOAD, rates, kib))
 
 
 _UNEQUAL_VIDEO = f"{UNEQUAL} Mbit/s, video of {JUDGED_MBPS:g} Mbit/s"
 
 
-def _both_used(
-    workload: str, curves: Sequence[str] = (DEFAULT, BLEST, ECF)
-) -> Callable[[Results], str | None]:
+def _both_used(workload: str, curves: Sequence[str] = (DEFAULT, BLEST, ECF)) -> Needs:
     """The precondition that each path carried data in every run with these schedulers.
 
     Downloads below 512 KiB are exempt.
@@ -184,150 +151,120 @@ def _both_used(
     return reason
 
 
+def _over_default(of: Callable[[str], Values], curve: str = ECF) -> Measure:
+    return ratio(of(curve), of(DEFAULT))
+
+
 CLAIMS = (
-    Claim(
+    claim(
         "E11.ecf-restarts",
         f"With ECF, congestion windows hardly ever restart after idle times ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 486 with the default scheduler, 382 with BLEST, 16 with ECF (second-hand)",
-        (
-            Condition(
-                "window restarts after idle times, ECF / lowest RTT",
-                partial(_ratio, values=_restarts),
-                BOUNDS["E11.ecf-restarts"],
-            ),
-        ),
-        _both_used(STREAM),
-        _UNEQUAL_VIDEO,
+        Quantity("window restarts after idle times, ECF / lowest RTT", _over_default(_restarts)),
+        needs=_both_used(STREAM),
+        where=_UNEQUAL_VIDEO,
     ),
-    Claim(
+    claim(
         "E11.daps-restarts",
         f"With DAPS, congestion windows seldom restart after idle times ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 486 with the default scheduler, 92 with DAPS (second-hand)",
-        (
-            Condition(
-                "window restarts after idle times, DAPS / lowest RTT",
-                partial(_ratio, values=_restarts, curve=DAPS),
-                BOUNDS["E11.daps-restarts"],
-            ),
+        Quantity(
+            "window restarts after idle times, DAPS / lowest RTT", _over_default(_restarts, DAPS)
         ),
-        _both_used(STREAM, (DEFAULT, DAPS)),
-        _UNEQUAL_VIDEO,
+        needs=_both_used(STREAM, (DEFAULT, DAPS)),
+        where=_UNEQUAL_VIDEO,
     ),
-    Claim(
+    claim(
         "E11.ecf-throughput",
         f"With ECF, chunks of video arrive sooner ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17; the threshold is ours",
-        (
-            Condition(
-                "throughput of chunks, ECF / lowest RTT",
-                partial(_ratio, values=partial(throughput_mbps, rates=UNEQUAL, mbps=JUDGED_MBPS)),
-                BOUNDS["E11.ecf-throughput"],
-            ),
-        ),
-        _both_used(STREAM),
-        _UNEQUAL_VIDEO,
+        Quantity("throughput of chunks, ECF / lowest RTT", _over_default(throughput_mbps)),
+        needs=_both_used(STREAM),
+        where=_UNEQUAL_VIDEO,
     ),
-    Claim(
+    claim(
         "E11.ecf-out-of-order",
         f"With ECF, data waits out of order for a shorter time ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 99.9 % below 0.8 s, median 1 s with the default (second-hand); means are ours",
-        (
-            Condition(
-                "mean time out of order, ECF / lowest RTT",
-                partial(_ratio, values=out_of_order_s),
-                BOUNDS["E11.ecf-out-of-order"],
-            ),
-        ),
-        _both_used(STREAM),
-        _UNEQUAL_VIDEO,
+        Quantity("mean time out of order, ECF / lowest RTT", _over_default(out_of_order_s)),
+        needs=_both_used(STREAM),
+        where=_UNEQUAL_VIDEO,
     ),
-    Claim(
+    claim(
         "E11.ecf-symmetric",
         "Over equal paths, ECF performs like lowest RTT.",
         "CoNEXT'17; the threshold is ours",
         each(
             f"|throughput of chunks, ECF / lowest RTT − 1|, {', '.join(SYMMETRIC)} Mbit/s",
-            (
-                Condition(
-                    f"|throughput of chunks, ECF / lowest RTT − 1|, {rates} Mbit/s",
-                    partial(_ecf_distance, values=partial(throughput_mbps, rates=rates, mbps=mbps)),
-                    BOUNDS["E11.ecf-symmetric"],
+            {
+                f"|throughput of chunks, ECF / lowest RTT − 1|, {rates} Mbit/s": distance(
+                    throughput_mbps(ECF, rates, mbps), throughput_mbps(DEFAULT, rates, mbps)
                 )
                 for rates, mbps in SYMMETRIC.items()
-            ),
+            },
         ),
-        _both_used(STREAM),
+        needs=_both_used(STREAM),
     ),
-    Claim(
+    claim(
         "E11.ecf-download",
         "ECF shortens downloads of 512 KiB over paths of 1 and 10 Mbit/s.",
         "CoNEXT'17: by 13 %, up to 20 % from 256 KB on (second-hand); the threshold is ours",
         each(
             f"time to download 512 KiB over {listed(DOWNLOADS)} Mbit/s, ECF / lowest RTT",
-            (
-                Condition(
-                    f"time to download 512 KiB over {rates} Mbit/s, ECF / lowest RTT",
-                    partial(_ratio, values=partial(_download_time, rates=rates, kib=512)),
-                    BOUNDS["E11.ecf-download"],
+            {
+                f"time to download 512 KiB over {rates} Mbit/s, ECF / lowest RTT": ratio(
+                    _download(ECF, rates, 512), _download(DEFAULT, rates, 512)
                 )
                 for rates in DOWNLOADS
-            ),
+            },
         ),
-        _both_used(DOWNLOAD),
+        needs=_both_used(DOWNLOAD),
     ),
-    Claim(
+    claim(
         "E11.ecf-small-download",
         "Downloads of 128 KiB over paths of 1 and 10 Mbit/s take as long with ECF as with lowest "
         "RTT.",
         "CoNEXT'17: no gain at 128 KB (second-hand); the threshold is ours",
         each(
             f"|time to download 128 KiB over {listed(DOWNLOADS)} Mbit/s, ECF / lowest RTT − 1|",
-            (
-                Condition(
-                    f"|time to download 128 KiB over {rates} Mbit/s, ECF / lowest RTT − 1|",
-                    partial(_ecf_distance, values=partial(_download_time, rates=rates, kib=128)),
-                    BOUNDS["E11.ecf-small-download"],
+            {
+                f"|time to download 128 KiB over {rates} Mbit/s, ECF / lowest RTT − 1|": distance(
+                    _download(ECF, rates, 128), _download(DEFAULT, rates, 128)
                 )
                 for rates in DOWNLOADS
-            ),
+            },
         ),
     ),
 )
 
 
-def _draw_video(
-    results: Results, axes: Axes, values: Callable[[Results, str, float], Sample], unit: str
-) -> None:
-    for curve, style in STYLES.items():
-        points = {}
-        for mbps in VIDEO_MBPS:
-            with suppress(NothingMeasured):  # no chunk arrived
-                points[mbps] = median(values(results, curve, mbps))
-        figures.estimates(axes, [*points], [*points.values()], curve, style)
-    figures.plain_ticks(axes, VIDEO_MBPS)
-    axes.set(xlabel="video rate (Mbit/s)", ylabel=unit)
-    axes.set_ylim(0)
+def _over_video_rate(of: Callable[[str, float], Values], y: str) -> panels.Draw:
+    return panels.points(
+        VIDEO_MBPS,
+        lambda curve, mbps: median(of(curve, mbps)),
+        STYLES,
+        "video rate (Mbit/s)",
+        y,
+        ticks=VIDEO_MBPS,
+    )
 
 
-def _unequal_throughput(results: Results, curve: str, mbps: float) -> Sample:
-    return throughput_mbps(results, curve, UNEQUAL, mbps)
+_CONEXT17 = {DEFAULT: 486, BLEST: 382, ECF: 16, DAPS: 92}
+"""CoNEXT'17: window restarts at 0.3 + 8.6 Mbit/s, in one video of 1332 s (second-hand)."""
 
 
-def _draw_downloads(results: Results, axes: Axes, rates: str) -> None:
-    others: Mapping[str, Any] = {
-        curve: ({"curve": curve, "workload": DOWNLOAD, "rates": rates}, style)
-        for curve, style in STYLES.items()
-    }
-    figures.over_factor(axes, results, "amount", "delay_mean_ms", others)
-    figures.plain_ticks(axes, SIZES_KIB)
-    axes.set(xlabel="size (KiB)", ylabel="download time (ms)")
-    axes.set_ylim(0)
+def _download_panel(rates: str) -> Panel:
+    curves = panels.curves(STYLES, workload=DOWNLOAD, rates=rates)
+    metric = MEAN.called("download time")
+    caption = "A new connection for each download. The first rate is WiFi's."
+    draw = panels.over("amount", metric, curves, "size (KiB)", ticks=SIZES_KIB)
+    return Panel(f"Downloads, {rates} Mbit/s", caption, draw)
 
 
 def _draw_window(results: Results, axes: Axes) -> None:
     lines = {}
     for curve in (DEFAULT, ECF):
-        key = cell_key(curve, STREAM, UNEQUAL, f"{JUDGED_MBPS:g}")
+        key = key_of(curve, STREAM, UNEQUAL, f"{JUDGED_MBPS:g}")
         samples = results.samples.filter(
             (pl.col("cell") == key)
             & (pl.col("path_name") == "lte")
@@ -345,15 +282,14 @@ def notes(results: Results) -> Sequence[str]:
         return ", ".join(f"{values(mbps):{form}}" for mbps in VIDEO_MBPS)
 
     def gain(mbps: float) -> float:
-        ecf, default = (throughput_mbps(results, each, UNEQUAL, mbps) for each in (ECF, DEFAULT))
-        return float(np.median(ecf) / np.median(default))
+        ecf, default = (throughput_mbps(each, UNEQUAL, mbps) for each in (ECF, DEFAULT))
+        return ratio(ecf, default)(results).value
 
     def restarts(curve: str) -> str:
-        return over_rates(lambda mbps: float(np.median(_restarts(results, curve, mbps))), ".0f")
+        return over_rates(lambda mbps: float(np.median(_restarts(curve, mbps)(results))), ".0f")
 
     def seconds(curve: str) -> float:
-        cell = at(curve, STREAM, UNEQUAL, JUDGED_MBPS)
-        return float(np.median(results.values("delay_mean_ms", **cell))) / 1e3
+        return MEAN.number(results, at(curve, STREAM, UNEQUAL, JUDGED_MBPS)) / 1e3
 
     rates = ", ".join(f"{mbps:g}" for mbps in VIDEO_MBPS)
     return [
@@ -398,83 +334,73 @@ def _srtts(results: Results) -> str:
     )
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("rates", "0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads)", "CoNEXT'17"),
-    ("round-trip times without queue", "WiFi 20 ms ± 1, LTE 94 ms ± 5", "ours: see the notes"),
-    ("queues", "30 packets", "ours: see the notes"),
-    (
-        "chunks",
-        "5 s of video, requested every 5 s, or at once if the last chunk took longer",
-        "CoNEXT'17",
-    ),
-    ("video rate", "0.5 to 8 Mbit/s, fixed; judged at 8", "ours: the paper's player adapts"),
-    ("equal paths", "video of 0.5, 8 and 16 Mbit/s: nearly the capacity of both paths", "ours"),
-    ("throughput of chunks", "size over the mean time from request to last byte", "ours"),
-    ("downloads", "64 to 2048 KiB, a new connection each", "CoNEXT'17"),
-    (
-        "windows after idle times",
-        "halved for each retransmission timeout of idle time",
-        "RFC 2861, as in Linux",
-    ),
-    ("time out of order", "mean out-of-order bytes / goodput", "ours: Little's law"),
-    ("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "as in Multipath TCP 0.89"),
-    ("congestion control, buffers", "LIA; 4 and 6 MiB, the defaults", "ours"),
-    ("Nagle's algorithm", "off", "ours"),
-)
-
-
+_PARAMETERS = parameters("""
+    rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
+    round-trip times without queue | WiFi 20 ms ± 1, LTE 94 ms ± 5 | ours: see the notes
+    queues | 30 packets | ours: see the notes
+    chunks | 5 s of video, requested every 5 s, or at once if the last chunk took longer | CoNEXT'17
+    video rate | 0.5 to 8 Mbit/s, fixed; judged at 8 | ours: the paper's player adapts
+    equal paths | video of 0.5, 8 and 16 Mbit/s: nearly the capacity of both paths | ours
+    throughput of chunks | size over the mean time from request to last byte | ours
+    downloads | 64 to 2048 KiB, a new connection each | CoNEXT'17
+    windows after idle times | halved for each retransmission timeout of idle time | RFC 2861, as in
+        Linux
+    time out of order | mean out-of-order bytes / goodput | ours: Little's law
+    remedies | M1 and M2 (CoNEXT'13) with every scheduler | as in Multipath TCP 0.89
+    congestion control, buffers | LIA; 4 and 6 MiB, the defaults | ours
+    Nagle's algorithm | off | ours
+""")
 ENTRY = Entry(
     id="conext17-ecf",
     title="Earliest completion first (ECF): video and downloads over unequal paths (CoNEXT 2017)",
     question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
     "transfers finish sooner?",
     references=(LIM,),
-    parameters=tuple(Parameter(*each) for each in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     headline="E11.ecf-throughput",
     panels=(
         Panel(
             "Chunks of video, 0.3 + 8.6 Mbit/s",
             "Size of a chunk over the mean time to fetch a chunk.",
-            partial(_draw_video, values=_unequal_throughput, unit="throughput of chunks (Mbit/s)"),
+            _over_video_rate(
+                lambda curve, mbps: throughput_mbps(curve, UNEQUAL, mbps),
+                "throughput of chunks (Mbit/s)",
+            ),
         ),
         Panel(
             "Windows lost to idle times, 0.3 + 8.6 Mbit/s",
             "How often an idle time made a congestion window smaller, per run, both subflows.",
-            partial(_draw_video, values=_restarts, unit="restarts per run"),
+            _over_video_rate(_restarts, "restarts per run"),
+        ),
+        Panel(
+            f"Windows lost to idle times, video of {JUDGED_MBPS:g} Mbit/s",
+            "Restarts over those with lowest RTT. Diamonds: CoNEXT'17, whose player adapts.",
+            panels.bars(
+                (_UNEQUAL_VIDEO,),
+                lambda curve, _: _over_default(_restarts, curve),
+                {curve: style for curve, style in STYLES.items() if curve != DEFAULT},
+                "restarts / that of lowest RTT",
+                {curve: [count / _CONEXT17[DEFAULT]] for curve, count in _CONEXT17.items()},
+                lines={1: DEFAULT},
+            ),
         ),
         Panel(
             "Time out of order, 0.3 + 8.6 Mbit/s",
             "Mean time that a byte waits for earlier bytes.",
-            partial(_draw_video, values=out_of_order_s, unit="mean time out of order (s)"),
+            _over_video_rate(out_of_order_s, "mean time out of order (s)"),
         ),
         Panel("LTE's window, video of 8 Mbit/s", "Congestion window, first seed.", _draw_window),
-        *(
-            Panel(
-                f"Downloads, {rates} Mbit/s",
-                "A new connection for each download. The first rate is WiFi's.",
-                partial(_draw_downloads, rates=rates),
-            )
-            for rates in DOWNLOADS
-        ),
+        *map(_download_panel, DOWNLOADS),
     ),
     overview=Overview(
-        factors={
-            "workload": "workload",
-            "rates": "WiFi + LTE (Mbit/s)",
-            "amount": "Mbit/s or KiB",
-            "curve": "scheduler",
-        },
-        metrics={
-            "delay_mean_ms": "mean time (ms)",
-            "idle_restarts": "restarts after idle times",
-            "out_of_order_mean_bytes": "out of order (bytes)",
-        },
-        path="wifi",
+        "workload; rates: WiFi + LTE (Mbit/s); amount: Mbit/s or KiB; curve: scheduler",
+        "wifi",
+        (MEAN.called("mean time"), IDLE_RESTARTS, OUT_OF_ORDER),
     ),
     notes=notes,
 )

@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import distance_of, ratio_of, ratio_of_ratios
-from anabranch.gallery.shared.vague import RECEIVE_BUFFER, WIFI_3G
-from anabranch.gallery.shared.wifi_3g import (
-    CHEN_HAN,
-    MPTCP,
-    MPTCP_M12,
-    MPTCP_M12_NSDI,
-    PAASCH,
-    RAICIU,
-    STACK_PARAMETERS,
-    STYLES,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    all_of,
-    as_requested,
-    both_paths_used,
-    cell_key,
-    connection,
-)
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Needs, Quantity, claim, each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
+from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
+from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Condition, Measure, each
-from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Scenario
+from anabranch.results.claims import Claim, Measure
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Blocks
 from anabranch.words import listed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 RATES_MBPS = (8, 16, 32, 64)
 
@@ -73,15 +54,13 @@ SETTINGS = {
 }
 """The settings, by the tag of their claims."""
 CURVES = (TCP_WIFI, MPTCP, MPTCP_M12)
-CURVES_WITH_2012 = (*CURVES, MPTCP_M12_NSDI)
+CURVES_WITH_2012 = (*CURVES, wifi_3g.MPTCP_M12_NSDI)
 DRAWN = "54p"
 """The setting whose distributions are drawn; it also has the penalisation of 2012."""
+
 SEND_BUFFER = "200KiB"
 
-
-def at(curve: str, rate: int, setting: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "wifi_mbps": rate, "setting": setting}
+at = Factors("curve", "wifi_mbps", "setting")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -100,67 +79,62 @@ def _curves(setting: str) -> tuple[str, ...]:
 
 def _cell(tier: Tier, curve: str, rate: int, tag: str) -> Cell:
     setting = SETTINGS[tag]
-    wifi = dataclasses.replace(WIFI, rate=f"{rate}Mbit/s", limit=setting.queue)
-    main = connection(curve, SEND_BUFFER, setting.receive, Blocks(block_size="8KiB"))
-    scenario = Scenario(
-        name=f"{curve}, WiFi {rate} Mbit/s, {setting.words}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(wifi, dataclasses.replace(THREE_G, jitter="50ms", jitter_model="fifo")),
-        connections=(as_requested(main) if setting.as_requested else main,),
+    wifi = dataclasses.replace(wifi_3g.WIFI, rate=f"{rate}Mbit/s", limit=setting.queue)
+    main = wifi_3g.connection(curve, SEND_BUFFER, setting.receive, Blocks(block_size="8KiB"))
+    scenario = tier.scenario(
+        f"{curve}, WiFi {rate} Mbit/s, {setting.words}",
+        (wifi, dataclasses.replace(wifi_3g.THREE_G, jitter="50ms", jitter_model="fifo")),
+        (wifi_3g.as_requested(main) if setting.as_requested else main,),
     )
-    key = cell_key(curve, f"{rate}mbps", tag)
+    key = key_of(curve, f"{rate}mbps", tag)
     return Cell(key, scenario, at(curve, rate, tag), keep_blocks=tag == DRAWN)
 
 
 def _tails(results: Results, setting: str) -> Sample:
     """The p99 of MPTCP with both mechanisms, by WiFi rate and seed."""
-    return np.array(
-        [results.values("delay_p99_ms", **at(MPTCP_M12, rate, setting)) for rate in RATES_MBPS]
-    )
+    cells = (at(MPTCP_M12, rate, setting) for rate in RATES_MBPS)
+    return np.array([P99.values(cell)(results) for cell in cells])
 
 
-def _tail_grows(results: Results, setting: str) -> Estimate:
-    """Rank correlation of WiFi's rate with the p99: the mean over seeds."""
+@by_seed
+def _tail_grows(results: Results, setting: str) -> Sample:
+    """Rank correlation of WiFi's rate with the p99."""
     from scipy.stats import spearmanr  # the import takes most of a second
 
     tails = _tails(results, setting)
-    correlation = np.array([spearmanr(RATES_MBPS, tails[:, n])[0] for n in range(tails.shape[1])])
-    return mean(np.nan_to_num(correlation))
+    correlation = [spearmanr(RATES_MBPS, tails[:, n])[0] for n in range(tails.shape[1])]
+    return np.asarray(np.nan_to_num(np.array(correlation)))
 
 
-_TAIL = "rank correlation of WiFi's rate with p99(M1,2)"
+def _tail(setting: str) -> Quantity:
+    words = "rank correlation of WiFi's rate with p99(M1,2)"
 
+    def describe(results: Results) -> str:
+        medians = ", ".join(f"{np.median(tail):.0f}" for tail in _tails(results, setting))
+        return f"{words} ({medians} ms)"
 
-def _tails_in_words(results: Results, setting: str) -> str:
-    tails = _tails(results, setting)
-    medians = ", ".join(f"{np.median(tails[n]):.0f}" for n in range(len(RATES_MBPS)))
-    return f"{_TAIL} ({medians} ms)"
+    return Quantity(words, mean(_tail_grows(setting)), describe=describe)
 
 
 def _means(above: str, below: str, rate: int, setting: str) -> Measure:
-    return ratio_of("delay_mean_ms", at(above, rate, setting), at(below, rate, setting))
+    return MEAN.ratio(at(above, rate, setting), at(below, rate, setting))
 
 
-def _change_of_median(curve: str, rate: int, setting: str) -> Measure:
-    """How far the median delay at a rate is from that at the lowest rate, in per cent."""
-    return distance_of("delay_p50_ms", at(curve, rate, setting), at(curve, RATES_MBPS[0], setting))
-
-
-def _effect_ratio(results: Results, setting: str) -> Estimate:
+def _effect_ratio(setting: str) -> Measure:
     """mean(regular) / mean(M1,2) at the highest rate of WiFi, over the same at the lowest."""
-    samples = (
-        results.values("delay_mean_ms", **at(curve, rate, setting))
+    a, b, c, d = (
+        MEAN.values(at(curve, rate, setting))
         for rate in (RATES_MBPS[-1], RATES_MBPS[0])
         for curve in (MPTCP, MPTCP_M12)
     )
-    return estimate(ratio_of_ratios, *samples)
+    return ratio_of_ratios(a, b, c, d)
 
 
-def _used(setting: str, *curves_and_rates: tuple[str, int]) -> Any:
-    return all_of(
-        *(both_paths_used(**at(curve, rate, setting)) for curve, rate in curves_and_rates)
-    )
+def _used(setting: str, curves: Iterable[str], rates: Iterable[int]) -> Needs:
+    return wifi_3g.used(*(at(curve, rate, setting) for curve, rate in product(curves, rates)))
+
+
+_BOTH = (MPTCP, MPTCP_M12)
 
 
 def _claims(tag: str) -> list[Claim]:
@@ -168,21 +142,15 @@ def _claims(tag: str) -> list[Claim]:
     return [
         *(_like_wifi(tag, setting, rate) for rate in RATES_MBPS),
         *(_regular_slower(tag, setting, rate) for rate in RATES_MBPS),
-        Claim(
+        claim(
             f"E1s.3-heavier-tail-{tag}",
             f"With {setting.words}, the tail of MPTCP with both mechanisms grows with WiFi's rate.",
             setting.source,
-            (
-                Condition(
-                    _TAIL,
-                    partial(_tail_grows, setting=tag),
-                    BOUNDS["E1s.3-heavier-tail"],
-                    worded=partial(_tails_in_words, setting=tag),
-                ),
-            ),
-            _used(tag, *((MPTCP_M12, rate) for rate in RATES_MBPS)),
+            _tail(tag),
+            needs=_used(tag, (MPTCP_M12,), RATES_MBPS),
+            bounds="E1s.3-heavier-tail",
         ),
-        Claim(
+        claim(
             f"E1s.4-peaks-similar-{tag}",
             f"With {setting.words}, the bulk of MPTCP's delays stays where it is as WiFi becomes "
             "faster.",
@@ -190,95 +158,60 @@ def _claims(tag: str) -> list[Claim]:
             each(
                 f"change of the median from {RATES_MBPS[0]} Mbit/s on, without and with the "
                 "mechanisms",
-                (
-                    Condition(
-                        f"change of the median of {curve} from {RATES_MBPS[0]} to {rate} Mbit/s",
-                        _change_of_median(curve, rate, tag),
-                        BOUNDS["E1s.4-peaks-similar"],
+                {
+                    f"change of the median of {curve} from {RATES_MBPS[0]} to {rate} Mbit/s": (
+                        P50.distance(at(curve, rate, tag), at(curve, RATES_MBPS[0], tag))
                     )
-                    for curve in (MPTCP, MPTCP_M12)
-                    for rate in RATES_MBPS[1:]
-                ),
+                    for curve, rate in product(_BOTH, RATES_MBPS[1:])
+                },
             ),
-            _used(tag, *product((MPTCP, MPTCP_M12), RATES_MBPS)),
+            needs=_used(tag, _BOTH, RATES_MBPS),
+            bounds="E1s.4-peaks-similar",
         ),
-        Claim(
+        claim(
             f"E1s.5-less-effective-{tag}",
             f"With {setting.words}, the mechanisms become less effective as WiFi becomes faster.",
             setting.source,
-            (
-                Condition(
-                    f"mean(regular) / mean(M1,2), at {RATES_MBPS[-1]} Mbit/s / at {RATES_MBPS[0]}",
-                    partial(_effect_ratio, setting=tag),
-                    BOUNDS["E1s.5-less-effective"],
-                ),
+            Quantity(
+                f"mean(regular) / mean(M1,2), at {RATES_MBPS[-1]} Mbit/s / at {RATES_MBPS[0]}",
+                _effect_ratio(tag),
             ),
-            _used(
-                tag,
-                *(
-                    (c, rate)
-                    for c in (MPTCP, MPTCP_M12)
-                    for rate in (RATES_MBPS[0], RATES_MBPS[-1])
-                ),
-            ),
+            needs=_used(tag, _BOTH, (RATES_MBPS[0], RATES_MBPS[-1])),
+            bounds="E1s.5-less-effective",
         ),
     ]
 
 
 def _like_wifi(tag: str, setting: Setting, rate: int) -> Claim:
-    return Claim(
+    return claim(
         f"E1s.1-like-wifi-{rate}-{tag}",
         f"With WiFi at {rate} Mbit/s and {setting.words}, MPTCP with both mechanisms is about as "
         "fast as TCP over WiFi.",
         setting.source,
-        (
-            Condition(
-                "mean(M1,2) / mean(TCP WiFi)",
-                _means(MPTCP_M12, TCP_WIFI, rate, tag),
-                BOUNDS["E1s.1-like-wifi"],
-            ),
-        ),
-        _used(tag, (MPTCP_M12, rate)),
+        Quantity("mean(M1,2) / mean(TCP WiFi)", _means(MPTCP_M12, TCP_WIFI, rate, tag)),
+        needs=_used(tag, (MPTCP_M12,), (rate,)),
+        bounds="E1s.1-like-wifi",
     )
 
 
 def _regular_slower(tag: str, setting: Setting, rate: int) -> Claim:
-    return Claim(
+    return claim(
         f"E1s.2-regular-slower-{rate}-{tag}",
         f"With WiFi at {rate} Mbit/s and {setting.words}, MPTCP is slower without the mechanisms "
         "than with both, and than TCP over WiFi.",
         setting.source,
-        (
-            Condition(
-                "mean(regular) / mean(M1,2)",
-                _means(MPTCP, MPTCP_M12, rate, tag),
-                BOUNDS["E1s.2-regular-slower"],
-            ),
-            Condition(
-                "mean(regular) / mean(TCP WiFi)",
-                _means(MPTCP, TCP_WIFI, rate, tag),
-                BOUNDS["E1s.2-regular-slower"],
-            ),
-        ),
-        _used(tag, (MPTCP, rate), (MPTCP_M12, rate)),
+        Quantity("mean(regular) / mean(M1,2)", _means(MPTCP, MPTCP_M12, rate, tag)),
+        Quantity("mean(regular) / mean(TCP WiFi)", _means(MPTCP, TCP_WIFI, rate, tag)),
+        needs=_used(tag, _BOTH, (rate,)),
+        bounds="E1s.2-regular-slower",
     )
 
 
-def _draw_ccdf(results: Results, axes: Axes, rate: int) -> None:
-    curves = {
-        curve: (results.delays(**at(curve, rate, DRAWN)), STYLES[curve]) for curve in _curves(DRAWN)
-    }
-    figures.ccdf(axes, curves, right=1000)
-
-
-def _draw_means(results: Results, axes: Axes, setting: str) -> None:
-    curves = {
-        curve: ({"curve": curve, "setting": setting}, STYLES[curve]) for curve in _curves(setting)
-    }
-    figures.over_factor(axes, results, "wifi_mbps", "delay_mean_ms", curves)
-    figures.plain_ticks(axes, RATES_MBPS)
-    figures.plain_log_y(axes)
-    axes.set(xlabel="WiFi rate (Mbit/s)", ylabel="mean delay of a block (ms)")
+def _mean_over_rate(setting: str) -> panels.Draw:
+    curves = panels.curves(wifi_3g.STYLES, *_curves(setting), setting=setting)
+    return panels.over(
+        "wifi_mbps", MEAN_OF_BLOCK, curves, "WiFi rate (Mbit/s)", ticks=RATES_MBPS, log=True
+    )
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -287,15 +220,15 @@ def notes(results: Results) -> Sequence[str]:
     def factor(curve: str, rate: int) -> str:
         return f"{_means(curve, TCP_WIFI, rate, DRAWN)(results).value:.2f}"
 
-    def share(curve: str, rate: int, setting: str) -> str:
-        return f"{median(results.values('share_3g', **at(curve, rate, setting))).value * 100:.2f} %"
+    def on_3g(curve: str, rate: int, setting: str) -> str:
+        return f"{share('3g').number(results, at(curve, rate, setting)):.2f} %"
 
     faster = RATES_MBPS[1:]
     ratios = listed(factor(MPTCP_M12, rate) for rate in faster)
-    ratios_2012 = listed(factor(MPTCP_M12_NSDI, rate) for rate in faster)
-    packets = listed(share(MPTCP_M12, rate, "54p") for rate in faster)
-    time = listed(share(MPTCP_M12, rate, "80ms") for rate in faster)
-    asked = listed(share(MPTCP_M12, rate, "32KiB") for rate in RATES_MBPS)
+    ratios_2012 = listed(factor(wifi_3g.MPTCP_M12_NSDI, rate) for rate in faster)
+    packets = listed(on_3g(MPTCP_M12, rate, "54p") for rate in faster)
+    time = listed(on_3g(MPTCP_M12, rate, "80ms") for rate in faster)
+    asked = listed(on_3g(MPTCP_M12, rate, "32KiB") for rate in RATES_MBPS)
     return [
         "The send buffer of 200 KiB drains in 200 ms at 8 Mbit/s, but in 26 ms at 64 Mbit/s. The "
         "faster WiFi is, the less its own delay hides the delay of blocks on 3G.",
@@ -308,7 +241,7 @@ def notes(results: Results) -> Sequence[str]:
         "The source's own receive buffer was 32 KiB, as requested from Linux: a window of about "
         "40 KB, in which Linux's scheduler gives 3G bursts of up to 64 KiB. 3G then carries "
         f"{asked} of the bytes with both mechanisms, and "
-        f"{listed(share(MPTCP, rate, '32KiB') for rate in RATES_MBPS)} without them, at "
+        f"{listed(on_3g(MPTCP, rate, '32KiB') for rate in RATES_MBPS)} without them, at "
         f"{listed(RATES_MBPS)} Mbit/s. The window also limits TCP over WiFi: one "
         "window per round-trip time is about 15 Mbit/s, so its delay hardly falls beyond 16 "
         "Mbit/s.",
@@ -322,63 +255,57 @@ ENTRY = Entry(
     title="Delay of 8 KiB blocks when WiFi is 4 to 32 times as fast as 3G (CS244 2015)",
     question="How do the delays of NSDI 2012's Figure 7 change when WiFi becomes faster and 3G "
     "does not? Are opportunistic retransmission (M1) and penalisation (M2) still enough?",
-    references=(CHEN_HAN, RAICIU, PAASCH),
-    parameters=(
-        Parameter("WiFi", "8, 16, 32, 64 Mbit/s, 20 ms RTT", "CS244'15"),
-        Parameter("queue of WiFi", "54 packets", "CS244'15 for 8 Mbit/s; kept for all rates: ours"),
-        Parameter("queue of WiFi, second reading", "80 ms at each rate", "ours"),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets, jitter 50 ms", "CS244'15"),
-        Parameter("jitter model", "keeps the order of packets", "ours"),
-        Parameter("send buffer", "200 KiB", "NSDI'12"),
-        Parameter("receive buffer", "200 KiB", "ours: equal to the send buffer"),
-        Parameter(
-            "receive buffer, third setting",
-            "32 KiB as requested from Linux, which counts it, and Linux's scheduler",
-            "size: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so small a window",
-        ),
-        Parameter("block", "8 KiB", "NSDI'12"),
-        *STACK_PARAMETERS,
-    ),
+    references=(wifi_3g.CHEN_HAN, wifi_3g.RAICIU, wifi_3g.PAASCH),
+    parameters=parameters("""
+        WiFi | 8, 16, 32, 64 Mbit/s, 20 ms RTT | CS244'15
+        queue of WiFi | 54 packets | CS244'15 for 8 Mbit/s; kept for all rates: ours
+        queue of WiFi, second reading | 80 ms at each rate | ours
+        3G | 2 Mbit/s, 150 ms RTT, 334 packets, jitter 50 ms | CS244'15
+        jitter model | keeps the order of packets | ours
+        send buffer | 200 KiB | NSDI'12
+        receive buffer | 200 KiB | ours: equal to the send buffer
+        receive buffer, third setting | 32 KiB as requested from Linux, which counts it, and Linux's
+            scheduler | size: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so small a
+            window
+        block | 8 KiB | NSDI'12
+    """)
+    + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**WIFI_3G, **RECEIVE_BUFFER},
+    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     claims=tuple(claim for setting in SETTINGS for claim in _claims(setting)),
     panels=(
         *(
             Panel(
                 f"WiFi {rate} Mbit/s: tail (CCDF)",
                 "Share of blocks that take longer, on a logarithmic scale. Queue 54 packets.",
-                partial(_draw_ccdf, rate=rate),
+                panels.distribution(
+                    figures.ccdf,
+                    {c: (at(c, rate, DRAWN), wifi_3g.STYLES[c]) for c in CURVES_WITH_2012},
+                    1000,
+                ),
             )
             for rate in RATES_MBPS
         ),
         Panel(
             "Mean delay, queue 54 packets",
             "The gap between MPTCP+M1,2 and TCP over WiFi grows with WiFi's rate.",
-            partial(_draw_means, setting="54p"),
+            _mean_over_rate("54p"),
         ),
         Panel(
             "Mean delay, queue 80 ms",
             "Where the curves meet, 3G carries nothing.",
-            partial(_draw_means, setting="80ms"),
+            _mean_over_rate("80ms"),
         ),
         Panel(
             "Mean delay, 32 KiB requested from Linux",
             "The receive window also limits TCP over WiFi.",
-            partial(_draw_means, setting="32KiB"),
+            _mean_over_rate("32KiB"),
         ),
     ),
     overview=Overview(
-        factors={"curve": "curve", "wifi_mbps": "WiFi (Mbit/s)", "setting": "setting"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p50_ms": "p50 (ms)",
-            "delay_p95_ms": "p95 (ms)",
-            "delay_p99_ms": "p99 (ms)",
-        },
-        path="3g",
+        "curve; wifi_mbps: WiFi (Mbit/s); setting", "3g", (GOODPUT, MEAN, P50, P95, P99)
     ),
     notes=notes,
 )

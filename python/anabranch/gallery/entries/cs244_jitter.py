@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import ratio_of
-from anabranch.gallery.shared.vague import RECEIVE_BUFFER, WIFI_3G
-from anabranch.gallery.shared.wifi_3g import (
-    CULLEN_BARBER,
-    MPTCP,
-    MPTCP_M12,
-    RAICIU,
-    STACK_PARAMETERS,
-    STYLES,
-    TCP_WIFI,
-    all_of,
-    both_paths_used,
-    cell_key,
-    connection,
-)
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import estimate
+from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, Sample, estimate, median
+from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
-from anabranch.scenarios.scenario import Blocks, NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.scenarios.scenario import Blocks, NetworkPath
 
 JITTERS_MS = (100, 150, 200, 250)
 RECEIVE_KIB = (30, 60, 200)
@@ -45,15 +33,7 @@ _JITTER_WORDS = {"fifo": "jitter that keeps the order", "reordering": "reorderin
 
 WIFI = NetworkPath(name="wifi", rate="30Mbit/s", delay="6ms", limit="1000packets", loss="0.75%")
 
-
-def at(curve: str, receive_kib: int, jitter_ms: int, model: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {
-        "curve": curve,
-        "receive_kib": receive_kib,
-        "jitter_ms": jitter_ms,
-        "jitter_model": model,
-    }
+at = Factors("curve", "receive_kib", "jitter_ms", "jitter_model")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -65,7 +45,7 @@ def cells(tier: Tier) -> list[Cell]:
         for jitter in JITTERS_MS
         for curve in (MPTCP, MPTCP_M12)
     ]
-    wifi = [_cell(tier, TCP_WIFI, kib, 0, MODELS[0]) for kib in RECEIVE_KIB]
+    wifi = [_cell(tier, wifi_3g.TCP_WIFI, kib, 0, MODELS[0]) for kib in RECEIVE_KIB]
     return wifi + multipath
 
 
@@ -79,18 +59,13 @@ def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> 
         jitter=f"{jitter}ms",
         jitter_model=model,
     )
-    scenario = Scenario(
-        name=f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(WIFI, three_g),
-        connections=(connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),),
+    scenario = tier.scenario(
+        f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
+        (WIFI, three_g),
+        wifi_3g.connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),
     )
-    key = cell_key(curve, f"{kib}kib", f"{jitter}ms", model)
+    key = key_of(curve, f"{kib}kib", f"{jitter}ms", model)
     return Cell(key, scenario, at(curve, kib, jitter, model), keep_blocks=True)
-
-
-_MEAN = "delay_mean_ms"
 
 
 def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:
@@ -98,120 +73,116 @@ def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:
     return [at(curve, kib, jitter, model) for jitter in (JITTERS_MS[0], JITTERS_MS[-1])]
 
 
-def _regular_moves(kib: int, model: str) -> Condition:
-    first, last = _ends(MPTCP, kib, model)
-    return Condition(
-        "mean(regular), jitter of 250 ms / of 100 ms",
-        ratio_of(_MEAN, last, first),
-        BOUNDS["E1j.1-regular-moves"],
-        worded=partial(_means_in_words, words="mean(regular)", ends=(first, last), then="ratio"),
-    )
+def _quantity(
+    words: str, measure: Measure, mean: str, ends: Sequence[dict[str, Factor]], then: str
+) -> Quantity:
+    """A comparison of the means at both ends of the jitter, which the report states."""
+
+    def describe(results: Results) -> str:
+        first, last = (MEAN.text(results, each) for each in ends)
+        return f"{mean}: {first} at 100 ms of jitter, {last} at 250 ms; {then}"
+
+    return Quantity(words, measure, describe=describe)
 
 
-def _remedied_stays(kib: int, model: str) -> Condition:
-    first, last = _ends(MPTCP_M12, kib, model)
-    return Condition(
-        "change of mean(M1,2) from 100 to 250 ms of jitter",
-        partial(_change, first=first, last=last),
-        BOUNDS["E1j.2-m12-stays"],
-        worded=partial(_means_in_words, words="mean(M1,2)", ends=(first, last), then="change"),
-    )
-
-
-def _means_in_words(
-    results: Results, words: str, ends: Sequence[dict[str, Factor]], then: str
-) -> str:
-    first, last = (median(results.values(_MEAN, **each)).text("ms") for each in ends)
-    return f"{words}: {first} at 100 ms of jitter, {last} at 250 ms; {then}"
-
-
-def _change(results: Results, first: dict[str, Factor], last: dict[str, Factor]) -> Estimate:
-    means = (results.values(_MEAN, **each) for each in (first, last))
-    return estimate(_change_percent, *means)
-
-
-def _change_percent(first: Sample, last: Sample, axis: int) -> Any:
+def _change(first: Any, last: Any, axis: int) -> Any:
     return np.abs(np.median(last, axis=axis) / np.median(first, axis=axis) - 1) * 100
-
-
-def _used(curve: str, kib: int, model: str) -> Callable[[Results], str | None]:
-    ends = (JITTERS_MS[0], JITTERS_MS[-1])
-    return all_of(*(both_paths_used(**at(curve, kib, jitter, model)) for jitter in ends))
 
 
 def _claims(kib: int, model: str) -> list[Claim]:
     where = f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}"
     source = "Cullen & Barber, CS244'14" + ("" if model == "reordering" else "; this model is ours")
+    regular, remedied = _ends(MPTCP, kib, model), _ends(MPTCP_M12, kib, model)
     return [
-        Claim(
+        claim(
             f"E1j.1-regular-moves-{kib}KiB-{model}",
             f"More jitter on 3G increases MPTCP's delay ({where}).",
             source,
-            (_regular_moves(kib, model),),
-            _used(MPTCP, kib, model),
+            _quantity(
+                "mean(regular), jitter of 250 ms / of 100 ms",
+                MEAN.ratio(regular[1], regular[0]),
+                "mean(regular)",
+                regular,
+                "ratio",
+            ),
+            needs=wifi_3g.used(*regular),
+            bounds="E1j.1-regular-moves",
         ),
-        Claim(
+        claim(
             f"E1j.2-m12-stays-{kib}KiB-{model}",
             f"With both mechanisms, jitter on 3G hardly changes the delay ({where}).",
             source,
-            (_remedied_stays(kib, model),),
-            _used(MPTCP_M12, kib, model),
+            _quantity(
+                "change of mean(M1,2) from 100 to 250 ms of jitter",
+                estimate(_change, *(MEAN.values(each) for each in remedied)),
+                "mean(M1,2)",
+                remedied,
+                "change",
+            ),
+            needs=wifi_3g.used(*remedied),
+            bounds="E1j.2-m12-stays",
         ),
     ]
 
 
-def _draw_delays(results: Results, axes: Axes, kib: int, model: str) -> None:
-    curves: dict[str, tuple[Sample, Style]] = {
+_CS244_MODES_MS = (105, 345)
+"""CS244'14: modes with both mechanisms and of MPTCP at 100 ms of jitter, read off the plot."""
+
+
+def _densities(kib: int, model: str) -> panels.Draw:
+    curves: panels.Curves = {
         f"{curve}, jitter {jitter} ms": (
-            results.delays(**at(curve, kib, jitter, model)),
+            at(curve, kib, jitter, model),
             Style(colour, STYLES[curve].line),
         )
         for curve, colours in ((MPTCP, (ORANGE, RED)), (MPTCP_M12, (SKY, BLUE)))
         for jitter, colour in zip((JITTERS_MS[0], JITTERS_MS[-1]), colours, strict=True)
     }
-    figures.pdf(axes, curves, right=figures.right_edge(sample for sample, _ in curves.values()))
+
+    def draw(results: Results, axes: Axes) -> None:
+        panels.distribution(figures.pdf, curves, share=0.999)(results, axes)
+        if (kib, model) == (RECEIVE_KIB[0], "reordering"):
+            height = 0.03 * axes.get_ylim()[1]
+            figures.stated(axes, _CS244_MODES_MS, [height] * len(_CS244_MODES_MS))
+
+    return draw
 
 
-def _draw_means(results: Results, axes: Axes, model: str) -> None:
-    lines: dict[int, Any] = {30: (0, (1, 1)), 60: (0, (4, 1.5)), 200: "-"}
-    for kib in RECEIVE_KIB:
-        curves: dict[str, Any] = {
-            f"{curve}, {kib} KiB": (
-                {"curve": curve, "receive_kib": kib, "jitter_model": model},
-                Style(STYLES[curve].colour, lines[kib], STYLES[curve].marker),
-            )
-            for curve in (MPTCP, MPTCP_M12)
-        }
-        figures.over_factor(axes, results, "jitter_ms", _MEAN, curves)
-    axes.set(xlabel="jitter of 3G (± ms)", ylabel="mean delay of a block (ms)")
-    axes.set_xticks(JITTERS_MS)
-    axes.set_ylim(0)
+_LINES: dict[int, Any] = {30: (0, (1, 1)), 60: (0, (4, 1.5)), 200: "-"}
+
+
+def _means(model: str) -> panels.Draw:
+    curves: panels.Curves = {
+        f"{curve}, {kib} KiB": (
+            {"curve": curve, "receive_kib": kib, "jitter_model": model},
+            Style(STYLES[curve].colour, _LINES[kib], STYLES[curve].marker),
+        )
+        for kib, curve in product(RECEIVE_KIB, (MPTCP, MPTCP_M12))
+    }
+
+    x = "jitter of 3G (± ms)"
+    return panels.over("jitter_ms", MEAN_OF_BLOCK, curves, x, xticks=JITTERS_MS)
 
 
 def notes(results: Results) -> Sequence[str]:
     """3G's share of the bytes, the delay over WiFi alone, and why the mode is not judged."""
 
-    def share(curve: str, kib: int, model: str) -> str:
-        shares = [
-            median(results.values("share_3g", **at(curve, kib, jitter, model))).value * 100
-            for jitter in JITTERS_MS
-        ]
+    def on_3g(curve: str, kib: int, model: str) -> str:
+        cells = (at(curve, kib, jitter, model) for jitter in JITTERS_MS)
+        shares = [share("3g").number(results, cell) for cell in cells]
         return f"{min(shares):.1f}–{max(shares):.1f} %"
 
     def means(curve: str, kib: int, model: str) -> str:
-        first, last = (
-            median(results.values("delay_mean_ms", **at(curve, kib, jitter, model))).value
-            for jitter in (JITTERS_MS[0], JITTERS_MS[-1])
-        )
+        first, last = (MEAN.number(results, cell) for cell in _ends(curve, kib, model))
         return f"{first:.0f} → {last:.0f} ms"
 
-    wifi = median(results.values("delay_mean_ms", **at(TCP_WIFI, 200, 0, "fifo"))).text("ms")
+    wifi = MEAN.text(results, at(wifi_3g.TCP_WIFI, 200, 0, "fifo"))
     return [
         "The students of CS244'14 tuned their links until the plot looked like the paper's. The "
         "links of this experiment are theirs, not the paper's.",
         "Over the four values of jitter, 3G carried "
         + "; ".join(
-            f"{share(MPTCP, kib, model)} of MPTCP's bytes and {share(MPTCP_M12, kib, model)} "
+            f"{on_3g(MPTCP, kib, model)} of MPTCP's bytes and {on_3g(MPTCP_M12, kib, model)} "
             f"with both mechanisms at {kib} KiB ({WORDS[model]})"
             for model in MODELS
             for kib in RECEIVE_KIB
@@ -239,35 +210,24 @@ ENTRY = Entry(
     title="Delay of 8 KiB blocks as 3G's jitter grows (CS244 2014)",
     question="How does jitter on 3G change the delay of blocks that Multipath TCP sends over WiFi "
     "and 3G, with and without opportunistic retransmission (M1) and penalisation (M2)?",
-    references=(CULLEN_BARBER, RAICIU),
-    parameters=(
-        Parameter("WiFi", "30 Mbit/s, 5 ms one way, 0.75 % loss, 1000 packets", "CS244'14"),
-        Parameter("3G", "3 Mbit/s, 30 ms one way, 0.1 % loss, 1000 packets", "CS244'14"),
-        Parameter(
-            "far side",
-            "1 ms is added to both delays",
-            "CS244'14 has a hop of 1 Gbit/s and 1 ms there; adding it to the links is ours",
-        ),
-        Parameter("jitter of 3G", "100, 150, 200, 250 ms; the delay is never below 0", "CS244'14"),
-        Parameter(
-            "jitter model",
-            "reordering (as netem), and order kept",
-            "CS244'14; the second is ours",
-        ),
-        Parameter("loss", "only in the direction of the data", "ours"),
-        Parameter("send buffer", "200 KiB", "CS244'14"),
-        Parameter(
-            "receive buffer",
-            "30, 60, 200 KiB",
-            "CS244'14 requested 30 KiB from Linux; others ours",
-        ),
-        Parameter("block", "8 KiB", "NSDI'12"),
-        *STACK_PARAMETERS,
-    ),
+    references=(wifi_3g.CULLEN_BARBER, wifi_3g.RAICIU),
+    parameters=parameters("""
+        WiFi | 30 Mbit/s, 5 ms one way, 0.75 % loss, 1000 packets | CS244'14
+        3G | 3 Mbit/s, 30 ms one way, 0.1 % loss, 1000 packets | CS244'14
+        far side | 1 ms is added to both delays | CS244'14 has a hop of 1 Gbit/s and 1 ms there;
+            adding it to the links is ours
+        jitter of 3G | 100, 150, 200, 250 ms; the delay is never below 0 | CS244'14
+        jitter model | reordering (as netem), and order kept | CS244'14; the second is ours
+        loss | only in the direction of the data | ours
+        send buffer | 200 KiB | CS244'14
+        receive buffer | 30, 60, 200 KiB | CS244'14 requested 30 KiB from Linux; others ours
+        block | 8 KiB | NSDI'12
+    """)
+    + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**WIFI_3G, **RECEIVE_BUFFER},
+    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     claims=tuple(
         claim for kib in JUDGED_KIB for model in MODELS[::-1] for claim in _claims(kib, model)
     ),
@@ -276,8 +236,9 @@ ENTRY = Entry(
             Panel(
                 f"{kib} KiB, {WORDS[model]}: PDF",
                 "Densities at the smallest and the largest jitter. The mode is the highest bin of "
-                "a curve. With several high bins, the mode jumps between them.",
-                partial(_draw_delays, kib=kib, model=model),
+                "a curve. With several high bins, the mode jumps between them. Diamonds: modes in "
+                "CS244'14 at 100 ms, read off its plot (± 20 ms), MPTCP's on the right.",
+                _densities(kib, model),
             )
             for kib in JUDGED_KIB
             for model in MODELS[::-1]
@@ -286,26 +247,15 @@ ENTRY = Entry(
             Panel(
                 f"Mean over jitter, {WORDS[model]}",
                 "The claims compare the right end of each line with its left end.",
-                partial(_draw_means, model=model),
+                _means(model),
             )
             for model in MODELS[::-1]
         ),
     ),
     overview=Overview(
-        factors={
-            "curve": "curve",
-            "receive_kib": "receive buffer (KiB)",
-            "jitter_ms": "jitter (ms)",
-            "jitter_model": "model",
-        },
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mode_ms": "mode (ms)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p50_ms": "p50 (ms)",
-            "delay_p99_ms": "p99 (ms)",
-        },
-        path="3g",
+        "curve; receive_kib: receive buffer (KiB); jitter_ms: jitter (ms); jitter_model: model",
+        "3g",
+        (GOODPUT, MODE, MEAN, P50, P99),
     ),
     notes=notes,
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import product
 
 import numpy as np
 
+from anabranch.gallery import panels
+from anabranch.gallery.claims import all_of, carried, claim, each
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
     CSWS,
@@ -19,29 +21,19 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
 )
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import distance_of, ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports import figures
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import Values, derived, median, ratio
+from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Condition, Measure, each
-from anabranch.results.estimates import Estimate, Sample, median, ratio_of_medians
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Connection, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Connection
 
 BOUNDED, UNBOUNDED = "2 MB", "16 MB"
 _SIZE = {BOUNDED: "2MB", UNBOUNDED: "16MB"}
 WITH_WLAN = tuple(pair for pair in PAIRS if "WLAN" in pair)
 
-
-def at(curve: str, pair: str, buffers: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "pair": pair, "buffers": buffers}
+at = Factors("curve", "pair", "buffers")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -63,131 +55,84 @@ def _cell(tier: Tier, curve: str, pair: str, buffers: str) -> Cell:
         workload=Bulk(size="16MiB"),
         **SETTINGS[curve],
     )
-    scenario = Scenario(
-        name=f"{curve}, {pair}, {buffers}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=PAIRS[pair],
-        connections=(connection,),
+    scenario = tier.scenario(f"{curve}, {pair}, {buffers}", PAIRS[pair], connection)
+    return Cell(key_of(curve, pair, _SIZE[buffers]), scenario, at(curve, pair, buffers))
+
+
+def buffering_ms(curve: str, pair: str) -> Values:
+    """Mean time that bytes wait for earlier bytes, in ms, for each seed, by Little's law."""
+    cell = at(curve, pair, UNBOUNDED)
+    return derived(
+        lambda waiting, mbps: waiting * 8e-3 / mbps,
+        OUT_OF_ORDER.values(cell),
+        TRANSFER.values(cell),
     )
-    return Cell(cell_key(curve, pair, _SIZE[buffers]), scenario, at(curve, pair, buffers))
 
 
-def buffering_ms(results: Results, curve: str, pair: str, buffers: str) -> Sample:
-    """Mean time that bytes wait for earlier bytes, in ms, for each seed, by Little's law.
-
-    Raises:
-        NothingMeasured: if no run has these factors.
-    """
-    cell = at(curve, pair, buffers)
-    waiting = results.values("out_of_order_mean_bytes", **cell)
-    return waiting * 8e-3 / results.values("transfer_mbps", **cell)
-
-
-def _buffering_ratio(results: Results, curve: str, pair: str) -> Estimate:
-    one, other = (buffering_ms(results, each, pair, UNBOUNDED) for each in (BM, curve))
-    return ratio_of_medians(one, other)
-
-
-def _goodputs(above: str, below: str, pair: str, buffers: str) -> Measure:
-    return ratio_of("transfer_mbps", at(above, pair, buffers), at(below, pair, buffers))
-
-
-def _both_used(results: Results) -> str | None:
-    """The precondition that each path carried more than 1 % of the bytes in every cell."""
-    for pair in WITH_WLAN:
-        for path in PAIRS[pair]:
-            for curve in STYLES:
-                for buffers in _SIZE:
-                    share = results.values(f"share_{path.name}", **at(curve, pair, buffers))
-                    if float(np.median(share)) <= 0.01:
-                        return f"{path.name} carried {np.median(share):.1%} ({curve}, {pair})"
-    return None
-
+_BOTH_USED = all_of(
+    *(
+        carried(
+            [path.name for path in PAIRS[pair]],
+            *(at(curve, pair, buffers) for curve in STYLES for buffers in _SIZE),
+            of=np.median,
+        )
+        for pair in WITH_WLAN
+    )
+)
+_SOURCE = "CSWS'14, NorNet; slides of Alay et al."
 
 CLAIMS = (
-    Claim(
+    claim(
         "E6.e-unbounded-alike",
         "With unbounded buffers, each scheduler achieves similar goodput.",
-        "CSWS'14, NorNet; slides of Alay et al.",
+        _SOURCE,
         each(
             "|goodput of RR, LowRTT+RP and LowRTT+BM / LowRTT − 1|, either provider",
-            (
-                Condition(
-                    f"|goodput, {curve} / LowRTT − 1|, {pair}",
-                    distance_of(
-                        "transfer_mbps", at(curve, pair, UNBOUNDED), at(LOW_RTT, pair, UNBOUNDED)
-                    ),
-                    BOUNDS["E6.e-unbounded-alike"],
+            {
+                f"|goodput, {curve} / LowRTT − 1|, {pair}": TRANSFER.distance(
+                    at(curve, pair, UNBOUNDED), at(LOW_RTT, pair, UNBOUNDED)
                 )
-                for pair in WITH_WLAN
-                for curve in (RR, RP, BM)
-            ),
+                for pair, curve in product(WITH_WLAN, (RR, RP, BM))
+            },
         ),
-        _both_used,
-        f"buffers of {UNBOUNDED}",
+        needs=_BOTH_USED,
+        where=f"buffers of {UNBOUNDED}",
     ),
-    Claim(
+    claim(
         "E6.f-bounded-best",
         "With bounded buffers, lowest RTT with bufferbloat mitigation or with retransmission and "
         "penalisation has the best goodput.",
-        "CSWS'14, NorNet; slides of Alay et al.",
+        _SOURCE,
         each(
             "goodput of LowRTT+BM and of LowRTT+RP / that of RR and of LowRTT, either provider",
-            (
-                Condition(
-                    f"goodput, {curve} / {other}, {pair}",
-                    _goodputs(curve, other, pair, BOUNDED),
-                    BOUNDS["E6.f-bounded-best"],
+            {
+                f"goodput, {curve} / {other}, {pair}": TRANSFER.ratio(
+                    at(curve, pair, BOUNDED), at(other, pair, BOUNDED)
                 )
-                for pair in WITH_WLAN
-                for curve in (BM, RP)
-                for other in (RR, LOW_RTT)
-            ),
+                for pair, curve, other in product(WITH_WLAN, (BM, RP), (RR, LOW_RTT))
+            },
         ),
-        _both_used,
-        f"buffers of {BOUNDED}",
+        needs=_BOTH_USED,
+        where=f"buffers of {BOUNDED}",
     ),
-    Claim(
+    claim(
         "E6.g-least-buffering",
         "With unbounded buffers, lowest RTT with bufferbloat mitigation has the least buffering "
         "delay.",
-        "CSWS'14, NorNet; slides of Alay et al.",
+        _SOURCE,
         each(
             "buffering delay of LowRTT+BM / that of RR, LowRTT and LowRTT+RP, either provider",
-            (
-                Condition(
-                    f"buffering delay, LowRTT+BM / {curve}, {pair}",
-                    partial(_buffering_ratio, curve=curve, pair=pair),
-                    BOUNDS["E6.g-least-buffering"],
+            {
+                f"buffering delay, LowRTT+BM / {curve}, {pair}": ratio(
+                    buffering_ms(BM, pair), buffering_ms(curve, pair)
                 )
-                for pair in WITH_WLAN
-                for curve in (RR, LOW_RTT, RP)
-            ),
+                for pair, curve in product(WITH_WLAN, (RR, LOW_RTT, RP))
+            },
         ),
-        _both_used,
-        f"buffers of {UNBOUNDED}",
+        needs=_BOTH_USED,
+        where=f"buffers of {UNBOUNDED}",
     ),
 )
-
-
-def _draw_goodput(results: Results, axes: Axes, buffers: str) -> None:
-    def points(curve: str) -> list[Estimate]:
-        cells = (at(curve, pair, buffers) for pair in WITH_WLAN)
-        return [median(results.values("transfer_mbps", **cell)) for cell in cells]
-
-    figures.grouped_bars(axes, list(WITH_WLAN), {c: (points(c), s) for c, s in STYLES.items()})
-    axes.set_ylabel("goodput (Mbit/s)")
-    axes.set_ylim(0)
-
-
-def _draw_buffering(results: Results, axes: Axes) -> None:
-    def points(curve: str) -> list[Estimate]:
-        return [median(buffering_ms(results, curve, pair, UNBOUNDED)) for pair in WITH_WLAN]
-
-    figures.grouped_bars(axes, list(WITH_WLAN), {c: (points(c), s) for c, s in STYLES.items()})
-    axes.set_ylabel("buffering delay (ms)")
-    axes.set_ylim(0)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -195,8 +140,7 @@ def notes(results: Results) -> Sequence[str]:
     words = []
     for pair in WITH_WLAN:
         delays = (
-            f"{curve} {median(buffering_ms(results, curve, pair, UNBOUNDED)).text('ms')}"
-            for curve in STYLES
+            f"{curve} {median(buffering_ms(curve, pair))(results).text('ms')}" for curve in STYLES
         )
         words.append(f"{pair}: {', '.join(delays)}")
     return [
@@ -215,43 +159,39 @@ ENTRY = Entry(
     question="Over WLAN and a bufferbloated cellular path, which scheduler has the best goodput "
     "if buffers are bounded, and the least buffering delay if they are not?",
     references=(CSWS, ALAY_SLIDES),
-    parameters=(
-        Parameter("paths", "WLAN beside 3G1 and beside 3G2, as in ferlin14-bufferbloat", "ours"),
-        Parameter("transfer", "16 MiB, download", "CSWS'14: 16 MB"),
-        Parameter("buffers", "2 MB and 16 MB, send = receive", "CSWS'14"),
-        Parameter("congestion control", "OLIA", "CSWS'14"),
-        Parameter("schedulers", "as in csws14-schedulers-bulk", "CSWS'14"),
-        Parameter("buffering delay", "mean out-of-order bytes / goodput", "ours: Little's law"),
-    ),
+    parameters=parameters("""
+        paths | WLAN beside 3G1 and beside 3G2, as in ferlin14-bufferbloat | ours
+        transfer | 16 MiB, download | CSWS'14: 16 MB
+        buffers | 2 MB and 16 MB, send = receive | CSWS'14
+        congestion control | OLIA | CSWS'14
+        schedulers | as in csws14-schedulers-bulk | CSWS'14
+        buffering delay | mean out-of-order bytes / goodput | ours: Little's law
+    """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(
-        Panel(
-            "Goodput, buffers of 2 MB",
-            "Medians over seeds with 95 % intervals.",
-            partial(_draw_goodput, buffers=BOUNDED),
+        *(
+            Panel(
+                f"Goodput, buffers of {buffers}",
+                "Medians over seeds with 95 % intervals.",
+                panels.bars_of(WITH_WLAN, TRANSFER, partial(at, buffers=buffers), STYLES),
+            )
+            for buffers in _SIZE
         ),
         Panel(
-            "Goodput, buffers of 16 MB",
-            "Medians over seeds with 95 % intervals.",
-            partial(_draw_goodput, buffers=UNBOUNDED),
-        ),
-        Panel(
-            "Buffering delay, buffers of 16 MB",
+            f"Buffering delay, buffers of {UNBOUNDED}",
             "Mean time that bytes wait for earlier bytes.",
-            _draw_buffering,
+            panels.bars(
+                WITH_WLAN,
+                lambda curve, pair: median(buffering_ms(curve, pair)),
+                STYLES,
+                "buffering delay (ms)",
+            ),
         ),
     ),
-    overview=Overview(
-        factors={"pair": "paths", "buffers": "buffers", "curve": "scheduler"},
-        metrics={
-            "transfer_mbps": "goodput (Mbit/s)",
-            "out_of_order_mean_bytes": "out of order (bytes)",
-        },
-        path="wlan",
-    ),
+    overview=Overview("pair: paths; buffers; curve: scheduler", "wlan", (TRANSFER, OUT_OF_ORDER)),
     notes=notes,
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
     CSWS,
@@ -17,30 +17,20 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
     SETTINGS,
     STYLES,
 )
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import distance
-from anabranch.gallery.shared.two_path_design import (
-    DESIGN_PARAMETERS,
-    HIGH,
-    Point,
-    both_used,
-    medians,
-    points,
-)
-from anabranch.gallery.shared.vague import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
+from anabranch.gallery.metrics import JITTER, MEAN, P95
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
+from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, Sample, estimate, mean, median, ratio_of_medians
-from anabranch.results.folder import Factor, Results
+from anabranch.results.claims import Measure
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Cbr, Connection, NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.scenarios.scenario import Cbr, Connection, NetworkPath
 
 RATES_KBPS = (500, 1875)
 JUDGED_KBPS = 500
@@ -53,10 +43,8 @@ WIFI_3G = "WLAN + 3G"
 _WLAN = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms")
 _RTTS_3G_MS = (75, 100, 125, 150)
 
-
-def at(curve: str, environment: str, rate_kbps: int) -> dict[str, Factor]:
-    """The factors that name a curve at a rate in an environment."""
-    return {"curve": curve, "environment": environment, "rate_kbps": rate_kbps}
+at = Factors("curve", "environment", "rate_kbps")
+"""The factors that name a curve at a rate in an environment."""
 
 
 def wifi_3g_points() -> tuple[Point, ...]:
@@ -79,7 +67,7 @@ def wifi_3g_points() -> tuple[Point, ...]:
 
 def cells(tier: Tier) -> list[Cell]:
     """Every setting with enough capacity for the rate, at every rate, with every scheduler."""
-    settings = (*points(HIGH, COUNTS[tier.name]), *wifi_3g_points())
+    settings = (*two_path_design.points(HIGH, COUNTS[tier.name]), *wifi_3g_points())
     return [
         _cell(tier, point, rate, curve)
         for point in settings
@@ -98,15 +86,9 @@ def _cell(tier: Tier, point: Point, rate_kbps: int, curve: str) -> Cell:
         workload=Cbr(rate=f"{rate_kbps}kbit/s", block_size=f"{BLOCK_BYTES}B"),
         **SETTINGS[curve],
     )
-    scenario = Scenario(
-        name=f"{curve}, {point.name}, {rate_kbps} kbit/s",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=point.paths,
-        connections=(connection,),
-    )
+    scenario = tier.scenario(f"{curve}, {point.name}, {rate_kbps} kbit/s", point.paths, connection)
     factors = at(curve, point.environment, rate_kbps) | {"point": point.name}
-    return Cell(cell_key(curve, point.name, str(rate_kbps)), scenario, factors)
+    return Cell(key_of(curve, point.name, str(rate_kbps)), scenario, factors)
 
 
 def lowest_delay_ms(point: Point) -> float:
@@ -127,10 +109,14 @@ def lowest_delay_ms(point: Point) -> float:
     return (bits + near_rate * near + far_rate * far) / (near_rate + far_rate)
 
 
+@by_seed
 def increases(results: Results, curve: str, rate_kbps: int = JUDGED_KBPS) -> Sample:
     """By high-BDP setting, the increase of the mean delay over the lowest possible delay, in %."""
-    measured = medians(results, "delay_mean_ms", **at(curve, HIGH, rate_kbps))
-    lowest = {point.name: lowest_delay_ms(point) for point in points(HIGH, _count(results))}
+    measured = two_path_design.medians(results, MEAN.column, **at(curve, HIGH, rate_kbps))
+    lowest = {
+        point.name: lowest_delay_ms(point)
+        for point in two_path_design.points(HIGH, _count(results))
+    }
     return np.array([(measured[name] / lowest[name] - 1) * 100 for name in measured])
 
 
@@ -139,103 +125,95 @@ def _count(results: Results) -> int:
     return min(count for count in COUNTS.values() if count >= used)
 
 
-def _share_above_double(results: Results, curve: str) -> Estimate:
-    return mean(np.where(increases(results, curve) > 100, 100.0, 0.0), of="settings")
+def _between(curve: str, low: float, high: float = np.inf) -> Measure:
+    """The share of the settings whose increase is above `low` and at most `high`, in per cent."""
+    inside = derived(lambda found: 100.0 * ((found > low) & (found <= high)), increases(curve))
+    return mean(inside, of="settings")
 
 
-def _median_increase(results: Results, curve: str) -> Estimate:
-    return median(increases(results, curve), of="settings")
-
-
-def _by_setting(results: Results, metric: str, curve: str, environment: str) -> Sample:
-    found = medians(results, metric, **at(curve, environment, JUDGED_KBPS))
-    return np.array(list(found.values()))
-
-
-def _beside_low_rtt(results: Results, curve: str) -> Estimate:
-    delays = (_by_setting(results, "delay_mean_ms", each, HIGH) for each in (curve, LOW_RTT))
-    return estimate(distance, *delays, of="settings")
-
-
-def _jitter_ratio(results: Results) -> Estimate:
-    above, below = (_by_setting(results, "jitter_p95_ms", each, WIFI_3G) for each in (RR, LOW_RTT))
-    return ratio_of_medians(above, below, of="settings")
-
-
-def _above_double(curve: str, bound: Bound) -> Condition:
-    return Condition(
-        f"settings in which {curve} more than doubles the lowest possible delay",
-        partial(_share_above_double, curve=curve),
-        bound,
-    )
+def _above_double(curve: str, bound: str = "") -> Quantity:
+    words = f"settings in which {curve} more than doubles the lowest possible delay"
+    return Quantity(words, _between(curve, 100), bound)
 
 
 _HIGH_BDP = f"high-BDP, {JUDGED_KBPS} kbit/s"
+_DELAYS = {curve: by_setting(MEAN, at(curve, HIGH, JUDGED_KBPS)) for curve in STYLES}
+_JITTERS = {curve: by_setting(JITTER, at(curve, WIFI_3G, JUDGED_KBPS)) for curve in STYLES}
 
 CLAIMS = (
-    Claim(
+    claim(
         "E5.3a-rr-tail",
         "With an application-limited source, round robin more than doubles the lowest possible "
         "delay in many settings.",
         "CSWS'14: about 40 % of the settings have 100 to 1500 % more delay",
-        (_above_double(RR, BOUNDS["E5.3a-rr-tail"]),),
-        both_used(RR),
-        _HIGH_BDP,
+        _above_double(RR),
+        needs=two_path_design.both_used(RR),
+        where=_HIGH_BDP,
     ),
-    Claim(
+    claim(
         "E5.3b-low-rtt-near-lowest",
         "With an application-limited source, lowest RTT stays near the lowest possible delay.",
         "CSWS'14: 70 % of the settings have 10 to 100 % more delay",
-        (
-            _above_double(LOW_RTT, BOUNDS["E5.3b-low-rtt-near-lowest doubled"]),
-            Condition(
-                "median increase with LowRTT",
-                partial(_median_increase, curve=LOW_RTT),
-                BOUNDS["E5.3b-low-rtt-near-lowest median"],
-            ),
+        _above_double(LOW_RTT, "doubled"),
+        Quantity(
+            "median increase with LowRTT", median(increases(LOW_RTT), of="settings"), "median"
         ),
         where=_HIGH_BDP,
     ),
-    Claim(
+    claim(
         "E5.4-remedies-alike",
         "With an application-limited source, the remedies do not change the delay of lowest RTT.",
         "slides of Alay et al.",
-        tuple(
-            Condition(
+        (
+            Quantity(
                 f"|median delay, {curve} / LowRTT − 1|",
-                partial(_beside_low_rtt, curve=curve),
-                BOUNDS["E5.4-remedies-alike"],
+                distance(_DELAYS[curve], _DELAYS[LOW_RTT], of="settings"),
             )
             for curve in (RP, BM)
         ),
         where=_HIGH_BDP,
     ),
-    Claim(
+    claim(
         "E5.5-rr-jitter",
         "Over WLAN and 3G, the jitter of round robin is several times that of lowest RTT.",
         "CSWS'14, NorNet: variance of the delay up to ten times as large; the factor is ours",
-        (Condition("p95 jitter, RR / LowRTT", _jitter_ratio, BOUNDS["E5.5-rr-jitter"]),),
-        both_used(RR),
-        f"WLAN and 3G, {JUDGED_KBPS} kbit/s",
+        Quantity("p95 jitter, RR / LowRTT", ratio(_JITTERS[RR], _JITTERS[LOW_RTT], of="settings")),
+        needs=two_path_design.both_used(RR),
+        where=f"WLAN and 3G, {JUDGED_KBPS} kbit/s",
     ),
 )
 
 
-def _draw_increases(results: Results, axes: Axes, rate_kbps: int) -> None:
-    for curve, style in STYLES.items():
-        values = np.maximum(increases(results, curve, rate_kbps), 1)
-        figures.share_of_settings(axes, values, curve, style)
-    axes.axvline(100, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.text(104, 0.05, "twice", fontsize=7, color=figures.GREY)
-    axes.set_xscale("log")
-    axes.set_xlabel("increase of the mean delay (%)")
+def _increases_at(rate_kbps: int) -> Panel:
+    def draw(results: Results, axes: Axes) -> None:
+        for curve, style in STYLES.items():
+            values = np.maximum(increases(curve, rate_kbps)(results), 1)
+            figures.share_of_settings(axes, values, curve, style)
+        axes.axvline(100, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+        axes.text(104, 0.05, "twice", fontsize=7, color=figures.GREY)
+        axes.set_xscale("log")
+        axes.set_xlabel("increase of the mean delay (%)")
+
+    caption = "Curves further to the left are better. Increases below 1 % are drawn at 1 %."
+    return Panel(f"High-BDP settings, {rate_kbps} kbit/s", caption, draw)
+
+
+_CLASSES = {
+    "below 10 %": (-np.inf, 10.0),
+    "10 to 100 %": (10.0, 100.0),
+    "100 to 1500 %": (100.0, 1500.0),
+    "above": (1500.0, np.inf),
+}
+"""Increases of the delay that CSWS'14 counts, with the ends of each class in per cent."""
+_CSWS14 = {LOW_RTT: (None, 70, None, None), RR: (None, None, 40, None)}
+"""CSWS'14: settings in a class, in per cent (second-hand)."""
 
 
 def _draw_jitter(results: Results, axes: Axes) -> None:
     width = 0.8 / len(STYLES)
     for index, (curve, style) in enumerate(STYLES.items()):
         for group, rate in enumerate(RATES_KBPS):
-            values = list(medians(results, "jitter_p95_ms", **at(curve, WIFI_3G, rate)).values())
+            values = by_setting(JITTER, at(curve, WIFI_3G, rate))(results)
             centre = group + (index - (len(STYLES) - 1) / 2) * width
             axes.plot(
                 [centre] * len(values), values, linestyle="none", marker=style.marker,
@@ -243,18 +221,18 @@ def _draw_jitter(results: Results, axes: Axes) -> None:
             )  # fmt: skip
     axes.set_xticks(range(len(RATES_KBPS)), [f"{rate} kbit/s" for rate in RATES_KBPS])
     axes.set_xlim(-0.5, len(RATES_KBPS) - 0.5)
-    axes.set_ylabel("95th percentile of the jitter (ms)")
-    axes.set_ylim(0)
+    panels.dress(axes, {}, y="95th percentile of the jitter (ms)")
 
 
 def notes(results: Results) -> Sequence[str]:
     """Median increases at both rates."""
     words = []
     for rate in RATES_KBPS:
+        found = {curve: increases(curve, rate)(results) for curve in STYLES}
         each = [
             f"{curve} {np.median(values):.0f} % "
             f"(above 100 % in {np.mean(values > 100):.0%} of the settings)"
-            for curve, values in ((curve, increases(results, curve, rate)) for curve in STYLES)
+            for curve, values in found.items()
         ]
         words.append(f"{rate} kbit/s, median increase: {', '.join(each)}.")
     return [
@@ -265,51 +243,52 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-def _panel(rate_kbps: int) -> Panel:
-    draw: Callable[[Results, Axes], None] = partial(_draw_increases, rate_kbps=rate_kbps)
-    caption = "Curves further to the left are better. Increases below 1 % are drawn at 1 %."
-    return Panel(f"High-BDP settings, {rate_kbps} kbit/s", caption, draw)
-
-
 ENTRY = Entry(
     id="csws14-schedulers-applimited",
     title="Schedulers with an application-limited source (CSWS 2014)",
     question="How much longer than necessary do blocks take with round robin, with lowest RTT, "
     "and with each remedy, when the paths are far from full?",
     references=(CSWS,),
-    parameters=(
-        *DESIGN_PARAMETERS[::2],
-        Parameter("settings", "quick 40, full 200", "full: CSWS'14"),
-        Parameter("settings left out", "capacities below 1.5 × the application's rate", "ours"),
-        Parameter("workload", "8 KiB blocks at 500 and 1875 kbit/s", "CSWS'14"),
-        Parameter("buffers", "2 MB, send = receive", "CSWS'14's bounded buffer"),
-        Parameter("congestion control", "OLIA", "CSWS'14"),
-        Parameter("λ, θ of MPT-BM", "3, 0", "CSWS'14; θ ours"),
-        Parameter("WLAN", "8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms", "ours; real ones in CSWS'14"),
-        Parameter("3G", "2 Mbit/s, 75 to 150 ms RTT, queue of 2 s, ± 5 ms", "ours; likewise"),
-        Parameter("jitter", "difference of the delays of successive blocks", "ours"),
-    ),
+    parameters=two_path_design.DESIGN_PARAMETERS[::2]
+    + parameters("""
+        settings | quick 40, full 200 | full: CSWS'14
+        settings left out | capacities below 1.5 × the application's rate | ours
+        workload | 8 KiB blocks at 500 and 1875 kbit/s | CSWS'14
+        buffers | 2 MB, send = receive | CSWS'14's bounded buffer
+        congestion control | OLIA | CSWS'14
+        λ, θ of MPT-BM | 3, 0 | CSWS'14; θ ours
+        WLAN | 8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms | ours; real ones in CSWS'14
+        3G | 2 Mbit/s, 75 to 150 ms RTT, queue of 2 s, ± 5 ms | ours; likewise
+        jitter | difference of the delays of successive blocks | ours
+    """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
-    exempt=A_DESIGN,
+    not_varied_because=A_DESIGN,
     claims=CLAIMS,
     panels=(
-        *(_panel(rate) for rate in RATES_KBPS),
+        *map(_increases_at, RATES_KBPS),
         Panel(
-            "WLAN and 3G",
-            "One mark for each round-trip time of 3G, 75 to 150 ms.",
-            _draw_jitter,
+            f"Settings by increase, {JUDGED_KBPS} kbit/s",
+            "High-BDP settings. Diamonds: CSWS'14, which states two of these shares.",
+            panels.bars(
+                _CLASSES,
+                lambda curve, ends: _between(curve, *ends),
+                STYLES,
+                "share of the settings (%)",
+                _CSWS14,
+                "increase of the mean delay",
+                top=105,
+            ),
+        ),
+        Panel(
+            "WLAN and 3G", "One mark for each round-trip time of 3G, 75 to 150 ms.", _draw_jitter
         ),
     ),
     overview=Overview(
-        factors={"environment": "environment", "rate_kbps": "rate (kbit/s)", "curve": "scheduler"},
-        metrics={
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p95_ms": "p95 delay (ms)",
-            "jitter_p95_ms": "p95 jitter (ms)",
-        },
-        path="two",
+        "environment; rate_kbps: rate (kbit/s); curve: scheduler",
+        "two",
+        (MEAN, P95.called("p95 delay"), JITTER),
     ),
     notes=notes,
 )

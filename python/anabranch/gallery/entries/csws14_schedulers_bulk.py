@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.two_path_design import (
-    BASELINES,
-    DESIGN_PARAMETERS,
-    ENVIRONMENTS,
-    HIGH,
-    LOW,
-    Point,
-    at,
-    benefits,
-    both_used,
-    draw_benefits,
-    draw_boxes,
-    points,
-)
-from anabranch.gallery.shared.vague import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Panel, Style
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, estimate, mean, median
+from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import derived, estimate, mean, median
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
+from anabranch.gallery.shared.uncertain import A_DESIGN
+from anabranch.gallery.shared.wifi_3g import M12
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection
 
 RR, LOW_RTT, RP, BM = "RR", "LowRTT", "LowRTT+RP", "LowRTT+BM"
 STYLES = {
@@ -43,14 +29,12 @@ STYLES = {
 SETTINGS: dict[str, dict[str, Any]] = {
     RR: {"scheduler": "round_robin"},
     LOW_RTT: {},
-    RP: {"remedies": {"opportunistic_retransmission": True, "penalisation": "conext13"}},
+    RP: {"remedies": M12},
     BM: {"remedies": {"mpt_bm": {"lambda": 3.0, "theta": "0s"}}},
 }
 """RP is opportunistic retransmission and penalisation, BM bufferbloat mitigation."""
-
 BUFFER = {LOW: "16MB", HIGH: "2MB"}
 COUNTS = {"quick": 20, "full": 200}
-
 CSWS = (
     "C. Paasch, S. Ferlin, Ö. Alay, O. Bonaventure: Experimental Evaluation of Multipath TCP "
     "Schedulers. ACM SIGCOMM Capacity Sharing Workshop (CSWS) 2014."
@@ -61,14 +45,14 @@ def cells(tier: Tier) -> list[Cell]:
     """Every setting with every scheduler and both baselines."""
     return [
         _cell(tier, environment, point, curve)
-        for environment in ENVIRONMENTS
-        for point in points(environment, COUNTS[tier.name])
-        for curve in (*STYLES, *BASELINES)
+        for environment in two_path_design.ENVIRONMENTS
+        for point in two_path_design.points(environment, COUNTS[tier.name])
+        for curve in (*STYLES, *two_path_design.BASELINES)
     ]
 
 
-def _cell(tier: Tier, environment: str, point: Point, curve: str) -> Cell:
-    alone = BASELINES.get(curve)
+def _cell(tier: Tier, environment: str, point: two_path_design.Point, curve: str) -> Cell:
+    alone = two_path_design.BASELINES.get(curve)
     connection = Connection(
         name="main",
         paths=alone,
@@ -79,98 +63,73 @@ def _cell(tier: Tier, environment: str, point: Point, curve: str) -> Cell:
         workload=Bulk(),
         **SETTINGS.get(curve, {}),
     )
-    scenario = Scenario(
-        name=f"{curve}, {point.name}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        sample_interval="1s",
-        paths=point.paths,
-        connections=(connection,),
+    scenario = tier.scenario(
+        f"{curve}, {point.name}", point.paths, connection, sample_interval="1s"
     )
-    factors = at(curve, environment) | {"point": point.name}
-    return Cell(cell_key(curve, point.name), scenario, factors)
+    factors = two_path_design.at(curve, environment) | {"point": point.name}
+    return Cell(key_of(curve, point.name), scenario, factors)
 
 
-def _median_benefit(results: Results, curve: str) -> Estimate:
-    return median(benefits(results, curve, LOW), of="settings")
+def _raises(curve: str, base: str = LOW_RTT) -> Quantity:
+    gain = derived(np.subtract, benefits(curve, HIGH), benefits(base, HIGH))
+    words = f"mean benefit({curve}) − mean benefit({base}), high-BDP"
+    return Quantity(words, mean(gain, of="settings"))
 
 
-def _between_medians(results: Results) -> Estimate:
-    def difference(a: Any, b: Any, axis: int) -> Any:
-        return abs(np.median(a, axis=axis) - np.median(b, axis=axis))
-
-    both = (benefits(results, curve, LOW) for curve in (RR, LOW_RTT))
-    return estimate(difference, *both, of="settings")
+def _difference(a: Any, b: Any, axis: int) -> Any:
+    return abs(np.median(a, axis=axis) - np.median(b, axis=axis))
 
 
-def _gain(results: Results, curve: str, base: str) -> Estimate:
-    gain = benefits(results, curve, HIGH) - benefits(results, base, HIGH)
-    return mean(gain, of="settings")
-
-
-def _raises(curve: str, bound: Bound, base: str = LOW_RTT) -> Condition:
-    quantity = f"mean benefit({curve}) − mean benefit({base}), high-BDP"
-    return Condition(quantity, partial(_gain, curve=curve, base=base), bound)
-
+_WHERE = "buffers of 2 MB"
 
 CLAIMS = (
-    Claim(
+    claim(
         "E5.1a-low-bdp",
         "With bulk data at low bandwidth-delay products, every scheduler aggregates nearly all "
         "capacity.",
         "CSWS'14, §4",
         each(
             "median benefit of every scheduler, low-BDP",
-            (
-                Condition(
-                    f"median benefit of {curve}, low-BDP",
-                    partial(_median_benefit, curve=curve),
-                    BOUNDS["E5.1a-low-bdp"],
-                )
+            {
+                f"median benefit of {curve}, low-BDP": median(benefits(curve, LOW), of="settings")
                 for curve in STYLES
-            ),
+            },
         ),
-        both_used(*STYLES),
+        needs=both_used(*STYLES),
     ),
-    Claim(
+    claim(
         "E5.1b-rr-like-low-rtt",
         "With bulk data at low bandwidth-delay products, round robin and lowest RTT hardly differ, "
         "because acknowledgements clock both.",
         "CSWS'14, §4",
-        (
-            Condition(
-                "|median benefit of RR − of LowRTT|, low-BDP",
-                _between_medians,
-                BOUNDS["E5.1b-rr-like-low-rtt"],
-            ),
+        Quantity(
+            "|median benefit of RR − of LowRTT|, low-BDP",
+            estimate(_difference, benefits(RR, LOW), benefits(LOW_RTT, LOW), of="settings"),
         ),
-        both_used(RR, LOW_RTT),
+        needs=both_used(RR, LOW_RTT),
     ),
-    Claim(
+    claim(
         "E5.1c-low-rtt-beats-rr",
         "With bulk data, lowest RTT and its extensions outperform round robin.",
         "slides of Alay et al., discussion; another slide calls round robin and lowest RTT similar",
-        tuple(_raises(curve, BOUNDS["E5.1c-low-rtt-beats-rr"], RR) for curve in (LOW_RTT, RP, BM)),
-        both_used(*STYLES),
-        "buffers of 2 MB",
+        (_raises(curve, RR) for curve in (LOW_RTT, RP, BM)),
+        needs=both_used(*STYLES),
+        where=_WHERE,
     ),
-    Claim(
-        "E5.2a-rp-high-bdp",
-        "Opportunistic retransmission and penalisation raise the benefit where buffers limit (2 MB "
-        "at high bandwidth-delay products).",
-        "CSWS'14, §4; slides of Alay et al.",
-        (_raises(RP, BOUNDS["E5.2-remedies-high-bdp"]),),
-        both_used(RP, LOW_RTT),
-        "buffers of 2 MB",
-    ),
-    Claim(
-        "E5.2b-bm-high-bdp",
-        "Bufferbloat mitigation raises the benefit where buffers limit (2 MB at high "
-        "bandwidth-delay products).",
-        "CSWS'14, §4; slides of Alay et al.",
-        (_raises(BM, BOUNDS["E5.2-remedies-high-bdp"]),),
-        both_used(BM, LOW_RTT),
-        "buffers of 2 MB",
+    *(
+        claim(
+            f"E5.2{name}-high-bdp",
+            f"{words} the benefit where buffers limit (2 MB at high bandwidth-delay products).",
+            "CSWS'14, §4; slides of Alay et al.",
+            _raises(curve),
+            needs=both_used(curve, LOW_RTT),
+            where=_WHERE,
+            bounds="E5.2-remedies-high-bdp",
+        )
+        for name, words, curve in (
+            ("a-rp", "Opportunistic retransmission and penalisation raise", RP),
+            ("b-bm", "Bufferbloat mitigation raises", BM),
+        )
     ),
 )
 
@@ -178,12 +137,12 @@ CLAIMS = (
 def notes(results: Results) -> Sequence[str]:
     """Medians and means of the benefit of every scheduler."""
     words = []
-    for environment in ENVIRONMENTS:
-        each = []
+    for environment in two_path_design.ENVIRONMENTS:
+        found = []
         for curve in STYLES:
-            values = benefits(results, curve, environment)
-            each.append(f"{curve} {np.median(values):.2f} (mean {np.mean(values):.2f})")
-        words.append(f"{environment}: median benefit {', '.join(each)}.")
+            values = benefits(curve, environment)(results)
+            found.append(f"{curve} {np.median(values):.2f} (mean {np.mean(values):.2f})")
+        words.append(f"{environment}: median benefit {', '.join(found)}.")
     return [
         " ".join(words),
         "MPT-BM uses λ = 3 and no threshold θ, because CSWS'14 states none. The baseline is "
@@ -197,44 +156,24 @@ ENTRY = Entry(
     question="Over hundreds of settings, how much of two paths do round robin, lowest RTT, and "
     "lowest RTT with each remedy use?",
     references=(CSWS,),
-    parameters=(
-        *DESIGN_PARAMETERS,
-        Parameter("settings", "20 (quick) or 200 (full) per environment", "full: CSWS'14"),
-        Parameter("buffers", "low-BDP 16 MB, high-BDP 2 MB, send = receive", "2 MB: CSWS'14"),
-        Parameter("workload", "bulk, 60 s", "CSWS'14"),
-        Parameter("congestion control", "OLIA; TCP: NewReno", "CSWS'14; TCP ours"),
-        Parameter("λ of MPT-BM", "3", "CSWS'14"),
-        Parameter("θ of MPT-BM", "0", "ours: CSWS'14 states none"),
-        Parameter(
-            "round robin", "one segment per turn, full windows are skipped", "Linux's mptcp_rr.c"
-        ),
-    ),
+    parameters=two_path_design.DESIGN_PARAMETERS
+    + parameters("""
+        settings | 20 (quick) or 200 (full) per environment | full: CSWS'14
+        buffers | low-BDP 16 MB, high-BDP 2 MB, send = receive | 2 MB: CSWS'14
+        workload | bulk, 60 s | CSWS'14
+        congestion control | OLIA; TCP: NewReno | CSWS'14; TCP ours
+        λ of MPT-BM | 3 | CSWS'14
+        θ of MPT-BM | 0 | ours: CSWS'14 states none
+        round robin | one segment per turn, full windows are skipped | Linux's mptcp_rr.c
+    """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
-    exempt=A_DESIGN,
+    not_varied_because=A_DESIGN,
     claims=CLAIMS,
-    panels=(
-        Panel(
-            "High-BDP settings, buffers of 2 MB",
-            "Curves further to the right are better. Left of 0, adding a path does harm.",
-            partial(draw_benefits, environment=HIGH, styles=STYLES),
-        ),
-        Panel(
-            "Low-BDP settings",
-            "Curves further to the right are better. Left of 0, adding a path does harm.",
-            partial(draw_benefits, environment=LOW, styles=STYLES),
-        ),
-        Panel(
-            "Both environments",
-            "Benefit over settings. Boxes show quartiles, whiskers the 5th and 95th percentiles.",
-            partial(draw_boxes, styles=STYLES),
-        ),
+    panels=two_path_design.panels_of_benefits(
+        "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES
     ),
-    overview=Overview(
-        factors={"environment": "environment", "curve": "scheduler"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
-        path="two",
-    ),
+    overview=Overview("environment; curve: scheduler", "two", (GOODPUT, REINJECTIONS)),
     notes=notes,
 )

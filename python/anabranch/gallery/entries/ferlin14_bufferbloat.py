@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, all_of, carried, claim, each
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
+)
+from anabranch.gallery.measures import median
+from anabranch.gallery.metrics import OUT_OF_ORDER, OUT_OF_ORDER_KB, TRANSFER, VARIATION, Metric
+from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.shared.uncertain import LINKS
+from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results import estimates
+from anabranch.results.claims import Measure
+from anabranch.results.folder import Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 DEFAULT, BM15, BM30 = "default", "MPT-BM, λ = 1.5", "MPT-BM, λ = 3"
 STYLES = {
@@ -51,10 +59,7 @@ FERLIN_IWQOS = (
     "Transport over Heterogeneous Wireless Networks. IWQoS 2014."
 )
 
-
-def at(curve: str, pair: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "pair": pair}
+at = Factors("curve", "pair")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -65,7 +70,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _remedies(curve: str) -> dict[str, Any] | None:
     if curve == EXAMPLE:
-        return {"opportunistic_retransmission": True, "penalisation": "conext13"}
+        return M12
     return {"mpt_bm": {"lambda": _LAMBDA[curve]}} if curve in _LAMBDA else None
 
 
@@ -78,44 +83,36 @@ def _cell(tier: Tier, curve: str, pair: str) -> Cell:
         remedies=_remedies(curve),
         workload=Bulk(size="16MiB"),
     )
-    scenario = Scenario(
-        name=f"{curve}, {pair}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=PAIRS[pair],
-        connections=(connection,),
-    )
-    return Cell(cell_key(curve.replace("λ = ", ""), pair), scenario, at(curve, pair))
+    scenario = tier.scenario(f"{curve}, {pair}", PAIRS[pair], connection)
+    return Cell(key_of(curve.replace("λ = ", ""), pair), scenario, at(curve, pair))
 
 
-def _cellular(pair: str) -> list[str]:
-    return [path.name for path in PAIRS[pair] if path.name != "wlan"]
+_CELLULAR = [(pair, path) for pair, paths in PAIRS.items() for path in paths if path.name != "wlan"]
 
 
-def _compared(metric: str, words: str, bound: Bound) -> tuple[Condition, ...]:
-    """The conditions on a metric of each curve over that of the default, for each pair."""
+def _srtt(path: str) -> Metric:
+    return Metric(f"srtt_p95_ms_{path}", f"p95 sRTT of {path}", "ms")
+
+
+def _compared(metric: Metric, words: str) -> tuple[Quantity, ...]:
+    """A metric of each curve over that of the default, for each pair."""
     return each(
         f"{words}, MPT-BM with either λ / default, every pair of paths",
-        (
-            Condition(
-                f"{words}, {curve} / default, {pair}",
-                ratio_of(metric, at(curve, pair), at(DEFAULT, pair)),
-                bound,
-            )
-            for pair in PAIRS
-            for curve in (BM15, BM30)
-        ),
+        {
+            f"{words}, {curve} / default, {pair}": metric.ratio(at(curve, pair), at(DEFAULT, pair))
+            for pair, curve in product(PAIRS, (BM15, BM30))
+        },
     )
 
 
-def _capped(pair: str, name: str) -> list[Condition]:
-    """The conditions on the smoothed RTT of a cellular path of a pair."""
+def _capped(pair: str, name: str) -> list[Quantity]:
+    """The smoothed RTT of a cellular path of a pair, compared with other curves."""
     return [
-        Condition(
+        Quantity(
             f"p95 sRTT of {name}, {curve} / {over}, {pair}",
-            ratio_of(f"srtt_p95_ms_{name}", at(curve, pair), at(over, pair)),
-            BOUNDS[f"E6.a-rtt-capped {key}"],
-            group=f"p95 sRTT of every cellular path, {curve} / {over}",
+            _srtt(name).ratio(at(curve, pair), at(over, pair)),
+            key,
+            f"p95 sRTT of every cellular path, {curve} / {over}",
         )
         for curve, over, key in (
             (BM15, DEFAULT, "1.5"),
@@ -125,83 +122,69 @@ def _capped(pair: str, name: str) -> list[Condition]:
     ]
 
 
-def _over_minimum(results: Results, curve: str, pair: str, name: str) -> Estimate:
+def _over_minimum(curve: str, pair: str, path: NetworkPath) -> Measure:
     """The p95 of the smoothed RTT over λ times the least RTT of an empty path."""
-    least_ms = 2 * next(nanoseconds(path.delay) for path in PAIRS[pair] if path.name == name) / 1e6
-    srtts = results.values(f"srtt_p95_ms_{name}", **at(curve, pair))
-    return median(srtts / (_LAMBDA[curve] * least_ms))
+    least_ms = 2 * nanoseconds(path.delay) / 1e6
+    return median(_srtt(path.name).values(at(curve, pair)), 1 / (_LAMBDA[curve] * least_ms))
 
 
-def _both_used(results: Results) -> str | None:
-    """The precondition that each path of each pair carried more than 1 % of the bytes."""
-    for pair, paths in PAIRS.items():
-        for path in paths:
-            for curve in STYLES:
-                share = results.values(f"share_{path.name}", **at(curve, pair))
-                if float(np.median(share)) <= 0.01:
-                    words = f"{curve}, {pair}"
-                    return f"{path.name} carried {np.median(share):.1%} of the bytes ({words})"
-    return None
-
+_BOTH_USED = all_of(
+    *(
+        carried([path.name for path in paths], *(at(curve, pair) for curve in STYLES), of=np.median)
+        for pair, paths in PAIRS.items()
+    )
+)
 
 CLAIMS = (
-    Claim(
+    claim(
         "E6.a-rtt-capped",
         "MPT-BM caps the round-trip times of cellular paths, and a smaller λ caps them lower.",
         "IWQoS'14; slides of Alay et al.",
-        tuple(
-            condition
-            for pair in PAIRS
-            for name in _cellular(pair)
-            for condition in _capped(pair, name)
-        ),
-        _both_used,
+        *(_capped(pair, path.name) for pair, path in _CELLULAR),
+        needs=_BOTH_USED,
     ),
-    Claim(
+    claim(
         "E6.a2-rtt-near-lambda",
         "MPT-BM caps the round-trip times of cellular paths near λ times their minimum.",
         "slides, algorithm 1 and “RTT capping”; the range is ours",
         each(
             "p95 sRTT / (λ × least RTT), every cellular path, with either λ",
-            (
-                Condition(
-                    f"p95 sRTT of {name} / ({_LAMBDA[curve]:g} × least RTT), {pair}",
-                    partial(_over_minimum, curve=curve, pair=pair, name=name),
-                    BOUNDS["E6.a2-rtt-near-lambda"],
+            {
+                f"p95 sRTT of {path.name} / ({_LAMBDA[curve]:g} × least RTT), {pair}": (
+                    _over_minimum(curve, pair, path)
                 )
-                for pair in PAIRS
-                for name in _cellular(pair)
+                for pair, path in _CELLULAR
                 for curve in (BM15, BM30)
-            ),
+            },
         ),
-        _both_used,
+        needs=_BOTH_USED,
     ),
-    Claim(
+    claim(
         "E6.b-goodput-kept",
         "MPT-BM improves goodput slightly.",
         "slides: by 8 to 15 %",
-        _compared("transfer_mbps", "goodput", BOUNDS["E6.b-goodput-kept"]),
-        _both_used,
+        _compared(TRANSFER, "goodput"),
+        needs=_BOTH_USED,
     ),
-    Claim(
+    claim(
         "E6.c-steadier",
         "MPT-BM reduces the variation of goodput, by about as much as in the slides.",
         "slides: by 15 to 45 %",
-        _compared("goodput_cov", "variation of goodput", BOUNDS["E6.c-steadier"]),
-        _both_used,
+        _compared(VARIATION, "variation of goodput"),
+        needs=_BOTH_USED,
     ),
-    Claim(
+    claim(
         "E6.d-less-waiting",
         "MPT-BM reduces out-of-order data.",
         "slides: less buffer space and delay",
-        _compared("out_of_order_mean_bytes", "bytes out of order", BOUNDS["E6.d-less-waiting"]),
-        _both_used,
+        _compared(OUT_OF_ORDER, "bytes out of order"),
+        needs=_BOTH_USED,
     ),
 )
 
 
 def _series(results: Results, curve: str, pair: str) -> pl.DataFrame:
-    key = cell_key(curve.replace("λ = ", ""), pair)
+    key = key_of(curve.replace("λ = ", ""), pair)
     return results.samples.filter(pl.col("cell") == key)
 
 
@@ -215,33 +198,24 @@ def _end_s(results: Results, pair: str) -> float:
     return 1.1 * max(ends)
 
 
-def _draw_srtt(results: Results, axes: Axes, pair: str, name: str) -> None:
-    lines: dict[str, Any] = {}
-    for curve, style in STYLES.items():
-        rows = _series(results, curve, pair).filter(
-            (pl.col("path_name") == name) & (pl.col("srtt_ns") > 0)
-        )
-        times, srtts = rows["time_ns"].to_numpy() / 1e9, rows["srtt_ns"].to_numpy() / 1e6
-        lines[curve] = (times, srtts, style)
-    figures.series(axes, lines, f"smoothed RTT of {name} (ms)")
-    figures.plain_log_y(axes)
-    axes.set_xlim(0, _end_s(results, pair))
+def _over_time(
+    column: str, unit: str, scale: float, path: str = "", pair: str = "3G2+WLAN"
+) -> Draw:
+    """A column of the samples of each curve; `path` names its path if subflows differ."""
 
+    def draw(results: Results, axes: Axes) -> None:
+        lines: dict[str, Any] = {}
+        for curve, style in STYLES.items():
+            rows = _series(results, curve, pair)
+            if path:
+                rows = rows.filter((pl.col("path_name") == path) & (pl.col("srtt_ns") > 0))
+            rows = rows.unique("time_ns", maintain_order=True)
+            seconds, values = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
+            lines[curve] = (seconds, values / scale, style)
+        figures.series(axes, lines, unit)
+        panels.dress(axes, {"log": bool(path), "span": (0, _end_s(results, pair))})
 
-def _draw_connection(
-    results: Results, axes: Axes, pair: str, column: str, unit: str, scale: float
-) -> None:
-    lines: dict[str, Any] = {}
-    for curve, style in STYLES.items():
-        rows = _series(results, curve, pair).unique("time_ns", maintain_order=True)
-        lines[curve] = (
-            rows["time_ns"].to_numpy() / 1e9,
-            rows[column].to_numpy() / scale,
-            style,
-        )
-    figures.series(axes, lines, unit)
-    axes.set_xlim(0, _end_s(results, pair))
-    axes.set_ylim(0)
+    return draw
 
 
 def _example(results: Results, path: str) -> pl.DataFrame:
@@ -266,44 +240,49 @@ def _draw_rates(results: Results, axes: Axes) -> None:
     axes.set_ylim(0)
 
 
-def _draw_example(
-    results: Results, axes: Axes, lines: dict[str, tuple[str, str, Style]], unit: str
-) -> None:
-    """Draw columns of the samples in kB. `lines` gives path, column and style for each label."""
-    drawn: dict[str, Any] = {}
-    for label, (path, column, style) in lines.items():
-        rows = _example(results, path)
-        drawn[label] = (rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy() / 1e3, style)
-    figures.series(axes, drawn, unit)
-    axes.set_ylim(0)
+def _example_in_kb(unit: str, **columns: tuple[str, str, Style]) -> Draw:
+    """Columns of the example's samples in kB: path, column and style for each label."""
+
+    def draw(results: Results, axes: Axes) -> None:
+        drawn: dict[str, Any] = {}
+        for label, (path, column, style) in columns.items():
+            rows = _example(results, path)
+            seconds, values = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
+            drawn[label.replace("_", " ")] = (seconds, values / 1e3, style)
+        figures.series(axes, drawn, unit)
+        axes.set_ylim(0)
+
+    return draw
 
 
-def _draw_bars(results: Results, axes: Axes, metric: str, unit: str, scale: float) -> None:
-    def points(curve: str) -> list[Estimate]:
-        return [median(results.values(metric, **at(curve, pair)) / scale) for pair in PAIRS]
+_SLIDES = {TRANSFER: (1.08, 1.15), VARIATION: (0.55, 0.85)}
+"""Slides: ranges of the goodput and of its variation, over those of the default."""
 
-    bars = {curve: (points(curve), style) for curve, style in STYLES.items()}
-    figures.grouped_bars(axes, list(PAIRS), bars)
-    axes.set_ylabel(unit)
-    axes.set_ylim(0)
+
+def _ratios(metric: Metric, words: str) -> Panel:
+    draw = panels.bars(
+        tuple(PAIRS),
+        lambda curve, pair: metric.ratio(at(curve, pair), at(DEFAULT, pair)),
+        {curve: STYLES[curve] for curve in _LAMBDA},
+        f"{words} / that of the default",
+        lines={1: ""},
+        stated=[(place, end) for place in range(len(PAIRS)) for end in _SLIDES[metric]],
+    )
+    title = f"{words.capitalize()}, compared with the default"
+    return Panel(title, "Diamonds: ends of the range that the slides state.", draw)
 
 
 def notes(results: Results) -> Sequence[str]:
     """Goodput of each curve, and where the cap takes effect too late."""
     words = []
     for pair in PAIRS:
-        each = (
-            f"{curve} {median(results.values('transfer_mbps', **at(curve, pair))).text()}"
-            for curve in STYLES
-        )
+        each = (f"{curve} {TRANSFER.median(at(curve, pair))(results).text()}" for curve in STYLES)
         words.append(f"{pair}: {', '.join(each)} Mbit/s.")
 
     def on_wlan(curve: str) -> str:
-        factors = at(curve, "3G1+WLAN")
-        carried = results.values("transfer_mbps", **factors) * results.values(
-            "share_wlan", **factors
-        )
-        return median(carried).text("Mbit/s")
+        cell = at(curve, "3G1+WLAN")
+        carried = TRANSFER.values(cell)(results) * results.values("share_wlan", **cell)
+        return estimates.median(carried).text("Mbit/s")
 
     return [
         "Goodput: " + " ".join(words),
@@ -325,75 +304,55 @@ ENTRY = Entry(
     question="How does capping the round-trip times of bloated paths change delay, goodput and "
     "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
     references=(FERLIN_IWQOS, ALAY_SLIDES),
-    parameters=(
-        Parameter("WLAN", "5 Mbit/s, 20 ms RTT, 80 ms of queue, 1 % loss", "ours"),
-        Parameter("3G1", "3 Mbit/s, 60 ms RTT, queue of 2 s", "ours; NorNet has real ones"),
-        Parameter(
-            "3G2", "6 Mbit/s, 100 ms RTT, queue of 4 s", "ours; the faster, more bloated one"
-        ),
-        Parameter("transfer", "16 MiB, download", "slides"),
-        Parameter("buffers", "16 MiB, send = receive: no limit", "slides: unbounded"),
-        Parameter(
-            "example (a) to (d)",
-            "3G2 + WLAN, default with M1,2, receive window of 512 KiB",
-            "shape: slides; the window is ours",
-        ),
-        Parameter("λ", "1.5 and 3", "slides"),
-        Parameter("θ", "50 ms, so that WLAN is left alone", "ours; the sources state none"),
-        Parameter("congestion control", "OLIA", "CSWS'14, of the same authors"),
-    ),
+    parameters=parameters(f"""
+        WLAN | {described(WLAN)} | ours
+        3G1 | {described(THREE_G_ONE)} | ours; NorNet has real ones
+        3G2 | {described(THREE_G_TWO)} | ours; the faster, more bloated one
+        transfer | 16 MiB, download | slides
+        buffers | 16 MiB, send = receive: no limit | slides: unbounded
+        example (a) to (d) | 3G2 + WLAN, default with M1,2, receive window of 512 KiB | shape:
+            slides; the window is ours
+        λ | 1.5 and 3 | slides
+        θ | 50 ms, so that WLAN is left alone | ours; the sources state none
+        congestion control | OLIA | CSWS'14, of the same authors
+    """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(
         Panel(
             "Round-trip time of 3G2 beside WLAN",
             "First seed. The queue that a subflow fills becomes its own delay.",
-            partial(_draw_srtt, pair="3G2+WLAN", name="3g2"),
+            _over_time("srtt_ns", "smoothed RTT of 3g2 (ms)", 1e6, path="3g2"),
         ),
         Panel(
             "Bytes delivered, 3G2 + WLAN",
             "Bytes delivered in order to the application, first seed.",
-            partial(
-                _draw_connection,
-                pair="3G2+WLAN",
-                column="bytes_delivered",
-                unit="delivered (MB)",
-                scale=1e6,
-            ),
+            _over_time("bytes_delivered", "delivered (MB)", 1e6),
         ),
         Panel(
             "Bytes that wait, 3G2 + WLAN",
             "Bytes that arrived out of order at the data level, first seed.",
-            partial(
-                _draw_connection,
-                pair="3G2+WLAN",
-                column="out_of_order_bytes",
-                unit="out of order (kB)",
-                scale=1e3,
-            ),
+            _over_time("out_of_order_bytes", "out of order (kB)", 1e3),
         ),
         Panel(
             "Goodput of the transfer",
             "Medians over seeds with 95 % intervals.",
-            partial(_draw_bars, metric="transfer_mbps", unit="goodput (Mbit/s)", scale=1),
+            panels.bars_of(tuple(PAIRS), TRANSFER, at, STYLES),
         ),
         Panel(
             "Variation of goodput",
             "Standard deviation over mean of the goodput in intervals of 100 ms.",
-            partial(_draw_bars, metric="goodput_cov", unit="variation", scale=1),
+            panels.bars_of(tuple(PAIRS), VARIATION, at, STYLES),
         ),
+        _ratios(TRANSFER, "goodput"),
+        _ratios(VARIATION, "variation of goodput"),
         Panel(
             "Bytes out of order",
             "Mean over the time in which data arrived.",
-            partial(
-                _draw_bars,
-                metric="out_of_order_mean_bytes",
-                unit="mean out of order (kB)",
-                scale=1e3,
-            ),
+            panels.bars_of(tuple(PAIRS), OUT_OF_ORDER_KB, at, STYLES),
         ),
         Panel(
             "(a) Example: goodput",
@@ -404,50 +363,35 @@ ENTRY = Entry(
         Panel(
             "(b) Example: head-of-line blocking",
             "Data that waits for earlier data in 3G2's queue.",
-            partial(
-                _draw_example,
-                lines={"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
-                unit="out of order (kB)",
+            _example_in_kb(
+                "out of order (kB)",
+                out_of_order=("wlan", "out_of_order_bytes", Style(RED, "-", "")),
             ),
         ),
         Panel(
             "(c) Example: windows of 3G2",
             "Penalisation halves the window repeatedly, and the window grows back.",
-            partial(
-                _draw_example,
-                lines={
-                    "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
-                    "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
-                },
-                unit="3G2 (kB)",
+            _example_in_kb(
+                "3G2 (kB)",
+                congestion_window=("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
+                in_flight=("3g2", "bytes_in_flight", Style(GREY, "-", "")),
             ),
         ),
         Panel(
             "(d) Example: WLAN and the receive window",
             "Where the receive window is full, WLAN may not send. This is rare. The coupled "
             "congestion control makes most of the waves.",
-            partial(
-                _draw_example,
-                lines={
-                    "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
-                    "room in the receive window": (
-                        "wlan",
-                        "available_window",
-                        Style(ORANGE, (0, (1, 1)), ""),
-                    ),
-                },
-                unit="kB",
+            _example_in_kb(
+                "kB",
+                in_flight_on_WLAN=("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
+                room_in_the_receive_window=(
+                    "wlan",
+                    "available_window",
+                    Style(ORANGE, (0, (1, 1)), ""),
+                ),
             ),
         ),
     ),
-    overview=Overview(
-        factors={"pair": "paths", "curve": "curve"},
-        metrics={
-            "transfer_mbps": "goodput (Mbit/s)",
-            "goodput_cov": "variation",
-            "out_of_order_mean_bytes": "out of order (bytes)",
-        },
-        path="3g2",
-    ),
+    overview=Overview("pair: paths; curve", "3g2", (TRANSFER, VARIATION, OUT_OF_ORDER)),
     notes=notes,
 )

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import (
-    at_every_buffer,
-    distance_of,
-    median_of,
-    ratio_of,
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, at_every, carried, claim
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
 )
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
+from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, median
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.results.claims import Claim, Measure
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)
@@ -37,8 +37,6 @@ STYLES = {
 }
 TWO_G, THREE_G = "2G", "3G"
 BUFFERS_KIB = (256, 512, 1024, 2048)
-_SCHEDULER = {"opportunistic_retransmission": True, "penalisation": "conext13"}
-"""Remedies of the scheduler that the slides call current, with and without DRePaS."""
 BLACKOUT_KIB = 512
 BLACKOUT_S = 35
 """The time at which WLAN goes away, 30 s after the warm-up."""
@@ -56,10 +54,7 @@ ALAY_SLIDES = (
     "Slides, Simula Research Laboratory."
 )
 
-
-def at(curve: str, second: str, buffer_kib: int, blackout: bool = False) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "second": second, "buffer_kib": buffer_kib, "blackout": blackout}
+at = Factors("curve", "second", "buffer_kib", blackout=False)
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -86,172 +81,133 @@ def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = Fal
         protocol="tcp" if tcp else "mptcp",
         congestion_control="new_reno" if tcp else "lia",
         path_manager="drepas" if curve == DREPAS else None,
-        remedies=None if tcp else _SCHEDULER,
+        remedies=None if tcp else M12,
         send_buffer=f"{kib}KiB",
         receive_buffer=f"{kib}KiB",
         workload=Blocks(),
     )
     words = (curve, second, f"{kib}kib", *(["blackout"] if blackout else []))
-    scenario = Scenario(
-        name=", ".join(words),
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(wlan, _SECOND[second]),
-        connections=(connection,),
-    )
-    return Cell(cell_key(*words), scenario, at(curve, second, kib, blackout))
+    scenario = tier.scenario(", ".join(words), (wlan, _SECOND[second]), connection)
+    return Cell(key_of(*words), scenario, at(curve, second, kib, blackout))
 
 
-def _recovery_s(results: Results) -> Estimate:
-    recovery = results.values("recovery_ms", **at(DREPAS, TWO_G, BLACKOUT_KIB, blackout=True))
-    return median(recovery / 1e3)
+def _ratio(metric: Metric, above: str, below: str) -> Callable[[int], Measure]:
+    """A metric beside 2G, by buffer."""
+    return lambda kib: metric.ratio(at(above, TWO_G, kib), at(below, TWO_G, kib))
 
 
-def _cellular_used(curve: str, second: str) -> Any:
-    """The precondition that the second path carried bytes at every buffer."""
+def _distance(metric: Metric) -> Callable[[int], Measure]:
+    """How far DRePaS is from the default beside 3G, by buffer."""
+    return lambda kib: metric.distance(at(DREPAS, THREE_G, kib), at(MPTCP, THREE_G, kib))
 
-    def reason(results: Results) -> str | None:
-        shares = [results.values("share_cellular", **at(curve, second, kib)) for kib in BUFFERS_KIB]
-        lowest = min(float(share.min()) for share in shares)
-        return None if lowest > 0.001 else f"{second} carried {lowest:.2%} of the bytes ({curve})"
 
-    return reason
+def _claim(
+    name: str,
+    statement: str,
+    source: str,
+    words: str,
+    measure: Callable[[int], Measure],
+    where: str,
+    curve: str = DREPAS,
+    bounds: str = "",
+) -> Claim:
+    """A claim about every buffer, if the second path carried 0.1 % of the bytes of a curve."""
+    second = THREE_G if "3G beside" in words else TWO_G
+    needs = carried("cellular", *(at(curve, second, kib) for kib in BUFFERS_KIB), over=0.001)
+    quantities = at_every(words, BUFFERS_KIB, "KiB", measure)
+    return claim(name, statement, source, quantities, needs=needs, where=where, bounds=bounds)
 
+
+_BESIDE_2G = "goodput beside 2G"
+_BESIDE_3G = "|DRePaS / MPTCP − 1|, 3G beside WLAN,"
 
 CLAIMS = (
-    Claim(
+    _claim(
         "E7.a-2g-harms",
         "With 2G beside WLAN, Multipath TCP has less goodput than TCP over WLAN alone.",
         "Globecom'14; slides, “2G+WLAN”",
-        at_every_buffer(
-            "MPTCP / TCP over WLAN",
-            BUFFERS_KIB,
-            "KiB",
-            lambda kib: ratio_of("goodput_mbps", at(MPTCP, TWO_G, kib), at(TCP_WLAN, TWO_G, kib)),
-            BOUNDS["E7.a-2g-harms"],
-        ),
-        _cellular_used(MPTCP, TWO_G),
-        "goodput beside 2G",
+        "MPTCP / TCP over WLAN",
+        _ratio(GOODPUT, MPTCP, TCP_WLAN),
+        _BESIDE_2G,
+        MPTCP,
     ),
-    Claim(
+    _claim(
         "E7.b-drepas-avoids-it",
         "With DRePaS, a 2G path does not reduce goodput.",
         "Globecom'14; slides",
-        at_every_buffer(
-            "DRePaS / TCP over WLAN",
-            BUFFERS_KIB,
-            "KiB",
-            lambda kib: ratio_of("goodput_mbps", at(DREPAS, TWO_G, kib), at(TCP_WLAN, TWO_G, kib)),
-            BOUNDS["E7.b-drepas-avoids-it"],
-        ),
-        _cellular_used(DREPAS, TWO_G),
-        "goodput beside 2G",
+        "DRePaS / TCP over WLAN",
+        _ratio(GOODPUT, DREPAS, TCP_WLAN),
+        _BESIDE_2G,
     ),
-    Claim(
+    _claim(
         "E7.c-less-delay",
         "DRePaS reduces application delay beside a bufferbloated path of low capacity.",
         "Globecom'14; slides",
-        at_every_buffer(
-            "mean delay, DRePaS / MPTCP",
-            BUFFERS_KIB,
-            "KiB",
-            lambda kib: ratio_of("delay_mean_ms", at(DREPAS, TWO_G, kib), at(MPTCP, TWO_G, kib)),
-            BOUNDS["E7.c-less-delay"],
-        ),
-        _cellular_used(DREPAS, TWO_G),
+        "mean delay, DRePaS / MPTCP",
+        _ratio(MEAN, DREPAS, MPTCP),
         "beside 2G",
     ),
-    Claim(
+    _claim(
         "E7.d-3g-unchanged",
         "With 3G beside WLAN, DRePaS has the same goodput as the default.",
         "Globecom'14; slides, “3G+WLAN”",
-        at_every_buffer(
-            "|DRePaS / MPTCP − 1|, 3G beside WLAN,",
-            BUFFERS_KIB,
-            "KiB",
-            lambda kib: distance_of(
-                "goodput_mbps", at(DREPAS, THREE_G, kib), at(MPTCP, THREE_G, kib)
-            ),
-            BOUNDS["E7.d-3g-unchanged"],
-        ),
-        _cellular_used(DREPAS, THREE_G),
+        _BESIDE_3G,
+        _distance(GOODPUT),
         "goodput",
     ),
-    Claim(
+    _claim(
         "E7.g-better-than-current",
         "Beside a bufferbloated path of low capacity, DRePaS improves goodput over the current "
         "scheduler.",
         "Globecom'14; slides, results I",
-        at_every_buffer(
-            "DRePaS / MPTCP",
-            BUFFERS_KIB,
-            "KiB",
-            lambda kib: ratio_of("goodput_mbps", at(DREPAS, TWO_G, kib), at(MPTCP, TWO_G, kib)),
-            BOUNDS["E7.g-better-than-current"],
-        ),
-        _cellular_used(DREPAS, TWO_G),
-        "goodput beside 2G",
+        "DRePaS / MPTCP",
+        _ratio(GOODPUT, DREPAS, MPTCP),
+        _BESIDE_2G,
     ),
-    Claim(
+    _claim(
         "E7.h-3g-delay-unchanged",
         "With 3G beside WLAN, DRePaS has the same application delay as the default.",
         "Globecom'14; slides, results II",
-        at_every_buffer(
-            "|DRePaS / MPTCP − 1|, 3G beside WLAN,",
-            BUFFERS_KIB,
-            "KiB",
-            lambda kib: distance_of(
-                "delay_mean_ms", at(DREPAS, THREE_G, kib), at(MPTCP, THREE_G, kib)
-            ),
-            BOUNDS["E7.d-3g-unchanged"],
-        ),
-        _cellular_used(DREPAS, THREE_G),
+        _BESIDE_3G,
+        _distance(MEAN),
         "mean delay",
+        bounds="E7.d-3g-unchanged",
     ),
-    Claim(
+    claim(
         "E7.e-standby-takes-over",
         "When WLAN goes away, the probed path takes over.",
         "ours, after the description of the algorithm",
-        (
-            Condition(
-                "time without delivery",
-                _recovery_s,
-                BOUNDS["E7.e-standby-takes-over"],
-            ),
+        Quantity(
+            "time without delivery", PAUSE.median(at(DREPAS, TWO_G, BLACKOUT_KIB, blackout=True))
         ),
         where=f"WLAN goes away, buffers of {BLACKOUT_KIB} KiB",
     ),
-    Claim(
+    claim(
         "E7.f-probes-are-cheap",
         "Probing costs little: 2G carries few of the bytes.",
         "ours; the slides probe with ten packets of 1 KiB per period",
-        at_every_buffer(
+        at_every(
             "2G's share of the bytes",
             BUFFERS_KIB,
             "KiB",
-            lambda kib: median_of("share_cellular", at(DREPAS, TWO_G, kib), 100),
-            BOUNDS["E7.f-probes-are-cheap"],
+            lambda kib: share("cellular").median(at(DREPAS, TWO_G, kib)),
         ),
         where="with DRePaS",
     ),
 )
 
 
-def _draw(results: Results, axes: Axes, second: str, metric: str, unit: str) -> None:
-    curves: dict[str, Any] = {
-        curve: ({"curve": curve, "second": second, "blackout": False}, STYLES[curve])
-        for curve in CURVES
-    }
-    figures.over_factor(axes, results, "buffer_kib", metric, curves)
-    axes.set(xlabel="send and receive buffer (KiB)", ylabel=unit)
-    figures.plain_ticks(axes, BUFFERS_KIB)
-    axes.set_ylim(0)
+def _over_buffers(second: str, metric: Metric) -> panels.Draw:
+    curves = panels.curves(STYLES, second=second, blackout=False)
+    return panels.over(
+        "buffer_kib", metric, curves, "send and receive buffer (KiB)", ticks=BUFFERS_KIB
+    )
 
 
 def _draw_blackout(results: Results, axes: Axes) -> None:
     lines = {}
     for curve in CURVES[1:]:
-        key = cell_key(curve, TWO_G, f"{BLACKOUT_KIB}kib", "blackout")
+        key = key_of(curve, TWO_G, f"{BLACKOUT_KIB}kib", "blackout")
         samples = results.samples.filter(results.samples["cell"] == key).unique(
             "time_ns", maintain_order=True
         )
@@ -267,10 +223,7 @@ def _draw_blackout(results: Results, axes: Axes) -> None:
 
 def notes(results: Results) -> Sequence[str]:
     """The harm of 2G, how the score is measured, and the limits of the threshold."""
-    worst = min(
-        float(np.median(results.values("goodput_mbps", **at(MPTCP, TWO_G, kib))))
-        for kib in BUFFERS_KIB
-    )
+    worst = min(GOODPUT.number(results, at(MPTCP, TWO_G, kib)) for kib in BUFFERS_KIB)
     return [
         "The slides call lowest RTT with opportunistic retransmission and penalisation the current "
         "scheduler, so all curves of Multipath TCP have both mechanisms. At the worst buffer, "
@@ -289,51 +242,36 @@ ENTRY = Entry(
     question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
     "keep Multipath TCP from using a path that does not?",
     references=(FERLIN_GLOBECOM, ALAY_SLIDES),
-    parameters=(
-        Parameter(
-            "WLAN", "8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms", "ours; the paper measured real ones"
-        ),
-        Parameter(
-            "2G", "0.2 Mbit/s, 400 ms RTT, queue of 6 s, ± 5 ms", "ours, in the range of EDGE"
-        ),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT, queue of 2 s, ± 5 ms", "links of NSDI'12"),
-        Parameter("buffers", "256 to 2048 KiB, send = receive", "ours"),
-        Parameter("workload", "8 KiB blocks, download", "slides"),
-        Parameter("probes", "10 packets of 1 KiB, copies of data in flight", "slides"),
-        Parameter(
-            "threshold, period, hysteresis",
-            "0.1; 1 s or 2 × the longest sRTT; 2 scores",
-            "ours",
-        ),
-        Parameter("congestion control", "TCP: NewReno; MPTCP: LIA", "ours"),
-        Parameter(
-            "remedies",
-            "M1 and M2 (CoNEXT'13) with every curve of Multipath TCP",
-            "slides: the current scheduler",
-        ),
-        Parameter("blackout", f"WLAN silently drops everything after {BLACKOUT_S} s", "ours"),
-    ),
+    parameters=parameters(f"""
+        WLAN | 8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms | ours; the paper measured real ones
+        2G | {described(_SECOND[TWO_G])} | ours, in the range of EDGE
+        3G | {described(_SECOND[THREE_G])} | links of NSDI'12
+        buffers | 256 to 2048 KiB, send = receive | ours
+        workload | 8 KiB blocks, download | slides
+        probes | 10 packets of 1 KiB, copies of data in flight | slides
+        threshold, period, hysteresis | 0.1; 1 s or 2 × the longest sRTT; 2 scores | ours
+        congestion control | TCP: NewReno; MPTCP: LIA | ours
+        remedies | M1 and M2 (CoNEXT'13) with every curve of Multipath TCP | slides: the current
+            scheduler
+        blackout | WLAN silently drops everything after {BLACKOUT_S} s | ours
+    """),
     quick=Tier("quick", seeds=5, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     headline="E7.b-drepas-avoids-it",
     panels=(
         Panel(
             "Goodput beside 2G",
             "Where MPTCP lies below TCP over WLAN, the second path does harm.",
-            partial(_draw, second=TWO_G, metric="goodput_mbps", unit="goodput (Mbit/s)"),
+            _over_buffers(TWO_G, GOODPUT),
         ),
-        Panel(
-            "Block delay beside 2G",
-            "Mean delay of 8 KiB blocks.",
-            partial(_draw, second=TWO_G, metric="delay_mean_ms", unit="mean delay (ms)"),
-        ),
+        Panel("Block delay beside 2G", "Mean delay of 8 KiB blocks.", _over_buffers(TWO_G, MEAN)),
         Panel(
             "Goodput beside 3G",
             "Where the second path is worth using, DRePaS changes nothing.",
-            partial(_draw, second=THREE_G, metric="goodput_mbps", unit="goodput (Mbit/s)"),
+            _over_buffers(THREE_G, GOODPUT),
         ),
         Panel(
             "WLAN goes away",
@@ -342,18 +280,9 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        factors={
-            "curve": "curve",
-            "second": "second path",
-            "buffer_kib": "buffers (KiB)",
-            "blackout": "blackout",
-        },
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "recovery_ms": "recovery (ms)",
-        },
-        path="cellular",
+        "curve; second: second path; buffer_kib: buffers (KiB); blackout",
+        "cellular",
+        (GOODPUT, MEAN, PAUSE_MS.called("recovery")),
     ),
     notes=notes,
 )

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
-from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
-from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.entry import Cell, Entry, Parameter, Tier, key_of, parameters
+from anabranch.gallery.measures import median
+from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared.uncertain import LINKS
+from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.reports.table import Table
-from anabranch.results.claims import Claim, Condition, each
+from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import bits_per_second
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 TCP, LINUX, ENGINE = "TCP, fastest path", "Linux, MPTCP", "engine, MPTCP+M1,2"
 STYLES = {
@@ -77,10 +78,7 @@ def _issue_381(rtt_ms: int, share: float) -> Report:
         assumed="delays are round trips; TCP has 96 Mbit/s; queues of 100 packets",
         mbps=round(96 * share, 1),
         harmed=share < 0.95,
-        paths=(
-            _path("fast", 100, 10, "100packets"),
-            _path("slow", 2, rtt_ms, "100packets"),
-        ),
+        paths=(_path("fast", 100, 10, "100packets"), _path("slow", 2, rtt_ms, "100packets")),
     )
 
 
@@ -95,10 +93,7 @@ REPORTS = (
         assumed="Linux 6.18 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
         mbps=65,
         harmed=True,
-        paths=(
-            _path("ethernet", 170, 1, "200packets"),
-            _path("wlan", 1, 20, "500ms", "5%"),
-        ),
+        paths=(_path("ethernet", 170, 1, "200packets"), _path("wlan", 1, 20, "500ms", "5%")),
     ),
     Report(
         key="net-next-452",
@@ -175,21 +170,18 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, report: Report) -> Cell:
-    scenario = Scenario(
-        name=f"{report.key}, {curve}",
+    scenario = tier.scenario(
+        f"{report.key}, {curve}",
+        report.paths,
+        _connection(curve, report),
         description=f"{report.thread}: {report.says}. Assumed: {report.assumed}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=report.paths,
-        connections=(_connection(curve, report),),
     )
-    return Cell(cell_key(report.key, curve), scenario, at(curve, report))
+    return Cell(key_of(report.key, curve), scenario, at(curve, report))
 
 
 def _connection(curve: str, report: Report) -> Connection:
     if curve == ENGINE:
-        remedies = {"opportunistic_retransmission": True, "penalisation": "conext13"}
-        return Connection(name="main", remedies=remedies, workload=Bulk())
+        return Connection(name="main", remedies=M12, workload=Bulk())
     linux = Connection(
         name="main",
         host={"kind": "linux", "buffers": "socket"},
@@ -201,95 +193,86 @@ def _connection(curve: str, report: Report) -> Connection:
     return replace(linux, scheduler="linux")
 
 
-def _over_reported(report: Report) -> Condition:
-    return Condition(
-        f"goodput in virtual time / reported, {report.mbps:g} Mbit/s",
-        median_of("goodput_mbps", at(LINUX, report), 1 / report.mbps),
-        BOUNDS["FR.as-reported"],
-    )
+def _over_tcp(curve: str, report: Report) -> Measure:
+    return GOODPUT.ratio(at(curve, report), at(TCP, report))
 
 
-def _over_tcp(curve: str, report: Report, key: str) -> Condition:
-    return Condition(
-        f"goodput, {curve} / {TCP}, {report.key}",
-        ratio_of("goodput_mbps", at(curve, report), at(TCP, report)),
-        BOUNDS[key],
-    )
+def _part(curve: str, report: Report, mbps: float) -> Measure:
+    """The goodput of a curve as a part of a rate."""
+    return median(GOODPUT.values(at(curve, report)), 1 / mbps)
 
 
 CLAIMS = (
-    Claim(
+    claim(
         "FR.harmed",
         "Where a report has less goodput over all paths than over the best one, the model of Linux "
         "has so, too.",
         "the reports",
         each(
             f"goodput, {LINUX} / {TCP}, every report of harm",
-            (_over_tcp(LINUX, report, "FR.harmed") for report in REPORTS if report.harmed),
+            {
+                f"goodput, {LINUX} / {TCP}, {report.key}": _over_tcp(LINUX, report)
+                for report in REPORTS
+                if report.harmed
+            },
         ),
     ),
-    Claim(
+    claim(
         "FR.cured",
         "The engine with opportunistic retransmission and penalisation loses no goodput in any of "
         "these situations.",
         "ours",
         each(
             f"goodput, {ENGINE} / {TCP}, every report",
-            (_over_tcp(ENGINE, report, "FR.cured") for report in REPORTS),
+            {
+                f"goodput, {ENGINE} / {TCP}, {report.key}": _over_tcp(ENGINE, report)
+                for report in REPORTS
+            },
         ),
     ),
     *(
-        Claim(
+        claim(
             f"FR.{report.key}",
             f"The model of Linux has the reported goodput: {report.says}.",
             report.thread,
-            (_over_reported(report),),
+            Quantity(
+                f"goodput in virtual time / reported, {report.mbps:g} Mbit/s",
+                _part(LINUX, report, report.mbps),
+            ),
+            bounds="FR.as-reported",
         )
         for report in REPORTS
     ),
 )
 
 
-def _over_reports(axes: Axes) -> range:
-    """Places of the reports on the horizontal axis."""
-    places = range(len(REPORTS))
-    axes.set_xticks(places, [report.key for report in REPORTS], rotation=60, ha="right")
-    return places
+def _over_reports(
+    measure: Callable[[str, Report], Measure], y: str, *curves: str, **look: Any
+) -> panels.Draw:
+    """Points of each report, side by side."""
 
+    def draw(results: Results, axes: Axes) -> None:
+        places = range(len(REPORTS))
+        names = [report.key for report in REPORTS]
+        axes.set_xticks(places, names, rotation=60, ha="right", fontsize=7)
+        panels.points(
+            dict(enumerate(REPORTS)),
+            measure,
+            {curve: replace(STYLES[curve], line="none") for curve in curves},
+            "",
+            y,
+            **look,
+        )(results, axes)
 
-def _draw_goodput(results: Results, axes: Axes) -> None:
-    places = _over_reports(axes)
-    for curve, style in STYLES.items():
-        shares = [
-            median_of("goodput_mbps", at(curve, report), 1 / _sum_mbps(report))(results)
-            for report in REPORTS
-        ]
-        figures.estimates(axes, places, shares, curve, replace(style, line="none"))
-    reported = [report.mbps / _sum_mbps(report) for report in REPORTS]
-    axes.plot(places, reported, "x", color="black", label="reported")
-    axes.set_ylabel("goodput / sum of the rates")
-    axes.set_ylim(0, 1)
-
-
-def _draw_beside_tcp(results: Results, axes: Axes) -> None:
-    places = _over_reports(axes)
-    for curve in (LINUX, ENGINE):
-        ratios = [
-            ratio_of("goodput_mbps", at(curve, report), at(TCP, report))(results)
-            for report in REPORTS
-        ]
-        figures.estimates(axes, places, ratios, curve, replace(STYLES[curve], line="none"))
-    figures.reference_line(axes, 1, "as TCP")
-    figures.plain_log_y(axes)
-    axes.set_ylabel("goodput / that of TCP")
+    return draw
 
 
 def _goodputs(results: Results) -> Table:
     """Goodput of each report and curve."""
 
     def row(report: Report) -> tuple[str, ...]:
-        goodputs = (median_of("goodput_mbps", at(curve, report))(results) for curve in STYLES)
-        return (report.key, f"{report.mbps:g}", *(goodput.text() for goodput in goodputs))
+        goodputs = (GOODPUT.median(at(curve, report))(results).text() for curve in STYLES)
+        return (report.key, f"{report.mbps:g}", *goodputs)
 
     headings = ("report", "reported (Mbit/s)", *(f"{curve} (Mbit/s)" for curve in STYLES))
     return Table(headings, tuple(map(row, REPORTS)))
@@ -309,26 +292,38 @@ ENTRY = Entry(
             Parameter(report.key, report.says, f"the report. Assumed: {report.assumed}")
             for report in REPORTS
         ),
-        Parameter("workload", "one endless transfer", "ours"),
-        Parameter("buffers of Linux", "no size requested, so the kernel tunes them", "ours"),
-        Parameter("buffers of the engine", "4 and 6 MiB, the defaults", "ours"),
-        Parameter("congestion control", "Linux: CUBIC; engine: LIA", "Linux's default; ours"),
+        *parameters("""
+        workload | one endless transfer | ours
+        buffers of Linux | no size requested, so the kernel tunes them | ours
+        buffers of the engine | 4 and 6 MiB, the defaults | ours
+        congestion control | Linux: CUBIC; engine: LIA | Linux's default; ours
+    """),
     ),
     quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),
     full=Tier("full", seeds=20, measured_s=30, warm_up_s=2),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(
         Panel(
             "Goodput of each report",
-            "Of the sum of the rates of all paths. A cross is what the report states.",
-            _draw_goodput,
+            "Of the sum of the rates of all paths. Diamonds: the reports.",
+            _over_reports(
+                lambda curve, report: _part(curve, report, _sum_mbps(report)),
+                "goodput / sum of the rates",
+                *STYLES,
+                top=1,
+                stated=[
+                    (place, report.mbps / _sum_mbps(report)) for place, report in enumerate(REPORTS)
+                ],
+            ),
         ),
         Panel(
             "Compared with TCP",
             "Below 1, the further paths do harm.",
-            _draw_beside_tcp,
+            _over_reports(
+                _over_tcp, "goodput / that of TCP", LINUX, ENGINE, log=True, lines={1: ""}
+            ),
         ),
     ),
     overview=_goodputs,

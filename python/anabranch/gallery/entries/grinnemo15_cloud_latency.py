@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Needs, Quantity, claim, each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import by_seed, mean
+from anabranch.gallery.metrics import MEAN, P50, P95, share
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, mean
+from anabranch.results.claims import Claim, Measure
+from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import (
     Connection,
@@ -25,12 +26,8 @@ from anabranch.scenarios.scenario import (
     NetworkPath,
     OnOff,
     RequestResponse,
-    Scenario,
 )
 from anabranch.words import listed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NETFLIX, NETFLIX_SMALL, MAPS, DOCS = "Netflix 1 MB", "Netflix 256 kB", "Maps", "Docs"
 NETFLIXES = (NETFLIX, NETFLIX_SMALL)
@@ -113,17 +110,7 @@ _WORKLOADS: dict[str, OnOff | RequestResponse] = {
 }
 
 
-def at(
-    application: str, curve: str, rtt_one: int, rtt_two: int, loss_percent: int = 0
-) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {
-        "application": application,
-        "curve": curve,
-        "rtt_one_ms": rtt_one,
-        "rtt_two_ms": rtt_two,
-        "loss_percent": loss_percent,
-    }
+at = Factors("application", "curve", "rtt_one_ms", "rtt_two_ms", loss_percent=0)
 
 
 _Setting = tuple[str, str, int, int, int]
@@ -146,8 +133,10 @@ def _unequal(
     losses: Iterable[int] = (0,),
     curve: str = MPTCP,
 ) -> list[_Setting]:
-    grid = product(applications, rtts, losses)
-    return [(application, curve, SHORT_MS, rtt, loss) for application, rtt, loss in grid]
+    return [
+        (app, curve, SHORT_MS, rtt, loss)
+        for app, curve, _, rtt, loss in _equal(applications, rtts, losses, curve)
+    ]
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -187,14 +176,10 @@ def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: in
         workload=_WORKLOADS[application],
     )
     words = (application, curve, f"{one}-{two}ms", f"{loss}percent")
-    scenario = Scenario(
-        name=", ".join(words),
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(_path("one", one, loss), _path("two", two, loss)),
-        connections=(connection,),
+    scenario = tier.scenario(
+        ", ".join(words), (_path("one", one, loss), _path("two", two, loss)), connection
     )
-    return Cell(cell_key(*words), scenario, at(application, curve, one, two, loss))
+    return Cell(key_of(*words), scenario, at(application, curve, one, two, loss))
 
 
 def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
@@ -207,18 +192,13 @@ def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
     )
 
 
-def relative(
-    results: Results, application: str, curve: str, one: int, two: int, loss: int = 0
-) -> Estimate:
+def relative(application: str, curve: str, one: int, two: int, loss: int = 0) -> Measure:
     """Mean latency over the mean latency of TCP on path one, paired by seed.
 
     With the same seed, both have the same bursts. Both have tuned buffers, or neither.
-
-    Raises:
-        NothingMeasured: if a seed has no latency.
     """
     below = at(application, _tcp_beside(curve), one, one, loss)
-    return _paired(results, at(application, curve, one, two, loss), below)
+    return mean(_paired(at(application, curve, one, two, loss), below))
 
 
 def _tcp_beside(curve: str) -> str:
@@ -226,11 +206,12 @@ def _tcp_beside(curve: str) -> str:
     return TCP_TUNED if curve == MPTCP_TUNED else TCP
 
 
-def _paired(results: Results, above: dict[str, Factor], below: dict[str, Factor]) -> Estimate:
-    pair = [results.values("delay_mean_ms", **factors) for factors in (above, below)]
+@by_seed
+def _paired(results: Results, above: dict[str, Factor], below: dict[str, Factor]) -> Sample:
+    pair = [results.values(MEAN.column, **factors) for factors in (above, below)]
     if pair[0].size != pair[1].size:
         raise NothingMeasured(f"not every seed has a latency: {above}")
-    return mean(pair[0] / pair[1])
+    return pair[0] / pair[1]
 
 
 def is_carried(results: Results, application: str, rtt: int, loss: int) -> bool:
@@ -247,50 +228,22 @@ def is_carried(results: Results, application: str, rtt: int, loss: int) -> bool:
     return float(np.median(delays)) < _PERIOD_S * 1e3
 
 
-def _relative(words: str, settings: Iterable[_Setting], bound: Bound) -> tuple[Condition, ...]:
-    """One condition for each setting."""
-    return each(
-        words,
-        (
-            Condition(
-                _words(*setting),
-                partial(_relative_at, setting=setting),
-                bound,
-            )
-            for setting in settings
-        ),
-    )
-
-
-def _relative_at(results: Results, setting: _Setting) -> Estimate:
-    return relative(results, *setting)
-
-
 def _words(application: str, curve: str, one: int, two: int, loss: int) -> str:
     lossy = f", {loss} % loss" if loss else ""
     return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp_beside(curve)}"
 
 
-def _grows(
-    words: str, applications: Iterable[str], rtts: Sequence[int], bound: Bound
-) -> tuple[Condition, ...]:
-    """The conditions that latency never falls from one round-trip time of path two to the next."""
+def _grows(words: str, applications: Iterable[str], rtts: Sequence[int]) -> tuple[Quantity, ...]:
+    """Latency at each round-trip time of path two over that at the next smaller one."""
     steps = f"{SHORT_MS}/{rtts[0]} to {SHORT_MS}/{rtts[-1]} ms"
+    cases = {}
+    for application, (before, after) in product(applications, pairwise(rtts)):
+        quantity = f"{application}: latency at {SHORT_MS}/{after} ms / at {SHORT_MS}/{before} ms"
+        above, below = (at(application, MPTCP, SHORT_MS, rtt) for rtt in (after, before))
+        cases[quantity] = mean(_paired(above, below))
     return each(
         f"{words}: latency at each round-trip time of path two / at the next smaller one, {steps}",
-        (
-            Condition(
-                f"{application}: latency at {SHORT_MS}/{after} ms / at {SHORT_MS}/{before} ms",
-                partial(
-                    _paired,
-                    above=at(application, MPTCP, SHORT_MS, after),
-                    below=at(application, MPTCP, SHORT_MS, before),
-                ),
-                bound,
-            )
-            for application in applications
-            for before, after in pairwise(rtts)
-        ),
+        cases,
     )
 
 
@@ -300,217 +253,167 @@ _LOSSY = (
 )
 _NETFLIX = "Netflix, both sizes of bursts"
 _NETFLIX_AND_MAPS = f"{_NETFLIX}, and Maps"
-_DOCS_EQUAL = (f"Docs: latency of MPTCP / TCP, {_EQUAL}", _equal((DOCS,), RTTS_MS))
 
 
-def _both_paths_used(results: Results) -> str | None:
+def _used(results: Results) -> str | None:
     """The precondition that each path carried data of Netflix and Maps, with lowest RTT."""
     for application in HEAVY:
-        rows = results.runs.filter(
-            (results.runs["application"] == application) & (results.runs["curve"] == MPTCP)
-        )
+        rows = results.rows("runs", application=application, curve=MPTCP)
         for path in ("share_one", "share_two"):
             if rows.is_empty() or not (rows[path] > 0).all():
                 return f"{application}: not every run used both paths"
     return None
 
 
+def _claim(
+    name: str,
+    statement: str,
+    source: str,
+    words: str,
+    settings: Iterable[_Setting],
+    needs: Needs | None = _used,
+    bounds: str = "",
+) -> Claim:
+    """A claim about the relative latency in each setting."""
+    quantities = each(words, {_words(*setting): relative(*setting) for setting in settings})
+    return claim(name, statement, source, quantities, needs=needs, bounds=bounds)
+
+
+_ABSTRACT, _CONCLUSIONS = "Grinnemo'15, abstract", "Grinnemo'15, conclusions"
+_SAME_CONTROL = "ours: the arms of Grinnemo'15 differ in congestion control as well"
+_AWARE = "ours: Grinnemo'15 asks for a scheduler that considers the difference"
+_LOSSES = LOSSES_PERCENT[1:]
+
 CLAIMS = (
-    Claim(
+    _claim(
         "E8.a-netflix",
         "With equal round-trip times and no loss, MPTCP clearly reduces the latency of Netflix.",
-        "Grinnemo'15, abstract; the threshold is ours",
-        _relative(
-            f"{_NETFLIX}: latency of MPTCP / TCP, {_EQUAL}",
-            _equal(NETFLIXES, RTTS_MS),
-            BOUNDS["E8.a-netflix"],
-        ),
-        _both_paths_used,
+        f"{_ABSTRACT}; the threshold is ours",
+        f"{_NETFLIX}: latency of MPTCP / TCP, {_EQUAL}",
+        _equal(NETFLIXES, RTTS_MS),
     ),
-    Claim(
+    _claim(
         "E8.b-maps",
         "With equal round-trip times and no loss, MPTCP reduces the latency of Google Maps.",
-        "Grinnemo'15, abstract; the threshold is ours",
-        _relative(
-            f"Maps: latency of MPTCP / TCP, {_EQUAL}", _equal((MAPS,), RTTS_MS), BOUNDS["E8.b-maps"]
-        ),
-        _both_paths_used,
+        f"{_ABSTRACT}; the threshold is ours",
+        f"Maps: latency of MPTCP / TCP, {_EQUAL}",
+        _equal((MAPS,), RTTS_MS),
     ),
-    Claim(
+    _claim(
         "E8.c-docs",
         "With equal round-trip times and no loss, MPTCP hardly changes the latency of Google Docs "
         "(negative control).",
-        "Grinnemo'15, abstract; the thresholds are ours",
-        _relative(*_DOCS_EQUAL, BOUNDS["E8.c-docs"]),
+        f"{_ABSTRACT}; the thresholds are ours",
+        f"Docs: latency of MPTCP / TCP, {_EQUAL}",
+        _equal((DOCS,), RTTS_MS),
+        needs=None,
     ),
-    Claim(
+    _claim(
         "E8.d-loss",
         "With a few per cent of loss, MPTCP still reduces the latency of Netflix.",
-        "Grinnemo'15, abstract and conclusions; the threshold is ours",
-        _relative(
-            f"{_NETFLIX}: latency of MPTCP / TCP, {_LOSSY}",
-            _equal(NETFLIXES, LOSSY_RTTS_MS, LOSSES_PERCENT[1:]),
-            BOUNDS["E8.d-loss"],
-        ),
-        _both_paths_used,
+        f"{_ABSTRACT} and conclusions; the threshold is ours",
+        f"{_NETFLIX}: latency of MPTCP / TCP, {_LOSSY}",
+        _equal(NETFLIXES, LOSSY_RTTS_MS, _LOSSES),
     ),
-    Claim(
+    _claim(
         "E8.a-netflix-same-control",
         "With equal round-trip times, no loss and the same congestion control on each path as "
         "TCP, MPTCP clearly reduces the latency of Netflix.",
-        "ours: the arms of Grinnemo'15 differ in congestion control as well",
-        _relative(
-            f"{_NETFLIX}: latency of {UNCOUPLED} / TCP, {_EQUAL}",
-            _equal(NETFLIXES, RTTS_MS, curve=UNCOUPLED),
-            BOUNDS["E8.a-netflix"],
-        ),
+        _SAME_CONTROL,
+        f"{_NETFLIX}: latency of {UNCOUPLED} / TCP, {_EQUAL}",
+        _equal(NETFLIXES, RTTS_MS, curve=UNCOUPLED),
+        needs=None,
+        bounds="E8.a-netflix",
     ),
-    Claim(
+    _claim(
         "E8.a-netflix-tuned",
         "With equal round-trip times, no loss and receive buffers that Linux tunes from 87,380 "
         "bytes on, MPTCP clearly reduces the latency of Netflix.",
-        "Grinnemo'15, abstract and slides; the threshold is ours",
-        _relative(
-            f"{_NETFLIX}: latency of {MPTCP_TUNED} / {TCP_TUNED}, {_EQUAL}",
-            _equal(NETFLIXES, RTTS_MS, curve=MPTCP_TUNED),
-            BOUNDS["E8.a-netflix"],
-        ),
+        f"{_ABSTRACT} and slides; the threshold is ours",
+        f"{_NETFLIX}: latency of {MPTCP_TUNED} / {TCP_TUNED}, {_EQUAL}",
+        _equal(NETFLIXES, RTTS_MS, curve=MPTCP_TUNED),
+        needs=None,
+        bounds="E8.a-netflix",
     ),
-    Claim(
+    _claim(
         "E8.d-loss-same-control",
         "With a few per cent of loss and the same congestion control on each path as TCP, MPTCP "
         "still reduces the latency of Netflix.",
-        "ours: the arms of Grinnemo'15 differ in congestion control as well",
-        _relative(
-            f"{_NETFLIX}: latency of {UNCOUPLED} / TCP, {_LOSSY}",
-            _equal(NETFLIXES, LOSSY_RTTS_MS, LOSSES_PERCENT[1:], UNCOUPLED),
-            BOUNDS["E8.d-loss"],
-        ),
+        _SAME_CONTROL,
+        f"{_NETFLIX}: latency of {UNCOUPLED} / TCP, {_LOSSY}",
+        _equal(NETFLIXES, LOSSY_RTTS_MS, _LOSSES, UNCOUPLED),
+        needs=None,
+        bounds="E8.d-loss",
     ),
-    Claim(
+    _claim(
         "E8.e-docs-loss",
         "With a few per cent of loss, MPTCP does not increase the latency of Google Docs.",
         "Grinnemo'15, slides; the threshold is ours",
-        _relative(
-            f"Docs: latency of MPTCP / TCP, {_LOSSY}",
-            _equal((DOCS,), LOSSY_RTTS_MS, LOSSES_PERCENT[1:]),
-            BOUNDS["E8.e-docs-loss"],
-        ),
+        f"Docs: latency of MPTCP / TCP, {_LOSSY}",
+        _equal((DOCS,), LOSSY_RTTS_MS, _LOSSES),
+        needs=None,
     ),
-    Claim(
+    _claim(
         "E8.f-little-difference",
         "With a limited difference of round-trip times, the latency of Netflix does not exceed "
         "that of TCP over the faster path.",
-        "Grinnemo'15, conclusions; 10/40 ms and the threshold are ours",
-        _relative(
-            f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms",
-            _unequal(NETFLIXES, (40,)),
-            BOUNDS["E8.f-little-difference"],
-        ),
-        _both_paths_used,
+        f"{_CONCLUSIONS}; 10/40 ms and the threshold are ours",
+        f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms",
+        _unequal(NETFLIXES, (40,)),
     ),
-    Claim(
+    _claim(
         "E8.k-loss-and-difference",
         "With a limited difference of round-trip times and a few per cent of loss, the latency of "
         "Netflix does not exceed that of TCP over the faster path.",
-        "Grinnemo'15, conclusions; 10/40 ms and the threshold are ours",
-        _relative(
-            f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, "
-            f"{listed(LOSSES_PERCENT[1:])} % loss",
-            _unequal(NETFLIXES, (40,), LOSSES_PERCENT[1:]),
-            BOUNDS["E8.f-little-difference"],
-        ),
-        _both_paths_used,
+        f"{_CONCLUSIONS}; 10/40 ms and the threshold are ours",
+        f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, {listed(_LOSSES)} % loss",
+        _unequal(NETFLIXES, (40,), _LOSSES),
+        bounds="E8.f-little-difference",
     ),
-    Claim(
+    claim(
         "E8.g-grows-with-ratio",
         "Latency grows with the difference of the round-trip times.",
-        "Grinnemo'15, conclusions; that every step counts is ours",
-        _grows(_NETFLIX_AND_MAPS, HEAVY, RTTS_MS, BOUNDS["E8.g-grows-with-ratio"]),
-        _both_paths_used,
+        f"{_CONCLUSIONS}; that every step counts is ours",
+        _grows(_NETFLIX_AND_MAPS, HEAVY, RTTS_MS),
+        needs=_used,
     ),
-    Claim(
+    _claim(
         "E8.h-large-difference",
         "With a large difference of round-trip times, latency exceeds that of TCP over the faster "
         "path.",
-        "Grinnemo'15, conclusions; 10/400 ms is ours",
-        _relative(
-            f"{_NETFLIX_AND_MAPS}: latency of MPTCP at 10/400 ms / TCP over 10 ms",
-            _unequal(HEAVY, RTTS_MS[-1:]),
-            BOUNDS["E8.h-large-difference"],
-        ),
-        _both_paths_used,
+        f"{_CONCLUSIONS}; 10/400 ms is ours",
+        f"{_NETFLIX_AND_MAPS}: latency of MPTCP at 10/400 ms / TCP over 10 ms",
+        _unequal(HEAVY, RTTS_MS[-1:]),
     ),
-    Claim(
-        "E8.i-ecf",
-        "With ECF, which considers the difference of round-trip times, latency does not exceed "
-        "that of TCP over the faster path.",
-        "ours: Grinnemo'15 asks for a scheduler that considers the difference",
-        _relative(
-            f"{_NETFLIX_AND_MAPS}: latency of {ECF} at 10/100 ms / TCP over 10 ms",
-            _unequal(HEAVY, (100,), curve=ECF),
-            BOUNDS["E8.i-aware-scheduler"],
-        ),
-        _both_paths_used,
+    *(
+        _claim(
+            f"E8.{name}",
+            f"With {curve.removeprefix('MPTCP, ')}, which considers the difference of round-trip "
+            "times, latency does not exceed that of TCP over the faster path.",
+            _AWARE,
+            f"{_NETFLIX_AND_MAPS}: latency of {curve} at 10/100 ms / TCP over 10 ms",
+            _unequal(HEAVY, (100,), curve=curve),
+            bounds="E8.i-aware-scheduler",
+        )
+        for name, curve in (("i-ecf", ECF), ("j-blest", BLEST))
     ),
-    Claim(
-        "E8.j-blest",
-        "With BLEST, which considers the difference of round-trip times, latency does not exceed "
-        "that of TCP over the faster path.",
-        "ours: Grinnemo'15 asks for a scheduler that considers the difference",
-        _relative(
-            f"{_NETFLIX_AND_MAPS}: latency of {BLEST} at 10/100 ms / TCP over 10 ms",
-            _unequal(HEAVY, (100,), curve=BLEST),
-            BOUNDS["E8.i-aware-scheduler"],
-        ),
-        _both_paths_used,
-    ),
-    Claim(
+    claim(
         "E8b.a-bursts-grow",
         "The latency of short bursts grows with the difference of the round-trip times.",
         "grid: Hurtig et al. 2019; the check is ours",
-        _grows(
-            "bursts of 10 to 50 segments",
-            BURSTS,
-            tuple(BURST_RTTS_MS),
-            BOUNDS["E8b.a-bursts-grow"],
-        ),
+        _grows("bursts of 10 to 50 segments", BURSTS, tuple(BURST_RTTS_MS)),
     ),
-    Claim(
+    _claim(
         "E8b.b-bursts-ecf",
         "With ECF, a slow second path does not delay short bursts.",
         "ours, on the grid of Hurtig et al. 2019",
-        _relative(
-            f"bursts of 10 to 50 segments: latency of {ECF} at 10/100 ms / TCP over 10 ms",
-            _unequal(BURSTS, (100,), curve=ECF),
-            BOUNDS["E8b.b-bursts-ecf"],
-        ),
+        f"bursts of 10 to 50 segments: latency of {ECF} at 10/100 ms / TCP over 10 ms",
+        _unequal(BURSTS, (100,), curve=ECF),
+        needs=None,
     ),
 )
 
-_Curve = tuple[Sequence[_Setting], Style]
 _RELATIVE = "mean latency / that of TCP on path one"
-
-
-def _draw_relative(
-    results: Results, axes: Axes, x: Sequence[int], curves: Mapping[str, _Curve], label: str
-) -> None:
-    """Draw curves of relative latency. `curves` gives a setting for each value of `x`."""
-    for name, (settings, style) in curves.items():
-        points = [relative(results, *setting) for setting in settings]
-        figures.estimates(axes, x, points, name, style)
-    figures.reference_line(axes, 1, "")
-    axes.set(xlabel=label, ylabel=_RELATIVE)
-
-
-def _draw_equal(results: Results, axes: Axes) -> None:
-    curves = {
-        application: (_equal((application,), RTTS_MS), style)
-        for application, style in APPLICATIONS.items()
-    }
-    _draw_relative(results, axes, RTTS_MS, curves, "round-trip time of both paths (ms)")
-    figures.plain_ticks(axes, RTTS_MS)
-    axes.set_ylim(0)
 
 
 def _over_ratio(application: str, curve: str) -> list[_Setting]:
@@ -518,74 +421,67 @@ def _over_ratio(application: str, curve: str) -> list[_Setting]:
     return [(application, curve if rtt > SHORT_MS else MPTCP, SHORT_MS, rtt, 0) for rtt in RTTS_MS]
 
 
-def _draw_unequal(results: Results, axes: Axes, curves: Mapping[str, _Curve]) -> None:
-    label = "round-trip time of path two (ms); path one: 10 ms"
-    _draw_relative(results, axes, RTTS_MS, curves, label)
-    figures.plain_ticks(axes, RTTS_MS)
-    figures.plain_log_y(axes)
-    axes.set_ylim(0.5)
+def _unequal_panel(title: str, caption: str, curves: dict[str, tuple[str, str, Style]]) -> Panel:
+    """Curves over the round-trip time of path two; each has an application and a scheduler."""
+    draw = panels.points(
+        RTTS_MS,
+        lambda name, rtt: relative(*_over_ratio(*curves[name][:2])[RTTS_MS.index(rtt)]),
+        {name: style for name, (_, _, style) in curves.items()},
+        "round-trip time of path two (ms); path one: 10 ms", _RELATIVE,
+        ticks=RTTS_MS, log=True, bottom=0.5, lines={1: ""},
+    )  # fmt: skip
+    return Panel(title, caption, draw)
 
 
 def _draw_loss(results: Results, axes: Axes) -> None:
     pairs = [(rtt, rtt) for rtt in LOSSY_RTTS_MS] + [(SHORT_MS, rtt) for rtt in LOSSY_RTTS_MS[1:]]
-    places = [(*pair, loss) for pair in pairs for loss in LOSSES_PERCENT[1:]]
+    places = [(*pair, loss) for pair in pairs for loss in _LOSSES]
     for index, (application, style) in enumerate(APPLICATIONS.items()):
         drawn = {
-            place + 0.18 * (index - 1.5): relative(results, application, MPTCP, one, two, loss)
+            place + 0.18 * (index - 1.5): relative(application, MPTCP, one, two, loss)(results)
             for place, (one, two, loss) in enumerate(places)
             if is_carried(results, application, one, loss)
         }
         marks = Style(style.colour, "none", style.marker)
         figures.estimates(axes, list(drawn), list(drawn.values()), application, marks)
-    figures.reference_line(axes, 1, "")
     names = [f"{one}/{two} ms, {loss} %" for one, two, loss in places]
     axes.set_xticks(range(len(places)), names, rotation=40, ha="right", fontsize=7)
-    axes.set_ylabel(_RELATIVE)
-    axes.set_ylim(0)
+    panels.dress(axes, {"lines": {1: ""}}, y=_RELATIVE)
 
 
-def _draw_bursts(results: Results, axes: Axes) -> None:
-    curves: dict[str, _Curve] = {
-        f"10/{rtt} ms, {words}": (
-            _unequal(BURSTS, (rtt,), curve=curve),
-            Style(colour, SCHEDULERS[curve].line, SCHEDULERS[curve].marker),
-        )
-        for rtt, colour in BURST_RTTS_MS.items()
-        for curve, words in ((MPTCP, "lowest RTT"), (ECF, "ECF"))
-    }
-    _draw_relative(results, axes, list(BURSTS.values()), curves, "burst (segments of 1400 bytes)")
-    axes.set_ylim(0)
+_BURST_CURVES = {
+    f"10/{rtt} ms, {words}": (rtt, curve, replace(SCHEDULERS[curve], colour=colour))
+    for rtt, colour in BURST_RTTS_MS.items()
+    for curve, words in ((MPTCP, "lowest RTT"), (ECF, "ECF"))
+}
 
 
 def notes(results: Results) -> Sequence[str]:
     """Where MPTCP becomes slower than TCP, overloaded settings, and how the schedulers decide."""
 
     def ratios(application: str, curve: str = MPTCP) -> str:
-        values = (
-            f"{relative(results, *setting).value:.2f}"
-            for setting in _over_ratio(application, curve)
-        )
+        settings = _over_ratio(application, curve)
+        values = (f"{relative(*setting)(results).value:.2f}" for setting in settings)
         return f"{application} {' / '.join(values)}"
 
     def lossy(curve: str) -> str:
-        settings = _equal((NETFLIX_SMALL,), LOSSY_RTTS_MS, LOSSES_PERCENT[1:], curve)
+        settings = _equal((NETFLIX_SMALL,), LOSSY_RTTS_MS, _LOSSES, curve)
         return ", ".join(
-            f"{relative(results, *setting).value:.2f}"
+            f"{relative(*setting)(results).value:.2f}"
             for setting in settings
             if is_carried(results, NETFLIX_SMALL, setting[2], setting[4])
         )
 
-    def mean_ms(curve: str, two: int) -> float:
-        return float(np.median(results.values("delay_mean_ms", **at(DOCS, curve, SHORT_MS, two))))
-
     overloaded = [
         f"{application}, {rtt} ms, {loss} %"
-        for application in NETFLIXES
-        for rtt in RTTS_MS
-        for loss in LOSSES_PERCENT
+        for application, rtt, loss in product(NETFLIXES, RTTS_MS, LOSSES_PERCENT)
         if not is_carried(results, application, rtt, loss)
     ]
-    docs_two = float(np.median(results.values("share_two", **at(DOCS, MPTCP, SHORT_MS, 40)))) * 100
+    docs_two = share("two").number(results, at(DOCS, MPTCP, SHORT_MS, 40))
+    docs_ms, tcp_ms = (
+        MEAN.number(results, at(DOCS, curve, SHORT_MS, two))
+        for curve, two in ((MPTCP, 40), (TCP, SHORT_MS))
+    )
     return [
         "Mean latency over that of TCP at 10/10, 10/40, 10/100, 10/200 and 10/400 ms: "
         f"{'; '.join(ratios(application) for application in HEAVY)}. No claim judges where the "
@@ -602,7 +498,7 @@ def notes(results: Results) -> Sequence[str]:
         f"Docs: a message of one segment needs no second path. Yet at 10/40 ms, {docs_two:.0f} % "
         "of the bytes take path two. The receiver delays the acknowledgement of a single segment "
         "by 40 ms, so path one is measured at 50 ms, and path two at 40 ms until it is used. "
-        f"The mean latency is {mean_ms(MPTCP, 40):.1f} ms instead of {mean_ms(TCP, SHORT_MS):.1f}. "
+        f"The mean latency is {docs_ms:.1f} ms instead of {tcp_ms:.1f}. "
         "Claims about Docs have no precondition on shares.",
         "Where random loss limits the windows, LIA takes over two paths the throughput that TCP "
         "takes over the better one. LIA is designed to do so, even if the paths share no link. "
@@ -623,99 +519,95 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-def _panels() -> tuple[Panel, ...]:
-    unequal: dict[str, _Curve] = {
-        application: (_over_ratio(application, MPTCP), style)
-        for application, style in APPLICATIONS.items()
-    }
-    scheduled: list[dict[str, _Curve]] = [
-        {curve: (_over_ratio(application, curve), style) for curve, style in SCHEDULERS.items()}
-        for application in (NETFLIX, MAPS)
-    ]
-    return (
-        Panel("Equal round-trip times", "Below 1, MPTCP is faster than TCP. No loss.", _draw_equal),
-        Panel(
-            "Different round-trip times",
-            "Latency relative to TCP over the path of 10 ms. Lowest RTT, no loss.",
-            partial(_draw_unequal, curves=unequal),
-        ),
-        Panel(
-            "Loss on both paths",
-            "The figure omits settings in which TCP does not carry the load.",
-            _draw_loss,
-        ),
-        Panel(
-            f"Schedulers, {NETFLIX}",
-            "Lowest RTT, BLEST and ECF coincide. No loss.",
-            partial(_draw_unequal, curves=scheduled[0]),
-        ),
-        Panel(f"Schedulers, {MAPS}", "No loss.", partial(_draw_unequal, curves=scheduled[1])),
-        Panel("Bursts of 10 to 50 segments", "Lowest RTT and ECF, no loss.", _draw_bursts),
-    )
-
-
 ENTRY = Entry(
     id="grinnemo15-cloud-latency",
     title="Latency of cloud applications over two paths (2015)",
     question="Do bursts of video, map tiles and keystrokes arrive sooner over two paths than with "
     "TCP over the faster one? How do loss and unequal round-trip times change this?",
     references=(GRINNEMO, HURTIG),
-    parameters=(
-        Parameter("paths", "two of 100 Mbit/s; RTT 10, 40, 100, 200, 400 ms", "Grinnemo'15"),
-        Parameter("loss", "0, 2, 4 %, towards the receiver of the data", "rates: Grinnemo'15"),
-        Parameter("unequal pairs", "10/40, 10/100, 10/200, 10/400 ms", "slides; last two ours"),
-        Parameter("buffers", "104857600 bytes, send and receive", "Grinnemo'15"),
-        Parameter(
-            "tuned buffers", "tcp_rmem 4096 87380 104857600; tcp_wmem up to the same", "Grinnemo'15"
-        ),
-        Parameter(
-            "queue", "2500 packets: every burst fits, and only the configured loss occurs", "ours"
-        ),
-        Parameter("Netflix", "burst of 1 MB or 256 kB (lognormal, σ 0.3) every 2 to 4 s", "ours"),
-        Parameter("Maps", "8 to 20 tiles of about 16 kB for each pan, think time 2 s", "ours"),
-        Parameter("Docs", "messages of 100 to 1000 B, exponential, mean 0.5 s", "ours"),
-        Parameter("bursts", "10 to 50 segments at 10/10, 10/40, 10/100 ms", "Hurtig et al. 2019"),
-        Parameter("bursts' segments and pauses", "1400 bytes; 1 to 3 s", "ours"),
-        Parameter(
-            "latency",
-            "mean over bursts, messages or rounds",
-            "ours: the sources do not define it, and a median jumps by a round trip",
-        ),
-        Parameter("congestion control", "TCP CUBIC, MPTCP coupled (LIA)", "Grinnemo'15"),
-        Parameter(
-            "same control",
-            "CUBIC on each path",
-            "ours: isolates the effect of a second path from that of coupling",
-        ),
-        Parameter("HyStart", "off for TCP and MPTCP, so that slow start is the same", "ours"),
-        Parameter("Nagle's algorithm", "off", "ours"),
-        Parameter("DSS checksum", "on", "Grinnemo'15"),
-        Parameter(
-            "scheduler",
-            "lowest RTT; also round robin, BLEST and ECF",
-            "the first two: Grinnemo'15; others ours",
-        ),
-    ),
+    parameters=parameters("""
+        paths | two of 100 Mbit/s; RTT 10, 40, 100, 200, 400 ms | Grinnemo'15
+        loss | 0, 2, 4 %, towards the receiver of the data | rates: Grinnemo'15
+        unequal pairs | 10/40, 10/100, 10/200, 10/400 ms | slides; last two ours
+        buffers | 104857600 bytes, send and receive | Grinnemo'15
+        tuned buffers | tcp_rmem 4096 87380 104857600; tcp_wmem up to the same | Grinnemo'15
+        queue | 2500 packets: every burst fits, and only the configured loss occurs | ours
+        Netflix | burst of 1 MB or 256 kB (lognormal, σ 0.3) every 2 to 4 s | ours
+        Maps | 8 to 20 tiles of about 16 kB for each pan, think time 2 s | ours
+        Docs | messages of 100 to 1000 B, exponential, mean 0.5 s | ours
+        bursts | 10 to 50 segments at 10/10, 10/40, 10/100 ms | Hurtig et al. 2019
+        bursts' segments and pauses | 1400 bytes; 1 to 3 s | ours
+        latency | mean over bursts, messages or rounds | ours: the sources do not define it, and a
+            median jumps by a round trip
+        congestion control | TCP CUBIC, MPTCP coupled (LIA) | Grinnemo'15
+        same control | CUBIC on each path | ours: isolates the effect of a second path from that of
+            coupling
+        HyStart | off for TCP and MPTCP, so that slow start is the same | ours
+        Nagle's algorithm | off | ours
+        DSS checksum | on | Grinnemo'15
+        scheduler | lowest RTT; also round robin, BLEST and ECF | the first two: Grinnemo'15; others
+            ours
+    """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=30, measured_s=100),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
-    panels=_panels(),
+    panels=(
+        Panel(
+            "Equal round-trip times",
+            "Below 1, MPTCP is faster than TCP. No loss.",
+            panels.points(
+                RTTS_MS,
+                lambda application, rtt: relative(application, MPTCP, rtt, rtt),
+                APPLICATIONS,
+                "round-trip time of both paths (ms)",
+                _RELATIVE,
+                ticks=RTTS_MS,
+                lines={1: ""},
+            ),
+        ),
+        _unequal_panel(
+            "Different round-trip times",
+            "Latency relative to TCP over the path of 10 ms. Lowest RTT, no loss.",
+            {name: (name, MPTCP, style) for name, style in APPLICATIONS.items()},
+        ),
+        Panel(
+            "Loss on both paths",
+            "The figure omits settings in which TCP does not carry the load.",
+            _draw_loss,
+        ),
+        *(
+            _unequal_panel(
+                f"Schedulers, {application}",
+                caption,
+                {curve: (application, curve, style) for curve, style in SCHEDULERS.items()},
+            )
+            for application, caption in (
+                (NETFLIX, "Lowest RTT, BLEST and ECF coincide. No loss."),
+                (MAPS, "No loss."),
+            )
+        ),
+        Panel(
+            "Bursts of 10 to 50 segments",
+            "Lowest RTT and ECF, no loss.",
+            panels.points(
+                {segments: name for name, segments in BURSTS.items()},
+                lambda name, burst: relative(
+                    burst, _BURST_CURVES[name][1], SHORT_MS, _BURST_CURVES[name][0]
+                ),
+                {name: style for name, (_, _, style) in _BURST_CURVES.items()},
+                "burst (segments of 1400 bytes)",
+                _RELATIVE,
+                lines={1: ""},
+            ),
+        ),
+    ),
     overview=Overview(
-        factors={
-            "application": "application",
-            "curve": "curve",
-            "rtt_one_ms": "RTT one (ms)",
-            "rtt_two_ms": "RTT two (ms)",
-            "loss_percent": "loss (%)",
-        },
-        metrics={
-            "delay_mean_ms": "mean latency (ms)",
-            "delay_p50_ms": "median latency (ms)",
-            "delay_p95_ms": "p95 latency (ms)",
-        },
-        path="two",
+        "application; curve; rtt_one_ms: RTT one (ms); rtt_two_ms: RTT two (ms); "
+        "loss_percent: loss (%)",
+        "two",
+        (MEAN.called("mean latency"), P50.called("median latency"), P95.called("p95 latency")),
     ),
     notes=notes,
 )

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, carried, claim
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Sample
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import (
-    Bulk,
-    BurstLoss,
-    Connection,
-    NetworkPath,
-    RequestResponse,
-    Scenario,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, BurstLoss, Connection, NetworkPath, RequestResponse
 
 TCP_WIFI, TCP_LTE = "TCP over WiFi", "TCP over LTE"
 MIN_RTT, REDUNDANT = "MPTCP, min_rtt", "MPTCP, redundant"
@@ -48,10 +35,7 @@ FROEMMGEN = (
     "Multipath TCP. ICC 2016."
 )
 
-
-def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "network": network}
+at = Factors("curve", "network")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -73,102 +57,69 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         scheduler="redundant" if curve == REDUNDANT else "min_rtt",
         workload=Bulk() if network == BULK else questions,
     )
-    scenario = Scenario(
-        name=f"{curve}, {network}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(wifi, lte),
-        connections=(connection,),
-    )
-    return Cell(cell_key(curve, network), scenario, at(curve, network), keep_blocks=True)
+    scenario = tier.scenario(f"{curve}, {network}", (wifi, lte), connection)
+    return Cell(key_of(curve, network), scenario, at(curve, network), keep_blocks=True)
 
 
-def _redundant_over(metric: str, other: str, network: str, words: str, key: str) -> Condition:
-    return Condition(
-        f"{words}, redundant / {other}",
-        ratio_of(metric, at(REDUNDANT, network), at(other, network)),
-        BOUNDS[key],
-    )
+def _redundant_over(
+    other: str, network: str, words: str, metric: Metric, bound: str = ""
+) -> Quantity:
+    ratio = metric.ratio(at(REDUNDANT, network), at(other, network))
+    return Quantity(f"{words}, redundant / {other}", ratio, bound)
 
 
-def _both_carried(results: Results) -> str | None:
-    """The precondition that redundant scheduling used both paths."""
-    for network in NETWORKS:
-        share = results.values("share_lte", **at(REDUNDANT, network)).min()
-        if share < 0.1:
-            return f"LTE carried {share:.1%} of the bytes ({network})"
-    return None
-
+_USED = carried("lte", *(at(REDUNDANT, network) for network in NETWORKS), over=0.1)
 
 CLAIMS = (
-    Claim(
+    claim(
         "RD.a-shorter-tail",
         "With losses, redundant scheduling answers sooner at the 99th percentile than Multipath "
         "TCP with min_rtt and TCP over either path.",
         "ICC'16: 'lowest possible latency'",
-        tuple(
-            _redundant_over("delay_p99_ms", other, STRESSED, "p99", "RD.a-shorter-tail")
-            for other in (MIN_RTT, TCP_WIFI, TCP_LTE)
-        ),
-        _both_carried,
-        "stressed",
+        (_redundant_over(other, STRESSED, "p99", P99) for other in (MIN_RTT, TCP_WIFI, TCP_LTE)),
+        needs=_USED,
+        where=STRESSED,
     ),
-    Claim(
+    claim(
         "RD.b-halved",
         "With losses, redundant scheduling halves the mean response time of TCP over the better "
         "path.",
         "ICC'16, abstract: 'can halve the average round-trip time' in one mobile scenario",
-        (_redundant_over("delay_mean_ms", TCP_WIFI, STRESSED, "mean", "RD.b-halved"),),
-        _both_carried,
-        "stressed",
+        _redundant_over(TCP_WIFI, STRESSED, "mean", MEAN),
+        needs=_USED,
+        where=STRESSED,
     ),
-    Claim(
+    claim(
         "RD.c-control",
         "Without losses, redundant scheduling answers about as fast as min_rtt (negative control).",
         "ours",
-        (_redundant_over("delay_p50_ms", MIN_RTT, CALM, "median", "RD.c-control"),),
-        _both_carried,
-        "calm",
+        _redundant_over(MIN_RTT, CALM, "median", P50),
+        needs=_USED,
+        where=CALM,
     ),
-    Claim(
+    claim(
         "RD.d-price",
         "Redundant scheduling pays with bandwidth: its bulk transfers are as slow as TCP over one "
         "path.",
         "ICC'16: 'exchanging bandwidth for latency'",
-        (
-            _redundant_over("goodput_mbps", TCP_WIFI, BULK, "goodput", "RD.d-price TCP"),
-            _redundant_over("goodput_mbps", MIN_RTT, BULK, "goodput", "RD.d-price MPTCP"),
-        ),
-        _both_carried,
-        "bulk",
+        _redundant_over(TCP_WIFI, BULK, "goodput", GOODPUT, "TCP"),
+        _redundant_over(MIN_RTT, BULK, "goodput", GOODPUT, "MPTCP"),
+        needs=_USED,
+        where=BULK,
     ),
 )
 
 
-def _delays(results: Results, network: str) -> dict[str, tuple[Sample, Style]]:
-    return {curve: (results.delays(**at(curve, network)), style) for curve, style in STYLES.items()}
-
-
-def _draw_stressed(results: Results, axes: Axes) -> None:
-    figures.ccdf(axes, _delays(results, STRESSED), right=3000)
-
-
-def _draw_calm(results: Results, axes: Axes) -> None:
-    figures.cdf(axes, _delays(results, CALM))
-
-
 def notes(results: Results) -> Sequence[str]:
     """Where the long delays come from."""
-
-    def p99(curve: str) -> str:
-        return median_of("delay_p99_ms", at(curve, STRESSED))(results).text("ms")
-
+    redundant, min_rtt, wifi, lte = (
+        P99.text(results, at(curve, STRESSED)) for curve in (REDUNDANT, MIN_RTT, TCP_WIFI, TCP_LTE)
+    )
     return [
         "A response of 2 KiB has two segments. If the last one is lost, no acknowledgement tells "
         "the sender, which waits for a tail loss probe or a timeout. A copy on the other path "
-        f"arrives meanwhile. The 99th percentiles with losses are {p99(REDUNDANT)} with copies, "
-        f"{p99(MIN_RTT)} with min_rtt, {p99(TCP_WIFI)} for TCP over WiFi and {p99(TCP_LTE)} over "
-        "LTE.",
+        f"arrives meanwhile. The 99th percentiles with losses are {redundant} with copies, "
+        f"{min_rtt} with min_rtt, {wifi} for TCP over WiFi and {lte} over LTE."
     ]
 
 
@@ -178,40 +129,32 @@ ENTRY = Entry(
     question="An interactive application asks small questions over lossy WiFi and LTE. How much "
     "sooner do answers arrive if every segment is sent over both? What does that cost?",
     references=(FROEMMGEN,),
-    parameters=(
-        Parameter("WiFi", "10 Mbit/s, 30 ms RTT ± 5 ms, 80 ms of queue", "ours"),
-        Parameter("LTE", "10 Mbit/s, 50 ms RTT ± 5 ms, 150 ms of queue", "ours"),
-        Parameter("losses", "stressed: bursts of 4 packets, 3.8 % of all; otherwise none", "ours"),
-        Parameter("requests", "200 B, answered by 2 KiB, 200 ms after the last answer", "ours"),
-        Parameter("bulk", "endless download, no losses", "ours"),
-        Parameter("congestion control", "TCP: NewReno; MPTCP: LIA", "ours"),
-    ),
+    parameters=parameters("""
+        WiFi | 10 Mbit/s, 30 ms RTT ± 5 ms, 80 ms of queue | ours
+        LTE | 10 Mbit/s, 50 ms RTT ± 5 ms, 150 ms of queue | ours
+        losses | stressed: bursts of 4 packets, 3.8 % of all; otherwise none | ours
+        requests | 200 B, answered by 2 KiB, 200 ms after the last answer | ours
+        bulk | endless download, no losses | ours
+        congestion control | TCP: NewReno; MPTCP: LIA | ours
+    """),
     quick=Tier("quick", seeds=10, measured_s=60, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     panels=(
         Panel(
             "Response time with losses",
             "Share of responses that take longer than a given time. Curves further left are "
             "faster.",
-            _draw_stressed,
+            panels.distribution(figures.ccdf, panels.curves(STYLES, network=STRESSED), 3000),
         ),
         Panel(
             "Response time without losses",
             "The negative control. All curves but that of LTE coincide.",
-            _draw_calm,
+            panels.distribution(figures.cdf, panels.curves(STYLES, network=CALM)),
         ),
     ),
-    overview=Overview(
-        factors={"network": "network", "curve": "curve"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean (ms)",
-            "delay_p99_ms": "p99 (ms)",
-        },
-        path="lte",
-    ),
+    overview=Overview("network; curve", "lte", (GOODPUT, MEAN.called("mean"), P99)),
     notes=notes,
 )

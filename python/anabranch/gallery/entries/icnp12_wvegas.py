@@ -5,33 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier, Written
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    Written,
+    key_of,
+    parameters,
+)
+from anabranch.gallery.measures import Values, by_seed, derived, difference, median, ratio
+from anabranch.gallery.metrics import GOODPUT, Metric
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.bottlenecks import all_carried
-from anabranch.gallery.shared.measures import ratio_of
-from anabranch.gallery.shared.vague import LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.claims import Measure
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios import loading
-from anabranch.scenarios.scenario import (
-    Bulk,
-    Connection,
-    CrossTraffic,
-    NetworkPath,
-    Scenario,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.scenarios.scenario import Bulk, Connection, CrossTraffic, NetworkPath
 
 WVEGAS, LIA = "wVegas", "LIA"
 STYLES = {WVEGAS: Style(BLUE, "-", "o"), LIA: Style(ORANGE, (0, (2, 1)), "D")}
@@ -71,11 +73,7 @@ XU = (
     "draft-xu-mptcp-congestion-control-05, 2017."
 )
 _TIMELY = "draft-xu, abstract: 'more timely traffic shifting and quicker convergence'"
-
-
-def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "network": network}
+at = Factors("curve", "network")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -88,21 +86,19 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
-    scenario = Scenario(
-        name=f"{curve}, {network}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=_paths(network),
-        connections=_connections(curve, network),
+    scenario = tier.scenario(
+        f"{curve}, {network}",
+        _paths(network),
+        _connections(curve, network),
         cross_traffic=(_load(),) if network == LOAD else (),
     )
     keep = network in _RATES or network == LOAD
     if network != APART:
-        return Cell(cell_key(curve, network), scenario, at(curve, network), keep_samples=keep)
+        return Cell(key_of(curve, network), scenario, at(curve, network), keep_samples=keep)
     first, main, last = scenario.connections
     main = replace(main, start=f"{APART_S}s")
     text = loading.of(replace(scenario, connections=(first, main, last))).to_toml()
-    return Cell(cell_key(curve, network), Written(scenario.name, text), at(curve, network))
+    return Cell(key_of(curve, network), Written(scenario.name, text), at(curve, network))
 
 
 def _path(name: str, mbps: int, delay: str = "20ms") -> NetworkPath:
@@ -155,6 +151,7 @@ def _of_main(results: Results, curve: str, network: str) -> pl.DataFrame:
     return rows.filter(pl.col("connection_name") == "main")
 
 
+@by_seed
 def queue(results: Results, curve: str, network: str) -> Sample:
     """Mean number of packets in the queues of all paths together after the warm-up, by seed.
 
@@ -173,12 +170,14 @@ def _by_seed(rows: pl.DataFrame, value: pl.Expr) -> Sample:
     return sample.to_numpy().astype(np.float64)
 
 
+@by_seed
 def drops(results: Results, curve: str, network: str) -> Sample:
     """Number of packets that found a queue full, for each seed."""
     rows = results.rows("links", **at(curve, network))
     return _by_seed(rows, pl.col("dropped_by_queue").sum())
 
 
+@by_seed
 def share_of_two(results: Results, curve: str, since_s: int, until_s: int) -> Sample:
     """Share of its bytes that the connection with two paths has on the second, in per cent.
 
@@ -193,230 +192,178 @@ def share_of_two(results: Results, curve: str, since_s: int, until_s: int) -> Sa
     return _by_seed(by_path, two / pl.col("new").sum() * 100)
 
 
-def shift(results: Results, curve: str, change_s: int) -> Sample:
+def shift(curve: str, change_s: int) -> Values:
     """How far the share of the second path moves within 10 s of a change, in percentage points.
 
     A move away from the loaded path counts as positive.
     """
-    before = share_of_two(results, curve, change_s - SOON_S, change_s)
-    after = share_of_two(results, curve, change_s, change_s + SOON_S)
-    return (after - before) * (1 if change_s == COMES_S else -1)
+    sign = 1 if change_s == COMES_S else -1
+    before = share_of_two(curve, change_s - SOON_S, change_s)
+    after = share_of_two(curve, change_s, change_s + SOON_S)
+    return derived(lambda before, after: (after - before) * sign, before, after)
 
 
-def remaining(results: Results, curve: str, change_s: int) -> Sample:
+def remaining(curve: str, change_s: int) -> Values:
     """Distance between the shares in the first and the last 10 s after a change, in points."""
-    early = share_of_two(results, curve, change_s, change_s + SOON_S)
-    late = share_of_two(results, curve, change_s + PERIOD_S - SOON_S, change_s + PERIOD_S)
-    return np.abs(late - early)
+    early = share_of_two(curve, change_s, change_s + SOON_S)
+    late = share_of_two(curve, change_s + PERIOD_S - SOON_S, change_s + PERIOD_S)
+    return derived(lambda early, late: np.abs(late - early), early, late)
 
 
-def _more_than_lia(of: Callable[[Results, str, int], Sample], change_s: int) -> Any:
-    """A quantity with wVegas less that with LIA."""
-
-    def difference(a: Any, b: Any, axis: int) -> Any:
-        return np.median(a, axis=axis) - np.median(b, axis=axis)
-
-    return lambda results: estimate(
-        difference, of(results, WVEGAS, change_s), of(results, LIA, change_s)
-    )
-
-
-def goodputs(results: Results, curve: str, network: str = THREE) -> dict[str, Sample]:
+def goodputs(curve: str, network: str = THREE) -> dict[str, Values]:
     """Goodput in Mbit/s of each of the three flows, for each seed."""
-    cell = at(curve, network)
-    return {flow: results.values("goodput_mbps", connection=flow, **cell) for flow in FLOWS}
+    return {flow: GOODPUT.values(at(curve, network), connection=flow) for flow in FLOWS}
 
 
-def _part_of_sum(results: Results, flow: str, network: str) -> Estimate:
-    found = goodputs(results, WVEGAS, network)
-    return median(found[flow] / sum(found.values()))
+def _part_of_sum(flow: str, network: str) -> Measure:
+    place = FLOWS.index(flow)
+    flows = goodputs(WVEGAS, network).values()
+    return median(derived(lambda *rates: rates[place] / sum(rates), *flows))
 
 
-def spread(results: Results, curve: str) -> Sample:
+def spread(curve: str) -> Values:
     """The largest of the three goodputs over the smallest, for each seed."""
-    found = np.array(list(goodputs(results, curve).values()))
-    return np.asarray(found.max(axis=0) / found.min(axis=0))
+    flows = goodputs(curve).values()
+    return derived(lambda *rates: np.max(rates, axis=0) / np.min(rates, axis=0), *flows)
 
 
-def _on_first_path(results: Results, network: str) -> Estimate:
-    return median(results.values("share_one", connection="main", **at(WVEGAS, network)))
-
-
-def one_link_share(results: Results, network: str) -> Sample:
+def one_link_share(network: str) -> Values:
     """Share of one link that the connection takes beside a flow of wVegas, for each seed."""
-    main, other = (
-        results.values("goodput_mbps", connection=name, **at(WVEGAS, network))
-        for name in ("main", "other")
-    )
-    return main / (main + other)
+    cell = at(WVEGAS, network)
+    both = (GOODPUT.values(cell, connection=name) for name in ("main", "other"))
+    return derived(lambda main, other: main / (main + other), *both)
 
 
-def _one_link(results: Results, network: str) -> Estimate:
-    return median(one_link_share(results, network))
-
-
-def _ratio(of: Callable[[Results, str, str], Sample], network: str) -> Any:
-    return lambda results: ratio_of_medians(of(results, WVEGAS, network), of(results, LIA, network))
-
-
-def _equal_rates(network: str) -> tuple[Condition, ...]:
+def _equal_rates(network: str) -> tuple[Quantity, ...]:
     """The rates of the slides' example: a third for each flow, and 1 : 4 on the two links."""
-    parts = (
-        Condition(
-            f"part of the sum of goodputs, {flow}",
-            partial(_part_of_sum, flow=flow, network=network),
-            BOUNDS["WV.f-equal-rates"],
-        )
-        for flow in FLOWS
-    )
+    on_first = Metric("share_one", "share of path one").median
+    parts = {f"part of the sum of goodputs, {flow}": _part_of_sum(flow, network) for flow in FLOWS}
     return (
-        *each("part of the sum of goodputs, each flow", parts),
-        Condition(
+        *each("part of the sum of goodputs, each flow", parts, "WV.f-equal-rates"),
+        Quantity(
             "part of the flow with both links on the link of 6 Mbit/s",
-            partial(_on_first_path, network=network),
-            BOUNDS["WV.f-equal-rates split"],
+            on_first(at(WVEGAS, network), connection="main"),
+            "WV.f-equal-rates split",
         ),
     )
 
 
-def _queue_of(network: str) -> Condition:
-    def measure(results: Results) -> Estimate:
-        return median(queue(results, WVEGAS, network))
-
-    return Condition(
-        f"packets in both queues, wVegas, {network}", measure, BOUNDS["WV.a-ten-queued"]
-    )
+def _queue_of(network: str, bound: str = "") -> Quantity:
+    words = f"packets in both queues, wVegas, {network}"
+    group = "" if bound else "packets in both queues, wVegas, equal and unequal paths"
+    return Quantity(words, median(queue(WVEGAS, network)), bound, group)
 
 
-def _goodput_of(network: str) -> Condition:
-    return Condition(
-        f"goodput, wVegas / LIA, {network}",
-        ratio_of("goodput_mbps", at(WVEGAS, network), at(LIA, network)),
-        BOUNDS["WV.c-fills"],
-    )
+def _goodput_of(network: str, bound: str = "") -> Quantity:
+    words = f"goodput, wVegas / LIA, {network}"
+    return Quantity(words, GOODPUT.ratio(at(WVEGAS, network), at(LIA, network)), bound)
 
 
 _CHANGES = {COMES_S: "load comes", GOES_S: "load goes"}
 
+
+def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> list[Quantity]:
+    """A quantity with wVegas less that with LIA, for both changes of the load."""
+    return [
+        Quantity(
+            f"{words}, wVegas − LIA, {change}", difference(of(WVEGAS, change_s), of(LIA, change_s))
+        )
+        for change_s, change in _CHANGES.items()
+    ]
+
+
+_claim = partial(claim, needs=all_carried)
+
 CLAIMS = (
-    Claim(
+    _claim(
         "WV.a-ten-queued",
         "All subflows together keep about ten packets in the queues.",
         "total alpha of the implementation for Linux",
-        each("packets in both queues, wVegas, equal and unequal paths", map(_queue_of, _LONG)),
-        all_carried,
-        "alone",
+        map(_queue_of, _LONG),
+        where="alone",
     ),
-    Claim(
+    _claim(
         "WV.b-short-queues",
         "Queues are far shorter than with LIA, and overflow rarely.",
         "ICNP'12, slides: 'low buffer consumption', where losses as the sign of congestion bring "
         "'frequent losses'",
-        tuple(
-            Condition(f"{words}, wVegas / LIA, {network}", _ratio(of, network), BOUNDS[key])
+        (
+            Quantity(
+                f"{words}, wVegas / LIA, {network}",
+                ratio(of(WVEGAS, network), of(LIA, network)),
+                bound,
+            )
             for network in _LONG
-            for words, of, key in (
-                ("packets in both queues", queue, "WV.b-short-queues"),
-                ("dropped packets", drops, "WV.b-short-queues losses"),
+            for words, of, bound in (
+                ("packets in both queues", queue, ""),
+                ("dropped packets", drops, "losses"),
             )
         ),
-        all_carried,
-        "alone",
+        where="alone",
     ),
-    Claim(
+    _claim(
         "WV.c-fills",
         "wVegas fills two paths as LIA does.",
         "ours",
-        tuple(map(_goodput_of, _LONG)),
-        all_carried,
-        "alone",
+        map(_goodput_of, _LONG),
+        where="alone",
     ),
-    Claim(
+    _claim(
         "WV.d-timely",
         "Within 10 s of a change of load on one path, wVegas shifts more of its traffic than LIA.",
         _TIMELY,
-        tuple(
-            Condition(
-                f"shift of traffic, wVegas − LIA, {words}",
-                _more_than_lia(shift, change_s),
-                BOUNDS["WV.d-timely"],
-            )
-            for change_s, words in _CHANGES.items()
-        ),
-        all_carried,
-        LOAD,
+        _more_than_lia("shift of traffic", shift),
+        where=LOAD,
     ),
-    Claim(
+    _claim(
         "WV.e-converges",
         "In the first 10 s after a change, the shares of wVegas are on average nearer to their "
         "final values than those of LIA.",
         _TIMELY,
-        tuple(
-            Condition(
-                f"rest of the way, wVegas − LIA, {words}",
-                _more_than_lia(remaining, change_s),
-                BOUNDS["WV.e-converges"],
-            )
-            for change_s, words in _CHANGES.items()
-        ),
-        all_carried,
-        LOAD,
+        _more_than_lia("rest of the way", remaining),
+        where=LOAD,
     ),
-    Claim(
+    _claim(
         "WV.f-equal-rates",
         "Links of 6 and 9 Mbit/s give each of three flows a third of the sum; the flow with both "
         "links has a fifth of its bytes on the link of 6 Mbit/s.",
         "ICNP'12, slides: the example of the Congestion Equality Principle",
         _equal_rates(THREE),
-        all_carried,
-        THREE,
+        where=THREE,
     ),
-    Claim(
+    _claim(
         "WV.g-fairer-than-lia",
         "The three flows are more equal than with LIA and NewReno.",
         "ours; draft-xu, abstract: LIA balances the load 'coarsely'",
-        (
-            Condition(
-                "largest / smallest goodput, wVegas / LIA",
-                lambda results: ratio_of_medians(spread(results, WVEGAS), spread(results, LIA)),
-                BOUNDS["WV.g-fairer-than-lia"],
-            ),
-        ),
-        all_carried,
-        THREE,
+        Quantity("largest / smallest goodput, wVegas / LIA", ratio(spread(WVEGAS), spread(LIA))),
+        where=THREE,
     ),
-    Claim(
+    _claim(
         "WV.h-one-bottleneck",
         "At one link, a connection with one or two subflows takes the share of one flow of wVegas.",
         "ours; wVegas divides the packets of one flow among the subflows",
         each(
             "share of the link, one and two subflows",
-            (
-                Condition(
-                    f"share of the link, {network}",
-                    partial(_one_link, network=network),
-                    BOUNDS["WV.h-one-bottleneck"],
-                )
+            {
+                f"share of the link, {network}": median(one_link_share(network))
                 for network in _SUBFLOWS
-            ),
+            },
         ),
-        all_carried,
     ),
-    Claim(
+    _claim(
         "WV.i-short-paths",
         "On short paths, wVegas keeps about ten packets in the queues and fills both paths.",
         "ours; added after WV.a and WV.c were violated",
-        (_queue_of(SHORT), _goodput_of(SHORT)),
-        all_carried,
-        "alone",
+        _queue_of(SHORT, "WV.a-ten-queued"),
+        _goodput_of(SHORT, "WV.c-fills"),
+        where="alone",
     ),
-    Claim(
+    _claim(
         "WV.j-apart",
         "The three flows have the rates of WV.f if the flow with both links starts later.",
         "as WV.f; added after WV.f was violated",
         _equal_rates(APART),
-        all_carried,
-        APART,
+        where=APART,
     ),
 )
 
@@ -453,76 +400,60 @@ def _draw_queue(results: Results, axes: Axes) -> None:
     axes.set(xlim=(WARM_UP_S, WARM_UP_S + 60), ylim=(0, None))
 
 
-def _draw_goodputs(results: Results, axes: Axes) -> None:
-    drawn = {curve: (curve, THREE, style) for curve, style in STYLES.items()}
-    drawn[f"{WVEGAS}, apart"] = (WVEGAS, APART, Style(GREEN, (0, (4, 1.5)), "s"))
-    bars = {
-        label: ([median(each) for each in goodputs(results, curve, network).values()], style)
-        for label, (curve, network, style) in drawn.items()
-    }
-    figures.grouped_bars(axes, ["6 Mbit/s", "both links", "9 Mbit/s"], bars)
-    figures.reference_line(axes, 5 * 1448 / 1500, "5 Mbit/s")
-    axes.set(xlabel="flow over", ylabel="goodput (Mbit/s)")
+_DRAWN = {
+    **{curve: (curve, THREE, style) for curve, style in STYLES.items()},
+    f"{WVEGAS}, apart": (WVEGAS, APART, Style(GREEN, (0, (4, 1.5)), "s")),
+}
 
 
 def notes(results: Results) -> Sequence[str]:
     """Queues, shifts and goodputs."""
 
-    def numbers(of: Callable[..., Sample], unit: str, *arguments: Any) -> str:
+    def numbers(of: Callable[..., Values], unit: str, *arguments: Any) -> str:
         return ", ".join(
-            f"{curve} {median(of(results, curve, *arguments)).text(unit)}" for curve in STYLES
+            f"{curve} {median(of(curve, *arguments))(results).text(unit)}" for curve in STYLES
         )
 
+    def flows(curve: str, network: str = THREE) -> str:
+        found = goodputs(curve, network).items()
+        return ", ".join(f"{flow} {median(each)(results).text('Mbit/s')}" for flow, each in found)
+
     queues = "; ".join(f"{network}: {numbers(queue, 'packets', network)}" for network in _RATES)
-    shifts = "; ".join(
-        f"{words}: {numbers(shift, 'points', at_s)}" for at_s, words in _CHANGES.items()
+    shifts, rests = (
+        "; ".join(f"{words}: {numbers(of, 'points', at_s)}" for at_s, words in _CHANGES.items())
+        for of in (shift, remaining)
     )
-    rests = "; ".join(
-        f"{words}: {numbers(remaining, 'points', at_s)}" for at_s, words in _CHANGES.items()
-    )
-    flows = "; ".join(
-        f"{curve}: "
-        + ", ".join(
-            f"{flow} {median(each).text('Mbit/s')}"
-            for flow, each in goodputs(results, curve).items()
-        )
-        for curve in STYLES
-    )
-    apart = ", ".join(
-        f"{flow} {median(sample).text('Mbit/s')}"
-        for flow, sample in goodputs(results, WVEGAS, APART).items()
-    )
+    together = "; ".join(f"{curve}: {flows(curve)}" for curve in STYLES)
     return [
         f"Mean number of packets in both queues — {queues}.",
         f"Shift of traffic within 10 s — {shifts}. Rest of the way — {rests}.",
-        f"Goodput of the three flows — {flows}; {WVEGAS}, apart: {apart}.",
+        f"Goodput of the three flows — {together}; {WVEGAS}, apart: {flows(WVEGAS, APART)}.",
     ]
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("paths", "20 ms one way ± 0.2, drop-tail queues of 100 packets", "ours"),
-    ("alone", "10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way", "ours"),
-    ("three flows", "links of 6 and 9 Mbit/s; one flow on each, and one on both", "slides"),
-    ("apart", f"the flow over both links starts {APART_S} s after the others", "ours"),
-    ("load", "three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first", "ours"),
-    ("changes of load", f"off from {GOES_S} s to {COMES_S} s, otherwise on", "ours"),
-    ("one link", "10 Mbit/s for the connection and one flow of wVegas", "ours"),
-    ("other flows", "wVegas beside wVegas, NewReno beside LIA", "ours"),
-    ("total alpha", "10 packets", "the implementation for Linux"),
-    ("workload", "bulk", "ours"),
-)
-
+_PARAMETERS = parameters(f"""
+    paths | 20 ms one way ± 0.2, drop-tail queues of 100 packets | ours
+    alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way | ours
+    three flows | links of 6 and 9 Mbit/s; one flow on each, and one on both | slides
+    apart | the flow over both links starts {APART_S} s after the others | ours
+    load | three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first | ours
+    changes of load | off from {GOES_S} s to {COMES_S} s, otherwise on | ours
+    one link | 10 Mbit/s for the connection and one flow of wVegas | ours
+    other flows | wVegas beside wVegas, NewReno beside LIA | ours
+    total alpha | 10 packets | the implementation for Linux
+    workload | bulk | ours
+""")
 ENTRY = Entry(
     id="icnp12-wvegas",
     title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
     "path sooner than LIA?",
     references=(CAO, XU),
-    parameters=tuple(Parameter(*row) for row in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
     cells=cells,
-    vague=LINKS,
+    uncertain_parameters=LINKS,
     claims=CLAIMS,
     headline="WV.d-timely",
     panels=(
@@ -541,13 +472,20 @@ ENTRY = Entry(
             "Three flows",
             "Goodput of a flow over each link and of the connection over both. The line stands at "
             "5 Mbit/s less headers.",
-            _draw_goodputs,
+            panels.bars(
+                dict(zip(("6 Mbit/s", "both links", "9 Mbit/s"), FLOWS, strict=True)),
+                lambda name, flow: median(goodputs(*_DRAWN[name][:2])[flow]),
+                {name: style for name, (_, _, style) in _DRAWN.items()},
+                "goodput (Mbit/s)",
+                x="flow over",
+                lines={5 * 1448 / 1500: "5 Mbit/s"},
+            ),
         ),
     ),
     overview=Overview(
-        factors={"network": "network", "curve": "congestion control", "connection": "flow"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "srtt_p95_ms_one": "p95 RTT, path one (ms)"},
-        path="two",
+        "network; curve: congestion control; connection: flow",
+        "two",
+        (GOODPUT, Metric("srtt_p95_ms_one", "p95 RTT, path one", "ms")),
     ),
     notes=notes,
 )

@@ -5,25 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier, Written
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports import figures
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    Written,
+    described,
+    key_of,
+    parameters,
+)
+from anabranch.gallery.measures import Values, by_seed, difference, estimate, median, ratio
+from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
+from anabranch.gallery.panels import Axes
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
-from anabranch.results.claims import Claim, Condition, Measure, each
-from anabranch.results.estimates import Estimate, Sample, estimate, median, ratio_of_medians
+from anabranch.results.claims import Measure
+from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios import loading, traces
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Scenario, Trace
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TCP_WIFI, TCP_CELLULAR = "TCP over WiFi", "TCP over LTE"
 LIA, OLIA, UNCOUPLED = "MPTCP, LIA", "MPTCP, OLIA", "MPTCP, uncoupled"
@@ -82,9 +91,7 @@ def _paths(network: str) -> tuple[NetworkPath, NetworkPath]:
     )
 
 
-def at(curve: str, kib: int, network: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "kib": kib, "network": network}
+at = Factors("curve", "kib", "network")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -107,7 +114,7 @@ def _cell(tier: Tier, curve: str, kib: int, network: str) -> Cell:
         connections=tuple(_download(curve, kib, number) for number in range(downloads)),
     )
     text = Written(scenario.name, loading.of(scenario).to_toml())
-    return Cell(cell_key(curve, str(kib), network), text, at(curve, kib, network))
+    return Cell(key_of(curve, str(kib), network), text, at(curve, kib, network))
 
 
 def _download(curve: str, kib: int, number: int) -> Connection:
@@ -123,6 +130,7 @@ def _download(curve: str, kib: int, number: int) -> Connection:
     )
 
 
+@by_seed
 def _means(results: Results, cell: dict[str, Factor], of: pl.Expr) -> Sample:
     """The mean of an expression over the downloads of each run, in the order of the seeds."""
     rows = results.rows("runs", **cell).group_by("seed").agg(of.mean().alias("mean")).sort("seed")
@@ -132,28 +140,20 @@ def _means(results: Results, cell: dict[str, Factor], of: pl.Expr) -> Sample:
     return sample
 
 
-def seconds(results: Results, curve: str, kib: int, network: str) -> Sample:
-    """Mean download time in s for each seed, from the opening of the connection.
-
-    Raises:
-        NothingMeasured: if no download was complete.
-    """
-    return _means(results, at(curve, kib, network), pl.col("completion_s"))
+def seconds(curve: str, kib: int, network: str) -> Values:
+    """Mean download time in s for each seed, from the opening of the connection."""
+    return _means(at(curve, kib, network), pl.col("completion_s"))
 
 
-def share(results: Results, curve: str, kib: int, network: str) -> Sample:
+def share(curve: str, kib: int, network: str) -> Values:
     """The cellular path's mean share of the bytes in per cent, for each seed."""
-    return _means(results, at(curve, kib, network), pl.col("share_cellular") * 100)
+    return _means(at(curve, kib, network), pl.col("share_cellular") * 100)
 
 
-def out_of_order_ms(results: Results, curve: str, kib: int, network: str) -> Sample:
-    """Mean time in ms that bytes wait for earlier bytes, for each seed, by Little's law.
-
-    Raises:
-        NothingMeasured: if no download has these factors.
-    """
+def out_of_order_ms(curve: str, kib: int, network: str) -> Values:
+    """Mean time in ms that bytes wait for earlier bytes, for each seed, by Little's law."""
     waiting = pl.col("out_of_order_mean_bytes") * 8e-3 / pl.col("transfer_mbps")
-    return _means(results, at(curve, kib, network), waiting)
+    return _means(at(curve, kib, network), waiting)
 
 
 def _relative(multipath: Any, wifi: Any, other: Any, axis: int) -> Any:
@@ -164,36 +164,18 @@ def _relative(multipath: Any, wifi: Any, other: Any, axis: int) -> Any:
 
 def _over_best(kib: int, network: str) -> Measure:
     """Download time of LIA over that of the better path alone. Beside 3G, this is WiFi."""
-
-    def measure(results: Results) -> Estimate:
-        one = seconds(results, LIA, kib, network)
-        if network == POOR:
-            return ratio_of_medians(one, seconds(results, TCP_WIFI, kib, CONSTANT))
-        alone = (seconds(results, curve, kib, network) for curve in _PATHS)
-        return estimate(_relative, one, *alone)
-
-    return measure
+    one = seconds(LIA, kib, network)
+    if network == POOR:
+        return ratio(one, seconds(TCP_WIFI, kib, CONSTANT))
+    return estimate(_relative, one, *(seconds(curve, kib, network) for curve in _PATHS))
 
 
 def _time_ratio(above: str, below: str, kib: int, network: str) -> Measure:
-    return lambda results: ratio_of_medians(
-        seconds(results, above, kib, network), seconds(results, below, kib, network)
-    )
+    return ratio(seconds(above, kib, network), seconds(below, kib, network))
 
 
 def _waiting_ratio(above: str, below: str) -> Measure:
-    return lambda results: ratio_of_medians(
-        out_of_order_ms(results, LIA, LARGE, above), out_of_order_ms(results, LIA, LARGE, below)
-    )
-
-
-def _step(kib: int, smaller: int, network: str) -> Measure:
-    def difference(a: Any, b: Any, axis: int) -> Any:
-        return np.median(a, axis=axis) - np.median(b, axis=axis)
-
-    return lambda results: estimate(
-        difference, share(results, LIA, kib, network), share(results, LIA, smaller, network)
-    )
+    return ratio(out_of_order_ms(LIA, LARGE, above), out_of_order_ms(LIA, LARGE, below))
 
 
 def words(kib: int) -> str:
@@ -201,201 +183,135 @@ def words(kib: int) -> str:
     return f"{kib} KiB" if kib < 1024 else f"{kib // 1024} MiB"
 
 
-def _with_lte(
-    group: str, make: Callable[[str], Measure], key: str, name: str = ""
-) -> tuple[Condition, ...]:
-    """One condition for constant rates and one for traces."""
-    return each(
-        group,
-        (
-            Condition(f"{name or group}, {network}", make(network), BOUNDS[key])
-            for network in (CONSTANT, TRACES)
-        ),
-    )
+def _with_lte(group: str, make: Callable[[str], Measure], bound: str = "") -> tuple[Quantity, ...]:
+    """One quantity for constant rates and one for traces."""
+    cases = {f"{group}, {network}": make(network) for network in (CONSTANT, TRACES)}
+    return each(group, cases, bound)
 
 
 def _both_carried(results: Results) -> str | None:
     """The precondition that large downloads used both paths in every network."""
-    for network in (CONSTANT, TRACES, POOR):
-        for curve in MULTIPATH if network != POOR else (LIA,):
-            least = float(share(results, curve, LARGE, network).min())
-            if not 1 < least < 99:
-                return f"the cellular path carried {least:.1f} % ({curve}, {network})"
+    cells = [*product(MULTIPATH, (CONSTANT, TRACES)), (LIA, POOR)]
+    for curve, network in cells:
+        least = float(share(curve, LARGE, network)(results).min())
+        if not 1 < least < 99:
+            return f"the cellular path carried {least:.1f} % ({curve}, {network})"
     return None
 
 
 _AT_LARGE = f"downloads of {words(LARGE)}"
+_claim = partial(claim, needs=_both_carried)
 
 CLAIMS = (
-    Claim(
+    _claim(
         "IM.a-close-to-best",
         "Multipath TCP is at least close to the better path alone, for every size and network.",
         _FOUND,
         each(
             "download time, LIA / best path alone, every size and network",
-            (
-                Condition(
-                    f"download time, LIA / best path alone, {words(kib)}, {network}",
-                    _over_best(kib, network),
-                    BOUNDS["IM.a-close-to-best"],
+            {
+                f"download time, LIA / best path alone, {words(kib)}, {network}": _over_best(
+                    kib, network
                 )
-                for network in (CONSTANT, TRACES, POOR)
-                for kib in SIZES
-            ),
+                for network, kib in product((CONSTANT, TRACES, POOR), SIZES)
+            },
         ),
-        _both_carried,
     ),
-    Claim(
+    _claim(
         "IM.b-large-faster",
         "Large downloads are faster than over the better path alone.",
         _FOUND,
-        _with_lte(
-            "download time, LIA / best path alone, with LTE",
-            partial(_over_best, LARGE),
-            "IM.b-large-faster",
-        ),
-        _both_carried,
-        _AT_LARGE,
+        _with_lte("download time, LIA / best path alone, with LTE", partial(_over_best, LARGE)),
+        where=_AT_LARGE,
     ),
-    Claim(
+    _claim(
         "IM.c-poor-cellular",
         "Large downloads are not faster if the cellular network is poor.",
         f"{_FOUND}; the network is ours",
-        (
-            Condition(
-                "download time, LIA / TCP over WiFi, 3G",
-                _over_best(LARGE, POOR),
-                BOUNDS["IM.c-poor-cellular"],
-            ),
-        ),
-        _both_carried,
-        _AT_LARGE,
+        Quantity("download time, LIA / TCP over WiFi, 3G", _over_best(LARGE, POOR)),
+        where=_AT_LARGE,
     ),
-    Claim(
+    _claim(
         "IM.d-small-flows",
         "The smallest downloads end before the cellular path carries much.",
         "ours",
-        (
-            *_with_lte(
-                "cellular share",
-                lambda network: lambda results: median(share(results, LIA, SIZES[0], network)),
-                "IM.d-small-flows share",
-            ),
-            *_with_lte(
-                "download time, LIA / TCP over WiFi",
-                partial(_time_ratio, LIA, TCP_WIFI, SIZES[0]),
-                "IM.d-small-flows time",
-            ),
+        _with_lte("cellular share", lambda network: median(share(LIA, SIZES[0], network)), "share"),
+        _with_lte(
+            "download time, LIA / TCP over WiFi",
+            partial(_time_ratio, LIA, TCP_WIFI, SIZES[0]),
+            "time",
         ),
-        _both_carried,
-        f"downloads of {words(SIZES[0])}",
+        where=f"downloads of {words(SIZES[0])}",
     ),
-    Claim(
+    _claim(
         "IM.e-share-grows",
         "The larger the download, the larger the cellular share.",
         "ours",
         each(
             "cellular share less that of the next smaller size, every size and both kinds of links",
-            (
-                Condition(
-                    f"cellular share, {words(kib)} − {words(smaller)}, {network}",
-                    _step(kib, smaller, network),
-                    BOUNDS["IM.e-share-grows"],
+            {
+                f"cellular share, {words(kib)} − {words(smaller)}, {network}": difference(
+                    share(LIA, kib, network), share(LIA, smaller, network)
                 )
                 for network in (CONSTANT, TRACES)
                 for smaller, kib in pairwise(SIZES)
-            ),
+            },
         ),
-        _both_carried,
     ),
-    Claim(
+    _claim(
         "IM.f-uncoupled",
         "Uncoupled subflows download large files sooner than LIA.",
         "ours",
-        _with_lte(
-            "download time, uncoupled / LIA",
-            partial(_time_ratio, UNCOUPLED, LIA, LARGE),
-            "IM.f-uncoupled",
-        ),
-        _both_carried,
-        _AT_LARGE,
+        _with_lte("download time, uncoupled / LIA", partial(_time_ratio, UNCOUPLED, LIA, LARGE)),
+        where=_AT_LARGE,
     ),
-    Claim(
+    _claim(
         "IM.g-olia",
         "OLIA downloads large files about as fast as LIA.",
         "ours",
-        _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE), "IM.g-olia"),
-        _both_carried,
-        _AT_LARGE,
+        _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE)),
+        where=_AT_LARGE,
     ),
-    Claim(
+    _claim(
         "IM.h-slow-path-waits",
         "Data waits longer for earlier data beside 3G than beside LTE.",
         f"{_FOUND}: reassembly waits for packets sent over 3G",
-        (
-            Condition(
-                "out-of-order delay, LIA, 3G / LTE",
-                _waiting_ratio(POOR, CONSTANT),
-                BOUNDS["IM.h-slow-path-waits"],
-            ),
-        ),
-        _both_carried,
-        _AT_LARGE,
+        Quantity("out-of-order delay, LIA, 3G / LTE", _waiting_ratio(POOR, CONSTANT)),
+        where=_AT_LARGE,
     ),
-    Claim(
+    _claim(
         "IM.i-traces-wait",
         "Data waits longer for earlier data if the rates vary and come in bursts.",
         "ours",
-        (
-            Condition(
-                "out-of-order delay, LIA, traces / constant rates",
-                _waiting_ratio(TRACES, CONSTANT),
-                BOUNDS["IM.i-traces-wait"],
-            ),
+        Quantity(
+            "out-of-order delay, LIA, traces / constant rates", _waiting_ratio(TRACES, CONSTANT)
         ),
-        _both_carried,
-        _AT_LARGE,
+        where=_AT_LARGE,
     ),
 )
 
 
-def _draw(
-    results: Results,
-    axes: Axes,
-    *,
-    network: str,
-    of: Callable[[Results, str, int, str], Sample],
-    curves: Sequence[str],
-) -> None:
-    for curve in curves:
-        points = [median(of(results, curve, kib, network)) for kib in SIZES]
-        figures.estimates(axes, SIZES, points, curve, STYLES[curve])
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(SIZES, [words(kib) for kib in SIZES])
-    axes.set_xlabel("size of the download")
+def _over_size(
+    of: Callable[[str, int, str], Values], network: str, curves: Sequence[str], y: str, **look: Any
+) -> panels.Draw:
+    def draw(results: Results, axes: Axes) -> None:
+        panels.points(
+            SIZES,
+            lambda curve, kib: median(of(curve, kib, network)),
+            {curve: STYLES[curve] for curve in curves},
+            "size of the download",
+            y,
+            **look,
+        )(results, axes)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(SIZES, [words(kib) for kib in SIZES])
+
+    return draw
 
 
-def _draw_times(results: Results, axes: Axes, network: str) -> None:
-    _draw(results, axes, network=network, of=seconds, curves=tuple(STYLES))
-    figures.plain_log_y(axes)
-    axes.set_ylabel("download time (s)")
-
-
-def _draw_shares(results: Results, axes: Axes) -> None:
-    _draw(results, axes, network=CONSTANT, of=share, curves=MULTIPATH)
-    axes.set_ylabel("cellular share of the bytes (%)")
-    axes.set_ylim(0, 100)
-
-
-def _draw_waiting(results: Results, axes: Axes) -> None:
-    def points(curve: str) -> list[Estimate | None]:
-        networks = (CONSTANT, TRACES, POOR) if curve == LIA else (CONSTANT, TRACES)
-        drawn = [median(out_of_order_ms(results, curve, LARGE, network)) for network in networks]
-        return [*drawn, *[None] * (3 - len(drawn))]
-
-    bars = {curve: (points(curve), STYLES[curve]) for curve in MULTIPATH}
-    figures.grouped_bars(axes, [f"LTE,\n{CONSTANT}", f"LTE,\n{TRACES}", POOR], bars)
-    axes.set(ylabel="mean out-of-order delay (ms)", xlim=(-0.5, 2.5))
+def _waiting(curve: str, network: str) -> Measure | None:
+    is_run = network != POOR or curve == LIA
+    return median(out_of_order_ms(curve, LARGE, network)) if is_run else None
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -403,13 +319,13 @@ def notes(results: Results) -> Sequence[str]:
 
     def row(network: str, curves: Sequence[str]) -> str:
         times = (
-            f"{curve} {median(seconds(results, curve, LARGE, network)).text('s')}"
+            f"{curve} {median(seconds(curve, LARGE, network))(results).text('s')}"
             for curve in curves
         )
         return f"{network}: {', '.join(times)}"
 
     waits = ", ".join(
-        f"{network} {median(out_of_order_ms(results, LIA, LARGE, network)).text('ms')}"
+        f"{network} {median(out_of_order_ms(LIA, LARGE, network))(results).text('ms')}"
         for network in (CONSTANT, TRACES, POOR)
     )
     return [
@@ -419,22 +335,19 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS: tuple[tuple[str, str, str], ...] = (
-    ("paths", "one WiFi and one cellular network", "IMC'13, abstract"),
-    ("WiFi", "15 Mbit/s, 30 ms RTT ± 2 ms, 80 ms of queue, 0.2 % losses", "ours"),
-    ("LTE", "12 Mbit/s down, 5 up, 60 ms RTT ± 2 ms, 400 ms of queue", "ours"),
-    ("3G", "2 Mbit/s, 150 ms RTT ± 5 ms, 334 packets (2 s)", "as in nsdi12-fig7"),
-    (
-        "rates of traces",
-        "five levels from 0.25 to 1.75 times the mean, a move a second; equal means; in bursts "
-        "every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE)",
-        "ours; levels as `anabranch trace --mean`",
-    ),
-    ("sizes", ", ".join(words(kib) for kib in SIZES), "ours"),
-    ("downloads", f"one every {SPACING_S} s, each with a new connection over WiFi first", "ours"),
-    ("congestion control", "LIA, OLIA, and NewReno on each subflow; TCP: NewReno", "ours"),
-    ("buffers", "8 MiB", "ours"),
-)
+_PARAMETERS = parameters(f"""
+    paths | one WiFi and one cellular network | IMC'13, abstract
+    WiFi | {described(_WIFI)} | ours
+    LTE | {described(_LTE)}; 5 Mbit/s up | ours
+    3G | {described(_3G)} (2 s) | as in nsdi12-fig7
+    rates of traces | five levels from 0.25 to 1.75 times the mean, a move a second; equal means; in
+        bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | ours; levels as `anabranch
+        trace --mean`
+    sizes | {", ".join(words(kib) for kib in SIZES)} | ours
+    downloads | one every {SPACING_S} s, each with a new connection over WiFi first | ours
+    congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno | ours
+    buffers | 8 MiB | ours
+""")
 
 ENTRY = Entry(
     id="imc13-wireless",
@@ -442,11 +355,11 @@ ENTRY = Entry(
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
     "network than over either alone? Which part does the cellular network carry?",
     references=(CHEN, REVIEW),
-    parameters=tuple(Parameter(*row) for row in _PARAMETERS),
+    parameters=_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
     cells=cells,
-    vague={
+    uncertain_parameters={
         "WiFi's rate": "path.wifi.rate",
         "WiFi's delay": "path.wifi*.delay",
         "WiFi's queue": "path.wifi*.limit",
@@ -459,32 +372,34 @@ ENTRY = Entry(
         Panel(
             "Download time, constant rates",
             "Mean time from the opening of the connection to the last byte.",
-            partial(_draw_times, network=CONSTANT),
+            _over_size(seconds, CONSTANT, tuple(STYLES), "download time (s)", log=True),
         ),
         Panel(
             "Download time, rates of traces",
             "The same means, with rates that vary.",
-            partial(_draw_times, network=TRACES),
+            _over_size(seconds, TRACES, tuple(STYLES), "download time (s)", log=True),
         ),
         Panel(
             "Cellular share",
             "The part of the bytes that LTE carried, with constant rates.",
-            _draw_shares,
+            _over_size(share, CONSTANT, MULTIPATH, "cellular share of the bytes (%)", top=100),
         ),
         Panel(
             "Out-of-order delay",
             f"Mean time that data waits for earlier data, downloads of {words(LARGE)}.",
-            _draw_waiting,
+            panels.bars(
+                {f"LTE,\n{CONSTANT}": CONSTANT, f"LTE,\n{TRACES}": TRACES, POOR: POOR},
+                _waiting,
+                {curve: STYLES[curve] for curve in MULTIPATH},
+                "mean out-of-order delay (ms)",
+                span=(-0.5, 2.5),
+            ),
         ),
     ),
     overview=Overview(
-        factors={"network": "network", "kib": "size (KiB)", "curve": "curve"},
-        metrics={
-            "completion_s": "download time (s)",
-            "transfer_mbps": "rate (Mbit/s)",
-            "reinjections": "reinjections",
-        },
-        path="cellular",
+        "network; kib: size (KiB); curve",
+        "cellular",
+        (COMPLETION, TRANSFER.called("rate"), REINJECTIONS),
     ),
     notes=notes,
 )

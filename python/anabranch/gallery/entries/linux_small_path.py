@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, share
 from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL, measured
-from anabranch.gallery.shared.vague import REAL_TIME
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
+from anabranch.gallery.shared.uncertain import REAL_TIME
+from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 RTTS_MS = (1, 10, 25)
 """Round-trip times of the slow path."""
@@ -34,16 +30,14 @@ _CURVES = {
     MODEL_MPTCP: (VIRTUAL, Style(figures.ORANGE, (0, (2, 1)), "D")),
     ENGINE_M12: (ENGINE, Style(figures.GREEN, "-", "^")),
 }
+_STYLES = {curve: style for curve, (_, style) in _CURVES.items()}
 
 ISSUE_381 = (
     "Issue 381 of github.com/multipath-tcp/mptcp_net-next: Multipath TCP over 100 and 2 Mbit/s in "
     "Mininet."
 )
 
-
-def at(curve: str, rtt_ms: int) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "slow_rtt_ms": rtt_ms}
+at = Factors("curve", "slow_rtt_ms")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -57,14 +51,8 @@ def _cell(tier: Tier, curve: str, rtt_ms: int) -> Cell:
         NetworkPath(name="fast", rate="100Mbit/s", delay="5ms", limit="100packets"),
         NetworkPath(name="slow", rate="2Mbit/s", delay=f"{rtt_ms / 2}ms", limit="100packets"),
     )
-    scenario = Scenario(
-        name=f"{curve}, {rtt_ms} ms",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=paths,
-        connections=(_connection(curve),),
-    )
-    key = cell_key(curve, f"{rtt_ms}ms")
+    scenario = tier.scenario(f"{curve}, {rtt_ms} ms", paths, _connection(curve))
+    key = key_of(curve, f"{rtt_ms}ms")
     return real_time.cell(key, hosts, scenario, at(curve, rtt_ms), keep_blocks=False)
 
 
@@ -78,8 +66,7 @@ def _connection(curve: str) -> Connection:
             workload=Bulk(),
         )
     if curve == ENGINE_M12:
-        remedies = {"opportunistic_retransmission": True, "penalisation": "conext13"}
-        return Connection(name="main", remedies=remedies, workload=Bulk())
+        return Connection(name="main", remedies=M12, workload=Bulk())
     return Connection(
         name="main",
         host={"kind": "linux", "buffers": "socket"},
@@ -89,71 +76,46 @@ def _connection(curve: str) -> Connection:
     )
 
 
-def _share_of_tcp(curve: str, rtt_ms: int, key: str) -> Condition:
-    return Condition(
-        f"{curve} / {LINUX_TCP}, {rtt_ms} ms",
-        ratio_of("goodput_mbps", at(curve, rtt_ms), at(LINUX_TCP, rtt_ms)),
-        BOUNDS[key],
-    )
+def _share_of_tcp(curve: str, rtt_ms: int) -> Quantity:
+    words = f"{curve} / {LINUX_TCP}, {rtt_ms} ms"
+    return Quantity(words, GOODPUT.ratio(at(curve, rtt_ms), at(LINUX_TCP, rtt_ms)))
 
 
 def _slow_path_is_used(results: Results) -> str | None:
-    share = float(median_of("share_slow", at(LINUX_MPTCP, RTTS_MS[0]))(results).value)
-    return None if share > 0 else "Linux sent nothing over the slow path"
+    used = share("slow").number(results, at(LINUX_MPTCP, RTTS_MS[0]))
+    return None if used > 0 else "Linux sent nothing over the slow path"
 
 
 CLAIMS = (
-    Claim(
+    claim(
         "S1-linux-is-harmed",
         "A path of 2 Mbit/s beside one of 100 Mbit/s makes Linux's Multipath TCP slower than its "
         "TCP, if the slow path has a small delay.",
         "multipath-tcp/mptcp_net-next 381: 15.7 and 26.6 %",
-        (
-            _share_of_tcp(LINUX_MPTCP, 1, "S1-linux-is-harmed"),
-            _share_of_tcp(LINUX_MPTCP, 10, "S1-linux-is-harmed"),
-        ),
-        _slow_path_is_used,
-        "goodput",
+        _share_of_tcp(LINUX_MPTCP, 1),
+        _share_of_tcp(LINUX_MPTCP, 10),
+        needs=_slow_path_is_used,
+        where="goodput",
     ),
-    Claim(
+    claim(
         "S2-harm-vanishes",
         "With 25 ms on the slow path, Linux's Multipath TCP is about as fast as TCP.",
         "multipath-tcp/mptcp_net-next 381: 99.1 %",
-        (_share_of_tcp(LINUX_MPTCP, 25, "S2-harm-vanishes"),),
-        None,
-        "goodput",
+        _share_of_tcp(LINUX_MPTCP, 25),
+        where="goodput",
     ),
-    Claim(
+    claim(
         "S3-cured",
         "The engine with opportunistic retransmission and penalisation loses no goodput at any of "
         "the three delays.",
         "ours",
-        tuple(_share_of_tcp(ENGINE_M12, rtt, "S3-cured") for rtt in RTTS_MS),
-        None,
-        "goodput",
+        (_share_of_tcp(ENGINE_M12, rtt) for rtt in RTTS_MS),
+        where="goodput",
     ),
 )
 
 
-def _over_delay(results: Results, axes: Axes, metric: str, curves: Sequence[str]) -> None:
-    drawn = {curve: ({"curve": curve}, _CURVES[curve][1]) for curve in curves}
-    figures.over_factor(axes, results, "slow_rtt_ms", metric, drawn)
-    figures.plain_ticks(axes, RTTS_MS)
-    axes.set_xlabel("round-trip time of the slow path (ms)")
-
-
-def _draw_goodput(results: Results, axes: Axes) -> None:
-    _over_delay(results, axes, "goodput_mbps", tuple(_CURVES))
-    figures.reference_line(axes, 102, "sum of the\nlink rates")
-    axes.set_ylim(0, 110)
-    axes.set_ylabel("goodput (Mbit/s)")
-
-
-def _draw_share(results: Results, axes: Axes) -> None:
-    _over_delay(results, axes, "share_slow", [each for each in _CURVES if each != LINUX_TCP])
-    figures.reference_line(axes, 2 / 102, "share of\nthe rates")
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("share of the bytes over the slow path")
+_DELAY = "round-trip time of the slow path (ms)"
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -161,8 +123,9 @@ def notes(results: Results) -> Sequence[str]:
 
     def row(rtt_ms: int) -> str:
         curves = (LINUX_TCP, LINUX_MPTCP, MODEL_MPTCP, ENGINE_M12)
-        goodputs = (measured(results, "goodput_mbps", "", **at(each, rtt_ms)) for each in curves)
-        tcp, linux, model, engine = (each.strip() for each in goodputs)
+        tcp, linux, model, engine = (
+            GOODPUT.text(results, at(each, rtt_ms)).removesuffix(" Mbit/s") for each in curves
+        )
         return (
             f"With {rtt_ms} ms on the slow path, TCP over the fast path has {tcp} Mbit/s, Linux's "
             f"MPTCP {linux}, the model of Linux {model}, and the engine with both mechanisms "
@@ -184,41 +147,48 @@ ENTRY = Entry(
     "2 Mbit/s joins one of 100 Mbit/s. Does this machine's kernel do that? Does the engine avoid "
     "it?",
     references=(ISSUE_381,),
-    parameters=(
-        Parameter("fast path", "100 Mbit/s, 10 ms RTT, 100 packets", "the report; queue ours"),
-        Parameter(
-            "slow path", "2 Mbit/s; 1, 10 and 25 ms RTT; 100 packets", "the report; queue ours"
-        ),
-        Parameter("delays", "round trips", "ours; Mininet applies delays in each direction"),
-        Parameter("workload", "one endless transfer", "ours: the report transfers 1 MB"),
-        Parameter("buffers of Linux", "no size requested, so the kernel tunes them", "the report"),
-        Parameter(
-            "buffers of the engine", "4 MiB to send, 6 MiB to receive", "ours: Linux's limits"
-        ),
-        *real_time.PARAMETERS[:1],
-        *real_time.PARAMETERS[2:],
-    ),
+    parameters=parameters("""
+        fast path | 100 Mbit/s, 10 ms RTT, 100 packets | the report; queue ours
+        slow path | 2 Mbit/s; 1, 10 and 25 ms RTT; 100 packets | the report; queue ours
+        delays | round trips | ours; Mininet applies delays in each direction
+        workload | one endless transfer | ours: the report transfers 1 MB
+        buffers of Linux | no size requested, so the kernel tunes them | the report
+        buffers of the engine | 4 MiB to send, 6 MiB to receive | ours: Linux's limits
+    """)
+    + real_time.PARAMETERS[:1]
+    + real_time.PARAMETERS[2:],
     quick=Tier("quick", seeds=2, measured_s=8, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=30),
     cells=cells,
-    exempt=REAL_TIME,
+    not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(
         Panel(
             "Goodput over the slow path's round-trip time",
             "Where MPTCP lies below TCP over the fast path, adding a path does harm.",
-            _draw_goodput,
+            panels.over(
+                "slow_rtt_ms",
+                GOODPUT,
+                panels.curves(_STYLES),
+                _DELAY,
+                ticks=RTTS_MS,
+                top=110,
+                lines={102: "sum of the\nlink rates"},
+            ),
         ),
         Panel(
             "Share of the slow path",
             "The links' rates would give it 2 %. With more, the fast path idles.",
-            _draw_share,
+            panels.over(
+                "slow_rtt_ms",
+                Metric("share_slow", "share of the bytes over the slow path"),
+                panels.curves(_STYLES, LINUX_MPTCP, MODEL_MPTCP, ENGINE_M12),
+                _DELAY,
+                ticks=RTTS_MS,
+                lines={2 / 102: "share of\nthe rates"},
+            ),
         ),
     ),
-    overview=Overview(
-        factors={"slow_rtt_ms": "slow RTT (ms)", "curve": "curve"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "late_p999_ms": "lateness p99.9 (ms)"},
-        path="slow",
-    ),
+    overview=Overview("slow_rtt_ms: slow RTT (ms); curve", "slow", (GOODPUT, LATENESS)),
     notes=notes,
 )

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import product
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.real_time import ENGINE, KERNEL, measured
-from anabranch.gallery.shared.vague import REAL_TIME
-from anabranch.gallery.shared.wifi_3g import (
-    MPTCP,
-    MPTCP_M12,
-    RAICIU,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    all_of,
-    both_paths_used,
-    cell_key,
-    connection,
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
 )
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95
+from anabranch.gallery.shared import real_time, wifi_3g
+from anabranch.gallery.shared.real_time import ENGINE, KERNEL
+from anabranch.gallery.shared.uncertain import REAL_TIME
+from anabranch.gallery.shared.wifi_3g import used
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Blocks
 
 ASKED_KB = (100, 200, 400)
 """Requested buffer sizes, which Linux doubles to 200, 400 and 800 kB."""
@@ -41,16 +35,14 @@ JUDGED_KB = 100
 LINUX_TCP, LINUX_MPTCP = "Linux, TCP over WiFi", "Linux, MPTCP"
 ENGINE_MPTCP, ENGINE_M12 = "engine, MPTCP", "engine, MPTCP+M1,2"
 _CURVES = {
-    LINUX_TCP: (KERNEL, TCP_WIFI, Style(figures.BLUE, "-", "o")),
-    LINUX_MPTCP: (KERNEL, MPTCP, Style(figures.RED, (0, (4, 1.5)), "s")),
-    ENGINE_MPTCP: (ENGINE, MPTCP, Style(figures.ORANGE, (0, (2, 1)), "D")),
-    ENGINE_M12: (ENGINE, MPTCP_M12, Style(figures.GREEN, "-", "^")),
+    LINUX_TCP: (KERNEL, wifi_3g.TCP_WIFI, Style(figures.BLUE, "-", "o")),
+    LINUX_MPTCP: (KERNEL, wifi_3g.MPTCP, Style(figures.RED, (0, (4, 1.5)), "s")),
+    ENGINE_MPTCP: (ENGINE, wifi_3g.MPTCP, Style(figures.ORANGE, (0, (2, 1)), "D")),
+    ENGINE_M12: (ENGINE, wifi_3g.MPTCP_M12, Style(figures.GREEN, "-", "^")),
 }
+_STYLES = {curve: style for curve, (_, _, style) in _CURVES.items()}
 
-
-def at(curve: str, asked_kb: int = JUDGED_KB) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "asked_kb": asked_kb}
+at = Factors("curve", asked_kb=JUDGED_KB)
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -61,112 +53,64 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, curve: str, asked: int) -> Cell:
     hosts, protocol, _ = _CURVES[curve]
     both = f"{asked}kB"
-    scenario = Scenario(
-        name=f"{curve}, {both}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(WIFI, dataclasses.replace(THREE_G, jitter="0s")),
-        connections=(connection(protocol, both, both, Blocks(block_size="8KiB")),),
+    scenario = tier.scenario(
+        f"{curve}, {both}",
+        (wifi_3g.WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="0s")),
+        wifi_3g.connection(protocol, both, both, Blocks(block_size="8KiB")),
     )
     return real_time.cell(
-        cell_key(curve, both), hosts, scenario, at(curve, asked), keep_blocks=asked == JUDGED_KB
+        key_of(curve, both), hosts, scenario, at(curve, asked), keep_blocks=asked == JUDGED_KB
     )
 
 
-def _goodput(a: str, b: str, asked: int, bound: Bound) -> Condition:
-    return Condition(
-        f"{a} / {b}, {asked} kB requested",
-        ratio_of("goodput_mbps", at(a, asked), at(b, asked)),
-        bound,
-    )
+def _goodput(a: str, b: str, asked: int, bound: str = "") -> Quantity:
+    words = f"{a} / {b}, {asked} kB requested"
+    return Quantity(words, GOODPUT.ratio(at(a, asked), at(b, asked)), bound)
 
 
 _REQUESTED_KB = (JUDGED_KB, 200)
 
-
-def _used(*curves: str) -> Callable[[Results], str | None]:
-    return all_of(*(both_paths_used(**at(curve)) for curve in curves))
-
-
 CLAIMS = (
-    Claim(
+    claim(
         "L1-linux-is-harmed",
         "With small buffers, Linux's Multipath TCP over WiFi and 3G is slower than its TCP over "
         "WiFi.",
         "ours; NSDI'12, Fig. 4, for the Linux of 2012",
-        tuple(
-            _goodput(LINUX_MPTCP, LINUX_TCP, asked, BOUNDS["L1-linux-is-harmed"])
-            for asked in _REQUESTED_KB
-        ),
-        _used(LINUX_MPTCP),
-        "goodput",
+        (_goodput(LINUX_MPTCP, LINUX_TCP, asked) for asked in _REQUESTED_KB),
+        needs=used(at(LINUX_MPTCP)),
+        where="goodput",
     ),
-    Claim(
+    claim(
         "L2-half-is-lost",
         "With 200 kB in both buffers, as Linux counts, its Multipath TCP has about half the "
         "goodput of TCP over WiFi.",
         "ours; single runs during the design: 3.97 Mbit/s with queues of 53 and 333 packets",
-        (
-            Condition(
-                "Linux, MPTCP, 100 kB requested",
-                median_of("goodput_mbps", at(LINUX_MPTCP)),
-                BOUNDS["L2-half-is-lost"],
-            ),
-        ),
-        _used(LINUX_MPTCP),
-        "goodput",
+        Quantity("Linux, MPTCP, 100 kB requested", GOODPUT.median(at(LINUX_MPTCP))),
+        needs=used(at(LINUX_MPTCP)),
+        where="goodput",
     ),
-    Claim(
+    claim(
         "L3-cured",
         "On the same links, the engine with opportunistic retransmission and penalisation loses no "
         "goodput.",
         "ours; NSDI'12",
-        tuple(
-            _goodput(ENGINE_M12, other, asked, BOUNDS[key])
-            for asked in _REQUESTED_KB
-            for other, key in (
-                (LINUX_TCP, "L3-cured"),
-                (LINUX_MPTCP, "L3-cured beside MPTCP"),
-            )
+        (
+            _goodput(ENGINE_M12, other, asked, "" if other == LINUX_TCP else "beside MPTCP")
+            for asked, other in product(_REQUESTED_KB, (LINUX_TCP, LINUX_MPTCP))
         ),
-        _used(ENGINE_M12, LINUX_MPTCP),
-        "goodput",
+        needs=used(at(ENGINE_M12), at(LINUX_MPTCP)),
+        where="goodput",
     ),
 )
 
-
-def _over_buffers(results: Results, axes: Axes, metric: str) -> None:
-    drawn = {curve: ({"curve": curve}, style) for curve, (_, _, style) in _CURVES.items()}
-    figures.over_factor(axes, results, "asked_kb", metric, drawn)
-    figures.plain_ticks(axes, ASKED_KB)
-    axes.set_xlabel("both buffers, as requested (kB)")
-
-
-def _draw_goodput(results: Results, axes: Axes) -> None:
-    _over_buffers(results, axes, "goodput_mbps")
-    figures.reference_line(axes, 10, "sum of the\nlink rates")
-    axes.set_ylim(0, 11)
-    axes.set_ylabel("goodput (Mbit/s)")
-
-
-def _draw_delay(results: Results, axes: Axes) -> None:
-    _over_buffers(results, axes, "delay_mean_ms")
-    figures.plain_log_y(axes)
-    axes.set_ylabel("mean delay of a block (ms)")
-
-
-def _draw_cdf(results: Results, axes: Axes) -> None:
-    drawn = {
-        curve: (results.delays(**at(curve)), style) for curve, (_, _, style) in _CURVES.items()
-    }
-    figures.cdf(axes, drawn, figures.right_edge([delays for delays, _ in drawn.values()], 0.995))
+_BUFFERS = "both buffers, as requested (kB)"
 
 
 def notes(results: Results) -> Sequence[str]:
     """How the stacks count buffers, the measured goodputs, and the emulator's lateness."""
 
     def goodput(curve: str, asked: int = JUDGED_KB) -> str:
-        return measured(results, "goodput_mbps", "Mbit/s", **at(curve, asked))
+        return GOODPUT.text(results, at(curve, asked))
 
     return [
         "If a program requests 100 kB, getsockopt on Linux returns 200 kB, and each segment takes "
@@ -190,41 +134,55 @@ ENTRY = Entry(
     "engine save it on the same links?",
     references=(
         "Multipath TCP of this machine's kernel and the engine, measured in real time.",
-        RAICIU,
+        wifi_3g.RAICIU,
     ),
-    parameters=(
-        Parameter("WiFi", "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)", "as in nsdi12-fig7"),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets (2 s), no jitter", "as in nsdi12-fig7"),
-        Parameter("workload", "8 KiB blocks as fast as the buffers accept them", "NSDI'12"),
-        *real_time.PARAMETERS,
-    ),
+    parameters=parameters(f"""
+        WiFi | {described(wifi_3g.WIFI)} (80 ms) | as in nsdi12-fig7
+        3G | {described(wifi_3g.THREE_G)} (2 s), no jitter | as in nsdi12-fig7
+        workload | 8 KiB blocks as fast as the buffers accept them | NSDI'12
+    """)
+    + real_time.PARAMETERS,
     quick=Tier("quick", seeds=2, measured_s=12, warm_up_s=3),
     full=Tier("full", seeds=10, measured_s=60),
     cells=cells,
-    exempt=REAL_TIME,
+    not_varied_because=REAL_TIME,
     claims=CLAIMS,
     panels=(
         Panel(
             "Goodput over the buffers",
             "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            _draw_goodput,
+            panels.over(
+                "asked_kb",
+                GOODPUT,
+                panels.curves(_STYLES),
+                _BUFFERS,
+                ticks=ASKED_KB,
+                top=11,
+                lines={10: "sum of the\nlink rates"},
+            ),
         ),
-        Panel("Mean delay of a block", "On a logarithmic scale.", _draw_delay),
+        Panel(
+            "Mean delay of a block",
+            "On a logarithmic scale.",
+            panels.over(
+                "asked_kb",
+                MEAN_OF_BLOCK,
+                panels.curves(_STYLES),
+                _BUFFERS,
+                ticks=ASKED_KB,
+                log=True,
+            ),
+        ),
         Panel(
             "Delay of a block, 100 kB requested",
             "Share of blocks delivered within a given delay. Curves further left are faster.",
-            _draw_cdf,
+            panels.distribution(
+                figures.cdf,
+                {curve: (at(curve), style) for curve, style in _STYLES.items()},
+                share=0.995,
+            ),
         ),
     ),
-    overview=Overview(
-        factors={"asked_kb": "requested (kB)", "curve": "curve"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p95_ms": "p95 (ms)",
-            "late_p999_ms": "lateness p99.9 (ms)",
-        },
-        path="3g",
-    ),
+    overview=Overview("asked_kb: requested (kB); curve", "3g", (GOODPUT, MEAN, P95, LATENESS)),
     notes=notes,
 )

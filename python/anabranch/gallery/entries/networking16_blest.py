@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import distance_of, ratio_of
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery import metrics, panels
+from anabranch.gallery.claims import Needs, Quantity, claim, each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
+from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
 from anabranch.reports.figures import (
     BLACK,
@@ -28,14 +29,9 @@ from anabranch.reports.figures import (
     Panel,
     Style,
 )
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, Measure, each
-from anabranch.results.estimates import Estimate, median
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.results.claims import Claim, Measure
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath
 
 MIN_RTT, BLEST, PAPER = "lowest RTT", "BLEST (Linux)", "BLEST (paper)"
 FINE, FIXED = "BLEST (paper, step 0.001)", "BLEST (paper, step 0)"
@@ -100,10 +96,7 @@ FERLIN_BLEST = (
     "for Heterogeneous Networks. IFIP Networking 2016."
 )
 
-
-def at(curve: str, paths: str, workload: str = BULK) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "paths": paths, "workload": workload}
+at = Factors("curve", "paths", workload=BULK)
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -125,48 +118,38 @@ def _cell(tier: Tier, curve: str, paths: str, workload: str) -> Cell:
         scheduler=_SCHEDULER[curve],
         send_buffer="1024KiB",
         receive_buffer="2048KiB",
-        remedies={"opportunistic_retransmission": True, "penalisation": "conext13"},
+        remedies=M12,
         workload=_WORKLOADS[workload],
     )
-    scenario = Scenario(
-        name=f"{curve}, {paths}, {workload}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=_PATHS[paths],
-        connections=(connection,),
-    )
-    key = cell_key(curve, paths.replace("%", "percent"), workload.split()[0])
+    scenario = tier.scenario(f"{curve}, {paths}, {workload}", _PATHS[paths], connection)
+    key = key_of(curve, paths.replace("%", "percent"), workload.split()[0])
     return Cell(key, scenario, at(curve, paths, workload))
 
 
-def _over_min_rtt(metric: str, curve: str, paths: str, workload: str = BULK) -> Measure:
-    return ratio_of(metric, at(curve, paths, workload), at(MIN_RTT, paths, workload))
+def _over_min_rtt(metric: Metric, curve: str, paths: str, workload: str = BULK) -> Measure:
+    return metric.ratio(at(curve, paths, workload), at(MIN_RTT, paths, workload))
 
 
-def _heterogeneous(metric: str, words: str, bound: Bound) -> tuple[Condition, ...]:
-    """The conditions on a metric of each BLEST rule over that of lowest RTT."""
-    return tuple(
-        Condition(
+def _heterogeneous(words: str, metric: Metric) -> list[Quantity]:
+    """A metric of each BLEST rule over that of lowest RTT."""
+    return [
+        Quantity(
             f"{words}, {curve} / lowest RTT, {HETEROGENEOUS}",
             _over_min_rtt(metric, curve, HETEROGENEOUS),
-            bound,
         )
         for curve in RULES
-    )
+    ]
 
 
-def _in_readings(metric: str, words: str, bound: Bound) -> tuple[Condition, ...]:
-    """The conditions on a metric of BLEST over that of lowest RTT, in every other reading."""
+def _in_readings(words: str, metric: Metric, bound: str) -> tuple[Quantity, ...]:
+    """A metric of BLEST over that of lowest RTT, in every other reading."""
     return each(
         f"{words}, {BLEST} / lowest RTT, every other reading",
-        (
-            Condition(
-                f"{words}, {BLEST} / lowest RTT, {paths}",
-                _over_min_rtt(metric, BLEST, paths),
-                bound,
-            )
+        {
+            f"{words}, {BLEST} / lowest RTT, {paths}": _over_min_rtt(metric, BLEST, paths)
             for paths in READINGS
-        ),
+        },
+        bound,
     )
 
 
@@ -179,7 +162,7 @@ def _reinjects(results: Results) -> str | None:
     return None if float(shares.min()) > 0.01 else "3G carried nothing with BLEST"
 
 
-def _daps_uses_both(paths: str) -> Callable[[Results], str | None]:
+def _daps_uses_both(paths: str) -> Needs:
     """The precondition that frames at a constant rate use both paths with DAPS."""
 
     def reason(results: Results) -> str | None:
@@ -189,139 +172,126 @@ def _daps_uses_both(paths: str) -> Callable[[Results], str | None]:
     return reason
 
 
+def _frames(
+    name: str, statement: str, source: str, curve: str, paths: str, needs: Needs | None = None
+) -> Claim:
+    """A claim about the delay of frames at a constant rate."""
+    words = f"mean delay of frames, {curve} / lowest RTT"
+    quantity = Quantity(words, _over_min_rtt(MEAN, curve, paths, CBR))
+    return claim(
+        name,
+        statement,
+        f"Networking'16: {source} (second-hand)",
+        quantity,
+        needs=needs,
+        where=paths,
+    )
+
+
 CLAIMS = (
-    Claim(
+    claim(
         "E11.blest-reinjections",
         "Over 3G and WLAN, BLEST avoids retransmissions at data level (reinjections), about as "
         "many as in the paper.",
         "Networking'16: 366 packets with lowest RTT, 70 with BLEST (second-hand)",
-        _heterogeneous("reinjections", "reinjections", BOUNDS["E11.blest-reinjections"]),
-        _reinjects,
+        _heterogeneous("reinjections", REINJECTIONS),
+        needs=_reinjects,
     ),
-    Claim(
+    claim(
         "E11.blest-goodput",
         "Over 3G and WLAN, BLEST improves goodput.",
         "Networking'16: by 12 % (second-hand)",
-        _heterogeneous("transfer_mbps", "goodput", BOUNDS["E11.blest-goodput"]),
-        _reinjects,
+        _heterogeneous("goodput", TRANSFER),
+        needs=_reinjects,
     ),
-    Claim(
+    claim(
         "E11.blest-readings",
         "BLEST has fewer reinjections and more goodput also if the delays are round trips, or the "
         "loss is smaller.",
         "Networking'16: 70 for 366 packets, 12 % (second-hand); the readings are ours",
-        (
-            *_in_readings("reinjections", "reinjections", BOUNDS["E11.blest-reinjections"]),
-            *_in_readings("transfer_mbps", "goodput", BOUNDS["E11.blest-goodput"]),
-        ),
+        _in_readings("reinjections", REINJECTIONS, "E11.blest-reinjections"),
+        _in_readings("goodput", TRANSFER, "E11.blest-goodput"),
     ),
-    Claim(
+    claim(
         "E11.blest-out-of-order",
         "Over 3G and WLAN, BLEST reduces out-of-order data.",
         "Networking'16: by 19 % (second-hand)",
-        _heterogeneous(
-            "out_of_order_mean_bytes", "bytes out of order", BOUNDS["E11.blest-out-of-order"]
-        ),
-        _reinjects,
+        _heterogeneous("bytes out of order", metrics.OUT_OF_ORDER),
+        needs=_reinjects,
     ),
-    Claim(
+    claim(
         "E11.blest-homogeneous",
         "Over equal paths, BLEST has the same goodput as lowest RTT.",
         "Networking'16",
-        (
-            Condition(
-                f"|{BLEST} / lowest RTT − 1|, {HOMOGENEOUS}",
-                distance_of("transfer_mbps", at(BLEST, HOMOGENEOUS), at(MIN_RTT, HOMOGENEOUS)),
-                BOUNDS["E11.blest-homogeneous"],
-            ),
+        Quantity(
+            f"|{BLEST} / lowest RTT − 1|, {HOMOGENEOUS}",
+            TRANSFER.distance(at(BLEST, HOMOGENEOUS), at(MIN_RTT, HOMOGENEOUS)),
         ),
         where="goodput",
     ),
-    Claim(
+    _frames(
         "E11.blest-cbr",
         "With BLEST, frames at a constant rate arrive sooner than with lowest RTT, by about as "
         "much as in the paper.",
-        "Networking'16: 62.8 against 68 ms (second-hand)",
-        (
-            Condition(
-                f"mean delay of frames, {BLEST} / lowest RTT",
-                _over_min_rtt("delay_mean_ms", BLEST, HETEROGENEOUS, CBR),
-                BOUNDS["E11.blest-cbr"],
-            ),
-        ),
-        where=HETEROGENEOUS,
-    ),
-    Claim(
-        "E11.otias-cbr",
-        "With OTIAS, frames at a constant rate arrive sooner than with lowest RTT.",
-        "Networking'16: 53.2 against 68 ms (second-hand)",
-        (
-            Condition(
-                f"mean delay of frames, {OTIAS} / lowest RTT",
-                _over_min_rtt("delay_mean_ms", OTIAS, HETEROGENEOUS, CBR),
-                BOUNDS["E11.otias-cbr"],
-            ),
-        ),
-        where=HETEROGENEOUS,
-    ),
-    Claim(
-        "E11.daps-cbr",
-        "With DAPS, frames at a constant rate arrive many times later than with lowest RTT.",
-        "Networking'16: 843.7 against 68 ms (second-hand)",
-        (
-            Condition(
-                f"mean delay of frames, {DAPS} / lowest RTT",
-                _over_min_rtt("delay_mean_ms", DAPS, HETEROGENEOUS, CBR),
-                BOUNDS["E11.daps-cbr"],
-            ),
-        ),
-        _daps_uses_both(HETEROGENEOUS),
+        "62.8 against 68 ms",
+        BLEST,
         HETEROGENEOUS,
     ),
-    Claim(
+    _frames(
+        "E11.otias-cbr",
+        "With OTIAS, frames at a constant rate arrive sooner than with lowest RTT.",
+        "53.2 against 68 ms",
+        OTIAS,
+        HETEROGENEOUS,
+    ),
+    _frames(
+        "E11.daps-cbr",
+        "With DAPS, frames at a constant rate arrive many times later than with lowest RTT.",
+        "843.7 against 68 ms",
+        DAPS,
+        HETEROGENEOUS,
+        _daps_uses_both(HETEROGENEOUS),
+    ),
+    _frames(
         "E11.daps-homogeneous",
         "Over equal paths, DAPS delays frames at a constant rate slightly.",
-        "Networking'16: 54.02 against 52.18 ms with lowest RTT (second-hand)",
-        (
-            Condition(
-                f"mean delay of frames, {DAPS} / lowest RTT",
-                _over_min_rtt("delay_mean_ms", DAPS, HOMOGENEOUS, CBR),
-                BOUNDS["E11.daps-homogeneous"],
-            ),
-        ),
-        _daps_uses_both(HOMOGENEOUS),
+        "54.02 against 52.18 ms with lowest RTT",
+        DAPS,
         HOMOGENEOUS,
+        _daps_uses_both(HOMOGENEOUS),
     ),
 )
 
 
-_NETWORKING16_MS = {
-    MIN_RTT: (68.0, 52.18), PAPER: (62.8, 52.24), OTIAS: (53.2, 53.49), DAPS: (843.7, 54.02),
+_NETWORKING16: dict[str, dict[str, Sequence[float | None]]] = {
+    "delay_mean_ms": {
+        MIN_RTT: (68.0, 52.18), PAPER: (62.8, 52.24), OTIAS: (53.2, 53.49), DAPS: (843.7, 54.02),
+    },
+    "reinjections": {MIN_RTT: (366.37, None), PAPER: (70.3, None)},
 }  # fmt: skip
-"""Networking'16: mean delay of frames over 3G and WLAN, and over two WLANs (second-hand)."""
+"""Networking'16: numbers over 3G and WLAN, and over two WLANs, by metric (second-hand).
+
+The paper states its retransmissions in packets.
+"""
+_NETWORKING16_GAIN = 1.12
+"""Networking'16: goodput of BLEST over that of lowest RTT, over 3G and WLAN (second-hand)."""
 
 
-def _draw(
-    results: Results, axes: Axes, metric: str, unit: str, scale: float, workload: str
-) -> None:
-    def points(curve: str) -> list[Estimate]:
-        cells = (at(curve, paths, workload) for paths in BOTH)
-        return [median(results.values(metric, **cell) / scale) for cell in cells]
+def _bars(metric: Metric, workload: str = BULK) -> panels.Draw:
+    def cell(curve: str, paths: str) -> dict[str, Any]:
+        return at(curve, paths, workload)
 
-    bars = {curve: (points(curve), style) for curve, style in STYLES.items()}
-    source = _NETWORKING16_MS if (metric, workload) == ("delay_mean_ms", CBR) else None
-    figures.grouped_bars(axes, BOTH, bars, source)
-    axes.set_ylabel(unit)
-    axes.set_ylim(0)
+    return panels.bars_of(BOTH, metric, cell, STYLES, _NETWORKING16.get(metric.column))
 
 
 def _draw_readings(results: Results, axes: Axes) -> None:
     settings = (HETEROGENEOUS, *READINGS)
     for curve in (BLEST, PAPER):
-        points = [_over_min_rtt("transfer_mbps", curve, paths)(results) for paths in settings]
+        points = [_over_min_rtt(TRANSFER, curve, paths)(results) for paths in settings]
         style = replace(STYLES[curve], line="none")
         figures.estimates(axes, range(len(settings)), points, curve, style)
-    figures.reference_line(axes, 1, "lowest RTT")
+    figures.reference_line(axes, 1, "")
+    figures.stated(axes, [0], [_NETWORKING16_GAIN])
     words = ("as above", *(paths.removeprefix(f"{HETEROGENEOUS}, ") for paths in READINGS))
     axes.set_xticks(range(len(settings)), [word.replace(", ", ",\n") for word in words])
     axes.set_ylabel("goodput / that of lowest RTT")
@@ -330,13 +300,12 @@ def _draw_readings(results: Results, axes: Axes) -> None:
 def notes(results: Results) -> Sequence[str]:
     """3G's share of the bytes, and the reasons for the verdicts."""
 
-    def share(curve: str, workload: str = BULK) -> str:
-        shares = results.values("share_second", **at(curve, HETEROGENEOUS, workload))
-        return median(shares * 100).text("%")
+    def on_3g(curve: str, workload: str = BULK) -> str:
+        return metrics.share("second").text(results, at(curve, HETEROGENEOUS, workload))
 
     return [
-        f"3G carries {share(MIN_RTT)} of the bytes with lowest RTT, {share(BLEST)} with the rule "
-        f"of BLEST's Linux implementation, and {share(PAPER)} with the rule of the paper.",
+        f"3G carries {on_3g(MIN_RTT)} of the bytes with lowest RTT, {on_3g(BLEST)} with the rule "
+        f"of BLEST's Linux implementation, and {on_3g(PAPER)} with the rule of the paper.",
         "Random loss of 1 % keeps WLAN's congestion window small, so 3G carries most of the bytes "
         "with every rule, and WLAN rarely waits behind 3G: there is little to gain. BLEST also "
         "avoids the penalties of 3G's window. OLIA then takes 3G to be faster, and lets WLAN's "
@@ -346,8 +315,8 @@ def notes(results: Results) -> Sequence[str]:
         "was not blocked, down to 0 at least (our floor). The larger the step, the sooner the rule "
         "no longer waits. With a step of 0, the correction stays 1.",
         "DAPS gives each path a share that follows delays and windows, even if one path could "
-        f"carry all data: it sends {share(DAPS, CBR)} of the bytes of frames over 3G, and lowest "
-        f"RTT {share(MIN_RTT, CBR)}. After a loss, data waits on the subflow for which it was "
+        f"carry all data: it sends {on_3g(DAPS, CBR)} of the bytes of frames over 3G, and lowest "
+        f"RTT {on_3g(MIN_RTT, CBR)}. After a loss, data waits on the subflow for which it was "
         "planned. Delays come near the paper's only with a queue on 3G, which its background "
         "traffic may have filled, and with fewer losses on WLAN.",
         "We take the paper's delays as one-way, and leave out its background traffic.",
@@ -360,72 +329,56 @@ ENTRY = Entry(
     question="Does leaving the slow path idle when it would block the fast path save "
     "retransmissions, buffer space and time?",
     references=(FERLIN_BLEST,),
-    parameters=(
-        Parameter("WLAN", "25 Mbit/s, 25 ms one way, 100 packets, 1 % loss", "Networking'16"),
-        Parameter("3G", "5 Mbit/s, 65 ms one way, 3750 packets, no loss", "Networking'16"),
-        Parameter("meaning of delays", "25 and 65 ms one way", "ours: the paper leaves it open"),
-        Parameter("buffers", "send 1024 KiB, receive 2048 KiB", "Networking'16"),
-        Parameter("bulk", "64 MiB", "Networking'16"),
-        Parameter("CBR", "1 Mbit/s in frames of 5 KiB", "Networking'16"),
-        Parameter("congestion control", "OLIA", "Networking'16"),
-        Parameter("remedies", "M1 and M2 (CoNEXT'13) with every scheduler", "Networking'16"),
-        Parameter("background traffic", "none", "ours: the paper has some"),
-        Parameter(
-            "step of the paper's correction",
-            "0.01; also 0.001 and 0",
-            "paper: 0.001 to 0.02; 0 (no correction) ours",
-        ),
-        Parameter("floor of the paper's correction", "0; also 0.5", "ours: the paper states none"),
-        Parameter("other readings", "12.5 and 32.5 ms one way; 0.1 % loss; both", "ours, for bulk"),
-    ),
+    parameters=parameters("""
+        WLAN | 25 Mbit/s, 25 ms one way, 100 packets, 1 % loss | Networking'16
+        3G | 5 Mbit/s, 65 ms one way, 3750 packets, no loss | Networking'16
+        meaning of delays | 25 and 65 ms one way | ours: the paper leaves it open
+        buffers | send 1024 KiB, receive 2048 KiB | Networking'16
+        bulk | 64 MiB | Networking'16
+        CBR | 1 Mbit/s in frames of 5 KiB | Networking'16
+        congestion control | OLIA | Networking'16
+        remedies | M1 and M2 (CoNEXT'13) with every scheduler | Networking'16
+        background traffic | none | ours: the paper has some
+        step of the paper's correction | 0.01; also 0.001 and 0 | paper: 0.001 to 0.02; 0 (no
+            correction) ours
+        floor of the paper's correction | 0; also 0.5 | ours: the paper states none
+        other readings | 12.5 and 32.5 ms one way; 0.1 % loss; both | ours, for bulk
+    """),
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     headline="E11.blest-goodput",
     panels=(
         Panel(
             "Reinjections",
-            "Segments sent again on another subflow, in a transfer of 64 MiB.",
-            partial(_draw, metric="reinjections", unit="segments", scale=1, workload=BULK),
+            "Segments sent again on another subflow, in a transfer of 64 MiB. Diamonds: "
+            "Networking'16, packets over 3G+WLAN.",
+            _bars(REINJECTIONS.called("segments")),
         ),
-        Panel(
-            "Goodput of 64 MiB",
-            "Medians over seeds with 95 % intervals.",
-            partial(_draw, metric="transfer_mbps", unit="goodput (Mbit/s)", scale=1, workload=BULK),
-        ),
+        Panel("Goodput of 64 MiB", "Medians over seeds with 95 % intervals.", _bars(TRANSFER)),
         Panel(
             "Goodput in other readings",
-            "3G+WLAN with the delays as round trips, or with less loss, or both.",
+            "3G+WLAN with the delays as round trips, or with less loss, or both. Diamond: "
+            "Networking'16.",
             _draw_readings,
         ),
         Panel(
             "Bytes out of order",
             "Mean over the time in which data arrived.",
-            partial(
-                _draw,
-                metric="out_of_order_mean_bytes",
-                unit="mean out of order (kB)",
-                scale=1e3,
-                workload=BULK,
-            ),
+            _bars(metrics.OUT_OF_ORDER_KB),
         ),
         Panel(
             "Delay of frames at 1 Mbit/s",
             "Mean delay of 5 KiB frames. Diamonds: Networking'16.",
-            partial(_draw, metric="delay_mean_ms", unit="mean delay (ms)", scale=1, workload=CBR),
+            _bars(MEAN, CBR),
         ),
     ),
     overview=Overview(
-        factors={"workload": "workload", "paths": "paths", "curve": "scheduler"},
-        metrics={
-            "transfer_mbps": "goodput (Mbit/s)",
-            "reinjections": "reinjections",
-            "out_of_order_mean_bytes": "out of order (bytes)",
-            "delay_mean_ms": "mean delay (ms)",
-        },
-        path="second",
+        "workload; paths; curve: scheduler",
+        "second",
+        (TRANSFER, REINJECTIONS, metrics.OUT_OF_ORDER, MEAN),
     ),
     notes=notes,
 )

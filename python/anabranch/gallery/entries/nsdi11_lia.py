@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import Values, by_seed, derived, estimate, mean
+from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.shared.bottlenecks import all_carried, red
-from anabranch.gallery.shared.vague import LINKS, START
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports.figures import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    RED,
-    Panel,
-    Style,
-    estimates,
-    grouped_bars,
-    reference_line,
-)
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, Sample, estimate, mean
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.gallery.shared.uncertain import LINKS, START
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 from anabranch.words import counted, listed
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 LIA, BALIA, UNCOUPLED, TCP = "LIA", "BALIA", "uncoupled NewReno", "TCP"
-STYLES = {
-    LIA: Style(GREEN, "-", "o"),
-    UNCOUPLED: Style(RED, (0, (4, 1.5)), "s"),
-}
+STYLES = {LIA: Style(GREEN, "-", "o"), UNCOUPLED: Style(RED, (0, (4, 1.5)), "s")}
 _CONTROL = {LIA: "lia", BALIA: "balia", UNCOUPLED: "new_reno", TCP: "new_reno"}
 
 RANDOM_LOSS, DROP_TAIL, RED_QUEUE = "random loss", "drop-tail", "RED"
@@ -80,10 +63,7 @@ WISCHIK = (
 )
 RFC = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 6356, 2011."
 
-
-def at(curve: str, network: str, subflows: int | None = None) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "network": network, "subflows": subflows or 0}
+at = Factors("curve", "network", subflows=0)
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -118,14 +98,7 @@ def _connection(name: str, control: str, paths: Sequence[str]) -> Connection:
 def _scenario(
     tier: Tier, name: str, paths: Sequence[NetworkPath], connections: Sequence[Connection]
 ) -> Scenario:
-    return Scenario(
-        name=name,
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        sample_interval="5s",
-        paths=tuple(paths),
-        connections=tuple(connections),
-    )
+    return tier.scenario(name, paths, connections, sample_interval="5s")
 
 
 def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
@@ -135,7 +108,7 @@ def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
     connections = [_connection("main", curve, names), _connection("tcp", TCP, ("beside",))]
     name = f"{curve}, {count} subflows, {core}"
     scenario = _scenario(tier, name, paths, connections)
-    return Cell(cell_key(curve, core, str(count)), scenario, at(curve, core, count))
+    return Cell(key_of(curve, core, str(count)), scenario, at(curve, core, count))
 
 
 def _pair(tier: Tier, curve: str, name: str) -> Cell:
@@ -143,7 +116,7 @@ def _pair(tier: Tier, curve: str, name: str) -> Cell:
     control = LIA if curve in (LIA, LIA_ONE) else TCP
     connection = _connection("main", control, alone or ("one", "two"))
     scenario = _scenario(tier, f"{curve}, {name}", _PAIRS[name], [connection])
-    return Cell(cell_key(curve, name), scenario, at(curve, name))
+    return Cell(key_of(curve, name), scenario, at(curve, name))
 
 
 def _torus(tier: Tier) -> Cell:
@@ -158,66 +131,50 @@ def _torus(tier: Tier) -> Cell:
         ways += [_access(name, f"link{(n + side) % _LINKS}") for side, name in enumerate(names)]
         connections.append(_connection(f"main{n}", LIA, names))
     scenario = _scenario(tier, "torus", [*links, *ways], connections)
-    return Cell(cell_key(LIA, TORUS), scenario, at(LIA, TORUS))
+    return Cell(key_of(LIA, TORUS), scenario, at(LIA, TORUS))
 
 
-def shares(results: Results, curve: str, core: str, subflows: int) -> Sample:
-    """Multipath TCP's share of the total goodput of Multipath TCP and TCP, for each seed.
-
-    Raises:
-        NothingMeasured: if no run has these factors.
-    """
+def shares(curve: str, core: str, subflows: int) -> Values:
+    """Multipath TCP's share of the total goodput of Multipath TCP and TCP, for each seed."""
     cell = at(curve, core, subflows)
-    main = results.values("goodput_mbps", connection="main", **cell)
-    return main / (main + results.values("goodput_mbps", connection="tcp", **cell))
+    both = (GOODPUT.values(cell, connection=name) for name in ("main", "tcp"))
+    return derived(lambda main, tcp: main / (main + tcp), *both)
 
 
-def _mean_share(results: Results, curve: str, core: str, count: int) -> Estimate:
-    return mean(shares(results, curve, core, count))
+def mean_shares(
+    words: str, curve: str, core: str, counts: Sequence[int], end: str = ""
+) -> dict[str, Any]:
+    """The mean share of a curve beside TCP, by the number of its subflows in words."""
+    return {
+        f"{words} with {counted(count, 'subflow')}{end}": mean(shares(curve, core, count))
+        for count in counts
+    }
 
 
-def _less_than_uncoupled(results: Results, core: str, count: int) -> Estimate:
-    pair = (shares(results, curve, core, count) for curve in (LIA, UNCOUPLED))
-    return estimate(lambda a, b, axis: np.mean(b, axis=axis) - np.mean(a, axis=axis), *pair)
-
-
-def _fair_with_drop_tail(count: int) -> tuple[Condition, Condition]:
+def _fair_with_drop_tail(count: int) -> tuple[Quantity, Quantity]:
     words = f"mean share with {counted(count, 'subflow')}"
+    group = "mean share with two and three subflows"
+    lia, uncoupled = (shares(curve, DROP_TAIL, count) for curve in (LIA, UNCOUPLED))
+    gap = estimate(lambda a, b, axis: np.mean(b, axis=axis) - np.mean(a, axis=axis), lia, uncoupled)
     return (
-        Condition(
-            f"{words}, LIA",
-            partial(_mean_share, curve=LIA, core=DROP_TAIL, count=count),
-            BOUNDS["E10.lia-drop-tail share"],
-            group="mean share with two and three subflows, LIA",
-        ),
-        Condition(
-            f"{words}, uncoupled − LIA",
-            partial(_less_than_uncoupled, core=DROP_TAIL, count=count),
-            BOUNDS["E10.lia-drop-tail gap"],
-            group="mean share with two and three subflows, uncoupled − LIA",
-        ),
+        Quantity(f"{words}, LIA", mean(lia), "share", f"{group}, LIA"),
+        Quantity(f"{words}, uncoupled − LIA", gap, "gap", f"{group}, uncoupled − LIA"),
     )
 
 
-def _over_tcp(network: str, others: Sequence[str], bound: Bound) -> Condition:
-    """The condition on the goodput of LIA over the sum of TCP's goodputs, from means over seeds."""
+def _over_tcp(network: str, *others: str) -> Quantity:
+    """The goodput of LIA over the sum of TCP's goodputs, from means over seeds."""
 
-    def ratio(first: Sample, *rest: Sample, axis: int) -> Sample:
-        return np.asarray(
-            np.mean(first, axis=axis) / sum(np.mean(each, axis=axis) for each in rest)
-        )
-
-    def measure(results: Results) -> Estimate:
-        goodputs = (
-            results.values("goodput_mbps", **at(curve, network)) for curve in (LIA, *others)
-        )
-        return estimate(ratio, *goodputs)
+    def ratio(first: Sample, *rest: Sample, axis: int) -> Any:
+        return np.mean(first, axis=axis) / sum(np.mean(each, axis=axis) for each in rest)
 
     total = " + ".join(others)
-    quantity = f"LIA / ({total})" if len(others) > 1 else f"LIA / {total}"
-    return Condition(quantity, measure, bound)
+    words = f"LIA / ({total})" if len(others) > 1 else f"LIA / {total}"
+    goodputs = (GOODPUT.values(at(curve, network)) for curve in (LIA, *others))
+    return Quantity(words, estimate(ratio, *goodputs))
 
 
+@by_seed
 def jain(results: Results) -> Sample:
     """Jain's index of the goodputs of the connections in the torus, for each seed.
 
@@ -238,123 +195,95 @@ def jain(results: Results) -> Sample:
     return sums.sort("seed").select(index)["total"].to_numpy().astype(np.float64)
 
 
-def _mean_jain(results: Results) -> Estimate:
-    return mean(jain(results))
-
-
 _BESIDE = "beside one NewReno flow"
 _RANDOM_LOSS_WORDS = f"{_BESIDE}, 0.5 % random loss"
 
 CLAIMS = (
-    Claim(
+    claim(
         "E10.lia-random-loss",
         "With random loss, LIA takes the share of one TCP flow with one, two or three subflows.",
         "RFC 6356 §2, goal 2; NSDI'11; the range is ours",
         each(
             "mean share of LIA with one, two and three subflows",
-            (
-                Condition(
-                    f"mean share of LIA with {counted(count, 'subflow')}",
-                    partial(_mean_share, curve=LIA, core=RANDOM_LOSS, count=count),
-                    BOUNDS["E10.lia-random-loss"],
-                )
-                for count in SUBFLOWS
-            ),
+            mean_shares("mean share of LIA", LIA, RANDOM_LOSS, SUBFLOWS),
         ),
-        all_carried,
-        _RANDOM_LOSS_WORDS,
+        needs=all_carried,
+        where=_RANDOM_LOSS_WORDS,
     ),
-    Claim(
+    claim(
         "E10.lia-uncoupled-takes-more",
         "Two uncoupled subflows take more than the share of one TCP flow.",
         "NSDI'11; the threshold is ours",
-        (
-            Condition(
-                "mean share of two uncoupled subflows",
-                partial(_mean_share, curve=UNCOUPLED, core=RANDOM_LOSS, count=2),
-                BOUNDS["E10.lia-uncoupled-takes-more"],
-            ),
-        ),
-        all_carried,
-        _RANDOM_LOSS_WORDS,
+        Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2))),
+        needs=all_carried,
+        where=_RANDOM_LOSS_WORDS,
     ),
-    Claim(
+    claim(
         "E10.lia-drop-tail",
         "At a drop-tail queue, LIA takes less than uncoupled subflows and little more than half.",
         "RFC 6356 §2, goal 2; thresholds are ours: subflows do not lose packets simultaneously",
-        tuple(condition for count in SUBFLOWS[1:] for condition in _fair_with_drop_tail(count)),
-        all_carried,
-        _BESIDE,
+        *map(_fair_with_drop_tail, SUBFLOWS[1:]),
+        needs=all_carried,
+        where=_BESIDE,
     ),
-    Claim(
+    claim(
         "E10.lia-sum",
         "Over WiFi and 3G without other traffic, LIA reaches nearly the sum of both paths.",
         "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
-        (_over_tcp(WIFI_3G, (TCP_ONE, TCP_TWO), BOUNDS["E10.lia-sum"]),),
-        all_carried,
-        "goodput over WiFi (one) and 3G (two)",
+        _over_tcp(WIFI_3G, TCP_ONE, TCP_TWO),
+        needs=all_carried,
+        where="goodput over WiFi (one) and 3G (two)",
     ),
-    Claim(
+    claim(
         "E10.lia-best-path",
         "Over paths with unequal loss, LIA has no less goodput than TCP over the better path.",
         "RFC 6356 §2, goal 1; the threshold is ours",
-        (_over_tcp(UNEQUAL_LOSS, (TCP_ONE,), BOUNDS["E10.lia-best-path"]),),
-        all_carried,
-        "goodput, 0.1 % loss on path one and 1 % on path two",
+        _over_tcp(UNEQUAL_LOSS, TCP_ONE),
+        needs=all_carried,
+        where="goodput, 0.1 % loss on path one and 1 % on path two",
     ),
-    Claim(
+    claim(
         "E10.lia-torus",
         "In a torus of five links, connections over two neighbouring links get equal goodput.",
         "NSDI'11, torus; the threshold is ours",
-        (Condition("Jain's index of five connections", _mean_jain, BOUNDS["E10.lia-torus"]),),
-        all_carried,
+        Quantity("Jain's index of five connections", mean(jain())),
+        needs=all_carried,
     ),
 )
 
 
-def draw_shares(
-    results: Results, axes: Axes, core: str, styles: Mapping[str, Style] = STYLES
-) -> None:
-    """Draw the share beside one TCP flow over the number of subflows."""
-    for curve, style in styles.items():
-        points = [mean(shares(results, curve, core, count)) for count in SUBFLOWS]
-        estimates(axes, SUBFLOWS, points, curve, style)
-    axes.set(xlabel="subflows", ylabel="share beside one TCP flow")
-    axes.set_xticks(SUBFLOWS)
-    axes.set_ylim(0, 1)
-    reference_line(axes, 0.5, "one half")
+def panel_of_shares(core: str, styles: Mapping[str, Style] = STYLES) -> Panel:
+    """The share beside one TCP flow over the number of subflows."""
+    draw = panels.points(
+        SUBFLOWS,
+        lambda curve, count: mean(shares(curve, core, count)),
+        styles,
+        "subflows",
+        "share beside one TCP flow",
+        xticks=SUBFLOWS,
+        top=1,
+        lines={0.5: "one half"},
+    )
+    caption = "At one half, Multipath TCP takes the share of one TCP flow."
+    return Panel(f"One bottleneck, {core}", caption, draw)
 
 
 _NSDI11_MBPS = {TCP_ONE: 14.4, TCP_TWO: 2.1, LIA: 17.3}
 """NSDI'11: TCP over WiFi and over 3G alone, and Multipath TCP over both."""
 
 
-def _draw_goodputs(results: Results, axes: Axes) -> None:
-    styles = {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]}
-    bars = {
-        curve: ([mean(results.values("goodput_mbps", **at(curve, pair))) for pair in _PAIRS], style)
-        for curve, style in styles.items()
-    }
-    source = {
-        curve: [number if pair == WIFI_3G else None for pair in _PAIRS]
-        for curve, number in _NSDI11_MBPS.items()
-    }
-    grouped_bars(axes, list(_PAIRS), bars, source)
-    axes.set_ylabel("goodput (Mbit/s)")
-
-
 def notes(results: Results) -> Sequence[str]:
     """Mean shares beside TCP, why all access paths are equal, and what goal 1 costs."""
 
     def goodput(curve: str) -> float:
-        return float(results.values("goodput_mbps", **at(curve, UNEQUAL_LOSS)).mean())
+        return float(results.values(GOODPUT.column, **at(curve, UNEQUAL_LOSS)).mean())
 
     unequal = results.rows("subflows", network=UNEQUAL_LOSS, curve=LIA)
     timeouts = int(unequal["timeouts"].sum())
     words = []
     for core in CORES:
         for curve in STYLES:
-            means = (f"{shares(results, curve, core, count).mean():.2f}" for count in SUBFLOWS)
+            means = (f"{shares(curve, core, count)(results).mean():.2f}" for count in SUBFLOWS)
             words.append(f"{core}, {curve}: {', '.join(means)}")
     return [
         f"Mean share with {listed(SUBFLOWS)} subflows — {'; '.join(words)}.",
@@ -376,54 +305,38 @@ ENTRY = Entry(
     question="Where its subflows share a bottleneck, does LIA take no more than one TCP flow? "
     "Where they do not, does it reach the goodput of the best path, or the sum?",
     references=(WISCHIK, RFC),
-    parameters=(
-        Parameter("shared bottleneck", "10 Mbit/s, 20 ms one way", "ours"),
-        Parameter("random loss", "0.5 %, queue of 400 packets", "ours"),
-        Parameter("drop-tail", "35 packets, one bandwidth-delay product", "ours"),
-        Parameter("access paths", "1 Gbit/s, 2 ms, ± 1 ms", "ours; equal for all"),
-        Parameter(
-            "WiFi + 3G",
-            "14.4 and 2.1 Mbit/s; 10 and 50 ms; queues of one bandwidth-delay product",
-            "rates: NSDI'11; else ours",
-        ),
-        Parameter("unequal loss", "50 Mbit/s, 20 ms, 0.1 % and 1 %", "ours"),
-        Parameter(
-            "torus", "five links of 10 Mbit/s, 25 ms, 45 packets", "shape: NSDI'11; else ours"
-        ),
-        Parameter("workload", "bulk", "NSDI'11"),
-        Parameter("TCP", "NewReno", "ours"),
-    ),
+    parameters=parameters("""
+        shared bottleneck | 10 Mbit/s, 20 ms one way | ours
+        random loss | 0.5 %, queue of 400 packets | ours
+        drop-tail | 35 packets, one bandwidth-delay product | ours
+        access paths | 1 Gbit/s, 2 ms, ± 1 ms | ours; equal for all
+        WiFi + 3G | 14.4 and 2.1 Mbit/s; 10 and 50 ms; queues of one bandwidth-delay product |
+            rates: NSDI'11; else ours
+        unequal loss | 50 Mbit/s, 20 ms, 0.1 % and 1 % | ours
+        torus | five links of 10 Mbit/s, 25 ms, 45 packets | shape: NSDI'11; else ours
+        workload | bulk | NSDI'11
+        TCP | NewReno | ours
+    """),
     quick=Tier("quick", seeds=10, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
-    vague={**LINKS, **START},
+    uncertain_parameters={**LINKS, **START},
     claims=CLAIMS,
     panels=(
-        Panel(
-            "One bottleneck, random loss",
-            "At one half, Multipath TCP takes the share of one TCP flow.",
-            partial(draw_shares, core=RANDOM_LOSS),
-        ),
-        Panel(
-            "One bottleneck, drop-tail",
-            "At one half, Multipath TCP takes the share of one TCP flow.",
-            partial(draw_shares, core=DROP_TAIL),
-        ),
+        panel_of_shares(RANDOM_LOSS),
+        panel_of_shares(DROP_TAIL),
         Panel(
             "Paths of its own",
             "Goodput of LIA over both paths, and of TCP over each path alone. Diamonds: NSDI'11.",
-            _draw_goodputs,
+            panels.bars(
+                tuple(_PAIRS),
+                lambda curve, pair: GOODPUT.mean(at(curve, pair)),
+                {TCP_ONE: Style(BLUE), TCP_TWO: Style(ORANGE), LIA: STYLES[LIA]},
+                GOODPUT.heading,
+                {curve: (number, None) for curve, number in _NSDI11_MBPS.items()},
+            ),
         ),
     ),
-    overview=Overview(
-        factors={
-            "network": "network",
-            "subflows": "subflows",
-            "curve": "curve",
-            "connection": "connection",
-        },
-        metrics={"goodput_mbps": "goodput (Mbit/s)"},
-        path="one",
-    ),
+    overview=Overview("network; subflows; curve; connection", "one", (GOODPUT,)),
     notes=notes,
 )

@@ -3,47 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import median_of, ratio_of, ratio_of_ratios
-from anabranch.gallery.shared.vague import RECEIVE_BUFFER, WIFI_3G
-from anabranch.gallery.shared.wifi_3g import (
-    CHEN_HAN,
-    MPTCP,
-    MPTCP_M12,
-    MPTCP_M12_NSDI,
-    PAASCH,
-    RAICIU,
-    STACK_PARAMETERS,
-    STYLES,
-    TCP_3G,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    all_of,
-    as_requested,
-    both_paths_used,
-    cell_key,
-    connection,
-    little,
-    share_condition,
-)
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery import metrics, panels
+from anabranch.gallery.claims import Quantity, all_of, claim
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, described, key_of, parameters
+from anabranch.gallery.measures import ratio_of_ratios
+from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
+from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, Sample, estimate, median, number
+from anabranch.results.claims import Claim
+from anabranch.results.estimates import number
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.classes import JitterOrder
-from anabranch.scenarios.scenario import Blocks, Scenario
+from anabranch.scenarios.scenario import Blocks
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-CURVES = (TCP_WIFI, TCP_3G, MPTCP, MPTCP_M12)
+CURVES = (TCP_WIFI, wifi_3g.TCP_3G, MPTCP, MPTCP_M12)
 RECEIVE_KIB = (32, 64, 100, 200, 400, 1000)
 JUDGED_KIB = 200
 WINDOW_KIB = 100
@@ -54,7 +34,7 @@ ASKED = ("32KiB", CONTROL)
 JITTER = "50ms"
 _REQUESTED = " requested"
 SEND_BUFFER = 200 * 1024
-REVERSE_DELAY_MS = {TCP_WIFI: 10.0, TCP_3G: 75.0}
+REVERSE_DELAY_MS = {TCP_WIFI: 10.0, wifi_3g.TCP_3G: 75.0}
 
 _LINKS_SOURCE = "CS244'15, from an earlier experiment of NSDI'12"
 
@@ -97,21 +77,19 @@ def cells(tier: Tier) -> list[Cell]:
 def _cell(tier: Tier, factors: dict[str, Factor]) -> Cell:
     curve, send, receive = (str(factors[name]) for name in ("curve", "send", "receive"))
     model: JitterOrder = "reordering" if factors["jitter_model"] == "reordering" else "fifo"
-    three_g = dataclasses.replace(THREE_G, jitter=JITTER, jitter_model=model)
+    three_g = dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER, jitter_model=model)
     send_size, receive_size = (size.removesuffix(_REQUESTED) for size in (send, receive))
-    main = connection(curve, send_size, receive_size, Blocks(block_size="8KiB"))
-    scenario = Scenario(
-        name=f"{curve}, send {send}, receive {receive}, {model} jitter",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(WIFI, three_g),
-        connections=(as_requested(main) if send.endswith(_REQUESTED) else main,),
+    main = wifi_3g.connection(curve, send_size, receive_size, Blocks(block_size="8KiB"))
+    scenario = tier.scenario(
+        f"{curve}, send {send}, receive {receive}, {model} jitter",
+        (wifi_3g.WIFI, three_g),
+        (wifi_3g.as_requested(main) if send.endswith(_REQUESTED) else main,),
     )
     kib = float(receive.removesuffix("KiB")) if receive.endswith("KiB") else None
     numeric = {} if kib is None else {"receive_kib": kib}
     judged = factors in [at(each) for each in (*CURVES, MPTCP_M12_NSDI)]
     return Cell(
-        cell_key(curve, send, receive, model), scenario, factors | numeric, keep_blocks=judged
+        key_of(curve, send, receive, model), scenario, factors | numeric, keep_blocks=judged
     )
 
 
@@ -119,281 +97,197 @@ _Cells = Callable[[str], dict[str, Factor]]
 """The factors of each curve's cell."""
 
 
-def _like_wifi(remedied: str, cell: _Cells) -> tuple[Condition, ...]:
-    return tuple(
-        Condition(
-            f"{name}(M1,2) / {name}(TCP WiFi)",
-            ratio_of(metric, cell(remedied), cell(TCP_WIFI)),
-            BOUNDS[f"E1.2-m12-like-wifi {name}"],
-        )
-        for name, metric in (("mean", "delay_mean_ms"), ("p95", "delay_p95_ms"))
-    )
-
-
-def _better_than_regular(remedied: str, cell: _Cells) -> tuple[Condition, ...]:
-    return tuple(
-        Condition(
-            f"{name}(regular) / {name}(M1,2)",
-            ratio_of(metric, cell(MPTCP), cell(remedied)),
-            BOUNDS[key],
-        )
-        for name, metric, key in (
-            ("mean", "delay_mean_ms", "E1.3-m12-beats-regular"),
-            ("p95", "delay_p95_ms", "E1.3-m12-beats-regular"),
-            ("IQR", "delay_iqr_ms", "E1.3-m12-beats-regular IQR"),
-        )
-    )
-
-
-_Pairs = Mapping[str, _Cells]
-"""The cells with the effect and those of the control, by the size of their buffer."""
-
-_BOTH_PAIRS: _Pairs = {"200 KiB": at, "6000 kB": control}
-_ASKED_PAIRS: _Pairs = {"32 KiB": asked, "6000 kB": partial(asked, receive=CONTROL)}
-
-
-def _effects(results: Results, pairs: _Pairs) -> list[Sample]:
-    """Mean delays without and with the mechanisms, with small and with large buffers."""
+def _like_wifi(remedied: str, cell: _Cells) -> list[Quantity]:
     return [
-        results.values("delay_mean_ms", **cell(curve))
-        for cell in pairs.values()
-        for curve in (MPTCP, MPTCP_M12)
+        Quantity(
+            f"{name}(M1,2) / {name}(TCP WiFi)", metric.ratio(cell(remedied), cell(TCP_WIFI)), name
+        )
+        for name, metric in (("mean", MEAN), ("p95", P95))
     ]
 
 
-def _control(results: Results, pairs: _Pairs) -> Estimate:
-    """The effect with small buffers over the effect with large buffers."""
-    return estimate(ratio_of_ratios, *_effects(results, pairs))
+def _better_than_regular(remedied: str, cell: _Cells) -> list[Quantity]:
+    return [
+        Quantity(
+            f"{name}(regular) / {name}(M1,2)", metric.ratio(cell(MPTCP), cell(remedied)), bound
+        )
+        for name, metric, bound in (
+            ("mean", MEAN, ""),
+            ("p95", P95, ""),
+            ("IQR", metrics.IQR, "IQR"),
+        )
+    ]
 
 
-def _control_in_words(results: Results, pairs: _Pairs) -> str:
-    medians = [float(median(sample).value) for sample in _effects(results, pairs)]
-    small, large = pairs
-    return (
-        f"mean(regular) / mean(M1,2): {number(medians[0] / medians[1])} at {small}, "
-        f"{number(medians[2] / medians[3])} at {large}; ratio of the two"
+def _control(small: str, one: _Cells, large: str, other: _Cells, of: str) -> Quantity:
+    """The effect of the mechanisms with small buffers over the effect with large buffers."""
+    cells = [cell(curve) for cell in (one, other) for curve in (MPTCP, MPTCP_M12)]
+
+    def describe(results: Results) -> str:
+        a, b, c, d = (MEAN.number(results, cell) for cell in cells)
+        ratios = f"{number(a / b)} at {small}, {number(c / d)} at {large}"
+        return f"mean(regular) / mean(M1,2): {ratios}; ratio of the two"
+
+    a, b, c, d = (MEAN.values(cell) for cell in cells)
+    return Quantity(
+        f"mean(regular) / mean(M1,2) at {small}, over the same ratio at {large} {of}",
+        ratio_of_ratios(a, b, c, d),
+        describe=describe,
     )
-
-
-def _used(*curves: str, cell: _Cells = at) -> Callable[[Results], str | None]:
-    return all_of(*(both_paths_used(**cell(curve)) for curve in curves))
 
 
 def _claims_about(remedied: str, suffix: str, words: str, cell: _Cells = at) -> tuple[Claim, Claim]:
     """The claims about MPTCP with both mechanisms, for one form of penalisation or of buffers."""
     return (
-        Claim(
+        claim(
             f"E1.2-m12-like-wifi{suffix}",
             f"MPTCP with both mechanisms{words} is about as fast as TCP over WiFi, also in the "
             "tail.",
             "NSDI'12, Fig. 7; CS244'15, result 2",
             _like_wifi(remedied, cell),
-            _used(remedied, cell=cell),
+            needs=used(cell(remedied)),
+            bounds="E1.2-m12-like-wifi",
         ),
-        Claim(
+        claim(
             f"E1.3-m12-beats-regular{suffix}",
             f"With both mechanisms{words}, delays are lower on average and vary less than without "
             "them.",
             "NSDI'12, Fig. 7; CS244'15, result 3",
             _better_than_regular(remedied, cell),
-            _used(MPTCP, remedied, cell=cell),
+            needs=used(cell(MPTCP), cell(remedied)),
+            bounds="E1.3-m12-beats-regular",
         ),
     )
 
 
+_BOTH = used(at(MPTCP), at(MPTCP_M12))
+_BOTH_ASKED = used(asked(MPTCP), asked(MPTCP_M12))
+_LARGE = "6000 kB"
+_SMALL = partial(at, receive_kib=WINDOW_KIB)
+
 CLAIMS = (
-    Claim(
+    claim(
         "E1.1-3g-slower",
         "A block takes much longer over 3G than over WiFi.",
         "Chen & Han, CS244'15, result 1",
-        (
-            Condition(
-                "mean(TCP 3G) / mean(TCP WiFi)",
-                ratio_of("delay_mean_ms", at(TCP_3G), at(TCP_WIFI)),
-                BOUNDS["E1.1-3g-slower"],
-            ),
-        ),
+        Quantity("mean(TCP 3G) / mean(TCP WiFi)", MEAN.ratio(at(wifi_3g.TCP_3G), at(TCP_WIFI))),
     ),
     *_claims_about(MPTCP_M12, "", ""),
-    Claim(
+    claim(
         "E1.4-littles-law",
         "The mean delay of a block is the send buffer divided by the goodput, minus the return "
         "path's delay.",
         "ours, by Little's law; NSDI'12 gives the send buffer as the reason for WiFi's delay",
-        each(
-            "TCP over either path: deviation of the mean delay from send buffer / goodput − "
-            "reverse one-way delay",
-            (
-                little(curve, SEND_BUFFER, REVERSE_DELAY_MS[curve], at(curve))
-                for curve in (TCP_WIFI, TCP_3G)
-            ),
+        (
+            dataclasses.replace(
+                wifi_3g.little(curve, SEND_BUFFER, REVERSE_DELAY_MS[curve], at(curve)),
+                group="TCP over either path: deviation of the mean delay from send buffer / "
+                "goodput − reverse one-way delay",
+            )
+            for curve in (TCP_WIFI, wifi_3g.TCP_3G)
         ),
     ),
-    Claim(
+    claim(
         "E1.5-both-paths-used",
         "Both paths carry data; otherwise the figure would show nothing about MPTCP.",
         "CS244'15, challenge II",
-        tuple(share_condition(at(curve)) for curve in (MPTCP, MPTCP_M12)),
+        (
+            Quantity(f"{curve}: 3G's share of the bytes", share("3g").median(at(curve)))
+            for curve in (MPTCP, MPTCP_M12)
+        ),
     ),
-    Claim(
+    claim(
         "E1.6-control",
         "The mechanisms matter less when buffers are large (negative control).",
         "CS244'15, challenge II; the control with both buffers is ours",
-        (
-            Condition(
-                "mean(regular) / mean(M1,2) at 200 KiB, over the same ratio at 6000 kB in both "
-                "buffers",
-                partial(_control, pairs=_BOTH_PAIRS),
-                BOUNDS["E1.6-control"],
-                worded=partial(_control_in_words, pairs=_BOTH_PAIRS),
-            ),
-        ),
-        _used(MPTCP, MPTCP_M12),
+        _control("200 KiB", at, _LARGE, control, "in both buffers"),
+        needs=_BOTH,
     ),
     *_claims_about(MPTCP_M12_NSDI, "-2012", " (penalisation in the form of 2012)"),
-    Claim(
+    claim(
         "E1.7-regular-slower-than-wifi",
         "Without the mechanisms, MPTCP increases the delay over that of TCP over WiFi.",
         "CS244'15, motivation and extension",
-        (
-            Condition(
-                "mean(regular) / mean(TCP WiFi)",
-                ratio_of("delay_mean_ms", at(MPTCP), at(TCP_WIFI)),
-                BOUNDS["E1.7-regular-slower-than-wifi"],
-            ),
-            Condition(
-                "mean(regular) / mean(TCP WiFi), 32 KiB requested from Linux",
-                ratio_of("delay_mean_ms", asked(MPTCP), asked(TCP_WIFI)),
-                BOUNDS["E1.7-regular-slower-than-wifi"],
-            ),
+        Quantity("mean(regular) / mean(TCP WiFi)", MEAN.ratio(at(MPTCP), at(TCP_WIFI))),
+        Quantity(
+            "mean(regular) / mean(TCP WiFi), 32 KiB requested from Linux",
+            MEAN.ratio(asked(MPTCP), asked(TCP_WIFI)),
         ),
-        all_of(_used(MPTCP), _used(MPTCP, cell=asked)),
+        needs=all_of(used(at(MPTCP)), used(asked(MPTCP))),
     ),
-    Claim(
+    claim(
         "E1.8-window-full",
         "With a small receive buffer, MPTCP frequently waits with a full receive window while WiFi "
         "is idle. The mechanisms make this rarer.",
         "Bonaventure's account of NSDI'12; the buffer is ours",
-        (
-            Condition(
-                "share of the time in which the window stops the sender, regular",
-                median_of("window_limited_share", at(MPTCP, WINDOW_KIB), 100),
-                BOUNDS["E1.8-window-full"],
-            ),
-            Condition(
-                "goodput(regular) / goodput(TCP WiFi)",
-                ratio_of("goodput_mbps", at(MPTCP, WINDOW_KIB), at(TCP_WIFI, WINDOW_KIB)),
-                BOUNDS["E1.8-window-full less"],
-            ),
-            Condition(
-                "the same share of the time, M1,2 / regular",
-                ratio_of("window_limited_share", at(MPTCP_M12, WINDOW_KIB), at(MPTCP, WINDOW_KIB)),
-                BOUNDS["E1.8-window-full less"],
-            ),
+        Quantity(
+            "share of the time in which the window stops the sender, regular",
+            WINDOW_LIMITED.median(_SMALL(MPTCP)),
         ),
-        _used(MPTCP, MPTCP_M12, cell=partial(at, receive_kib=WINDOW_KIB)),
-        f"receive buffer of {WINDOW_KIB} KiB",
+        Quantity(
+            "goodput(regular) / goodput(TCP WiFi)",
+            GOODPUT.ratio(_SMALL(MPTCP), _SMALL(TCP_WIFI)),
+            "less",
+        ),
+        Quantity(
+            "the same share of the time, M1,2 / regular",
+            WINDOW_LIMITED.ratio(_SMALL(MPTCP_M12), _SMALL(MPTCP)),
+            "less",
+        ),
+        needs=used(_SMALL(MPTCP), _SMALL(MPTCP_M12)),
+        where=f"receive buffer of {WINDOW_KIB} KiB",
     ),
     *_claims_about(MPTCP_M12, "-32KiB", " (32 KiB requested from Linux)", asked),
-    Claim(
+    claim(
         "E1.6-control-receive",
         "The mechanisms matter less when the receive buffer alone is large (negative control).",
         "CS244'15, challenge II: 32 KiB against a large default, as requested from Linux",
-        (
-            Condition(
-                "mean(regular) / mean(M1,2) at 32 KiB, over the same ratio at 6000 kB of receive "
-                "buffer",
-                partial(_control, pairs=_ASKED_PAIRS),
-                BOUNDS["E1.6-control"],
-                worded=partial(_control_in_words, pairs=_ASKED_PAIRS),
-            ),
-        ),
-        _used(MPTCP, MPTCP_M12, cell=asked),
+        _control("32 KiB", asked, _LARGE, partial(asked, receive=CONTROL), "of receive buffer"),
+        needs=_BOTH_ASKED,
+        bounds="E1.6-control",
     ),
 )
 
-
-def _delays(results: Results) -> figures.Curves:
-    curves = (*CURVES, MPTCP_M12_NSDI)
-    return {curve: (results.delays(**at(curve)), STYLES[curve]) for curve in curves}
-
-
-def _draw_cdf(results: Results, axes: Axes) -> None:
-    figures.cdf(axes, _delays(results))
+_DELAYS: panels.Curves = {
+    curve: (at(curve), wifi_3g.STYLES[curve]) for curve in (*CURVES, MPTCP_M12_NSDI)
+}
 
 
-def _draw_ccdf(results: Results, axes: Axes) -> None:
-    figures.ccdf(axes, _delays(results))
+def _sweep(metric: metrics.Metric, *drawn: str) -> Draw:
+    """A metric over the receive buffer."""
+    curves = panels.curves(wifi_3g.STYLES, *drawn or CURVES, send="200KiB", jitter_model="fifo")
 
+    def draw(results: Results, axes: Axes) -> None:
+        words = "receive buffer (KiB); claims are judged at 200"
+        log = metric is metrics.MEAN_OF_BLOCK
+        panels.over("receive_kib", metric, curves, words, ticks=RECEIVE_KIB, log=log)(results, axes)
+        axes.axvline(JUDGED_KIB, color=figures.GREY, linewidth=0.6, zorder=1)
+        if metric is GOODPUT:
+            axes.set_ylim(0, 11)
+            figures.reference_line(axes, 10, "sum of the link rates")
 
-def _draw_pdf(results: Results, axes: Axes) -> None:
-    figures.pdf(axes, _delays(results))
-
-
-def _sweep(
-    results: Results,
-    axes: Axes,
-    metric: str,
-    drawn: Sequence[str] = CURVES,
-    scale: float = 1,
-) -> None:
-    fixed: Mapping[str, Factor] = {"send": "200KiB", "jitter_model": "fifo"}
-    curves = {curve: ({"curve": curve, **fixed}, STYLES[curve]) for curve in drawn}
-    figures.over_factor(axes, results, "receive_kib", metric, curves, scale)
-    figures.plain_ticks(axes, RECEIVE_KIB)
-    axes.axvline(JUDGED_KIB, color=figures.GREY, linewidth=0.6, zorder=1)
-    axes.set_xlabel("receive buffer (KiB); claims are judged at 200")
-
-
-def _draw_sweep_delay(results: Results, axes: Axes) -> None:
-    _sweep(results, axes, "delay_mean_ms")
-    figures.plain_log_y(axes)
-    axes.set_ylabel("mean delay of a block (ms)")
-
-
-def _draw_sweep_goodput(results: Results, axes: Axes) -> None:
-    _sweep(results, axes, "goodput_mbps")
-    figures.reference_line(axes, 10, "sum of the link rates")
-    axes.set_ylim(0, 11)
-    axes.set_ylabel("goodput (Mbit/s)")
-
-
-def _draw_sweep_share(results: Results, axes: Axes) -> None:
-    _sweep(results, axes, "share_3g", (MPTCP, MPTCP_M12), scale=100)
-    axes.set_ylim(0)
-    axes.set_ylabel("3G's share of the bytes (%)")
+    return draw
 
 
 def notes(results: Results) -> Sequence[str]:
     """The measured numbers behind the sweep, the jitter models and the forms of M2."""
-
-    def mean(factors: Mapping[str, Factor]) -> str:
-        return median(results.values("delay_mean_ms", **factors)).text("ms")
-
-    def goodput(factors: Mapping[str, Factor]) -> str:
-        return median(results.values("goodput_mbps", **factors)).text("Mbit/s")
-
-    def share(factors: Mapping[str, Factor]) -> str:
-        return median(results.values("share_3g", **factors) * 100).text("%")
-
-    def limited(buffer: str, factors: Mapping[str, Factor]) -> str:
-        return median(results.values(f"{buffer}_limited_share", **factors) * 100).text("%")
-
-    def quantile(point: int, factors: Mapping[str, Factor]) -> str:
-        return median(results.values(f"delay_p{point}_ms", **factors)).text("ms")
-
+    mean, goodput = partial(MEAN.text, results), partial(GOODPUT.text, results)
+    p95, p99 = partial(P95.text, results), partial(metrics.P99.text, results)
+    small, send_limited = at(MPTCP, 32), metrics.SEND_BUFFER_LIMITED.text(results, at(MPTCP))
+    on_3g = share("3g").text(results, small)
+    window_limited = WINDOW_LIMITED.text(results, at(MPTCP))
     small = at(MPTCP, 32)
     return [
         "The paper does not state the receive buffer, which decides the result. CS244'15 requested "
         "32 KiB from Linux. Linux doubles the requested size and charges overhead. Here, "
-        f"a receive buffer is an exact window. At 32 KiB, 3G carries {share(small)} of MPTCP's "
+        f"a receive buffer is an exact window. At 32 KiB, 3G carries {on_3g} of MPTCP's "
         "bytes: the congestion window of the WiFi subflow alone covers the shared window, the "
         "scheduler prefers WiFi, and hardly any data can wait for 3G. The mean delay is "
         f"{mean(small)} without and {mean(at(MPTCP_M12, 32))} with the mechanisms, compared with "
         f"{mean(at(TCP_WIFI, 32))} over WiFi alone.",
         "At 200 KiB, both buffers fill with data that waits for 3G while WiFi idles. A subflow has "
-        f"room and waits for the send buffer for {limited('send_buffer', at(MPTCP))} of the time, "
-        f"and for the receive window for {limited('window', at(MPTCP))}. Goodput is "
+        f"room and waits for the send buffer for {send_limited} of the time, "
+        f"and for the receive window for {window_limited}. Goodput is "
         f"{goodput(at(MPTCP))}, below the {goodput(at(TCP_WIFI))} of WiFi alone. With both "
         f"mechanisms it is {goodput(at(MPTCP_M12))}. A receive buffer larger than the send buffer "
         "changes nothing, because the send buffer is then the limit.",
@@ -402,18 +296,18 @@ def notes(results: Results) -> Sequence[str]:
         f"{goodput(at(MPTCP_M12_NSDI))} and {mean(at(MPTCP_M12_NSDI))}; those of the form of "
         f"CoNEXT'13 are {goodput(at(MPTCP_M12))} and {mean(at(MPTCP_M12))}.",
         "TCP over WiFi has a nearly constant delay, except after a loss. Its 95th percentile, "
-        f"{quantile(95, at(TCP_WIFI))}, therefore says little about its tail; the 99th percentile "
-        f"is {quantile(99, at(TCP_WIFI))}. MPTCP with both mechanisms has "
-        f"{quantile(95, at(MPTCP_M12))} and {quantile(99, at(MPTCP_M12))} with the penalisation "
+        f"{p95(at(TCP_WIFI))}, therefore says little about its tail; the 99th percentile "
+        f"is {p99(at(TCP_WIFI))}. MPTCP with both mechanisms has "
+        f"{p95(at(MPTCP_M12))} and {p99(at(MPTCP_M12))} with the penalisation "
         "of CoNEXT'13, and "
-        f"{quantile(95, at(MPTCP_M12_NSDI))} and {quantile(99, at(MPTCP_M12_NSDI))} with that of "
+        f"{p95(at(MPTCP_M12_NSDI))} and {p99(at(MPTCP_M12_NSDI))} with that of "
         "NSDI'12.",
         "With jitter that reorders packets, as in netem, the mean delays are "
-        f"{mean(at(TCP_3G, jitter_model='reordering'))} for TCP over 3G, "
+        f"{mean(at(wifi_3g.TCP_3G, jitter_model='reordering'))} for TCP over 3G, "
         f"{mean(at(MPTCP, jitter_model='reordering'))} for MPTCP and "
         f"{mean(at(MPTCP_M12, jitter_model='reordering'))} with both mechanisms. With jitter that "
         "keeps the order, which the claims use, the mean delays are "
-        f"{mean(at(TCP_3G))}, {mean(at(MPTCP))} and {mean(at(MPTCP_M12))}.",
+        f"{mean(at(wifi_3g.TCP_3G))}, {mean(at(MPTCP))} and {mean(at(MPTCP_M12))}.",
         "The delay mostly reflects goodput: the application keeps the send buffer full, so a block "
         "waits until about 200 KiB have left. MPTCP can therefore be faster than WiFi alone.",
     ]
@@ -425,40 +319,26 @@ ENTRY = Entry(
     question="An application writes 8 KiB blocks as fast as the stack accepts them. How long "
     "does a block take over WiFi, over 3G, and over both with Multipath TCP, with and without "
     "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
-    references=(RAICIU, CHEN_HAN, PAASCH),
-    parameters=(
-        Parameter(
-            "WiFi",
-            "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)",
-            _LINKS_SOURCE,
-        ),
-        Parameter(
-            "3G",
-            "2 Mbit/s, 150 ms RTT, 334 packets (2 s)",
-            _LINKS_SOURCE,
-        ),
-        Parameter("jitter of 3G", "50 ms", "CS244'15"),
-        Parameter("jitter model", "order of packets kept; also run with reordering", "ours"),
-        Parameter("send buffer", "200 KiB", "NSDI'12"),
-        Parameter(
-            "receive buffer",
-            "200 KiB for the claims; sweep of 32 to 1000 KiB",
-            "ours: equal to the send buffer; not in the paper; CS244'15 requested 32 KiB from "
-            "Linux",
-        ),
-        Parameter("block", "8 KiB", "NSDI'12"),
-        Parameter("negative control", "6000 kB in both buffers", "ours"),
-        Parameter(
-            "buffers as requested from Linux",
-            "200 KiB and 32 KiB; control: 6000 kB of receive buffer; Linux's scheduler",
-            "32 KiB: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so small a window",
-        ),
-        *STACK_PARAMETERS,
-    ),
+    references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
+    parameters=parameters(f"""
+        WiFi | {described(wifi_3g.WIFI)} (80 ms) | {_LINKS_SOURCE}
+        3G | {described(wifi_3g.THREE_G)} (2 s) | {_LINKS_SOURCE}
+        jitter of 3G | 50 ms | CS244'15
+        jitter model | order of packets kept; also run with reordering | ours
+        send buffer | 200 KiB | NSDI'12
+        receive buffer | 200 KiB for the claims; sweep of 32 to 1000 KiB | ours: equal to the send
+            buffer; not in the paper; CS244'15 requested 32 KiB from Linux
+        block | 8 KiB | NSDI'12
+        negative control | 6000 kB in both buffers | ours
+        buffers as requested from Linux | 200 KiB and 32 KiB; control: 6000 kB of receive buffer;
+            Linux's scheduler | 32 KiB: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so
+            small a window
+    """)
+    + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=100),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**WIFI_3G, **RECEIVE_BUFFER},
+    uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     claims=CLAIMS,
     headline="E1.2-m12-like-wifi",
     panels=(
@@ -467,51 +347,39 @@ ENTRY = Entry(
             "Share of blocks delivered within a given delay. Curves further left are faster. Both "
             "buffers are 200 KiB. “2012” marks the penalisation of NSDI'12; M1,2 without this mark "
             "uses that of CoNEXT'13.",
-            _draw_cdf,
+            panels.distribution(figures.cdf, _DELAYS),
         ),
         Panel(
             "Delay of a block: tail (CCDF)",
             "Share of blocks that take longer, on a logarithmic scale: the tail that users feel.",
-            _draw_ccdf,
+            panels.distribution(figures.ccdf, _DELAYS),
         ),
         Panel(
             "Delay of a block: density (PDF)",
             "The form of the figure in the paper and in CS244. The area under each curve is 1.",
-            _draw_pdf,
+            panels.distribution(figures.pdf, _DELAYS),
         ),
         Panel(
             "Mean delay over the receive buffer",
             "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
             "3G. From 200 KiB on, the send buffer is the limit.",
-            _draw_sweep_delay,
+            _sweep(metrics.MEAN_OF_BLOCK),
         ),
         Panel(
             "Goodput over the receive buffer",
             "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            _draw_sweep_goodput,
+            _sweep(GOODPUT),
         ),
         Panel(
             "What 3G carried",
             "Shows that MPTCP used both paths, and why 32 KiB shows no effect.",
-            _draw_sweep_share,
+            _sweep(share("3g", "3G"), MPTCP, MPTCP_M12),
         ),
     ),
     overview=Overview(
-        factors={
-            "curve": "curve",
-            "send": "send buffer",
-            "receive": "receive buffer",
-            "jitter_model": "jitter",
-        },
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p50_ms": "p50 (ms)",
-            "delay_p95_ms": "p95 (ms)",
-            "delay_p99_ms": "p99 (ms)",
-            "delay_iqr_ms": "IQR (ms)",
-        },
-        path="3g",
+        "curve; send: send buffer; receive: receive buffer; jitter_model: jitter",
+        "3g",
+        (GOODPUT, MEAN, metrics.P50, P95, metrics.P99, metrics.IQR),
     ),
     notes=notes,
 )

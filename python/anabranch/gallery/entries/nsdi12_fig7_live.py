@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.measures import distance_of, ratio_of
-from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL, measured
-from anabranch.gallery.shared.vague import REAL_TIME
-from anabranch.gallery.shared.wifi_3g import (
-    CHEN_HAN,
-    MPTCP,
-    MPTCP_M12,
-    PAASCH,
-    RAICIU,
-    STYLES,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    all_of,
-    both_paths_used,
-    cell_key,
-    connection,
+from anabranch.gallery.entry import (
+    Cell,
+    Entry,
+    Factors,
+    Overview,
+    Tier,
+    described,
+    key_of,
+    parameters,
 )
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared import real_time, wifi_3g
+from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
+from anabranch.gallery.shared.uncertain import REAL_TIME
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI, used
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import median
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Blocks, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Blocks
 
 BUFFER = "200KiB"
 SHORT = {VIRTUAL: "virtual", ENGINE: "engine", KERNEL: "Linux"}
 COLOURS = {VIRTUAL: figures.SKY, ENGINE: figures.BLUE, KERNEL: figures.ORANGE}
 
-
-def at(hosts: str, curve: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"hosts": hosts, "curve": curve}
+at = Factors("hosts", "curve")
 
 
 def curves(hosts: str) -> Sequence[str]:
@@ -61,93 +47,66 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
-    scenario = Scenario(
-        name=f"{curve}, {hosts}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=(WIFI, dataclasses.replace(THREE_G, jitter=JITTER)),
-        connections=(connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),),
+    scenario = tier.scenario(
+        f"{curve}, {hosts}",
+        (wifi_3g.WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter=JITTER)),
+        wifi_3g.connection(curve, BUFFER, BUFFER, Blocks(block_size="8KiB")),
     )
-    key = cell_key(curve, SHORT[hosts])
+    key = key_of(curve, SHORT[hosts])
     return real_time.cell(key, hosts, scenario, {"curve": curve}, keep_blocks=True)
 
 
-def _same_in_real_time(name: str, metric: str, bound: Bound) -> tuple[Condition, ...]:
+def _same_in_real_time(name: str, metric: Metric) -> tuple[Quantity, ...]:
     return each(
         f"difference of {name}, every curve",
-        (
-            Condition(
-                f"{curve}: difference of {name}",
-                distance_of(metric, at(ENGINE, curve), at(VIRTUAL, curve)),
-                bound,
-            )
+        {
+            f"{curve}: difference of {name}": metric.distance(at(ENGINE, curve), at(VIRTUAL, curve))
             for curve in CURVES
-        ),
+        },
+        name.removeprefix("mean "),
     )
 
 
 _LINUX_WIFI, _LINUX_MPTCP = at(KERNEL, TCP_WIFI), at(KERNEL, MPTCP)
 _REMEDIED = at(ENGINE, MPTCP_M12)
 
-
-def _used(*cells: dict[str, Factor]) -> Callable[[Results], str | None]:
-    return all_of(*(both_paths_used(**each) for each in cells))
-
-
 CLAIMS = (
-    Claim(
+    claim(
         "K1-virtual-is-real",
         "The engine has the same goodput and mean delay in virtual time as in real time.",
         "ours",
-        (
-            *_same_in_real_time("goodput", "goodput_mbps", BOUNDS["K1-virtual-is-real goodput"]),
-            *_same_in_real_time("mean delay", "delay_mean_ms", BOUNDS["K1-virtual-is-real delay"]),
-        ),
-        _used(at(VIRTUAL, MPTCP), at(ENGINE, MPTCP)),
+        _same_in_real_time("goodput", GOODPUT),
+        _same_in_real_time("mean delay", MEAN),
+        needs=used(at(VIRTUAL, MPTCP), at(ENGINE, MPTCP)),
     ),
-    Claim(
+    claim(
         "K2-linux-is-harmed",
         "Today's Linux is slower with MPTCP over WiFi and 3G than with TCP over WiFi.",
         "ours; NSDI'12, Fig. 4 and 7, for the Linux of 2012",
-        (
-            Condition(
-                "goodput, Linux: MPTCP / TCP over WiFi",
-                ratio_of("goodput_mbps", _LINUX_MPTCP, _LINUX_WIFI),
-                BOUNDS["K2-linux-is-harmed"],
-            ),
-        ),
-        _used(at(KERNEL, MPTCP)),
+        Quantity("goodput, Linux: MPTCP / TCP over WiFi", GOODPUT.ratio(_LINUX_MPTCP, _LINUX_WIFI)),
+        needs=used(_LINUX_MPTCP),
     ),
-    Claim(
+    claim(
         "K3-cured",
         "On the same links, the engine with both mechanisms keeps up with Linux's TCP over WiFi "
         "and is faster than Linux's MPTCP.",
         "ours; NSDI'12, Fig. 7",
-        (
-            Condition(
-                "goodput: M1,2 / Linux's TCP over WiFi",
-                ratio_of("goodput_mbps", _REMEDIED, _LINUX_WIFI),
-                BOUNDS["K3-cured"],
-            ),
-            Condition(
-                "goodput: M1,2 / Linux's MPTCP",
-                ratio_of("goodput_mbps", _REMEDIED, _LINUX_MPTCP),
-                BOUNDS["K3-cured goodput"],
-            ),
-            Condition(
-                "mean delay: M1,2 / Linux's MPTCP",
-                ratio_of("delay_mean_ms", _REMEDIED, _LINUX_MPTCP),
-                BOUNDS["K3-cured delay"],
-            ),
+        Quantity("goodput: M1,2 / Linux's TCP over WiFi", GOODPUT.ratio(_REMEDIED, _LINUX_WIFI)),
+        Quantity(
+            "goodput: M1,2 / Linux's MPTCP", GOODPUT.ratio(_REMEDIED, _LINUX_MPTCP), "goodput"
         ),
-        _used(at(ENGINE, MPTCP_M12), at(KERNEL, MPTCP)),
+        Quantity("mean delay: M1,2 / Linux's MPTCP", MEAN.ratio(_REMEDIED, _LINUX_MPTCP), "delay"),
+        needs=used(_REMEDIED, _LINUX_MPTCP),
     ),
 )
 
 
-def _draw_cdf(results: Results, axes: Axes, hosts: str) -> None:
-    drawn = {curve: (results.delays(**at(hosts, curve)), STYLES[curve]) for curve in curves(hosts)}
-    figures.cdf(axes, drawn, right=_right_edge(results))
+def _delays(hosts: str) -> panels.Draw:
+    def draw(results: Results, axes: Axes) -> None:
+        drawn = {c: (results.delays(**at(hosts, c)), wifi_3g.STYLES[c]) for c in curves(hosts)}
+        figures.cdf(axes, drawn, right=_right_edge(results))
+
+    return draw
 
 
 def _right_edge(results: Results) -> float:
@@ -157,36 +116,22 @@ def _right_edge(results: Results) -> float:
     )
 
 
-def _bars(results: Results, axes: Axes, metric: str) -> None:
-    bars = {}
-    for hosts in HOSTS:
-        points = [
-            median(results.values(metric, **at(hosts, curve))) if curve in curves(hosts) else None
-            for curve in CURVES
-        ]
-        bars[hosts] = (points, Style(COLOURS[hosts]))
-    figures.grouped_bars(axes, [curve.replace(" over ", "\n") for curve in CURVES], bars)
-    axes.annotate(
-        "Linux has\nneither",
-        (len(CURVES) - 1 + 0.15, 0),
-        xytext=(0, 4),
-        textcoords="offset points",
-        fontsize=6.5,
-        color=figures.GREY,
-    )
-    axes.set_xlim(-0.5, len(CURVES) - 0.3)
+def _bars(metric: Metric) -> panels.Draw:
+    def draw(results: Results, axes: Axes) -> None:
+        panels.bars(
+            {curve.replace(" over ", "\n"): curve for curve in CURVES},
+            lambda hosts, c: metric.median(at(hosts, c)) if c in curves(hosts) else None,
+            {hosts: Style(COLOURS[hosts]) for hosts in HOSTS},
+            metric.heading,
+            log=metric is MEAN_OF_BLOCK,
+        )(results, axes)
+        axes.annotate(
+            "Linux has\nneither", (len(CURVES) - 1 + 0.15, 0), xytext=(0, 4),
+            textcoords="offset points", fontsize=6.5, color=figures.GREY,
+        )  # fmt: skip
+        axes.set_xlim(-0.5, len(CURVES) - 0.3)
 
-
-def _draw_goodput(results: Results, axes: Axes) -> None:
-    _bars(results, axes, "goodput_mbps")
-    axes.set_ylabel("goodput (Mbit/s)")
-
-
-def _draw_delay(results: Results, axes: Axes) -> None:
-    _bars(results, axes, "delay_mean_ms")
-    axes.set_yscale("log")
-    figures.plain_log_y(axes)
-    axes.set_ylabel("mean delay of a block (ms)")
+    return draw
 
 
 def _draw_lateness(results: Results, axes: Axes) -> None:
@@ -202,8 +147,7 @@ def _draw_lateness(results: Results, axes: Axes) -> None:
     axes.set_xlim(0, 5.5)
     axes.set_ylim(0, 1.1)
     axes.set(
-        xlabel="lateness of packets, 99.9th percentile (ms)",
-        ylabel="packets later than 1 ms (%)",
+        xlabel="lateness of packets, 99.9th percentile (ms)", ylabel="packets later than 1 ms (%)"
     )
 
 
@@ -211,7 +155,7 @@ def notes(results: Results) -> Sequence[str]:
     """The goodputs side by side, how buffers differ, and the emulator's lateness."""
 
     def goodput(hosts: str, curve: str) -> str:
-        return measured(results, "goodput_mbps", "Mbit/s", **at(hosts, curve))
+        return GOODPUT.text(results, at(hosts, curve))
 
     return [
         f"Goodput of MPTCP without the mechanisms: {goodput(VIRTUAL, MPTCP)} in virtual time, "
@@ -231,19 +175,19 @@ ENTRY = Entry(
     title="Delay of 8 KiB blocks: virtual time, real time, and Linux (NSDI 2012, Figure 7)",
     question="Does the engine behave in virtual time as it does in real time? How does the "
     "Multipath TCP of this machine's kernel perform on the same links?",
-    references=(RAICIU, CHEN_HAN, PAASCH),
-    parameters=(
-        Parameter("WiFi", "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)", "as in nsdi12-fig7"),
-        Parameter("3G", "2 Mbit/s, 150 ms RTT, 334 packets (2 s)", "as in nsdi12-fig7"),
-        Parameter("jitter of 3G", "50 ms, order of packets kept", "as in nsdi12-fig7"),
-        Parameter("both buffers", "200 KiB", "as in nsdi12-fig7"),
-        Parameter("block", "8 KiB", "NSDI'12"),
-        *real_time.PARAMETERS,
-    ),
+    references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
+    parameters=parameters(f"""
+        WiFi | {described(wifi_3g.WIFI)} (80 ms) | as in nsdi12-fig7
+        3G | {described(wifi_3g.THREE_G)} (2 s) | as in nsdi12-fig7
+        jitter of 3G | 50 ms, order of packets kept | as in nsdi12-fig7
+        both buffers | 200 KiB | as in nsdi12-fig7
+        block | 8 KiB | NSDI'12
+    """)
+    + real_time.PARAMETERS,
     quick=Tier("quick", seeds=3, measured_s=20, warm_up_s=2),
     full=Tier("full", seeds=10, measured_s=60),
     cells=cells,
-    exempt=REAL_TIME,
+    not_varied_because=REAL_TIME,
     claims=CLAIMS,
     headline="K2-linux-is-harmed",
     panels=(
@@ -252,32 +196,22 @@ ENTRY = Entry(
                 f"Delay of a block: {hosts}",
                 "Share of blocks delivered within a given delay. Curves further left are faster. "
                 "The three panels have the same axes.",
-                partial(_draw_cdf, hosts=hosts),
+                _delays(hosts),
             )
             for hosts in HOSTS
         ),
         Panel(
             "Goodput",
             "Where a bar of MPTCP is below that of TCP over WiFi, adding a path does harm.",
-            _draw_goodput,
+            _bars(GOODPUT),
         ),
-        Panel("Mean delay of a block", "On a logarithmic scale.", _draw_delay),
+        Panel("Mean delay of a block", "On a logarithmic scale.", _bars(MEAN_OF_BLOCK)),
         Panel(
             "Lateness of the emulator",
             "One point for each run in real time. Beyond the grey lines, a run would be invalid.",
             _draw_lateness,
         ),
     ),
-    overview=Overview(
-        factors={"hosts": "hosts", "curve": "curve"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "mean delay (ms)",
-            "delay_p50_ms": "p50 (ms)",
-            "delay_p95_ms": "p95 (ms)",
-            "delay_p99_ms": "p99 (ms)",
-        },
-        path="3g",
-    ),
+    overview=Overview("hosts; curve", "3g", (GOODPUT, MEAN, P50, P95, P99)),
     notes=notes,
 )

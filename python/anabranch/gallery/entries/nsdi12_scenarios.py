@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import at_every_buffer, distance_of, ratio_of
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
-from anabranch.gallery.shared.wifi_3g import (
-    MPTCP,
-    MPTCP_M12,
-    RAICIU,
-    STACK_PARAMETERS,
-    TCP_WIFI,
-    THREE_G,
-    WIFI,
-    cell_key,
-    connection,
-)
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style, reference_line
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, Measure, each
-from anabranch.results.estimates import Estimate, median, ratio_of_medians
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, RequestResponse, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import Values, derived, median, ratio
+from anabranch.gallery.metrics import GOODPUT, MEAN, REINJECTIONS, Metric
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
+from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
+from anabranch.results.claims import Measure
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, RequestResponse
 
 WEAK, UNEQUAL, SYMMETRIC = "weak 3G", "unequal links", "three equal links"
 MEMORY, QUEUE, SHORT = "memory", "receive queue", "short flows"
@@ -54,21 +41,19 @@ SUBFLOWS = (2, 4, 8)
 FILES_KB = (10, 30, 100, 300, 1000)
 CONFIGURED_KB = 6000
 
-_WIFI = dataclasses.replace(WIFI, jitter="1ms")
-_WEAK_3G = dataclasses.replace(THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
+_WIFI = dataclasses.replace(wifi_3g.WIFI, jitter="1ms")
+_WEAK_3G = dataclasses.replace(wifi_3g.THREE_G, rate="50kbit/s", limit="9packets", jitter="1ms")
 _FAST = NetworkPath(name="one", rate="100Mbit/s", delay="5ms", limit="84packets", jitter="100us")
 """A tenth of 1 Gbit/s, with one bandwidth-delay product of queue."""
 _SLOW = dataclasses.replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
 _REMEDIES: dict[str, dict[str, Any]] = {
-    MPTCP_M12: {"opportunistic_retransmission": True, "penalisation": "conext13"},
+    MPTCP_M12: wifi_3g.M12,
     M3: {"buffer_autotuning": True},
     M34: {"buffer_autotuning": True, "cwnd_cap": 2.0},
 }
 
-
-def at(network: str, curve: str, size: int) -> dict[str, Factor]:
-    """The factors of a cell. `size` is that of buffers or file in kB, or a number of subflows."""
-    return {"network": network, "curve": curve, "size": size}
+at = Factors("network", "curve", "size")
+"""The factors of a cell. `size` is that of buffers or file in kB, or a number of subflows."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -79,7 +64,7 @@ def cells(tier: Tier) -> list[Cell]:
 def _weak(tier: Tier) -> list[Cell]:
     paths = (_WIFI, _WEAK_3G)
     return [
-        _cell(tier, WEAK, curve, kb, paths, connection(curve, f"{kb}kB", f"{kb}kB", Bulk()))
+        _cell(tier, WEAK, curve, kb, paths, wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()))
         for kb in WEAK_BUFFERS_KB
         for curve in (TCP_WIFI, MPTCP, MPTCP_M12)
     ]
@@ -96,7 +81,7 @@ def _fast(tier: Tier) -> list[Cell]:
 
 
 def _memory(tier: Tier) -> list[Cell]:
-    paths = (_WIFI, dataclasses.replace(THREE_G, jitter="1ms"))
+    paths = (_WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="1ms"))
     size = CONFIGURED_KB
     return [
         _cell(tier, MEMORY, curve, size, paths, _connection(curve, size, Bulk()))
@@ -160,50 +145,42 @@ def _connection(curve: str, kb: int, workload: Bulk | RequestResponse) -> Connec
 def _cell(
     tier: Tier, network: str, curve: str, size: int, paths: Sequence[NetworkPath], main: Connection
 ) -> Cell:
-    scenario = Scenario(
-        name=f"{network}, {curve}, {size}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=tuple(paths),
-        connections=(main,),
-    )
-    return Cell(cell_key(network, curve, str(size)), scenario, at(network, curve, size))
+    scenario = tier.scenario(f"{network}, {curve}, {size}", paths, main)
+    return Cell(key_of(network, curve, str(size)), scenario, at(network, curve, size))
 
 
-def _over(metric: str, network: str, above: str, below: str, size: int) -> Measure:
-    return ratio_of(metric, at(network, above, size), at(network, below, size))
+def _over(metric: Metric, network: str, above: str, below: str, size: int) -> Measure:
+    return metric.ratio(at(network, above, size), at(network, below, size))
 
 
-def _memory_of(results: Results, curve: str) -> Any:
+_WAITING = Metric("out_of_order_segments", "segments out of order")
+_STRAY = Metric("stray_segments", "segments that need a search")
+
+
+def _memory_of(curve: str) -> Values:
     """Send and receive buffer at the end, in MB, for each seed."""
     cell = at(MEMORY, curve, CONFIGURED_KB)
-    return sum(results.values(f"{side}_buffer", **cell) for side in ("send", "receive")) / 1e6
+    sides = (Metric(f"{side}_buffer", f"{side} buffer", "bytes") for side in ("send", "receive"))
+    return derived(lambda send, receive: (send + receive) / 1e6, *(s.values(cell) for s in sides))
 
 
-def _memory_ratio(results: Results) -> Estimate:
-    return ratio_of_medians(_memory_of(results, M34), _memory_of(results, FIXED))
-
-
-def _searched(results: Results, count: int) -> Any:
+def _searched(count: int) -> Values:
     """Share of the out-of-order segments for which the receiver searched its queue, in %."""
     cell = at(QUEUE, MPTCP, count)
-    waiting = results.values("out_of_order_segments", **cell)
-    return results.values("stray_segments", **cell) / waiting * 100
-
-
-def _median_searched(results: Results, count: int) -> Estimate:
-    return median(_searched(results, count))
+    return derived(
+        lambda stray, waiting: stray / waiting * 100, _STRAY.values(cell), _WAITING.values(cell)
+    )
 
 
 def _flow_ratio(kb: int) -> Measure:
-    return _over("delay_mean_ms", SHORT, TCP, MPTCP, kb)
+    return _over(MEAN, SHORT, TCP, MPTCP, kb)
 
 
-def _files(sizes_kb: Sequence[int], bound: Bound) -> tuple[Condition, ...]:
+def _files(sizes_kb: Sequence[int]) -> tuple[Quantity, ...]:
     words = "time of TCP / time of MPTCP"
     return each(
         f"{words}, files of {', '.join(map(str, sizes_kb))} kB",
-        (Condition(f"{words}, {kb} kB", _flow_ratio(kb), bound) for kb in sizes_kb),
+        {f"{words}, {kb} kB": _flow_ratio(kb) for kb in sizes_kb},
     )
 
 
@@ -211,107 +188,89 @@ _LONG_KB = [kb for kb in FILES_KB if kb >= 100]
 _SHORT_KB = [kb for kb in FILES_KB if kb <= 30]
 
 
-def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Any:
+def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Needs:
     """The precondition that the path carried bytes at every size."""
-
-    def reason(results: Results) -> str | None:
-        shares = {
-            size: results.values(f"share_{path}", **at(network, curve, size)).min()
-            for size in sizes
-        }
-        idle = [size for size, share in shares.items() if share == 0]
-        return f"{path} carried nothing at {idle[0]} kB ({network}, {curve})" if idle else None
-
-    return reason
+    return carried(path, *(at(network, curve, size) for size in sizes), over=0)
 
 
 def _queue_grows(results: Results) -> str | None:
     """The precondition that with every number of subflows, many segments arrived out of order."""
-    waiting = {
-        count: results.values("out_of_order_segments", **at(QUEUE, MPTCP, count)).min()
-        for count in SUBFLOWS
-    }
+    waiting = {n: _WAITING.values(at(QUEUE, MPTCP, n))(results).min() for n in SUBFLOWS}
     few = [count for count, segments in waiting.items() if segments < 1000]
     return f"too few segments out of order with {few[0]} subflows" if few else None
 
 
+_SHAPE = "NSDI'12 (shape); the threshold is ours"
+
 CLAIMS = (
-    Claim(
+    claim(
         "E3.weak-3g-harms",
         "Beside 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi at every "
         "buffer.",
-        "NSDI'12 (shape); the threshold is ours",
-        at_every_buffer(
+        _SHAPE,
+        at_every(
             "MPTCP / TCP over WiFi",
             WEAK_BUFFERS_KB,
             "kB",
-            lambda kb: _over("goodput_mbps", WEAK, MPTCP, TCP_WIFI, kb),
-            BOUNDS["E3.weak-3g-harms"],
+            lambda kb: _over(GOODPUT, WEAK, MPTCP, TCP_WIFI, kb),
         ),
-        _both_used(WEAK, MPTCP, WEAK_BUFFERS_KB, "3g"),
-        "goodput",
+        needs=_both_used(WEAK, MPTCP, WEAK_BUFFERS_KB, "3g"),
+        where="goodput",
     ),
-    Claim(
+    claim(
         "E3.weak-3g-cured",
         "Beside 3G of 50 kbit/s, Multipath TCP with M1,2 is no slower than TCP over WiFi at "
         "every buffer.",
-        "NSDI'12 (shape); the threshold is ours",
-        at_every_buffer(
+        _SHAPE,
+        at_every(
             "MPTCP+M1,2 / TCP over WiFi",
             WEAK_BUFFERS_KB,
             "kB",
-            lambda kb: _over("goodput_mbps", WEAK, MPTCP_M12, TCP_WIFI, kb),
-            BOUNDS["E3.weak-3g-cured"],
+            lambda kb: _over(GOODPUT, WEAK, MPTCP_M12, TCP_WIFI, kb),
         ),
-        _both_used(WEAK, MPTCP_M12, WEAK_BUFFERS_KB, "3g"),
-        "goodput",
+        needs=_both_used(WEAK, MPTCP_M12, WEAK_BUFFERS_KB, "3g"),
+        where="goodput",
     ),
-    Claim(
+    claim(
         "E3.unequal",
         "Over a fast link and a link of a tenth of its rate, Multipath TCP with M1,2 keeps the "
         "goodput of the fast link.",
-        "NSDI'12 (shape); the threshold is ours",
-        at_every_buffer(
+        _SHAPE,
+        at_every(
             "MPTCP+M1,2 / TCP over the faster link",
             FAST_BUFFERS_KB,
             "kB",
-            lambda kb: _over("goodput_mbps", UNEQUAL, MPTCP_M12, TCP, kb),
-            BOUNDS["E3.unequal"],
+            lambda kb: _over(GOODPUT, UNEQUAL, MPTCP_M12, TCP, kb),
         ),
-        _both_used(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB, "two"),
-        "goodput",
+        needs=_both_used(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB, "two"),
+        where="goodput",
     ),
-    Claim(
+    claim(
         "E3.symmetric",
         "Over three equal links, M1,2 change nothing (negative control).",
         "NSDI'12 (shape, from memory)",
-        at_every_buffer(
+        at_every(
             "|with M1,2 / without − 1|",
             FAST_BUFFERS_KB,
             "kB",
-            lambda kb: distance_of(
-                "goodput_mbps", at(SYMMETRIC, MPTCP_M12, kb), at(SYMMETRIC, MPTCP, kb)
-            ),
-            BOUNDS["E3.symmetric"],
+            lambda kb: GOODPUT.distance(at(SYMMETRIC, MPTCP_M12, kb), at(SYMMETRIC, MPTCP, kb)),
         ),
-        _both_used(SYMMETRIC, MPTCP, FAST_BUFFERS_KB, "three"),
-        "goodput",
+        needs=_both_used(SYMMETRIC, MPTCP, FAST_BUFFERS_KB, "three"),
+        where="goodput",
     ),
-    Claim(
+    claim(
         "E3.memory",
         "M3 and M4 save memory and cost little goodput.",
         "NSDI'12 §4.2 (shape, from memory); the thresholds are ours",
-        (
-            Condition("buffers with M3,4 / fixed", _memory_ratio, BOUNDS["E3.memory buffers"]),
-            Condition(
-                "goodput with M3,4 / fixed",
-                _over("goodput_mbps", MEMORY, M34, FIXED, CONFIGURED_KB),
-                BOUNDS["E3.memory goodput"],
-            ),
+        Quantity("buffers with M3,4 / fixed", ratio(_memory_of(M34), _memory_of(FIXED)), "buffers"),
+        Quantity(
+            "goodput with M3,4 / fixed",
+            _over(GOODPUT, MEMORY, M34, FIXED, CONFIGURED_KB),
+            "goodput",
         ),
-        _both_used(MEMORY, M34, (CONFIGURED_KB,), "3g"),
+        needs=_both_used(MEMORY, M34, (CONFIGURED_KB,), "3g"),
     ),
-    Claim(
+    claim(
         "E3.receive-queue",
         "With any number of subflows, the receiver inserts out-of-order segments almost without "
         "searching its queue.",
@@ -319,72 +278,51 @@ CLAIMS = (
         each(
             "out-of-order segments that need a search of the queue, with "
             f"{', '.join(map(str, SUBFLOWS))} subflows",
-            (
-                Condition(
-                    f"out-of-order segments that need a search, {count} subflows",
-                    partial(_median_searched, count=count),
-                    BOUNDS["E3.receive-queue"],
+            {
+                f"out-of-order segments that need a search, {count} subflows": median(
+                    _searched(count)
                 )
                 for count in SUBFLOWS
-            ),
+            },
         ),
-        _queue_grows,
+        needs=_queue_grows,
     ),
-    Claim(
+    claim(
         "E3.short-flows-gain",
         "Files of 100 kB and more arrive sooner over two links.",
         "NSDI'12 (shape, from memory)",
-        _files(_LONG_KB, BOUNDS["E3.short-flows-gain"]),
-        _both_used(SHORT, MPTCP, _LONG_KB, "two"),
+        _files(_LONG_KB),
+        needs=_both_used(SHORT, MPTCP, _LONG_KB, "two"),
     ),
-    Claim(
+    claim(
         "E3.short-flows-control",
         "Files of up to 30 kB do not arrive sooner over two links: they are complete before the "
         "second subflow helps.",
         "NSDI'12 (shape, from memory); the tolerance is ours",
-        _files(_SHORT_KB, BOUNDS["E3.short-flows-control"]),
+        _files(_SHORT_KB),
     ),
 )
 
 
-def _draw_goodput(results: Results, axes: Axes, network: str) -> None:
-    single = TCP_WIFI if network == WEAK else TCP
-    curves: dict[str, Any] = {
-        curve: ({"network": network, "curve": curve}, STYLES[curve])
-        for curve in (single, MPTCP, MPTCP_M12)
-    }
-    figures.over_factor(axes, results, "size", "goodput_mbps", curves)
-    axes.set(xlabel="send and receive buffer (kB)", ylabel="goodput (Mbit/s)")
-    figures.plain_ticks(axes, WEAK_BUFFERS_KB if network == WEAK else FAST_BUFFERS_KB)
-    axes.set_ylim(0)
+def _over_buffers(network: str, single: str, buffers_kb: Sequence[int]) -> panels.Draw:
+    curves = panels.curves(STYLES, single, MPTCP, MPTCP_M12, network=network)
+    return panels.over("size", GOODPUT, curves, "send and receive buffer (kB)", ticks=buffers_kb)
 
 
 def _draw_memory(results: Results, axes: Axes) -> None:
     for place, curve in enumerate((FIXED, M3, M34)):
-        axes.bar(
-            place, median(_memory_of(results, curve)).value, 0.6, color=STYLES[curve].colour,
-            alpha=0.75,
-        )  # fmt: skip
-        goodput = results.values("goodput_mbps", **at(MEMORY, curve, CONFIGURED_KB))
-        axes.annotate(
-            f"{np.median(goodput):.2f} Mbit/s", (place, 0.2), ha="center", fontsize=7,
-        )  # fmt: skip
+        height = median(_memory_of(curve))(results).value
+        axes.bar(place, height, 0.6, color=STYLES[curve].colour, alpha=0.75)
+        goodput = GOODPUT.number(results, at(MEMORY, curve, CONFIGURED_KB))
+        axes.annotate(f"{goodput:.2f} Mbit/s", (place, 0.2), ha="center", fontsize=7)
     axes.set_xticks(range(3), [FIXED, M3, M34])
     axes.set_ylabel("send + receive buffer at the end (MB)")
-
-
-def _draw_short(results: Results, axes: Axes) -> None:
-    points = [_flow_ratio(kb)(results) for kb in FILES_KB]
-    figures.estimates(axes, FILES_KB, points, MPTCP, STYLES[MPTCP])
-    axes.set(xlabel="size of the file (kB)", ylabel="time of TCP / time of MPTCP")
-    figures.plain_ticks(axes, FILES_KB)
-    reference_line(axes, 1, "TCP")
 
 
 def notes(results: Results) -> Sequence[str]:
     """Memory, the receive queue, and why small buffers stay on one of three links."""
     memory = "; ".join(
-        f"{curve} {np.median(_memory_of(results, curve)):.2f} MB" for curve in (FIXED, M3, M34)
+        f"{curve} {np.median(_memory_of(curve)(results)):.2f} MB" for curve in (FIXED, M3, M34)
     )
     waiting = "; ".join(_waiting(results, count) for count in SUBFLOWS)
     links = ("one", "two", "three")
@@ -405,10 +343,9 @@ def notes(results: Results) -> Sequence[str]:
 
 
 def _waiting(results: Results, count: int) -> str:
-    segments = results.values("out_of_order_segments", **at(QUEUE, MPTCP, count))
-    searched = np.median(_searched(results, count))
-    words = f"{count} subflows, {np.median(segments):,.0f} segments out of order"
-    return f"{words}, of which {searched:.2g} % need a search"
+    segments = _WAITING.number(results, at(QUEUE, MPTCP, count))
+    words = f"{count} subflows, {segments:,.0f} segments out of order"
+    return f"{words}, of which {np.median(_searched(count)(results)):.2g} % need a search"
 
 
 ENTRY = Entry(
@@ -416,55 +353,53 @@ ENTRY = Entry(
     title="Weak 3G, fast links, memory, receive queue and short flows (NSDI 2012)",
     question="Do the mechanisms of NSDI 2012 hold beyond WiFi and 3G: on a very weak second path, "
     "on fast links, for memory, for the receive queue and for short flows?",
-    references=(RAICIU,),
-    parameters=(
-        Parameter(
-            "weak 3G",
-            "50 kbit/s, 150 ms RTT, 9 packets; WiFi of figure 4",
-            "rate: NSDI'12; else ours",
-        ),
-        Parameter(
-            "fast links",
-            "100 Mbit/s for 1 Gbit/s, 10 ms RTT, queues of one bandwidth-delay product",
-            "ours; scaled to 1/10",
-        ),
-        Parameter("unequal links", "100 and 10 Mbit/s", "ours, scaled to 1/10"),
-        Parameter("memory", f"WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured", "ours"),
-        Parameter("receive queue", "2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT", "ours"),
-        Parameter(
-            "short flows", "one request of 200 bytes over a new connection, two fast links", "ours"
-        ),
-        *STACK_PARAMETERS,
-    ),
+    references=(wifi_3g.RAICIU,),
+    parameters=parameters(f"""
+        weak 3G | 50 kbit/s, 150 ms RTT, 9 packets; WiFi of figure 4 | rate: NSDI'12; else ours
+        fast links | 100 Mbit/s for 1 Gbit/s, 10 ms RTT, queues of one bandwidth-delay product |
+            ours; scaled to 1/10
+        unequal links | 100 and 10 Mbit/s | ours, scaled to 1/10
+        memory | WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured | ours
+        receive queue | 2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT | ours
+        short flows | one request of 200 bytes over a new connection, two fast links | ours
+    """)
+    + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=20),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     headline="E3.weak-3g-cured",
     panels=(
         Panel(
             "WiFi and 3G of 50 kbit/s",
             "M1,2 keep a nearly useless path from doing harm.",
-            partial(_draw_goodput, network=WEAK),
+            _over_buffers(WEAK, TCP_WIFI, WEAK_BUFFERS_KB),
         ),
-        Panel("Unequal links", "100 and 10 Mbit/s.", partial(_draw_goodput, network=UNEQUAL)),
+        Panel("Unequal links", "100 and 10 Mbit/s.", _over_buffers(UNEQUAL, TCP, FAST_BUFFERS_KB)),
         Panel(
             "Three equal links",
             "M1,2 have nothing to repair: goodput is the same with and without them.",
-            partial(_draw_goodput, network=SYMMETRIC),
+            _over_buffers(SYMMETRIC, TCP, FAST_BUFFERS_KB),
         ),
         Panel("Memory", "Buffers at the end of the run, and goodput.", _draw_memory),
-        Panel("Short flows", "Above 1, two links are faster.", _draw_short),
+        Panel(
+            "Short flows",
+            "Above 1, two links are faster.",
+            panels.points(
+                FILES_KB,
+                lambda _, kb: _flow_ratio(kb),
+                {MPTCP: STYLES[MPTCP]},
+                "size of the file (kB)",
+                "time of TCP / time of MPTCP",
+                ticks=FILES_KB,
+                bottom=None,
+                lines={1: "TCP"},
+            ),
+        ),
     ),
     overview=Overview(
-        factors={"network": "network", "curve": "curve", "size": "size"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "delay_mean_ms": "time of a file (ms)",
-            "reinjections": "reinjections",
-        },
-        path="3g",
+        "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), REINJECTIONS)
     ),
     notes=notes,
 )

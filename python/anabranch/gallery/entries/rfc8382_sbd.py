@@ -4,35 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.two_path_design import both_used, medians
-from anabranch.gallery.shared.vague import A_DESIGN
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import Values, derived, estimate, mean, median
+from anabranch.gallery.metrics import COUPLED, GOODPUT
+from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
+from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import (
     Bulk,
     Connection,
     CrossTraffic,
     Distribution,
     NetworkPath,
-    Scenario,
     SharedBottleneckDetection,
 )
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Range
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SHARED, DISJOINT = "one bottleneck", "two bottlenecks"
 LIA, DETECTION = "LIA", "LIA + detection"
@@ -92,11 +88,6 @@ def settings(count: int) -> tuple[tuple[Bottleneck, Bottleneck], ...]:
     )
 
 
-def at(curve: str, environment: str) -> dict[str, Factor]:
-    """The factors that name a curve in an environment."""
-    return {"curve": curve, "environment": environment}
-
-
 def cells(tier: Tier) -> list[Cell]:
     """Every setting with one and two bottlenecks, without and with detection."""
     return [
@@ -126,161 +117,129 @@ def _cell(
         workload=Bulk(),
     )
     tcp = Connection(
-        name="tcp",
-        paths=("tcp",),
-        protocol="tcp",
-        congestion_control="new_reno",
-        workload=Bulk(),
+        name="tcp", paths=("tcp",), protocol="tcp", congestion_control="new_reno", workload=Bulk()
     )
     point = f"{environment} {number:03}"
-    scenario = Scenario(
-        name=f"{curve}, {point}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
+    scenario = tier.scenario(
+        f"{curve}, {point}",
+        paths,
+        (multipath, tcp),
         sample_interval="350ms",
-        paths=tuple(paths),
-        connections=(multipath, tcp),
         cross_traffic=tuple(
             source for each, name in zip(pair, cores, strict=False) for source in each.traffic(name)
         ),
     )
     factors = at(curve, environment) | {"point": point}
-    return Cell(cell_key(curve, point), scenario, factors)
+    return Cell(key_of(curve, point), scenario, factors)
 
 
-def verdicts(results: Results, environment: str) -> Sample:
+def verdicts(environment: str) -> Values:
     """By setting, the share of time in which both subflows were coupled."""
-    rows = at(DETECTION, environment) | {"connection": "main"}
-    return np.array(list(medians(results, "one_bottleneck_share", **rows).values()))
+    return by_setting(COUPLED, at(DETECTION, environment) | {"connection": "main"})
 
 
-def _goodputs(results: Results, curve: str, environment: str, connection: str) -> Sample:
-    rows = at(curve, environment) | {"connection": connection}
-    return np.array(list(medians(results, "goodput_mbps", **rows).values()))
+def _goodputs(curve: str, environment: str, connection: str = "main") -> Values:
+    return by_setting(GOODPUT, at(curve, environment) | {"connection": connection})
 
 
-def tcp_shares(results: Results, curve: str) -> Sample:
+def tcp_shares(curve: str) -> Values:
     """TCP's share of the total goodput of TCP and Multipath TCP, by setting with one bottleneck."""
-    tcp = _goodputs(results, curve, SHARED, "tcp")
-    return tcp / (tcp + _goodputs(results, curve, SHARED, "main"))
+    both = _goodputs(curve, SHARED, "tcp"), _goodputs(curve, SHARED)
+    return derived(lambda tcp, main: tcp / (tcp + main), *both)
 
 
-def _mostly_together(results: Results) -> Estimate:
-    return mean(np.where(verdicts(results, SHARED) > 0.5, 100.0, 0.0), of="settings")
+_RIGHT = {
+    SHARED: derived(lambda coupled: 100.0 * (coupled > 0.5), verdicts(SHARED)),
+    DISJOINT: derived(lambda coupled: 100.0 * (coupled <= 0.5), verdicts(DISJOINT)),
+}
+"""100 for each setting with a right verdict, and 0 for the others."""
 
 
-def _mostly_apart(results: Results) -> Estimate:
-    return mean(np.where(verdicts(results, DISJOINT) <= 0.5, 100.0, 0.0), of="settings")
+def _accuracy(a: Any, b: Any, axis: int) -> Any:
+    """The mean of two shares of right verdicts; a detector that always says the same has 50 %."""
+    return (np.mean(a, axis=axis) + np.mean(b, axis=axis)) / 2
 
 
-def _balanced_accuracy(results: Results) -> Estimate:
-    """The mean of the shares of right verdicts; a detector that always says the same has 50 %."""
-    together, apart = verdicts(results, SHARED) > 0.5, verdicts(results, DISJOINT) <= 0.5
-
-    def accuracy(a: Sample, b: Sample, axis: int) -> Sample:
-        return np.asarray(50 * (np.mean(a, axis=axis) + np.mean(b, axis=axis)))
-
-    samples = (each.astype(np.float64) for each in (together, apart))
-    return estimate(accuracy, *samples, of="settings")
-
-
-def _gain(results: Results) -> Estimate:
-    detection, coupled = (_goodputs(results, curve, DISJOINT, "main") for curve in (DETECTION, LIA))
-    return median(detection / coupled, of="settings")
-
-
-def _tcp_share(results: Results) -> Estimate:
-    return median(tcp_shares(results, DETECTION), of="settings")
-
+_GAIN = derived(np.divide, _goodputs(DETECTION, DISJOINT), _goodputs(LIA, DISJOINT))
+_SOURCE = "RFC 8382; the threshold is ours"
 
 CLAIMS = (
-    Claim(
+    claim(
         "E12.a-shared",
         "The sender detects that subflows share a bottleneck.",
-        "RFC 8382; the threshold is ours",
-        (
-            Condition(
-                "settings in which both subflows were coupled most of the time",
-                _mostly_together,
-                BOUNDS["E12.a-shared"],
-            ),
+        _SOURCE,
+        Quantity(
+            "settings in which both subflows were coupled most of the time",
+            mean(_RIGHT[SHARED], of="settings"),
         ),
-        both_used(DETECTION),
-        SHARED,
+        needs=both_used(DETECTION),
+        where=SHARED,
     ),
-    Claim(
+    claim(
         "E12.b-disjoint",
         "The sender detects that subflows have different bottlenecks.",
-        "RFC 8382; the threshold is ours",
-        (
-            Condition(
-                "settings in which the subflows were coupled at most half of the time",
-                _mostly_apart,
-                BOUNDS["E12.b-disjoint"],
-            ),
+        _SOURCE,
+        Quantity(
+            "settings in which the subflows were coupled at most half of the time",
+            mean(_RIGHT[DISJOINT], of="settings"),
         ),
-        both_used(DETECTION),
-        DISJOINT,
+        needs=both_used(DETECTION),
+        where=DISJOINT,
     ),
-    Claim(
+    claim(
         "E12.e-balanced-accuracy",
         "The sender distinguishes shared from separate bottlenecks.",
-        "RFC 8382; the threshold is ours",
-        (
-            Condition(
-                "balanced accuracy: mean of the shares of settings with a right verdict",
-                _balanced_accuracy,
-                BOUNDS["E12.e-balanced-accuracy"],
-            ),
+        _SOURCE,
+        Quantity(
+            "balanced accuracy: mean of the shares of settings with a right verdict",
+            estimate(_accuracy, _RIGHT[SHARED], _RIGHT[DISJOINT], of="settings"),
         ),
-        both_used(DETECTION),
+        needs=both_used(DETECTION),
     ),
-    Claim(
+    claim(
         "E12.c-uncoupled-gains",
         "With two bottlenecks, coupling only subflows that share a bottleneck costs no goodput.",
         "Ferlin's thesis; the threshold is ours",
-        (
-            Condition(
-                "median of goodput with detection / always coupled",
-                _gain,
-                BOUNDS["E12.c-uncoupled-gains"],
-            ),
-        ),
-        both_used(*STYLES),
-        DISJOINT,
+        Quantity("median of goodput with detection / always coupled", median(_GAIN, of="settings")),
+        needs=both_used(*STYLES),
+        where=DISJOINT,
     ),
-    Claim(
+    claim(
         "E12.d-fair",
         "With one bottleneck, TCP keeps its share.",
         "RFC 6356 §2, goal 2; the range is ours",
-        (Condition("median share of TCP, one bottleneck", _tcp_share, BOUNDS["E12.d-fair"]),),
-        both_used(DETECTION),
+        Quantity(
+            "median share of TCP, one bottleneck", median(tcp_shares(DETECTION), of="settings")
+        ),
+        needs=both_used(DETECTION),
     ),
 )
 
 
 def _draw_verdicts(results: Results, axes: Axes) -> None:
-    styles = {SHARED: Style(BLUE, "-", "o"), DISJOINT: Style(ORANGE, (0, (2, 1)), "D")}
-    for environment, style in styles.items():
-        values = verdicts(results, environment) * 100
+    for environment, style in zip((SHARED, DISJOINT), STYLES.values(), strict=True):
+        values = verdicts(environment)(results) * 100
         figures.share_of_settings(axes, values, environment, style)
     axes.axvline(50, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.set_xlabel("time in which both are coupled (%)")
     axes.set_xlim(0, 100)
 
 
-def _draw_goodput(results: Results, axes: Axes, environment: str, connection: str) -> None:
-    for curve, style in STYLES.items():
-        values = _goodputs(results, curve, environment, connection)
-        figures.share_of_settings(axes, values, curve, style)
-    axes.set_xlabel("goodput (Mbit/s)")
-    figures.plain_log_x(axes)
+def _goodput(environment: str, connection: str) -> Draw:
+    def draw(results: Results, axes: Axes) -> None:
+        for curve, style in STYLES.items():
+            values = _goodputs(curve, environment, connection)(results)
+            figures.share_of_settings(axes, values, curve, style)
+        axes.set_xlabel(GOODPUT.heading)
+        figures.plain_log_x(axes)
+
+    return draw
 
 
 def notes(results: Results) -> Sequence[str]:
     """How often the detection is right, TCP's share, and why the warm-up is long."""
-    together = {each: np.mean(verdicts(results, each)) for each in (SHARED, DISJOINT)}
-    shares = [f"{curve} {np.median(tcp_shares(results, curve)):.2f}" for curve in STYLES]
+    together = {each: np.mean(verdicts(each)(results)) for each in (SHARED, DISJOINT)}
+    shares = [f"{curve} {np.median(tcp_shares(curve)(results)):.2f}" for curve in STYLES]
     return [
         f"Mean share of the time in which both are coupled: {together[SHARED] * 100:.0f} % with "
         f"one bottleneck, {together[DISJOINT] * 100:.0f} % with two bottlenecks.",
@@ -296,21 +255,21 @@ ENTRY = Entry(
     question="Does the sender detect which of its subflows share a bottleneck? Does coupling only "
     "those subflows pay off?",
     references=(RFC,),
-    parameters=(
-        Parameter("settings", f"WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100", "ours"),
-        Parameter("bottlenecks", "4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms", "ours"),
-        Parameter("cross-traffic", "8 UDP sources, Pareto on/off of 500 ms, shape 1.5", "ours"),
-        Parameter("load by cross-traffic", "60–95 % of each bottleneck", "ours"),
-        Parameter("TCP", "one NewReno flow over the first bottleneck", "ours"),
-        Parameter("congestion control", "LIA", "ours"),
-        Parameter("T, N, M", "350 ms, 50, 30", "RFC 8382"),
-        Parameter("p_l", "5 %", "ours: implementations have 5 % or 10 %"),
-        Parameter("warm-up", "55 s: three times N · T", "ours"),
-    ),
+    parameters=parameters(f"""
+        settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100 | ours
+        bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms | ours
+        cross-traffic | 8 UDP sources, Pareto on/off of 500 ms, shape 1.5 | ours
+        load by cross-traffic | 60–95 % of each bottleneck | ours
+        TCP | one NewReno flow over the first bottleneck | ours
+        congestion control | LIA | ours
+        T, N, M | 350 ms, 50, 30 | RFC 8382
+        p_l | 5 % | ours: implementations have 5 % or 10 %
+        warm-up | 55 s: three times N · T | ours
+    """),
     quick=Tier("quick", seeds=1, measured_s=50, warm_up_s=55),
     full=Tier("full", seeds=3, measured_s=100, warm_up_s=55),
     cells=cells,
-    exempt=A_DESIGN,
+    not_varied_because=A_DESIGN,
     claims=CLAIMS,
     panels=(
         Panel(
@@ -322,22 +281,15 @@ ENTRY = Entry(
         Panel(
             "Two bottlenecks: Multipath TCP",
             "The curve further to the right has more goodput.",
-            partial(_draw_goodput, environment=DISJOINT, connection="main"),
+            _goodput(DISJOINT, "main"),
         ),
         Panel(
             "One bottleneck: TCP beside Multipath TCP",
             "Where the curve with detection lies left of the other, the detection costs TCP "
             "goodput.",
-            partial(_draw_goodput, environment=SHARED, connection="tcp"),
+            _goodput(SHARED, "tcp"),
         ),
     ),
-    overview=Overview(
-        factors={"environment": "environment", "curve": "curve", "connection": "connection"},
-        metrics={
-            "goodput_mbps": "goodput (Mbit/s)",
-            "one_bottleneck_share": "share of time coupled",
-        },
-        path="two",
-    ),
+    overview=Overview("environment; curve; connection", "two", (GOODPUT, COUPLED)),
     notes=notes,
 )

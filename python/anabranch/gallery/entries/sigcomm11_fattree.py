@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Drawn, Entry, Parameter, Tier
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of, parameters
+from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
+from anabranch.gallery.panels import Axes
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.reports.table import Table
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.estimates import Estimate, Sample, estimate, mean
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import NothingMeasured, Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 from anabranch.words import listed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TCP, LIA, UNCOUPLED = "TCP", "LIA", "uncoupled NewReno"
 ONE_WAY = "LIA, half of the hosts send"
@@ -51,13 +48,7 @@ WISCHIK = (
     "Congestion Control for Multipath TCP. NSDI 2011."
 )
 
-
-def at(curve: str, subflows: int) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "subflows": subflows}
-
-
-ONE, EIGHT = at(TCP, 1), at(LIA, MOST)
+at = Factors("curve", "subflows")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -67,19 +58,17 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, curve: str, subflows: int) -> Cell:
     name = f"{curve}, {subflows} subflows"
-    drawn = Drawn(name, partial(_scenario, tier, name, curve, subflows))
-    return Cell(cell_key(curve, str(subflows)), drawn, at(curve, subflows))
+    drawn = SeededScenario(name, partial(_scenario, tier, name, curve, subflows))
+    return Cell(key_of(curve, str(subflows)), drawn, at(curve, subflows))
 
 
 def _scenario(tier: Tier, name: str, curve: str, subflows: int, seed: int) -> Scenario:
     flows = flows_of(curve, subflows, seed)
-    return Scenario(
-        name=name,
-        duration=tier.duration,
-        warm_up=tier.warm_up,
+    return tier.scenario(
+        name,
+        (*TREE.cables(), *(path for flow in flows for path in _paths(flow))),
+        tuple(_connection(flow, curve) for flow in flows),
         sample_interval="1s",
-        paths=(*TREE.cables(), *(path for flow in flows for path in _paths(flow))),
-        connections=tuple(_connection(flow, curve) for flow in flows),
     )
 
 
@@ -125,41 +114,21 @@ def ranked(results: Results, curve: str, subflows: int) -> Sample:
     return np.stack(goodputs).astype(np.float64) / OPTIMUM_MBPS
 
 
-def share(results: Results, curve: str, subflows: int) -> Sample:
+def share(curve: str, subflows: int) -> Values:
     """Mean goodput of all flows as a share of the optimum, for each seed."""
-    means: Sample = ranked(results, curve, subflows).mean(axis=1)
-    return means
+    return lambda results: np.asarray(ranked(results, curve, subflows).mean(axis=1))
 
 
-def worst(results: Results, curve: str, subflows: int) -> Sample:
+def worst(curve: str, subflows: int) -> Values:
     """The smallest goodput of a flow as a share of the optimum, for each seed."""
-    smallest: Sample = ranked(results, curve, subflows)[:, 0]
-    return smallest
+    return lambda results: np.asarray(ranked(results, curve, subflows)[:, 0])
 
 
+@by_seed
 def jain(results: Results, curve: str, subflows: int) -> Sample:
     """Jain's index of the goodputs of all flows, (Σx)² / (n · Σx²), for each seed."""
     goodputs = ranked(results, curve, subflows)
-    index: Sample = goodputs.mean(axis=1) ** 2 / (goodputs**2).mean(axis=1)
-    return index
-
-
-def _mean(results: Results, of: str, curve: str, subflows: int) -> Estimate:
-    return mean(_MEASURES[of](results, curve, subflows))
-
-
-_MEASURES = {"share": share, "worst": worst, "jain": jain}
-
-
-def _lost_by_tcp(results: Results) -> Estimate:
-    """The part of the optimum that TCP does not reach, in per cent."""
-    return mean((1 - share(results, TCP, 1)) * 100)
-
-
-def _over(results: Results, of: str, one: tuple[str, int], other: tuple[str, int]) -> Estimate:
-    """The ratio of two means over seeds."""
-    pair = (_MEASURES[of](results, *each) for each in (one, other))
-    return estimate(lambda a, b, axis: np.mean(a, axis=axis) / np.mean(b, axis=axis), *pair)
+    return np.asarray(goodputs.mean(axis=1) ** 2 / (goodputs**2).mean(axis=1))
 
 
 def _carried(results: Results) -> str | None:
@@ -174,103 +143,86 @@ def _carried(results: Results) -> str | None:
     return f"{idle} of {results.subflows.height} subflows carried nothing"
 
 
-def _steps() -> tuple[Condition, ...]:
-    steps = [(TCP, 1), (LIA, 2), (LIA, 4), (LIA, MOST)]
-    return tuple(
-        Condition(
-            f"goodput, {_words(*after)} / {_words(*before)}",
-            partial(_over, of="share", one=after, other=before),
-            BOUNDS["FT.c-more-subflows"],
-            group="goodput, next / previous number of subflows of 1 (TCP), 2, 4, 8 (LIA)",
-        )
-        for before, after in pairwise(steps)
-    )
-
-
 def _words(curve: str, subflows: int) -> str:
     return TCP if curve == TCP else f"{curve} with {subflows} subflows"
 
 
+_ONE, _EIGHT = (TCP, 1), (LIA, MOST)
+_STEPS = (_ONE, (LIA, 2), (LIA, 4), _EIGHT)
+
 CLAIMS = (
-    Claim(
+    claim(
         "FT.a-tcp-collides",
         "TCP over one random route loses about half of the optimum, because flows collide.",
         "NSDI'11: 51 of 100 Mbit/s",
-        (
-            Condition(
-                "part of the optimum that TCP loses", _lost_by_tcp, BOUNDS["FT.a-tcp-collides"]
-            ),
+        Quantity(
+            "part of the optimum that TCP loses",
+            mean(derived(lambda reached: (1 - reached) * 100, share(*_ONE))),
         ),
-        _carried,
+        needs=_carried,
     ),
-    Claim(
+    claim(
         "FT.b-mptcp-fills",
         "Multipath TCP with eight subflows nearly reaches the optimum.",
         "NSDI'11: 95 of 100 Mbit/s",
-        (
-            Condition(
-                "mean goodput / optimum, LIA with 8 subflows",
-                partial(_mean, of="share", curve=LIA, subflows=MOST),
-                BOUNDS["FT.b-mptcp-fills"],
-            ),
-        ),
-        _carried,
+        Quantity("mean goodput / optimum, LIA with 8 subflows", mean(share(*_EIGHT))),
+        needs=_carried,
     ),
-    Claim(
+    claim(
         "FT.c-more-subflows",
         "Goodput rises with the number of subflows.",
         "ours; SIGCOMM'11 asks how many subflows a FatTree needs",
-        _steps(),
-        _carried,
+        (
+            Quantity(
+                f"goodput, {_words(*after)} / {_words(*before)}",
+                mean_ratio(share(*after), share(*before)),
+                group="goodput, next / previous number of subflows of 1 (TCP), 2, 4, 8 (LIA)",
+            )
+            for before, after in pairwise(_STEPS)
+        ),
+        needs=_carried,
     ),
-    Claim(
+    claim(
         "FT.d-fairer",
         "The slowest flow gains most, and flows are more equal than with TCP.",
         "SIGCOMM'11: “better fairness on many topologies”",
-        (
-            Condition(
-                "goodput of the slowest flow, LIA with 8 subflows / TCP",
-                partial(_over, of="worst", one=(LIA, MOST), other=(TCP, 1)),
-                BOUNDS["FT.d-fairer slowest"],
-            ),
-            Condition(
-                "Jain's index, LIA with 8 subflows / TCP",
-                partial(_over, of="jain", one=(LIA, MOST), other=(TCP, 1)),
-                BOUNDS["FT.d-fairer index"],
-            ),
+        Quantity(
+            "goodput of the slowest flow, LIA with 8 subflows / TCP",
+            mean_ratio(worst(*_EIGHT), worst(*_ONE)),
+            "slowest",
         ),
-        _carried,
+        Quantity(
+            "Jain's index, LIA with 8 subflows / TCP",
+            mean_ratio(jain(*_EIGHT), jain(*_ONE)),
+            "index",
+        ),
+        needs=_carried,
     ),
-    Claim(
+    claim(
         "FT.e-coupling-is-free",
         "In this network, coupling costs no goodput: eight coupled subflows reach what eight "
         "uncoupled ones reach.",
         "ours",
-        (
-            Condition(
-                "goodput, LIA / uncoupled NewReno, 8 subflows",
-                partial(_over, of="share", one=(LIA, MOST), other=(UNCOUPLED, MOST)),
-                BOUNDS["FT.e-coupling-is-free"],
-            ),
+        Quantity(
+            "goodput, LIA / uncoupled NewReno, 8 subflows",
+            mean_ratio(share(*_EIGHT), share(UNCOUPLED, MOST)),
         ),
-        _carried,
+        needs=_carried,
     ),
-    Claim(
+    claim(
         "FT.f-acknowledgements",
         "Without acknowledgements of other flows on its links, eight subflows reach the optimum.",
         "ours; explains FT.b-mptcp-fills",
-        (
-            Condition(
-                "mean goodput / optimum, LIA with 8 subflows, half of the hosts send",
-                partial(_mean, of="share", curve=ONE_WAY, subflows=MOST),
-                BOUNDS["FT.f-acknowledgements"],
-            ),
+        Quantity(
+            "mean goodput / optimum, LIA with 8 subflows, half of the hosts send",
+            mean(share(ONE_WAY, MOST)),
         ),
-        _carried,
+        needs=_carried,
     ),
 )
 
 
+@by_seed
 def allowed(results: Results, curve: str, subflows: int) -> Sample:
     """The largest mean share of the line rate that the drawn routes allow, for each seed."""
     seeds = results.runs["seed"].unique().sort()
@@ -283,15 +235,17 @@ _NSDI11_PERCENT = {1: 51.0, MOST: 95.0}
 
 def _draw_shares(results: Results, axes: Axes) -> None:
     for curve, counts in SUBFLOWS.items():
-        points = [mean(share(results, curve, count) * 100) for count in counts]
+        points = [mean(share(curve, count), 100)(results) for count in counts]
         figures.estimates(axes, counts, points, curve, STYLES[curve])
-    limits = [float(allowed(results, LIA, count).mean()) * 100 for count in ALL_COUNTS]
+    limits = [float(allowed(LIA, count)(results).mean()) * 100 for count in ALL_COUNTS]
     axes.plot(ALL_COUNTS, limits, color="grey", linestyle=":", label="most that the routes allow")
-    figures.stated(axes, *zip(*_NSDI11_PERCENT.items(), strict=True))
-    axes.set(xlabel="subflows", ylabel="mean goodput (% of the optimum)")
-    axes.set_xticks(ALL_COUNTS)
-    axes.set_ylim(0, 105)
-    figures.reference_line(axes, 100, "line rate,\nless headers")
+    look = panels.Look(
+        xticks=ALL_COUNTS,
+        top=105,
+        lines={100: "line rate,\nless headers"},
+        stated=_NSDI11_PERCENT.items(),
+    )
+    panels.dress(axes, look, "subflows", "mean goodput (% of the optimum)")
 
 
 _RANKED = {
@@ -314,51 +268,42 @@ def _draw_ranked(results: Results, axes: Axes) -> None:
     axes.set_ylim(0, 105)
 
 
-def _draw_fairness(results: Results, axes: Axes) -> None:
-    bars = {
-        _words(*case): ([_mean(results, of, *case) for of in ("worst", "jain")], style)
-        for case, style in _RANKED.items()
-    }
-    figures.grouped_bars(axes, ["slowest flow / optimum", "Jain's index"], bars)
-    axes.set_ylim(0, 1.05)
+_CASES = {_words(*case): case for case in _RANKED}
+_COLUMNS: dict[str, Callable[[str, int], Values]] = {
+    "mean goodput (%)": share,
+    "slowest flow (%)": worst,
+    "Jain's index": jain,
+    "routes allow (%)": allowed,
+}
 
 
 def _overview(results: Results) -> Table:
     """Mean goodput, slowest flow and Jain's index of every cell."""
-    rows = [
+    cases = [(curve, count) for curve, counts in SUBFLOWS.items() for count in counts]
+    rows = (
         (
             curve,
             str(count),
-            mean(share(results, curve, count) * 100).text(),
-            mean(worst(results, curve, count) * 100).text(),
-            mean(jain(results, curve, count)).text(),
-            mean(allowed(results, curve, count) * 100).text(),
+            *(
+                mean(of(curve, count), 100 if "%" in heading else 1)(results).text()
+                for heading, of in _COLUMNS.items()
+            ),
         )
-        for curve, counts in SUBFLOWS.items()
-        for count in counts
-    ]
-    headings = (
-        "curve",
-        "subflows",
-        "mean goodput (%)",
-        "slowest flow (%)",
-        "Jain's index",
-        "routes allow (%)",
+        for curve, count in cases
     )
-    return Table(headings, tuple(rows))
+    return Table(("curve", "subflows", *_COLUMNS), tuple(rows))
 
 
 def notes(results: Results) -> Sequence[str]:
     """How the routes are chosen, and what the optimum leaves out."""
-    single = mean(share(results, TCP, 1) * 100).text()
-    eight = mean(share(results, LIA, MOST) * 100).text()
+    single, eight = (mean(share(*case), 100)(results).text() for case in (_ONE, _EIGHT))
     return [
         f"Of the optimum, TCP reaches {single} % and LIA with eight subflows {eight} %.",
         "Each seed draws a permutation of the hosts, and a route for each subflow. Hosts in "
         "different pods have four routes, hosts of one pod two, and hosts at one switch one. "
         "Subflows may share a route.",
         "The drawn routes allow a mean of "
-        + listed(f"{allowed(results, LIA, n).mean() * 100:.0f} %" for n in ALL_COUNTS)
+        + listed(f"{allowed(LIA, n)(results).mean() * 100:.0f} %" for n in ALL_COUNTS)
         + f" with {listed(ALL_COUNTS)} subflows, if every flow is split in the best "
         "way. Collisions alone therefore explain what TCP loses.",
         "The optimum is the line rate of a host, less the headers of TCP. No flow reaches it: the "
@@ -373,30 +318,23 @@ ENTRY = Entry(
     question="In a FatTree, TCP flows over random routes collide. How much of the network do they "
     "leave unused, and how many subflows does Multipath TCP need to use it?",
     references=(RAICIU, WISCHIK),
-    parameters=(
-        Parameter("topology", "FatTree of 4-port switches: 16 hosts, 48 cables", "k = 4 is ours"),
-        Parameter(
-            "rate of all cables",
-            "100 Mbit/s in each direction",
-            "ours: NSDI'11 has up to 99 Mbit/s for each host",
-        ),
-        Parameter("delay of each cable", "20 µs", "ours"),
-        Parameter("queues", "100 packets, drop-tail", "ours"),
-        Parameter("traffic", "a random permutation of the hosts, bulk", "SIGCOMM'11, NSDI'11"),
-        Parameter(
-            "routes", "each subflow takes one of the shortest routes at random", "SIGCOMM'11 (ECMP)"
-        ),
-        Parameter("subflows", "1 (TCP), 2, 3, 4 and 8", "ours"),
-        Parameter("TCP", "NewReno", "ours"),
-        Parameter(
-            "half of the hosts send", "8 flows from two pods to the other two; an arm", "ours"
-        ),
-        Parameter("start of a flow", "within the first 100 ms, drawn", "ours"),
-    ),
+    parameters=parameters("""
+        topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4 is ours
+        rate of all cables | 100 Mbit/s in each direction | ours: NSDI'11 has up to 99 Mbit/s for
+            each host
+        delay of each cable | 20 µs | ours
+        queues | 100 packets, drop-tail | ours
+        traffic | a random permutation of the hosts, bulk | SIGCOMM'11, NSDI'11
+        routes | each subflow takes one of the shortest routes at random | SIGCOMM'11 (ECMP)
+        subflows | 1 (TCP), 2, 3, 4 and 8 | ours
+        TCP | NewReno | ours
+        half of the hosts send | 8 flows from two pods to the other two; an arm | ours
+        start of a flow | within the first 100 ms, drawn | ours
+    """),
     quick=Tier("quick", seeds=5, measured_s=1, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=8, warm_up_s=2),
     cells=cells,
-    vague={"all delays": "path.*.delay", "all queues": "path.*.limit"},
+    uncertain_parameters={"all delays": "path.*.delay", "all queues": "path.*.limit"},
     claims=CLAIMS,
     panels=(
         Panel(
@@ -409,7 +347,17 @@ ENTRY = Entry(
             "Goodput of the flows of a run, the slowest first; means over seeds.",
             _draw_ranked,
         ),
-        Panel("Fairness", "The slowest of 16 flows, and Jain's index.", _draw_fairness),
+        Panel(
+            "Fairness",
+            "The slowest of 16 flows, and Jain's index.",
+            panels.bars(
+                {"slowest flow / optimum": worst, "Jain's index": jain},
+                lambda words, of: mean(of(*_CASES[words])),
+                dict(zip(_CASES, _RANKED.values(), strict=True)),
+                "",
+                top=1.05,
+            ),
+        ),
     ),
     overview=_overview,
     headline="FT.b-mptcp-fills",

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
 
-import numpy as np
-import polars as pl
-
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.vague import BUFFERS, LINKS, START
-from anabranch.gallery.shared.veerman12 import (
-    RFC_LIA,
-    SCALE,
-    SCALING,
-    STACK_PARAMETERS,
-    VEERMAN,
-    at_scale,
-    carried,
-    connection,
-    link,
-)
-from anabranch.gallery.shared.wifi_3g import all_of, cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports import figures
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Needs, Quantity, carried, claim, each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
+from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.panels import Axes
+from anabranch.gallery.shared import veerman12
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, Sample, estimate, mean
-from anabranch.results.folder import Factor, Results
-from anabranch.scenarios.scenario import NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.results.claims import Measure
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import NetworkPath
 
 LIA, UNCOUPLED, TCP = "LIA", "uncoupled NewReno", "TCP"
 STYLES = {
@@ -61,12 +44,9 @@ THEORY = {ONE_LINK: 1 / 2, TWO_LINKS_ONE_TCP: 1.0, TWO_LINKS_TWO_TCP: 2 / 3}
 """TCP's share of its link if every connection has the same total."""
 
 BUFFER_MB = 6.0
-LINK_MBPS = 1000 / SCALE
+LINK_MBPS = 1000 / veerman12.SCALE
 
-
-def at(curve: str, network: str) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "network": network}
+at = Factors("curve", "network")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -77,14 +57,16 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
     beside = "cubic" if curve == LIA_CUBIC else "new_reno"
-    cores = [replace(link(name, 1, 4), limit="5ms", jitter=None) for name in ("one", "two")]
+    cores = [
+        replace(veerman12.link(name, 1, 4), limit="5ms", jitter=None) for name in ("one", "two")
+    ]
     accesses, connections = [], []
     for name, links in _ROUTES[network].items():
         single = name != "main" or curve == TCP
         names = [f"{name}-{number}" for number in range(1 if single else len(links))]
         accesses += [_access(way, via) for way, via in zip(names, links, strict=False)]
         connections.append(
-            connection(
+            veerman12.connection(
                 name,
                 BUFFER_MB,
                 paths=tuple(names),
@@ -92,158 +74,127 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
                 congestion_control=beside if single else _CONTROL[curve],
             )
         )
-    scenario = Scenario(
-        name=f"{curve}, {network}",
-        duration=tier.duration,
-        warm_up=tier.warm_up,
+    scenario = tier.scenario(
+        f"{curve}, {network}",
+        (*cores[: len(set(_ROUTES[network]["main"]))], *accesses),
+        connections,
         sample_interval="1s",
-        paths=(*cores[: len(set(_ROUTES[network]["main"]))], *accesses),
-        connections=tuple(connections),
     )
-    return Cell(cell_key(curve, network), scenario, at(curve, network))
+    return Cell(key_of(curve, network), scenario, at(curve, network))
 
 
 def _access(name: str, via: str) -> NetworkPath:
-    return replace(link(name, 100, 1), limit="infinite", via=via)
+    return replace(veerman12.link(name, 100, 1), limit="infinite", via=via)
 
 
+@by_seed
 def share(results: Results, curve: str, network: str) -> Sample:
     """TCP's share of the bytes that link one delivers, for each seed."""
-
-    def goodput(name: str) -> Sample:
-        return results.values("goodput_mbps", connection=name, **at(curve, network))
-
-    crossing = goodput("main")
+    cell = at(curve, network)
+    tcp, crossing = (GOODPUT.values(cell, connection=name)(results) for name in ("tcp", "main"))
     if network != ONE_LINK:
-        crossing = crossing * results.values(
-            "share_main-0", connection="main", **at(curve, network)
-        )
-    return goodput("tcp") / (goodput("tcp") + crossing)
+        crossing = crossing * results.values("share_main-0", connection="main", **cell)
+    return tcp / (tcp + crossing)
 
 
-def _mean_share(results: Results, curve: str) -> Estimate:
-    return mean(share(results, curve, ONE_LINK))
+def _beside(curve: str) -> Quantity:
+    return Quantity(f"TCP's mean share beside {curve}", mean(share(curve, ONE_LINK)))
 
 
-def _beside(curve: str, bound: Bound) -> Condition:
-    return Condition(f"TCP's mean share beside {curve}", partial(_mean_share, curve=curve), bound)
-
-
-def _over_theory(results: Results, network: str, curve: str = LIA) -> Estimate:
-    return mean(share(results, curve, network) / THEORY[network])
-
-
-def _coupled_ratio(results: Results, network: str) -> Estimate:
-    def ratio(a: Sample, b: Sample, axis: int) -> Sample:
-        return np.asarray(np.mean(a, axis=axis) / np.mean(b, axis=axis))
-
-    return estimate(ratio, *(share(results, curve, network) for curve in (LIA, UNCOUPLED)))
+def _over_theory(network: str, curve: str = LIA) -> Measure:
+    return mean(derived(lambda found: found / THEORY[network], share(curve, network)))
 
 
 _TWO_LINKS = (TWO_LINKS_ONE_TCP, TWO_LINKS_TWO_TCP)
 
 
-def _carried(*curves: str, networks: Sequence[str] = tuple(_ROUTES)) -> Callable[..., str | None]:
-    return all_of(
-        *(
-            carried("main-0", "main-1", connection="main", **at(curve, network))
-            for curve in curves
-            for network in networks
-        )
-    )
+def _carried(*curves: str, networks: Sequence[str] = tuple(_ROUTES)) -> Needs:
+    cells = (at(curve, network) for curve in curves for network in networks)
+    return carried(("main-0", "main-1"), *(cell | {"connection": "main"} for cell in cells))
 
+
+_SAME_TOTAL = "in theory, every connection has the same total"
 
 CLAIMS = (
-    Claim(
+    claim(
         "E9.fairness-lia",
         "On one shared link, LIA with two subflows leaves one TCP flow about half.",
         "RFC 6356 §2, goal 2; the range is ours",
-        (_beside(LIA, BOUNDS["E9.fairness-lia"]),),
-        _carried(LIA, networks=(ONE_LINK,)),
-        ONE_LINK,
+        _beside(LIA),
+        needs=_carried(LIA, networks=(ONE_LINK,)),
+        where=ONE_LINK,
     ),
-    Claim(
+    claim(
         "E9.fairness-uncoupled",
         "On one shared link, two uncoupled subflows leave one TCP flow less than half.",
         "RFC 6356 §1; the threshold is ours",
-        (_beside(UNCOUPLED, BOUNDS["E9.fairness-uncoupled"]),),
-        _carried(UNCOUPLED, networks=(ONE_LINK,)),
-        ONE_LINK,
+        _beside(UNCOUPLED),
+        needs=_carried(UNCOUPLED, networks=(ONE_LINK,)),
+        where=ONE_LINK,
     ),
-    Claim(
+    claim(
         "E9.fairness-control",
         "Two TCP flows share a link evenly, so the link itself is fair.",
         "ours",
-        (_beside(TCP, BOUNDS["E9.fairness-control"]),),
+        _beside(TCP),
         where=ONE_LINK,
     ),
-    Claim(
+    claim(
         "E9.fairness-below-theory",
         "Beside Multipath TCP over two links, TCP gets far less than in theory.",
         "slides, “LAN: Fairness”; theory and threshold are ours",
-        tuple(
-            Condition(
-                f"TCP's mean share / theory, {network}",
-                partial(_over_theory, network=network),
-                BOUNDS["E9.fairness-below-theory"],
-            )
+        (
+            Quantity(f"TCP's mean share / theory, {network}", _over_theory(network))
             for network in _TWO_LINKS
         ),
-        _carried(LIA, networks=_TWO_LINKS),
-        "in theory, every connection has the same total",
+        needs=_carried(LIA, networks=_TWO_LINKS),
+        where=_SAME_TOTAL,
     ),
-    Claim(
+    claim(
         "E9.fairness-a-bit-unfair",
         "Multipath TCP is a bit unfair to TCP.",
         "slides, “Research”; that TCP gets less than in theory is ours",
         each(
             "TCP's mean share / theory, beside LIA in every network",
-            (
-                Condition(
-                    f"TCP's mean share / theory, beside LIA, {network}",
-                    partial(_over_theory, network=network),
-                    BOUNDS["E9.fairness-a-bit-unfair"],
-                )
+            {
+                f"TCP's mean share / theory, beside LIA, {network}": _over_theory(network)
                 for network in _ROUTES
-            ),
+            },
         ),
-        _carried(LIA),
-        "in theory, every connection has the same total",
+        needs=_carried(LIA),
+        where=_SAME_TOTAL,
     ),
-    Claim(
+    claim(
         "E9.fairness-a-bit-unfair-cubic",
         "Multipath TCP is a bit unfair to TCP with CUBIC, the default of that kernel.",
         "slides, “Research”; CUBIC and the theory are ours",
         each(
             "TCP's mean share / theory, TCP with CUBIC beside LIA in every network",
-            (
-                Condition(
-                    f"TCP's mean share / theory, CUBIC beside LIA, {network}",
-                    partial(_over_theory, network=network, curve=LIA_CUBIC),
-                    BOUNDS["E9.fairness-a-bit-unfair"],
+            {
+                f"TCP's mean share / theory, CUBIC beside LIA, {network}": _over_theory(
+                    network, LIA_CUBIC
                 )
                 for network in _ROUTES
-            ),
+            },
         ),
-        _carried(LIA_CUBIC),
-        "in theory, every connection has the same total",
+        needs=_carried(LIA_CUBIC),
+        where=_SAME_TOTAL,
+        bounds="E9.fairness-a-bit-unfair",
     ),
-    Claim(
+    claim(
         "E9.fairness-coupling-helps",
         "Coupled subflows leave more to TCP than uncoupled subflows do.",
         "RFC 6356 §2, goals 2 and 3; the threshold is ours",
         each(
             "TCP's mean share, LIA / uncoupled, in every network",
-            (
-                Condition(
-                    f"TCP's share, LIA / uncoupled, {network}",
-                    partial(_coupled_ratio, network=network),
-                    BOUNDS["E9.fairness-coupling-helps"],
+            {
+                f"TCP's share, LIA / uncoupled, {network}": mean_ratio(
+                    share(LIA, network), share(UNCOUPLED, network)
                 )
                 for network in _ROUTES
-            ),
+            },
         ),
-        _carried(LIA, UNCOUPLED),
+        needs=_carried(LIA, UNCOUPLED),
     ),
 )
 
@@ -254,7 +205,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
         for place, network in enumerate(_ROUTES):
             if curve == TCP and network != ONE_LINK:
                 continue
-            middle = mean(share(results, curve, network))
+            middle = mean(share(curve, network))(results)
             axes.bar(
                 place + 0.27 * (index - 1), middle.value, 0.25, color=STYLES[curve].colour,
                 alpha=0.75, yerr=[[middle.value - middle.low], [middle.high - middle.value]],
@@ -273,20 +224,20 @@ def _draw_shares(results: Results, axes: Axes) -> None:
 
 def _draw_over_time(results: Results, axes: Axes) -> None:
     """Draw the goodputs of both connections with LIA, where TCP uses one of two links."""
-    lines = {}
-    for name, label, style in (
-        ("main", "Multipath TCP, LIA", STYLES[LIA]),
-        ("tcp", "TCP", STYLES[TCP]),
-    ):
-        rows = results.samples.filter(
-            pl.col("curve") == LIA,
-            pl.col("network") == TWO_LINKS_ONE_TCP,
-            pl.col("connection_name") == name,
-        ).unique("time_ns", maintain_order=True)
-        seconds, delivered = rows["time_ns"].to_numpy() / 1e9, rows["bytes_delivered"].to_numpy()
-        lines[label] = (seconds[1:], np.diff(delivered) * 8 / 1e6 / np.diff(seconds), style)
-    figures.series(axes, lines, "goodput (Mbit/s)")
-    axes.set_ylim(0, 2 * LINK_MBPS)
+    cell = at(LIA, TWO_LINKS_ONE_TCP)
+    panels.series(
+        {
+            "Multipath TCP, LIA": (
+                cell | {"connection_name": "main"},
+                "bytes_delivered",
+                STYLES[LIA],
+            ),
+            "TCP": (cell | {"connection_name": "tcp"}, "bytes_delivered", STYLES[TCP]),
+        },
+        GOODPUT.heading,
+        bin_samples=1,
+        top=2 * LINK_MBPS,
+    )(results, axes)
     axes.axhline(
         LINK_MBPS, color=BLACK, linestyle="--", linewidth=1.1, label="in theory: one link each"
     )
@@ -297,7 +248,7 @@ def notes(results: Results) -> Sequence[str]:
     words = []
     for network in _ROUTES:
         each = (
-            f"{curve} {share(results, curve, network).mean():.2f}" for curve in (LIA, UNCOUPLED)
+            f"{curve} {share(curve, network)(results).mean():.2f}" for curve in (LIA, UNCOUPLED)
         )
         words.append(f"{network}: {', '.join(each)}, theory {THEORY[network]:.2f}")
     return [
@@ -317,22 +268,24 @@ ENTRY = Entry(
     title="Beside TCP in a LAN, on one and two shared links (Veerman 2012)",
     question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
     "this link, and if it has another link?",
-    references=(VEERMAN, RFC_LIA),
+    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
-        SCALING,
-        Parameter("links", "1 Gbit/s, 5 ms RTT, one or two of them", "slides"),
-        Parameter("access", "10 Gbit/s, 1 ms of the RTT, equal for all", "ours"),
-        Parameter("buffers", f"{BUFFER_MB:g} MB each", "slides: LAN throughput"),
-        Parameter("TCP", "NewReno", "ours: LIA with one subflow is NewReno"),
-        Parameter("TCP in one arm", "CUBIC", "ours: the default of the slides' kernel"),
-        Parameter("theory", "all connections have the same total", "ours: RFC 6356 §2"),
-        *STACK_PARAMETERS,
+        veerman12.SCALING,
+        *parameters(f"""
+        links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
+        access | 10 Gbit/s, 1 ms of the RTT, equal for all | ours
+        buffers | {BUFFER_MB:g} MB each | slides: LAN throughput
+        TCP | NewReno | ours: LIA with one subflow is NewReno
+        TCP in one arm | CUBIC | ours: the default of the slides' kernel
+        theory | all connections have the same total | ours: RFC 6356 §2
+    """),
+        *veerman12.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=10, measured_s=40),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**LINKS, **BUFFERS, **START},
-    claims=at_scale(CLAIMS),
+    uncertain_parameters={**LINKS, **BUFFERS, **START},
+    claims=veerman12.at_scale(CLAIMS),
     panels=(
         Panel(
             "TCP's share of its link",
@@ -340,15 +293,9 @@ ENTRY = Entry(
             _draw_shares,
         ),
         Panel(
-            "Two links, TCP on one",
-            "Goodput in bins of one second, first seed.",
-            _draw_over_time,
+            "Two links, TCP on one", "Goodput in bins of one second, first seed.", _draw_over_time
         ),
     ),
-    overview=Overview(
-        factors={"network": "network", "curve": "curve", "connection": "connection"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)"},
-        path="main-0",
-    ),
+    overview=Overview("network; curve; connection", "main-0", (GOODPUT,)),
     notes=notes,
 )

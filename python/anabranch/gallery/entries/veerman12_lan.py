@@ -4,59 +4,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import median_of
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import (
-    LARGE_MSS,
-    RFC_LIA,
-    SCALE,
-    SCALING,
-    SMALL_MSS,
-    STACK_PARAMETERS,
-    VEERMAN,
-    at_scale,
-    carried,
-    connection,
-    draw_paths,
-    limited,
-    link,
-    min_buffer_mb,
-    recovery_s,
-)
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.policy import (
-    AddressChanged,
-    Close,
-    Established,
-    Open,
-    PathAction,
-    PathContext,
-    PathEvent,
-    PathManager,
-    Remove,
-)
+from anabranch import policy
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.claims import Quantity, carried, claim, each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, smallest
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, Metric, share
+from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.shared import veerman12
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
+from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
 from anabranch.reports import figures, outages
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style, reference_line
-from anabranch.results.bounds import Bound
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, Sample, estimate, mean, median
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
+from anabranch.results.claims import Measure
+from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
-from anabranch.scenarios.scenario import Bulk, Change, NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.scenarios.scenario import Bulk, Change, NetworkPath
 
 RTT_MS = 5
-LINK_MBPS = 1000 / SCALE
+LINK_MBPS = 1000 / veerman12.SCALE
 SUM_MBPS = 2 * LINK_MBPS
 
 THROUGHPUT, ROBUSTNESS, TRANSFER = "throughput", "robustness", "transfer"
@@ -65,7 +37,7 @@ BALANCING, TWO_TEN = "balancing", "2 × 10 Gbit/s"
 COLOURS = {"one": BLUE, "two": ORANGE, "ten": GREEN}
 
 LIA = "LIA"
-MIN_BUFFER_MB = min_buffer_mb(RTT_MS, 1, 1)
+MIN_BUFFER_MB = veerman12.min_buffer_mb(RTT_MS, 1, 1)
 SLIDES_MB = 6.0
 BUFFERS_MB = (*(MIN_BUFFER_MB * factor for factor in (0.25, 0.5, 0.75, 1, 2)), SLIDES_MB)
 
@@ -83,30 +55,30 @@ _STEP_S, _WINDOW_S = 0.1, 0.5
 """After an interface change, throughput is a mean over 0.5 s, evaluated every 0.1 s."""
 
 
-class OpensOnce(PathManager):
+class OpensOnce(policy.PathManager):
     """Opens one subflow from each address at the start, and never re-opens an ended subflow."""
 
     def __init__(self) -> None:
-        self.actions: deque[PathAction] = deque()
+        self.actions: deque[policy.PathAction] = deque()
 
-    def handle_event(self, ctx: PathContext, event: PathEvent) -> None:
+    def handle_event(self, ctx: policy.PathContext, event: policy.PathEvent) -> None:
         """Queue the actions that an event calls for."""
         match event:
-            case Established(initiator=True, local=addresses, remote=remote):
-                self.actions.extend(Open(local, remote) for local in addresses if local.id != 0)
-            case AddressChanged(local_address_id=address, usable=False):
+            case policy.Established(initiator=True, local=addresses, remote=remote):
+                self.actions.extend(
+                    policy.Open(local, remote) for local in addresses if local.id != 0
+                )
+            case policy.AddressChanged(local_address_id=address, usable=False):
                 gone = [view.id for view in ctx.subflows if view.local_address_id == address]
-                self.actions.extend(Close(subflow, reset=True) for subflow in gone)
-                self.actions.append(Remove(address))
+                self.actions.extend(policy.Close(subflow, reset=True) for subflow in gone)
+                self.actions.append(policy.Remove(address))
 
-    def poll_action(self) -> PathAction | None:
+    def poll_action(self) -> policy.PathAction | None:
         """The next action, if there is one."""
         return self.actions.popleft() if self.actions else None
 
 
-def at(test: str, curve: str, buffer_mb: float) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"test": test, "curve": curve, "buffer_mb": buffer_mb}
+at = Factors("test", "curve", "buffer_mb")
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -129,15 +101,13 @@ def _cell(
 ) -> Cell:
     buffer = float(factors["buffer_mb"])
     words = (str(factors["test"]).replace("×", "x"), str(factors["curve"]), f"{buffer:g}mb")
-    scenario = Scenario(
-        name=", ".join(words),
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=tuple(paths),
-        connections=tuple(connection(name, buffer, **others) for name in sessions),
+    scenario = tier.scenario(
+        ", ".join(words),
+        paths,
+        tuple(veerman12.connection(name, buffer, **others) for name in sessions),
     )
     return Cell(
-        cell_key(*words).replace("/", "-"), scenario, factors,
+        key_of(*words).replace("/", "-"), scenario, factors,
         keep_samples=factors["test"] == ROBUSTNESS,
     )  # fmt: skip
 
@@ -208,267 +178,199 @@ def _throughput(results: Results, arm: str, event: int) -> list[Sample]:
     return throughputs
 
 
-def _settling_s(
-    results: Results, arm: str, events: Sequence[int], low: float, high: float = np.inf
-) -> Estimate:
+def _settling_s(arm: str, events: Sequence[int], low: float, high: float = np.inf) -> Measure:
     """The time after the events at which throughput last lay outside a range, in the worst seed."""
 
     def last_outside(rates: Sample) -> float:
         outside = np.flatnonzero((rates < low) | (rates > high))
         return float(outside[-1] + 1) * _STEP_S if outside.size else 0.0
 
-    settled = [[last_outside(rates) for rates in _throughput(results, arm, e)] for e in events]
-    return estimate(lambda a, axis: np.max(a, axis=axis), np.max(settled, axis=0))
+    def settled(results: Results) -> Sample:
+        times = [[last_outside(rates) for rates in _throughput(results, arm, e)] for e in events]
+        return np.asarray(np.max(times, axis=0))
+
+    return estimate(np.max, settled)
 
 
+@by_seed
 def _phase_mbps(results: Results, arm: str, event: int) -> Sample:
     """Mean throughput of each seed from event `event` to the next, without the settling time."""
     skipped = round((DOWN_S, UP_S)[event % 2] / _STEP_S)
     return np.array([rates[skipped:].mean() for rates in _throughput(results, arm, event)])
 
 
-def _nearly_the_sum(
-    words: str, cells: Sequence[dict[str, Factor]], bound: Bound
-) -> tuple[Condition, ...]:
-    """The conditions that the goodput of each cell lies within the bound."""
-    return each(
-        words,
-        (
-            Condition(
-                f"{cell['curve']}, {cell['buffer_mb']} MB",
-                partial(_median_total, cell=cell),
-                bound,
-            )
-            for cell in cells
-        ),
-    )
-
-
-def _total(results: Results, cell: dict[str, Factor]) -> Sample:
+def _total(cell: dict[str, Factor]) -> Values:
     """Goodput of all sessions of a cell, for each seed."""
     names = SESSIONS.get(str(cell["curve"]), ("main",))
-    each = [results.values("goodput_mbps", connection=name, **cell) for name in names]
-    return np.asarray(np.sum(each, axis=0))
+    each = (GOODPUT.values(cell, connection=name) for name in names)
+    return derived(lambda *goodputs: np.sum(goodputs, axis=0), *each)
 
 
-def _median_total(results: Results, cell: dict[str, Factor]) -> Estimate:
-    return median(_total(results, cell))
+def _totals(
+    words: str, cells: Sequence[dict[str, Factor]], bound: str = ""
+) -> tuple[Quantity, ...]:
+    cases = {f"{cell['curve']}, {cell['buffer_mb']} MB": median(_total(cell)) for cell in cells}
+    return each(words, cases, bound)
 
 
-def _median_phase(results: Results, arm: str, event: int) -> Estimate:
-    return median(_phase_mbps(results, arm, event))
-
-
-def _completed(results: Results) -> Estimate:
-    completed = results.values("completed", **_TRANSFER)
-    return mean(completed * 100)
-
-
-def _least_delivered(results: Results) -> Estimate:
-    delivered = results.values("bytes_delivered", **_TRANSFER) / (TRANSFER_MB * 1e6)
-    return estimate(lambda a, axis: np.min(a, axis=axis), delivered * 100)
-
-
-def _first_share(results: Results, cell: dict[str, Factor]) -> Estimate:
-    first = results.values("goodput_mbps", connection="main", **cell)
-    return median(first / _total(results, cell))
-
-
-def _spread_of_share(results: Results) -> Estimate:
-    cell = at(BALANCING, f"MSS {SMALL_MSS}", MSS_BUFFER_MB[SMALL_MSS])
-    shares = results.values("share_ten", **cell) * 100
-    return estimate(lambda a, axis: np.ptp(a, axis=axis), shares)
+def _percent_of_file(byte_count: Sample) -> Sample:
+    return byte_count / (TRANSFER_MB * 1e6) * 100
 
 
 _TRANSFER = at(TRANSFER, REJOINS, SLIDES_MB)
 _TWO_TEN = [at(TWO_TEN, curve, TWO_TEN_MB) for curve in SESSIONS]
 _ENOUGH = [at(THROUGHPUT, LIA, buffer) for buffer in BUFFERS_MB if buffer >= MIN_BUFFER_MB]
+_BALANCED = {mss: at(BALANCING, f"MSS {mss}", buffer) for mss, buffer in MSS_BUFFER_MB.items()}
 _LEAST_MB = BUFFERS_MB[0]
-_BOTH_IN_LAN = carried("one", "two", **at(THROUGHPUT, LIA, SLIDES_MB))
+_ON_TEN = share("ten")
+_BOTH = ("one", "two")
+_COMPLETED = Metric("completed", "transfers completed", "%", 100)
+_DELIVERED = Metric("bytes_delivered", "bytes delivered")
 
 CLAIMS = (
-    Claim(
+    claim(
         "E9.lan-throughput",
         "In a LAN with two equal links and the rule's buffer, throughput is the sum of the links.",
         "slides, “LAN: Throughput”; the threshold is ours",
-        _nearly_the_sum(
-            f"goodput at every buffer from the rule's {MIN_BUFFER_MB:g} MB on",
-            _ENOUGH,
-            BOUNDS["E9.lan-throughput"],
-        ),
-        _BOTH_IN_LAN,
+        _totals(f"goodput at every buffer from the rule's {MIN_BUFFER_MB:g} MB on", _ENOUGH),
+        needs=carried(_BOTH, at(THROUGHPUT, LIA, SLIDES_MB)),
     ),
-    Claim(
+    claim(
         "E9.lan-needs-buffer",
         "Multipath TCP needs larger buffers than TCP: small ones do not give the sum of the links.",
         "slides, “Properties of MPTCP”; the threshold is ours",
-        (
-            Condition(
-                f"goodput with {_LEAST_MB} MB",
-                partial(_median_total, cell=at(THROUGHPUT, LIA, _LEAST_MB)),
-                BOUNDS["E9.lan-needs-buffer"],
-            ),
-        ),
+        Quantity(f"goodput with {_LEAST_MB} MB", median(_total(at(THROUGHPUT, LIA, _LEAST_MB)))),
         where="a quarter of the rule's buffer",
     ),
-    Claim(
+    claim(
         "E9.lan-robustness",
         "When an interface goes down and comes up, throughput follows the theory.",
         "slides, “LAN: Robustness”; the times are ours",
-        (
-            Condition(
-                "time from DOWN to one link ± 10 %, worst seed",
-                partial(
-                    _settling_s,
-                    arm=REJOINS,
-                    events=(0, 2),
-                    low=0.9 * LINK_MBPS,
-                    high=1.1 * LINK_MBPS,
-                ),
-                BOUNDS["E9.lan-robustness DOWN"],
-            ),
-            Condition(
-                "time from UP to 90 % of the sum, worst seed",
-                partial(_settling_s, arm=REJOINS, events=(1, 3), low=0.9 * SUM_MBPS),
-                BOUNDS["E9.lan-robustness UP"],
-            ),
+        Quantity(
+            "time from DOWN to one link ± 10 %, worst seed",
+            _settling_s(REJOINS, (0, 2), 0.9 * LINK_MBPS, 1.1 * LINK_MBPS),
+            "DOWN",
         ),
-        carried("one", "two", **at(ROBUSTNESS, REJOINS, SLIDES_MB)),
+        Quantity(
+            "time from UP to 90 % of the sum, worst seed",
+            _settling_s(REJOINS, (1, 3), 0.9 * SUM_MBPS),
+            "UP",
+        ),
+        needs=carried(_BOTH, at(ROBUSTNESS, REJOINS, SLIDES_MB)),
     ),
-    Claim(
+    claim(
         "E9.lan-stuck-subflow",
         "After UP, throughput can stay at that of one link: “subflow count stays 1”.",
         "slides, “Analysis”; the replay is ours",
-        tuple(
-            Condition(
-                f"throughput after UP number {number}",
-                partial(_median_phase, arm=STAYS_AWAY, event=event),
-                BOUNDS["E9.lan-stuck-subflow"],
-            )
+        (
+            Quantity(f"throughput after UP number {number}", median(_phase_mbps(STAYS_AWAY, event)))
             for number, event in ((1, 1), (2, 3))
         ),
-        carried("one", "two", **at(ROBUSTNESS, STAYS_AWAY, SLIDES_MB)),
-        f"a path manager that never re-opens subflows, from {UP_S:g} s after UP on",
+        needs=carried(_BOTH, at(ROBUSTNESS, STAYS_AWAY, SLIDES_MB)),
+        where=f"a path manager that never re-opens subflows, from {UP_S:g} s after UP on",
     ),
-    Claim(
+    claim(
         "E9.lan-nothing-lost",
         "If interfaces go down and up, even both at once, transfers still complete without losing "
         "a byte.",
         "ours; the slides' kernel froze sometimes",
-        (
-            Condition("transfers completed", _completed, BOUNDS["E9.lan-nothing-lost"]),
-            Condition(
-                "bytes delivered, worst seed", _least_delivered, BOUNDS["E9.lan-nothing-lost"]
-            ),
+        Quantity("transfers completed", _COMPLETED.mean(_TRANSFER)),
+        Quantity(
+            "bytes delivered, worst seed",
+            smallest(derived(_percent_of_file, _DELIVERED.values(_TRANSFER))),
         ),
-        carried("one", "two", **_TRANSFER),
-        f"{TRANSFER_MB} MB",
+        needs=carried(_BOTH, _TRANSFER),
+        where=f"{TRANSFER_MB} MB",
     ),
-    Claim(
+    claim(
         "E9.lan-balancing",
         "Beside two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes, with either MSS.",
         "slides, “LAN: Balancing”; the threshold is ours",
-        tuple(
-            Condition(
-                f"share of the bytes over 10 Gbit/s, MSS {mss}, {buffer} MB",
-                median_of("share_ten", at(BALANCING, f"MSS {mss}", buffer), 100),
-                BOUNDS["E9.lan-balancing"],
+        (
+            Quantity(
+                f"share of the bytes over 10 Gbit/s, MSS {mss}, {cell['buffer_mb']} MB",
+                _ON_TEN.median(cell),
             )
-            for mss, buffer in MSS_BUFFER_MB.items()
+            for mss, cell in _BALANCED.items()
         ),
-        carried("one", "two", **at(BALANCING, f"MSS {LARGE_MSS}", MSS_BUFFER_MB[LARGE_MSS])),
+        needs=carried(_BOTH, _BALANCED[LARGE_MSS]),
     ),
-    Claim(
+    claim(
         "E9.lan-two-graphs",
         "The same experiment gave two different graphs of the balance between the links.",
         "slides, “LAN: Balancing”; spread over seeds and threshold are ours",
-        (
-            Condition(
-                f"largest − smallest share of the bytes over 10 Gbit/s among seeds, "
-                f"MSS {SMALL_MSS}",
-                _spread_of_share,
-                BOUNDS["E9.lan-two-graphs"],
-            ),
+        Quantity(
+            f"largest − smallest share of the bytes over 10 Gbit/s among seeds, MSS {SMALL_MSS}",
+            estimate(np.ptp, _ON_TEN.values(_BALANCED[SMALL_MSS])),
         ),
-        carried("one", "two", **at(BALANCING, f"MSS {SMALL_MSS}", MSS_BUFFER_MB[SMALL_MSS])),
+        needs=carried(_BOTH, _BALANCED[SMALL_MSS]),
     ),
-    Claim(
+    claim(
         "E9.lan-two-ten",
         "One session fills two links of 10 Gbit/s; two sessions fill and share both links.",
         "slides, “LAN: 2x 10Gb/s Link”; the thresholds are ours",
-        (
-            *_nearly_the_sum(
-                "goodput of one session and of two sessions",
-                _TWO_TEN,
-                BOUNDS["E9.lan-two-ten sum"],
+        _totals("goodput of one session and of two sessions", _TWO_TEN, "sum"),
+        Quantity(
+            "share of the first of two sessions",
+            median(
+                derived(
+                    np.divide, GOODPUT.values(_TWO_TEN[1], connection="main"), _total(_TWO_TEN[1])
+                )
             ),
-            Condition(
-                "share of the first of two sessions",
-                partial(_first_share, cell=_TWO_TEN[1]),
-                BOUNDS["E9.lan-two-ten share"],
-            ),
+            "share",
         ),
-        carried("one", "two", connection="main", **at(TWO_TEN, "one session", TWO_TEN_MB)),
+        needs=carried(_BOTH, _TWO_TEN[0] | {"connection": "main"}),
     ),
 )
 
 
-def _draw_buffers(results: Results, axes: Axes) -> None:
-    curves = {LIA: ({"test": THROUGHPUT}, Style(BLUE))}
-    figures.over_factor(axes, results, "buffer_mb", "goodput_mbps", curves)
-    axes.set(xlabel=f"buffer of the slides (MB; run with 1/{SCALE})", ylabel="goodput (Mbit/s)")
-    axes.set_ylim(0, 1.15 * SUM_MBPS)
-    reference_line(axes, SUM_MBPS, "sum of the rates")
-    reference_line(axes, LINK_MBPS, "one link")
-    axes.axvline(MIN_BUFFER_MB, color=figures.GREY, linewidth=0.8, linestyle=(0, (4, 2)))
-    axes.text(MIN_BUFFER_MB + 0.08, 8, "rule", fontsize=7, color=figures.GREY)
+def _flapping_over_time(arm: str) -> Draw:
+    """The throughput of each link, stacked, and the throughput in theory."""
 
-
-def _draw_flapping(results: Results, axes: Axes, arm: str) -> None:
-    """Draw the throughput of each link, stacked, and the throughput in theory."""
-    rows = results.samples.filter(
-        pl.col("test") == ROBUSTNESS, pl.col("curve") == arm, pl.col("seed") == 1
-    ).drop_nulls("subflow")
-    if rows.is_empty():
-        raise NothingMeasured(f"no time series of {arm}")
-    bin_s = 0.5
-    delivered = (
-        rows.sort("time_ns")
-        .with_columns(
-            new=pl.col("subflow_bytes_received").diff().over("subflow"),
-            bin=(pl.col("time_ns") - 1) // round(bin_s * 1e9),
+    def draw(results: Results, axes: Axes) -> None:
+        rows = results.samples.filter(
+            pl.col("test") == ROBUSTNESS, pl.col("curve") == arm, pl.col("seed") == 1
+        ).drop_nulls("subflow")
+        if rows.is_empty():
+            raise NothingMeasured(f"no time series of {arm}")
+        bin_s = 0.5
+        delivered = (
+            rows.sort("time_ns")
+            .with_columns(
+                new=pl.col("subflow_bytes_received").diff().over("subflow"),
+                bin=(pl.col("time_ns") - 1) // round(bin_s * 1e9),
+            )
+            .pivot("path_name", index="bin", values="new", aggregate_function="sum")
+            .sort("bin")
+            .fill_null(0)
         )
-        .pivot("path_name", index="bin", values="new", aggregate_function="sum")
-        .sort("bin")
-        .fill_null(0)
-    )
-    seconds = (delivered["bin"].to_numpy() + 0.5) * bin_s
-    rates = [delivered[name].to_numpy() * 8 / 1e6 / bin_s for name in ("two", "one")]
-    colours = [COLOURS[name] for name in ("two", "one")]
-    axes.stackplot(seconds, *rates, colors=colours, alpha=0.8, labels=["path two", "path one"])
-    times = [0.0, *_events(results), float(seconds[-1])]
-    theory = [SUM_MBPS, LINK_MBPS, SUM_MBPS, LINK_MBPS, SUM_MBPS, SUM_MBPS]
-    axes.step(
-        times, theory, where="post", color=figures.BLACK, linestyle=(0, (4, 1.5)), linewidth=1.1,
-        label="in theory",
-    )  # fmt: skip
-    axes.set(xlabel="time (s)", ylabel="throughput (Mbit/s)")
-    axes.set_ylim(0, 1.15 * SUM_MBPS)
-    outages.shade(axes, results.scenarios[rows["cell"][0]], COLOURS)
+        seconds = (delivered["bin"].to_numpy() + 0.5) * bin_s
+        rates = [delivered[name].to_numpy() * 8 / 1e6 / bin_s for name in ("two", "one")]
+        colours = [COLOURS[name] for name in ("two", "one")]
+        axes.stackplot(seconds, *rates, colors=colours, alpha=0.8, labels=["path two", "path one"])
+        times = [0.0, *_events(results), float(seconds[-1])]
+        theory = [SUM_MBPS, LINK_MBPS, SUM_MBPS, LINK_MBPS, SUM_MBPS, SUM_MBPS]
+        axes.step(
+            times, theory, where="post", color=figures.BLACK, linestyle=(0, (4, 1.5)),
+            linewidth=1.1, label="in theory",
+        )  # fmt: skip
+        axes.set(xlabel="time (s)", ylabel="throughput (Mbit/s)")
+        axes.set_ylim(0, 1.15 * SUM_MBPS)
+        outages.shade(axes, results.scenarios[rows["cell"][0]], COLOURS)
+
+    return draw
 
 
 def notes(results: Results) -> Sequence[str]:
     """What limits the runs, and how soon throughput recovers."""
-    shares = [
-        results.values("share_ten", **at(BALANCING, f"MSS {mss}", buffer)) * 100
-        for mss, buffer in MSS_BUFFER_MB.items()
-    ]
+    shares = [_ON_TEN.values(cell)(results) for cell in _BALANCED.values()]
     spread = "; ".join(f"{share.min():.1f} to {share.max():.1f} %" for share in shares)
     buffers = [at(THROUGHPUT, LIA, buffer) for buffer in BUFFERS_MB]
-    silent = _settling_s(results, SILENT, (1, 3), 0.9 * SUM_MBPS).text("s")
-    recovery = recovery_s(2, 1, RTT_MS, SMALL_MSS)
+    silent = _settling_s(SILENT, (1, 3), 0.9 * SUM_MBPS)(results).text("s")
+    limits = veerman12.limited(results, [f"{b:g} MB" for b in BUFFERS_MB], buffers)
+    recovery = veerman12.recovery_s(2, 1, RTT_MS, SMALL_MSS)
     return [
-        f"What limits throughput — {limited(results, [f'{b:g} MB' for b in BUFFERS_MB], buffers)}. "
+        f"What limits throughput — {limits}. "
         "A queue of one bandwidth-delay product keeps a link busy even with half the window, so "
         f"losses cost nothing. LIA needs {recovery:.1f} s to recover the other half.",
         "With a quarter of the rule's buffer, lowest RTT puts nearly everything on one link, whose "
@@ -485,71 +387,62 @@ ENTRY = Entry(
     title="A LAN: buffers, interfaces that come and go, unequal links (Veerman 2012)",
     question="Which buffer does Multipath TCP need in a LAN to reach the sum of its links? Does "
     "its throughput follow links that go down and come up?",
-    references=(VEERMAN, RFC_LIA),
+    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
-        SCALING,
-        Parameter("links", "1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT", "slides"),
-        Parameter("buffers, 1 + 1 Gbit/s", "0.625 to 5 MB; 6 MB", "6 MB: slides; else ours"),
-        Parameter(
-            "rule for buffers", "2 × longest RTT × sum of rates: 2.5 MB for 1 + 1 Gbit/s", "slides"
-        ),
-        Parameter("balancing", "MSS 1400 with 16 MB, MSS 8900 with 26 MB", "slides"),
-        Parameter("2 × 10 Gbit/s", "MSS 8900, 20 MB for each session", "slides"),
-        Parameter(
-            "interfaces",
-            "link one goes down and up twice, at equal intervals; the client's host notices",
-            "DOWN and UP: slides; times ours",
-        ),
-        Parameter("silent", "the same, but neither host notices", "ours"),
-        Parameter(
-            "never re-opens",
-            "a path manager that opens a subflow from each address, once",
-            "ours, in this entry",
-        ),
-        Parameter(
-            "transfer",
-            f"{TRANSFER_MB} MB, both links down and up six times within 26 s",
-            "ours",
-        ),
-        *STACK_PARAMETERS,
+        veerman12.SCALING,
+        *parameters(f"""
+        links | 1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT | slides
+        buffers, 1 + 1 Gbit/s | 0.625 to 5 MB; 6 MB | 6 MB: slides; else ours
+        rule for buffers | 2 × longest RTT × sum of rates: 2.5 MB for 1 + 1 Gbit/s | slides
+        balancing | MSS 1400 with 16 MB, MSS 8900 with 26 MB | slides
+        2 × 10 Gbit/s | MSS 8900, 20 MB for each session | slides
+        interfaces | link one goes down and up twice, at equal intervals; the client's host notices
+            | DOWN and UP: slides; times ours
+        silent | the same, but neither host notices | ours
+        never re-opens | a path manager that opens a subflow from each address, once | ours, in this
+            entry
+        transfer | {TRANSFER_MB} MB, both links down and up six times within 26 s | ours
+    """),
+        *veerman12.STACK_PARAMETERS,
     ),
     quick=Tier("quick", seeds=5, measured_s=30),
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
-    claims=at_scale(CLAIMS),
+    uncertain_parameters={**LINKS, **BUFFERS},
+    claims=veerman12.at_scale(CLAIMS),
     panels=(
         Panel(
             "Buffers, 1 + 1 Gbit/s",
             "Medians over seeds with 95 % intervals. The dashed line is the rule's buffer.",
-            _draw_buffers,
+            veerman12.over_buffers(
+                {LIA: ({"test": THROUGHPUT}, Style(BLUE))},
+                MIN_BUFFER_MB,
+                8,
+                top=1.15 * SUM_MBPS,
+                lines={SUM_MBPS: "sum of the rates", LINK_MBPS: "one link"},
+            ),
         ),
         *(
             Panel(
                 f"Interfaces down and up: {arm}",
                 "First seed, bins of half a second. The dashed line is the theory.",
-                partial(_draw_flapping, arm=arm),
+                _flapping_over_time(arm),
             )
             for arm in ARMS
         ),
         Panel(
             "Balancing, 1 + 1 + 10 Gbit/s",
             "Throughput by path, first seed.",
-            partial(
-                draw_paths,
-                cells={
-                    f"MSS {mss}, {buffer:g} MB": at(BALANCING, f"MSS {mss}", buffer)
-                    for mss, buffer in MSS_BUFFER_MB.items()
-                },
-                colours=COLOURS,
+            veerman12.draw_paths(
+                {f"MSS {mss}, {cell['buffer_mb']:g} MB": cell for mss, cell in _BALANCED.items()},
+                COLOURS,
             ),
         ),
         Panel(
             "2 × 10 Gbit/s, 20 MB, MSS 8900",
             "Throughput by path of one session alone, and of each of two sessions. First seed.",
-            partial(
-                draw_paths,
-                cells={
+            veerman12.draw_paths(
+                {
                     words: at(TWO_TEN, curve, TWO_TEN_MB) | {"connection_name": name}
                     for words, curve, name in (
                         ("one session", "one session", "main"),
@@ -557,19 +450,14 @@ ENTRY = Entry(
                         ("two: second", "two sessions", "second"),
                     )
                 },
-                colours={name: COLOURS[name] for name in ("one", "two")},
+                {name: COLOURS[name] for name in _BOTH},
             ),
         ),
     ),
     overview=Overview(
-        factors={
-            "test": "test",
-            "curve": "curve",
-            "buffer_mb": "buffer of the slides (MB)",
-            "connection": "session",
-        },
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
-        path="one",
+        "test; curve; buffer_mb: buffer of the slides (MB); connection: session",
+        "one",
+        (GOODPUT, REINJECTIONS),
     ),
     notes=notes,
 )

@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import (
-    RFC_LIA,
-    SCALE,
-    SCALING,
-    STACK_PARAMETERS,
-    VEERMAN,
-    at_scale,
-    carried,
-    connection,
-    link,
-    min_buffer_mb,
-)
-from anabranch.gallery.shared.wifi_3g import cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports import figures
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, carried, claim, each
+from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of, parameters
+from anabranch.gallery.measures import by_seed, median, ratio
+from anabranch.gallery.shared import veerman12
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
+from anabranch.gallery.shared.veerman12 import SCALE
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.reports.table import Table
-from anabranch.results.claims import Claim, Condition, each
-from anabranch.results.estimates import Estimate, Sample, estimate, median
-from anabranch.results.folder import Factor, Results
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Connection, Scenario
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 MPTCP = "MPTCP"
 EVEN, RIGHT = "TCP, 1:1", "TCP, 4:1"
@@ -49,16 +37,14 @@ _PARTS = {EVEN: 1 / 2, RIGHT: 4 / 5}
 
 RTT_MS = 35
 SMALL_GBPS, LARGE_GBPS = 0.3, 1.0
-BUFFER_MB = round(min_buffer_mb(RTT_MS, SMALL_GBPS, LARGE_GBPS), 1)
+BUFFER_MB = round(veerman12.min_buffer_mb(RTT_MS, SMALL_GBPS, LARGE_GBPS), 1)
 FILE_MB = 2000
 """Size of the file in MB of the slides' scale."""
 _BYTES = FILE_MB * 1_000_000 // SCALE
-_LINKS = (link("small", SMALL_GBPS, RTT_MS), link("large", LARGE_GBPS, RTT_MS))
+_LINKS = (veerman12.link("small", SMALL_GBPS, RTT_MS), veerman12.link("large", LARGE_GBPS, RTT_MS))
 
-
-def at(workload: str, curve: str, flows: int) -> dict[str, Factor]:
-    """The factors of a cell; Multipath TCP is one connection with two subflows."""
-    return {"workload": workload, "curve": curve, "flows": flows}
+at = Factors("workload", "curve", "flows")
+"""The factors of a cell; Multipath TCP is one connection with two subflows."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -84,7 +70,7 @@ def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
         paths=_LINKS,
         connections=tuple(connections),
     )
-    key = cell_key(*words).replace(":", "-")
+    key = key_of(*words).replace(":", "-")
     return Cell(key, scenario, at(workload, curve, flows))
 
 
@@ -103,7 +89,7 @@ def _transfers(curve: str, flows: int) -> list[tuple[str, tuple[str, ...], int]]
 
 def _connection(name: str, paths: tuple[str, ...], size: int, *, whole: bool) -> Connection:
     is_tcp = len(paths) == 1
-    return connection(
+    return veerman12.connection(
         name,
         BUFFER_MB,
         paths=paths,
@@ -113,6 +99,7 @@ def _connection(name: str, paths: tuple[str, ...], size: int, *, whole: bool) ->
     )
 
 
+@by_seed
 def file_mbps(results: Results, curve: str, flows: int) -> Sample:
     """Size of the file over the time until its last part has arrived, for each seed."""
     times = [
@@ -123,6 +110,7 @@ def file_mbps(results: Results, curve: str, flows: int) -> Sample:
     return rates
 
 
+@by_seed
 def tcp_share(results: Results, curve: str, flows: int) -> Sample:
     """TCP's share of the bytes over the large link, for each seed."""
     cell = at(BESIDE_TCP, curve, flows)
@@ -139,110 +127,73 @@ def tcp_share(results: Results, curve: str, flows: int) -> Sample:
     return share
 
 
-def _over(results: Results, curve: str, flows: int) -> Estimate:
+def _over_parallel(curve: str) -> tuple[Quantity, ...]:
     """The rate of Multipath TCP over that of parallel TCP."""
-    rates = (file_mbps(results, *each) for each in ((MPTCP, 1), (curve, flows)))
-    return estimate(lambda a, b, axis: np.median(a, axis=axis) / np.median(b, axis=axis), *rates)
-
-
-def _share(results: Results, curve: str, flows: int) -> Estimate:
-    return median(tcp_share(results, curve, flows))
-
-
-def _over_parallel(curve: str, key: str) -> tuple[Condition, ...]:
+    words = f"rate of the file, {MPTCP} / {curve}"
+    whole = file_mbps(MPTCP, 1)
     return each(
-        f"rate of the file, {MPTCP} / {curve}, with {', '.join(map(str, FLOWS))} flows",
-        (
-            Condition(
-                f"rate of the file, {MPTCP} / {curve}, {flows} flows",
-                partial(_over, curve=curve, flows=flows),
-                BOUNDS[key],
-            )
-            for flows in FLOWS
-        ),
+        f"{words}, with {', '.join(map(str, FLOWS))} flows",
+        {f"{words}, {flows} flows": ratio(whole, file_mbps(curve, flows)) for flows in FLOWS},
     )
 
 
-_BOTH_USED = carried("large", "small", connection="main", **at(FILE, MPTCP, 1))
+_BOTH_USED = carried(("large", "small"), at(FILE, MPTCP, 1) | {"connection": "main"})
+_BESIDE = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
+_SOURCE = "ours; the slides name GridFTP as further work"
 
-CLAIMS = at_scale(
+CLAIMS = veerman12.at_scale(
     (
-        Claim(
+        claim(
             "VP.a-right-split",
             "Multipath TCP carries a file about as fast as parallel TCP whose split fits the "
             "links, and needs to know neither.",
-            "ours; the slides name GridFTP as further work",
-            _over_parallel(RIGHT, "VP.a-right-split"),
-            _BOTH_USED,
+            _SOURCE,
+            _over_parallel(RIGHT),
+            needs=_BOTH_USED,
         ),
-        Claim(
+        claim(
             "VP.b-even-split",
             "Multipath TCP is faster than parallel TCP that splits a file evenly over unequal "
             "links.",
-            "ours; the slides name GridFTP as further work",
-            _over_parallel(EVEN, "VP.b-even-split"),
-            _BOTH_USED,
+            _SOURCE,
+            _over_parallel(EVEN),
+            needs=_BOTH_USED,
         ),
-        Claim(
+        claim(
             "VP.c-fair",
             "Beside Multipath TCP, a TCP flow keeps its share of the large link. Beside four "
             "parallel flows, it does not.",
             "RFC 6356 §2, goal 2; the range is ours",
             (
-                Condition(
-                    f"TCP's share beside {MPTCP}",
-                    partial(_share, curve=MPTCP, flows=1),
-                    BOUNDS["VP.c-fair"],
-                ),
-                Condition(
-                    f"TCP's share beside {max(FLOWS) // 2} parallel flows",
-                    partial(_share, curve=EVEN, flows=max(FLOWS)),
-                    BOUNDS["VP.c-fair parallel"],
-                ),
+                Quantity(
+                    f"TCP's share beside {words}",
+                    median(tcp_share(*case)),
+                    "" if words == MPTCP else "parallel",
+                )
+                for words, case in _BESIDE.items()
             ),
         ),
     )
 )
 
 
-def _draw_rates(results: Results, axes: Axes) -> None:
-    for curve in _PARTS:
-        points = [median(file_mbps(results, curve, flows)) for flows in FLOWS]
-        figures.estimates(axes, FLOWS, points, curve, STYLES[curve])
-    whole = [median(file_mbps(results, MPTCP, 1))] * len(FLOWS)
-    figures.estimates(axes, FLOWS, whole, MPTCP, STYLES[MPTCP])
-    figures.plain_ticks(axes, FLOWS)
-    figures.reference_line(axes, (SMALL_GBPS + LARGE_GBPS) * 1000 / SCALE, "sum of\nthe links")
-    axes.set(xlabel="parallel flows of TCP", ylabel="rate of the file (Mbit/s)")
-    axes.set_ylim(0)
-
-
-def _draw_shares(results: Results, axes: Axes) -> None:
-    cases = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
-    bars = {words: ([_share(results, *case)], STYLES[case[0]]) for words, case in cases.items()}
-    figures.grouped_bars(axes, ["large link"], bars)
-    figures.reference_line(axes, 0.5, "half")
-    axes.set_ylabel("share of one TCP flow")
-    axes.set_ylim(0, 1)
-
-
 def _overview(results: Results) -> Table:
     """The rate of the file with each number of flows, and TCP's shares."""
-    parallel = [(curve, flows) for curve in _PARTS for flows in FLOWS]
+    files = [(MPTCP, 1), *((curve, flows) for curve in _PARTS for flows in FLOWS)]
     rows = [
-        (curve, str(flows), median(file_mbps(results, curve, flows)).text(), "–")
-        for curve, flows in [(MPTCP, 1), *parallel]
+        (curve, str(flows), median(file_mbps(curve, flows))(results).text(), "–")
+        for curve, flows in files
     ]
     rows += [
-        (f"{curve}, endless", str(flows), "–", _share(results, curve, flows).text())
-        for curve, flows in ((MPTCP, 1), (EVEN, max(FLOWS)))
+        (f"{curve}, endless", str(flows), "–", median(tcp_share(curve, flows))(results).text())
+        for curve, flows in _BESIDE.values()
     ]
     return Table(("curve", "flows", "rate of the file (Mbit/s)", "share of TCP"), tuple(rows))
 
 
 def notes(results: Results) -> Sequence[str]:
     """How the file is split."""
-    slow = float(np.median(file_mbps(results, EVEN, max(FLOWS))))
+    slow = float(np.median(file_mbps(EVEN, max(FLOWS))(results)))
     return [
         "GridFTP opens several TCP connections for one file. Here half of them cross each link. "
         "Each flow carries an equal part of what its link gets: half of the file (1:1), or four "
@@ -257,32 +208,50 @@ ENTRY = Entry(
     title="Parallel TCP, as GridFTP opens it, beside Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
     "What does a TCP flow beside them keep?",
-    references=(VEERMAN, RFC_LIA),
+    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
-        Parameter("links", f"0.3 and 1 Gbit/s, {RTT_MS} ms RTT", "slides, “WAN: Throughput”"),
-        Parameter("parallel flows", "2, 4 and 8, half of them on each link", "ours"),
-        Parameter("splits", "half of the file on each link; four fifths on the large one", "ours"),
-        Parameter("file", f"{FILE_MB} MB", "ours"),
-        Parameter("buffers", f"{BUFFER_MB:g} MB for each connection", "slides: the rule"),
-        Parameter("TCP", "NewReno", "ours"),
-        SCALING,
-        *(each for each in STACK_PARAMETERS if each.name != "workload"),
+        *parameters(f"""
+        links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”
+        parallel flows | 2, 4 and 8, half of them on each link | ours
+        splits | half of the file on each link; four fifths on the large one | ours
+        file | {FILE_MB} MB | ours
+        buffers | {BUFFER_MB:g} MB for each connection | slides: the rule
+        TCP | NewReno | ours
+    """),
+        veerman12.SCALING,
+        *(each for each in veerman12.STACK_PARAMETERS if each.name != "workload"),
     ),
     quick=Tier("quick", seeds=5, measured_s=50, warm_up_s=10),
     full=Tier("full", seeds=20, measured_s=110, warm_up_s=10),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     panels=(
         Panel(
             "A file of 2 GB over both links",
             "Size over the time until the last part has arrived.",
-            _draw_rates,
+            panels.points(
+                FLOWS,
+                lambda curve, flows: median(file_mbps(curve, 1 if curve == MPTCP else flows)),
+                {curve: STYLES[curve] for curve in (EVEN, RIGHT, MPTCP)},
+                "parallel flows of TCP",
+                "rate of the file (Mbit/s)",
+                ticks=FLOWS,
+                top=140,
+                lines={(SMALL_GBPS + LARGE_GBPS) * 1000 / SCALE: "sum of\nthe links"},
+            ),
         ),
         Panel(
             "TCP beside them, on the large link",
             "What one TCP flow keeps. Half would be as much as the other connection has.",
-            _draw_shares,
+            panels.bars(
+                ("large link",),
+                lambda words, _: median(tcp_share(*_BESIDE[words])),
+                {words: STYLES[curve] for words, (curve, _) in _BESIDE.items()},
+                "share of one TCP flow",
+                top=1,
+                lines={0.5: "half"},
+            ),
         ),
     ),
     overview=_overview,

@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Cell, Entry, Overview, Parameter, Tier
-from anabranch.gallery.shared.measures import median_of, ratio_of
-from anabranch.gallery.shared.vague import BUFFERS, LINKS
-from anabranch.gallery.shared.veerman12 import (
-    LARGE_MSS,
-    RFC_LIA,
-    SMALL_MSS,
-    STACK_PARAMETERS,
-    VEERMAN,
-    carried,
-    connection,
-    draw_paths,
-    halvings_measured,
-    link,
-    recovery_s,
-)
-from anabranch.gallery.shared.wifi_3g import all_of, cell_key
-from anabranch.gallery.thresholds import BOUNDS
-from anabranch.reports import figures
-from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style, reference_line
-from anabranch.results.claims import Claim, Condition
-from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import NetworkPath, Scenario
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from anabranch.gallery import panels
+from anabranch.gallery.claims import Quantity, all_of, carried, claim
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
+from anabranch.gallery.shared import veerman12
+from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
+from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import NetworkPath
 
 TWO_LINKS, THREE_LINKS, BALANCING = "two links", "three links", "balancing"
 
 _WAN_MS, _FAR_MS, _LAN_MS = 35, 202, 5
 
 
-def _link(name: str, gbps: float, rtt_ms: float, mss: int = SMALL_MSS) -> NetworkPath:
-    return link(name, gbps, rtt_ms, mss=mss, scale=1)
+def _link(name: str, gbps: float, rtt_ms: float, mss: int = veerman12.SMALL_MSS) -> NetworkPath:
+    return veerman12.link(name, gbps, rtt_ms, mss=mss, scale=1)
 
 
 _GENEVA = (_link("small", 0.3, _WAN_MS), _link("large", 1, _WAN_MS))
@@ -50,7 +31,7 @@ _PATHS = {
     TWO_LINKS: _GENEVA,
     THREE_LINKS: (*_GENEVA, _link("far", 10, _FAR_MS)),
     BALANCING: tuple(
-        _link(name, gbps, _LAN_MS, LARGE_MSS)
+        _link(name, gbps, _LAN_MS, veerman12.LARGE_MSS)
         for name, gbps in (("one", 1), ("two", 1), ("ten", 10))
     ),
 }
@@ -60,11 +41,7 @@ SMALLER_MB = (16.0, 64.0)
 SUM_MBPS = 11_300
 _COLOURS = {"small": SKY, "large": BLUE, "far": GREEN}
 
-
-def at(curve: str, buffer_mb: float) -> dict[str, Factor]:
-    """The factors of a cell."""
-    return {"curve": curve, "buffer_mb": buffer_mb}
-
+at = Factors("curve", "buffer_mb")
 
 RULE = at(THREE_LINKS, RULE_MB)
 
@@ -80,92 +57,55 @@ def cells(tier: Tier) -> list[Cell]:
 
 def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
     words = (curve, f"{buffer_mb:g}mb")
-    scenario = Scenario(
-        name=", ".join(words),
-        duration=tier.duration,
-        warm_up=tier.warm_up,
-        paths=_PATHS[curve],
-        connections=(connection("main", buffer_mb, scale=1),),
+    scenario = tier.scenario(
+        ", ".join(words), _PATHS[curve], veerman12.connection("main", buffer_mb, scale=1)
     )
-    return Cell(cell_key(*words), scenario, at(curve, buffer_mb), keep_samples=True)
+    return Cell(key_of(*words), scenario, at(curve, buffer_mb), keep_samples=True)
 
 
 def _without_loss(results: Results) -> str | None:
     """The precondition that no loss reduced a window after the warm-up, with the rule's buffer."""
-    halvings = halvings_measured(results, **RULE)
+    halvings = veerman12.halvings_measured(results, **RULE)
     return f"{halvings} halvings after the warm-up" if halvings else None
 
 
+_ALL_LINKS = ("small", "large", "far")
+_BALANCED = at(BALANCING, BALANCING_MB)
+
 CLAIMS = (
-    Claim(
+    claim(
         "E9.unscaled-rule",
         "With the rule's 570 MB, links of 0.3 + 1 + 10 Gbit/s reach their sum, although one is at "
         "202 ms.",
         "slides, “Buffer calculation”; the thresholds are ours",
-        (
-            Condition(
-                "goodput with 570 MB",
-                median_of("goodput_mbps", RULE),
-                BOUNDS["E9.unscaled-rule sum"],
-            ),
-            Condition(
-                "share of the bytes over 10 Gbit/s",
-                median_of("share_far", RULE, 100),
-                BOUNDS["E9.unscaled-rule share"],
-            ),
-        ),
-        all_of(_without_loss, carried("small", "large", "far", **RULE)),
-        "after slow start",
+        Quantity("goodput with 570 MB", GOODPUT.median(RULE), "sum"),
+        Quantity("share of the bytes over 10 Gbit/s", share("far").median(RULE), "share"),
+        needs=all_of(_without_loss, carried(_ALL_LINKS, RULE)),
+        where="after slow start",
     ),
-    Claim(
+    claim(
         "E9.unscaled-advanced",
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; the buffers are ours",
-        tuple(
-            Condition(
+        (
+            Quantity(
                 f"two links / three links at {buffer:g} MB",
-                ratio_of("goodput_mbps", at(TWO_LINKS, buffer), at(THREE_LINKS, buffer)),
-                BOUNDS["E9.unscaled-advanced"],
+                GOODPUT.ratio(at(TWO_LINKS, buffer), at(THREE_LINKS, buffer)),
             )
             for buffer in SMALLER_MB
         ),
-        all_of(
-            *(carried("small", "large", "far", **at(THREE_LINKS, buffer)) for buffer in SMALLER_MB)
-        ),
-        "goodput",
+        needs=carried(_ALL_LINKS, *(at(THREE_LINKS, buffer) for buffer in SMALLER_MB)),
+        where="goodput",
     ),
-    Claim(
+    claim(
         "E9.unscaled-balancing",
         "Beside two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
         "slides, “LAN: Balancing”; the threshold is ours",
-        (
-            Condition(
-                "share of the bytes over 10 Gbit/s, MSS 8900",
-                median_of("share_ten", at(BALANCING, BALANCING_MB), 100),
-                BOUNDS["E9.unscaled-balancing"],
-            ),
-        ),
-        carried("one", "two", **at(BALANCING, BALANCING_MB)),
-        f"{BALANCING_MB:g} MB",
+        Quantity("share of the bytes over 10 Gbit/s, MSS 8900", share("ten").median(_BALANCED)),
+        needs=carried(("one", "two"), _BALANCED),
+        where=f"{BALANCING_MB:g} MB",
     ),
 )
-
-
-def _draw_start(results: Results, axes: Axes) -> None:
-    """Draw the congestion windows of the first seed with the rule's buffer."""
-    rows = results.samples.filter(
-        *(pl.col(name) == value for name, value in RULE.items()), pl.col("seed") == 1
-    )
-    if rows.is_empty():
-        raise NothingMeasured("no time series with the rule's buffer")
-    lines = {}
-    for path, colour in _COLOURS.items():
-        subflow = rows.filter(pl.col("path_name") == path)
-        cwnd = subflow["cwnd"].to_numpy() / 1e6
-        lines[f"path {path}"] = (subflow["time_ns"].to_numpy() / 1e9, cwnd, Style(colour))
-    figures.series(axes, lines, "congestion window (MB)")
-    figures.plain_log_y(axes)
-    reference_line(axes, 10e3 / 8 * _FAR_MS / 1e3, "10 Gbit/s × 202 ms")
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -173,7 +113,7 @@ def notes(results: Results) -> Sequence[str]:
     rows = results.subflows.filter(*(pl.col(name) == value for name, value in RULE.items()))
     far = rows.filter(pl.col("path_name") == "far")
     retransmitted = float(np.median(far["segments_retransmitted"].to_numpy()))
-    recovery_h = recovery_s(3, 10, _FAR_MS, SMALL_MSS, scale=1) / 3600
+    recovery_h = veerman12.recovery_s(3, 10, _FAR_MS, veerman12.SMALL_MSS, scale=1) / 3600
     return [
         f"Slow start overshoots the far link's queue once: {retransmitted:.0f} segments are lost "
         "and retransmitted within a few round trips. The remaining half of the window is one "
@@ -191,59 +131,62 @@ ENTRY = Entry(
     title="At full rates: 10 Gbit/s at 202 ms with 570 MB (Veerman 2012)",
     question="Do links of 0.3 + 1 + 10 Gbit/s reach their sum with the rule's 570 MB when one of "
     "them is at 202 ms? What do they reach with smaller buffers?",
-    references=(VEERMAN, RFC_LIA),
-    parameters=(
-        Parameter("scaling", "none", "the other entries after Veerman use a tenth"),
-        Parameter("links", "0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT", "slides"),
-        Parameter("rule for buffers", "2 × 202 ms × 11.3 Gbit/s: 570 MB", "slides"),
-        Parameter("smaller buffers", "16 and 64 MB", "ours; slides: “different”"),
-        Parameter("balancing", "1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900", "slides"),
-        Parameter("warm-up", "6 s: slow start and its losses", "ours"),
-        *STACK_PARAMETERS,
-    ),
+    references=(veerman12.VEERMAN, veerman12.RFC_LIA),
+    parameters=parameters("""
+        scaling | none | the other entries after Veerman use a tenth
+        links | 0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT | slides
+        rule for buffers | 2 × 202 ms × 11.3 Gbit/s: 570 MB | slides
+        smaller buffers | 16 and 64 MB | ours; slides: “different”
+        balancing | 1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900 | slides
+        warm-up | 6 s: slow start and its losses | ours
+    """)
+    + veerman12.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=2, warm_up_s=6),
     full=Tier("full", seeds=20, measured_s=10, warm_up_s=6),
     cells=cells,
-    vague={**LINKS, **BUFFERS},
+    uncertain_parameters={**LINKS, **BUFFERS},
     claims=CLAIMS,
     panels=(
         Panel(
             "0.3 + 1 Gbit/s, and 10 Gbit/s far away",
             "Throughput by path, first seed. 570 MB is the rule's buffer.",
-            partial(
-                draw_paths,
-                cells={
+            veerman12.draw_paths(
+                {
                     f"{curve.replace(' ', chr(10))}\n{mb:g} MB": at(curve, mb)
                     for curve, mb in (
                         *((THREE_LINKS, mb) for mb in (*SMALLER_MB, RULE_MB)),
                         *((TWO_LINKS, mb) for mb in SMALLER_MB),
                     )
                 },
-                colours=_COLOURS,
+                _COLOURS,
             ),
         ),
         Panel(
             "Three links, 570 MB: windows",
             "First seed. Slow start doubles the far window every 202 ms.",
-            _draw_start,
+            panels.series(
+                {
+                    f"path {path}": (RULE | {"path_name": path}, "cwnd", Style(colour))
+                    for path, colour in _COLOURS.items()
+                },
+                "congestion window (MB)",
+                scale=1e-6,
+                log=True,
+                lines={10e3 / 8 * _FAR_MS / 1e3: "10 Gbit/s × 202 ms"},
+            ),
         ),
         Panel(
             "1 + 1 + 10 Gbit/s at 5 ms, 26 MB",
             "Throughput by path for the first five seeds, which differ only in their jitter.",
-            partial(
-                draw_paths,
-                cells={
+            veerman12.draw_paths(
+                {
                     f"seed {seed}": at(BALANCING, BALANCING_MB) | {"seed": seed}
                     for seed in range(1, 6)
                 },
-                colours={"one": BLUE, "two": ORANGE, "ten": GREEN},
+                {"one": BLUE, "two": ORANGE, "ten": GREEN},
             ),
         ),
     ),
-    overview=Overview(
-        factors={"curve": "links", "buffer_mb": "buffer (MB)"},
-        metrics={"goodput_mbps": "goodput (Mbit/s)", "reinjections": "reinjections"},
-        path="far",
-    ),
+    overview=Overview("curve: links; buffer_mb: buffer (MB)", "far", (GOODPUT, REINJECTIONS)),
     notes=notes,
 )

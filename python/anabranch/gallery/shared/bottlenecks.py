@@ -12,9 +12,7 @@ from anabranch.words import counted
 def red(packets: float) -> Queue:
     """A RED queue with thresholds at half and twice a bandwidth-delay product of `packets`."""
     return Queue(
-        kind="red",
-        min_packets=max(5, round(packets / 2)),
-        max_packets=max(15, round(packets * 2)),
+        kind="red", min_packets=max(5, round(packets / 2)), max_packets=max(15, round(packets * 2))
     )
 
 

@@ -6,10 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from anabranch.errors import AnabranchError
-from anabranch.gallery.entry import Cell, Parameter
+from anabranch.gallery.entry import Cell, parameters
 from anabranch.live.hosts import Hosts
-from anabranch.results.estimates import median
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.scenario import Connection, Scenario
 
@@ -20,26 +18,15 @@ HOSTS = (VIRTUAL, ENGINE, KERNEL)
 
 _RUN_BY = {VIRTUAL: None, ENGINE: Hosts("engine", "engine"), KERNEL: Hosts("kernel", "kernel")}
 
-PARAMETERS = (
-    Parameter(
-        "congestion control",
-        "engine: NewReno for TCP, LIA for Multipath TCP; Linux: NewReno and cubic",
-        "ours: Linux has no coupled congestion control",
-    ),
-    Parameter(
-        "buffers",
-        "the size that a program requests: the engine counts payload; Linux doubles the size and "
-        "charges the memory of each segment",
-        "ours: the same scenario file for all hosts",
-    ),
-    Parameter(
-        "real time",
-        "same links and queues on the clock of this machine; a run is invalid, and repeated, if "
-        "the emulator was late by more than 5 ms (p99.9) or if more than 1 % of the packets were "
-        "later than 1 ms",
-        "ours",
-    ),
-)
+PARAMETERS = parameters("""
+        congestion control | engine: NewReno for TCP, LIA for Multipath TCP; Linux: NewReno and
+            cubic | ours: Linux has no coupled congestion control
+        buffers | the size that a program requests: the engine counts payload; Linux doubles the
+            size and charges the memory of each segment | ours: the same scenario file for all hosts
+        real time | same links and queues on the clock of this machine; a run is invalid, and
+            repeated, if the emulator was late by more than 5 ms (p99.9) or if more than 1 % of the
+            packets were later than 1 ms | ours
+    """)
 
 
 def cell(
@@ -74,11 +61,3 @@ def lateness(results: Results) -> str:
         f"was {latest.max():.1f} ms late. At most {share.max():.2%} of a run's packets were later "
         "than 1 ms."
     )
-
-
-def measured(results: Results, metric: str, unit: str, **factors: Factor) -> str:
-    """The median of a metric as text, or a dash if no run measured it."""
-    try:
-        return median(results.values(metric, **factors)).text(unit)
-    except AnabranchError:
-        return "–"

@@ -7,25 +7,26 @@ environment and the high-BDP environment have different ranges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Parameter
+from anabranch.gallery.claims import Needs
+from anabranch.gallery.entry import Factors, parameters
+from anabranch.gallery.measures import by_seed
+from anabranch.gallery.metrics import GOODPUT, Metric
+from anabranch.gallery.panels import Axes, Draw
 from anabranch.reports import figures
-from anabranch.reports.figures import Style
+from anabranch.reports.figures import Panel, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.scenario import NetworkPath
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Range
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LOW, HIGH = "low-BDP", "high-BDP"
 ENVIRONMENTS = (LOW, HIGH)
@@ -39,20 +40,14 @@ _RTT_MS = {LOW: Range(0, 50), HIGH: Range(0, 400)}
 _QUEUE_MS = {LOW: Range(0, 100), HIGH: Range(0, 2000)}
 _SMALLEST_QUEUE_MS = 1.0
 
-DESIGN_PARAMETERS = (
-    Parameter(
-        "design",
-        f"WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly",
-        "CoNEXT'13; the seed and the linear scale are ours",
-    ),
-    Parameter("low-BDP", "0.1–100 Mbit/s, RTT 0–50 ms, queue 0–100 ms, each path", "CSWS'14"),
-    Parameter("high-BDP", "0.1–100 Mbit/s, RTT 0–400 ms, queue 0–2000 ms, each path", "CSWS'14"),
-    Parameter(
-        "baseline of the benefit",
-        "TCP NewReno over each path alone, same buffers and seeds",
-        "ours; the papers use the TCP of the same kernel",
-    ),
-)
+DESIGN_PARAMETERS = parameters(f"""
+        design | WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly | CoNEXT'13; the seed
+            and the linear scale are ours
+        low-BDP | 0.1–100 Mbit/s, RTT 0–50 ms, queue 0–100 ms, each path | CSWS'14
+        high-BDP | 0.1–100 Mbit/s, RTT 0–400 ms, queue 0–2000 ms, each path | CSWS'14
+        baseline of the benefit | TCP NewReno over each path alone, same buffers and seeds | ours;
+            the papers use the TCP of the same kernel
+    """)
 
 
 @dataclass(frozen=True)
@@ -100,9 +95,8 @@ def _path(name: str, mbps: float, rtt_ms: float, queue_ms: float) -> NetworkPath
     )
 
 
-def at(curve: str, environment: str) -> dict[str, Factor]:
-    """The factors that name a curve in an environment."""
-    return {"curve": curve, "environment": environment}
+at = Factors("curve", "environment")
+"""The factors that name a curve in an environment."""
 
 
 def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float]:
@@ -119,6 +113,13 @@ def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float
     return dict(table.iter_rows())
 
 
+@by_seed
+def by_setting(results: Results, metric: Metric, cell: Mapping[str, Factor]) -> Sample:
+    """The median over seeds of a metric, for each setting; see `medians`."""
+    return np.array(list(medians(results, metric.column, **cell).values()))
+
+
+@by_seed
 def benefits(results: Results, curve: str, environment: str) -> Sample:
     """Aggregation benefit of a curve in each setting of an environment.
 
@@ -127,8 +128,8 @@ def benefits(results: Results, curve: str, environment: str) -> Sample:
     goodput, 0 at the goodput of the better path, and 1 at the sum. It may exceed 1.
     Kaspar, 2012; Paasch et al., CoNEXT 2013.
     """
-    alone = [medians(results, "goodput_mbps", **at(each, environment)) for each in BASELINES]
-    together = medians(results, "goodput_mbps", **at(curve, environment))
+    alone = [medians(results, GOODPUT.column, **at(each, environment)) for each in BASELINES]
+    together = medians(results, GOODPUT.column, **at(curve, environment))
     values = [
         benefit(goodput, [each.get(point, 0.0) for each in alone])
         for point, goodput in together.items()
@@ -145,7 +146,7 @@ def benefit(goodput: float, alone: Sequence[float]) -> float | None:
     return (goodput - best) / scale
 
 
-def both_used(*curves: str) -> Callable[[Results], str | None]:
+def both_used(*curves: str) -> Needs:
     """The precondition that `main` used both paths in at least nine of ten runs of each curve.
 
     In some settings, one path is so slow, or its queue so short, that a good scheduler leaves it
@@ -165,36 +166,59 @@ def both_used(*curves: str) -> Callable[[Results], str | None]:
     return reason
 
 
-def draw_benefits(
-    results: Results, axes: Axes, environment: str, styles: Mapping[str, Style]
-) -> None:
-    """Draw cumulative distributions of the benefit over the settings of an environment."""
-    for curve, style in styles.items():
-        figures.share_of_settings(axes, benefits(results, curve, environment), curve, style)
-    axes.axvline(0, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.axvline(1, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set_xlabel("aggregation benefit")
-    axes.set_xlim(-1, 1.5)
-    for place, words in ((0, "best path"), (1, "sum")):
-        axes.text(place + 0.02, 0.3, words, fontsize=7, color=figures.GREY, rotation=90)
+def draw_benefits(environment: str, styles: Mapping[str, Style]) -> Draw:
+    """Cumulative distributions of the benefit over the settings of an environment."""
+
+    def draw(results: Results, axes: Axes) -> None:
+        for curve, style in styles.items():
+            values = benefits(curve, environment)(results)
+            figures.share_of_settings(axes, values, curve, style)
+        axes.set_xlabel("aggregation benefit")
+        axes.set_xlim(-1, 1.5)
+        for place, words in ((0, "best path"), (1, "sum")):
+            axes.axvline(place, **_LINE)
+            axes.text(place + 0.02, 0.3, words, fontsize=7, color=figures.GREY, rotation=90)
+
+    return draw
 
 
-def draw_boxes(results: Results, axes: Axes, styles: Mapping[str, Style]) -> None:
-    """Draw box plots of the benefit in each environment."""
-    width = 0.8 / len(styles)
-    for index, (curve, style) in enumerate(styles.items()):
-        data = [benefits(results, curve, environment) for environment in ENVIRONMENTS]
-        centres = [place + (index - (len(styles) - 1) / 2) * width for place in (0, 1)]
-        boxes = axes.boxplot(
-            data, positions=centres, widths=0.8 * width, whis=(5, 95), sym="", patch_artist=True
-        )
-        for box in boxes["boxes"]:
-            box.set(facecolor=style.colour, alpha=0.5, edgecolor=style.colour)
-        for middle in boxes["medians"]:
-            middle.set(color=figures.BLACK)
-        axes.plot([], [], label=curve, **style.line_arguments())
-    axes.set_xticks([0, 1], ENVIRONMENTS)
-    axes.set_xlim(-0.5, 1.5)
-    axes.axhline(0, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.axhline(1, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set_ylabel("aggregation benefit")
+def draw_boxes(styles: Mapping[str, Style]) -> Draw:
+    """Box plots of the benefit in each environment."""
+
+    def draw(results: Results, axes: Axes) -> None:
+        width = 0.8 / len(styles)
+        for index, (curve, style) in enumerate(styles.items()):
+            data = [benefits(curve, environment)(results) for environment in ENVIRONMENTS]
+            centres = [place + (index - (len(styles) - 1) / 2) * width for place in (0, 1)]
+            boxes = axes.boxplot(
+                data, positions=centres, widths=0.8 * width, whis=(5, 95), sym="", patch_artist=True
+            )
+            for box in boxes["boxes"]:
+                box.set(facecolor=style.colour, alpha=0.5, edgecolor=style.colour)
+            for middle in boxes["medians"]:
+                middle.set(color=figures.BLACK)
+            axes.plot([], [], label=curve, **style.line_arguments())
+        axes.set_xticks([0, 1], ENVIRONMENTS)
+        axes.set_xlim(-0.5, 1.5)
+        axes.axhline(0, **_LINE)
+        axes.axhline(1, **_LINE)
+        axes.set_ylabel("aggregation benefit")
+
+    return draw
+
+
+def panels_of_benefits(low: str, high: str, styles: Mapping[str, Style]) -> tuple[Panel, ...]:
+    """The benefit in both environments, whose titles are `low` and `high`."""
+    caption = "Curves further to the right are better. Left of 0, adding a path does harm."
+    return (
+        Panel(high, caption, draw_benefits(HIGH, styles)),
+        Panel(low, caption, draw_benefits(LOW, styles)),
+        Panel(
+            "Both environments",
+            "Benefit over settings. Boxes show quartiles, whiskers the 5th and 95th percentiles.",
+            draw_boxes(styles),
+        ),
+    )
+
+
+_LINE: Any = {"color": figures.GREY, "linewidth": 0.8, "linestyle": (0, (1, 2))}

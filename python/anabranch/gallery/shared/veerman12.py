@@ -7,26 +7,29 @@ slides, in MB.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Parameter
+from anabranch.gallery.entry import Parameter, parameters
+from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.panels import Axes, Curves, Draw, Look, over
+from anabranch.reports.figures import GREY
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, NothingMeasured, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 SCALE = 10
 """Divisor of rates and buffers, unless an entry sets another one."""
 
 SMALL_MSS, LARGE_MSS = 1400, 8900
+
+BUFFER = f"buffer of the slides (MB; run with 1/{SCALE})"
+"""The label of an axis."""
 
 VEERMAN = (
     "G. Veerman: MultiPath TCP: Hands-On. Supervisor: R. van der Pol. Research project, University "
@@ -39,15 +42,15 @@ SCALING = Parameter(
     f"rates and buffers are 1/{SCALE} of those in the slides, round-trip times are not scaled",
     "ours; veerman12-unscaled is not scaled",
 )
-STACK_PARAMETERS = (
-    Parameter("MSS", "1400 (MTU 1440 bytes) unless stated as 8900", "slides"),
-    Parameter("queues", "drop-tail, one bandwidth-delay product of the path", "ours"),
-    Parameter("jitter", "± 0.1 ms towards the client, which makes seeds differ", "ours"),
-    Parameter("workload", "bulk, download", "slides: iperf"),
-    Parameter("buffer accounting", "payload bytes, send = receive", "ours"),
-    Parameter("congestion control", "LIA (RFC 6356)", "slides"),
-    Parameter("scheduler, path manager", "lowest RTT, full mesh", "defaults of that kernel"),
-)
+STACK_PARAMETERS = parameters("""
+        MSS | 1400 (MTU 1440 bytes) unless stated as 8900 | slides
+        queues | drop-tail, one bandwidth-delay product of the path | ours
+        jitter | ± 0.1 ms towards the client, which makes seeds differ | ours
+        workload | bulk, download | slides: iperf
+        buffer accounting | payload bytes, send = receive | ours
+        congestion control | LIA (RFC 6356) | slides
+        scheduler, path manager | lowest RTT, full mesh | defaults of that kernel
+    """)
 
 
 def link(
@@ -100,20 +103,6 @@ def at_scale(claims: Iterable[Claim]) -> tuple[Claim, ...]:
     )
 
 
-def carried(*paths: str, **factors: Factor) -> Callable[[Results], str | None]:
-    """The precondition that each path carried over 1 % of the bytes in each of these runs."""
-
-    def reason(results: Results) -> str | None:
-        for path in paths:
-            least = float(results.values(f"share_{path}", **factors).min())
-            if least <= 0.01:
-                words = ", ".join(str(value) for value in factors.values())
-                return f"{path} carried {least:.2%} of the bytes ({words})"
-        return None
-
-    return reason
-
-
 def halvings(results: Results, **factors: Factor) -> float:
     """Median over runs of the window halvings of the main connection that were not undone."""
     rows = results.subflows.filter(
@@ -133,8 +122,7 @@ def halvings_measured(results: Results, **factors: Factor) -> int:
     """
     warm_up_ns = nanoseconds(results.provenance["warm_up"])
     rows = results.samples.filter(
-        pl.col("time_ns") >= warm_up_ns,
-        *(pl.col(name) == value for name, value in factors.items()),
+        pl.col("time_ns") >= warm_up_ns, *(pl.col(name) == value for name, value in factors.items())
     )
     changes = pl.col("ssthresh").diff().over("seed", "connection", "subflow") != 0
     return int(rows.sort("time_ns").select(changes.sum()).item())
@@ -169,19 +157,30 @@ def path_mbps(results: Results, path: str, **factors: Factor) -> float:
     return float(received.sum() * 8e3 / np.ptp(rows["time_ns"].to_numpy()))
 
 
-def draw_paths(
-    results: Results,
-    axes: Axes,
-    cells: Mapping[str, dict[str, Factor]],
-    colours: Mapping[str, str],
-) -> None:
-    """Draw stacked throughput by path for labelled cells: seed 1, unless a cell names another."""
-    for place, cell in enumerate(cells.values()):
-        bottom = 0.0
-        for path, colour in colours.items():
-            height = path_mbps(results, path, **cell)
-            label = None if place else f"path {path}"
-            axes.bar(place, height, 0.5, bottom=bottom, color=colour, alpha=0.8, label=label)
-            bottom += height
-    axes.set_xticks(range(len(cells)), list(cells))
-    axes.set_ylabel("throughput (Mbit/s)")
+def draw_paths(cells: Mapping[str, dict[str, Factor]], colours: Mapping[str, str]) -> Draw:
+    """Stacked throughput by path for labelled cells: seed 1, unless a cell names another."""
+
+    def draw(results: Results, axes: Axes) -> None:
+        for place, cell in enumerate(cells.values()):
+            bottom = 0.0
+            for path, colour in colours.items():
+                height = path_mbps(results, path, **cell)
+                label = None if place else f"path {path}"
+                axes.bar(place, height, 0.5, bottom=bottom, color=colour, alpha=0.8, label=label)
+                bottom += height
+        axes.set_xticks(range(len(cells)), list(cells))
+        axes.set_ylabel("throughput (Mbit/s)")
+
+    return draw
+
+
+def over_buffers(curves: Curves, rule_mb: float, at_y: float, **look: Unpack[Look]) -> Draw:
+    """Goodput over the buffers of the slides, with the buffer of their rule."""
+
+    def draw(results: Results, axes: Axes) -> None:
+        over("buffer_mb", GOODPUT, curves, BUFFER, **look)(results, axes)
+        axes.axvline(rule_mb, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)))
+        right = rule_mb + (0.08 if rule_mb < 5 else 0.3)
+        axes.text(right, at_y, "rule", fontsize=7, color=GREY)
+
+    return draw

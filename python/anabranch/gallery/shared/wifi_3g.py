@@ -1,20 +1,20 @@
-"""Shared by the entries about WiFi and 3G: links, curves, and recurring conditions."""
+"""Shared by the entries about WiFi and 3G: links, curves, and recurring quantities."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.entry import Parameter
-from anabranch.gallery.shared.measures import median_of
-from anabranch.gallery.thresholds import BOUNDS
+from anabranch.gallery import measures
+from anabranch.gallery.claims import Needs, Quantity, carried
+from anabranch.gallery.entry import parameters
+from anabranch.gallery.metrics import GOODPUT, MEAN
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
-from anabranch.results.claims import Condition
-from anabranch.results.estimates import Estimate, Sample, median
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.estimates import Sample, median
+from anabranch.results.folder import Factor, Results
 from anabranch.results.metrics import expected_delay_ms
 from anabranch.scenarios.scenario import Blocks, Bulk, Connection, NetworkPath
 
@@ -34,10 +34,12 @@ STYLES = {
     MPTCP_M12_NSDI: Style(SKY, (0, (1, 1)), "x"),
 }
 
+M12: dict[str, Any] = {"opportunistic_retransmission": True, "penalisation": "conext13"}
+"""Opportunistic retransmission (M1) and penalisation (M2) in the form of CoNEXT'13."""
 _REMEDIES: dict[str, dict[str, Any]] = {
     MPTCP_M1: {"opportunistic_retransmission": True},
-    MPTCP_M12: {"opportunistic_retransmission": True, "penalisation": "conext13"},
-    MPTCP_M12_NSDI: {"opportunistic_retransmission": True, "penalisation": "nsdi12"},
+    MPTCP_M12: M12,
+    MPTCP_M12_NSDI: {**M12, "penalisation": "nsdi12"},
 }
 
 WIFI = NetworkPath(name="wifi", rate="8Mbit/s", delay="10ms", limit="54packets")
@@ -60,32 +62,18 @@ CULLEN_BARBER = (
     "cheney2cq/cs244-pa3. CS244, Stanford, 2014."
 )
 
-STACK_PARAMETERS = (
-    Parameter(
-        "congestion control",
-        "TCP: NewReno; MPTCP: LIA (RFC 6356)",
-        "ours: LIA with one subflow is NewReno, so only the paths differ",
-    ),
-    Parameter("scheduler", "lowest RTT", "default of the kernels of NSDI'12 and CS244"),
-    Parameter(
-        "penalisation (M2)",
-        "the form of CoNEXT'13, unless a curve says 2012",
-        "CS244'14 and '15 ran kernels of May 2014, which had this form",
-    ),
-    Parameter("host", "linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10", "ours"),
-    Parameter(
-        "buffer accounting",
-        "payload bytes at data level; KiB = 1024 bytes, kB = 1000 bytes",
-        "ours; Linux doubles the requested size and charges overhead",
-    ),
-    Parameter("start of the connection", "within 200 ms; it depends on the seed", "ours"),
-    Parameter("jitter", "uniform, ± the value, only in the direction of the data", "ours"),
-)
-
-
-def cell_key(*words: str) -> str:
-    """The key of a cell, usable as a file name, from the words that identify the cell."""
-    return "_".join(words).lower().translate(str.maketrans(" +,", "---", "()"))
+STACK_PARAMETERS = parameters("""
+    congestion control | TCP: NewReno; MPTCP: LIA (RFC 6356) | ours: LIA with one subflow is
+        NewReno, so only the paths differ
+    scheduler | lowest RTT | default of the kernels of NSDI'12 and CS244
+    penalisation (M2) | the form of CoNEXT'13, unless a curve says 2012 | CS244'14 and '15 ran
+        kernels of May 2014, which had this form
+    host | linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10 | ours
+    buffer accounting | payload bytes at data level; KiB = 1024 bytes, kB = 1000 bytes | ours; Linux
+        doubles the requested size and charges overhead
+    start of the connection | within 200 ms; it depends on the seed | ours
+    jitter | uniform, ± the value, only in the direction of the data | ours
+""")
 
 
 def connection(curve: str, send: str, receive: str, workload: Bulk | Blocks) -> Connection:
@@ -117,58 +105,29 @@ def as_requested(connection: Connection) -> Connection:
 
 
 def little(
-    name: str, send_buffer: int, reverse_delay_ms: float, factors: Mapping[str, Factor]
-) -> Condition:
-    """The condition that the mean block delay is within 15 % of the delay by Little's law."""
+    name: str, send_buffer: int, reverse_delay_ms: float, cell: Mapping[str, Factor]
+) -> Quantity:
+    """How far the mean block delay is from the delay by Little's law, in per cent."""
 
-    def delays(results: Results) -> tuple[Sample, Sample]:
-        expected = [
-            expected_delay_ms(send_buffer, goodput, reverse_delay_ms)
-            for goodput in results.values("goodput_mbps", **factors)
-        ]
-        return results.values("delay_mean_ms", **factors), np.array(expected)
+    def expected(results: Results) -> Sample:
+        goodputs = results.values(GOODPUT.column, **cell)
+        return np.array(
+            [expected_delay_ms(send_buffer, each, reverse_delay_ms) for each in goodputs]
+        )
 
-    def deviation(results: Results) -> Estimate:
-        measured, expected = delays(results)
-        return median(abs(measured / expected - 1) * 100)
+    def deviation(results: Results) -> Sample:
+        return abs(MEAN.values(cell)(results) / expected(results) - 1) * 100
 
-    def worded(results: Results) -> str:
-        measured, expected = (median(each).text("ms") for each in delays(results))
-        return f"{name}: mean delay {measured}, expected {expected}, deviation"
+    def describe(results: Results) -> str:
+        measured, by_law = (median(of(results)).text("ms") for of in (MEAN.values(cell), expected))
+        return f"{name}: mean delay {measured}, expected {by_law}, deviation"
 
-    quantity = (
+    words = (
         f"{name}: deviation of the mean delay from send buffer / goodput − reverse one-way delay"
     )
-    return Condition(quantity, deviation, BOUNDS["E1.4-littles-law"], worded=worded)
+    return Quantity(words, measures.median(deviation), describe=describe)
 
 
-def both_paths_used(**factors: Factor) -> Callable[[Results], str | None]:
-    """The precondition that 3G carried over 1 % of the bytes in the runs with these factors."""
-
-    def reason(results: Results) -> str | None:
-        try:
-            share = float(median(results.values("share_3g", **factors)).value)
-        except NothingMeasured as nothing:
-            return str(nothing)
-        if share > 0.01:
-            return None
-        words = ", ".join(str(value) for value in factors.values())
-        return f"3G carried only {share * 100:.2f} % of the bytes ({words})"
-
-    return reason
-
-
-def share_condition(factors: Mapping[str, Factor]) -> Condition:
-    """The condition that 3G's share of the bytes is above 1 %."""
-    share = median_of("share_3g", factors, 100)
-    bound = BOUNDS["E1.5-both-paths-used"]
-    return Condition(f"{factors['curve']}: 3G's share of the bytes", share, bound)
-
-
-def all_of(*preconditions: Callable[[Results], str | None]) -> Callable[[Results], str | None]:
-    """One precondition that requires all of these; it reports the first that fails."""
-
-    def reason(results: Results) -> str | None:
-        return next((why for each in preconditions if (why := each(results))), None)
-
-    return reason
+def used(*cells: Mapping[str, Factor]) -> Needs:
+    """The precondition that 3G carried over 1 % of the bytes in the runs of each cell."""
+    return carried("3g", *cells, of=np.median)

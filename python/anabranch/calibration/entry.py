@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
-from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.calibration import case, deviations, drawn, fixed, own, words
-from anabranch.gallery.shared.calibration.case import Case
-from anabranch.gallery.shared.calibration.deviations import (
+from anabranch.calibration import case, deviations, drawn, fixed, own, words
+from anabranch.calibration.case import Case
+from anabranch.calibration.deviations import (
     BOUNDS,
     DELAY,
     ONE_PATH,
@@ -23,7 +21,9 @@ from anabranch.gallery.shared.calibration.deviations import (
     Compared,
     Distribution,
 )
-from anabranch.gallery.shared.vague import REAL_TIME
+from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
+from anabranch.gallery.shared import real_time
+from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.live.hosts import HERE
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
@@ -173,7 +173,7 @@ def entry_of(cases: Sequence[Case], scenarios: str, machine: str = HERE) -> Entr
         quick=Tier("quick", seeds=1, measured_s=longest, warm_up_s=0),
         full=Tier("full", seeds=5, measured_s=longest, warm_up_s=0),
         cells=cells,
-        exempt=REAL_TIME,
+        not_varied_because=REAL_TIME,
         claims=CLAIMS,
         panels=_PANELS,
         overview=words.side_by_side,

@@ -1,12 +1,8 @@
-"""Parameters that sources leave open or state roughly, as patterns of keys; see `Entry.vague`."""
+"""Parameters that sources leave open or state roughly, as patterns of keys."""
 
 from __future__ import annotations
 
-LINKS = {
-    "all rates": "path.*.rate",
-    "all delays": "path.*.delay",
-    "all queues": "path.*.limit",
-}
+LINKS = {"all rates": "path.*.rate", "all delays": "path.*.delay", "all queues": "path.*.limit"}
 WIFI_3G = {
     "WiFi's rate": "path.wifi*.rate",
     "WiFi's delay": "path.wifi*.delay",

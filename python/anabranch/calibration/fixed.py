@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from anabranch.gallery.shared.calibration import case
-from anabranch.gallery.shared.calibration.case import Case
+from anabranch.calibration import case
+from anabranch.calibration.case import Case
 from anabranch.gallery.shared.wifi_3g import MPTCP, TCP_3G, TCP_WIFI, THREE_G, WIFI
 from anabranch.scenarios.scenario import (
     Blocks,

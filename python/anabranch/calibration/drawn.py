@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from math import ceil, sqrt
 
-from anabranch.gallery.shared.calibration import case
-from anabranch.gallery.shared.calibration.case import Case
+from anabranch.calibration import case
+from anabranch.calibration.case import Case
 from anabranch.scenarios.classes import Direction
 from anabranch.scenarios.scenario import (
     Blocks,

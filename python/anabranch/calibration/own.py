@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anabranch.calibration.case import Case, settings_of, timed
 from anabranch.errors import InputError
-from anabranch.gallery.shared.calibration.case import Case, settings_of, timed
 from anabranch.live.support import objection
 from anabranch.scenarios import loading
 from anabranch.words import listed

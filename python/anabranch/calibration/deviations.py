@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery import thresholds
-from anabranch.gallery.shared.calibration.case import VIRTUAL, settings_of
+from anabranch.calibration.case import VIRTUAL, settings_of
+from anabranch.gallery import bounds
 from anabranch.results.bounds import Bound
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
@@ -26,8 +26,8 @@ OUTPUT, DELAY = "goodput or completion time", "median delay"
 """What is judged. A scenario has one of the first, one of the second, or both."""
 
 BOUNDS = {
-    OUTPUT: (thresholds.BOUNDS["C output median"], thresholds.BOUNDS["C output p90"]),
-    DELAY: (thresholds.BOUNDS["C delay median"], thresholds.BOUNDS["C delay p90"]),
+    OUTPUT: (bounds.BOUNDS["C output median"], bounds.BOUNDS["C output p90"]),
+    DELAY: (bounds.BOUNDS["C delay median"], bounds.BOUNDS["C delay p90"]),
 }
 """Bounds on absolute deviations in %, in the median of the scenarios and at the 90th percentile."""
 

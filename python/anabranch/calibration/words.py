@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from anabranch.gallery.shared import real_time
-from anabranch.gallery.shared.calibration import case, deviations
-from anabranch.gallery.shared.calibration.case import VIRTUAL
-from anabranch.gallery.shared.calibration.deviations import (
+from anabranch.calibration import case, deviations
+from anabranch.calibration.case import VIRTUAL
+from anabranch.calibration.deviations import (
     BOUNDS,
     COMPLETION,
     DELAY,
@@ -16,6 +15,7 @@ from anabranch.gallery.shared.calibration.deviations import (
     Distribution,
     Pair,
 )
+from anabranch.gallery.shared import real_time
 from anabranch.live.hosts import HERE
 from anabranch.reports.table import Table
 from anabranch.results.folder import Results

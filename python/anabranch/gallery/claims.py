@@ -1,0 +1,122 @@
+"""Claims as data: quantities in words, whose bounds stand in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.results.claims import Claim, Condition, Measure
+from anabranch.results.estimates import Estimate
+from anabranch.results.folder import Factor, NothingMeasured, Results
+
+Needs = Callable[[Results], str | None]
+"""Says why a claim does not apply to results, or `None` if it applies."""
+
+_NAMES = {"3g": "3G", "wlan": "WLAN", "wifi": "WiFi"}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that a claim is about."""
+
+    words: str
+    measure: Measure
+    bound: str = ""
+    """Which of the claim's bounds judges it, or the name of another claim whose bound does."""
+    group: str = ""
+    """The words that a check gives to all quantities of a group."""
+    describe: Callable[[Results], str] | None = None
+    """The quantity in words that include measured numbers, for reports."""
+
+
+def each(group: str, cases: Mapping[str, Measure], bound: str = "") -> tuple[Quantity, ...]:
+    """Similar quantities in words, which the text of a check describes once."""
+    return tuple(Quantity(words, measure, bound, group) for words, measure in cases.items())
+
+
+def at_every(
+    words: str, sizes: Iterable[int], unit: str, measure: Callable[[int], Measure]
+) -> tuple[Quantity, ...]:
+    """One quantity for each size of buffers."""
+    cases = {f"{words} at {size} {unit}": measure(size) for size in sizes}
+    return each(f"{words} at every buffer", cases)
+
+
+def least(words: str, cases: Mapping[str, Measure]) -> Quantity:
+    """The smallest of several quantities, which the report names.
+
+    The interval is corrected for the number of quantities among which the smallest was found.
+    """
+
+    def find(results: Results) -> tuple[str, Estimate]:
+        measured = {name: measure(results) for name, measure in cases.items()}
+        return min(measured.items(), key=lambda case: case[1].value)
+
+    return Quantity(
+        words,
+        lambda results: find(results)[1].among(len(cases)),
+        describe=lambda results: f"smallest of {len(cases)}: {find(results)[0]}",
+    )
+
+
+def claim(
+    name: str,
+    statement: str,
+    source: str,
+    *check: Quantity | Iterable[Quantity],
+    needs: Needs | None = None,
+    where: str = "",
+    bounds: str = "",
+) -> Claim:
+    """A claim whose bounds stand in the registry under its name, or under `bounds`."""
+    quantities: list[Quantity] = []
+    for part in check:
+        quantities += [part] if isinstance(part, Quantity) else part
+    conditions = tuple(
+        Condition(
+            each.words,
+            each.measure,
+            BOUNDS.get(each.bound) or BOUNDS[f"{bounds or name} {each.bound}".strip()],
+            each.group,
+            each.describe,
+        )
+        for each in quantities
+    )
+    return Claim(name, statement, source, conditions, needs, where)
+
+
+def carried(
+    paths: str | Sequence[str],
+    *cells: Mapping[str, Factor],
+    over: float = 0.01,
+    of: Callable[[Any], Any] = np.min,
+) -> Needs:
+    """The precondition that each path carried more than this share of the bytes in each cell.
+
+    `of` reduces the shares of the seeds to one.
+    """
+    names = (paths,) if isinstance(paths, str) else paths
+
+    def reason(results: Results) -> str | None:
+        try:
+            for cell in cells:
+                for path in names:
+                    share = float(of(results.values(f"share_{path}", **cell)))
+                    if share <= over:
+                        words = ", ".join(map(str, cell.values()))
+                        name = _NAMES.get(path, path)
+                        return f"{name} carried only {share * 100:.2f} % of the bytes ({words})"
+        except NothingMeasured as nothing:
+            return str(nothing)
+        return None
+
+    return reason
+
+
+def all_of(*needs: Needs) -> Needs:
+    """One precondition that requires all of these; it reports the first that fails."""
+    return lambda results: next((why for each in needs if (why := each(results))), None)

@@ -1,0 +1,106 @@
+"""The registry of metrics: the words and the unit of each column that entries judge or draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from anabranch.gallery import measures
+from anabranch.gallery.measures import Values
+from anabranch.results import estimates
+from anabranch.results.claims import Measure
+from anabranch.results.folder import Factor, NothingMeasured, Results
+
+Levels = Mapping[str, Factor]
+"""The levels of the factors that name the runs of a cell."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column of the results of runs."""
+
+    column: str
+    label: str
+    unit: str = ""
+    scale: float = 1
+    """Converts the column's values to the unit."""
+
+    @property
+    def heading(self) -> str:
+        """The label with the unit, for axes and tables."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+    def called(self, label: str) -> Metric:
+        """The same metric with another label."""
+        return replace(self, label=label)
+
+    def values(self, cell: Levels, **more: Factor) -> Values:
+        """The values of a cell, one for each seed, in the unit."""
+        return lambda results: results.values(self.column, **cell, **more) * self.scale
+
+    def median(self, cell: Levels, **more: Factor) -> Measure:
+        """The median over seeds, in the unit."""
+        return measures.median(self.values(cell, **more))
+
+    def mean(self, cell: Levels, **more: Factor) -> Measure:
+        """The mean over seeds, in the unit."""
+        return measures.mean(self.values(cell, **more))
+
+    def ratio(self, above: Levels, below: Levels) -> Measure:
+        """The ratio of the medians of two cells."""
+        return measures.ratio(self._plain(above), self._plain(below))
+
+    def distance(self, one: Levels, other: Levels) -> Measure:
+        """The difference between the medians of two cells, in per cent of that of `other`."""
+        return measures.distance(self._plain(one), self._plain(other))
+
+    def difference(self, one: Levels, other: Levels) -> Measure:
+        """The median of one cell less that of another, in the unit."""
+        return measures.difference(self.values(one), self.values(other))
+
+    def text(self, results: Results, cell: Levels, **more: Factor) -> str:
+        """The median over seeds with its interval and unit; a dash if no run measured it."""
+        try:
+            return self.median(cell, **more)(results).text(self.unit)
+        except NothingMeasured:
+            return "–"
+
+    def number(self, results: Results, cell: Levels, **more: Factor) -> float:
+        """The median over seeds, in the unit."""
+        return float(estimates.median(self.values(cell, **more)(results)).value)
+
+    def _plain(self, cell: Levels) -> Values:
+        return lambda results: results.values(self.column, **cell)
+
+
+GOODPUT = Metric("goodput_mbps", "goodput", "Mbit/s")
+TRANSFER = Metric("transfer_mbps", "goodput", "Mbit/s")
+"""Goodput of a transfer that ends, from its start to the last byte."""
+DUPLICATES = Metric("duplicate_mbps", "throughput − goodput", "Mbit/s")
+VARIATION = Metric("goodput_cov", "variation")
+MEAN = Metric("delay_mean_ms", "mean delay", "ms")
+MEAN_OF_BLOCK = MEAN.called("mean delay of a block")
+P50 = Metric("delay_p50_ms", "p50", "ms")
+P95 = Metric("delay_p95_ms", "p95", "ms")
+P99 = Metric("delay_p99_ms", "p99", "ms")
+IQR = Metric("delay_iqr_ms", "IQR", "ms")
+MODE = Metric("delay_mode_ms", "mode", "ms")
+JITTER = Metric("jitter_p95_ms", "p95 jitter", "ms")
+PAUSE_MS = Metric("recovery_ms", "longest pause", "ms")
+PAUSE = Metric("recovery_ms", "longest pause", "s", 1e-3)
+COMPLETION = Metric("completion_s", "download time", "s")
+REINJECTIONS = Metric("reinjections", "reinjections")
+IDLE_RESTARTS = Metric("idle_restarts", "restarts after idle times")
+OUT_OF_ORDER = Metric("out_of_order_mean_bytes", "out of order", "bytes")
+OUT_OF_ORDER_KB = Metric("out_of_order_mean_bytes", "mean out of order", "kB", 1e-3)
+WINDOW_LIMITED = Metric("window_limited_share", "time in which the window is full", "%", 100)
+SEND_BUFFER_LIMITED = Metric(
+    "send_buffer_limited_share", "time in which the send buffer is full", "%", 100
+)
+COUPLED = Metric("one_bottleneck_share", "share of time coupled")
+LATENESS = Metric("late_p999_ms", "lateness p99.9", "ms")
+
+
+def share(path: str, name: str = "") -> Metric:
+    """A path's share of the bytes in per cent; `name` is the path's in words."""
+    return Metric(f"share_{path}", f"{name or path}'s share of the bytes", "%", 100)

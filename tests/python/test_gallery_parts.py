@@ -1,0 +1,281 @@
+"""The parts that entries of the gallery are made of: bounds, claims, measures, metrics, panels."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+from anabranch.gallery import bounds, panels
+from anabranch.gallery.bounds import BOUNDS
+from anabranch.gallery.claims import Quantity, all_of, at_every, carried, claim, each, least
+from anabranch.gallery.entry import Factors, Tier, described, key_of, parameters
+from anabranch.gallery.measures import (
+    by_seed,
+    derived,
+    difference,
+    distance,
+    mean,
+    mean_ratio,
+    median,
+    over_largest,
+    over_sum,
+    ratio,
+    ratio_of_ratios,
+    smallest,
+)
+from anabranch.gallery.metrics import GOODPUT, PAUSE, Metric, share
+from anabranch.reports.figures import BLUE, RED, Style
+from anabranch.results.claims import Verdict, judge
+from anabranch.results.estimates import Sample
+from anabranch.results.folder import TABLES, NothingMeasured, Results
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+
+SLOW, FAST = {"curve": "slow"}, {"curve": "fast"}
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """Three seeds of two curves at two sizes. Path two of the slow curve carries 1 %."""
+    rows = [
+        {
+            "cell": f"{curve}-{size}",
+            "seed": seed,
+            "curve": curve,
+            "size": size,
+            "goodput_mbps": goodput * size + seed / 10,
+            "recovery_ms": 1500.0,
+            "share_two": 0.01 if curve == "slow" else 0.4,
+        }
+        for curve, goodput in (("slow", 2.0), ("fast", 8.0))
+        for size in (1, 2)
+        for seed in (1, 2, 3)
+    ]
+    tables: dict[str, Any] = {name: pl.DataFrame() for name in TABLES}
+    tables["runs"] = pl.DataFrame(rows)
+    return Results(provenance={}, scenarios={}, **tables)
+
+
+def at(curve: str, size: int = 1) -> dict[str, Any]:
+    return {"curve": curve, "size": size}
+
+
+def value(measure: Any, results: Results) -> float:
+    return float(measure(results).value)
+
+
+def test_a_row_of_the_registry_states_its_ends_its_source_and_what_it_was() -> None:
+    row = {
+        "within": [0.5, 2],
+        "unit": "s",
+        "source": "1 / 4",
+        "since": "2026-11-20",
+        "reason": "ours",
+        "was": [["2026-11-24", "at least 1"], ["2026-11-25", "at least 0.7"]],
+    }
+    bound = bounds._bound(row)
+    assert (bound.low, bound.high, bound.unit, bound.stated) == (0.5, 2, "s", (0.25,))
+    assert bound.reason == "ours; until 2026-11-24 at least 1; until 2026-11-25 at least 0.7"
+    strict = bounds._bound({"above": 3, "since": "2026-11-20", "reason": "r", "source": [3, 4]})
+    assert (strict.low, strict.high, strict.is_strict) == (3, math.inf, True)
+    assert strict.stated == (3, 4)
+
+
+def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
+    measure = GOODPUT.median(SLOW)
+    found = claim(
+        "E1.3-m12-beats-regular",
+        "s",
+        "o",
+        Quantity("mean", measure),
+        (Quantity("IQR", measure, "IQR"), Quantity("else", measure, "E1.6-control")),
+    )
+    expected = ("E1.3-m12-beats-regular", "E1.3-m12-beats-regular IQR", "E1.6-control")
+    assert [each.bound for each in found.conditions] == [BOUNDS[key] for key in expected]
+    other = claim("E1.3-other", "s", "o", Quantity("q", measure), bounds="E7.c-less-delay")
+    assert other.conditions[0].bound == BOUNDS["E7.c-less-delay"]
+    with pytest.raises(KeyError, match=r"E1\.3-unknown"):
+        claim("E1.3-unknown", "s", "o", Quantity("q", measure))
+
+
+def test_similar_quantities_are_described_once() -> None:
+    measure = GOODPUT.median(SLOW)
+    both = claim("E7.c-less-delay", "s", "o", each("every cell", {"a": measure, "b": measure}))
+    assert both.check == "every cell ≤ 0.8 (each of 2)"
+    sizes = at_every("a / b", (10, 20), "kB", lambda size: GOODPUT.median(at("slow", size)))
+    assert [each.words for each in sizes] == ["a / b at 10 kB", "a / b at 20 kB"]
+    assert {each.group for each in sizes} == {"a / b at every buffer"}
+
+
+def test_the_smallest_of_several_quantities_is_named(results: Results) -> None:
+    cases = {name: GOODPUT.median(at(name)) for name in ("slow", "fast")}
+    smallest = least("smallest goodput", cases)
+    assert smallest.describe is not None
+    assert smallest.describe(results) == "smallest of 2: slow"
+    assert value(smallest.measure, results) == pytest.approx(2.2)
+
+
+def test_a_precondition_names_the_path_that_carried_too_little(results: Results) -> None:
+    assert carried("two", at("fast"))(results) is None
+    reason = "two carried only 1.00 % of the bytes (slow, 1)"
+    assert carried("two", at("fast"), at("slow"))(results) == reason
+    assert carried("two", at("slow"), over=0.005)(results) is None
+    assert "no share_two" in str(carried("two", at("none"))(results))
+    assert all_of(carried("two", at("fast")), carried("two", at("slow")))(results) == reason
+    quantity = Quantity("q", GOODPUT.median(at("slow")))
+    needy = claim("E7.c-less-delay", "s", "o", quantity, needs=carried("two", at("slow")))
+    judged = judge(needy, results)
+    assert (judged.verdict, judged.reason) == (Verdict.NOT_APPLICABLE, reason)
+
+
+def test_measures_are_statistics_over_seeds(results: Results) -> None:
+    # By seed: slow 2.1, 2.2, 2.3; fast 8.1, 8.2, 8.3; twice the size adds 2 and 8.
+    slow, fast = (GOODPUT.values(at(curve)) for curve in ("slow", "fast"))
+    large = GOODPUT.values(at("slow", 2))
+    assert value(median(slow, 10), results) == pytest.approx(22)
+    assert value(mean(slow), results) == pytest.approx(2.2)
+    assert value(smallest(fast), results) == pytest.approx(8.1)
+    assert value(ratio(fast, slow), results) == pytest.approx(8.2 / 2.2)
+    assert value(mean_ratio(fast, slow), results) == pytest.approx(8.2 / 2.2)
+    assert value(difference(fast, slow), results) == pytest.approx(6)
+    assert value(distance(slow, fast), results) == pytest.approx((1 - 2.2 / 8.2) * 100)
+    assert value(over_sum(fast, slow, large), results) == pytest.approx(8.2 / (2.2 + 4.2))
+    assert value(over_largest(fast, slow, large), results) == pytest.approx(8.2 / 4.2)
+    four = ratio_of_ratios(fast, slow, large, slow)
+    assert value(four, results) == pytest.approx((8.2 / 2.2) / (4.2 / 2.2))
+    assert derived(np.subtract, fast, slow)(results) == pytest.approx([6, 6, 6])
+
+
+def test_values_of_an_entrys_own_are_applied_to_results_later(results: Results) -> None:
+    @by_seed
+    def times(results: Results, curve: str, factor: float) -> Sample:
+        return results.values("goodput_mbps", **at(curve)) * factor
+
+    assert times("slow", factor=2)(results) == pytest.approx([4.2, 4.4, 4.6])
+    with pytest.raises(NothingMeasured):
+        times("none", 1)(results)
+
+
+def test_a_metric_has_its_words_and_its_unit(results: Results) -> None:
+    assert GOODPUT.heading == "goodput (Mbit/s)"
+    assert GOODPUT.called("rate").heading == "rate (Mbit/s)"
+    assert Metric("reinjections", "reinjections").heading == "reinjections"
+    assert share("two").heading == "two's share of the bytes (%)"
+    assert PAUSE.number(results, at("slow")) == pytest.approx(1.5)
+    assert PAUSE.text(results, at("slow")) == "1.50 s"
+    assert share("two").text(results, at("fast")) == "40.00 %"
+    assert GOODPUT.text(results, at("none")) == "–"
+    assert value(GOODPUT.difference(at("fast"), at("slow")), results) == pytest.approx(6)
+
+
+def test_factors_have_an_order_and_defaults() -> None:
+    factors = Factors("curve", "size", blackout=False)
+    assert list(factors("a", 1).items()) == [("curve", "a"), ("size", 1), ("blackout", False)]
+    assert factors("a", size=2, blackout=True) == {"curve": "a", "size": 2, "blackout": True}
+    with pytest.raises(KeyError, match="size"):
+        factors("a")
+
+
+def test_the_key_of_a_cell_is_a_file_name() -> None:
+    assert key_of("MPTCP+M1,2 (2012)", "3G WLAN") == "mptcp-m1-2-2012_3g-wlan"
+
+
+def test_a_table_of_parameters_continues_indented_rows() -> None:
+    found = parameters("""
+        WiFi | 8 Mbit/s, 20 ms RTT | NSDI'12
+        jitter | uniform, ± the value, only in the direction
+            of the data | ours
+    """)
+    assert [each.name for each in found] == ["WiFi", "jitter"]
+    assert found[1].value == "uniform, ± the value, only in the direction of the data"
+    assert found[1].source == "ours"
+
+
+def test_a_tier_gives_scenarios_its_duration_and_warm_up() -> None:
+    tier = Tier("quick", seeds=5, measured_s=10, warm_up_s=2)
+    path = NetworkPath(name="one", rate="1Mbit/s", delay="1ms", limit="10packets")
+    main = Connection(name="main", workload=Bulk())
+    scenario = tier.scenario("name", [path], main)
+    assert (scenario.duration, scenario.warm_up) == ("12s", "2s")
+    assert (scenario.paths, scenario.connections) == ((path,), (main,))
+    other = tier.scenario("name", [path], [main], warm_up=None, sample_interval="1s")
+    assert (other.duration, other.warm_up, other.sample_interval) == ("12s", None, "1s")
+
+
+STYLES = {"slow": Style(RED), "fast": Style(BLUE)}
+
+
+def drawn(draw: panels.Draw, results: Results) -> Any:
+    axes = Figure().subplots()
+    draw(results, axes)
+    return axes
+
+
+def test_a_metric_is_drawn_over_a_factor_with_its_label(results: Results) -> None:
+    curves = panels.curves(STYLES, "fast", "slow")
+    axes = drawn(panels.over("size", GOODPUT, curves, "size (kB)", ticks=(1, 2), top=20), results)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("size (kB)", "goodput (Mbit/s)")
+    assert axes.get_ylim() == (0, 20)
+    assert axes.get_xscale() == "log"
+    labels = [text.get_label() for text in axes.containers]
+    assert labels == ["fast", "slow"]
+
+
+def test_what_was_not_measured_is_left_out_of_points(results: Results) -> None:
+    def measure(curve: str, size: int) -> Any:
+        return GOODPUT.median(at(curve, size))
+
+    draw = panels.points((1, 2, 3), measure, STYLES, "size", "goodput", log=True, lines={5: "five"})
+    axes = drawn(draw, results)
+    assert all(len(container[0].get_xdata()) == 2 for container in axes.containers)
+    assert axes.get_yscale() == "log"
+    assert "five" in [text.get_text() for text in axes.texts]
+
+
+def test_bars_can_lack_a_group_and_show_the_source(results: Results) -> None:
+    def measure(curve: str, size: int) -> Any:
+        return None if (curve, size) == ("slow", 2) else GOODPUT.median(at(curve, size))
+
+    groups = {"small": 1, "large": 2}
+    draw = panels.bars(groups, measure, STYLES, "goodput", {"fast": (7.0, None)}, stated=[(0, 1)])
+    axes = drawn(draw, results)
+    heights = sorted(round(patch.get_height(), 3) for patch in axes.patches)
+    assert heights == pytest.approx([2.2, 8.2, 16.2])
+    marks = [line for line in axes.lines if line.get_marker() == "D"]
+    assert [list(line.get_ydata()) for line in marks] == [[7.0], [1]]
+    of_metric = drawn(panels.bars_of({"small": 1}, GOODPUT, at, STYLES), results)
+    assert of_metric.get_ylabel() == "goodput (Mbit/s)"
+
+
+def test_rates_over_time_are_differences_of_counted_bytes() -> None:
+    # 1,000 bytes in each of 40 samples of 100 ms are 80 kbit/s.
+    samples = pl.DataFrame(
+        {
+            "cell": "a",
+            "seed": 1,
+            "curve": "slow",
+            "time_ns": [n * 100_000_000 for n in range(1, 41)],
+            "bytes_delivered": [n * 1000 for n in range(1, 41)],
+        }
+    )
+    tables: dict[str, Any] = {name: pl.DataFrame() for name in TABLES} | {"samples": samples}
+    results = Results(provenance={}, scenarios={}, **tables)
+    columns = {"slow": (SLOW, "bytes_delivered", Style(RED))}
+    draw = panels.series(columns, "rate (Mbit/s)", bin_samples=10, zero_s=1, span=(-1, 3))
+    axes = drawn(draw, results)
+    assert axes.lines[0].get_ydata() == pytest.approx([0.08] * 3)
+    assert axes.lines[0].get_xdata() == pytest.approx([0.1, 1.1, 2.1])
+    assert axes.get_xlim() == (-1, 3)
+    missing = panels.series({"fast": (FAST, "bytes_delivered", Style(BLUE))}, "rate")
+    with pytest.raises(NothingMeasured, match="fast"):
+        drawn(missing, results)
+
+
+def test_a_path_is_described_by_its_keys() -> None:
+    path = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets")
+    assert described(path) == "8 Mbit/s, 20 ms RTT, 54 packets"
+    other = dataclasses.replace(path, limit="80ms", jitter="1ms", loss="0.5%")
+    assert described(other) == "8 Mbit/s, 20 ms RTT ± 1 ms, 80 ms of queue, 0.5 % loss"
