@@ -349,7 +349,6 @@ SCENARIOS = [
     ('scheduler = "min_rtt"', 'scheduler = { kind = "ecf", beta = -1 }', "beta"),
     ('scheduler = "min_rtt"', 'scheduler = "custom:mine"', "--scheduler FILE.py:CLASS"),
     ('congestion_control = "lia"', 'congestion_control = "vegas"', 'did you mean "wvegas"?'),
-    ('congestion_control = "lia"', 'profile = "rfc"', "this key is gone"),
     ('penalisation = "conext13"', 'penalisation = "conext"', "penalisation"),
     ('kind = "blocks"', 'kind = "block"', 'did you mean "blocks"?'),
     ('block_size = "8KiB"', 'block_size = "8KiB", size = "1MB"', "size"),

@@ -437,18 +437,6 @@ fn unknown_names() {
         r#"wifi.toml: connection[0].host: unknown host "bsd" (valid: linux, rfc)"#
     );
     assert_eq!(
-        error("host = \"rfc\"", "profile = \"rfc\""),
-        r#"wifi.toml: connection[0].profile: this key is gone; write host = "linux" or host = "rfc""#
-    );
-    assert_eq!(
-        error("host = \"rfc\"", "linux_buffer_accounting = true"),
-        r#"wifi.toml: connection[0].linux_buffer_accounting: this key is gone; write host = { kind = "linux", buffers = "socket" }"#
-    );
-    assert_eq!(
-        error("host = \"rfc\"", "octets = 4"),
-        r#"wifi.toml: connection[0].octets: this key is gone; write bytes"#
-    );
-    assert_eq!(
         error("\"rfc\"", "{ kind = \"rfc\", buffers = \"socket\" }"),
         r#"wifi.toml: connection[0].host.buffers: belongs to kind = "linux"; remove it, or write that kind"#
     );

@@ -33,13 +33,6 @@ impl Problem {
     }
 }
 
-/// Keys of earlier versions, and their replacements.
-const MOVED: [(&str, &str); 3] = [
-    ("profile", "host = \"linux\" or host = \"rfc\""),
-    ("linux_buffer_accounting", "host = { kind = \"linux\", buffers = \"socket\" }"),
-    ("octets", "bytes"),
-];
-
 /// The problem that a serde `message` about the value at `path` describes.
 pub(crate) fn describe(path: &Path, message: &str) -> Problem {
     let keys = keys(path);
@@ -70,9 +63,6 @@ pub(crate) fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
 /// `unknown key; did you mean "beta"?` The suggestion may also be one of `others`, which are valid
 /// elsewhere.
 pub(crate) fn unknown_key(found: &str, valid: &[&str], others: &[&str]) -> String {
-    if let Some((_, now)) = MOVED.iter().find(|(before, _)| *before == found) {
-        return format!("this key is gone; write {now}");
-    }
     match nearest(found, &[valid, others].concat()) {
         Some(name) => format!("unknown key; did you mean {name:?}?"),
         None => format!("unknown key (valid: {})", valid.join(", ")),
