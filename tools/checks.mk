@@ -7,8 +7,15 @@ test-platforms: ## test engine and simulator with the platforms other than the d
 		ANABRANCH_TEST_HOST=$$host $(TEST_RUST) --test suite; \
 	done
 
+# Many of them leave one of two processors idle.
+.PHONY: test-slow-rust test-slow-python
 test-slow: $(TEST_VENV)/.installed ## run the slow tests of Rust and Python
+	$(MAKE) --jobs=2 test-slow-rust test-slow-python
+
+test-slow-rust:
 	$(TEST_RUST) --test suite --test allocation -- --ignored
+
+test-slow-python:
 	$(TEST_BIN)/pytest -m slow
 
 # The compiler checks code that this machine cannot run. Live runs need Linux: on other systems their
@@ -48,5 +55,5 @@ audit: ## check licences, sources and known vulnerabilities of the Rust dependen
 		echo "skipped: cargo-deny could not be installed (see above)"; exit 0; fi; \
 	export PATH=$(TOOLS)/bin:$$PATH; set -e; \
 	cargo deny check licenses bans sources; \
-	if cargo deny fetch db; then cargo deny check --disable-fetch advisories; \
+	if cargo deny fetch db; then cargo deny --offline check advisories; \
 	else echo "advisories skipped: their database could not be fetched (see above)"; fi
