@@ -48,6 +48,12 @@ pub struct RealTime {
     pub custom_policies: Vec<CustomPolicies>,
 }
 
+impl fmt::Debug for RealTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RealTime").finish_non_exhaustive()
+    }
+}
+
 /// A state of an emulation, for observers.
 pub struct Snapshot<'a> {
     /// The time.
@@ -62,6 +68,12 @@ pub struct Snapshot<'a> {
     pub packets: u64,
     /// When the capture reached its limit.
     pub capture_full_at: Option<Instant>,
+}
+
+impl fmt::Debug for Snapshot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("now", &self.now).finish_non_exhaustive()
+    }
 }
 
 impl Emulation {

@@ -93,6 +93,7 @@ pub struct Outcome {
 
 /// Why a run failed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum LiveError {
     /// This process may not create network namespaces.
     #[error("a live run needs network namespaces: start it through `enter`")]

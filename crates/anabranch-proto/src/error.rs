@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// Why a connection could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The local address does not belong to the endpoint.
     #[error("the local address is not an address of this endpoint")]
@@ -18,6 +19,7 @@ pub enum ConnectError {
 
 /// Why the connection did not accept data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The connection has ended, or never existed.
     #[error("the connection has ended")]
@@ -29,6 +31,7 @@ pub enum SendError {
 
 /// Why a connection ended other than by an orderly close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ConnectionError {
     /// The peer answered a SYN with RST.
     #[error("connection refused")]

@@ -1,5 +1,6 @@
 //! The engine as the stack under test, in virtual time.
 
+use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
 use anabranch_proto::congestion::{Cubic, NewReno};
 use anabranch_proto::path_manager::{Backup, FullMesh};
 use anabranch_proto::view::Usability;
-use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event, SendError};
+use anabranch_proto::{ConnectionError, ConnectionId, Endpoint, Event};
 use anabranch_wire::{Duration, Instant, Payload, Segment, SocketAddress};
 
 use crate::layout::Layout;
@@ -23,6 +24,12 @@ pub struct EngineStack {
     sent: VecDeque<(Instant, Segment)>,
     /// What the engine has reported about its connections.
     known: BTreeMap<ConnectionId, Known>,
+}
+
+impl fmt::Debug for EngineStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineStack").finish_non_exhaustive()
+    }
 }
 
 /// The window that Linux offers at first, and the largest that a SYN can offer. With a larger buffer,
@@ -160,7 +167,7 @@ fn errno(error: ConnectionError) -> Option<&'static str> {
         ConnectionError::Refused => "ECONNREFUSED",
         ConnectionError::TimedOut => "ETIMEDOUT",
         ConnectionError::Reset => "ECONNRESET",
-        ConnectionError::Aborted | ConnectionError::NoSubflow => return None,
+        _ => return None,
     })
 }
 
@@ -276,7 +283,7 @@ impl Stack for EngineStack {
         match sent {
             Ok(0) if len > 0 => Progress::Blocked,
             Ok(bytes) => Progress::Done(bytes as u32),
-            Err(SendError::NotConnected | SendError::Closed) => Progress::Failed("EPIPE"),
+            Err(_) => Progress::Failed("EPIPE"),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use anabranch_net::Side;
 use anabranch_wire::{Instant, Payload};
+use core::fmt;
 
 use crate::scenario::Connection;
 use crate::workload::{Application, Draws, Sender, Sink, Socket};
@@ -14,6 +15,12 @@ pub struct App {
     sink: Sink,
     /// Whether the application has nothing more to write once its peer has closed.
     closes_with_peer: bool,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").finish_non_exhaustive()
+    }
 }
 
 impl App {

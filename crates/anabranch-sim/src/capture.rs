@@ -1,5 +1,6 @@
 //! Captures the interfaces of a scenario's hosts.
 
+use core::fmt;
 use std::io::Write;
 
 use anabranch_net::Side;
@@ -22,6 +23,16 @@ pub struct Capture<'a> {
     pub limit: Option<u64>,
 }
 
+impl fmt::Debug for Capture<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture")
+            .field("at", &self.at)
+            .field("snap_length", &self.snap_length)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a> Capture<'a> {
     /// A capture of whole packets at the sending hosts.
     pub fn new(out: impl Write + Send + 'a) -> Self {
@@ -38,6 +49,12 @@ pub struct CaptureFile<'a> {
     /// Maximum size of the file in bytes.
     limit: u64,
     full_at: Option<Instant>,
+}
+
+impl fmt::Debug for CaptureFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureFile").finish_non_exhaustive()
+    }
 }
 
 /// Maximum overhead of a packet in the file, in bytes.

@@ -69,6 +69,7 @@ pub struct CustomPolicies {
 
 /// The scenario and the policies passed with the run do not match.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum CustomPoliciesError {
     /// The scenario names a user-defined policy that was not passed with the run.
     #[error(

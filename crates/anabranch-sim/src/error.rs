@@ -9,6 +9,7 @@ use crate::custom_policies::CustomPoliciesError;
 
 /// Why a run could not be completed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The capture could not be written.
     #[error("cannot write the capture: {0}")]

@@ -12,6 +12,7 @@ use anabranch_proto::{
     Arrived, ConnectionId, ConnectionStats, Endpoint, Event, Fallback, Reason, SubflowStats,
 };
 use anabranch_wire::{Instant, Piece, Segment, SocketAddress};
+use core::fmt;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -52,6 +53,12 @@ pub struct Host {
     written: VecDeque<Segment>,
     /// Scheduled changes of the interfaces' states, in reverse chronological order.
     address_changes: Vec<(Instant, IpAddr, bool)>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
 }
 
 /// A connection of the engine, as the socket of a workload.

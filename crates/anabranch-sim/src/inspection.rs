@@ -4,6 +4,7 @@ use anabranch_net::Side;
 use anabranch_net::network::{LinkId, Tap};
 use anabranch_wire::pcap::Direction;
 use anabranch_wire::{Instant, Packet};
+use core::fmt;
 
 use crate::capture::CaptureFile;
 use crate::digest::Digest;
@@ -19,6 +20,12 @@ pub struct Inspection<'c> {
     looks_at_sent: bool,
     /// The first error inside the network.
     error: Option<RunError>,
+}
+
+impl fmt::Debug for Inspection<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inspection").finish_non_exhaustive()
+    }
 }
 
 /// Records of the packets that leave and reach the hosts.

@@ -6,6 +6,7 @@ use anabranch_proto::view::Bottleneck;
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_table::{Builder, Name, Named, Table, row};
 use anabranch_wire::{Duration, Instant};
+use core::fmt;
 
 use crate::scenario::{Connection, Scenario};
 use crate::topology;
@@ -222,6 +223,12 @@ pub struct Recorder {
     connection_samples: Builder<ConnectionSample>,
     /// What each flow had reached at the end of the warm-up.
     warm: Vec<Reached>,
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").finish_non_exhaustive()
+    }
 }
 
 /// What a flow has reached at a time.

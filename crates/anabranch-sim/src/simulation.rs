@@ -5,6 +5,7 @@ use anabranch_net::{Network, Side};
 use anabranch_proto::Counters;
 use anabranch_table::Table;
 use anabranch_wire::{Instant, Packet, Segment};
+use core::fmt;
 
 use crate::capture::{Capture, CaptureFile};
 use crate::custom_policies::{self, CustomPolicies};
@@ -32,6 +33,12 @@ pub struct Options<'a> {
     pub ledger: bool,
     /// Called before each event with the time of the event. Returns true to stop the run.
     pub stop: Option<&'a mut dyn FnMut(Instant) -> bool>,
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").finish_non_exhaustive()
+    }
 }
 
 /// The outcome of a run.

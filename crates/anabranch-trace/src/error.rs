@@ -6,6 +6,7 @@ use crate::capture::Damage;
 
 /// Why an analysis failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AnalyseError {
     /// A file cannot be opened.
     #[error("{file}: {error}")]

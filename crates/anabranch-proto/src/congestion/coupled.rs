@@ -67,7 +67,6 @@ pub(super) fn fair_gain(own: &Coupled, subflows: impl Iterator<Item = Coupled>) 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::view::Slot;
     use crate::view::{SubflowView, tests::view};
 
     /// `n` identical subflows.

@@ -2,6 +2,7 @@
 
 mod unknown;
 
+use core::fmt;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
@@ -64,6 +65,12 @@ pub struct Endpoint {
     told: Option<u32>,
     counters: Counters,
     opened: u64,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("addresses", &self.addresses).finish_non_exhaustive()
+    }
 }
 
 /// Local and remote address of a subflow. Ports come first, because most comparisons end there.

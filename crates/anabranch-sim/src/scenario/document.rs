@@ -21,6 +21,7 @@ pub struct Document {
 
 /// An error of [`Document::with_settings`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChangeError {
     /// There is no such key, or its new value is wrong.
     #[error("{key}: {problem}")]
