@@ -21,6 +21,7 @@ __all__ = [
     "SubflowView",
     "Wait",
     "__version__",
+    "_restored",
     "analyse",
     "analyse_begins_capture",
     "analyse_rules",
@@ -44,6 +45,9 @@ __all__ = [
 
 __version__: str
 
+def _restored(
+    text: str, file: str, policies: Mapping[str, Callable[..., Any]]
+) -> Scenario: ...
 def bits_per_second(text: str) -> int: ...
 def byte_count(text: str) -> int: ...
 def nanoseconds(text: str) -> int: ...

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
 use std::task::{Context, Poll, Waker};
 
+use anabranch_proto::SubflowStats;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionError, ConnectionId, ConnectionStats, Endpoint, Event};
-use anabranch_proto::{SendError, SubflowStats};
 use anabranch_wire::{Datagram, Flags, Instant, Packet, Payload, Segment, SocketAddress};
 use bytes::Bytes;
 
@@ -433,9 +433,7 @@ impl Sockets {
         match self.endpoint.send(id, bytes) {
             Ok(0) => pending(&mut socket.writer, context),
             Ok(accepted) => Poll::Ready(Ok(accepted)),
-            Err(error @ (SendError::Closed | SendError::NotConnected)) => {
-                Poll::Ready(Err(io::Error::new(ErrorKind::BrokenPipe, error)))
-            }
+            Err(error) => Poll::Ready(Err(io::Error::new(ErrorKind::BrokenPipe, error))),
         }
     }
 
@@ -520,6 +518,7 @@ fn error_of(why: ConnectionError) -> io::Error {
         ConnectionError::Reset => ErrorKind::ConnectionReset,
         ConnectionError::Aborted => ErrorKind::ConnectionAborted,
         ConnectionError::NoSubflow => ErrorKind::NetworkUnreachable,
+        _ => ErrorKind::Other,
     };
     io::Error::new(kind, why)
 }
