@@ -85,8 +85,8 @@ impl PyScenario {
         policies: Py<PyDict>,
     ) -> PyResult<Self> {
         let changed = document.with_settings(settings).map_err(|error| match error {
-            ChangeError::Key { .. } => InputError::new_err(format!("{option}{error}")),
             ChangeError::Scenario(error) => invalid(error),
+            error => InputError::new_err(format!("{option}{error}")),
         });
         let (document, scenario) = changed?;
         Ok(PyScenario::new(scenario, Source::Document(document), file, folder, policies))
