@@ -1,4 +1,4 @@
-"""What a capture costs: CPU time of the two-path benchmark with each kind of capture, compared with
+"""Cost of a capture: CPU time of the two-path benchmark with each kind of capture, compared with
 none, in turns. Run by `.venv/bin/python bench/captures.py`.
 """
 

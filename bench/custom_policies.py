@@ -1,4 +1,4 @@
-"""What policies written in Python cost: CPU time of the two-path benchmark, built in and written
+"""Cost of policies written in Python: CPU time of the two-path benchmark, built in and written
 again in Python, in turns. Run by `.venv/bin/python bench/custom_policies.py`; quiet machines only.
 """
 

@@ -1,4 +1,4 @@
-"""What a segment costs as windows grow: segments per CPU second over 0.3 + 1 + 10 Gbit/s with the
+"""Cost of a segment as windows grow: segments per CPU second over 0.3 + 1 + 10 Gbit/s with the
 round-trip times and buffers of veerman12-unscaled, and with a tenth and a hundredth of them, in
 turns. Run by `.venv/bin/python bench/large_window.py`; quiet machines only.
 """

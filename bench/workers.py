@@ -1,4 +1,4 @@
-"""What a second worker gives: the runs per second of one sweep with two workers, and of two sweeps
+"""Gain from a second worker: the runs per second of one sweep with two workers, and of two sweeps
 with one worker each, at the same time, in turns. Run by `.venv/bin/python bench/workers.py`; quiet
 machines only. `--many 100000` times one sweep of that many tiny runs instead.
 """

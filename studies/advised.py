@@ -1,4 +1,4 @@
-"""How often advice for Linux helps Linux itself.
+"""Frequency with which advice for Linux helps Linux itself.
 
     python studies/advised.py --from 1001 --count 12 --for throughput
 

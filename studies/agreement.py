@@ -1,4 +1,4 @@
-"""How far `anabranch explain` agrees with the clocks of Linux's plain TCP.
+"""Agreement of `anabranch explain` with the clocks of Linux's plain TCP.
 
     unshare -rn python studies/agreement.py
 
@@ -67,7 +67,7 @@ _SENDER, _RECEIVER, _PORT = "10.9.0.1", "10.9.0.2", 5001
 
 @dataclass(frozen=True)
 class Writing:
-    """How the sender writes."""
+    """The sender's writes."""
 
     polls: bool = False
     paced: bool = False

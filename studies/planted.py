@@ -224,7 +224,7 @@ HIDDEN: Mapping[str, tuple[str, ...]] = {
 
 
 def capture_answer(cause: str, seed: int, at: CaptureAt) -> str:
-    """What a capture at these hosts shows first. The server sends the data."""
+    """First finding from a capture at these hosts. The server sends the data."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{cause}-{seed}.pcapng"
         taken = Capture(file, at=at, snap=128)

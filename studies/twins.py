@@ -1,4 +1,4 @@
-"""How close twins of captured runs of Linux are to these runs.
+"""Distance of twins of captured runs of Linux from these runs.
 
     python studies/twins.py --seed 7272 --count 20
     python studies/twins.py --seed 6263 --count 10 --what-if
@@ -38,7 +38,7 @@ from anabranch.twins.scenario import to_toml
 
 _HOSTS = Hosts(machine=LINUX_VM)
 GOODPUT, SHARE, RTT, GAIN = 0.05, 0.05, 0.10, 0.10
-"""What a twin may be off: relative, but shares and gains in parts of the whole."""
+"""Tolerance of a twin: relative, but shares and gains in parts of the whole."""
 _LEAST_SHARE = 0.03
 """Share of a path below which its round-trip time does not count."""
 _SMALL_KB = (60, 400)
@@ -53,7 +53,7 @@ def draw(seed: int, index: int) -> Scenario:
 
 
 def captured(toml: str, name: str, seed: int, folder: Path) -> Observed:
-    """What the capture of a run of Linux shows; makes the run if the folder lacks it."""
+    """Findings from the capture of a run of Linux; makes the run if the folder lacks it."""
     file = folder / f"{name}.pcapng"
     if not file.exists():
         run_once(loading.of_text(toml, f"{name}.toml"), seed, _HOSTS, Capture(file, snap=128))
@@ -62,7 +62,7 @@ def captured(toml: str, name: str, seed: int, folder: Path) -> Observed:
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """How far the median of the twin's runs is from the capture."""
+    """Distance of the median of the twin's runs from the capture."""
 
     goodput: float
     share: float

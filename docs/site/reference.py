@@ -125,7 +125,7 @@ def scenarios() -> str:
     schema: Schema = json.loads(_core.json_schema())
     editors = (
         "Editors complete and check scenario files with [the schema](scenario.schema.json). Print "
-        "it once with `anabranch schema > scenario.schema.json`, and begin a scenario beside it "
+        "it once with `anabranch schema > scenario.schema.json`, and begin a scenario next to it "
         "with the line `#:schema ./scenario.schema.json`. The extension *Even Better TOML* for "
         "Visual Studio Code and the language server *taplo* understand this line."
     )
@@ -137,7 +137,7 @@ def plans() -> str:
     editors = (
         "`anabranch schema plan > plan.schema.json` prints "
         "[the schema](plan.schema.json) for editors; begin a plan "
-        "beside it with `#:schema ./plan.schema.json`. [Sweep and compare](../sweeps.md) explains "
+        "next to it with `#:schema ./plan.schema.json`. [Sweep and compare](../sweeps.md) explains "
         "plans."
     )
     return _page("Plan files", PLAN, [editors])

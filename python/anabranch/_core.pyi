@@ -308,7 +308,7 @@ class ScheduleContext:
         """Bytes assigned to each subflow but not yet sent, by slot."""
     @property
     def blocked(self) -> int:
-        """How often the shared window or the send buffer stopped a subflow that had room."""
+        """Number of times that a full window or send buffer stopped a subflow that had room."""
     @property
     def full(self) -> frozenset[int]:
         """Slots of the subflows with full send buffers. Empty if subflows have none."""

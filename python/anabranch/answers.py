@@ -1,4 +1,4 @@
-"""What runs and captures mean: `anabranch.explain`, `anabranch.advise` and `anabranch.twin`.
+"""Explanations of runs and captures: `anabranch.explain`, `anabranch.advise` and `anabranch.twin`.
 
 Tables are polars frames, and sentences are those of the command line.
 """
@@ -38,7 +38,7 @@ OnProgress = Callable[[Progress], None] | None
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Explained:
-    """Why the connections of a run were not faster, as `anabranch.explain` returns it.
+    """Reasons why the connections of a run were not faster, as `anabranch.explain` returns them.
 
     Attributes:
         parts: An explanation for each connection and direction. Its `name` is that of the
@@ -94,7 +94,7 @@ class Explained:
         )
 
     def blocks(self) -> pl.DataFrame:
-        """Where the blocks of data spent their delays, in ms, with a row for each block.
+        """Parts of the delays of data blocks, in ms, with a row for each block.
 
         Columns: ``connection``, ``block``, ``delay_ms``, its parts (``send_wait_ms``,
         ``retransmission_ms``, ``queueing_ms``, ``transmission_ms``, ``propagation_ms``,
@@ -104,7 +104,7 @@ class Explained:
         return pl.concat(found) if found else pl.DataFrame()
 
     def predictions(self) -> pl.DataFrame:
-        """What each change would do: medians of paired differences, with 95 % intervals.
+        """Predicted effect of each change: medians of paired differences, with 95 % intervals.
 
         Columns: ``change``, ``linux`` (whether Linux can do it), ``goodput_gain`` (part of the
         present goodput), ``goodput_mbps``, ``delay_p50_ms`` and ``delay_p95_ms`` with their ends
@@ -146,7 +146,7 @@ class Advised:
         return [report.finding(each) for each in (self.linux, self.engine)]
 
     def predictions(self) -> pl.DataFrame:
-        """What the present settings, the rule and the advice would do, with 95 % intervals.
+        """Predicted effect of the present settings, the rule and the advice, with 95 % intervals.
 
         Columns: ``stack``, ``settings`` (``"now"``, ``"rule"`` or ``"advice"``), ``changes``, the
         factor ``improvement`` over the present settings, ``goodput_mbps``, ``delay_p95_ms`` and,
@@ -202,11 +202,11 @@ class Twin:
         return self.fitted.toml
 
     def finding(self) -> list[str]:
-        """What the capture shows, and how far the twin is from it."""
+        """Findings from the capture, and the twin's distance from it."""
         return comparison.finding(self.fitted)
 
     def comparison(self) -> pl.DataFrame:
-        """The twin's runs beside the capture, with a row for each quantity.
+        """The twin's runs compared with the capture, with a row for each quantity.
 
         Columns: ``quantity``, ``path``, ``unit``, ``capture``, ``twin`` (median over the runs), and
         the runs' ``least`` and ``largest`` value.
@@ -226,7 +226,7 @@ class Twin:
         write_whole(path.parent, {path.name: self.toml.encode()})
 
     def plot(self) -> Figure:
-        """Draw the twin beside the capture."""
+        """Draw the twin and the capture."""
         return twin_drawing.draw(self.fitted)
 
     def __repr__(self) -> str:

@@ -207,7 +207,8 @@ CongestionEvent = SynLost | Recovery | Marked | Timeout | Undo | Idle | Underuse
 """An event, other than an acknowledgement, that changes the window."""
 
 ExternalReduction = Literal["halve_both", "halve_keep_slow_start", "halve_keep_unset"]
-"""How a remedy reduces the window: as in the NSDI 2012 paper, or as in the CoNEXT 2013 paper."""
+"""Form in which a remedy reduces the window: that of the NSDI 2012 paper, or of the CoNEXT 2013
+paper."""
 
 
 class CongestionControl(ABC):

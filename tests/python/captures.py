@@ -38,7 +38,7 @@ Packets = Sequence[Packet]
 
 
 def of_run(folder: Path, scenario: anabranch.Scenario, seed: int = 1) -> list[Packet]:
-    """What the server of a run captures, on all its interfaces."""
+    """Packets that the server of a run captures, on all its interfaces."""
     file = folder / "whole.pcapng"
     anabranch.run(scenario, seed=seed, pcap=file, pcap_at="server")
     return read_pcapng(file.read_bytes())

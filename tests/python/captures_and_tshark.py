@@ -68,7 +68,7 @@ class Counted:
 
     @property
     def reason(self) -> str | None:
-        """Why numbers of tshark may be wrong, if its fields show that."""
+        """Reasons why numbers of tshark may be wrong, if its fields show that."""
         reasons = (
             (self.routed, "tshark shows the last address of a source route as the destination"),
             (self.inner, "tshark shows addresses of packets within the payload of TCP"),
@@ -108,7 +108,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class Decoded:
-    """What tshark says about a file."""
+    """Output of tshark about a file."""
 
     rows: list[Row]
     complaint: str = ""
@@ -320,7 +320,7 @@ def _differences(found: Analysis, ours: dict[Flow, list[int]], theirs: Counted) 
 
 
 def _reason(what: str, notes: Iterable[str], theirs: Counted, complaint: str) -> str | None:
-    """Why tshark's number differs, if that is known."""
+    """Reason why tshark's number differs, if it is known."""
     told = " ".join(notes)
     if " 0 only here" in what and "not read and not judged" in told:
         return "the analysis says that it does not read some packets"

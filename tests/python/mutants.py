@@ -201,7 +201,7 @@ def _limited(seconds: int) -> Iterator[None]:
 
 
 def fault(kind: str, seed: int, folder: Path) -> tuple[str | None, int | None]:
-    """What is wrong with the command on one input, and its exit status."""
+    """Fault of the command on one input, and its exit status."""
     command, seconds, make = KINDS[kind]
     arguments = make(random.Random(f"{kind} {seed}"), folder)
     out, error = io.StringIO(), io.StringIO()

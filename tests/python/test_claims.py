@@ -23,7 +23,7 @@ from anabranch.results.folder import NothingMeasured, Results
 
 NONE = pl.DataFrame()
 RESULTS = Results({}, {}, NONE, NONE, NONE, NONE, NONE, NONE)
-SINCE = ("2026-11-20", "ours")
+SINCE = ("2026-11-20", "this project")
 AT_LEAST_3 = at_least(3, *SINCE)
 MET, VIOLATED, OPEN = Outcome.MET, Outcome.VIOLATED, Outcome.OPEN
 
@@ -173,7 +173,7 @@ def test_json_has_what_readers_need() -> None:
     assert (only["interval"], only["band"], only["seeds"]) == ([4, 6], None, 5)
     assert only["bound"] == {
         "low": 3, "high": None, "strict": False, "unit": "", "stated": [], "since": "2026-11-20",
-        "reason": "ours",
+        "reason": "this project",
     }  # fmt: skip
 
 

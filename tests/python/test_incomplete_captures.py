@@ -1,4 +1,4 @@
-"""What `explain` and `twin` say of captures that lack something."""
+"""Answers of `explain` and `twin` to incomplete captures."""
 
 import json
 import random

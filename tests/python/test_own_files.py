@@ -42,7 +42,7 @@ HELPER = "def by_rtt(subflow):\n    return subflow.srtt_or_max_ns()\n"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two scenarios that name a policy beside them, in a folder that is not the working one."""
+    """Two scenarios that name a policy next to them, in a folder that is not the working one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     beside = tmp_path / "beside"

@@ -6,7 +6,7 @@ from anabranch.results.bounds import Bound, at_least, within
 from anabranch.results.claims import Condition, Measured
 from anabranch.results.estimates import Estimate
 
-SINCE = ("2026-11-24", "ours")
+SINCE = ("2026-11-24", "this project")
 
 
 def places(

@@ -41,7 +41,7 @@ def observe(
     lte: dict[str, Any] | None = None,
     **connection: Any,
 ) -> Observed:
-    """What the capture at the sender of a run over both paths shows."""
+    """Findings from the capture at the sender of a run over both paths."""
     paths = tuple(
         anabranch.NetworkPath(**each) for each in (_WIFI | (wifi or {}), _LTE | (lte or {}))
     )
@@ -301,7 +301,7 @@ def test_the_command_writes_a_scenario_and_a_report(
     names = {"report.html", "twin.toml", "twin.json", "twin.svg", "twin.png", "twin.pdf"}
     assert {each.name for each in report.iterdir()} == names
     assert run_command(["twin", str(at_sender), "--seeds", "1"]) == 0
-    assert "Beside the capture" in capsys.readouterr().out
+    assert "Compared with the capture" in capsys.readouterr().out
     assert run_command(["run", str(out), "--set", "duration=1s"]) == 0
 
 

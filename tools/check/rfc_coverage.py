@@ -87,7 +87,7 @@ def find(name: str, sources: list[Path], cache: dict[Path, dict[str, Place]]) ->
 
 
 def is_cited(clause: str, place: Place) -> bool:
-    """Does the place cite the clause, one inside of it, or the one that it is in?"""
+    """Whether the place cites the clause, one inside of it, or the one that it is in."""
     return any(
         cited == clause or cited.startswith(clause + ".") or clause.startswith(cited + ".")
         for cited in place.clauses
@@ -142,7 +142,7 @@ def page(requirements: list[dict[str, Any]], sources: list[Path]) -> tuple[str, 
 
 
 def summary(counts: dict[tuple[str, str], int]) -> str:
-    """How many requirements of each level are in each state."""
+    """Number of requirements of each level in each state."""
     states = ["tested", "not tested", "not applicable", "missing"]
     levels = {
         "MUST, MUST NOT": ["MUST", "MUST NOT"],

@@ -1,4 +1,4 @@
-//! What the system gives a host: an interface, and an alarm clock.
+//! The interface to the system that a host needs: a network device and an alarm clock.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub trait Device: Send + 'static {
     fn send(&mut self, packet: &Packet) -> io::Result<()>;
 
     /// Receive the next packet, or arrange for `context` to be woken when there is one. A device
-    /// skips what is neither TCP nor UDP.
+    /// skips packets that are neither TCP nor UDP.
     ///
     /// # Errors
     /// If the device has failed. All connections of the host then fail.

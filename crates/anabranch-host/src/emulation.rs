@@ -161,7 +161,7 @@ impl Emulation {
         self.with(|world| world.emulated().network.tap().digest())
     }
 
-    /// Why the capture could not be written, if it could not. The emulation goes on without it.
+    /// The error that ended the capture, if any. The emulation goes on without it.
     pub fn take_capture_error(&self) -> Option<RunError> {
         self.with(|world| world.emulated().capture_error.take())
     }

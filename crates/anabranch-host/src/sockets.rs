@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 /// Connections that wait to be accepted by a listener, at most (Linux's `somaxconn`).
 const LONGEST_BACKLOG: usize = 4096;
-/// Datagrams that wait to be received by a host, at most (ours).
+/// Datagrams that wait to be received by a host, at most (this project).
 const MOST_DATAGRAMS: usize = 1024;
 
 /// An engine, and what its program holds of it.
@@ -24,7 +24,7 @@ pub(crate) struct Sockets {
     interceptor: Option<Interception>,
     datagrams: Waiting<Datagram>,
     records: Option<Vec<Record>>,
-    /// Why the device failed.
+    /// The device's error.
     broken: Option<(ErrorKind, String)>,
 }
 
@@ -45,7 +45,7 @@ struct Interception {
     accepted: BTreeSet<(SocketAddress, SocketAddress)>,
 }
 
-/// A connection that a program holds, or that still delivers what the program has written.
+/// A connection that a program holds, or that still delivers data that the program has written.
 struct Socket {
     state: State,
     /// Whether the program still holds the stream.
@@ -66,7 +66,7 @@ enum State {
     Ended(Option<ConnectionError>),
 }
 
-/// What a host remembers of a connection.
+/// A host's record of a connection.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The connection.
@@ -136,7 +136,7 @@ impl Sockets {
         true
     }
 
-    /// Process what the engine reports. Returns whether there was anything.
+    /// Process the engine's reports. Returns whether there were any.
     pub(crate) fn handle_events(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some((id, event)) = self.endpoint.poll_event() {
@@ -214,7 +214,7 @@ impl Sockets {
         if let (Some(between), Some(all)) = (socket.and_then(|it| it.intercepted), interception) {
             all.accepted.remove(&between);
         }
-        // The engine keeps what was not read.
+        // The engine keeps unread data.
         while self.endpoint.recv(id).is_some() {}
     }
 

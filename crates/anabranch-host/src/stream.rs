@@ -105,7 +105,7 @@ impl AsyncRead for Stream {
                 let next = self.world.with(host, |world| world.hosts[host].poll_read(id, context));
                 match next {
                     Poll::Ready(Ok(Some(payload))) => self.unread = payload,
-                    // What was read comes before an error or the end.
+                    // Data that was read comes before an error or the end.
                     _ if any => break,
                     Poll::Ready(Ok(None)) => break,
                     Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

@@ -49,13 +49,13 @@ pub(crate) struct Emulated {
     pub(crate) on_arrival: Option<Box<dyn FnMut(Instant, Instant) + Send>>,
     /// Packets that the hosts have sent.
     pub(crate) packets: u64,
-    /// Why the capture could not be written.
+    /// The error that ended the capture.
     pub(crate) capture_error: Option<RunError>,
     /// The client, if it is a host outside this world.
     pub(crate) client: Option<Box<dyn Device>>,
 }
 
-/// What is due next.
+/// The next event that is due.
 #[derive(Clone, Copy)]
 enum Due {
     Host(HostNumber),
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// Take what has arrived at the device, or what a client outside this world has sent.
+    /// Take packets that have arrived at the device, or that a client outside this world has sent.
     fn receive(&mut self, context: &mut Context<'_>) {
         for taken in 0.. {
             let device = match &mut self.carrier {

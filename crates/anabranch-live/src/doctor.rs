@@ -13,9 +13,9 @@ pub struct Capability {
     pub name: &'static str,
     /// Purpose of the capability.
     pub purpose: &'static str,
-    /// Why the capability is missing; `None` if it works.
+    /// Reason why the capability is missing; `None` if it works.
     pub problem: Option<String>,
-    /// How to get the capability.
+    /// Instructions for getting the capability.
     pub remedy: &'static str,
     /// Whether live runs are impossible without it.
     pub required: bool,

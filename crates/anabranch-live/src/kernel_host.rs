@@ -48,7 +48,7 @@ struct KernelApp {
     gone: Vec<SubflowStats>,
 }
 
-/// How to create a socket.
+/// Instructions for creating a socket.
 struct Plan {
     protocol: Protocol,
     ipv4_only: bool,
@@ -332,8 +332,8 @@ impl KernelApp {
         }
     }
 
-    /// Does the kernel wake a program that waits to write? It does when a third of the send buffer
-    /// is free.
+    /// Returns `true` if the kernel wakes a program that waits to write. The kernel does so when a
+    /// third of the send buffer is free.
     fn has_room(&self) -> bool {
         let Some(socket) = &self.socket else { return false };
         let mut fds = [sys::poll_fd(socket.as_raw_fd(), libc::POLLOUT)];

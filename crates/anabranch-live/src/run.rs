@@ -91,7 +91,7 @@ pub struct Outcome {
     pub notices: Vec<String>,
 }
 
-/// Why a run failed.
+/// Error of a failed run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LiveError {

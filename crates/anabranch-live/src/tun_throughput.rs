@@ -22,7 +22,7 @@ use crate::namespace::{Namespace, ip, set_sysctl};
 use crate::sys::{self, LONGEST_FRAME, Tun};
 use crate::tun_host::TunHost;
 
-/// What this process does with its TUN devices.
+/// Role of this process between its TUN devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It copies packets between two kernel hosts.

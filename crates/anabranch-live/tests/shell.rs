@@ -38,7 +38,7 @@ mod linux {
         ["both-ways", "refused", "many", "udp", "ipv6", "own-loopback", "no-privileges"];
     /// Cases in which the program's own sockets use the paths. They are plain TCP, on the first path.
     const OF_KERNEL: [&str; 4] = ["refused", "many", "udp", "own-loopback"];
-    /// What a program exits with if it saw what it should.
+    /// Exit status of a program that saw the expected result.
     const WELL: i32 = 77;
 
     pub(crate) fn main() {

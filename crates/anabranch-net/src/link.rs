@@ -31,7 +31,7 @@ pub struct LinkConfig {
     /// Amplitude of the jitter: the delay varies uniformly within ± this much, and is never below
     /// zero.
     pub jitter: Duration,
-    /// How jitter affects the order of packets.
+    /// Effect of jitter on the order of packets.
     pub jitter_model: JitterModel,
     /// Loss probability. Packets are lost on arrival, before the queue, as in netem. A lost packet
     /// occupies neither the queue nor the transmitter.
@@ -124,7 +124,7 @@ pub struct Link {
     stats: LinkStats,
 }
 
-/// What a link's transmitter does.
+/// State of a link's transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupancy {
     /// It sends, or data waits for its next opportunity.
@@ -280,17 +280,17 @@ impl Link {
         self.delay
     }
 
-    /// Is the link up?
+    /// Returns `true` if the link is up.
     pub fn is_up(&self) -> bool {
         !self.down
     }
 
-    /// Is the transmitter suspended?
+    /// Returns `true` if the transmitter is suspended.
     pub fn is_suspended(&self) -> bool {
         self.serialiser.is_suspended()
     }
 
-    /// What the transmitter does, at the last call with a time.
+    /// State of the transmitter at the last call with a time.
     pub fn occupancy(&self) -> Occupancy {
         let waits = self.queue.packets() > 0 || self.partly_sent().is_some();
         if self.down || self.is_suspended() {
@@ -303,7 +303,7 @@ impl Link {
         }
     }
 
-    /// Does the link follow a trace?
+    /// Returns `true` if the link follows a trace.
     pub fn follows_trace(&self) -> bool {
         self.opportunities.is_some()
     }
@@ -314,7 +314,7 @@ impl Link {
         self.opportunities.as_ref().map_or(0, |opportunities| opportunities.unfilled())
     }
 
-    /// What the link can send after `from` and until `until` at its present rate or with the
+    /// Capacity of the link from `from` until `until`, at its present rate or with the
     /// opportunities of its trace, in [`WORK_PER_BYTE`]-ths of a byte.
     pub fn capacity_between(&self, from: Instant, until: Instant) -> u128 {
         match &self.opportunities {
@@ -482,7 +482,7 @@ impl Link {
         })
     }
 
-    /// Would a packet that arrives at `now` be sent at once?
+    /// Returns `true` if a packet that arrives at `now` would be sent at once.
     #[inline]
     fn is_ready(&mut self, now: Instant) -> bool {
         match &mut self.opportunities {
@@ -495,7 +495,7 @@ impl Link {
         }
     }
 
-    /// Is the arriving packet `number` lost at random, or by the trace?
+    /// Returns `true` if the arriving packet `number` is lost, at random or by the trace.
     fn is_lost(&mut self, number: u64) -> bool {
         let in_burst = self.burst_loss.as_mut().is_some_and(|channel| channel.loses(number));
         let in_trace = self.loss_trace.as_ref().is_some_and(|trace| trace.loses(number));

@@ -46,7 +46,7 @@ impl Propagation {
         }
     }
 
-    /// Can a packet that enters later be delivered earlier?
+    /// Returns `true` if a packet that enters later can be delivered earlier.
     pub(crate) fn reorders(&self) -> bool {
         matches!(self, Propagation::Reordering(_))
     }

@@ -34,7 +34,7 @@ impl Serialiser {
         self.rate
     }
 
-    /// Is the transmitter suspended?
+    /// Returns `true` if the transmitter is suspended.
     pub(crate) fn is_suspended(&self) -> bool {
         self.paused_with.is_some()
     }

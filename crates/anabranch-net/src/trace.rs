@@ -34,8 +34,8 @@ pub struct Moment {
     pub opportunities: NonZeroU64,
 }
 
-/// Why a text is not a trace. It displays as one line that has the line number and the expected
-/// form.
+/// Error of a text that is not a trace. It displays as one line that has the line number and the
+/// expected form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TraceError(String);

@@ -1,8 +1,8 @@
-//! What a subflow does at an instant, and why it sends nothing more.
+//! Activity of a subflow at an instant: the reason why it sends nothing more.
 
 use crate::view::{Slot, SubflowId};
 
-/// What keeps a subflow from sending another segment of new data now. After
+/// The reason why a subflow cannot send another segment of new data now. After
 /// [`Endpoint::poll_transmit`](crate::Endpoint::poll_transmit) has returned `None`, exactly one
 /// reason applies to each subflow until the next call that changes the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ pub enum Activity {
 pub struct Reason {
     /// The subflow.
     pub subflow: SubflowId,
-    /// What it does.
+    /// Its activity.
     pub activity: Activity,
     /// Slot of the subflow that carries the oldest data which the window or the send buffer waits
     /// for.

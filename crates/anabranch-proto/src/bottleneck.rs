@@ -21,7 +21,7 @@ const SHORT: usize = 30;
 /// §4.1.
 const NEW: usize = 20;
 /// Base intervals for which a subflow must have had the same partners before its verdict counts
-/// (ours). As long as they change, it stays coupled with all others.
+/// (this project). As long as they change, it stays coupled with all others.
 const STABLE: usize = LONG;
 /// c_s: skewness below which a flow passes through a bottleneck.
 const SKEWED: f64 = 0.1;
@@ -73,7 +73,7 @@ struct Interval {
     deviation: f64,
     sent: f64,
     lost: f64,
-    /// Did the flow pass through a bottleneck when the interval ended?
+    /// Whether the flow passed through a bottleneck when the interval ended.
     congested: bool,
 }
 
@@ -122,7 +122,7 @@ impl Detector {
         self.flows.retain(|flow| flow.id != id);
     }
 
-    /// Has a base interval ended?
+    /// Returns `true` if a base interval has ended.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.interval_end.is_some_and(|end| end <= now)
     }
@@ -264,8 +264,8 @@ fn crossings(means: impl Iterator<Item = (f64, bool)>, centre: f64, margin: f64)
     .count()
 }
 
-/// Does the flow pass through a bottleneck? Queueing makes most delays longer than the mean.
-/// RFC 8382 §3.3.1.
+/// Returns `true` if the flow passes through a bottleneck. Queueing makes most delays longer than
+/// the mean. RFC 8382 §3.3.1.
 fn is_congested(skew: f64, loss: f64, before: bool, loss_threshold: f64) -> bool {
     skew < SKEWED || (before && skew < STILL_SKEWED) || loss > loss_threshold
 }

@@ -43,7 +43,7 @@ pub struct TcpConfig {
     /// Idle time before each keep-alive probe; `None` sends no probes. The engine gives up a
     /// subflow when `retries` probes in a row remain unanswered. RFC 9293 §3.8.4.
     pub keep_alive: Option<Duration>,
-    /// How long a closed subflow stays in TIME-WAIT. RFC 9293 §3.6.1.
+    /// Time that a closed subflow stays in TIME-WAIT. RFC 9293 §3.6.1.
     pub time_wait: Duration,
     /// Reduce the window after an idle period. RFC 5681 §4.1.
     pub idle_restart: bool,
@@ -63,7 +63,7 @@ pub enum MtuProbing {
     Always,
 }
 
-/// Multipath TCP or plain TCP?
+/// The protocol of a connection: Multipath TCP or plain TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Offer and accept MP_CAPABLE; fall back to TCP when the peer does not.

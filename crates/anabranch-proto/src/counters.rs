@@ -1,4 +1,4 @@
-//! Event counters of a host: what each means, and what the kernel calls it.
+//! Event counters of a host, with their meanings and the kernel's names.
 
 /// Generates the structs of counters from one table of meaning, field and name in results.
 macro_rules! counters {
@@ -6,14 +6,14 @@ macro_rules! counters {
         connection { $($(#[doc = $meaning:literal])+ $field:ident = $name:literal,)+ }
         others { $($(#[doc = $others:literal])+ $other:ident = $other_name:literal,)+ }
     ) => {
-        /// How often each event occurred on a host.
+        /// Number of occurrences of each event on a host.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $meaning])+ pub $field: u64,)+
             $($(#[doc = $others])+ pub $other: u64,)+
         }
 
-        /// How often each event occurred on a connection.
+        /// Number of occurrences of each event on a connection.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct ConnectionCounters {
             $($(#[doc = $meaning])+ pub(crate) $field: u64,)+

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a connection could not be opened.
+/// Error of a connection that could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -17,7 +17,7 @@ pub enum ConnectError {
     MixedFamilies,
 }
 
-/// Why the connection did not accept data.
+/// Error of a connection that did not accept data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -29,7 +29,7 @@ pub enum SendError {
     Closed,
 }
 
-/// Why a connection ended other than by an orderly close.
+/// Reason why a connection ended other than by an orderly close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectionError {

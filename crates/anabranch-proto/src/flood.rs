@@ -13,9 +13,10 @@ use anabranch_wire::{Flags, Instant, Payload, Segment, SeqNumber, SocketAddress,
 
 use crate::keys::Secrets;
 
-/// Maximum number of half-open connections with state on a host (ours; Linux's default backlog).
+/// Maximum number of half-open connections with state on a host (this project; Linux's default
+/// backlog).
 pub(crate) const MOST_HALF_OPEN: usize = 4096;
-/// Maximum number of half-open joins with state of one connection (ours).
+/// Maximum number of half-open joins with state of one connection (this project).
 pub(crate) const MOST_HALF_OPEN_JOINS: usize = 4;
 /// Size of the table of joins that were answered without state, as in Linux.
 const JOIN_SLOTS: u64 = 1024;

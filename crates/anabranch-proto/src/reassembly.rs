@@ -29,7 +29,7 @@ pub(crate) fn join_later_half(pieces: &mut VecDeque<Payload>) {
     pieces.push_back(Payload::from(Bytes::from(bytes)));
 }
 
-/// Minimum number of window bytes for which a piece counts (ours).
+/// Minimum number of window bytes for which a piece counts (this project).
 const SMALLEST_PIECE: u64 = 64;
 
 /// Out-of-order data of one stream, by 64-bit stream offset.

@@ -9,7 +9,7 @@ use crate::view::SubflowId;
 pub struct TraceEvent {
     /// When it happened.
     pub at: Instant,
-    /// What happened.
+    /// The recorded event.
     pub kind: TraceKind,
 }
 

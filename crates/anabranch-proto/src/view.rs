@@ -86,7 +86,7 @@ pub struct SubflowView {
     pub remote_address_id: u8,
     /// Whether the subflow may carry data.
     pub usability: Usability,
-    /// Did either host mark the subflow as a backup? RFC 8684 §3.3.8.
+    /// Whether either host marked the subflow as a backup. RFC 8684 §3.3.8.
     pub backup: bool,
     /// State of loss recovery.
     pub phase: Phase,
@@ -149,7 +149,8 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// May a subflow behind this bottleneck share it with a subflow behind `other`?
+    /// Returns `true` if a subflow behind this bottleneck may share it with a subflow behind
+    /// `other`.
     pub fn may_be(self, other: Bottleneck) -> bool {
         let unknown = self == Bottleneck::Unknown || other == Bottleneck::Unknown;
         unknown || (self == other && self != Bottleneck::None)
@@ -178,7 +179,7 @@ impl SubflowSet {
         SubflowSet(1 << slot.0)
     }
 
-    /// Is the subflow in `slot` a member?
+    /// Returns `true` if the subflow in `slot` is a member.
     pub fn contains(self, slot: Slot) -> bool {
         self.0 & (1 << slot.0) != 0
     }
@@ -216,19 +217,20 @@ impl SubflowSet {
         })
     }
 
-    /// Do the two sets have a common member?
+    /// Returns `true` if the two sets have a common member.
     pub fn intersects(self, other: SubflowSet) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Is the set empty?
+    /// Returns `true` if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
 impl SubflowView {
-    /// May it carry data, and does congestion control allow it to send a full segment now?
+    /// Returns `true` if it may carry data and congestion control allows it to send a full segment
+    /// now.
     pub fn can_send(&self) -> bool {
         self.usability == Usability::Usable && self.available_cwnd >= u64::from(self.mss)
     }
@@ -238,7 +240,7 @@ impl SubflowView {
         self.srtt.unwrap_or(Duration::MAX)
     }
 
-    /// Is the window still below the slow-start threshold?
+    /// Returns `true` if the window is still below the slow-start threshold.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }

@@ -35,7 +35,7 @@ pub(crate) struct PyScenario {
     settings: PyOnceLock<Py<PyAny>>,
 }
 
-/// What changes of single keys apply to.
+/// Source that changes of single keys apply to.
 #[derive(Clone)]
 enum Source {
     Text(String),

@@ -22,7 +22,7 @@ pub struct EngineStack {
     settings: Settings,
     sockets: Vec<Socket>,
     sent: VecDeque<(Instant, Segment)>,
-    /// What the engine has reported about its connections.
+    /// Reports of the engine about its connections.
     known: BTreeMap<ConnectionId, Known>,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for EngineStack {
 }
 
 /// The window that Linux offers at first, and the largest that a SYN can offer. With a larger buffer,
-/// the stack would announce a larger window right after the handshake, which every script would have
+/// the stack would advertise a larger window right after the handshake, which every script would have
 /// to expect.
 const RECEIVE_BUFFER: u64 = 65_535;
 

@@ -18,7 +18,7 @@ use crate::stack::{Stack, StackError};
 /// The result of playing a script.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// Why the script failed; `None` if the stack did everything that the script expects.
+    /// Reason for the failure; `None` if the stack did everything that the script expects.
     pub failure: Option<Failure>,
     /// Every segment and call with its time, in script notation.
     pub log: Vec<String>,
@@ -77,7 +77,7 @@ enum Logged {
     Text(String),
 }
 
-/// Why the script stops at an event.
+/// Reason why the script stops at an event.
 struct Stop {
     line: u32,
     what: String,

@@ -5,7 +5,7 @@ use std::fmt;
 /// Width of a report in columns.
 const WIDTH: usize = 80;
 
-/// Why a script failed.
+/// Reason for the failure of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Name of the script's file.

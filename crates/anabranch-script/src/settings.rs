@@ -36,9 +36,9 @@ pub struct Settings {
     pub endpoints: Vec<(u8, EndpointUse)>,
     /// The initial sequence number of the peer's first subflow.
     pub peer_isn: u32,
-    /// Why the script cannot be run against the kernel.
+    /// Reason why the script cannot be run against the kernel.
     pub skip_live: Option<String>,
-    /// Why the kernel is known to fail the script.
+    /// Reason why the kernel is known to fail the script.
     pub differs_live: Option<String>,
 }
 

@@ -44,7 +44,7 @@ impl App {
         self.start
     }
 
-    /// Is it time to open the connection? Returns true once.
+    /// Returns `true`, once, if it is time to open the connection.
     pub fn is_starting(&mut self, now: Instant) -> bool {
         self.start.take_if(|at| *at <= now).is_some()
     }

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::custom_policies::CustomPoliciesError;
 
-/// Why a run could not be completed.
+/// Error of a run that could not be completed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {

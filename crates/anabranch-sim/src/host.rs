@@ -228,7 +228,8 @@ impl Host {
         id.filter(|_| !closed && !failed).and_then(|id| self.endpoint.arrived(id))
     }
 
-    /// Has a connection of the scenario fallen back to TCP, as far as this host knows?
+    /// Returns `true` if a connection of the scenario has fallen back to TCP, as far as this host
+    /// knows.
     pub(crate) fn has_fallen_back(&self, now: Instant, connection: usize) -> bool {
         let stats = self.stats(now, connection);
         stats.is_some_and(|stats| stats.fallback != Fallback::None)
@@ -250,7 +251,7 @@ impl Host {
     fn write(&mut self, now: Instant, index: usize) {
         let EngineApp { app, id, config, .. } = &mut self.apps[index];
         if let Some(id) = *id {
-            // A burst of Linux's scheduler does not extend beyond what a program has written.
+            // A burst of Linux's scheduler does not extend beyond a program's written data.
             let at_once = config.platform.buffers == Buffers::Socket;
             let written = at_once.then_some(&mut self.written);
             app.on_writable(

@@ -82,7 +82,8 @@ impl<'c> Inspection<'c> {
         self.error.take()
     }
 
-    /// Must [`Inspection::on_sent`] be called, for a record or for the round-trip check?
+    /// Returns `true` if [`Inspection::on_sent`] must be called, for a record or for the round-trip
+    /// check.
     #[inline]
     pub fn looks_at_sent(&self) -> bool {
         self.looks_at_sent

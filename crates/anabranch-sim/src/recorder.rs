@@ -123,7 +123,7 @@ row! {
     }
 }
 
-/// Why a connection uses TCP.
+/// Reason why a connection uses TCP.
 #[derive(Clone, Copy)]
 struct FallbackReason(Fallback);
 
@@ -221,7 +221,7 @@ pub struct Recorder {
     flows: Vec<Flow>,
     subflow_samples: Builder<SubflowSample>,
     connection_samples: Builder<ConnectionSample>,
-    /// What each flow had reached at the end of the warm-up.
+    /// Progress of each flow at the end of the warm-up.
     warm: Vec<Reached>,
 }
 
@@ -231,7 +231,7 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// What a flow has reached at a time.
+/// Progress of a flow at a time.
 #[derive(Clone, Copy, Default)]
 struct Reached {
     /// Bytes that have arrived.
@@ -500,7 +500,7 @@ impl Flow {
         (sink.received() >= all).then_some(sink.last_at())
     }
 
-    /// What the flow has reached at `now`.
+    /// Progress of the flow at `now`.
     fn reached(&self, now: Instant, hosts: Hosts<'_>) -> Reached {
         let (sender, receiver) = self.hosts(hosts);
         let stats = connection_stats(now, sender, self.connection);
@@ -563,8 +563,8 @@ fn connection_stats(
     host.stats(now, connection).or_else(|| host.last_stats(connection))
 }
 
-/// Why a connection uses TCP. If the hosts know different reasons, the one that happened first
-/// counts.
+/// Reason why a connection uses TCP. If the hosts know different reasons, the one that happened
+/// first counts.
 fn fallback(hosts: [Option<ConnectionStats>; 2]) -> Fallback {
     let reasons = hosts.into_iter().flatten().map(|stats| stats.fallback);
     reasons.filter(|why| *why != Fallback::None).min().unwrap_or_default()

@@ -171,7 +171,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
         }
     }
 
-    /// Observe what is due at or before `until`, the time of the next event.
+    /// Observe the state due at or before `until`, the time of the next event.
     #[inline]
     fn observe_until(&mut self, until: Instant) {
         if self.observed_at <= until {

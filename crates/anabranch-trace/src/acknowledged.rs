@@ -43,7 +43,7 @@ impl Analyser {
 fn by_data_acks(connection: &Connection) -> [Acknowledged; 2] {
     [0, 1].map(|host| {
         let stream = &connection.streams[host];
-        // Without all the data, a DATA_ACK may lead what the capture shows.
+        // Without all the data, a DATA_ACK may exceed the data in the capture.
         let heard =
             stream.heard.filter(|(place, _)| connection.is_incomplete && *place > stream.acked);
         let (acked, last) =

@@ -386,7 +386,7 @@ impl Analyser {
         }
     }
 
-    /// Process what a segment acknowledges, and how far it opens the window.
+    /// Process a segment's acknowledgement and its window.
     pub(crate) fn acknowledgement(&mut self, step: &Step<'_>) {
         if step.flags.contains(Flags::RST) || !step.flags.contains(Flags::ACK) {
             return self.open_window(step, None);

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::capture::Damage;
 
-/// Why an analysis failed.
+/// Error of a failed analysis.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnalyseError {
@@ -21,7 +21,7 @@ pub enum AnalyseError {
     NoCapture {
         /// The file's name.
         file: String,
-        /// What is wrong with the file.
+        /// Damage found in the file.
         damage: Damage,
     },
     /// The caller's `progress` stopped the analysis.

@@ -67,7 +67,7 @@ impl RangeSet {
         removed
     }
 
-    /// How many numbers of `start..end` are present.
+    /// Number of integers in `start..end` that are present.
     pub(crate) fn count(&self, start: i64, end: i64) -> i64 {
         let below = self.ranges.range(..end).rev().take_while(|(_, e)| **e > start);
         below.map(|(s, e)| (*e).min(end) - (*s).max(start)).sum()
@@ -79,7 +79,7 @@ impl RangeSet {
         below.map(|(s, e)| ((*s).max(start), (*e).min(end))).collect()
     }
 
-    /// How many numbers are present.
+    /// Number of integers that are present.
     pub(crate) fn total(&self) -> i64 {
         self.ranges.iter().map(|(start, end)| end - start).sum()
     }

@@ -442,7 +442,7 @@ fn protocol(connection: &Connection) -> &'static str {
     }
 }
 
-/// How a Multipath TCP connection ended; `None` if it ended like its last subflow.
+/// End of a Multipath TCP connection; `None` if it ended like its last subflow.
 fn state(connection: &Connection) -> Option<&'static str> {
     let closed = connection.streams.iter().all(|s| s.fin.is_some_and(|fin| s.acked > fin));
     match () {

@@ -54,7 +54,7 @@ impl Hash for FlowKey {
     }
 }
 
-/// How the second pass follows a flow.
+/// Instructions for the second pass to follow a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     /// The views to follow. The first one is the best.
@@ -169,7 +169,7 @@ impl Survey {
         self.flows.values().filter(differ).count()
     }
 
-    /// How to follow each flow. A missing flow duplicates another flow.
+    /// Choose how to follow each flow. A missing flow duplicates another flow.
     pub(crate) fn choose(mut self) -> HashMap<FlowKey, Choice> {
         let mut doubles: Vec<FlowKey> = Vec::new();
         let mut same: Vec<Vec<(FlowKey, u32)>> = std::mem::take(&mut self.identities)

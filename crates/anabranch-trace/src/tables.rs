@@ -94,8 +94,8 @@ pub(crate) struct FirstSack {
 }
 
 impl FirstSack {
-    /// The first of the `blocks` beside an acknowledgement number. It reports a duplicate if it lies
-    /// below that number, or within the second block. RFC 2883 §4.
+    /// The first of the `blocks` that accompany an acknowledgement number. It reports a duplicate
+    /// if it lies below that number, or within the second block. RFC 2883 §4.
     pub(crate) fn of(blocks: &SackBlocks, ack: SeqNumber) -> Option<FirstSack> {
         let [block, others @ ..] = blocks.as_slice() else { return None };
         let is_within = |outer: &SackBlock| {

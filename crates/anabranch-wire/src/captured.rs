@@ -72,12 +72,12 @@ impl<'a> CapturedSegment<'a> {
         })
     }
 
-    /// Did the capture truncate the options?
+    /// Returns `true` if the capture truncated the options.
     pub fn has_cut_options(&self) -> bool {
         self.options.len() < self.options_len
     }
 
-    /// Did the capture truncate the options or the payload?
+    /// Returns `true` if the capture truncated the options or the payload.
     pub fn is_cut(&self) -> bool {
         self.has_cut_options() || self.payload.len() < self.payload_len
     }

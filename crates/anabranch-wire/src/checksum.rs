@@ -12,7 +12,7 @@ use crate::{DataSeq, Payload, SeqNumber};
 pub struct Checksum {
     /// One's complement sum in 64 bits, congruent to the 16-bit sum.
     sum: u64,
-    /// Has an odd number of bytes been added? The next byte is then the low half of a word.
+    /// Whether an odd number of bytes has been added. The next byte is then the low half of a word.
     odd: bool,
 }
 
@@ -98,8 +98,8 @@ impl Checksum {
         !self.fold()
     }
 
-    /// Does the received `checksum` match the bytes added? If the checksum field itself is among
-    /// the bytes added, pass 0.
+    /// Returns `true` if the received `checksum` matches the bytes added. If the checksum field
+    /// itself is among the bytes added, pass 0.
     ///
     /// 0x0000 and 0xffff both represent zero in one's complement, so each is accepted for the
     /// other.

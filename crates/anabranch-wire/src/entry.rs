@@ -15,7 +15,7 @@ use crate::Duration;
 pub struct Entry<M: 'static> {
     /// The name in scenarios.
     pub name: &'static str,
-    /// What the part does, in one sentence.
+    /// Effect of the part, in one sentence.
     pub summary: &'static str,
     /// The publication that describes the part, or the implementation that it follows.
     pub source: &'static str,
@@ -30,13 +30,13 @@ pub struct Entry<M: 'static> {
 pub struct Parameter {
     /// The name in scenarios.
     pub name: &'static str,
-    /// What the parameter means.
+    /// Meaning of the parameter.
     pub meaning: &'static str,
     /// Type and bounds of the value.
     pub kind: Kind,
     /// The value if the user gives none.
     pub default: Value,
-    /// Source of the default; "ours" if the publication gives none.
+    /// Source of the default; "this project" if the publication gives none.
     pub origin: &'static str,
     /// Name and value of another parameter. This parameter has an effect only if that one has this
     /// value.
@@ -64,7 +64,7 @@ pub enum Kind {
     },
     /// A duration. Zero is valid only if `zero` is set.
     Time {
-        /// Is zero valid?
+        /// Whether zero is valid.
         zero: bool,
     },
     /// One of these names.

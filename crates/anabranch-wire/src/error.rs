@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::subtype::Subtype;
 
-/// Why bytes are not a well-formed packet, header or option.
+/// Error of bytes that are not a well-formed packet, header or option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
@@ -135,7 +135,7 @@ pub enum ParseError {
     },
 }
 
-/// Why a value cannot be represented in bytes.
+/// Error of a value that cannot be represented in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {

@@ -42,7 +42,7 @@ impl Piece {
         }
     }
 
-    /// Is the piece empty?
+    /// Returns `true` if the piece is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -97,7 +97,7 @@ impl Piece {
         }
     }
 
-    /// Does the piece equal the test pattern at stream offset `offset`?
+    /// Returns `true` if the piece equals the test pattern at stream offset `offset`.
     ///
     /// Pieces of the pattern are compared by phase, shared memory byte by byte.
     pub fn matches_pattern(&self, offset: u64) -> bool {
@@ -159,7 +159,7 @@ impl Payload {
         self.first.len() + self.second.len()
     }
 
-    /// Is the payload empty?
+    /// Returns `true` if the payload is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -217,7 +217,7 @@ impl Payload {
         bytes
     }
 
-    /// Does the payload equal the test pattern at stream offset `offset`?
+    /// Returns `true` if the payload equals the test pattern at stream offset `offset`.
     pub fn matches_pattern(&self, offset: u64) -> bool {
         self.first.matches_pattern(offset)
             && self.second.matches_pattern(offset + self.first.len() as u64)

@@ -33,7 +33,8 @@ pub struct Segment {
     pub payload: Payload,
     /// ECN field of the IP header, 2 bits. RFC 3168 §5.
     pub ecn: u8,
-    /// Is the TCP checksum correct? A node that corrupts a segment in flight clears this flag.
+    /// Whether the TCP checksum is correct. A node that corrupts a segment in flight clears this
+    /// flag.
     pub checksum_ok: bool,
 }
 

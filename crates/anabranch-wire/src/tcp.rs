@@ -46,12 +46,12 @@ impl Flags {
     /// Congestion window reduced.
     pub const CWR: Flags = Flags(0x80);
 
-    /// Are all bits of `other` set?
+    /// Returns `true` if all bits of `other` are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Is any bit of `other` set?
+    /// Returns `true` if any bit of `other` is set.
     pub const fn intersects(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }

@@ -32,8 +32,8 @@ pub struct TcpOptions {
     /// Options that this crate does not know, and repeated copies of options that may occur only
     /// once. At most 40 bytes, including the kind and length of each option.
     pub unknown: Option<RawOptions>,
-    /// Does each option fill whole words of 4 bytes, as Linux writes options? RFC 7323 appendix A
-    /// recommends it for timestamps. The parser sets this if it explains the options' length.
+    /// Whether each option fills whole words of 4 bytes, as Linux writes options. RFC 7323 appendix
+    /// A recommends it for timestamps. The parser sets this if it explains the options' length.
     pub word_aligned: bool,
 }
 
@@ -85,7 +85,7 @@ impl SackBlocks {
         &self.blocks[..usize::from(self.len)]
     }
 
-    /// Are there no blocks?
+    /// Returns `true` if there are no blocks.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

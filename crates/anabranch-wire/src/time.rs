@@ -98,7 +98,7 @@ impl Duration {
         self.0 as f64 / 1e9
     }
 
-    /// Is this duration zero?
+    /// Returns `true` if this duration is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -158,7 +158,7 @@ def picture(columns: int = 2) -> Callable[[Draw], Draw]:
 
 
 def label(axes: Axes, x: float, y: float, text: str, colour: str, **keys: Any) -> None:
-    """Add a label beside a curve or above a bar, in its colour."""
+    """Add a label next to a curve or above a bar, in its colour."""
     axes.annotate(text, (x, y), color=colour, fontsize=8, annotation_clip=False, **keys)
 
 

@@ -190,7 +190,7 @@ def _shares(core: tuple[tuple[str, str], ...], control: str) -> Numbers:
 
 @picture()
 def lia(axes: Sequence[Axes]) -> Caption:
-    """The share of two subflows beside one TCP flow on one link."""
+    """The share of two subflows that compete with one TCP flow on one link."""
     numbers = {}
     names = [name for name in CONTROLS if name != "wvegas"]
     for panel, (queue, core) in zip(axes, QUEUES.items(), strict=True):
@@ -205,7 +205,7 @@ def lia(axes: Sequence[Axes]) -> Caption:
         panel.set(ylim=(40, 75), title=queue)
     axes[0].set_ylabel("share of the link (%)")
     return Caption(
-        "Beside a TCP flow, two coupled subflows take half of a link, uncoupled ones two thirds",
+        "Against a TCP flow, two coupled subflows take half of a link, uncoupled ones two thirds",
         "10 Mbit/s, 42 ms RTT, against one NewReno flow; 150 s; 6 seeds (dots) and mean",
         numbers,
     )

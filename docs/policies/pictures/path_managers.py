@@ -122,7 +122,7 @@ PORTS = NetworkPath(
 
 @picture(columns=1)
 def ndiffports(axes: Sequence[Axes]) -> Caption:
-    """The share of one link beside a TCP flow, over the number of subflows."""
+    """The share of one link against a TCP flow, over the number of subflows."""
     counts = np.array((1, 2, 3, 4, 6, 8))
     numbers: dict[str, float] = {}
     for control, colour in (("new_reno", GREY), ("lia", BLUE), ("olia", GREEN)):

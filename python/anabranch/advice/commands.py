@@ -109,7 +109,7 @@ def _of_program(connection: Mapping[str, Any], *, sends: bool, receives: bool) -
 
 
 def notes(connection: Mapping[str, Any]) -> list[str]:
-    """What the commands leave to the reader."""
+    """Steps that the commands leave to the reader."""
     found = []
     if connection["protocol"] == "mptcp" and connection["path_manager"] != "initial_only":
         found.append("Replace each 192.0.2.N or 2001:db8::N by the address on that path.")

@@ -1,4 +1,4 @@
-"""What advice is for: goals with weights, and how far a run reaches them."""
+"""Aims of advice: goals with weights, and a measure of how far a run reaches them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Goal:
     Attributes:
         key: Key of the quantity in JSON.
         words: The quantity, with its unit.
-        least: Smallest value that a ratio distinguishes (ours).
+        least: Smallest value that a ratio distinguishes (this project).
         is_cost: Whether less is better.
     """
 

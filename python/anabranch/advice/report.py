@@ -68,7 +68,7 @@ def _text(value: Estimate | None) -> str:
 
 
 def about(advices: Sequence[Advice], aims: Goals, rule: int) -> str:
-    """How the numbers were made, in a few sentences."""
+    """Derivation of the numbers, in a few sentences."""
     seeds = advices[0].now.gain.seeds
     sample = (
         f"Medians over {seeds} seeds that the search did not use, with 95 % bootstrap intervals."

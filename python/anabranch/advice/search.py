@@ -32,13 +32,13 @@ LINUX, ENGINE = "Linux", "anabranch"
 """The stacks that advice is for."""
 _SEARCH_SEEDS = 2
 _RIVAL = 0.9
-"""A candidate gets the second seed if it reaches this share of the best with the first (ours)."""
+"""Share of the best, with the first seed, from which a candidate gets a second (this project)."""
 _DRAWN, _BATCH = 24, 8
 """A search draws 24 combinations. It runs eight candidates at a time. The numbers do not depend on
 the cores, so the result does not either."""
 _SAMPLER_SEED = 8684
 _SAME = 0.02
-"""Candidates whose gains differ by less than this are equally good (ours: seeds differ as much)."""
+"""Difference of gains up to which candidates are equally good (this project: that of seeds)."""
 
 Candidate = tuple[int, ...]
 """The index of the option of each choice."""
@@ -46,7 +46,7 @@ Candidate = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Predicted:
-    """What a candidate would do.
+    """Predicted effect of a candidate.
 
     Attributes:
         name: ``"now"``, ``"rule"`` or ``"advice"``.
@@ -93,7 +93,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Question:
-    """What to advise.
+    """Subject of the advice.
 
     Attributes:
         scenario: The scenario as it is.

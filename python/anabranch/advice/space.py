@@ -11,9 +11,9 @@ from anabranch.scenarios import quantities
 from anabranch.words import listed
 
 _MOST_PATHS = 4
-"""Number of paths up to which a search tries each as backup, and to do without each (ours)."""
+"""Number of paths up to which a search tries each as backup and without each (this project)."""
 _HALVINGS = range(-4, 7)
-"""Buffers from a quarter to eight times that of the rule, in steps of √2 (ours)."""
+"""Buffers from a quarter to eight times that of the rule, in steps of √2 (this project)."""
 _SMALLEST_BUFFER = 16 << 10
 _CONTROLS_OF_LINUX = ("cubic_linux", "new_reno")
 _MANAGERS = ("single_path", "drepas")
@@ -61,7 +61,7 @@ AUTOTUNED = "autotuned buffers"
 
 
 def of_linux(connection: Mapping[str, Any], rule: int) -> Space:
-    """What Linux can do for a connection that runs as in Linux.
+    """Abilities of Linux for a connection that runs as in Linux.
 
     `rule` is the buffer of the rule, in bytes.
     """
@@ -73,7 +73,7 @@ def of_linux(connection: Mapping[str, Any], rule: int) -> Space:
 
 
 def of_engine(connection: Mapping[str, Any], rule: int) -> Space:
-    """What the engine can do for a connection."""
+    """Abilities of the engine for a connection."""
     host = connection["host"]
     can_tune = isinstance(host, dict) and host.get("buffers") == "socket"
     choices = [

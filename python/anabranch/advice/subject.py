@@ -1,4 +1,4 @@
-"""What advice is asked for: a scenario file, or paths on the command line."""
+"""Subject of advice: a scenario file, or paths on the command line."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Scenar
 from anabranch.words import listed
 
 _QUEUE = "100ms"
-"""Queue of a path of the command line without one (ours): that of a moderately bloated link."""
+"""Default queue of a path of the command line (this project): a moderately bloated link."""
 _EXAMPLE = "8Mbit/s,20ms,54packets,loss=0.5%"
 _PACKETS = 50_000
 _SHORTEST_S, _LONGEST_S = 10, 60
-"""Runs over paths of the command line carry about this many packets, within these times (ours)."""
+"""Packets of a run over paths of the command line, and bounds of its time (this project)."""
 _SHORT_QUEUE = 30
 """Queue in packets up to which calibration finds large differences with two paths."""
 _OPPORTUNITY_BITS = 1504 * 8
-"""What an opportunity of a trace delivers."""
+"""Bytes that an opportunity of a trace delivers."""
 _UNCHANGED = Overrides()
 
 
@@ -159,14 +159,14 @@ def rule_bytes(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> in
 
 
 def doubts(settings: Mapping[str, Any], connection: Mapping[str, Any]) -> list[str]:
-    """Why the model of Linux may be wrong for a connection of a normalised scenario."""
+    """Reasons why the model of Linux may be wrong for a connection of a normalised scenario."""
     used = [path for path in settings["path"] if path["name"] in connection["paths"]]
     short = [path["name"] for path in used if _queue_packets(path) <= _SHORT_QUEUE]
     if len(used) < 2 or not short:
         return []
     names, has = (listed(short), "has" if len(short) == 1 else "have")
     return [
-        f"{names} {has} a queue of at most {_SHORT_QUEUE} packets. With such a queue beside "
+        f"{names} {has} a queue of at most {_SHORT_QUEUE} packets. With such a queue next to "
         "another path, Linux can differ much from its model (docs/calibration.md): try the advice "
         "before you rely on it."
     ]

@@ -1,4 +1,4 @@
-"""What the sender of a connection had in flight on each subflow, after each segment of a capture.
+"""The sender's data in flight on each subflow, after each segment of a capture.
 
 A capture near the sender of data shows what is in flight on each subflow, the shared receive
 window, and which data it waits for. `anabranch.explanations` and `anabranch.twins` read it.
@@ -245,7 +245,7 @@ class Rows:
 
 
 class Flight:
-    """What is in flight on one subflow, after each row of the connection."""
+    """Data in flight on one subflow, after each row of the connection."""
 
     def __init__(self, rows: Rows, subflow: int) -> None:
         self.rows = rows

@@ -77,7 +77,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Reduced:
-    """What is kept of a run."""
+    """Results that are kept of a run."""
 
     rows: list[dict[str, Any]]
     """A row of metrics for each connection."""

@@ -1,1 +1,1 @@
-"""How far virtual time deviates from Linux: scenarios, deviations, and the entry that runs them."""
+"""Deviation of virtual time from Linux: scenarios, deviations, and the entry that runs them."""

@@ -1,4 +1,4 @@
-"""How far virtual time is from Linux: in each scenario, and as a distribution over scenarios."""
+"""Deviation of virtual time from Linux: in each scenario, and as a distribution over scenarios."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOODPUT, COMPLETION, MEDIAN_DELAY, TAIL_DELAY = (
     "delay_p95_ms",
 )
 OUTPUT, DELAY = "goodput or completion time", "median delay"
-"""What is judged. A scenario has one of the first, one of the second, or both."""
+"""Judged quantities. A scenario has one of the first, one of the second, or both."""
 
 BOUNDS = {
     OUTPUT: (bounds.BOUNDS["C output median"], bounds.BOUNDS["C output p90"]),
@@ -58,7 +58,7 @@ class Pair:
 
     @property
     def is_in_spread(self) -> bool:
-        """Is the engine's median within the least and the largest value of Linux?"""
+        """Whether the engine's median is within the least and the largest value of Linux."""
         return bool(self.linux.min() <= self.middle[0] <= self.linux.max())
 
 

@@ -29,7 +29,7 @@ BUFFER_KB = (100.0, 4_000.0)
 JITTER_OF_DELAY = (0.05, 1.0)
 """Reordering jitter as a share of the path's delay."""
 LOSSY, REORDERING, FIXED_BUFFERS = 0.25, 0.2, 0.5
-"""How often a path loses packets, or reorders them, and how often both buffers are fixed."""
+"""Shares of paths that lose or reorder packets, and of connections whose buffers are both fixed."""
 
 SIZES_MB = {"64kB": 0.064, "1MB": 1.0, "8MB": 8.0}
 _BLOCK = "8KiB"

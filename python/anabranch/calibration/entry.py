@@ -1,4 +1,4 @@
-"""How far virtual time deviates from Linux, in the same scenarios."""
+"""Deviation of virtual time from Linux, in the same scenarios."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _claim(name: str, what: str, paths: str) -> Claim:
     return Claim(
         name,
         f"Over {paths}, the {what} in virtual time is close to that of Linux.",
-        "ours",
+        "this project",
         tuple(
             Condition(f"{words} of the deviations", measure, bound)
             for words, measure, bound in zip(
@@ -214,14 +214,14 @@ _PARAMETERS = (
         "what is compared",
         "the completion time of a transfer; the goodput of endless data and blocks; the median "
         "delay of blocks; all from the first byte, unless a scenario has a warm-up",
-        "ours",
+        "this project",
     ),
     Parameter(
         "bounds",
         "goodput and completion time: 3 % in the median of the scenarios and 8 % at the 90th "
         "percentile; delay: 5 % and 12 %; each scenario counts with its median over seeds, and "
         "the statistics have no intervals",
-        "ours",
+        "this project",
     ),
     Parameter(
         "buffers",

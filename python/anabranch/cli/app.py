@@ -92,7 +92,7 @@ def _options(
 
 
 class Machine(StrEnum):
-    """Where a live run is made."""
+    """Place of a live run."""
 
     HERE = "here"
     LINUX_VM = "linux-vm"

@@ -250,7 +250,7 @@ def run(run: Run, conditions: Conditions | None) -> list[Grid]:
 
 
 def paths(run: Run) -> Grid:
-    """What each path carried of the connections of a program."""
+    """Data that each path carried for the connections of a program."""
     links = run.links
     total = max(links["bytes_delivered"].sum(), 1)
     rows = []

@@ -80,7 +80,7 @@ def twin(
             console.say(sentence)
         console.say("")
         console.show(tables.of_report(comparison.paths(fitted), "Paths of the twin"))
-        console.show(tables.of_report(comparison.table(fitted), "Beside the capture"))
+        console.show(tables.of_report(comparison.table(fitted), "Compared with the capture"))
         for note in fitted.twin.seen.notes:
             console.say(f"note: {note}")
     comparison.require_twin(fitted, given.title(files))

@@ -52,7 +52,7 @@ _BECAUSE = {
     "unknown": "the send buffer, the scheduler or the application held back the data",
 }
 _SMALL = 0.05
-"""Share of the capacity below which a loss is not named first (ours)."""
+"""Share of the capacity below which a loss is not named first (this project)."""
 _BIN_NS = 200_000_000
 _TIMES = 1_000
 """Times at which a figure shows the window."""
@@ -87,12 +87,12 @@ class SubflowStates:
     shows_rate: bool
     """Whether its acknowledgements show that rate."""
     lost_mbps: Mapping[State, float]
-    """What the path carried less than at this rate, by state, as means over the capture."""
+    """Shortfall of the path from this rate, by state, as means over the capture."""
 
 
 @dataclass(frozen=True)
 class CaptureExplanation:
-    """What the subflows of one direction of a connection did, as far as the capture shows it.
+    """States of the subflows of one direction of a connection, as far as the capture shows them.
 
     Attributes:
         goodput_mbps: As every command shows it; `None` if no data was acknowledged.
@@ -106,7 +106,7 @@ class CaptureExplanation:
         times_ns: Times since then, for which the next three state bytes.
         in_flight: Data in flight on each subflow.
         waiting: Data that a subflow has delivered and the receiver has not acknowledged as a whole.
-        room: What the receive window still admits.
+        room: Data that the receive window still admits.
     """
 
     connection: int
@@ -329,7 +329,7 @@ def _explain(analysis: Analysis, about: Connection) -> CaptureExplanation:
 
 
 def _states(rows: Rows, flight: Flight, about: Subflow) -> tuple[SubflowStates, pl.DataFrame]:
-    """How long each state of a subflow lasted, and when."""
+    """Durations and times of each state of a subflow."""
     subflow = about.number
     full = (rows.edge - rows.nxt < rows.mss) & (rows.nxt > rows.una)
     waits = flight.has_room
@@ -444,7 +444,7 @@ def _repeated(rows: Rows, flight: Flight) -> float:
 
 
 def _covered(rows: Rows, mask: Mask, edges: Sample) -> Sample:
-    """How long the rows of the mask last in each bin, in ns."""
+    """Duration of the rows of the mask in each bin, in ns."""
     lasted = np.where(mask, rows.until - rows.time, 0)
     sums = np.concatenate([[0], np.cumsum(lasted)])
     times = np.append(rows.time, rows.until[-1])

@@ -1,4 +1,4 @@
-"""Where blocks of data spent their delay, from a run with a ledger."""
+"""Parts of the delay of data blocks, from a run with a ledger."""
 
 from __future__ import annotations
 

@@ -54,12 +54,12 @@ class Lane:
 
 @dataclass(frozen=True)
 class Window:
-    """What fills the send window, at some times. Amounts are in bytes.
+    """Contents of the send window, at some times. Amounts are in bytes.
 
     Attributes:
         in_flight: Data in flight on each subflow.
         waiting: Data that arrived out of order.
-        room: What the window still admits.
+        room: Data that the window still admits.
     """
 
     times_ns: Sample
@@ -70,7 +70,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Picture:
-    """What the figure shows, and where it comes from."""
+    """Contents of the figure, and their origin."""
 
     lanes: Sequence[Lane]
     window: Window | None

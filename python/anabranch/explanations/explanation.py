@@ -1,4 +1,4 @@
-"""What became of the capacity of a connection's paths, from a run with a ledger."""
+"""Use of the capacity of a connection's paths, from a run with a ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from anabranch.scenarios.routes import route
 from anabranch.words import listed
 
 _SMALL = 0.02
-"""Share of the capacity below which a loss is not worth a remedy (ours)."""
+"""Share of the capacity below which a loss is not worth a remedy (this project)."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why one direction of a connection was not faster.
+    """Reasons why one direction of a connection was not faster.
 
     Attributes:
         number: Number of the flow in the tables of the run.
@@ -134,7 +134,7 @@ class Explanation:
 
     @cached_property
     def capacity_mbps(self) -> float:
-        """What the paths could have carried, in Mbit/s."""
+        """Capacity of the paths, in Mbit/s."""
         return self._mbps(sum(map(self._capacity, self.paths)))
 
     @cached_property
@@ -144,7 +144,7 @@ class Explanation:
 
     @cached_property
     def account(self) -> pl.DataFrame:
-        """What became of each byte of capacity: path, cause, behind, bytes.
+        """Use of each byte of capacity: path, cause, behind, bytes.
 
         The bytes of all causes but ``useful`` add up to capacity minus goodput.
         """
@@ -216,7 +216,7 @@ class Explanation:
         )
 
     def finding(self) -> list[str]:
-        """What was lost, the largest cause, and what is behind that, in a sentence each."""
+        """The lost capacity, the largest cause, and the reason behind it, in a sentence each."""
         if not self.seconds:
             return [f"{self.name} ended before the measured time began: shorten warm_up."]
         missing = self.capacity_mbps - self.goodput_mbps
@@ -271,7 +271,7 @@ class Explanation:
         }
 
     def buffers(self) -> str:
-        """How long full buffers stopped a subflow, in a sentence."""
+        """Time for which full buffers stopped a subflow, in a sentence."""
         send, receive = map(percent, self.full_buffers.values())
         return (
             f"A subflow had room, but waited for the send buffer for {send} of the time, and for "
@@ -357,7 +357,7 @@ _SYNS = {"": "no Multipath TCP option", "mp_capable": "MP_CAPABLE", "mp_join": "
 
 
 def _unanswered(path: str, rows: pl.DataFrame, link_drops: int) -> str | None:
-    """Which SYNs of a path, or answers to them, did not arrive; `None` if all did."""
+    """The SYNs of a path, or answers to them, that did not arrive; `None` if all did."""
     lost = []
     is_answered = False
     for row in rows.iter_rows(named=True):

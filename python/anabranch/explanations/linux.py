@@ -1,4 +1,4 @@
-"""What Linux (6.18) can do with Multipath TCP, in the terms of a normalised scenario."""
+"""Abilities of Linux (6.18) with Multipath TCP, in the terms of a normalised scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the counters of ``nstat`` show of Multipath TCP.
+"""Findings about Multipath TCP in the counters of ``nstat``.
 
 The counters belong to the host, or to its network namespace, and count all of its connections.
 """
@@ -46,7 +46,7 @@ _MEANING = {
     "TcpRetransSegs": "segments retransmitted on their subflow",
     "TcpExtTCPTimeouts": "retransmission timeouts",
 }
-"""What a counter above zero says.
+"""Meaning of a counter above zero.
 
 Other counters only say that Multipath TCP is in use. ``SndWndShared`` and ``RcvWndShared`` count
 that a subflow takes over the connection's window, not that the window is full.

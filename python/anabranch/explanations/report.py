@@ -138,7 +138,7 @@ def captures_json(
 
 
 def capture_notes(analysis: Analysis) -> list[str]:
-    """What limits the explanation of captures: damage, and what the analyser says."""
+    """Limits of the explanation of captures: damage, and remarks of the analyser."""
     damaged = analysis.files.filter(pl.col("damage").is_not_null())
     damages = [
         f"{name}: {what}; the packets before are explained"

@@ -19,12 +19,12 @@ from anabranch.results.folder import write_whole
 from anabranch.words import counted
 
 _MOST = 10
-"""Connections that are explained, those that sent most first (ours)."""
+"""Connections that are explained, those that sent most first (this project)."""
 
 
 @dataclass(frozen=True)
 class SocketReport:
-    """What the files show."""
+    """Findings from the files."""
 
     files: Sequence[str]
     found: Sequence[SocketExplanation]
@@ -32,7 +32,7 @@ class SocketReport:
     left_out: int
 
     def notes(self) -> list[str]:
-        """What the evidence cannot show."""
+        """Limits of the evidence."""
         found = []
         if any(each.token for each in self.found):
             found.append(

@@ -1,4 +1,4 @@
-"""What the text of ``ss -tiMm`` shows: sockets, and the state of each subflow.
+"""Contents of the text of ``ss -tiMm``: sockets, and the state of each subflow.
 
 The kernel's clocks ``rwnd_limited`` and ``sndbuf_limited`` are meant for plain TCP. A subflow of
 Multipath TCP is given no data that the shared window forbids, so it reports no ``rwnd_limited``.
@@ -45,7 +45,7 @@ _RATES = ("send", "pacing_rate", "delivery_rate", "max_pacing_rate")
 """Keys whose values are separate words."""
 _TOKEN = re.compile(r"(\w+)\(id:(\d+)\)/(\w+)\(id:(\d+)\)")
 _NAMED = 0.15
-"""Share of the snapshots from which a state is named (ours)."""
+"""Share of the snapshots from which a state is named (this project)."""
 _FULL = 2 / 3
 """A writer waits until a third of the send buffer is free (sk_stream_write_space), so more than
 this share of it is in use while it waits."""
@@ -271,7 +271,7 @@ class SocketExplanation:
 
     @cached_property
     def states(self) -> dict[str, Counter[str]]:
-        """How often each subflow was in each state."""
+        """Number of snapshots in which each subflow was in each state."""
         found: dict[str, Counter[str]] = {}
         for moment in self.moments:
             for subflow in moment.subflows:
@@ -311,7 +311,7 @@ class SocketExplanation:
         return best if best is not None and best[2] >= _NAMED else None
 
     def finding(self) -> list[str]:
-        """What held the connection back, in a few sentences."""
+        """Limits of the connection, in a few sentences."""
         count = len(self.moments)
         where = "the snapshot" if count == 1 else f"{count} snapshots"
         clock = self._clock()
@@ -334,7 +334,7 @@ class SocketExplanation:
         return [f"{self.name}:", f"{ends} {verb}{behind} {often}."]
 
     def _clock(self) -> str | None:
-        """What the clock of plain TCP says of the receive window, if that was the limit."""
+        """Evidence of plain TCP's clock about the receive window, if that was the limit."""
         if self.token is not None:
             return None
         subflow = self.last.subflows[0]

@@ -92,7 +92,7 @@ class WhatIf:
         return float(np.median(self.base.goodput))
 
     def about(self) -> str:
-        """How the numbers were made, in a few sentences."""
+        """Derivation of the numbers, in a few sentences."""
         delays = ""
         if self.base.p50.size:
             p50, p95 = (number(float(np.median(each))) for each in (self.base.p50, self.base.p95))
@@ -165,7 +165,7 @@ class WhatIf:
         return Estimate(ratio(gain.value), ratio(gain.low), ratio(gain.high), gain.seeds)
 
     def _none_helps(self, *, linux: bool) -> str:
-        """Why no change helps, as the end of a sentence."""
+        """Reason why no change helps, as the end of a sentence."""
         among = [each for each in self.predictions if each.linux or not linux]
         if any(worth.brings_enough(self._improvement(each), each.change.count) for each in among):
             return "surely raises the goodput"

@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
 
 
 def phase(seed: int) -> float:
-    """Where in a tick of the timer a run begins, from 0 to 1, evenly spread over seeds.
+    """Start of a run within a tick of the timer, from 0 to 1, evenly spread over seeds.
 
     Elsewhere it is random, and decides which of two simultaneous events comes first.
     """

@@ -1,4 +1,4 @@
-"""What runs the hosts of a live run."""
+"""Runners of the hosts of a live run."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Conditions:
     server: str
     """TCP stack of each host: engine or kernel."""
     machine: str
-    """Where the run was made: here, or in linux-vm."""
+    """Place of the run: here, or in linux-vm."""
     kernel: str
     """Release of that machine's Linux."""
     valid: bool
@@ -80,7 +80,7 @@ def _measured_run(
 
 
 def identity(hosts: Hosts) -> list[str]:
-    """What a live run depends on besides its scenario and its seed."""
+    """Inputs of a live run other than its scenario and its seed."""
     if hosts.need_real_time:
         return [*hosts, platform.release(), platform.node()]
     return [*hosts, hashlib.sha256(vm.kernel().read_bytes()).hexdigest()]

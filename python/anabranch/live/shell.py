@@ -38,7 +38,7 @@ class Path(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a program inside the emulated network has left."""
+    """Results of a program inside the emulated network."""
 
     status: int
     """Exit status of the program."""

@@ -1,4 +1,4 @@
-"""Which scenarios kernel hosts can run. `anabranch_live::settings` has the last word."""
+"""Scenarios that kernel hosts can run. `anabranch_live::settings` has the last word."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _own_policy(settings: Mapping[str, Any]) -> str | None:
 
 
 def objection(settings: Mapping[str, Any]) -> str | None:
-    """Why kernel hosts cannot run a normalised scenario; `None` if they can."""
+    """Reason why kernel hosts cannot run a normalised scenario; `None` if they can."""
     connections = settings["connection"]
     multipath = [each for each in connections if each["protocol"] == "mptcp"]
     if found := _own_policy(settings):

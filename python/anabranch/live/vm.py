@@ -150,7 +150,7 @@ def _wait(machine: subprocess.Popen[bytes]) -> None:
 
 
 def _memory_folder(folder: Path) -> str:
-    """Where the machine's memory lies: in memory if that is allowed."""
+    """Place of the machine's memory: in memory if that is allowed."""
     shared = Path("/dev/shm")
     return str(shared if os.access(shared, os.W_OK) else folder)
 

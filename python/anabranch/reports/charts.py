@@ -92,7 +92,7 @@ def _drawn(axes: Axes) -> list[Any]:
 
 
 def _is_of_bars(container: Any, axes: Axes) -> bool:
-    """Is this container the error bars of a bar chart, which are drawn with the bars?"""
+    """Whether this container is the error bars of a bar chart, which are drawn with the bars."""
     bars = (each for each in axes.containers if isinstance(each, BarContainer))
     return any(each.errorbar is container for each in bars)
 

@@ -47,7 +47,7 @@ class Panel:
 
     title: str
     caption: str
-    """How to read the drawing, for the report."""
+    """Instructions for reading the drawing, for the report."""
     draw: Callable[[Results, Axes], None]
 
 
@@ -253,7 +253,7 @@ def reference_line(axes: Axes, y: float, text: str) -> None:
 
 
 def stated(axes: Axes, x: Sequence[float], values: Sequence[float]) -> None:
-    """Mark the source's own numbers beside ours, as hollow diamonds."""
+    """Mark the source's own numbers next to the measured ones, as hollow diamonds."""
     axes.plot(
         x, values, "D", color=BLACK, markerfacecolor="none", markersize=6, label="source", zorder=5
     )

@@ -1,4 +1,4 @@
-"""What notebooks show of results: a line, a table and a figure."""
+"""Views of results in notebooks: a line, a table and a figure."""
 
 from __future__ import annotations
 

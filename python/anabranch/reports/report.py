@@ -43,7 +43,7 @@ class Report:
     """A table that follows the finding."""
     judgements: Sequence[Judgement] = ()
     bands: str = ""
-    """What the sensitivity bands of the judgements are, or why there are none."""
+    """Description of the judgements' sensitivity bands, or the reason why there are none."""
     parameters: Sequence[tuple[str, str, str]] = ()
     """Name, value and source of each parameter."""
     references: Sequence[str] = ()
@@ -122,7 +122,7 @@ def _share(carried: pl.Series) -> str:
 
 
 def bytes_per_subflow(results: Results) -> Table:
-    """What every subflow carried: medians over seeds."""
+    """Data that every subflow carried: medians over seeds."""
     columns = {
         "bytes_sent": "MB sent",
         "bytes_received": "MB received",

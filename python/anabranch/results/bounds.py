@@ -67,11 +67,11 @@ class Bound:
         return f"{words} (source: {self.stated_words})" if self.stated else words
 
     def distance(self, value: float) -> float:
-        """How far the value lies outside the range (positive) or inside it (negative)."""
+        """Distance of the value from the nearest end of the range: negative inside of it."""
         return max(self.low - value, value - self.high)
 
     def more_samples(self, estimate: Estimate) -> int | None:
-        """How many more seeds would decide whether the quantity lies in the range.
+        """Number of further seeds that would decide whether the quantity lies in the range.
 
         The estimate's interval contains an end of the range. An interval shrinks with the square
         root of the number of seeds. If the value stays where it is, an arm of length `a` that

@@ -107,7 +107,7 @@ class Measured:
 
     @property
     def more_samples(self) -> int | None:
-        """How many more seeds would decide an open condition; see `Bound.more_samples`."""
+        """Number of further seeds that would decide an open condition; see `Bound.more_samples`."""
         return self.condition.bound.more_samples(self.estimate)
 
     @property

@@ -56,7 +56,7 @@ class Estimate:
 
 
 _NOISE = 1e-9
-"""Smallest number that a quantity of ours can have in its unit."""
+"""Smallest number that a quantity of this project can have in its unit."""
 
 
 def number(value: float) -> str:

@@ -111,7 +111,7 @@ def path_shares(subflows: Table, connection: int = 0) -> dict[int, float]:
 
 
 def idle_restarts(subflows: Table, connection: int = 0) -> int:
-    """How often idle time reduced a congestion window of the connection. RFC 5681 §4.1."""
+    """Number of reductions of the connection's congestion windows by idle time. RFC 5681 §4.1."""
     return int(_of(subflows, "idle_restarts", connection).sum())
 
 

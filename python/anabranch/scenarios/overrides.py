@@ -17,7 +17,7 @@ class Overrides:
     """Changes to apply to a scenario."""
 
     OPTION: ClassVar[str] = "--set "
-    """What precedes a key in messages about it."""
+    """Prefix of a key in messages about it."""
 
     settings: Sequence[str] = ()
     """Keys and their values, each as ``KEY=VALUE``."""

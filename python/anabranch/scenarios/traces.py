@@ -31,16 +31,16 @@ RATE_UNITS = {"Mbit/s": 10**6, "kbit/s": 10**3, "bit/s": 1, "MB/s": 8 * 10**6, "
 """Bits per second in each unit of a rate."""
 
 LEVELS = (Fraction(1, 4), Fraction(5, 8), Fraction(1), Fraction(11, 8), Fraction(7, 4))
-"""Rates of a synthetic trace, relative to its mean. Their mean is 1. Ours."""
+"""Rates of a synthetic trace, relative to its mean (this project). Their mean is 1."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII)
 _LONGEST_NUMBER = 40
 
 STEP_US = 100_000
-"""Time between two draws of a synthetic trace. Ours."""
+"""Time between two draws of a synthetic trace (this project)."""
 LONGEST_US = 86_400 * 10**6
 """Maximum length of a synthetic trace: a day."""
 STAY_US = 1_000_000
-"""Mean time between two moves of a synthetic trace to a neighbouring level. Ours."""
+"""Mean time between two moves of a synthetic trace to a neighbouring level (this project)."""
 
 
 @dataclass(frozen=True)

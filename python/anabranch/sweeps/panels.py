@@ -114,7 +114,7 @@ def _by_two(results: Results, metric: str) -> Iterator[Panel]:
 
 
 def _kind_of(runs: pl.DataFrame, across: str, other: str) -> tuple[Any, str]:
-    """How a metric is drawn by two factors, and the caption."""
+    """Drawing of a metric by two factors, and the caption."""
     medians = "Medians over seeds and other factors"
     if _levels(runs, other) <= len(_STYLES):
         if _is_number(runs, across):

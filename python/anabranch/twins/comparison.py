@@ -1,4 +1,4 @@
-"""The twin's runs beside the capture, as sentences, tables and plain values."""
+"""The twin's runs compared with the capture, as sentences, tables and plain values."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from anabranch.twins.scenario import uncertainty
 from anabranch.words import counted, listed
 
 _NEAR = 0.05
-"""Deviation of goodput up to which a twin is called close (ours)."""
+"""Deviation of goodput up to which a twin is called close (this project)."""
 _FAR = 0.10
 """Deviation of goodput, and of a path's share in parts of the whole, beyond which there is no twin:
-twice what is called close (ours)."""
+twice what is called close (this project)."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def finding(fitted: Fitted) -> list[str]:
 
 
 def failure(fitted: Fitted) -> str | None:
-    """Why the scenario is no twin of the capture; `None` if it is one."""
+    """Reason why the scenario is no twin of the capture; `None` if it is one."""
     off = []
     for each in rows(fitted):
         if each.quantity == "goodput" and each.path == "all" and abs(each.off_by or 0.0) > _FAR:

@@ -29,7 +29,7 @@ _THIN = 0.8
 
 
 def draw(fitted: Fitted) -> Figure:
-    """The figure of a twin beside its capture."""
+    """The figure of a twin and its capture."""
     seen = fitted.twin.seen
     with matplotlib.rc_context(pictures.RC):
         figure = pictures.Picture(figsize=(8.2, 3.9), layout="constrained")

@@ -27,7 +27,7 @@ from anabranch.twins.observed import Observed, read
 from anabranch.twins.scenario import CONTROLS, PathOfTwin, Twin, first_guess, to_toml
 
 SEEDS = 5
-"""Runs that are laid beside the capture."""
+"""Runs that are compared with the capture."""
 _SNAP = 128
 _ROUNDS = 4
 _ROUND_SEEDS = 3
@@ -36,9 +36,9 @@ _BATCHES = 6
 _MOST_STEP = 2.0
 """Largest factor by which a round changes a value."""
 _GOODPUT, _SHARE, _RTT, _IN_FLIGHT, _REINJECTED = 0.05, 0.05, 0.10, 0.15, 0.005
-"""Differences that count as one: relative, but shares in parts of the whole (ours)."""
+"""Differences that count as one: relative, but shares in parts of the whole (this project)."""
 _SHOWN = 0.001
-"""Share of reinjected data from which more than timeouts reinject (ours)."""
+"""Share of reinjected data from which more than timeouts reinject (this project)."""
 _REMEDIES: tuple[Mapping[str, Any], ...] = tuple(
     {**m1, **m2}
     for m1 in ({}, {"opportunistic_retransmission": True})
@@ -47,14 +47,14 @@ _REMEDIES: tuple[Mapping[str, Any], ...] = tuple(
 )
 """The remedies that are tried: M1, M2 in both forms, and both."""
 _TWICE = 0.05
-"""Share of reinjected data from which a redundant scheduler is tried (ours)."""
+"""Share of reinjected data from which a redundant scheduler is tried (this project)."""
 _LEAST_SHARE = 0.03
 """Share below which a path's round-trip time does not count."""
 _GOOD, _GOOD_DEFAULT = 0.5, 1.0
-"""Difference at which the hosts' defaults are kept: beside a receive buffer that a program chose,
-and beside a default one. Few programs choose only one of the buffers (ours)."""
+"""Difference at which the hosts' defaults are kept: with a receive buffer that a program chose, and
+with a default one. Few programs choose only one of the buffers (this project)."""
 _BETTER = 0.5
-"""Part of that difference that a choice must have to replace a default (ours)."""
+"""Part of that difference that a choice must have to replace a default (this project)."""
 _SIZES = np.geomspace(0.35, 1.4, 9)
 """Send buffers that are tried, as parts of the data in flight. Linux doubles what is asked for, and
 charges overhead to it, so the sizes lie on both sides of 1."""
@@ -93,7 +93,7 @@ def fit(seen: Observed, file: str, name: str, count: int = SEEDS, told: Told = N
 def run_all(
     jobs: Sequence[tuple[str, int]], file: str, told: Told, rates_mbps: Sequence[float] = ()
 ) -> list[Observed]:
-    """What the captures of these runs, at the sender, show.
+    """Findings from the captures of these runs, at the sender.
 
     `rates_mbps` are about the rates of the paths.
     """
@@ -265,7 +265,7 @@ def _refined(twin: Twin, difference: float, file: str, told: Told) -> Twin:
 
 
 def _differences(twins: Sequence[Twin], file: str, told: Told, seeds: int = 1) -> list[float]:
-    """How far each of these twins of the same capture is from it: the mean over a few runs.
+    """Distance of each of these twins from the capture that they share: the mean over a few runs.
 
     A twin whose runs differ has at least `seeds` of them.
     """
@@ -277,7 +277,7 @@ def _differences(twins: Sequence[Twin], file: str, told: Told, seeds: int = 1) -
 
 
 def difference(seen: Observed, run: Observed) -> float:
-    """How far a run is from the capture: root mean square of the differences; 1 is a bound each."""
+    """Distance of a run from the capture: root mean square of differences; 1 is a bound each."""
     if run.goodput_mbps == 0:
         return float("inf")
     parts = [

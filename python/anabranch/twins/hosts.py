@@ -1,4 +1,4 @@
-"""What a capture shows of the hosts: buffers, the application's writes, and the kind of TCP."""
+"""Findings about the hosts of a capture: buffers, the application's writes, and the kind of TCP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TUNED = 1.3
 """Growth of the receive window from which the host tunes it. Linux opens the window of a fixed
 buffer by a factor of 1.23 (docs/calibration.md)."""
 _FILLED = 0.8
-"""Part of the largest window in flight, from which Linux would have tuned its buffer (ours)."""
+"""Part of the largest window in flight from which Linux would tune its buffer (this project)."""
 _DEFAULTS = (*range(62_000, 66_001), 6 << 20)
 """First windows of default buffers: half of the 131,072 bytes that Linux begins with, in whole
 units of the window field, and 6 MiB of a host that counts payload."""
@@ -24,7 +24,7 @@ _LINUX_SEGMENT = 1424
 _IDLE_OF_RTT = 0.5
 _LEAST_IDLE_NS = 2_000_000
 """Time without unacknowledged data from which the application pauses: at least this, and at least
-half of a round-trip time (ours)."""
+half of a round-trip time (this project)."""
 _BATCH_NS = 1_000_000
 """Pause between sends that separates two batches."""
 _CLOCKED_NS = 200_000
@@ -38,7 +38,7 @@ _ASKED = 0.8
 
 @dataclass(frozen=True)
 class Workload:
-    """What the application writes, as a scenario says it, and why."""
+    """The application's writes, as a scenario states them, and the reason for the choice."""
 
     settings: dict[str, Any]
     because: str
@@ -46,7 +46,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Ends:
-    """What a capture shows of the two hosts.
+    """Findings about the two hosts of a capture.
 
     Attributes:
         is_linux: Whether segments and windows look like Linux's.
@@ -190,7 +190,7 @@ def _asked(rows: Rows, asking: Numbers, *, closed: bool) -> Workload:
 
 _CONSTANT, _MEMORYLESS = 0.02, 0.7
 """Coefficients of variation: up to the first a quantity is constant, and from the second on the
-time between events is exponential, for which it is 1 (ours)."""
+time between events is exponential, for which it is 1 (this project)."""
 
 
 def _sizes(values: Numbers) -> Any:

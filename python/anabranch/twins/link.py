@@ -26,7 +26,8 @@ _ACK_BYTES = 72
 _TRAINS = (1, 2, 4, 8, 16, 32)
 """Numbers of acknowledgements in the trains that give the bounds of the rate."""
 _AROUND = 0.2
-"""How far beyond the rates of trains the rate is sought, as a part of it (ours)."""
+"""Distance beyond the rates of trains within which the rate is sought, as a part of it (this
+project)."""
 _FIRST, _LONGER = 2_000, 4
 """Answers at the beginning of a capture that the first search uses, and how many times as many the
 next one uses."""
@@ -36,36 +37,37 @@ empty, a rate that is wrong by one in a thousand puts it wrong by one packet aft
 misfit therefore has a minimum that becomes narrower with the length of the capture."""
 _BLOCK, _STEADIER = 50, 0.5
 """Answers in whose times the rate is sought again, and the part of the misfit to which another rate
-must reduce it (ours). A packet whose loss was misjudged shifts all later times, and the best rate
-for all of them hides that shift."""
+must reduce it (this project). One misclassified loss shifts all later times, and the best rate for
+all of them hides that shift."""
 _PARTS = 8
 """Parts of the capture whose rates are compared for the uncertainty."""
 _LEAST_ANSWERS = 10
 _MOSTLY = 0.5
 """Share of the packets that found a full queue and were lost, at least. The others are errors of
-the model, or passed while the queue was nearly full (ours)."""
+the model, or passed while the queue was nearly full (this project)."""
 _BESIDE = 0.8
 """Part of the limit from which losses count as the queue's, because the model of a queue that
-dropped many packets can be a few packets off (ours)."""
+dropped many packets can be a few packets off (this project)."""
 _OVER, _BEYOND = 1.1, 0.1
 """Part of the limit beyond which packets cannot have passed, and the share of those near the limit
-that may seem to (ours)."""
+that may seem to (this project)."""
 _UNFILLED = 2.0
-"""How much larger than the longest queue seen a queue is assumed that never dropped (ours)."""
+"""Ratio of the assumed limit of a queue that never dropped to its longest length seen (this
+project)."""
 _LEAST_LIMIT = 20
 _MANY_RUNS = 4
 """Runs of losses from which bursts can be told."""
 _LONG_RUN = 1.4
-"""Mean number of losses in a run from which losses come in bursts (ours)."""
+"""Mean number of losses in a run from which losses come in bursts (this project)."""
 _REORDERS = 0.003
-"""Share of packets that arrived late from which jitter reorders (ours)."""
+"""Share of packets that arrived late from which jitter reorders (this project)."""
 _SMOOTHED = 101
 """Answers over which slow changes of the delay are removed before jitter is measured."""
 _BLUR = 2.0
-"""Packets by which the queue of a link with a varying rate is uncertain (ours)."""
+"""Packets by which the queue of a link with a varying rate is uncertain (this project)."""
 _SLOW_PACKETS, _SLOW = 10, 0.15
 """Spread of slow changes of the delay from which the rate varies: in packets, and as a part of the
-round trip. A model that has misjudged a few losses is wrong by a few packets (ours)."""
+round trip. A model that has misjudged a few losses is wrong by a few packets (this project)."""
 _BASE = 0.02
 """Quantile of the constant times that is free of delayed acknowledgements and jitter."""
 
@@ -80,7 +82,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Link:
-    """What a subflow shows of its link.
+    """Findings about the link of a subflow.
 
     Attributes:
         rate_mbps: In Mbit/s of IP packets.
@@ -226,7 +228,7 @@ class _Model:
         return best if enough else rate
 
     def _unsteadiness(self, rate: float) -> float:
-        """How far the times are from the median of their block of answers, in the median."""
+        """Median distance of the times from the median of their block of answers."""
         constant = self.constants(rate)
         blocks = constant[: constant.size // _BLOCK * _BLOCK].reshape(-1, _BLOCK)
         if not blocks.size:
@@ -263,7 +265,7 @@ class _Model:
         return float(np.std(rates) / np.sqrt(len(rates))) if len(rates) > 1 else rate * _AROUND
 
     def queue(self, departures: Sample, starts: Sample) -> Sample:
-        """How many packets waited when each packet arrived, without the one in transmission.
+        """Number of packets that waited when each packet arrived, without the one in transmission.
 
         Packets that were not lost leave at `departures`, and their transmission begins at `starts`.
         """
@@ -275,7 +277,7 @@ class _Model:
 
 
 def _minimum(of: Callable[[float], float], guess: float, within: float) -> float:
-    """Where a function of a rate is least within a relative distance of a guess."""
+    """Argument at which a function of a rate is least within a relative distance of a guess."""
     low, high = np.log(guess) - within, np.log(guess) + within
     found = minimize_scalar(lambda log_rate: of(float(np.exp(log_rate))), bounds=(low, high),
                             method="bounded", options={"xatol": within / 200})  # fmt: skip

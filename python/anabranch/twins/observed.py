@@ -42,9 +42,9 @@ class Lane:
         name: Name of the path in the twin.
         addresses: The two hosts, as the capture names them.
         data_s: When its subflow first sent data, from the connection's begin.
-        link: What the subflow shows of the link; `None` if it carried too little.
+        link: Findings about the link; `None` if the subflow carried too little.
         share: Its part of the acknowledged bytes of all subflows.
-        goodput_mbps: What its subflow acknowledged, over the time of the connection.
+        goodput_mbps: Data acknowledged on its subflow, over the time of the connection.
         rtt_ms: Median and 95th percentile of the round-trip times; `None` without any.
         rtt_s, rtt_samples_ms: When, from the connection's begin, which round-trip time was seen.
         acked_s, acked_mb: How much it had acknowledged by when.

@@ -23,7 +23,7 @@ def save(fitted: Fitted, files: Sequence[str], folder: Path) -> None:
     contents = pictures.files_of("twin", figure)
     about = comparison.as_json(fitted, files)
     shown = page.drawing(
-        "The twin beside the capture", drawing.CAPTION, figure, contents["twin.svg"]
+        "The twin compared with the capture", drawing.CAPTION, figure, contents["twin.svg"]
     )
     html = page.template("twin.html").render(
         name=", ".join(Path(each).name for each in files),

@@ -12,7 +12,7 @@ from anabranch.twins.link import Estimate, Link
 from anabranch.twins.observed import Lane, Observed
 
 _LEAST_JITTER = 0.01
-"""Spread of the delay from which a path has jitter, as a part of the round trip (ours)."""
+"""Spread of the delay from which a path has jitter, as a part of the round trip (this project)."""
 _LEAST_JITTER_MS = 0.3
 _MIDDLE = 1.8
 """A uniform distribution from −1 to 1 has its 5th and 95th percentiles this far apart."""
@@ -26,7 +26,7 @@ class PathOfTwin:
     """Values of one path; rates are Mbit/s, times ms, the queue packets.
 
     Attributes:
-        link: What the lane shows of it, or that of another lane if this one shows too little.
+        link: Findings about its link, or about that of another lane if this one shows too little.
     """
 
     lane: Lane
@@ -42,8 +42,8 @@ class Twin:
     """The values of a twin. A buffer that is `None` is tuned by its host.
 
     Attributes:
-        seen: What it is the twin of.
-        host: How the hosts behave, as a scenario says it.
+        seen: The capture's findings.
+        host: Behaviour of the hosts, as a scenario states it.
         scheduler: `None` for the host's default.
         remedies: Those of the sender, as a scenario writes them.
     """

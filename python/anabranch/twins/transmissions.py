@@ -1,4 +1,4 @@
-"""What became of each data packet of a subflow: lost, or delivered and acknowledged."""
+"""Fate of each data packet of a subflow: lost, or delivered and acknowledged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IPV6_MORE = 20
 _SLOWER_OPTIONS = 24
 """Most bytes of headers that a full segment has more or less than `_IPV4_HEADERS`."""
 _TOO_SOON = 0.9
-"""Part of the least round-trip time in which no retransmission can be acknowledged (ours)."""
+"""Part of the least RTT in which no retransmission can be acknowledged (this project)."""
 _AT_ONCE = 2.5
 """Full segments up to which an acknowledgement is taken to answer the last of them at once."""
 

@@ -14,7 +14,7 @@ from anabranch.results.estimates import Sample
 from anabranch.twins.transmissions import Transmissions
 
 OPPORTUNITY_BYTES = 1504
-"""What a delivery opportunity of a trace sends (docs/scenarios.md)."""
+"""Bytes that a delivery opportunity of a trace sends (docs/scenarios.md)."""
 _RECENT = 21
 """Acknowledgements whose median rate fills the time in which a link was idle."""
 
@@ -83,7 +83,7 @@ def varying(sent: Transmissions, entered: np.ndarray) -> Varying:
 
 
 def _delivered(acked: Sample, size: float) -> Sample:
-    """How much had been delivered at each acknowledgement, in bytes of packets.
+    """Data delivered by the time of each acknowledgement, in bytes of packets.
 
     While a hole is open, each repeated acknowledgement says that one more packet arrived.
     """

@@ -1,4 +1,5 @@
-//! What the program sends goes over the paths, and leaves the emulation through the host's sockets.
+//! Forwarding of a program's streams over the paths, and out of the emulation through the host's
+//! sockets.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -22,7 +23,7 @@ use crate::sys;
 const CHUNK: usize = 128 << 10;
 /// After this time without a datagram, a UDP flow ends, as in the NATs of home routers.
 const UDP_IDLE: Duration = Duration::from_secs(120);
-/// Number of simultaneous UDP flows (ours). Datagrams of further flows are dropped.
+/// Number of simultaneous UDP flows (this project). Datagrams of further flows are dropped.
 const MOST_UDP_FLOWS: usize = 1024;
 
 /// The client's addresses of each family on the paths, in the order of the connection.

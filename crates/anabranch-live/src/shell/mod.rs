@@ -1,11 +1,11 @@
 //! Any program inside the emulated network.
 //!
-//! The program runs in a network namespace whose only way out is a TUN device (`sandbox.rs`). The engine
-//! ends the program's TCP connections at the device, and carries their bytes over the paths of a
-//! scenario to a second engine host. From there, ordinary sockets of this process continue them in
-//! the namespace that the command was started in (`forward.rs`). The emulator and all its hosts
-//! compute events at their own times, so a late wake-up delays what the program sees, but not what
-//! the paths do.
+//! The program runs in a network namespace whose only way out is a TUN device (`sandbox.rs`). The
+//! engine ends the program's TCP connections at the device, and carries their bytes over the paths
+//! of a scenario to a second engine host. From there, ordinary sockets of this process continue
+//! them in the namespace that the command was started in (`forward.rs`). The emulator and all its
+//! hosts compute events at their own times, so a late wake-up delays data for the program, but not
+//! what the paths do.
 
 mod forward;
 mod ports_device;
@@ -51,7 +51,7 @@ use record::Log;
 use sandbox::{Plan, Sandbox, SandboxProcesses};
 pub use sandbox::{Terminal, exec_program, is_sandbox};
 
-/// How to run a program in a shell.
+/// Options for running a program in a shell.
 #[derive(Default)]
 pub struct ShellOptions {
     /// Whether the kernel is the client: the program's own sockets use the paths. They use several
@@ -84,7 +84,7 @@ struct Orders {
     stop: Notify,
 }
 
-/// What a shell leaves.
+/// Result of a shell.
 #[derive(Clone, Debug)]
 pub struct ShellOutcome {
     /// Exit status of the program; 128 plus the number of the signal that ended it.
@@ -126,7 +126,7 @@ pub struct PathState {
 /// Buffers between the program and the emulator, in bytes. They are large enough for a gigabit per
 /// second, and small enough that the program notices how fast the paths are.
 const NEAR_BUFFER: u64 = 256 << 10;
-/// How long connections may still deliver what the program has written before it ended.
+/// Time in which connections may still deliver data that the program wrote before it ended.
 const DRAIN: Duration = Duration::from_secs(10);
 /// If hosts send nothing for a round trip and this time, no lost FIN is sent again: Linux's minimum of the
 /// retransmission timeout (`TCP_RTO_MIN`), and some slack.
@@ -373,17 +373,17 @@ async fn first_of(one: impl Future, other: impl Future) -> First {
     .await
 }
 
-/// Wait until all connections have delivered what the program has written and their subflows have
-/// closed, for some time at most.
+/// Wait until all connections have delivered the program's data and their subflows have closed, for
+/// some time at most.
 async fn drained(emulation: &Emulation, of_kernel: bool) {
     let (client, server) = (emulation.client(), emulation.server());
     let is_open = || any(server, |record| record.ended.is_none());
-    // A host forgets a connection when its subflows have closed, unless it keeps it in TIME-WAIT. What a
-    // kernel keeps is unknown.
+    // A host forgets a connection when its subflows have closed, unless it keeps it in TIME-WAIT. A
+    // kernel's TIME-WAIT is unknown.
     let is_kept = || any(server, |_| true) && (of_kernel || any(client, |_| true));
     let progress = || emulation.observe(|it| (it.now, it.packets, longest_rtt(&it)));
     let wait = async {
-        // What the program has written last may still be on its way.
+        // The last data of the program may still be on its way.
         sleep(TICK).await;
         while is_open() {
             sleep(TICK).await;

@@ -119,7 +119,7 @@ impl Log {
             let current = |id| snapshot.endpoints[side as usize].connection_stats(snapshot.now, id);
             record.and_then(|record| record.last.or_else(|| current(record.id)))
         };
-        // What a client outside the engine has received is what it has acknowledged.
+        // A client outside the engine has received the data that it has acknowledged.
         let received = |side: Side, number: usize| match (side, at_client[number]) {
             (Side::Client, None) => {
                 stats(Side::Server, at_server[number]).map(|stats| stats.bytes_acknowledged)

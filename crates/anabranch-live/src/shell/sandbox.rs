@@ -44,7 +44,7 @@ const READY: u8 = 0;
 /// Largest number of descriptors in a message (`SCM_MAX_FD`).
 const MOST_INTERFACES: usize = 253;
 
-/// What the helper has to set up.
+/// The set-up that the helper has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The program's addresses, at most one of each family.

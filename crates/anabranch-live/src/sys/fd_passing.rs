@@ -1,4 +1,4 @@
-//! What a shell needs: programs that are started and followed, descriptors that are handed over, and a
+//! System calls for a shell: starting and following programs, passing file descriptors, and a
 //! precise timer.
 
 use std::fs::{self, File};

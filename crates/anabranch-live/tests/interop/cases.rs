@@ -20,31 +20,31 @@ pub(crate) struct Case {
     pub(crate) expected: Expected,
     /// Actions on the hosts during the run.
     pub(crate) interventions: Vec<Intervention>,
-    /// Is the case skipped if this kernel or its nftables cannot strip options?
+    /// Whether the case is skipped if this kernel or its nftables cannot strip options.
     pub(crate) needs_nftables: bool,
-    /// Is a capture kept and checked?
+    /// Whether a capture is kept and checked.
     pub(crate) captured: bool,
 }
 
 /// The expected result of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected {
-    /// Do both hosts close the connection?
+    /// Whether both hosts close the connection.
     pub(crate) completes: bool,
-    /// Does a middlebox change bytes of the stream?
+    /// Whether a middlebox changes bytes of the stream.
     pub(crate) changed: bool,
-    /// Does the connection use Multipath TCP?
+    /// Whether the connection uses Multipath TCP.
     pub(crate) mptcp: bool,
     /// The paths that carry data.
     pub(crate) carried: Carried,
-    /// Are packets marked, and does their sender slow down?
+    /// Whether packets are marked and their sender slows down.
     pub(crate) marked: bool,
     /// Maximum number of bytes that the application writes. Set if the connection is closed before
     /// the workload ends.
     pub(crate) most_bytes: Option<u64>,
     /// The host that sends the first DATA_FIN.
     pub(crate) first_data_fin: Option<Side>,
-    /// Do the mappings have checksums?
+    /// Whether the mappings have checksums.
     pub(crate) checksums: bool,
     /// Kernel counters that must move, by name. A repeated name states how often.
     pub(crate) kernel: &'static [&'static str],
@@ -56,7 +56,7 @@ pub(crate) struct Expected {
     pub(crate) still: &'static [&'static str],
     /// Reasons that resets in the capture must state, at least once each.
     pub(crate) resets: &'static [&'static str],
-    /// Does each host count as many options as the other sends?
+    /// Whether each host counts as many options as the other sends.
     pub(crate) exact: bool,
 }
 

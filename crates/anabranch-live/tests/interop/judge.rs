@@ -256,7 +256,7 @@ fn judge(case: &Case, outcome: &Outcome) -> Vec<String> {
     problems
 }
 
-/// Are all bytes correct, except for those that a middlebox is to change?
+/// Returns `true` if all bytes are correct, except for those that a middlebox is meant to change.
 fn is_exact(case: &Case, outcome: &Outcome) -> bool {
     (column(outcome, 0, "corrupt_bytes") != [0]) == case.expected.changed
 }

@@ -25,7 +25,7 @@ const NAMES: [&str; 16] = [
     "FASTCLOSE by the client, engine to kernel",
 ];
 
-/// Is this case one of them?
+/// Returns `true` if this case is one of them.
 pub(crate) fn contains(case: &Case) -> bool {
     NAMES.contains(&case.name.as_str())
 }

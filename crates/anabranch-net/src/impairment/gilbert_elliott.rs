@@ -50,7 +50,7 @@ impl GilbertElliott {
         }
     }
 
-    /// Is packet `number` lost? Call this once per packet, in order.
+    /// Returns `true` if packet `number` is lost. Call this once per packet, in order.
     pub(crate) fn loses(&mut self, number: u64) -> bool {
         let change = if self.bad { self.config.to_good } else { self.config.to_bad };
         self.bad ^= self.transitions.uniform(number) < change.as_f64();

@@ -4,7 +4,7 @@ use anabranch_wire::Duration;
 
 use crate::rng::{Draws, stream_seed};
 
-/// How jitter affects the order of packets.
+/// Effect of jitter on the order of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JitterModel {
     /// Packets are delivered in the order in which they were sent. A packet that would overtake an

@@ -21,7 +21,7 @@ impl Loss {
         self.probability = probability;
     }
 
-    /// Is packet `number` lost?
+    /// Returns `true` if packet `number` is lost.
     pub(crate) fn loses(&self, number: u64) -> bool {
         self.probability != Probability::ZERO
             && self.draws.uniform(number) < self.probability.as_f64()

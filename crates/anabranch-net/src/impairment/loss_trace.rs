@@ -13,7 +13,7 @@ pub struct LossTrace {
 }
 
 impl LossTrace {
-    /// Is packet `number`, counted from 0, lost?
+    /// Returns `true` if packet `number`, counted from 0, is lost.
     pub(crate) fn loses(&self, number: u64) -> bool {
         self.lost.binary_search(&(number % self.packets + 1)).is_ok()
     }

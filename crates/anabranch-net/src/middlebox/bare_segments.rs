@@ -11,7 +11,7 @@ use super::{Directions, Middlebox, Side};
 use crate::rng::{Draws, stream_seed};
 use crate::units::Probability;
 
-/// How often bare segments are added.
+/// Frequency of the added bare segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BareSegmentsConfig {
     /// Probability that the middlebox adds a bare segment to a segment.
@@ -114,16 +114,17 @@ impl BareSegments {
     }
 }
 
-/// Could a host have sent this segment as a FIN without its options? RFC 8684 §3.7: a FIN that
-/// announces a fallback by an infinite mapping (length 0) needs its option.
+/// Returns `true` if a host could have sent this segment as a FIN without its options. RFC 8684
+/// §3.7: a FIN that announces a fallback by an infinite mapping (length 0) needs its option.
 fn may_lack_options(segment: &Segment) -> bool {
     let fin = segment.header.flags.contains(Flags::FIN) && segment.payload.is_empty();
     let mapping = segment.options.dss.and_then(|dss| dss.mapping);
     fin && mapping.is_none_or(|mapping| mapping.len > 0)
 }
 
-/// Would the segment's window with the previous acknowledgement number be a window update? It must
-/// offer more than the previous segment, and not more than the host offers now.
+/// Returns `true` if the segment's window would be a window update with the previous
+/// acknowledgement number. It must offer more than the previous segment, and not more than the host
+/// offers now.
 fn is_update(
     flow: &mut Known<[Option<LastAck>; 2]>,
     towards: Side,
@@ -185,7 +186,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "probability that the middlebox adds a bare segment to a segment",
             kind: Kind::Probability,
             default: Value::Probability(100_000_000),
-            origin: "ours: several in each window, at every stage of a connection",
+            origin: "this project: several in each window, at every stage of a connection",
             only_with: None,
         },
     ],

@@ -58,7 +58,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         meaning: "which SYNs and SYN/ACKs are dropped; `mptcp` means those with a Multipath TCP option",
         kind: Kind::Choice(&names(&SYNS)),
         default: Value::Choice("mptcp"),
-        origin: "ours",
+        origin: "this project",
         only_with: None,
     }],
     make: |values, _| super::filter(BlackholeOptions::new(lookup(&SYNS, values.choice("syns")))),

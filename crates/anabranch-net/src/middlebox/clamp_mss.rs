@@ -36,7 +36,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         meaning: "the MTU that full-sized segments must fit",
         kind: Kind::Bytes { least: 576, most: 65_535 },
         default: Value::Bytes(1400),
-        origin: "ours",
+        origin: "this project",
         only_with: None,
     }],
     make: |values, _| super::filter(ClampMss { mtu: values.bytes("mtu") }),

@@ -37,13 +37,13 @@ impl Coalesce {
         Coalesce { config, held: BTreeMap::new(), out: VecDeque::new() }
     }
 
-    /// May the segment be merged with others?
+    /// Returns `true` if the segment may be merged with others.
     fn is_plain_data(segment: &Segment) -> bool {
         let known = (Flags::ACK | Flags::PSH).0;
         segment.checksum_ok && !segment.payload.is_empty() && segment.header.flags.0 & !known == 0
     }
 
-    /// Does `next` continue `held`, and does the merged segment respect the maximum size?
+    /// Returns `true` if `next` continues `held` and the merged segment respects the maximum size.
     fn fits(&self, held: &Segment, next: &Segment) -> bool {
         let len = held.payload.len() + next.payload.len();
         Self::is_plain_data(next)
@@ -127,7 +127,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "maximum payload of a merged segment",
             kind: Kind::Bytes { least: 1, most: MAX_PACKET as u64 },
             default: Value::Bytes(2_920),
-            origin: "ours: two full-size segments",
+            origin: "this project: two full-size segments",
             only_with: None,
         },
         Parameter {

@@ -125,7 +125,7 @@ impl Numbering {
 /// A flow whose SYN the middlebox has seen.
 #[derive(Debug)]
 pub(super) struct Known<T> {
-    /// How many flows began before this one.
+    /// Number of flows that began before this one.
     pub(super) number: u64,
     /// Direction of the first SYN.
     pub(super) opened: Side,

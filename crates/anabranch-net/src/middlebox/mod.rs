@@ -93,7 +93,8 @@ pub trait Middlebox: fmt::Debug + Send {
     /// only for packets.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Can segments leave the middlebox with more payload than any that entered it?
+    /// Returns `true` if segments can leave the middlebox with more payload than any that entered
+    /// it.
     fn enlarges_segments(&self) -> bool {
         false
     }
@@ -142,7 +143,7 @@ const APPLIES_TO: Parameter = Parameter {
     meaning: "which direction is affected",
     kind: Kind::Choice(&names(&DIRECTIONS)),
     default: Value::Choice("both"),
-    origin: "ours",
+    origin: "this project",
     only_with: None,
 };
 

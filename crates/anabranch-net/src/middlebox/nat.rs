@@ -186,7 +186,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "when all mappings are dropped; never by default",
             kind: Kind::Time { zero: true },
             default: Value::Unset,
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
     ],
@@ -214,7 +214,7 @@ mod tests {
         bench.cross(Side::Server, Talk::v4().ack(Side::Server, 0)).source
     }
 
-    /// Does a reply to `public` reach the client?
+    /// Returns `true` if a reply to `public` reaches the client.
     fn reaches(bench: &mut Bench, public: SocketAddress) -> bool {
         let mut answer = Talk::v4().ack(Side::Client, 0);
         let client = answer.destination;

@@ -202,7 +202,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
         meaning: "maximum bytes of a flow in flight from the proxy to the receiver; the proxy holds four times as many",
         kind: Kind::Bytes { least: 1, most: u64::MAX },
         default: Value::Bytes(64 << 10),
-        origin: "ours",
+        origin: "this project",
         only_with: None,
     }],
     make: |values, _| Box::new(ProactiveAck::new(values.bytes("window"))),

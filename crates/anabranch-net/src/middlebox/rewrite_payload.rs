@@ -190,7 +190,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "number of bytes affected",
             kind: Kind::Count { least: 1, most: 1_000 },
             default: Value::Count(4),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
         Parameter {
@@ -198,7 +198,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "number of bytes of the flow before the change",
             kind: Kind::Bytes { least: 0, most: u64::MAX },
             default: Value::Bytes(0),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
     ],

@@ -24,9 +24,9 @@ struct ShrinkWindowConfig {
     lasts: Duration,
     /// Size in bytes of a small window.
     to: u64,
-    /// Does the host reject data beyond its small window?
+    /// Whether the host rejects data beyond its small window.
     refuse: bool,
-    /// Affected windows, by the direction of the segments that announce them.
+    /// Affected windows, by the direction of the segments that advertise them.
     directions: Directions,
 }
 
@@ -65,7 +65,7 @@ struct Host {
     small: Option<(Instant, Instant)>,
     /// Number of pairs of times drawn so far.
     drawn: u64,
-    /// When to announce that the window is open again, if a small window was announced.
+    /// When to advertise that the window is open again, if a small window was advertised.
     reopens: Option<Instant>,
 }
 
@@ -79,7 +79,7 @@ struct LastAck {
 }
 
 impl Host {
-    /// Is the window small now? `draw` returns the n-th random number.
+    /// Returns `true` if the window is small now. `draw` returns the n-th random number.
     fn is_small(
         &mut self,
         now: Instant,
@@ -288,7 +288,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "mean time between two small windows of a host",
             kind: Kind::Time { zero: false },
             default: Value::Time(Duration::from_millis(500)),
-            origin: "ours: some round trips",
+            origin: "this project: some round trips",
             only_with: None,
         },
         Parameter {
@@ -296,7 +296,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "mean duration of a small window",
             kind: Kind::Time { zero: false },
             default: Value::Time(Duration::from_millis(200)),
-            origin: "ours: some round trips",
+            origin: "this project: some round trips",
             only_with: None,
         },
         Parameter {
@@ -304,7 +304,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "size of a small window",
             kind: Kind::Bytes { least: 0, most: u64::MAX },
             default: Value::Bytes(0),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
         Parameter {
@@ -312,7 +312,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "does the host reject data beyond its small window? Otherwise it accepts all data",
             kind: Kind::Flag,
             default: Value::Flag(false),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
     ],
@@ -341,7 +341,7 @@ mod tests {
         bench
     }
 
-    /// The windows that the server announces, one per millisecond.
+    /// The windows that the server advertises, one per millisecond.
     fn announced(bench: &mut Bench, talk: &Talk) -> Vec<u16> {
         (0..2_000)
             .map(|ms| {

@@ -8,7 +8,7 @@ use anabranch_wire::{Flags, Instant, Packet, Segment};
 
 use super::{MAX_PACKET, Middlebox, Side, lookup, names};
 
-/// How segments are split.
+/// Rules for splitting segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SplitSegmentsConfig {
     /// Maximum payload in bytes of each piece; above zero.

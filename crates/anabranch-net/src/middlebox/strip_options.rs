@@ -200,7 +200,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "which options are removed; `unknown` means all except maximum segment size, window scale, SACK and timestamps",
             kind: Kind::Choices(&names(&OPTIONS)),
             default: Value::Choices(Cow::Borrowed(&["mptcp"])),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
         Parameter {
@@ -208,7 +208,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "from which segments; `ack` means all without payload that are in no other class",
             kind: Kind::Choices(&names(&SEGMENTS)),
             default: Value::Choices(Cow::Borrowed(&names(&SEGMENTS))),
-            origin: "ours: all",
+            origin: "this project: all",
             only_with: None,
         },
         Parameter {
@@ -216,7 +216,7 @@ pub(super) const ENTRY: super::MiddleboxEntry = Entry {
             meaning: "number of packets at the start of each flow, in both directions together, that are not changed",
             kind: Kind::Count { least: 0, most: u32::MAX },
             default: Value::Count(0),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
         super::APPLIES_TO,
@@ -240,7 +240,7 @@ mod tests {
         StripOptionsConfig { options: vec![options], segments: segments.to_vec(), ..by_default() }
     }
 
-    /// For each segment of a short exchange: does its DSS option arrive?
+    /// For each segment of a short exchange, whether its DSS option arrives.
     fn arrives(config: StripOptionsConfig) -> Vec<bool> {
         use Side::{Client, Server};
         let talk = Talk::v4();

@@ -13,8 +13,8 @@ use crate::units::FULL_SIZE_PACKET;
 pub struct CoDelConfig {
     /// Acceptable sojourn time of a standing queue.
     pub target: Duration,
-    /// How long the sojourn time may exceed the target before packets are dropped: a worst-case
-    /// RTT.
+    /// Time for which the sojourn time may exceed the target before packets are dropped: a
+    /// worst-case RTT.
     pub interval: Duration,
 }
 

@@ -48,7 +48,7 @@ impl DropTail {
         fits
     }
 
-    /// Is there room for `packet`?
+    /// Returns `true` if there is room for `packet`.
     pub(crate) fn has_room(&self, packet: Packet) -> bool {
         let bytes = self.bytes + u64::from(packet.bytes);
         (self.waiting.len() as u64) < self.max_packets && bytes <= self.max_bytes

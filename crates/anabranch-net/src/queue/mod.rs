@@ -34,7 +34,7 @@ pub const ALL: &[QueueEntry] = &[drop_tail::ENTRY, codel::ENTRY, red::ENTRY];
 pub struct Invalid {
     /// Name of the parameter.
     pub parameter: &'static str,
-    /// What is wrong with the value.
+    /// Description of the problem with the value.
     pub problem: String,
 }
 

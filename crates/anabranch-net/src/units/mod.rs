@@ -21,8 +21,8 @@ pub use rate::Rate;
 /// are converted into one another by it.
 pub(crate) const FULL_SIZE_PACKET: u64 = 1_500;
 
-/// Why a configuration string is not the expected quantity. It displays as one line that states the
-/// problem and the expected form.
+/// Error of a configuration string that is not the expected quantity. It displays as one line that
+/// states the problem and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnitError(String);

@@ -13,7 +13,7 @@ use crate::view::SubflowView;
 /// One tick of a kernel with 250 Hz. Time in the cubic function advances by ticks.
 const TICK: Duration = Duration::from_millis(4);
 const TICKS_PER_SECOND: u64 = 250;
-/// What a loss leaves of the window, in 1024ths: 0.7.
+/// Fraction of the window that remains after a loss, in 1024ths: 0.7.
 const BETA: u64 = 717;
 /// While the window stays the same, its growth is calculated again only after more ticks than this.
 const RECALCULATED_AFTER: u64 = TICKS_PER_SECOND / 32;
@@ -127,8 +127,8 @@ impl Epoch {
 }
 
 impl Growth {
-    /// Segments by which a window grows when `acked` more are acknowledged. What was counted while
-    /// the window grew more slowly gives one segment at most.
+    /// Segments by which a window grows when `acked` more are acknowledged. Bytes counted while the
+    /// window grew more slowly give one segment at most.
     fn grown(&mut self, acked: u64) -> u64 {
         let mut grown = 0;
         if self.acknowledged >= self.count {

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn no_subflow_grows_faster_than_new_reno_would() {
-        // RFC 6356 §3: the min() limits a subflow with a small window beside a fast subflow.
+        // RFC 6356 §3: the min() limits a subflow with a small window next to a fast subflow.
         let paths = [path(2_000.0, 0.3), path(90_000.0, 0.01)];
         let alpha = alpha(paths.into_iter());
         for path in paths {

@@ -51,11 +51,11 @@ pub const ALL: &[CongestionControlEntry] = &[
 /// The constructor of a congestion control, and facts about it that other crates need.
 #[derive(Clone, Copy, Debug)]
 pub struct Factory {
-    /// Does it consider the other subflows?
+    /// Whether it considers the other subflows.
     pub coupled: bool,
     /// Linux's name for the same algorithm; `None` if Linux has none.
     pub in_kernel: Option<&'static str>,
-    /// Does HyStart++ end its slow start by default?
+    /// Whether HyStart++ ends its slow start by default.
     pub hystart: bool,
     /// Creates the congestion control.
     pub make: Constructor,
@@ -101,7 +101,7 @@ pub struct AckSample {
     pub snd_una: u64,
     /// Next byte to send, in the same numbering.
     pub snd_nxt: u64,
-    /// Did the window, rather than the application or the receiver, limit the sender?
+    /// Whether the window limited the sender, rather than the application or the receiver.
     pub cwnd_limited: bool,
 }
 
@@ -131,8 +131,8 @@ pub enum CongestionEvent {
         now: Instant,
         /// Bytes from which to reduce, before the timeout.
         flight_size: u64,
-        /// Is this the first of consecutive timeouts for the same data? Only the first lowers the
-        /// threshold.
+        /// Whether this is the first of consecutive timeouts for the same data. Only the first
+        /// lowers the threshold.
         first: bool,
     },
     /// The last reduction was spurious: nothing had been lost. RFC 4015.
@@ -159,7 +159,7 @@ pub enum CongestionEvent {
 }
 
 impl CongestionEvent {
-    /// Does the event indicate congestion in the network?
+    /// Returns `true` if the event indicates congestion in the network.
     pub fn is_congestion(&self) -> bool {
         matches!(self, Self::Recovery { .. } | Self::Marked { .. } | Self::Timeout { .. })
     }

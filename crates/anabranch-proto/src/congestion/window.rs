@@ -48,7 +48,7 @@ impl Window {
         self.ssthresh
     }
 
-    /// Is the window below the threshold?
+    /// Returns `true` if the window is below the threshold.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }

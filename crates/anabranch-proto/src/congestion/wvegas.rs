@@ -22,8 +22,9 @@ use crate::view::SubflowView;
 ///
 /// Slow start then refills the window in bursts, which queue. The sources judge these rounds like
 /// any others, so on an otherwise undisturbed path the drain repeats for ever. Here, rounds that
-/// acknowledge data sent in slow start are not judged (ours). Bursts of other origin still look
-/// like queues. If the window is far below the capacity of the path, the drain may keep it there.
+/// acknowledge data sent in slow start are not judged (this project). Bursts of other origin still
+/// look like queues. If the window is far below the capacity of the path, the drain may keep it
+/// there.
 #[derive(Clone, Debug)]
 pub struct WVegas {
     window: Window,

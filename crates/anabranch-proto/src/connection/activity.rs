@@ -1,5 +1,5 @@
-//! Why each subflow sends nothing more. This is a function of the connection's state, so it costs
-//! nothing unless a driver asks.
+//! Reasons why each subflow sends nothing more. They follow from the connection's state, so they
+//! cost nothing unless a driver asks.
 
 use super::Connection;
 use super::schedule::FullBuffers;
@@ -9,7 +9,7 @@ use crate::activity::{Activity, Reason};
 use crate::view::{Phase, Slot, SubflowView, Usability};
 
 impl Connection {
-    /// What each subflow does, by slot. The answer is exact once
+    /// Activity of each subflow, by slot. The answer is exact once
     /// [`poll_transmit`](Connection::poll_transmit) has returned `None`.
     pub(crate) fn activities(&self) -> impl Iterator<Item = Reason> + '_ {
         self.subflows.iter().zip(self.subflows.views()).map(|(ctx, view)| {
@@ -57,12 +57,12 @@ impl Connection {
         full
     }
 
-    /// Why a subflow with room sends nothing.
+    /// Reason why a subflow with room sends nothing.
     fn limit_beyond_congestion(&self, view: &SubflowView) -> Activity {
         let queue = &self.send.queue;
         let unsent = queue.unsent();
         if unsent == 0 {
-            // The scheduler has assigned what is left to subflows without room.
+            // The scheduler has assigned the rest to subflows without room.
             let assigned = queue.assigned().iter().any(|bytes| *bytes > 0);
             return if assigned { Activity::Scheduler } else { Activity::SendBuffer };
         }
@@ -82,7 +82,7 @@ impl Connection {
         if self.send.writer_waits() { Activity::SendBuffer } else { Activity::Application }
     }
 
-    /// Was everything written sent, and does the application not wait for room?
+    /// Returns `true` if everything written was sent and the application does not wait for room.
     fn has_nothing_to_send(&self) -> bool {
         let queue = &self.send.queue;
         let assigned = queue.assigned().iter().any(|bytes| *bytes > 0);
@@ -101,7 +101,7 @@ impl Connection {
     }
 }
 
-/// Why a subflow has no room.
+/// Reason why a subflow has no room.
 fn congestion_limit(ctx: &SubflowContext, view: &SubflowView) -> Activity {
     if ctx.subflow.own_room() >= u64::from(view.mss) {
         return Activity::Remedy;

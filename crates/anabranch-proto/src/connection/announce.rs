@@ -38,11 +38,12 @@ struct Announcement {
 }
 
 /// Pause before the host repeats an announcement that the peer has not echoed; it doubles each time
-/// (ours; RFC 8684 §3.4.1 leaves it open).
+/// (this project; RFC 8684 §3.4.1 leaves it open).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Maximum number of announcements of the same address (ours).
+/// Maximum number of announcements of the same address (this project).
 const MOST_TOLD: u32 = 4;
-/// Maximum number of the peer's addresses that the host remembers (ours). It ignores further ones.
+/// Maximum number of the peer's addresses that the host remembers (this project). It ignores
+/// further ones.
 const MAX_KNOWN: usize = 8;
 
 impl Announcements {
@@ -77,8 +78,8 @@ impl Announcements {
         self.own.iter_mut().find(|each| each.due <= now)
     }
 
-    /// May the peer announce this address? Not if its identifier already belongs to another
-    /// address, or if the peer has announced too many.
+    /// Returns `true` if the peer may announce this address. It may not if its identifier already
+    /// belongs to another address, or if it has announced too many.
     fn admits(&self, told: RemoteAddress) -> bool {
         match self.known.iter().find(|known| known.id == told.id) {
             Some(known) => known.end == told.end,
@@ -183,8 +184,8 @@ impl Connection {
         }
     }
 
-    /// May the peer be at `address`? Not if the address is this host's own: a peer could otherwise
-    /// make the host connect to its own local services.
+    /// Returns `true` if the peer may be at `address`. The host's own addresses are excluded: a
+    /// peer could otherwise make the host connect to its own local services.
     fn is_elsewhere(&self, address: IpAddr) -> bool {
         let loopback = |address: IpAddr| address.to_canonical().is_loopback();
         let own = self.paths.addresses().iter().any(|own| own.address == address);

@@ -27,7 +27,7 @@ impl Connection {
         let mut bytes = next - 1 + known;
         let mut on_subflows = Vec::with_capacity(self.subflows.len());
         for ctx in self.subflows.iter() {
-            // What a subflow held dies with it.
+            // Data that a subflow held dies with it.
             let of_tcp = if ctx.reaped { 0 } else { self.add_held(ctx, &mut ranges) };
             let all = beyond(next, &mut ranges);
             on_subflows.push(all - known + of_tcp);
@@ -37,8 +37,8 @@ impl Connection {
         Arrived { bytes, on_subflows }
     }
 
-    /// Add the data offsets of what a subflow holds. Returns the number of bytes without data offsets
-    /// that count as well: all of them after a fallback, where nothing arrives twice.
+    /// Add the data offsets of a subflow's held data. Returns the number of bytes without data
+    /// offsets that count as well: all of them after a fallback, where nothing arrives twice.
     fn add_held(&self, ctx: &SubflowContext, ranges: &mut Vec<Range<u64>>) -> u64 {
         let held = ctx.subflow.beyond_hole().chain([ctx.mappings.waiting()]);
         if !self.session.is_mptcp() {

@@ -1,4 +1,4 @@
-//! How large the buffers are: as configured, or as a remedy wants them, up to that.
+//! Sizes of the buffers: the configured size, or a smaller one that a remedy asks for.
 
 use anabranch_wire::Instant;
 
@@ -9,7 +9,7 @@ use crate::remedy::BufferSide;
 use crate::view::{Slot, SubflowSet};
 
 impl Connection {
-    /// Let the buffers grow to what the remedies want.
+    /// Let the buffers grow to the sizes that the remedies want.
     pub(super) fn tune_buffers(&mut self, now: Instant, slot: Slot) {
         self.autotune(now);
         self.offer_buffer(slot);
@@ -60,14 +60,14 @@ impl Connection {
         }
     }
 
-    /// Have all subflows brought data? Those that this host opens count from their SYN on, and
-    /// others once they are open.
+    /// Returns `true` if all subflows have brought data. Subflows that this host opens count from
+    /// their SYN on, and others once they are open.
     fn all_bring_data(&self) -> bool {
         let opens = !self.session.is_listener();
         !self.paths.has_openings() && self.bring_data(|ctx| opens || ctx.subflow.is_established())
     }
 
-    /// Have all subflows for which `counts` is true brought data?
+    /// Returns `true` if all subflows for which `counts` is true have brought data.
     fn bring_data(&self, counts: impl Fn(&SubflowContext) -> bool) -> bool {
         let mut subflows = self.subflows.iter().filter(|ctx| !ctx.reaped && counts(ctx));
         subflows.all(|ctx| ctx.subflow.receive_next() > 1)
@@ -141,7 +141,8 @@ impl Connection {
         }
     }
 
-    /// What data takes up may depend on the subflow's segments and on the peer's window.
+    /// Measure the memory that data takes up, which may depend on the subflow's segments and on the
+    /// peer's window.
     pub(super) fn measure_send_memory(&mut self) {
         if self.send.queue.buffer().is_measured()
             && let Some(ctx) = self.subflows.first()

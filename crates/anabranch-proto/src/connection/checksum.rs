@@ -34,8 +34,9 @@ pub(super) struct Failing {
     told: u32,
 }
 
-/// Maximum number of MP_FAILs, at intervals that double from the retransmission timeout (ours:
-/// options on acknowledgements may be lost. Other hosts send it once and wait for two minutes).
+/// Maximum number of MP_FAILs, at intervals that double from the retransmission timeout (this
+/// project: options on acknowledgements may be lost. Other hosts send it once and wait for two
+/// minutes).
 const MOST_TOLD: u32 = 6;
 
 impl Connection {

@@ -13,7 +13,7 @@ use crate::path_manager::{PathEvent, Retry};
 use crate::subflow::{State, SubflowEnd};
 use crate::view::{Slot, SubflowView, Usability};
 
-/// How long a connection without any subflow waits for a new one (the kernel's `close_timeout`).
+/// Time that a connection without any subflow waits for a new one (the kernel's `close_timeout`).
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Connection {
@@ -231,7 +231,7 @@ impl Connection {
         }
     }
 
-    /// Should the path manager try another subflow in place of the one in `slot`?
+    /// Returns when the path manager should try another subflow in place of the one in `slot`.
     fn retry(&self, slot: Slot) -> Retry {
         let ctx = &self.subflows[slot];
         let good = ctx.subflow.has_carried_data() && !ctx.payload_unreliable;
@@ -264,7 +264,7 @@ impl Connection {
         });
     }
 
-    /// Did both directions end in order?
+    /// Returns `true` if both directions ended in order.
     fn is_done(&self) -> bool {
         match self.session.is_mptcp() {
             true => self.send.queue.fin_acknowledged() && self.recv.queue.is_complete(),
@@ -314,8 +314,8 @@ impl Connection {
         self.end(Some(error).filter(|_| !(arrived && told)));
     }
 
-    /// Does the application know this connection? RFC 9293 §3.10.7.4: a listening application need
-    /// not learn of an attempt that never became a connection.
+    /// Returns `true` if the application knows this connection. RFC 9293 §3.10.7.4: a listening
+    /// application need not learn of an attempt that never became a connection.
     fn is_known(&self) -> bool {
         self.session.is_initiator() || !self.session.is_opening()
     }

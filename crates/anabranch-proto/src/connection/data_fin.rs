@@ -87,7 +87,7 @@ impl DataFin {
         self.state = State::Quiet(Told::On(slot));
     }
 
-    /// Was a DATA_FIN sent?
+    /// Returns `true` if a DATA_FIN was sent.
     pub(super) fn was_told(&self) -> bool {
         self.told() != Told::Never
     }
@@ -100,7 +100,8 @@ impl DataFin {
         }
     }
 
-    /// The subflow in `slot` has ended. Did it carry the last DATA_FIN without payload?
+    /// The subflow in `slot` has ended. Returns `true` if it carried the last DATA_FIN without
+    /// payload.
     pub(super) fn lose(&mut self, slot: Slot) -> bool {
         let lost = self.was_on() == Some(slot);
         if lost {

@@ -1,5 +1,5 @@
-//! Data that stays unacknowledged at data level, and windows that stay shut: how long the
-//! connection waits, what it does then, and when it gives up.
+//! Timers for data that stays unacknowledged at the data level, and for windows that stay shut: the
+//! connection waits, retransmits or probes, and finally gives up.
 
 use std::ops::RangeInclusive;
 
@@ -11,12 +11,13 @@ use crate::error::ConnectionError;
 use crate::platform::{DataRetransmission, Pause};
 use crate::view::{SubflowView, Usability};
 
-/// What is known of data that stays unacknowledged, and of a window that stays shut.
+/// State of the data-level timers: for data that stays unacknowledged, and for a window that stays
+/// shut.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DataRto {
     /// Expiries of the retransmission timer since the last progress.
     timeouts: u16,
-    /// How many of the last ones came while no subflow had anything outstanding.
+    /// Number of the latest ones that expired while no subflow had anything outstanding.
     unexplained: u16,
     /// When the first timeout since the last progress was.
     since: Instant,
@@ -32,11 +33,12 @@ pub(super) struct DataRto {
     pending_ms: u32,
 }
 
-/// How long data may go unacknowledged at data level (ours; RFC 8684 §3.3 leaves it open): about
-/// twice what TCP's timeouts take. Subflows that fail may be replaced by others without end.
+/// Time that data may go unacknowledged at the data level (this project; RFC 8684 §3.3 leaves it
+/// open): about twice what TCP's timeouts take. Subflows that fail may be replaced by others
+/// without end.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// How long a small window waits to grow before it is used: the timeout, within these bounds.
-/// RFC 9293 §3.8.6.2.1: 0.1 to 1 seconds.
+/// Time that a small window waits to grow before it is used: the timeout, within these bounds. RFC
+/// 9293 §3.8.6.2.1: 0.1 to 1 seconds.
 const SMALL_WINDOW_PAUSES: RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(1);
 /// Longest pause between data-level retransmissions, and between window probes.
@@ -141,17 +143,17 @@ impl Connection {
             return;
         }
         if !self.has_data_under_way() {
-            // The peer did not have what it has now, so it may lack what follows as well.
+            // The peer lacked this data, so it may lack the data after it as well.
             self.data_rto.repeating = self.data_rto.repeating.saturating_mul(2);
             self.send.queue.reinject_first(self.data_rto.repeating.into());
         }
         self.arm_retransmission(now);
     }
 
-    /// On a connection's only subflow TCP delivers everything, and a copy of data would take the
-    /// way back to TCP: without its mapping it would be taken for what comes next. So there is none
-    /// but for a peer that has dropped data after it had acknowledged it to TCP, and that goes on
-    /// to leave it out of its DATA_ACKs: one that is not heard may be back at TCP.
+    /// On a connection's only subflow, TCP delivers everything. A copy of data would prevent the
+    /// fallback to TCP: without its mapping, the peer would read it as the next data. So the host
+    /// repeats data only for a peer that dropped it after the TCP acknowledgement, and whose
+    /// DATA_ACKs still exclude it. A peer without DATA_ACKs may have fallen back to TCP.
     pub(super) fn may_repeat_on_only_subflow(&self) -> bool {
         !self.has_data_under_way()
             && self.data_rto.timeouts > 1
@@ -162,7 +164,7 @@ impl Connection {
         self.subflows.iter().any(|ctx| ctx.subflow.has_outstanding())
     }
 
-    /// Has some subflow nothing to send and nothing outstanding?
+    /// Returns `true` if some subflow has nothing to send and nothing outstanding.
     fn has_idle_subflow(&self) -> bool {
         let assigned = self.send.queue.assigned();
         self.subflows.iter().zip(self.subflows.views()).any(|(ctx, view)| {

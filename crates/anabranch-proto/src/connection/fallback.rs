@@ -74,7 +74,7 @@ impl Fallback {
         self.repeats = true;
     }
 
-    /// May this host send data twice, or on several subflows?
+    /// Returns `true` if this host may send data twice, or on several subflows.
     #[inline]
     pub(super) fn may_repeat(&self) -> bool {
         self.repeats
@@ -118,15 +118,15 @@ pub(super) struct Run {
     end: u64,
 }
 
-/// Maximum time that payload waits for its mapping (ours). RFC 8684 §3.3.1 allows "a short while"
-/// and a window's worth of data, but the sender may have no more to send. The time is at most the
-/// shortest retransmission timeout in use, after which the peer may resend the data.
+/// Maximum time that payload waits for its mapping (this project). RFC 8684 §3.3.1 allows "a short
+/// while" and a window's worth of data, but the sender may have no more to send. The time is at
+/// most the shortest retransmission timeout in use, after which the peer may resend the data.
 const MAPPING_TIMEOUT: Duration = Duration::from_millis(200);
 /// Maximum time if it ends with a reset: enough to retransmit a lost piece of a split segment.
 const LATE_MAPPING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// After this many consecutive DATA_FINs that the peer ignores, the host assumes that none gets
-/// through (ours).
+/// through (this project).
 const MAX_DATA_FIN_RETRIES: u8 = 4;
 
 /// After this many consecutive window probes or data-level timeouts without a data sequence signal
@@ -171,16 +171,16 @@ impl Connection {
         }
     }
 
-    /// Data that arrived without options was delivered. Has the stream ended?
+    /// Data that arrived without options was delivered. Fall back if the stream has ended.
     pub(super) fn check_optionless_end(&mut self, slot: Slot) {
         if self.is_at_optionless_end(slot) {
             self.on_options_lost(slot);
         }
     }
 
-    /// Has the peer closed the only subflow with a FIN without options, before the end of the
-    /// stream? A Multipath TCP host ends the stream with a DATA_FIN first (RFC 8684 §3.3.3). Either
-    /// the path dropped the DATA_FIN, or the peer has fallen back to TCP.
+    /// Returns `true` if the peer has closed the only subflow with a FIN without options, before
+    /// the end of the stream. A Multipath TCP host ends the stream with a DATA_FIN first (RFC 8684
+    /// §3.3.3). Either the path dropped the DATA_FIN, or the peer has fallen back to TCP.
     fn is_at_optionless_end(&self, slot: Slot) -> bool {
         let ctx = &self.subflows[slot];
         let ended = ctx.optionless_fin && ctx.subflow.peer_finished();
@@ -306,10 +306,10 @@ impl Connection {
         }
     }
 
-    /// Is it too late for this host to start the fallback? RFC 8684 §3.7: a peer whose data was
-    /// DATA_ACKed may not notice that mappings vanish. It may then resend the same data, which this
-    /// host would take for new data. The data that arrived with MP_CAPABLE does not count: if no
-    /// data sequence signal has arrived yet, the path dropped them from the start.
+    /// Returns `true` if it is too late for this host to start the fallback. RFC 8684 §3.7: a peer
+    /// whose data was DATA_ACKed may not notice that mappings vanish. It may then resend the same
+    /// data, which this host would take for new data. The data that arrived with MP_CAPABLE does
+    /// not count: if no data sequence signal has arrived yet, the path dropped them from the start.
     fn is_late(&self, slot: Slot) -> bool {
         let mapped = self.recv.queue.next_data() > 1 && self.subflows[slot].dss_seen;
         mapped && !self.config.late_fallback
@@ -337,13 +337,13 @@ impl Connection {
         }
     }
 
-    /// Is it the connection's first subflow, and has there never been another?
+    /// Returns `true` if it is the connection's first subflow, and there has never been another.
     fn is_alone(&self, slot: Slot) -> bool {
         let subflow = &self.subflows[slot].subflow;
         subflow.purpose == Purpose::Initial && !self.fallback.joined
     }
 
-    /// Is no other subflow in use?
+    /// Returns `true` if no other subflow is in use.
     pub(super) fn is_sole(&self, slot: Slot) -> bool {
         self.subflows.iter().enumerate().all(|(other, ctx)| {
             let live = ctx.subflow.is_established() && !ctx.subflow.reset_pending();

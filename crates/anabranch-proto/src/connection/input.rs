@@ -1,4 +1,4 @@
-//! Segments that arrive: what they say about the data level.
+//! Data-level processing of arriving segments.
 
 use anabranch_wire::mptcp::{
     CapableKeys, Control, Dss, MpCapable, MpTcprst, ResetReason, WideOrNarrow,
@@ -18,7 +18,8 @@ use crate::view::Slot;
 const COPIES: u64 = 2;
 
 impl Connection {
-    /// Does the segment belong to an earlier connection between the ports of the subflow in `slot`?
+    /// Returns `true` if the segment belongs to an earlier connection between the ports of the
+    /// subflow in `slot`.
     #[inline]
     pub(crate) fn is_about_another(&self, slot: Slot, segment: &Segment) -> bool {
         let subflow = &self.subflows[slot].subflow;
@@ -61,7 +62,8 @@ impl Connection {
             self.on_subflow_ready(now, slot);
         }
         if overtakes && self.config.platform.resets_overtaken_joins() {
-            // Linux opens no replacement. Without another subflow, the connection needs one (ours).
+            // Linux opens no replacement. Without another subflow, the connection needs one (this
+            // project).
             if !self.is_sole(slot) {
                 self.subflows[slot].retry = Some(Retry::Never);
             }
@@ -82,7 +84,8 @@ impl Connection {
                 true => self.handle_options(now, slot, segment),
                 false => self.handle_plain(now, slot, segment),
             }
-            // What condemned the subflow condemns what came with it.
+            // A subflow that is about to be reset delivers nothing, not even data from this
+            // segment.
             if !self.subflows[slot].subflow.reset_is_due() {
                 self.deliver(now, slot);
                 if self.session.is_mptcp() {
@@ -150,7 +153,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.1: the initiator's first data is mapped from IDSN + 1 at subflow sequence 1, if
-    /// whoever says so knows the keys.
+    /// its sender knows the keys.
     fn handle_first_mapping(&mut self, slot: Slot, capable: MpCapable) {
         if let CapableKeys::WithData { sender, receiver, data_len, checksum } = capable.keys
             && let Some(Keys { local, remote }) = self.session.keys()
@@ -165,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// What a believed reset says.
+    /// Handle a reset that passed validation.
     fn handle_reset(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss
             && self.session.is_mptcp()
@@ -178,7 +181,7 @@ impl Connection {
         self.counters.mp_fail_rx += u64::from(control.fail.is_some());
         let because_of = |reason| control.reset.is_some_and(|reset| reset.reason == reason);
         self.subflows[slot].retry = control.reset.map(retry_after);
-        // RFC 8684 §3.7: what the peer got there it has not taken.
+        // RFC 8684 §3.7: the peer has discarded the payload that it received on this subflow.
         self.subflows[slot].payload_unreliable |= control.fail.is_some()
             || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
             || because_of(ResetReason::MPTCP_SPECIFIC);
@@ -206,7 +209,7 @@ impl Connection {
         }
         if let Some(fail) = control.fail {
             self.counters.mp_fail_rx += 1;
-            // After an infinite mapping beside it there is nothing left to be done.
+            // If an infinite mapping came with it, there is nothing left to do.
             if self.session.is_mptcp() {
                 self.handle_fail(slot, fail);
             }
@@ -227,7 +230,7 @@ impl Connection {
         let keeps = self.config.platform.keeps_larger_window();
         let window = if keeps { subflow.kept_window() } else { subflow.advertised_window(segment) };
         if self.send.widen(offset, window) && !keeps && self.data_rto.timeouts() > 0 {
-            // There is room again for what the peer may have had to drop.
+            // The peer has room again for data that it may have dropped.
             self.timers.set(Timer::Retransmission, now);
         }
         if self.send.queue.acknowledge(offset) {
@@ -286,8 +289,8 @@ impl Connection {
         }
     }
 
-    /// Plain TCP: the subflow's bytes are the stream's. RFC 8684 §3.7: after a fallback, too, only
-    /// its ACKs count.
+    /// Plain TCP: the subflow's bytes are the stream's. RFC 8684 §3.7: after a fallback as well,
+    /// only its ACKs count.
     fn handle_plain(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         let shift = self.fallback.sent_shift();
         let edge = self.subflows[slot].subflow.window_edge();
@@ -310,7 +313,7 @@ impl Connection {
         }
     }
 
-    /// Move what the subflow has in order to the data level.
+    /// Move the subflow's in-order data to the data level.
     fn deliver(&mut self, now: Instant, slot: Slot) {
         let ctx = &mut self.subflows[slot];
         if !self.session.is_mptcp() {

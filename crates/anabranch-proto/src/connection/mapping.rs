@@ -19,7 +19,7 @@ pub(crate) struct MappingTable {
     head: u64,
     /// Difference between data and subflow offsets of the payload handed out last.
     shift: Option<u64>,
-    /// Is the difference the same in all mappings so far?
+    /// Whether the difference is the same in all mappings so far.
     straight: bool,
     /// Length of the longest mapping so far, in bytes.
     longest: u64,
@@ -159,12 +159,13 @@ impl MappingTable {
         self.reach
     }
 
-    /// Are there as many mappings as a subflow may need for `bytes` of data ahead?
+    /// Returns `true` if there are as many mappings as a subflow may need for `bytes` of data
+    /// ahead.
     pub(crate) fn is_full(&self, bytes: u64) -> bool {
         self.mappings.len() >= most_pieces(bytes)
     }
 
-    /// Do more than `bytes` wait?
+    /// Returns `true` if more than `bytes` wait.
     pub(crate) fn holds_more_than(&self, bytes: u64) -> bool {
         self.waiting_bytes > bytes
     }
@@ -276,32 +277,33 @@ impl MappingTable {
         while self.poll_plain().is_some() {}
     }
 
-    /// Does payload wait whose mapping has not arrived?
+    /// Returns `true` if payload waits whose mapping has not arrived.
     pub(crate) fn lacks_mapping(&mut self) -> bool {
         !self.waiting.is_empty() && !self.failed && self.mapping_of_head().is_none()
     }
 
-    /// Is it certain that no mapping for the waiting payload will arrive? RFC 8684 §3.3.1 allows a
-    /// mapping to arrive after its bytes, and a split segment may have it only on its last part. In
-    /// that case, no later byte can be mapped first, and no more bytes wait than a mapping has.
+    /// Returns `true` if it is certain that no mapping for the waiting payload will arrive. RFC
+    /// 8684 §3.3.1 allows a mapping to arrive after its bytes, and a split segment may have it only
+    /// on its last part. In that case, no later byte can be mapped first, and no more bytes wait
+    /// than a mapping has.
     pub(crate) fn is_beyond_hope(&self) -> bool {
         let arrived = self.head + self.waiting_bytes;
         self.mappings.front().is_some_and(|later| later.subflow < arrived)
             || self.waiting_bytes > self.longest
     }
 
-    /// Was a checksum wrong?
+    /// Returns `true` if a checksum was wrong.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Is the difference between data and subflow offsets the same in all mappings so far? The
-    /// stream then lies on the subflow without repetitions.
+    /// Returns `true` if the difference between data and subflow offsets is the same in all
+    /// mappings so far. The subflow then carries the stream without repetitions.
     pub(crate) fn is_straight(&self) -> bool {
         self.straight
     }
 
-    /// Is the byte at `head` data offset `next`, as far as this host can know?
+    /// Returns `true` if the byte at `head` is data offset `next`, as far as this host can know.
     pub(crate) fn continues(&mut self, next: u64) -> bool {
         let shift = self.mapping_of_head().map(|held| held.shift()).or(self.shift);
         shift.is_none_or(|shift| self.head.wrapping_add(shift) == next)

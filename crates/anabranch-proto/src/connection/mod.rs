@@ -154,7 +154,8 @@ impl Connection {
         Some(payload)
     }
 
-    /// Has the peer closed its sending direction, and has the application read everything?
+    /// Returns `true` if the peer has closed its sending direction and the application has read
+    /// everything.
     pub(crate) fn is_at_end(&self) -> bool {
         !self.recv.queue.has_data() && self.peer_has_finished()
     }
@@ -190,12 +191,12 @@ impl Connection {
         self.outbox.poll_registration()
     }
 
-    /// Is the handshake of the first subflow in progress?
+    /// Returns `true` if the handshake of the first subflow is in progress.
     pub(crate) fn is_opening(&self) -> bool {
         self.session.is_opening()
     }
 
-    /// Is nothing left to do, so that the endpoint may forget the connection?
+    /// Returns `true` if nothing is left to do, so that the endpoint may forget the connection.
     pub(crate) fn is_gone(&self) -> bool {
         let ended = self.session.has_ended() && self.subflows.iter().all(|ctx| ctx.reaped);
         ended && !self.recv.queue.has_data()

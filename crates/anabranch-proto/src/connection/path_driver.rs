@@ -170,7 +170,7 @@ impl PathDriver {
         self.is_moving
     }
 
-    /// Does the path manager want the endpoint to open subflows?
+    /// Returns `true` if the path manager wants the endpoint to open subflows.
     #[inline]
     pub(super) fn has_openings(&self) -> bool {
         !self.opens.is_empty()
@@ -181,7 +181,7 @@ impl PathDriver {
         std::mem::take(&mut self.opens)
     }
 
-    /// Does the address belong to this host, with the same identifier?
+    /// Returns `true` if the address belongs to this host, with the same identifier.
     pub(super) fn has(&self, local: LocalAddress) -> bool {
         self.addresses.contains(&local)
     }
@@ -200,7 +200,7 @@ impl PathDriver {
         self.down.contains(&address_id)
     }
 
-    /// Is an interface down that may come up again?
+    /// Returns `true` if an interface is down that may come up again.
     pub(super) fn awaits_an_interface(&self) -> bool {
         !self.down.is_empty()
     }
@@ -237,7 +237,7 @@ impl PathDriver {
         Some(PathEvent::AddressChanged { local_address_id, usable })
     }
 
-    /// Must the peer be told about removed addresses?
+    /// Returns `true` if the peer must be told about removed addresses.
     #[inline]
     pub(super) fn has_removals(&self) -> bool {
         !self.removals.is_empty()

@@ -41,7 +41,7 @@ impl Connection {
         self.carry_out_duties();
     }
 
-    /// Has the path manager started, and does the connection still want subflows?
+    /// Returns `true` if the path manager has started and the connection still wants subflows.
     pub(super) fn manages_paths(&self) -> bool {
         self.paths.is_started() && self.wants_subflows()
     }
@@ -58,7 +58,7 @@ impl Connection {
         self.paths.due().filter(|_| self.manages_paths()).unwrap_or(Instant::FAR_FUTURE)
     }
 
-    /// Is there a reason to expect a new subflow?
+    /// Returns `true` if there is a reason to expect a new subflow.
     pub(super) fn expects_subflows(&self) -> bool {
         let awaited = self.manages_paths() && self.paths.due().is_some();
         awaited || self.paths.has_openings() || self.paths.awaits_an_interface()
@@ -77,7 +77,7 @@ impl Connection {
         self.paths.take_openings()
     }
 
-    /// Are there subflows for the endpoint to open?
+    /// Returns `true` if there are subflows for the endpoint to open.
     pub(crate) fn has_openings(&self) -> bool {
         self.paths.has_openings()
     }
@@ -104,15 +104,16 @@ impl Connection {
         self.may_open_beside(0)
     }
 
-    /// Is there room for another subflow if `uncounted` of the existing ones do not count?
+    /// Returns `true` if there is room for another subflow, with `uncounted` of the existing ones
+    /// left out of the count.
     pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
         let live = self.subflows.iter().filter(|ctx| !ctx.reaped).count() - uncounted;
         self.wants_subflows()
             && live < usize::from(self.config.max_subflows).min(SubflowSet::CAPACITY)
     }
 
-    /// May the connection still have further subflows? One that has given up its only subflow for
-    /// another needs it to close as well.
+    /// Returns `true` if the connection may still have further subflows. A connection that has
+    /// given up its only subflow for another needs the new one to close as well.
     pub(super) fn wants_subflows(&self) -> bool {
         let is_closing = self.send.queue.is_finished() || self.recv.queue.is_complete();
         self.session.is_mptcp()

@@ -35,7 +35,7 @@ impl Receiver {
         self.scale
     }
 
-    /// Does this host send 8-byte DATA_ACKs?
+    /// Returns `true` if this host sends 8-byte DATA_ACKs.
     #[inline]
     pub(super) fn wide_acks(&self) -> bool {
         self.wide_acks

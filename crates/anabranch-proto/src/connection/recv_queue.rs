@@ -178,7 +178,7 @@ impl RecvQueue {
         complete
     }
 
-    /// Has everything arrived, including the DATA_FIN?
+    /// Returns `true` if everything has arrived, including the DATA_FIN.
     pub(crate) fn is_complete(&self) -> bool {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
@@ -196,13 +196,13 @@ impl RecvQueue {
         self.out_of_order.clear();
     }
 
-    /// Can the application read data?
+    /// Returns `true` if the application can read data.
     pub(crate) fn has_data(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Has the application read all that counts as received? To Linux, what waits beyond a hole
-    /// counts too (`mptcp_cleanup_rbuf`).
+    /// Returns `true` if the application has read all that counts as received. To Linux,
+    /// out-of-order data counts as well (`mptcp_cleanup_rbuf`).
     pub(crate) fn is_drained(&self) -> bool {
         self.ready.is_empty() && self.window.is_drained(self.held())
     }
@@ -228,7 +228,7 @@ impl RecvQueue {
         self.window.on_advertised(self.held(), window);
     }
 
-    /// Should the host tell the peer on every subflow that the window has opened?
+    /// Returns `true` if the host should tell the peer on every subflow that the window has opened.
     pub(crate) fn update_is_due(&self, mss: impl FnOnce() -> u64) -> bool {
         self.window.update_is_due(self.held(), mss)
     }

@@ -9,7 +9,7 @@ use crate::subflow::{DataLevel, MappingMeta};
 use crate::trace::TraceKind;
 use crate::view::{Slot, SubflowSet, Usability};
 
-/// Why mapped data is sent.
+/// Reason for sending mapped data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetransmitCause {
     /// The subflow that carried the data does not answer.
@@ -159,8 +159,8 @@ impl Connection {
         None
     }
 
-    /// Must the data assigned to the subflow in `slot` from `start` on wait for more? Linux tests
-    /// the last socket buffer of a queue only (`tcp_write_xmit`).
+    /// Returns `true` if the data assigned to the subflow in `slot` from `start` on must wait for
+    /// more. Linux tests the last socket buffer of a queue only (`tcp_write_xmit`).
     fn is_tail_held(&self, slot: Slot, start: u64) -> bool {
         let queue = &self.send.queue;
         let assigned = queue.assigned().get(slot.index());

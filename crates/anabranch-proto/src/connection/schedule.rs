@@ -16,7 +16,7 @@ pub(super) struct Scheduling {
     copies: SubflowSet,
     /// The remedies were asked since the last change.
     remedies_asked: bool,
-    /// How often a subflow had room but nothing that it may send.
+    /// Number of times that a subflow had room but nothing that it may send.
     blocked: u64,
     /// Run while a subflow has room, but a full buffer keeps it from sending.
     window_limited: Stopwatch,
@@ -201,8 +201,8 @@ impl Connection {
         Verdict::Sends(Choice { held: true, ..choice })
     }
 
-    /// Is what was written assigned to subflows before any of it is sent? Linux does so
-    /// (`__mptcp_push_pending`), except that the first data carries the keys.
+    /// Returns `true` if written data is assigned to subflows before any of it is sent. Linux does
+    /// so (`__mptcp_push_pending`), except that the first data carries the keys.
     pub(super) fn assigns_ahead(&self) -> bool {
         self.session.is_mptcp() && self.send.queue.fragment().is_some() && self.send.queue.nxt() > 1
     }

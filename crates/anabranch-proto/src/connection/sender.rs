@@ -52,7 +52,7 @@ impl Sender {
         accepted
     }
 
-    /// Did the application's last write find no room?
+    /// Returns `true` if the application's last write found no room.
     #[inline]
     pub(super) fn writer_waits(&self) -> bool {
         self.writer_waits
@@ -103,7 +103,7 @@ impl Sender {
         self.edge = edge;
     }
 
-    /// Has the peer not offered a window yet?
+    /// Returns `true` if the peer has not offered a window yet.
     #[inline]
     pub(super) fn has_no_window(&self) -> bool {
         self.edge == 1
@@ -143,7 +143,7 @@ impl Sender {
         }
     }
 
-    /// Does this host send 8-byte data sequence numbers?
+    /// Returns `true` if this host sends 8-byte data sequence numbers.
     #[inline]
     pub(super) fn is_wide(&self) -> bool {
         self.wide

@@ -6,7 +6,7 @@ use anabranch_wire::{DataSeq, SocketAddress};
 use crate::config::{ConnectionConfig, Protocol};
 use crate::keys;
 
-/// Which host sent the first SYN?
+/// Role of this host: which of the two sent the first SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Initiator,
@@ -73,8 +73,8 @@ pub(super) struct Session {
     idsn: DataSeq,
     /// Mappings have checksums. RFC 8684 §3.1.
     checksums: bool,
-    /// May the peer open further subflows to the local address and port of the first subflow? RFC
-    /// 8684 §3.1, the "C" flag.
+    /// Whether the peer may open further subflows to the local address and port of the first
+    /// subflow. RFC 8684 §3.1, the "C" flag.
     allows_joins_at_first: bool,
     /// Address and port at which this host accepts no further subflows.
     closed_here: Option<SocketAddress>,
@@ -126,13 +126,14 @@ impl Session {
         self.role == Role::Listener
     }
 
-    /// Is the handshake of the first subflow in progress?
+    /// Returns `true` if the handshake of the first subflow is in progress.
     #[inline]
     pub(super) fn is_opening(&self) -> bool {
         self.status == Status::Opening
     }
 
-    /// Is the handshake of the first subflow complete, and the connection not over?
+    /// Returns `true` if the handshake of the first subflow is complete and the connection is not
+    /// over.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.status == Status::Open
@@ -187,7 +188,7 @@ impl Session {
         }
     }
 
-    /// Do mappings have checksums?
+    /// Returns `true` if mappings have checksums.
     #[inline]
     pub(super) fn checksums(&self) -> bool {
         self.checksums
@@ -228,12 +229,12 @@ impl Session {
         self.mode = Mode::Tcp;
     }
 
-    /// Does this host accept no further subflows at `end`?
+    /// Returns `true` if this host accepts no further subflows at `end`.
     pub(super) fn is_closed_here(&self, end: SocketAddress) -> bool {
         self.closed_here == Some(end)
     }
 
-    /// Does the peer accept no further subflows at `end`?
+    /// Returns `true` if the peer accepts no further subflows at `end`.
     pub(super) fn is_closed_there(&self, end: SocketAddress) -> bool {
         self.closed_there == Some(end)
     }

@@ -7,7 +7,7 @@ use crate::config::Protocol;
 use crate::counters::Counters;
 use crate::view::SubflowView;
 
-/// Why a host that wanted Multipath TCP uses TCP, as far as it knows. In the order of a
+/// Reason why a host that wanted Multipath TCP uses TCP, as far as it knows. The order is that of a
 /// connection's life. RFC 8684 §3.7.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -32,7 +32,7 @@ pub enum Fallback {
 /// Totals of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectionStats {
-    /// Does the connection use Multipath TCP?
+    /// Whether the connection uses Multipath TCP.
     pub is_mptcp: bool,
     /// Reason for the fallback to TCP.
     pub fallback: Fallback,

@@ -70,8 +70,8 @@ impl SubflowContext {
         }
     }
 
-    /// Has payload arrived without any Multipath TCP option that no mapping covers? Pieces of a
-    /// split segment may arrive without its options.
+    /// Returns `true` if payload has arrived without any Multipath TCP option and no mapping covers
+    /// it. Pieces of a split segment may arrive without its options.
     pub(super) fn has_optionless_data(&self) -> bool {
         let reach = self.mappings.reach();
         self.optionless_end > reach && self.subflow.receive_next() > reach

@@ -1,4 +1,4 @@
-//! What goes out next, and on which subflow.
+//! Choice of the next segment and of its subflow.
 
 use anabranch_wire::mptcp::WideOrNarrow;
 use anabranch_wire::{Flags, Instant, Segment};
@@ -73,7 +73,7 @@ impl Connection {
         None
     }
 
-    /// A segment leaves: count what it says.
+    /// Count the signals of a segment that leaves.
     #[inline]
     pub(crate) fn count(&mut self, segment: &Segment) {
         let counters = &mut self.counters;
@@ -91,7 +91,7 @@ impl Connection {
         }
     }
 
-    /// What came last is acknowledged, with the window before the application has read all of it.
+    /// Acknowledge the latest data, with the window before the application has read all of it.
     fn acknowledge_early(&mut self, now: Instant) -> Option<Segment> {
         let EarlyAcknowledgement { slot, edge } = self.recv.take_early_acknowledgement()?;
         let slot = slot.index();
@@ -108,7 +108,8 @@ impl Connection {
         Some(segment)
     }
 
-    /// An acknowledgement, an end or a tail probe goes out on the subflow in `slot`.
+    /// Account for an acknowledgement, an end or a tail probe that is sent on the subflow in
+    /// `slot`.
     #[inline]
     fn on_acknowledgement(&mut self, slot: usize, segment: &Segment) {
         if segment.options.dss.is_some_and(|dss| dss.data_fin) {
@@ -120,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// What segments say of the data level, with the window as it is now.
+    /// Data-level fields of segments, with the current window.
     pub(super) fn data_level(&mut self) -> DataLevel {
         let window = self.recv.queue.advertise(|| self.subflows.largest_mss());
         self.data_level_with(window)
@@ -200,7 +201,7 @@ impl Connection {
         if len == 0 || self.send.available_window() < len {
             return None;
         }
-        // The scheduler is not asked, but what it duplicates remains duplicated.
+        // The scheduler is not asked, but the subflows for copies remain those that it chose.
         let choice = Choice { copies: self.scheduling.copies(), ..Choice::only(slot) };
         let segment = self.send_new(now, level, choice, len);
         self.subflows[slot].subflow.tail_probe_was_new(now);
@@ -243,7 +244,7 @@ impl Connection {
         Some(self.send_new(now, level, choice, len))
     }
 
-    /// Assign what was written, as far as the peer's window goes and the scheduler decides.
+    /// Assign written data, up to the peer's window and as the scheduler decides.
     fn assign_written(&mut self, now: Instant) {
         while self.send.available_window() > 0
             && let bytes @ 1.. = self.send.queue.unsent()
@@ -255,8 +256,8 @@ impl Connection {
         self.send.queue.push_assigned();
     }
 
-    /// The subflow in `slot` is to send the next segment's data when it has room. How much follows
-    /// that is to be decided upon?
+    /// Assign the next segment's data to the subflow in `slot`, which sends it when it has room.
+    /// Returns the bytes that follow and are not yet assigned.
     fn assign(&mut self, now: Instant, slot: Slot) -> Option<u64> {
         let len = self.next_segment_bytes(slot);
         let len = match self.send.queue.fragment() {
@@ -279,8 +280,8 @@ impl Connection {
         Some(self.send.queue.unsent()).filter(|unsent| *unsent > 0)
     }
 
-    /// What there is, or what the shared window admits, is assigned. If that is the window, and
-    /// some subflow has room, the remedies may help.
+    /// Handle the case that all data, or all that the shared window admits, is assigned. If the
+    /// window is the limit and some subflow has room, the remedies may help.
     fn on_assigned(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         if let Some(segment) = self.poll_copy(now, level) {
             return Some(segment);

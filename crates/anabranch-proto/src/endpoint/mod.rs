@@ -236,8 +236,8 @@ impl Endpoint {
     }
 
     /// A router reports that a segment was larger than the MTU of a link. The subflow sends smaller
-    /// segments from now on, and retransmits what was too large. Reports about segments that are not
-    /// outstanding have no effect. RFC 1191, RFC 8201.
+    /// segments from now on, and retransmits data that was too large. Reports about segments that
+    /// are not outstanding have no effect. RFC 1191, RFC 8201.
     pub fn handle_too_big(&mut self, message: &PacketTooBig) {
         let pair = AddressPair::new(message.quoted_source, message.quoted_destination);
         let Some(&SubflowIndex { connection: index, slot }) = self.table.get(&pair) else { return };
@@ -376,7 +376,8 @@ impl Endpoint {
         Some(payload)
     }
 
-    /// Has the peer closed its sending direction, and has the application read everything?
+    /// Returns `true` if the peer has closed its sending direction and the application has read
+    /// everything.
     pub fn is_at_end(&self, id: ConnectionId) -> bool {
         self.connection(id).is_none_or(Connection::is_at_end)
     }
@@ -430,8 +431,8 @@ impl Endpoint {
         Some(self.connection(id)?.arrived())
     }
 
-    /// What each subflow of a connection does, by slot, and why it sends nothing more. Ask after
-    /// [`poll_transmit`](Endpoint::poll_transmit) has returned `None`.
+    /// Activity of each subflow of a connection, by slot: the reason why it sends nothing more. The
+    /// answer is exact once [`poll_transmit`](Endpoint::poll_transmit) has returned `None`.
     pub fn activities(&self, id: ConnectionId) -> impl Iterator<Item = Reason> + '_ {
         self.connection(id).into_iter().flat_map(Connection::activities)
     }
@@ -452,7 +453,7 @@ impl Endpoint {
         self.events.shrink_to_fit();
     }
 
-    /// How often each event occurred on this host.
+    /// Number of occurrences of each event on this host.
     pub fn counters(&self) -> Counters {
         let live = self.slots.iter().filter_map(|slot| slot.connection.as_ref());
         let mut sum = self.counters;

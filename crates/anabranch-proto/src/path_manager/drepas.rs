@@ -22,12 +22,12 @@ pub struct DRePaSConfig {
 /// Scores the subflows on which this host sends, and opens them as [`FullMesh`] does.
 ///
 /// Once per period, DRePaS estimates the throughput of each subflow as its data in flight divided
-/// by its smoothed RTT. The data in flight is the largest of ten samples in the period (ours),
-/// because a fast subflow that waits for a slow one has nothing in flight most of the time.
-/// Subflows below `threshold` × the best throughput become standbys. A standby stays established
-/// but is used only if no other subflow is usable. Once per period it is probed with copies of data
-/// that other subflows carry, and these bytes count as in flight. A standby that reaches the
-/// threshold again carries data again.
+/// by its smoothed RTT. The data in flight is the largest of ten samples in the period (this
+/// project), because a fast subflow that waits for a slow one has nothing in flight most of the
+/// time. Subflows below `threshold` × the best throughput become standbys. A standby stays
+/// established but is used only if no other subflow is usable. Once per period it is probed with
+/// copies of data that other subflows carry, and these bytes count as in flight. A standby that
+/// reaches the threshold again carries data again.
 #[derive(Clone, Debug)]
 pub struct DRePaS {
     config: DRePaSConfig,
@@ -62,7 +62,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
             meaning: "smallest throughput, relative to the best subflow, at which a subflow is used",
             kind: Kind::Number { least: 0.0, most: 1.0 },
             default: Value::Number(0.1),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
         Parameter {
@@ -70,7 +70,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
             meaning: "shortest time between two scores; twice the longest round-trip time, if that is more",
             kind: Kind::Time { zero: false },
             default: Value::Time(Duration::from_secs(1)),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
         Parameter {
@@ -78,7 +78,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
             meaning: "consecutive scores that change the state of a subflow",
             kind: Kind::Count { least: 1, most: u32::MAX },
             default: Value::Count(2),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
     ],
@@ -98,7 +98,7 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
 /// A burst of probes: ten packets of 1 KiB, as in the paper.
 const PROBE_SEGMENTS: u32 = 10;
 const PROBE_BYTES: u32 = 1024;
-/// Samples of the data in flight per score (ours).
+/// Samples of the data in flight per score (this project).
 const SAMPLES: u32 = 10;
 
 impl DRePaS {

@@ -14,7 +14,7 @@ pub struct InitialOnly;
 pub(super) const ENTRY: super::PathManagerEntry = Entry {
     name: "initial_only",
     summary: "Opens no subflow besides the first.",
-    source: "ours",
+    source: "this project",
     parameters: &[],
     make: Factory {
         heeds_announcements: true,

@@ -32,8 +32,8 @@ pub type PathManagerEntry = Entry<Factory>;
 /// The constructor of a path manager, and facts about it that other crates need.
 #[derive(Clone, Copy, Debug)]
 pub struct Factory {
-    /// Does it open subflows to the addresses that the peer announces? A connection can then use
-    /// paths of both address families.
+    /// Whether it opens subflows to the addresses that the peer announces. A connection can then
+    /// use paths of both address families.
     pub heeds_announcements: bool,
     /// Linux's equivalent: the endpoint that the client needs for the address of each path, by the
     /// path's index in the connection. `None` if Linux has none.
@@ -84,7 +84,7 @@ pub struct RemoteAddress {
 pub enum PathEvent<'a> {
     /// The connection can carry further subflows.
     Established {
-        /// Did this host open the connection?
+        /// Whether this host opened the connection.
         initiator: bool,
         /// This host's addresses.
         local: &'a [LocalAddress],
@@ -108,7 +108,8 @@ pub enum PathEvent<'a> {
         local_address_id: u8,
         /// Remote address and port.
         remote: SocketAddress,
-        /// Should the path manager open another subflow between the same addresses?
+        /// Time at which the path manager should open another subflow between the same addresses,
+        /// if at all.
         retry: Retry,
     },
     /// The peer has announced an address. RFC 8684 §3.4.1.
@@ -135,7 +136,7 @@ pub enum PathEvent<'a> {
     AddressChanged {
         /// Identifier of the address.
         local_address_id: u8,
-        /// Is the address usable now?
+        /// Whether the address is usable now.
         usable: bool,
     },
 }
@@ -178,7 +179,7 @@ pub enum PathAction {
     SetPriority {
         /// The subflow.
         subflow: SubflowId,
-        /// Should it carry data only if no regular subflow is usable?
+        /// Whether it should carry data only if no regular subflow is usable.
         backup: bool,
         /// Tell the peer to do the same with MP_PRIO (RFC 8684 §3.3.8). Otherwise the change
         /// affects only the data that this host sends.

@@ -11,9 +11,10 @@ use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView, Usability};
 
 /// Keeps one subflow. The manager resets it when its interface goes down, or when its
-/// retransmission timer expires for the second consecutive time (ours). It then opens a subflow
-/// from the next usable address. If that takes more than three seconds (ours), it tries the address
-/// after that. A working connection stays where it is, even if an earlier address is usable again.
+/// retransmission timer expires for the second consecutive time (this project). It then opens a
+/// subflow from the next usable address. If that takes more than three seconds (this project), it
+/// tries the address after that. A working connection stays where it is, even if an earlier address
+/// is usable again.
 ///
 /// A host that only receives cannot distinguish a silent path from an idle peer. It therefore moves
 /// only when its interface goes down or the peer resets the subflow.
@@ -58,12 +59,13 @@ pub(super) const ENTRY: super::PathManagerEntry = Entry {
     },
 };
 
-/// Consecutive expiries of the retransmission timer after which a subflow counts as failed (ours).
-/// A single expiry may be due to a queue that filled quickly.
+/// Consecutive expiries of the retransmission timer after which a subflow counts as failed (this
+/// project). A single expiry may be due to a queue that filled quickly.
 const FAILED_AFTER: u32 = 2;
-/// How long a subflow may take to open (ours): a SYN and its first retransmission, RFC 6298 §2.
+/// Time that a subflow may take to open (this project): a SYN and its first retransmission, RFC
+/// 6298 §2.
 const OPENING: Duration = Duration::from_secs(3);
-/// Pause after all addresses have failed; it doubles with each round (ours).
+/// Pause after all addresses have failed; it doubles with each round (this project).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 

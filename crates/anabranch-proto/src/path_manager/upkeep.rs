@@ -55,9 +55,9 @@ impl Pair {
     }
 }
 
-/// Pause before the first attempt to replace a subflow (ours).
+/// Pause before the first attempt to replace a subflow (this project).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause between attempts (ours).
+/// Longest pause between attempts (this project).
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl Upkeep {
@@ -227,7 +227,7 @@ impl Pair {
     }
 }
 
-/// Do both addresses belong to the same family?
+/// Returns `true` if both addresses belong to the same family.
 pub(super) fn is_of_family(local: &LocalAddress, remote: SocketAddress) -> bool {
     local.address.is_ipv4() == remote.address.is_ipv4()
 }

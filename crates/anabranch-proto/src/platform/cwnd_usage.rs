@@ -6,7 +6,7 @@ use anabranch_wire::{Duration, Instant};
 
 use super::{Cwnd, Growth, linux};
 
-/// What is known of the use of a subflow's congestion window.
+/// Record of the use of a subflow's congestion window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CwndUsage {
     /// Nothing but the present.
@@ -31,8 +31,8 @@ impl CwndUsage {
         }
     }
 
-    /// Does the congestion window limit the sender? `cwnd` is what it was when the acknowledgement
-    /// came.
+    /// Returns `true` if the congestion window limits the sender. `cwnd` is the window at the
+    /// arrival of the acknowledgement.
     pub(crate) fn limits(&self, cwnd: Cwnd) -> bool {
         match self {
             CwndUsage::Present => cwnd.full,

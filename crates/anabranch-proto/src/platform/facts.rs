@@ -1,4 +1,4 @@
-//! What the engine tells a platform.
+//! Facts that the engine tells a platform.
 
 use anabranch_wire::Duration;
 
@@ -13,17 +13,17 @@ pub(crate) struct Cwnd {
     pub(crate) slow_start: bool,
 }
 
-/// What waits to be sent on a subflow for the first time, in bytes.
+/// Unsent data of a subflow, in bytes: data that no subflow has carried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unsent {
     pub(crate) all: u64,
-    /// How much of it is in the first socket buffer.
+    /// Part of it that is in the first socket buffer.
     pub(crate) first: u64,
-    /// How much of it may be sent at a time, as far as socket buffers matter.
+    /// Part of it that may be sent at a time, as far as socket buffers matter.
     pub(crate) at_a_time: u64,
 }
 
-/// What a subflow could send now.
+/// A burst that a subflow could send now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burst<'a> {
     pub(crate) waiting: Unsent,
@@ -39,7 +39,7 @@ pub(crate) struct Burst<'a> {
 /// The data that a short segment may wait for, as offsets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShortSegments {
-    /// What was sent last ends here.
+    /// End of the latest data sent.
     pub(crate) sent_end: u64,
     /// The short segment that was sent last ends here.
     pub(crate) short_end: u64,
@@ -48,7 +48,7 @@ pub(crate) struct ShortSegments {
     pub(crate) writer_waits: bool,
 }
 
-/// Offsets of what is not acknowledged, of what is not sent, and of what is not written.
+/// Offsets of the first byte that is not acknowledged, not sent, and not written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendOffsets {
     pub(crate) una: u64,
@@ -56,7 +56,7 @@ pub(crate) struct SendOffsets {
     pub(crate) end: u64,
 }
 
-/// What the receive queue holds, as offsets and bytes.
+/// State of the receive queue, as offsets and bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecvQueueState {
     /// The next byte that the application reads.
@@ -76,10 +76,10 @@ pub(crate) struct OwnMss {
     pub(crate) with_timestamps: u16,
 }
 
-/// How far the receive window is open on a subflow: it opens with the data that arrives.
+/// Opening of the receive window on a subflow: it opens with the data that arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RcvSsthresh {
-    /// Bytes that the window may reach beyond what is acknowledged.
+    /// Bytes that the window may reach beyond acknowledged data.
     pub(crate) opened: u32,
     /// Bytes up to which it opens.
     pub(crate) limit: u32,
@@ -100,14 +100,14 @@ impl RcvSsthresh {
     /// Segments with fewer bytes never open the window.
     const LEAST: u32 = 128;
 
-    /// Does the window open at all?
+    /// Returns `true` if the window opens with arriving data, rather than at the start.
     #[inline]
     pub(crate) fn is_gradual(&self) -> bool {
         self.limit > 0
     }
 
-    /// A segment of so many bytes arrived, where full ones have `full`. Does that open the window?
-    /// `held` bytes take up room already. Linux: `tcp_grow_window`.
+    /// Handle the arrival of a segment of so many bytes, where full ones have `full`. `held` bytes
+    /// take up room already. Returns `true` if the window opens. Linux: `tcp_grow_window`.
     #[inline]
     pub(crate) fn grow(&mut self, bytes: u32, full: u32, held: u32) -> bool {
         let room = self.limit.saturating_sub(held).saturating_sub(self.opened);
@@ -123,8 +123,8 @@ impl RcvSsthresh {
         step > 0
     }
 
-    /// Does a segment open the window although it fills its memory only in part? The smaller the part,
-    /// the smaller the window must be. Linux: `__tcp_grow_window`.
+    /// Returns `true` if a segment opens the window although it fills its memory only in part. The
+    /// smaller the part, the smaller the window must be. Linux: `__tcp_grow_window`.
     fn admits_waste(&self, bytes: u32, full: u32) -> bool {
         let (mut memory, mut window) = (full / 2, u32::from(self.largest) << 15);
         while memory > bytes {
@@ -141,9 +141,9 @@ pub(crate) struct Incoming {
     pub(crate) rtt: Duration,
     /// Their largest segment with timestamps alone, in bytes of payload.
     pub(crate) mss: u64,
-    /// Have all open subflows brought data?
+    /// Whether all open subflows have brought data.
     pub(crate) open_ones_bring_data: bool,
-    /// Have all of them brought data, and is none opening?
+    /// Whether all of them have brought data and none is opening.
     pub(crate) all_bring_data: bool,
 }
 

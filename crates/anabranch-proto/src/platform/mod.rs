@@ -27,48 +27,48 @@ use anabranch_wire::Duration;
 use crate::policy::{Entry, Values};
 use crate::view::SubflowView;
 
-/// What a host does where hosts differ.
+/// Behaviour of a host where hosts differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Platform {
-    /// How the retransmission timeout follows from the estimators.
+    /// Rule by which the retransmission timeout follows from the estimators.
     pub timeouts: RtoRule,
     /// Timeouts in the handshake after which the congestion window still begins in full.
     /// RFC 5681 §3.1.
     pub lost_syns_forgiven: u32,
     /// When acknowledgements are delayed.
     pub acknowledging: AckRule,
-    /// What a short segment waits for.
+    /// Event that a short segment waits for.
     pub nagle: Nagle,
-    /// What the congestion window is reduced from.
+    /// Base of a reduction of the congestion window.
     pub reduction: Reduction,
     /// When the congestion window counts as used, so that it may grow.
     pub growth: Growth,
-    /// What a sender does while segments arrive out of order.
+    /// Behaviour of a sender while segments arrive out of order.
     pub reordering: ReorderingRule,
-    /// Are segments dropped that lack the timestamps that were agreed? RFC 7323 §3.2.
+    /// Whether segments are dropped if they lack the timestamps that were agreed. RFC 7323 §3.2.
     pub requires_timestamps: bool,
-    /// May the application read what had arrived in order before the connection ended with an
-    /// error? RFC 9293 §3.10.7.4 has all queues flushed.
+    /// Whether the application may read data that had arrived in order before the connection ended
+    /// with an error. RFC 9293 §3.10.7.4 has all queues flushed.
     pub keeps_unread_data: bool,
-    /// What buffer sizes mean, and what the receive window says of the buffer.
+    /// Meaning of buffer sizes, and of the receive window's relation to the buffer.
     pub buffers: Buffers,
     /// Bounds of the buffers that no size was requested for.
     pub tuning: Tuning,
-    /// How much room options take.
+    /// Room that options take.
     pub options: OptionForm,
-    /// May subflows join once one of the hosts has closed its direction of the connection? RFC 8684
-    /// §3.2 allows it.
+    /// Whether subflows may join once one of the hosts has closed its direction of the connection.
+    /// RFC 8684 §3.2 allows it.
     pub joins_after_close: bool,
 }
 
-/// How the retransmission timeout follows from the estimators. RFC 6298.
+/// Rule by which the retransmission timeout follows from the estimators. RFC 6298.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoRule {
     /// Timeout before the first sample.
     pub initial: Duration,
     /// Lower bound.
     pub minimum: Duration,
-    /// Is the variance term 4·RTTVAR bounded from below? The RFC bounds the sum.
+    /// Whether the variance term 4·RTTVAR is bounded from below. The RFC bounds the sum.
     pub minimum_bounds_variance: bool,
     /// Upper bound, after back-off.
     pub maximum: Duration,
@@ -81,13 +81,13 @@ pub struct AckRule {
     pub delay: Duration,
     /// Segments that are acknowledged at once, at the start of a subflow.
     pub quick_acks: u32,
-    /// Acknowledge as soon as more than one full-sized segment's bytes wait, and a segment that is
-    /// short or has PSH once the application has read everything, unless it answers? If not, every
-    /// second full-sized segment.
+    /// Whether to acknowledge as soon as more than one full-sized segment's bytes wait, and to
+    /// acknowledge a segment that is short or has PSH once the application has read everything,
+    /// unless it answers. If `false`, the host acknowledges every second full-sized segment.
     pub prompt: bool,
 }
 
-/// What a short segment waits for. RFC 9293 §3.7.4.
+/// Event that a short segment waits for. RFC 9293 §3.7.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nagle {
     /// Until all that was sent is acknowledged.
@@ -97,11 +97,11 @@ pub enum Nagle {
     Short,
 }
 
-/// What the congestion window is reduced from. RFC 5681 §3.1 has what is outstanding; RFC 9438 §4.6
-/// allows both. They differ for a sender that the application or the receiver limits.
+/// Base of a reduction of the congestion window. RFC 5681 §3.1 takes the data outstanding; RFC 9438
+/// §4.6 allows both. They differ for a sender that the application or the receiver limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
-    /// What is outstanding.
+    /// The data outstanding.
     Flight,
     /// The congestion window, whatever part of it is in use.
     Cwnd,
@@ -114,17 +114,17 @@ pub enum Growth {
     WhileFull,
     /// On all acknowledgements of a window of data that filled it once, and in slow start to twice
     /// the data that was outstanding. When it was not in use for a retransmission timeout, it
-    /// shrinks half of the way to what was in use. RFC 2861.
+    /// shrinks half of the way to the part that was in use. RFC 2861.
     OnceFull,
 }
 
-/// What a sender does while segments arrive out of order.
+/// Behaviour of a sender while segments arrive out of order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReorderingRule {
-    /// What the timers of RFC 8985 wait beyond the times of its §6.2 and §7.2.
+    /// Time that the timers of RFC 8985 wait beyond the times of its §6.2 and §7.2.
     pub timer_slack: Duration,
-    /// Does a reduction that was spurious last until no retransmission is outstanding, unless all
-    /// of them are known to have been needless? RFC 4015 undoes it at once.
+    /// Whether a reduction that was spurious lasts until no retransmission is outstanding, unless
+    /// all of them are known to have been needless. RFC 4015 undoes it at once.
     pub undo_awaits_retransmissions: bool,
     /// Which bytes let the congestion window grow.
     pub counts: Counts,
@@ -141,7 +141,7 @@ pub enum Counts {
     Delivered,
 }
 
-/// How much room options take.
+/// Room that options take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionForm {
     /// As little as possible: 4-byte data sequence numbers unless they could wrap too soon (RFC 8684
@@ -152,29 +152,29 @@ pub enum OptionForm {
     Long,
 }
 
-/// What the sizes of buffers mean.
+/// Meaning of buffer sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffers {
     /// Bytes of payload, at the connection level. RFC 8684 §3.3.5.
     Payload,
-    /// What a program asks the sockets of this host for, which grant other sizes and charge data
-    /// with the memory that it lies in.
+    /// Sizes that a program asks the sockets of this host for. The sockets grant other sizes, and
+    /// charge data with the memory that holds it.
     Socket,
 }
 
-/// How a host retransmits data that subflows have delivered and the peer does not acknowledge at the
-/// data level. RFC 8684 §3.3.6 leaves it open.
+/// Rules for retransmitting data that subflows have delivered and the peer does not acknowledge at
+/// the data level. RFC 8684 §3.3.6 leaves it open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataRetransmission {
-    /// How long the sender waits.
+    /// Time that the sender waits.
     pub(crate) pause: Pause,
-    /// All of the oldest fragment at a time, or a segment?
+    /// Whether the sender retransmits all of the oldest fragment at a time, rather than a segment.
     pub(crate) whole_fragments: bool,
-    /// Only while a subflow has nothing to send and nothing outstanding?
+    /// Whether it retransmits only while a subflow has nothing to send and nothing outstanding.
     pub(crate) needs_idle_subflow: bool,
 }
 
-/// How long a sender waits for a DATA_ACK before it retransmits.
+/// Time that a sender waits for a DATA_ACK before it retransmits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pause {
     /// Two retransmission timeouts of the slowest subflow. The pause doubles each time.
@@ -203,8 +203,8 @@ impl Default for Platform {
 }
 
 impl Platform {
-    /// How data is retransmitted at the data level with so many subflows. Copies on a sole subflow
-    /// would make fallback impossible, so all platforms send few.
+    /// Rules for retransmitting at the data level with this number of subflows. Copies on a sole
+    /// subflow would make fallback impossible, so all platforms send few.
     pub(crate) fn data_retransmission(&self, subflows: usize) -> DataRetransmission {
         match self.buffers {
             Buffers::Socket if subflows > 1 => linux::DATA_RETRANSMISSION,
@@ -216,8 +216,8 @@ impl Platform {
         }
     }
 
-    /// Does a host reset a subflow that it has opened, if data overtakes the acknowledgement that
-    /// completes the join?
+    /// Returns `true` if a host resets a subflow that it has opened, if data overtakes the
+    /// acknowledgement that completes the join.
     pub(crate) fn resets_overtaken_joins(&self) -> bool {
         match self.buffers {
             Buffers::Payload => false,
@@ -225,8 +225,8 @@ impl Platform {
         }
     }
 
-    /// Does a DATA_ACK count with the larger window that the subflow had before, where its segment
-    /// advertises less and acknowledges nothing new on the subflow?
+    /// Returns `true` if a DATA_ACK counts with the larger window that the subflow had before,
+    /// where its segment advertises less and acknowledges nothing new on the subflow.
     pub(crate) fn keeps_larger_window(&self) -> bool {
         match self.buffers {
             Buffers::Payload => false,
@@ -234,17 +234,19 @@ impl Platform {
         }
     }
 
-    /// Can it be that a sender waits for more room in the congestion window?
+    /// Returns `true` if a sender may wait for more room in the congestion window.
     pub(crate) fn may_defer(&self) -> bool {
         self.buffers == Buffers::Socket
     }
 
-    /// Does a sender wait for more room in the congestion window before it sends more?
+    /// Returns `true` if a sender waits for more room in the congestion window before it sends
+    /// more.
     pub(crate) fn defers(&self, burst: &Burst<'_>) -> bool {
         self.may_defer() && linux::defers(burst)
     }
 
-    /// Does the congestion window count segments, whatever their length? RFC 5681 counts bytes.
+    /// Returns `true` if the congestion window counts segments, whatever their length. RFC 5681
+    /// counts bytes.
     pub(crate) fn counts_segments(&self) -> bool {
         match self.buffers {
             Buffers::Payload => false,
@@ -252,9 +254,9 @@ impl Platform {
         }
     }
 
-    /// May a sender that has less in flight than the slow-start threshold send a segment more than
-    /// has arrived? `is_safe`: the acknowledgement moves on and shows no further loss. RFC 6937 §3
-    /// allows it with each.
+    /// Returns `true` if a sender that has less in flight than the slow-start threshold may send a
+    /// segment more than has arrived. `is_safe`: the acknowledgement advances and shows no further
+    /// loss. RFC 6937 §3 allows it with each acknowledgement.
     pub(crate) fn catches_up_after(&self, is_safe: bool) -> bool {
         match self.buffers {
             Buffers::Payload => true,
@@ -262,7 +264,7 @@ impl Platform {
         }
     }
 
-    /// Does the acknowledgement that ends a fast recovery let the window grow?
+    /// Returns `true` if the acknowledgement that ends a fast recovery lets the window grow.
     pub(crate) fn grows_with_the_end_of_recovery(&self) -> bool {
         match self.buffers {
             Buffers::Payload => false,
@@ -278,8 +280,8 @@ impl Platform {
         }
     }
 
-    /// How far the receive window is open on a new subflow, where `requested` is the size of the
-    /// receive buffer.
+    /// Opening of the receive window on a new subflow, where `requested` is the size of the receive
+    /// buffer.
     pub(crate) fn opening(&self, requested: Option<u64>, mss: OwnMss, is_tcp: bool) -> RcvSsthresh {
         match self.buffers {
             Buffers::Payload => RcvSsthresh::default(),

@@ -13,13 +13,14 @@ pub(crate) struct ReceiveWindow {
     buffers: Buffers,
     /// Bytes of payload that the buffer holds.
     capacity: u64,
-    /// What the capacity may grow to.
+    /// Upper bound of the capacity.
     most: u64,
-    /// Is less than the buffer offered, since a subflow has brought no data?
+    /// Whether less than the buffer is offered, because a subflow has brought no data.
     offers_less: bool,
-    /// How far the window reaches beyond what is acknowledged, at most: it opens with what arrives.
+    /// Largest distance that the window reaches beyond acknowledged data: it opens with the data
+    /// that arrives.
     opened: u32,
-    /// What the application reads in a round-trip time, where the window depends on that.
+    /// Data that the application reads in a round-trip time, where the window depends on that.
     reading: Option<Box<ReadRounds>>,
     /// The window advertised last.
     advertised: u32,
@@ -105,12 +106,13 @@ impl ReceiveWindow {
         self.capacity
     }
 
-    /// Let the buffer grow to this many bytes, within what was asked for; it never shrinks.
+    /// Let the buffer grow to this many bytes, within the requested size; it never shrinks.
     pub(crate) fn grow_to(&mut self, bytes: u64) {
         self.capacity = self.capacity.max(bytes.min(self.most));
     }
 
-    /// Does the window depend on what the application reads in a round-trip time?
+    /// Returns `true` if the window depends on the data that the application reads in a round-trip
+    /// time.
     pub(crate) fn follows_reading(&self) -> bool {
         self.reading.is_some()
     }
@@ -144,12 +146,13 @@ impl ReceiveWindow {
         (self.capacity > before).then(|| self.offered())
     }
 
-    /// What arrived on the subflow that acknowledges now has opened so many bytes of the window.
+    /// Open the window to so many bytes, because of data that arrived on the subflow that
+    /// acknowledges now.
     pub(crate) fn open_to(&mut self, bytes: u32) {
         self.opened = bytes;
     }
 
-    /// What is offered of the buffer.
+    /// The part of the buffer that is offered.
     fn offered(&self) -> u64 {
         match self.offers_less {
             true => linux::offered_at_first(self.capacity, false),
@@ -204,13 +207,13 @@ impl ReceiveWindow {
         (held.read + self.offered()).saturating_sub(charged)
     }
 
-    /// What so many bytes in the buffer of a socket take off the window.
+    /// Reduction of the window by so many bytes in the buffer of a socket.
     fn charged(&self, bytes: u64) -> u64 {
         linux::charged(bytes, self.offered(), self.capacity)
     }
 
-    /// Up to where the window may reach whatever the buffer. Linux promises itself what the window field
-    /// cannot say (`tcp_select_window`).
+    /// Upper limit of the window's edge, whatever the buffer. Linux keeps an edge that the window
+    /// field cannot express (`tcp_select_window`).
     fn widest(&self, held: RecvQueueState) -> u64 {
         let largest = match self.buffers {
             Buffers::Payload => u64::from(self.opened).min(u64::from(u16::MAX) << self.scale),
@@ -219,7 +222,7 @@ impl ReceiveWindow {
         held.nxt.saturating_add(largest)
     }
 
-    /// Is moving on to `edge` worth saying?
+    /// Returns `true` if moving on to `edge` is worth an advertisement.
     fn is_worthwhile(&self, held: RecvQueueState, edge: u64, mss: impl FnOnce() -> u64) -> bool {
         edge > self.promised
             && match self.buffers {
@@ -265,7 +268,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Has the application read all that counts as received, apart from what is ready?
+    /// Returns `true` if the application has read all that counts as received, apart from data that
+    /// is ready.
     pub(crate) fn is_drained(&self, held: RecvQueueState) -> bool {
         match self.buffers {
             Buffers::Payload => true,
@@ -273,8 +277,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// The edge to advertise with what came last, if that is to be before the application has read
-    /// all of it. Full segments have `full` bytes.
+    /// The edge to advertise with the latest data, if that should happen before the application has
+    /// read all of it. Full segments have `full` bytes.
     pub(crate) fn early_edge(&self, held: RecvQueueState, full: u32) -> Option<u64> {
         match self.buffers {
             Buffers::Payload => None,
@@ -286,15 +290,15 @@ impl ReceiveWindow {
         }
     }
 
-    /// Is the acknowledgement that opens a connection or a further subflow sent before the application
-    /// can write? Linux: `tcp_rcv_synsent_state_process`.
+    /// Returns `true` if the acknowledgement that opens a connection or a further subflow is sent
+    /// before the application can write. Linux: `tcp_rcv_synsent_state_process`.
     pub(crate) fn acknowledges_opening_early(&self) -> bool {
         self.buffers == Buffers::Socket
     }
 
-    /// Has the application read so much that the window would at least double? Then the peer may be
-    /// waiting, and is told on every subflow. What the peer knows of the window is what is left of
-    /// it up to the promised edge, or what was advertised last.
+    /// Returns `true` if the application has read so much that the window would at least double.
+    /// Then the peer may be waiting, and is told on every subflow. The window that the peer knows
+    /// is the remainder up to the promised edge, or the window advertised last.
     pub(crate) fn update_is_due(&self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> bool {
         let edge = self.edge(held);
         let known = match self.buffers {

@@ -1,4 +1,4 @@
-//! What the RFCs say where they say it.
+//! Behaviour that the RFCs specify, where they specify it.
 
 use anabranch_wire::Duration;
 
@@ -17,7 +17,7 @@ pub(super) const ENTRY: PlatformEntry = Entry {
 };
 
 impl Platform {
-    /// What the RFCs have: a minimum RTO of 1 s, acknowledgements delayed by 200 ms.
+    /// Values of the RFCs: a minimum RTO of 1 s, acknowledgements delayed by 200 ms.
     pub const fn rfc() -> Self {
         Platform {
             // RFC 6298 §2

@@ -1,4 +1,4 @@
-//! How much the application may write ahead of what the peer has acknowledged.
+//! Limit on the data that the application may write ahead of the peer's acknowledgements.
 
 use super::linux::{self, Fragments, SendMemory};
 use super::{Buffers, Platform, SendOffsets};
@@ -8,7 +8,7 @@ use super::{Buffers, Platform, SendOffsets};
 pub(crate) struct SendBuffer {
     /// Most bytes, of payload or of memory, that may be written and not acknowledged.
     capacity: u64,
-    /// What the capacity may grow to.
+    /// Upper bound of the capacity.
     most: u64,
     /// `None`: data is charged with its bytes.
     charging: Option<Box<Charging>>,
@@ -16,7 +16,7 @@ pub(crate) struct SendBuffer {
     autotuned: bool,
 }
 
-/// How data is charged, and how far a write may exceed the capacity.
+/// Unit in which data is charged, which sets how far a write may exceed the capacity.
 #[derive(Debug)]
 enum Charging {
     /// By socket buffers, as TCP is.
@@ -47,7 +47,7 @@ impl SendBuffer {
         buffer
     }
 
-    /// Is the buffer tuned?
+    /// Returns `true` if the buffer is tuned.
     pub(crate) fn is_autotuned(&self) -> bool {
         self.autotuned
     }
@@ -84,8 +84,8 @@ impl SendBuffer {
         }
     }
 
-    /// Is there enough room to wake an application that waits for it? Linux wakes it when a third of
-    /// the buffer is free (`sk_stream_is_writeable`).
+    /// Returns `true` if there is enough room to wake an application that waits for it. Linux wakes
+    /// it when a third of the buffer is free (`sk_stream_is_writeable`).
     pub(crate) fn wakes_writer(&self, offsets: SendOffsets) -> bool {
         let charged = match self.charging.as_deref() {
             None => return self.space(offsets) > 0,
@@ -104,7 +104,7 @@ impl SendBuffer {
         }
     }
 
-    /// The page fragments in which what was written lies, on a host that has them.
+    /// The page fragments that hold written data, on a host that has them.
     pub(crate) fn fragments(&self) -> Option<&Fragments> {
         match self.charging.as_deref() {
             Some(Charging::Fragments(fragments)) => Some(fragments),
@@ -120,7 +120,7 @@ impl SendBuffer {
         }
     }
 
-    /// Does what data takes up depend on [`SendBuffer::measure`]?
+    /// Returns `true` if the memory that data takes up depends on [`SendBuffer::measure`].
     pub(crate) fn is_measured(&self) -> bool {
         self.charging.is_some()
     }
@@ -139,7 +139,7 @@ impl SendBuffer {
         self.capacity
     }
 
-    /// Grow to so many bytes, within what was asked for; it never shrinks.
+    /// Grow to so many bytes, within the requested size; it never shrinks.
     pub(crate) fn grow_to(&mut self, bytes: u64) {
         self.capacity = self.capacity.max(bytes.min(self.most));
     }

@@ -29,7 +29,7 @@ pub(super) const ENTRY: super::RemedyEntry = Entry {
     make: |_| Box::new(BufferAutotuning::default()),
 };
 
-/// Initial size of a buffer in bytes. Ours: more than four initial windows (RFC 6928).
+/// Initial size of a buffer in bytes. This project: more than four initial windows (RFC 6928).
 const INITIAL: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug)]

@@ -8,10 +8,10 @@ use crate::view::{SubflowSet, SubflowView};
 /// Caps the data in flight of a subflow once its RTT exceeds a multiple of the smallest RTT.
 ///
 /// The paper stops the growth of the window when the smoothed RTT is about twice the smallest one:
-/// the queue then holds as much as the path. We do not know the exact rule. Ours: when the smoothed
-/// RTT passes `cap_factor` × its minimum, the data in flight at that moment becomes the limit. The
-/// limit ends when the RTT falls below that value again. A reduction of the congestion window
-/// lowers the limit as well.
+/// the queue then holds as much as the path. The exact rule is unknown. This project: when the
+/// smoothed RTT passes `cap_factor` × its minimum, the data in flight at that moment becomes the
+/// limit. The limit ends when the RTT falls below that value again. A reduction of the congestion
+/// window lowers the limit as well.
 ///
 /// M4 does not change the window itself. The window stops growing because it no longer limits the
 /// capped subflow (see [`super::MptBm`] for slow start). Unlike MPT-BM, M4 does not remove data

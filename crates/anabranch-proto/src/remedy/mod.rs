@@ -48,7 +48,7 @@ pub struct RemedyContext<'a> {
     /// The subflows that have carried the oldest data unacknowledged at the data level, which
     /// blocks the window.
     pub head_carried_by: SubflowSet,
-    /// Is the send buffer full?
+    /// Whether the send buffer is full.
     pub send_buffer_full: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct RemedyActions {
 pub enum BufferSide {
     /// Data that was written and is not acknowledged at the data level.
     Send,
-    /// Data that may arrive beyond what the application has read.
+    /// Data that may arrive beyond the data that the application has read.
     Receive,
 }
 
@@ -113,7 +113,8 @@ pub trait Remedy: Debug + Send {
     }
 }
 
-/// Two segments. A smaller limit would stop the acknowledgements that could raise it (ours).
+/// Two segments. A smaller limit would stop the acknowledgements that could raise it (this
+/// project).
 fn least_limit(view: &SubflowView) -> u64 {
     2 * u64::from(view.mss)
 }

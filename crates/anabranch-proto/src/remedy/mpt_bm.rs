@@ -11,8 +11,8 @@ use crate::view::SubflowView;
 ///
 /// `limit = lambda · min sRTT / sRTT · cwnd`, on subflows whose smallest sRTT is at least `theta`
 /// (the paper has a threshold, but we do not know its value). There is no limit before the first
-/// sample, and it is never below two segments (ours: the subflow must keep measuring). sRTT is
-/// smoothed by 1/8 per sample as in RFC 6298, with about one sample per acknowledgement.
+/// sample, and it is never below two segments (this project: the subflow must keep measuring). sRTT
+/// is smoothed by 1/8 per sample as in RFC 6298, with about one sample per acknowledgement.
 ///
 /// **Fixed point.** The limit takes effect when sRTT exceeds lambda · min sRTT. MPT-BM does not
 /// change the congestion window. Windows grow only while they limit the sender, and a capped
@@ -48,7 +48,7 @@ pub(super) const ENTRY: super::RemedyEntry = Entry {
             meaning: "subflows whose smallest smoothed round-trip time is below this are not limited",
             kind: Kind::Time { zero: true },
             default: Value::Time(Duration::from_millis(50)),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
     ],

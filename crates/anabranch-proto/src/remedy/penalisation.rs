@@ -31,9 +31,9 @@ pub enum Pause {
 pub struct PenalisationForm {
     /// Which subflows are slower.
     pub slower: Slower,
-    /// How often a subflow is penalised.
+    /// Round-trip time that passes between two penalties.
     pub pause: Pause,
-    /// What becomes of its window and threshold.
+    /// Reduction of its window and threshold.
     pub reduction: ExternalReduction,
 }
 

@@ -15,7 +15,7 @@ use crate::view::{SubflowSet, SubflowView};
 /// F instead.
 ///
 /// Both sources consider only the receive window. A full send buffer blocks F as well, so here the
-/// smaller of the two counts (ours).
+/// smaller of the two counts (this project).
 #[derive(Clone, Debug)]
 pub struct Blest {
     rule: BlestRule,
@@ -28,13 +28,13 @@ pub struct Blest {
     slowest: [(u32, Duration); SubflowSet::CAPACITY],
 }
 
-/// How BLEST computes and corrects its estimate.
+/// Form of BLEST's estimate and of its correction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BlestRule {
     /// The paper's rule. `X = mss_F · (cwnd_F + (q − 1)/2) · q` with `q = rtt_S / rtt_F`. Wait if
     /// `delta · X > window − mss_S · (inflight_S + 1)`. delta starts at 1. Once per rtt_F it rises
     /// by `step` if F was blocked, and falls by `step` otherwise. The paper tries steps from 0.001
-    /// to 0.02 and states no bounds. Here delta does not fall below `floor` (ours).
+    /// to 0.02 and states no bounds. Here delta does not fall below `floor` (this project).
     Paper {
         /// Step of delta.
         step: f64,
@@ -60,7 +60,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
             meaning: "which estimate is used: that of the authors' implementation for Linux, or the paper's",
             kind: Kind::Choice(&["linux", "paper"]),
             default: Value::Choice("linux"),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
         Parameter {
@@ -76,7 +76,7 @@ pub(super) const ENTRY: super::SchedulerEntry = Entry {
             meaning: "least value of the factor",
             kind: Kind::Number { least: 0.0, most: 1.0 },
             default: Value::Number(0.0),
-            origin: "ours: the paper states no bounds",
+            origin: "this project: the paper states no bounds",
             only_with: Some(("rule", "paper")),
         },
     ],

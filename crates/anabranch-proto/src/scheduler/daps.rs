@@ -21,7 +21,7 @@ use crate::view::{SubflowId, SubflowSet, SubflowView};
 /// A segment is assigned to its subflow even if the congestion window has no room, and waits there.
 ///
 /// We know the rule from S. Ferlin's implementation for Linux (`mptcp_daps`), and the paper only in
-/// outline. `docs/policies/daps.md` lists the details that are ours.
+/// outline. `docs/policies/daps.md` lists the details that this project chose.
 #[derive(Clone, Debug)]
 pub struct Daps {
     delay_step: Duration,
@@ -136,7 +136,8 @@ impl Daps {
         (self.turn, self.left) = (turn, burst);
     }
 
-    /// Has the period ended? At its end, and only there, every subflow has just had a burst.
+    /// Returns `true` if the period has ended. At its end, and only there, every subflow has just
+    /// had a burst.
     fn is_used_up(&self, context: &ScheduleContext<'_>) -> bool {
         let had = |planned: &Planned| {
             let misses = planned.wait.is_zero() && !carries(context, planned.id);
@@ -159,7 +160,7 @@ impl Daps {
     }
 }
 
-/// May the subflow carry data?
+/// Returns `true` if the subflow may carry data.
 fn carries(context: &ScheduleContext<'_>, id: SubflowId) -> bool {
     context.candidates().any(|view| view.id == id)
 }

@@ -1,5 +1,5 @@
-//! ECF, earliest completion first: is it quicker to wait for the fast subflow than to use the slow
-//! one now? Lim, Nahum, Towsley, Gibbens, CoNEXT 2017.
+//! ECF, earliest completion first: wait for the fast subflow if that is quicker than using the slow
+//! one now. Lim, Nahum, Towsley, Gibbens, CoNEXT 2017.
 
 use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::policy::{Entry, Kind, Parameter, Value};
@@ -67,14 +67,15 @@ impl Situation {
         })
     }
 
-    /// Does the fast subflow finish before the slow one delivers anything? `margin` is waiting ·
-    /// beta.
+    /// Returns `true` if the fast subflow finishes before the slow one delivers anything. `margin`
+    /// is waiting · beta.
     fn fast_finishes_first(&self, margin: f64) -> bool {
         let rounds = 1.0 + self.unsent.max(self.cwnd_fast) / self.cwnd_fast;
         rounds * self.rtt_fast < (1.0 + margin) * (self.rtt_slow + self.variation)
     }
 
-    /// Does the slow subflow take at least as long as waiting and sending on the fast one?
+    /// Returns `true` if the slow subflow takes at least as long as waiting and sending on the fast
+    /// one.
     fn slow_is_no_help(&self) -> bool {
         let rounds = self.unsent.max(self.cwnd_slow) / self.cwnd_slow;
         rounds * self.rtt_slow >= 2.0 * self.rtt_fast + self.variation
@@ -87,7 +88,7 @@ impl Ecf {
         Ecf { beta, waiting: false }
     }
 
-    /// Is it better to wait for the fast subflow?
+    /// Returns `true` if it is better to wait for the fast subflow.
     fn waits(&mut self, situation: &Situation) -> bool {
         let margin = if self.waiting { self.beta } else { 0.0 };
         if !situation.fast_finishes_first(margin) {

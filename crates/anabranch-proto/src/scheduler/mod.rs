@@ -34,7 +34,7 @@ pub type SchedulerEntry = Entry<Factory>;
 /// The constructor of a scheduler, and facts about it that other crates need.
 #[derive(Clone, Copy, Debug)]
 pub struct Factory {
-    /// Does Linux itself schedule like this, as far as users of scenarios need to know?
+    /// Whether Linux itself schedules like this, as far as users of scenarios need to know.
     pub as_linux: bool,
     /// Creates the scheduler.
     pub make: fn(&Values) -> Box<dyn Scheduler>,
@@ -85,13 +85,13 @@ pub struct ScheduleContext<'a> {
     /// Bytes assigned to each subflow but not yet sent, by slot. The slice may be shorter than
     /// `subflows`.
     pub assigned: &'a [u64],
-    /// How often a subflow had room while the shared window or a full send buffer left it nothing
-    /// to send. On these occasions the engine asks the remedies.
+    /// Number of times that a subflow had room while the shared window or a full send buffer left
+    /// it nothing to send. On these occasions the engine asks the remedies.
     pub blocked: u64,
     /// The subflows whose send buffers are full. Empty if the subflows have none of their own.
     pub full: SubflowSet,
-    /// Does the new data begin a page fragment? `None` if the host does not keep what was written in
-    /// page fragments, as Linux does.
+    /// Whether the new data begins a page fragment. `None` if the host does not keep written data
+    /// in page fragments, as Linux does.
     pub begins_fragment: Option<bool>,
 }
 
@@ -162,7 +162,8 @@ impl ScheduleContext<'_> {
         self.assigned.get(slot.index()).copied().unwrap_or(0)
     }
 
-    /// Is the pending data a reinjection that the subflow in `slot` has carried before?
+    /// Returns `true` if the pending data is a reinjection that the subflow in `slot` has carried
+    /// before.
     pub fn has_carried(&self, slot: Slot) -> bool {
         match self.pending {
             Pending::NewData { .. } => false,

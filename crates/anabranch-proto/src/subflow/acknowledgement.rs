@@ -1,5 +1,5 @@
-//! What an acknowledgement does: what it delivers, what it shows to be lost, and how the congestion
-//! window follows.
+//! Processing of acknowledgements: the data that they deliver, the losses that they show, and the
+//! congestion window that follows.
 
 use anabranch_wire::{Duration, Flags, Instant, SackBlock, Segment};
 
@@ -103,8 +103,8 @@ impl Subflow {
         }
     }
 
-    /// Is nothing outstanding or in doubt, and nothing said about it? This is the common case of a
-    /// host that only receives.
+    /// Returns `true` if nothing is outstanding or in doubt, and the segment says nothing about it.
+    /// This is the common case of a host that only receives.
     fn expects_no_acknowledgement(&self, segment: &Segment) -> bool {
         self.board.is_empty()
             && self.recovery.is_settled()
@@ -130,7 +130,7 @@ impl Subflow {
         self.totals.ecn_reductions += 1;
     }
 
-    /// RFC 2883 §4: does the first block report something that had arrived before?
+    /// Returns `true` if the first block reports data that had arrived before. RFC 2883 §4.
     fn handle_dsack(&mut self, ack: u64, blocks: &[SackBlock]) -> bool {
         let Some(first) = blocks.first().filter(|_| self.peer.sack) else { return false };
         let (start, end) = self.block_offsets(first);
@@ -146,7 +146,7 @@ impl Subflow {
         reported
     }
 
-    /// Take what is newly acknowledged off the scoreboard.
+    /// Remove newly acknowledged data from the scoreboard.
     fn handle_acknowledged(&mut self, now: Instant, ack: u64, segment: &Segment) -> AckSummary {
         let mut tally = AckSummary::default();
         let min_rtt = self.rtt.min_rtt();
@@ -162,7 +162,7 @@ impl Subflow {
         if self.peer.sack {
             for block in segment.options.sack.as_slice() {
                 let (start, end) = self.block_offsets(block);
-                // RFC 2018 §5.1, RFC 5961: blocks outside of what is outstanding say nothing.
+                // RFC 2018 §5.1, RFC 5961: blocks outside of the outstanding data are ignored.
                 if start >= self.una as i64 && end <= self.nxt as i64 {
                     let Subflow { board, recovery, .. } = self;
                     board.sack(start as u64, end as u64, |record| {
@@ -212,7 +212,8 @@ impl Subflow {
         }
     }
 
-    /// Was the last reduction spurious? A host may wait until no retransmission is outstanding.
+    /// Returns the judgement whether the last reduction was spurious. A host may wait until no
+    /// retransmission is outstanding.
     fn judge_reduction(&mut self, echo: Option<u32>) -> Judgement {
         let Subflow { board, recovery, config, .. } = self;
         let waits = config.platform.reordering.undo_awaits_retransmissions;
@@ -287,8 +288,8 @@ impl Subflow {
         self.ecn.on_reduction(self.nxt);
     }
 
-    /// What a reduction starts from: bytes outstanding until `acked` of them were acknowledged, or
-    /// the window. RFC 5681 §3.2: what limited transmit has sent does not count.
+    /// Data that a reduction starts from: bytes outstanding until `acked` of them were
+    /// acknowledged, or the window. RFC 5681 §3.2: what limited transmit has sent does not count.
     fn flight_size(&self, acked: u64) -> u64 {
         let cwnd = self.congestion_control.cwnd();
         match self.config.platform.reduction {
@@ -355,7 +356,7 @@ impl Subflow {
     }
 }
 
-/// What one acknowledgement delivered.
+/// Data that one acknowledgement delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct AckSummary {
     delivered: u64,

@@ -51,7 +51,7 @@ impl Clock {
         Timestamps { value: self.value(now), echo: self.recent.map_or(0, |recent| recent.value) }
     }
 
-    /// RFC 7323 §5.3: is the segment an old duplicate (PAWS)?
+    /// Returns `true` if the segment is an old duplicate (PAWS). RFC 7323 §5.3.
     #[inline]
     pub(super) fn is_old(&self, now: Instant, timestamps: Timestamps) -> bool {
         self.recent.is_some_and(|recent| {

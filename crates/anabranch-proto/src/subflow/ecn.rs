@@ -3,7 +3,7 @@
 
 use anabranch_wire::{Flags, TcpHeader};
 
-/// Number of SYNs that offer ECN (ours): some middleboxes drop SYNs because of it. RFC 3168
+/// Number of SYNs that offer ECN (this project): some middleboxes drop SYNs because of it. RFC 3168
 /// §6.1.1.1 allows one or more.
 const OFFERING_SYNS: u32 = 2;
 
@@ -69,7 +69,7 @@ impl Ecn {
         self.agreed = self.ours.yes && !self.ours.no && self.theirs.yes && !self.theirs.no;
     }
 
-    /// May data be marked?
+    /// Returns `true` if data may be marked.
     pub(super) fn is_agreed(&self) -> bool {
         self.agreed
     }
@@ -96,15 +96,15 @@ impl Ecn {
         }
     }
 
-    /// Is an echo with the acknowledgement of `una` new? RFC 3168 §6.1.2: it is not if the
-    /// acknowledged data was sent before the last reduction.
+    /// Returns `true` if an echo with the acknowledgement of `una` is new. RFC 3168 §6.1.2: it is
+    /// not if the acknowledged data was sent before the last reduction.
     pub(super) fn is_news(&self, una: u64) -> bool {
         una > self.point
     }
 
-    /// Was the window reduced because of marks since the data at `una` was sent? RFC 3168 §6.1.2:
-    /// the marks and losses of one window reduce it once. (Several losses are handled by recovery,
-    /// which may find that there were none.)
+    /// Returns `true` if marks have reduced the window since the data at `una` was sent. RFC 3168
+    /// §6.1.2: the marks and losses of one window reduce it once. (Several losses are handled by
+    /// recovery, which may find that there were none.)
     pub(super) fn was_reduced_since(&self, una: u64) -> bool {
         una < self.marks_point
     }
@@ -123,8 +123,8 @@ impl Ecn {
         }
     }
 
-    /// Must the next new data announce that the window was reduced? RFC 3168 §6.1.2: only the first
-    /// new data does.
+    /// Returns `true` if the next new data must announce that the window was reduced. RFC 3168
+    /// §6.1.2: only the first new data does.
     pub(super) fn take_reduced(&mut self) -> bool {
         std::mem::take(&mut self.reduced)
     }

@@ -20,7 +20,7 @@ pub(crate) enum SubflowEnd {
 }
 
 impl Subflow {
-    /// Is the subflow closed, or about to be reset?
+    /// Returns `true` if the subflow is closed, or about to be reset.
     pub(crate) fn reset_pending(&self) -> bool {
         self.reset_is_due() || self.state == State::Closed
     }

@@ -9,7 +9,7 @@ use crate::config::Protocol;
 use crate::congestion::CongestionEvent;
 use crate::view::{Phase, SubflowView};
 
-/// What the data level says about an arriving segment.
+/// Data-level information about an arriving segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RxContext<'a> {
     /// Bytes beyond RCV.NXT that this subflow accepts.
@@ -20,15 +20,15 @@ pub(crate) struct RxContext<'a> {
     pub(crate) views: &'a [SubflowView],
 }
 
-/// What became of a segment.
+/// Outcome of processing a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RxOutcome {
-    /// It belongs to the subflow's window and its acknowledgement is valid, so what it says
+    /// It belongs to the subflow's window and its acknowledgement is valid, so its information
     /// about the data level counts.
     pub(crate) acceptable: bool,
     /// It completed this end's handshake.
     pub(crate) established: bool,
-    /// What it acknowledges, as a subflow offset.
+    /// Acknowledged data, as a subflow offset.
     pub(crate) ack: u64,
 }
 
@@ -51,9 +51,9 @@ impl Subflow {
         handled
     }
 
-    /// Does a segment that comes during the handshake acknowledge what was never sent? The peer has
-    /// a connection with these ports from before: RFC 9293 §3.10.7.3 and §3.10.7.4, SYN-RECEIVED,
-    /// have it reset.
+    /// Returns `true` if a segment that arrives during the handshake acknowledges data that was
+    /// never sent. The peer has a connection with these ports from before: RFC 9293 §3.10.7.3 and
+    /// §3.10.7.4, SYN-RECEIVED, have it reset.
     pub(crate) fn is_about_another(&self, segment: &Segment, window: u64) -> bool {
         let flags = segment.header.flags;
         let acceptable = self.state == State::SynSent || {
@@ -116,7 +116,7 @@ impl Subflow {
         RxOutcome { acceptable: true, established: true, ack: 1 }
     }
 
-    /// What a SYN says about the peer. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
+    /// Take the peer's parameters from a SYN. RFC 9293 §3.7.1, RFC 7323 §2.2 and §3.2, RFC 2018 §2.
     pub(super) fn handle_syn(&mut self, now: Instant, segment: &Segment) {
         self.ecn.on_syn(segment.header.flags);
         let options = &segment.options;
@@ -165,8 +165,8 @@ impl Subflow {
         let mut distance = self.receiver.distance(segment.header.seq);
         let mut text_at = segment.header.seq;
         if self.opens_simultaneously(segment, distance) {
-            // RFC 9293 §3.5, figure 8: both have sent a SYN, and this one acknowledges ours. It
-            // lies before the window and is answered, by §3.10.7.4.
+            // RFC 9293 §3.5, figure 8: both have sent a SYN, and this one acknowledges this host's.
+            // It lies before the window and is answered, by §3.10.7.4.
             flags = Flags(flags.0 & !Flags::SYN.0);
             (distance, text_at) = (0, segment.header.seq + 1);
             self.receiver.demand_ack();
@@ -237,7 +237,8 @@ impl Subflow {
         RxOutcome { acceptable: true, established, ack }
     }
 
-    /// Is it the SYN/ACK of a peer that has opened the connection at the same time?
+    /// Returns `true` if it is the SYN/ACK of a peer that has opened the connection at the same
+    /// time.
     fn opens_simultaneously(&self, segment: &Segment, distance: i64) -> bool {
         self.state == State::SynReceived
             && self.active
@@ -294,8 +295,9 @@ impl Subflow {
             self.establish(now);
             if options.control.is_some() {
                 // RFC 8684 §3.2: the initiator may not send on a joined subflow before this ACK. On
-                // the first subflow the ACK is ours. It brings the first data sequence signal.
-                // Without one, a bare acknowledgement of a middlebox would mean a fallback (§3.7).
+                // the first subflow this host sends the ACK. It brings the first data sequence
+                // signal. Without one, a bare acknowledgement of a middlebox would mean a fallback
+                // (§3.7).
                 self.receiver.demand_ack();
             }
         } else if self.purpose == Purpose::Join && !self.confirmed {
@@ -391,9 +393,9 @@ impl Subflow {
         }
     }
 
-    /// What an answered SYN says about the path. Of one that was sent again, when the last was
-    /// answered (RFC 6298 §3, RFC 7323 §4.1): an older echo is that of a SYN that came late, or of
-    /// one whose answer was lost.
+    /// Take a round-trip sample of the path from an answered SYN. A retransmitted SYN gives a
+    /// sample only if the answer echoes its last transmission (RFC 6298 §3, RFC 7323 §4.1): an
+    /// older echo belongs to a SYN that arrived late, or to one whose answer was lost.
     fn judge_handshake(&mut self, now: Instant, options: &TcpOptions, views: &[SubflowView]) {
         let echo = options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
         let is_answered =
@@ -409,7 +411,7 @@ impl Subflow {
         }
     }
 
-    /// RFC 9293 §3.10.7.3: what came with the SYN is taken when the subflow is established.
+    /// RFC 9293 §3.10.7.3: data of the SYN is accepted when the subflow is established.
     fn receive_text_of_syn(&mut self, now: Instant, window: u64) -> bool {
         let Some(mut segment) = self.syn_payload.take() else { return false };
         self.receive(now, 0, &mut segment, window);

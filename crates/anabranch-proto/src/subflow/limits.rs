@@ -1,4 +1,4 @@
-//! What limits a subflow's data in flight.
+//! Limits on a subflow's data in flight.
 
 use anabranch_wire::Instant;
 
@@ -13,14 +13,14 @@ impl Subflow {
         self.cwnd_for_new_data()
     }
 
-    /// Would congestion control admit a full segment that the peer's window on this subflow does
-    /// not?
+    /// Returns `true` if congestion control would admit a full segment that the peer's window on
+    /// this subflow does not.
     pub(crate) fn is_limited_by_window(&self) -> bool {
         let mss = u64::from(self.mss());
         self.space() >= mss && self.cwnd_for_new_data() < mss
     }
 
-    /// Does the platform wait for more room in the congestion window?
+    /// Returns `true` if the platform waits for more room in the congestion window.
     pub(crate) fn defers(&self, now: Instant, waiting: Unsent) -> bool {
         let Some(oldest) = self.board.oldest_sent_at() else { return false };
         self.recovery.phase() == Phase::Open
@@ -33,8 +33,8 @@ impl Subflow {
             })
     }
 
-    /// Must the next segment wait for more room? If not, the segments after it that the platform
-    /// sends at the same time need not wait either.
+    /// Returns `true` if the next segment must wait for more room. If not, the segments after it
+    /// that the platform sends at the same time need not wait either.
     pub(crate) fn waits_for_room(
         &mut self,
         now: Instant,
@@ -61,8 +61,8 @@ impl Subflow {
         false
     }
 
-    /// Is the segment that was let through the last of several that go out together? On Linux, it has
-    /// PSH (`__tcp_transmit_skb`).
+    /// Returns `true` if the admitted segment is the last of several that are sent together. On
+    /// Linux, it has PSH (`__tcp_transmit_skb`).
     pub(super) fn take_burst_end(&mut self) -> bool {
         self.burst_left == 0 && std::mem::take(&mut self.burst) > 1
     }

@@ -197,9 +197,9 @@ pub(crate) struct Subflow {
     priority_sent: Instant,
     /// The peer reports that the path is gone, and nothing has arrived over it since.
     liveness_doubtful: bool,
-    /// How many segments go out together, on a platform that may wait for room.
+    /// Number of segments that are sent together, on a platform that may wait for room.
     burst: u8,
-    /// How many of them have not gone out.
+    /// Number of them that are still to be sent.
     burst_left: u8,
     /// The window advertised last. Its field may have less, if it is too short.
     advertised: u32,
@@ -447,7 +447,7 @@ impl Subflow {
         (cwnd - partial).saturating_sub(self.flight())
     }
 
-    /// What congestion control counts as in flight, in bytes: segments in full, on some platforms.
+    /// Bytes in flight as congestion control counts them: segments in full, on some platforms.
     pub(crate) fn flight(&self) -> u64 {
         if !self.counts_segments() {
             return self.bytes_in_flight();
@@ -456,13 +456,13 @@ impl Subflow {
         all.saturating_sub(self.recovery.arrived_unreported())
     }
 
-    /// Does congestion control count segments? On some platforms, and only with selective
-    /// acknowledgements, so that each segment is known.
+    /// Returns `true` if congestion control counts segments. It does so on some platforms, and only
+    /// with selective acknowledgements, which identify each segment.
     fn counts_segments(&self) -> bool {
         self.config.platform.counts_segments() && self.peer.sack
     }
 
-    /// Does the peer's window admit another byte?
+    /// Returns `true` if the peer's window admits another byte.
     pub(crate) fn has_window(&self) -> bool {
         self.nxt < self.send_window.edge()
     }
@@ -516,12 +516,12 @@ impl Subflow {
         header_bytes(self.local)
     }
 
-    /// Is the handshake in progress?
+    /// Returns `true` if the handshake is in progress.
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self.state, State::SynSent | State::SynReceived)
     }
 
-    /// Is the handshake complete, and the subflow not closed?
+    /// Returns `true` if the handshake is complete and the subflow is not closed.
     pub(crate) fn is_established(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
@@ -555,8 +555,8 @@ impl Subflow {
         (start + segment.payload.len() as i64).max(0) as u64
     }
 
-    /// Does the segment come out of order, before anything has shown that the peer agrees to the join
-    /// that this host began? RFC 8684 §3.2.
+    /// Returns `true` if the segment is out of order, and arrives before anything has shown that
+    /// the peer agrees to the join that this host began. RFC 8684 §3.2.
     pub(crate) fn overtakes_fourth_ack(&self, segment: &Segment) -> bool {
         self.active
             && self.purpose == Purpose::Join
@@ -565,17 +565,17 @@ impl Subflow {
             && self.receiver.distance(segment.header.seq) > 0
     }
 
-    /// Has data arrived on the subflow, or was any of its data acknowledged?
+    /// Returns `true` if data has arrived on the subflow, or any of its data was acknowledged.
     pub(crate) fn has_carried_data(&self) -> bool {
         self.totals.bytes_received > 0 || (self.totals.bytes_sent > 0 && self.una > 1)
     }
 
-    /// Has the subflow sent data?
+    /// Returns `true` if the subflow has sent data.
     pub(crate) fn has_sent_data(&self) -> bool {
         self.totals.bytes_sent > 0
     }
 
-    /// Has the peer's FIN arrived, and everything before it?
+    /// Returns `true` if the peer's FIN has arrived, and everything before it.
     pub(crate) fn peer_finished(&self) -> bool {
         self.receiver.finished()
     }
@@ -620,7 +620,7 @@ impl Subflow {
         self.receiver.full_segment()
     }
 
-    /// Must the subflow send an acknowledgement at once?
+    /// Returns `true` if the subflow must send an acknowledgement at once.
     pub(crate) fn owes_acknowledgement(&self) -> bool {
         self.receiver.ack_is_due()
     }
@@ -656,7 +656,7 @@ impl Subflow {
         self.timeouts_in_a_row.into()
     }
 
-    /// Does a tail loss probe wait for something to send?
+    /// Returns `true` if a tail loss probe waits for something to send.
     pub(crate) fn wants_tail_probe(&self) -> bool {
         self.tail_probe_due
     }
@@ -672,7 +672,7 @@ impl Subflow {
         self.board.all_meta().map(|(meta, len)| (meta.data_seq, len))
     }
 
-    /// Has the subflow sent data that the peer has not acknowledged?
+    /// Returns `true` if the subflow has sent data that the peer has not acknowledged.
     pub(crate) fn has_outstanding(&self) -> bool {
         !self.board.is_empty()
     }

@@ -80,7 +80,7 @@ impl Subflow {
         None
     }
 
-    /// May there be anything to send after the scheduler was asked?
+    /// Returns `true` if there may be anything to send after the scheduler was asked.
     #[inline]
     pub(crate) fn has_more_to_say(&self) -> bool {
         let unsent_fin = self.fin_wanted && !self.fin_sent;
@@ -111,7 +111,7 @@ impl Subflow {
         segment
     }
 
-    /// Attach signals. If they do not fit beside a DATA_ACK that is due, the DATA_ACK precedes
+    /// Attach signals. If they do not fit next to a DATA_ACK that is due, the DATA_ACK precedes
     /// them. Otherwise the first acknowledgement of data would have no DATA_ACK. If its options
     /// were removed, this would mean a fallback (RFC 8684 §3.7).
     fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) {
@@ -500,7 +500,7 @@ impl Subflow {
         (u32::from(self.path_mtu.value()) - self.header_bytes()) as usize
     }
 
-    /// Attach as many selective acknowledgements as fit beside `payload` bytes. RFC 2018 §3.
+    /// Attach as many selective acknowledgements as fit next to `payload` bytes. RFC 2018 §3.
     fn add_sacks(&self, options: &mut TcpOptions, payload: usize) {
         if !self.peer.sack || !self.receiver.has_sacks() {
             return;
@@ -566,8 +566,8 @@ impl Subflow {
         options.bytes_len() as u32
     }
 
-    /// May the subflow acknowledge what came last before the application has read it, with this
-    /// window?
+    /// Returns `true` if the subflow may acknowledge the latest data with this window, before the
+    /// application has read it.
     pub(crate) fn acknowledges_early(&self, window: u64) -> bool {
         let slack = (1 << self.receive_scale) - 1;
         !self.receiver.ack_may_wait() || window + slack >= self.advertised.into()

@@ -28,7 +28,7 @@ const LEAST_PROBING_CWND: u64 = 11;
 /// The size of the packets that a subflow may send. All sizes are bytes of IP packets.
 #[derive(Clone, Debug)]
 pub(super) struct PathMtu {
-    /// The interface's MTU, or what a router has reported.
+    /// The interface's MTU, or that reported by a router.
     limit: u16,
     probing: MtuProbing,
     /// Bytes of the options of full data segments.
@@ -45,7 +45,7 @@ struct Search {
     probe: Option<Probe>,
 }
 
-/// A segment larger than what is known to pass.
+/// A segment larger than the known path MTU.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     /// Subflow offsets of its payload.
@@ -113,7 +113,7 @@ impl PathMtu {
         self.value() < before
     }
 
-    /// Returns `true` if some segment may be larger than what is known to pass.
+    /// Returns `true` if some segment may be larger than the known path MTU.
     #[inline]
     pub(super) fn is_searching(&self) -> bool {
         self.search.is_some()

@@ -31,7 +31,7 @@ pub(crate) struct Receiver {
     full_segment: FullSegment,
 }
 
-/// How a segment relates to the data received before.
+/// Relation of a segment to the data received before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// The segment continued the stream, and possibly filled a hole.
@@ -50,11 +50,11 @@ struct AckState {
     opening: RcvSsthresh,
     bytes_unacknowledged: u32,
     due: AckDue,
-    /// Is one of the unacknowledged segments short, or marked with PSH?
+    /// Whether one of the unacknowledged segments is short, or marked with PSH.
     pushed: bool,
     /// Time of the last payload, if there was any.
     last_data: Instant,
-    /// Does the application answer before an acknowledgement is due?
+    /// Whether the application answers before an acknowledgement is due.
     answers: bool,
 }
 
@@ -98,7 +98,7 @@ impl Receiver {
         }
     }
 
-    /// How far the window is open on this subflow.
+    /// Opening of the window on this subflow.
     pub(crate) fn opening(&self) -> RcvSsthresh {
         self.acks.opening
     }
@@ -108,7 +108,7 @@ impl Receiver {
         self.acks.opening.limit = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
-    /// So many bytes have arrived beyond a hole. They open the window, too.
+    /// So many bytes have arrived beyond a hole. They also open the window.
     pub(crate) fn open_beyond_hole(&mut self, bytes: u32) {
         let held = (self.out_of_order.bytes() as u32).saturating_sub(bytes);
         self.acks.open_window(bytes, self.full_segment.bytes(), held);
@@ -129,7 +129,7 @@ impl Receiver {
         i64::from(seq.distance_from(self.ack_number()))
     }
 
-    /// Has everything up to and including the peer's FIN arrived?
+    /// Returns `true` if everything up to and including the peer's FIN has arrived.
     pub(crate) fn finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
@@ -253,17 +253,17 @@ impl Receiver {
         self.full_segment.bytes()
     }
 
-    /// Must an acknowledgement be sent at once?
+    /// Returns `true` if an acknowledgement must be sent at once.
     pub(crate) fn ack_is_due(&self) -> bool {
         matches!(self.acks.due, AckDue::Soon | AckDue::Now)
     }
 
-    /// May an acknowledgement that is due wait until the application has read?
+    /// Returns `true` if an acknowledgement that is due may wait until the application has read.
     pub(crate) fn ack_may_wait(&self) -> bool {
         self.acks.due == AckDue::Soon
     }
 
-    /// Is an acknowledgement waiting for the delayed-ACK timer?
+    /// Returns `true` if an acknowledgement waits for the delayed-ACK timer.
     pub(crate) fn ack_is_delayed(&self) -> bool {
         self.acks.due == AckDue::Later
     }
@@ -317,7 +317,7 @@ impl Receiver {
         blocks
     }
 
-    /// Is there a SACK block to send?
+    /// Returns `true` if there is a SACK block to send.
     pub(crate) fn has_sacks(&self) -> bool {
         self.duplicate.is_some() || !self.runs.is_empty()
     }
@@ -329,7 +329,7 @@ impl super::Subflow {
         self.receiver.out_of_order.ranges()
     }
 
-    /// How far the receive window is open on this subflow, in bytes.
+    /// Bytes to which the receive window is open on this subflow.
     pub(crate) fn opened_window(&self) -> u32 {
         self.receiver.opening().opened
     }
@@ -341,8 +341,9 @@ impl super::Subflow {
 }
 
 impl AckState {
-    /// A segment of so many bytes arrived, and `held` bytes take up room. Does it open the window? An
-    /// odd number of quick acknowledgements is left then. Linux: `tcp_grow_window`.
+    /// Handle the arrival of a segment of so many bytes, where `held` bytes take up room. Returns
+    /// `true` if the window opens. An odd number of quick acknowledgements is left then. Linux:
+    /// `tcp_grow_window`.
     fn open_window(&mut self, bytes: u32, full_segment: u32, held: u32) -> bool {
         let opens = self.opening.grow(bytes, full_segment, held);
         self.quick_acks_left |= u16::from(opens);

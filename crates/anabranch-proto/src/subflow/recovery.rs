@@ -21,7 +21,7 @@ pub(crate) struct Recovery {
     point: u64,
     rack: Rack,
     prr: ProportionalRate,
-    /// What may be sent in recovery is a multiple of this.
+    /// Unit of the data that may be sent in recovery.
     unit: u16,
     undo: Option<Undo>,
     /// Consecutive duplicate acknowledgements, for peers without SACK.
@@ -50,7 +50,7 @@ pub(crate) struct ProbeAnswer {
     pub(crate) plain_duplicate: bool,
 }
 
-/// What an acknowledgement says of the last reduction.
+/// Judgement of the last reduction after an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     /// Nothing against it.
@@ -87,11 +87,11 @@ struct ProportionalRate {
     quota: u64,
 }
 
-/// What proportional rate reduction starts from, in bytes. RFC 6937 §3: RecoverFS.
+/// Starting point of proportional rate reduction, in bytes. RFC 6937 §3: RecoverFS.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reduced {
     pub(super) flight: u64,
-    /// What may be sent is a multiple of this.
+    /// Unit of the data that may be sent.
     pub(super) unit: u16,
 }
 
@@ -155,7 +155,7 @@ impl Recovery {
         self.phase
     }
 
-    /// Does no loss, reduction or probe depend on future acknowledgements?
+    /// Returns `true` if no loss, reduction or probe depends on future acknowledgements.
     pub(crate) fn is_settled(&self) -> bool {
         self.phase == Phase::Open && self.undo.is_none() && self.probe.is_none()
     }
@@ -235,12 +235,12 @@ impl Recovery {
         Some(last + self.reach(board, rtt, mss))
     }
 
-    /// How long after its transmission a segment is lost. RFC 8985 §6.2 step 5.
+    /// Time after its transmission at which a segment is lost. RFC 8985 §6.2 step 5.
     fn reach(&self, board: &Scoreboard, rtt: &RttEstimator, mss: u64) -> Duration {
         self.rack.rtt + self.reordering_window(board, rtt, mss)
     }
 
-    /// Was a segment overtaken by more than indicate a loss? RFC 5681 §3.2.
+    /// Returns `true` if a segment was overtaken by more than indicate a loss. RFC 5681 §3.2.
     pub(crate) fn is_much_reordered(&self, mss: u32) -> bool {
         u64::from(self.rack.extent) > DUP_THRESHOLD * u64::from(mss)
     }
@@ -346,8 +346,9 @@ impl Recovery {
         self.arrived_unreported = 0;
     }
 
-    /// Remember what is needed to undo the reduction. An acknowledgement of earlier retransmissions
-    /// does not answer an original, even if the reduction's own retransmissions are sent later.
+    /// Remember the state that undoing the reduction needs. An acknowledgement of earlier
+    /// retransmissions does not answer an original, even if the reduction's own retransmissions are
+    /// sent later.
     fn begin_undo(&mut self, una: u64, resent: Resent) {
         self.on_congestion(una);
         let Resent { segments, oldest } = resent;
@@ -376,10 +377,10 @@ impl Recovery {
         }
     }
 
-    /// Does an acknowledgement up to `una` that echoes `echo` prove that the reduction was
-    /// spurious? RFC 3522: it answers a transmission made before the first retransmission. RFC
-    /// 3708: all retransmissions arrived as duplicates. If `waits`, the first of these must wait
-    /// until recovery ends.
+    /// Returns the judgement whether an acknowledgement up to `una` that echoes `echo` proves that
+    /// the reduction was spurious. RFC 3522: it answers a transmission made before the first
+    /// retransmission. RFC 3708: all retransmissions arrived as duplicates. If `waits`, the first
+    /// of these must wait until recovery ends.
     pub(crate) fn judge_reduction(
         &mut self,
         una: u64,
@@ -442,7 +443,7 @@ impl Recovery {
         self.prr.quota = self.prr.quota.saturating_sub(bytes);
     }
 
-    /// May the subflow schedule a tail loss probe? RFC 8985 §7.2.
+    /// Returns `true` if the subflow may schedule a tail loss probe. RFC 8985 §7.2.
     pub(crate) fn may_probe(&self, board: &Scoreboard) -> bool {
         self.phase == Phase::Open && self.probe.is_none() && board.bytes_sacked() == 0
     }
@@ -452,8 +453,8 @@ impl Recovery {
         self.probe = Some(Probe { end, repeated });
     }
 
-    /// RFC 8985 §7.4.2: does the acknowledgement show that the probe repaired a loss? Congestion
-    /// control must then respond to the loss.
+    /// Returns `true` if the acknowledgement shows that the probe repaired a loss. RFC 8985 §7.4.2.
+    /// Congestion control must then respond to the loss.
     pub(crate) fn probe_repaired_loss(&mut self, answer: &ProbeAnswer) -> bool {
         let Some(probe) = self.probe.filter(|probe| answer.una >= probe.end) else {
             return false;
@@ -498,7 +499,7 @@ mod tests {
         Delivered { len: MSS, end, sent_at: at(number), order: number, retransmitted }
     }
 
-    /// Is the reduction spurious for a host that does not wait?
+    /// Returns `true` if the reduction is spurious for a host that does not wait.
     fn is_spurious(recovery: &mut Recovery, una: u64, echo: Option<u32>) -> bool {
         recovery.judge_reduction(una, echo, || false) == Judgement::Spurious
     }

@@ -65,8 +65,8 @@ pub(crate) struct Scoreboard {
     first_transmission: u64,
 }
 
-/// What was sent, and neither acknowledged nor deemed lost. RFC 7323 §2.3: a window has at most
-/// 1 GiB.
+/// Data in flight: sent, and neither acknowledged nor deemed lost. RFC 7323 §2.3: a window has at
+/// most 1 GiB.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flight {
     bytes: u32,
@@ -402,7 +402,7 @@ impl Scoreboard {
         self.lost.len()
     }
 
-    /// May there be records to retransmit?
+    /// Returns `true` if there may be records to retransmit.
     #[inline]
     pub(crate) fn has_lost(&self) -> bool {
         !self.lost.is_empty()

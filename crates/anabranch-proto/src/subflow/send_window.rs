@@ -1,4 +1,4 @@
-//! What the peer lets this host send on a subflow.
+//! The peer's window for this host's data on a subflow.
 
 /// Edges are subflow offsets: of the first byte that may not be sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,7 @@ pub(super) struct Advertised {
 }
 
 impl SendWindow {
-    /// Take an advertisement. TCP's window is what the newest segment says, and may shrink (RFC 9293
+    /// Take an advertisement. TCP's window is that of the newest segment, and may shrink (RFC 9293
     /// §3.10.7.4, §3.8.6). A shared one only grows, since segments of different subflows overtake
     /// each other (RFC 8684 §3.3.5).
     #[inline]
@@ -76,8 +76,8 @@ impl SendWindow {
         self.advertised
     }
 
-    /// Did the peer last say that it has no room for data up to `end`, which is outstanding? A
-    /// shared window counts from the DATA_ACK, and says so only when it is 0.
+    /// Returns `true` if the peer last said that it has no room for data up to `end`, which is
+    /// outstanding. A shared window counts from the DATA_ACK, so it says this only when it is 0.
     pub(super) fn refuses(&self, end: u64) -> bool {
         if self.shared { self.shut } else { self.advertised < end }
     }

@@ -32,7 +32,7 @@ impl Subflow {
         self.signals = Some(Box::new(Control { fail: Some(fail), ..Control::default() }));
     }
 
-    /// Do signals wait for an acknowledgement to carry them?
+    /// Returns `true` if signals wait for an acknowledgement to carry them.
     pub(crate) fn has_signals_to_send(&self) -> bool {
         self.signals.is_some() && self.confirmed
     }
@@ -50,7 +50,7 @@ impl Subflow {
         self.infinite = Some(Box::new((mapping, self.nxt)));
     }
 
-    /// Is the peer still unaware that Multipath TCP has ended?
+    /// Returns `true` if the peer is still unaware that Multipath TCP has ended.
     pub(crate) fn announces_infinite(&self) -> bool {
         self.infinite.is_some()
     }

@@ -79,8 +79,9 @@ impl Subflow {
         }
     }
 
-    /// Has the peer withdrawn the window for the oldest outstanding segment? RFC 9293 §3.8.6:
-    /// retransmissions then act as probes, and unacknowledged data must not end the connection.
+    /// Returns `true` if the peer has withdrawn the window for the oldest outstanding segment. RFC
+    /// 9293 §3.8.6: retransmissions then act as probes, and unacknowledged data must not end the
+    /// connection.
     pub(super) fn is_refused(&self) -> bool {
         self.board.front_end().is_some_and(|end| self.send_window.refuses(end))
     }

@@ -18,7 +18,7 @@ use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, SocketAddress};
 
 pub const PORT: u16 = 80;
 
-/// What the network does with a segment.
+/// The network's treatment of a segment.
 pub enum Fate {
     Deliver,
     Drop,
@@ -86,7 +86,7 @@ pub fn depends_on_the_platform(_on: &str) {
     DEPENDS.set(true);
 }
 
-/// Does this run of the tests start from the platform with this name?
+/// Returns `true` if this run of the tests starts from the platform with this name.
 pub fn tests_platform(name: &str) -> bool {
     std::env::var("ANABRANCH_TEST_HOST").is_ok_and(|named| named == name && !DEPENDS.get())
 }
@@ -384,7 +384,7 @@ pub fn strip(segment: &mut Segment) {
     segment.options.control = None;
 }
 
-/// Was the segment sent from or to client address `n`?
+/// Returns `true` if the segment was sent from or to client address `n`.
 pub fn is_on(segment: &Segment, n: u8) -> bool {
     [segment.source.address, segment.destination.address].contains(&client_address(n))
 }

@@ -1,4 +1,4 @@
-//! What each subflow does, and why it sends nothing more.
+//! Activity of each subflow: the reason why it sends nothing more.
 
 use anabranch_proto::view::Slot;
 use anabranch_proto::{Activity, Reason};

@@ -301,7 +301,7 @@ fn linux_scheduler_delivers_over_unequal_paths() {
 
 #[test]
 fn after_a_large_hole_is_filled_the_acknowledgement_waits_until_64_kib_are_read_as_in_linux() {
-    depends_on_the_platform("the buffers of sockets beside those of payload");
+    depends_on_the_platform("the buffers of sockets compared with those of payload");
     // A program that asks for 320,000 bytes is given twice as much, of which 395,000 bytes are
     // payload.
     const BUFFER: u64 = 395_000;

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use crate::pair::{self, Fate, Pair, client_address, ms, on_any_platform, server_address};
 
-/// What a path does with segments.
+/// A path's treatment of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     Fine,

@@ -204,7 +204,7 @@ fn an_answer_that_names_two_hash_algorithms_leads_to_tcp() {
             capable.flags.unassigned = 0x02;
         }
     });
-    is_plain_tcp(pair, "G beside H");
+    is_plain_tcp(pair, "G next to H");
 }
 
 #[test]

@@ -225,7 +225,7 @@ mod ndiffports {
 mod re_creation {
     use super::*;
 
-    /// Has a subflow been established since event number `events_before`?
+    /// Returns `true` if a subflow has been established since event number `events_before`.
     fn back_after(pair: &Pair, events_before: usize) -> bool {
         let events = &pair.client_events[events_before..];
         events.iter().any(|event| matches!(event, Event::SubflowEstablished(_)))

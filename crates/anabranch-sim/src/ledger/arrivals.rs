@@ -1,4 +1,4 @@
-//! What arrived over each path, and how much of it was new.
+//! Bytes that arrived over each path, and the new ones among them.
 
 use anabranch_net::Side;
 use anabranch_wire::{Instant, Packet, Segment};
@@ -27,10 +27,10 @@ pub(super) struct Arrived {
     pub(super) other: u64,
 }
 
-/// What arrived so far.
+/// Bytes that have arrived so far.
 pub(crate) struct Arrivals {
     flows: Vec<Flow>,
-    /// Did a packet arrive at client and server in the present event?
+    /// Whether a packet arrived at client and server in the present event.
     arriving: [bool; 2],
     /// The last path on which a packet arrived at client and server.
     last_path: [usize; 2],
@@ -212,7 +212,7 @@ impl Totals {
         }
     }
 
-    /// What arrived on the paths that are `here`.
+    /// Bytes that arrived on the paths that are `here`.
     pub(super) fn over(&self, here: impl Fn(&usize) -> bool) -> Arrived {
         let paths = self.arrived.iter().enumerate().filter(|(path, _)| here(path));
         paths.fold(Arrived::default(), |sum, (_, each)| Arrived {

@@ -24,7 +24,7 @@ pub(crate) struct BlockDelays {
 /// All transmissions of one flow's data.
 #[derive(Default)]
 struct FlowDelays {
-    /// How the sequence numbers on the wire count the stream's bytes.
+    /// Numbering of the stream's bytes by the sequence numbers on the wire.
     numbers: Option<Numbers>,
     /// Transmissions by the offset of their first byte.
     copies: BTreeMap<u64, Vec<Copy>>,

@@ -1,4 +1,4 @@
-//! What became of each byte that a link could have carried.
+//! Use or loss of each byte that a link could have carried.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ pub(super) struct Links {
     main: Vec<[Place; 2]>,
 }
 
-/// What a link has done so far.
+/// Totals of a link so far.
 #[derive(Clone, Copy)]
 struct Meter {
     is_busy: bool,
@@ -94,7 +94,8 @@ struct Meter {
     /// Time up to which the meter counts.
     until: Instant,
     rate: u64,
-    /// What it could have carried, and what it could not because it was not available.
+    /// Bytes that it could have carried, and bytes that it could not carry because it was not
+    /// available.
     capacity: u128,
     outage: u128,
     unfilled: u64,
@@ -155,7 +156,7 @@ impl Links {
         }
     }
 
-    /// Is any link busy that the flow's packets on `path` cross?
+    /// Returns `true` if any link is busy that the flow's packets on `path` cross.
     pub(super) fn is_busy(&self, number: usize, path: usize) -> bool {
         let (path, towards) = self.main[path][self.towards[number] as usize];
         self.meters[path][towards as usize].is_busy
@@ -166,7 +167,7 @@ impl Links {
         self.accounts[number].iter().map(|account| (account.place, account))
     }
 
-    /// Count what the links have done since the last call.
+    /// Count the work of the links since the last call.
     pub(super) fn observe(&mut self, now: Instant, paths: &Paths, timelines: &mut Timelines) {
         for path in 0..self.meters.len() {
             for towards in [Side::Client, Side::Server] {
@@ -313,7 +314,7 @@ impl Account {
         let mut used = split.take((self.total - self.outage - idle).next_multiple_of(BYTE));
         push(Cause::Outage, None, split.take(self.outage));
         for (shown, work) in &self.idle {
-            // What the link carried before the account began may arrive after.
+            // Packets that the link carried before the account began may arrive after it.
             let bytes = split.take(*work);
             let earlier = arrived.useful.saturating_sub(used).min(bytes);
             used += earlier;
@@ -345,7 +346,7 @@ impl Split {
 }
 
 impl Arrived {
-    /// What became of the `used` bytes that the link sent.
+    /// Uses of the `used` bytes that the link sent.
     fn split(self, used: u64) -> [(Cause, u64); 7] {
         let mut left = used;
         let mut take = |bytes: u64| {

@@ -38,7 +38,7 @@ pub(crate) struct Ledger {
     links: Links,
 }
 
-/// How far the measuring of a flow has come.
+/// Progress of measuring a flow.
 enum Measured {
     /// It begins at this time.
     From(Instant),

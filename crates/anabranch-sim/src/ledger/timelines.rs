@@ -38,9 +38,9 @@ struct Timeline {
     path: usize,
     /// `None` while no subflow has used the path.
     subflow: Option<SubflowId>,
-    /// What the engine says.
+    /// State according to the engine.
     reason: StateSpan,
-    /// What the table shows.
+    /// State in the table.
     shown: StateSpan,
     since: Instant,
 }
@@ -60,8 +60,8 @@ impl Timelines {
         Timelines { timelines: flows.iter().map(of).collect(), table: Builder::new("activities") }
     }
 
-    /// Take over what the engines say of a flow. The sending host knows what its subflows do, and the
-    /// client which of them it is opening. `busy` says whether a path's link is.
+    /// Take over the engines' states of a flow. The sending host knows the activity of its
+    /// subflows, and the client which of them it is opening. `busy` says whether a path's link is.
     pub(super) fn update(
         &mut self,
         now: Instant,
@@ -167,7 +167,7 @@ impl Timelines {
         }
     }
 
-    /// What explains an idle link that these paths cross: the state of the subflow that comes
+    /// Explanation for an idle link that these paths cross: the state of the subflow that comes
     /// closest to sending.
     pub(super) fn reason(&self, number: usize, crosses: impl Fn(usize) -> bool) -> StateSpan {
         let timelines = self.timelines[number].iter().filter(|timeline| crosses(timeline.path));
@@ -188,7 +188,7 @@ impl Timelines {
     }
 }
 
-/// Is the client opening a subflow of a connection on this path?
+/// Returns `true` if the client is opening a subflow of a connection on this path.
 fn is_opening(client: &Host, connection: usize, path: usize) -> bool {
     client.activities(connection).any(|(stats, reason)| {
         reason.activity == Activity::Opening && topology::path_of(stats.local.address) == Some(path)

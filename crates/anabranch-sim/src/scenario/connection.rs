@@ -200,7 +200,7 @@ impl Connection {
         self.path_manager.find_file(folder);
     }
 
-    /// Reject both directions for a workload in which the receiver of the data writes, too.
+    /// Reject both directions for a workload in which the receiver of the data also writes.
     fn require_one_direction(&self) -> Result<(), Problem> {
         if self.direction != Directions::Both || !self.workload.answers() {
             return Ok(());

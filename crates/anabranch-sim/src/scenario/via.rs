@@ -67,7 +67,7 @@ impl Via {
         &self.hops
     }
 
-    /// Does the path lead to the server directly?
+    /// Returns `true` if the path leads to the server directly.
     pub fn is_empty(&self) -> bool {
         self.names.as_slice().is_empty()
     }

@@ -20,7 +20,7 @@ pub(crate) trait Kind {
         Ok(())
     }
 
-    /// Whether the end that receives the workload's data writes, too.
+    /// Whether the end that receives the workload's data also writes.
     fn answers(&self) -> bool {
         false
     }
@@ -84,7 +84,7 @@ impl Workload {
         self.kind().application(sends, draws)
     }
 
-    /// Whether the end that receives the workload's data writes, too.
+    /// Whether the end that receives the workload's data also writes.
     pub(crate) fn answers(&self) -> bool {
         self.kind().answers()
     }

@@ -1,4 +1,4 @@
-//! How values are written in a scenario file: quantities as strings with a unit, names, numbers.
+//! Form of values in a scenario file: quantities as strings with a unit, names, numbers.
 //!
 //! A field of a scenario has the type that the code computes with. If a file holds it in another
 //! form, `#[serde(with = "WithUnit::<Rate>")]` names that form. Reading, writing, validation and the
@@ -31,7 +31,7 @@ pub(crate) struct WithUnit<T>(pub(crate) T);
 /// Like [`WithUnit`], for quantities that must be above zero.
 pub(crate) struct Positive<T>(PhantomData<T>);
 
-/// How a quantity is written.
+/// Written form of a quantity.
 pub(crate) trait Quantity: Sized {
     /// Name in the JSON Schema.
     const NAME: &'static str;
@@ -269,12 +269,12 @@ pub(crate) fn yes() -> bool {
     true
 }
 
-/// Does a key have the default value [`yes`]?
+/// Returns `true` if a key has the default value [`yes`].
 pub(crate) fn is_yes(value: &bool) -> bool {
     *value
 }
 
-/// Does a key have its default value?
+/// Returns `true` if a key has its default value.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

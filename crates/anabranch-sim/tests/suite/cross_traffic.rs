@@ -50,7 +50,7 @@ fn cross_traffic_takes_its_rate_and_leaves_the_rest() {
     let alone = goodput(&run(&beside(""), 1));
     let outcome = run(&beside(CONSTANT), 1);
     let beside = goodput(&outcome);
-    println!("alone {alone:.0} bit/s, beside 3 Mbit/s {beside:.0} bit/s");
+    println!("alone {alone:.0} bit/s, with 3 Mbit/s of cross-traffic {beside:.0} bit/s");
     // Less than 5 of the 8 Mbit/s are left, because UDP does not slow down. 1448 of 1500 bytes are
     // payload.
     assert!(beside < 5.1e6 * 1448.0 / 1500.0 && beside > 4.3e6, "{beside}");

@@ -74,7 +74,7 @@ impl Late {
 struct Row {
     /// Kind of middlebox.
     kind: &'static str,
-    /// What the middlebox does and when, for readers.
+    /// Action of the middlebox, and when it takes place, for readers.
     what: &'static str,
     /// Other keys of the middlebox.
     keys: &'static str,
@@ -375,7 +375,7 @@ fn carried(outcome: &Outcome) -> [u64; 2] {
     carried
 }
 
-/// What is wrong with the outcome, if anything.
+/// Problem with the outcome, if any.
 fn fault(row: &Row, expected: Ends, place: Place, outcome: &Outcome) -> Option<String> {
     let one = |name| column(outcome, "connections", name)[0];
     let expected = match expected {

@@ -4,8 +4,8 @@ use anabranch_sim::Outcome;
 
 use crate::common::{column, depends_on_the_platform, run};
 
-/// A tunnel whose hosts send packets of 1500 bytes, via a link of 1400, beside a path without such a
-/// link. `narrow` has further keys of the link, `connection` those of the connection.
+/// A tunnel whose hosts send packets of 1500 bytes, via a link of 1400, next to a path without such
+/// a link. `narrow` has further keys of the link, `connection` those of the connection.
 fn scenario(narrow: &str, connection: &str) -> String {
     format!(
         "name = \"mtu\"\nduration = \"120s\"\n\

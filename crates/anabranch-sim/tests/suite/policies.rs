@@ -178,8 +178,8 @@ mod ecf {
 
     #[test]
     fn waiting_for_the_fast_path_completes_transfers_sooner() {
-        // Lim et al., CoNEXT 2017, use 1 and 10 Mbit/s. The delays are ours, and the queue of the
-        // slow path never overflows.
+        // Lim et al., CoNEXT 2017, use 1 and 10 Mbit/s. The delays are of this project, and the
+        // queue of the slow path never overflows.
         let paths = path("fast", "10Mbit/s", "20ms", "100packets")
             + &path("slow", "1Mbit/s", "50ms", "infinite");
         let end = |scheduler: &str, blocks: u32| {

@@ -107,7 +107,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Why reading stopped.
+/// Reason why reading stopped.
 enum ReadError {
     /// The contents are invalid. `at` is the offset at which reading of the packet or block began.
     Wrong {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a packet of a capture has no TCP segment to analyse.
+/// Reason why a packet of a capture has no TCP segment to analyse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unread {
     /// It carries no TCP segment, so nothing is lost.

@@ -10,7 +10,7 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const POINT = 4 / 3; // CSS pixels
   const REACH = 28; // largest distance between the pointer and a value shown, in CSS pixels
-  const WORDS = 0.36; // largest share of the width for tick labels beside the y axis
+  const WORDS = 0.36; // largest share of the width for tick labels next to the y axis
   const FONT = "system-ui, sans-serif";
 
   const isGrey = (colour) => /^#(..)\1\1$/.test(colour);
@@ -462,7 +462,7 @@
     text({ ctx, bbox, x, y, ratio }, mark) {
       const left = mark.data[0] ? x(mark.x) : bbox.left + mark.x * bbox.width;
       const top = mark.data[1] ? y(mark.y) : bbox.top + (1 - mark.y) * bbox.height;
-      const out = 2 * ratio; // text outside the zoomed range is not drawn beside the axes
+      const out = 2 * ratio; // text outside the zoomed range is not drawn next to the axes
       if (left < bbox.left - out || left > bbox.left + bbox.width + out) return;
       if (top < bbox.top - out || top > bbox.top + bbox.height + out) return;
       const size = Math.max(mark.size * POINT, 10) * ratio;

@@ -39,8 +39,8 @@ impl SendQueue {
         u64::from(len)
     }
 
-    /// May the next data go into the same socket buffer as the data before it? On a host without
-    /// socket buffers, nothing forbids it.
+    /// Returns `true` if the next data may go into the same socket buffer as the data before it. It
+    /// always may on a host without socket buffers.
     fn joins_last_buffer(&self, sent_on: SentOn) -> bool {
         let Some(fragments) = self.buffer.fragments() else { return true };
         let buffer = fragments.last_buffer();
@@ -48,20 +48,21 @@ impl SendQueue {
             && self.find(buffer.start).is_some_and(|first| first.sent_on == sent_on)
     }
 
-    /// What was written is assigned, and is pushed. RFC 9293 §3.9.1.2. Data that joins the same socket
-    /// buffer later is pushed instead.
+    /// Mark the end of the assigned data, so that its last segment has PSH. RFC 9293 §3.9.1.2. If
+    /// later data joins the same socket buffer, that data is pushed instead.
     pub(crate) fn push_assigned(&mut self) {
         if let Some(tail) = self.mapped.back_mut() {
             tail.pushed = true;
         }
     }
 
-    /// Does the segment with the data at `start` end what was pushed?
+    /// Returns `true` if the segment with the data at `start` ends pushed data.
     pub(crate) fn ends_push(&self, start: u64) -> bool {
         self.find(start).is_some_and(|mapped| mapped.pushed)
     }
 
-    /// Is the data at `start` all that waits for room on its subflow, so that more can join it?
+    /// Returns `true` if the data at `start` is all that waits for room on its subflow, so that
+    /// more can join it.
     pub(crate) fn ends_queue(&self, start: u64) -> bool {
         self.find(start).is_some_and(|mapped| match mapped.sent_on {
             SentOn::Assigned { to } => self.assigned[to] == u64::from(mapped.len),
@@ -74,7 +75,7 @@ impl SendQueue {
         &self.assigned
     }
 
-    /// What is assigned to the subflow in `slot` and waits there. Linux does not fill up a socket
+    /// Data assigned to the subflow in `slot` that waits there. Linux does not fill up a socket
     /// buffer of Multipath TCP from the next one (`mptcp_skb_can_collapse`).
     pub(crate) fn waiting_on(&self, slot: Slot) -> Unsent {
         let all = self.assigned.get(slot.index()).copied().unwrap_or(0);
@@ -98,7 +99,7 @@ impl SendQueue {
         tail.last().map_or(self.nxt, |first| first.start)
     }
 
-    /// Does the data at `start` wait for room on its first subflow?
+    /// Returns `true` if the data at `start` waits for room on its first subflow.
     pub(crate) fn is_assigned(&self, start: u64) -> bool {
         self.find(start).is_some_and(|mapped| mapped.sent_on.is_assigned())
     }

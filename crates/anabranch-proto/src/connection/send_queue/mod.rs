@@ -20,7 +20,7 @@ pub(crate) struct SendQueue {
     /// Unacknowledged data, with the offset of each piece.
     pieces: VecDeque<(u64, Piece)>,
     buffer: SendBuffer,
-    /// First unacknowledged byte, next byte to send, and end of what was written. Only `fin` counts
+    /// First unacknowledged byte, next byte to send, and end of the written data. Only `fin` counts
     /// the DATA_FIN.
     una: u64,
     nxt: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Mapped {
     pub(crate) len: u32,
     sent_on: SentOn,
     queued: bool,
-    /// What was assigned together ends here, so the segment has PSH.
+    /// Whether data that was assigned together ends here, so that the segment has PSH.
     pushed: bool,
     /// The first data of a socket buffer of its subflow.
     begins: bool,
@@ -80,7 +80,7 @@ impl SentOn {
         matches!(self, SentOn::Assigned { .. })
     }
 
-    /// Will the subflow in `slot` carry the data when it has room?
+    /// Returns `true` if the subflow in `slot` will carry the data when it has room.
     fn awaits(self, slot: Slot) -> bool {
         match self {
             SentOn::Assigned { to } => to == slot,
@@ -135,7 +135,7 @@ impl SentOn {
 }
 
 impl Mapped {
-    /// What goes out now, or waits for room.
+    /// Data that is sent now, or waits for room.
     fn new(start: u64, len: u32, sent_on: SentOn) -> Self {
         Mapped { start, len, sent_on, queued: false, pushed: false, begins: false }
     }
@@ -223,8 +223,8 @@ impl SendQueue {
         }
     }
 
-    /// What waits, where nothing is assigned. Linux fills up a socket buffer of TCP from the next one
-    /// before it sends it (`tcp_grow_skb`).
+    /// Unsent data, where nothing is assigned. Linux fills up a socket buffer of TCP from the next
+    /// one before it sends it (`tcp_grow_skb`).
     pub(crate) fn waiting(&self) -> Unsent {
         let all = self.unsent();
         Unsent { all, first: self.buffer.first_unsent(self.offsets()), at_a_time: all }
@@ -239,7 +239,7 @@ impl SendQueue {
         if self.finished { 0 } else { self.buffer.space(self.offsets()) }
     }
 
-    /// Can an application that waits for room write again?
+    /// Returns `true` if an application that waits for room can write again.
     pub(crate) fn wakes_writer(&self) -> bool {
         !self.finished && self.buffer.wakes_writer(self.offsets())
     }
@@ -258,13 +258,14 @@ impl SendQueue {
         self.end - self.nxt
     }
 
-    /// Number of bytes from the next one to the end of its page fragment. `None` if the host does not
-    /// keep what was written in page fragments.
+    /// Number of bytes from the next one to the end of its page fragment. `None` if the host does
+    /// not keep written data in page fragments.
     pub(crate) fn fragment(&self) -> Option<u64> {
         self.buffer.fragments().map(|fragments| fragments.rest_from(self.nxt))
     }
 
-    /// Does the next byte begin a page fragment? `None` as above.
+    /// Returns whether the next byte begins a page fragment. `None` if the host does not keep
+    /// written data in page fragments.
     pub(crate) fn begins_fragment(&self) -> Option<bool> {
         self.buffer.fragments().map(|fragments| fragments.end_at(self.nxt))
     }
@@ -279,7 +280,7 @@ impl SendQueue {
         self.nxt
     }
 
-    /// Offsets that a DATA_ACK may have: from the highest that arrived to the end of what was sent,
+    /// Offsets that a DATA_ACK may have: from the highest that arrived to the end of the sent data,
     /// both with the DATA_FIN.
     pub(crate) fn outstanding(&self) -> RangeInclusive<u64> {
         let acknowledged = self.una + u64::from(self.fin == Fin::Acknowledged);
@@ -296,7 +297,7 @@ impl SendQueue {
         self.end
     }
 
-    /// Was all data sent, so that the DATA_FIN is next?
+    /// Returns `true` if all data was sent, so that the DATA_FIN is next.
     pub(crate) fn fin_is_next(&self) -> bool {
         let waits = self.mapped.back().is_some_and(|mapped| mapped.sent_on.is_assigned());
         self.finished && self.fin == Fin::Unsent && self.nxt == self.end && !waits
@@ -307,12 +308,12 @@ impl SendQueue {
         self.fin = Fin::Sent;
     }
 
-    /// Was the DATA_FIN sent, and is it unacknowledged?
+    /// Returns `true` if the DATA_FIN was sent and is unacknowledged.
     pub(crate) fn fin_outstanding(&self) -> bool {
         self.fin == Fin::Sent
     }
 
-    /// Is everything acknowledged, including the DATA_FIN?
+    /// Returns `true` if everything is acknowledged, including the DATA_FIN.
     pub(crate) fn fin_acknowledged(&self) -> bool {
         self.fin == Fin::Acknowledged
     }
@@ -487,7 +488,7 @@ impl SendQueue {
         }
     }
 
-    /// Resend what is left of the oldest fragment, whichever subflow has carried it.
+    /// Resend the remainder of the oldest fragment, whichever subflow has carried it.
     pub(crate) fn reinject_fragment(&mut self) {
         let rest = self.buffer.fragments().map_or(0, |fragments| fragments.rest_from(self.una));
         let end = self.una + rest;

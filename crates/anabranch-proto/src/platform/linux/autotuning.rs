@@ -16,7 +16,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// What Linux has on a host with a few gigabytes of memory. Recent kernels have 32 MiB as the
+    /// Bounds of Linux on a host with a few gigabytes of memory. Recent kernels have 32 MiB as the
     /// largest receive buffer.
     pub const DEFAULT: Tuning =
         Tuning { first_receive: 131_072, largest_receive: 6 << 20, largest_send: 4 << 20 };
@@ -36,8 +36,8 @@ const SEGMENT_MEMORY: u64 = 2048 + 256;
 const LARGEST_BURST: u64 = 1 << 16;
 /// Segments for which there is always room (`TCP_INIT_CWND`).
 const FEWEST_SEGMENTS: u64 = 10;
-/// What a connection of Multipath TCP adds to the send buffers of its subflows (`tcp_wmem[0]`,
-/// `__mptcp_sync_sndbuf`).
+/// Bytes that a connection of Multipath TCP adds to the send buffers of its subflows
+/// (`tcp_wmem[0]`, `__mptcp_sync_sndbuf`).
 const SHARED_SEND: u64 = 4096;
 
 /// Segments that Linux sends at a time: what pacing would send in a 1024th of a second, more on paths
@@ -58,8 +58,8 @@ pub(crate) fn shared_send_memory(subflows: u64) -> u64 {
     SHARED_SEND + subflows
 }
 
-/// Measures what the application reads in rounds of a round-trip time, and from that the window that
-/// a receiver should offer: at least twice as much (`tcp_rcv_space_adjust`,
+/// Measures the data that the application reads in rounds of a round-trip time, and from that the
+/// window that a receiver should offer: at least twice as much (`tcp_rcv_space_adjust`,
 /// `mptcp_rcv_space_adjust`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadRounds {
@@ -75,7 +75,7 @@ pub(crate) struct ReadRounds {
     most_read: u64,
 }
 
-/// What [`ReadRounds`] found after the application has read.
+/// Finding of [`ReadRounds`] after the application has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// The last look was less than a round-trip time ago.
@@ -93,7 +93,7 @@ impl ReadRounds {
         self.since.get_or_insert(now);
     }
 
-    /// Has the application read before?
+    /// Returns `true` if the application has read before.
     pub(crate) fn has_begun(&self) -> bool {
         self.rtt > Duration::ZERO
     }

@@ -5,8 +5,8 @@ use crate::platform::{OwnMss, RcvSsthresh, RecvQueueState};
 
 /// Bytes that an application is taken to read at a time.
 const READ: u64 = 1 << 16;
-/// Of the memory that a full segment lies in, what is payload, in 256ths: 1448 of 2304 bytes for one
-/// of TCP that came through a veth device, and 1424 for one of Multipath TCP (`tcp_measure_rcv_mss`).
+/// Share of payload in the memory of a full segment, in 256ths: 1448 of 2304 bytes for a segment of
+/// TCP that came through a veth device, and 1424 for one of Multipath TCP (`tcp_measure_rcv_mss`).
 const fn payload_in_memory(is_tcp: bool) -> u64 {
     if is_tcp { 160 } else { 158 }
 }
@@ -14,13 +14,13 @@ const fn payload_in_memory(is_tcp: bool) -> u64 {
 /// RFC 7323 §2.3
 const LARGEST_WINDOW: u64 = 1 << 30;
 
-/// The send buffer that is granted: twice what is asked for (`SO_SNDBUF` in socket(7)).
+/// The granted send buffer: twice the requested size (`SO_SNDBUF` in socket(7)).
 pub(crate) fn send_buffer(asked: u64) -> u64 {
     asked.saturating_mul(2)
 }
 
-/// Bytes of payload in the receive buffer that is granted: of twice what is asked for (`SO_RCVBUF`
-/// in socket(7)), the share that is payload, by which the window is reckoned.
+/// Bytes of payload in the granted receive buffer, from which the window follows: the share of
+/// payload in twice the requested size (`SO_RCVBUF` in socket(7)).
 pub(crate) fn receive_buffer(asked: u64, is_tcp: bool) -> u64 {
     asked.saturating_mul(2 * payload_in_memory(is_tcp)).div_ceil(256)
 }
@@ -31,8 +31,8 @@ pub(crate) fn tuned_receive_buffer(tuning: &Tuning, is_tcp: bool) -> [u64; 2] {
     [tuning.first_receive, largest].map(|memory| receive_buffer(u64::from(memory) / 2, is_tcp))
 }
 
-/// The shift of the window field: that of what is offered at first, or of the largest buffer that
-/// is tuned. A window that grows beyond is cut (`tcp_select_initial_window`).
+/// The shift of the window field: that of the requested buffer, or of the largest tuned buffer. A
+/// window that grows beyond is cut (`tcp_select_initial_window`).
 pub(crate) fn window_scale(tuning: &Tuning, requested: Option<u64>) -> u8 {
     let largest = tuning.largest_receive.max(tuning.first_receive);
     let space = requested.unwrap_or(largest.into()).max(1);
@@ -94,24 +94,25 @@ fn asked(tuning: &Tuning, requested: Option<u64>) -> u64 {
     requested.unwrap_or(u64::from(tuning.first_receive) / 2)
 }
 
-/// The data that takes up the buffer besides what the application could read. The window is what the
-/// buffer has free, counted from the DATA_ACK on, so that data beyond a hole takes up room twice, in
-/// the buffer and in the window, which does not move on while such data waits for a slower subflow.
-/// RFC 9293 §3.8.6.2.2 has the window reach to the end of the buffer.
+/// Data in the buffer that the application cannot read yet. The window is the free part of the
+/// buffer, counted from the DATA_ACK on. Data beyond a hole therefore takes up room twice, in the
+/// buffer and in the window, and the window stands still while such data waits for a slower
+/// subflow. RFC 9293 §3.8.6.2.2 has the window reach to the end of the buffer.
 pub(crate) fn waiting_beyond_holes(held: RecvQueueState) -> u64 {
     held.out_of_order
 }
 
-/// Is the window worth advertising, if the buffer has so much `free` of what it offers at the most? With
-/// little room, or less than a segment, it is closed (`__tcp_select_window`).
+/// Returns `true` if the window is worth advertising, where `free` bytes remain of the `offered`
+/// part of the buffer. Linux closes the window if there is little room, or less than a segment
+/// (`__tcp_select_window`).
 pub(crate) fn is_worth_advertising(free: u64, offered: u64, mss: impl FnOnce() -> u64) -> bool {
     free >= offered / 2 || (free >= offered / 16 && free >= mss().min(offered))
 }
 
 /// A duplicate acknowledgement on a subflow does not shrink its window (`tcp_may_update_window`),
-/// and its DATA_ACK is added to the window that is kept (`ack_update_msk`). The sender exceeds the
-/// peer's edge then, by what other subflows have delivered since. The peer drops that data after it
-/// has acknowledged it on the subflow.
+/// and its DATA_ACK is added to the window that is kept (`ack_update_msk`). The sender then exceeds
+/// the peer's edge by the data that other subflows have delivered since. The peer acknowledges that
+/// data on the subflow, and then drops it.
 pub(crate) const KEEPS_LARGER_WINDOW: bool = true;
 
 /// The window that the peer knows, as Linux assumes: the one advertised last.
@@ -119,16 +120,17 @@ pub(crate) fn known_window(advertised: u64) -> u64 {
     advertised
 }
 
-/// What `bytes` in the buffer take off the window, if the window is `offered` of the `capacity` of the
-/// buffer: the window is a share of the memory that is free.
+/// Reduction of the window by `bytes` in the buffer, if the window is `offered` of the `capacity`
+/// of the buffer: the window is a share of the memory that is free.
 pub(crate) fn charged(bytes: u64, offered: u64, capacity: u64) -> u64 {
     (u128::from(bytes) * u128::from(offered) / u128::from(capacity.max(1))) as u64
 }
 
-/// The edge to advertise before the application has read all that came, where the buffer has room up to
-/// `free` for what it has not read. Linux acknowledges before it wakes the application
-/// (`__tcp_ack_snd_check`). So much data that one read does not take it is acknowledged by the first
-/// read, with what is free then (`mptcp_cleanup_rbuf`). A segment takes up the memory of a `full` one.
+/// The edge to advertise before the application has read all data, where the buffer has room for
+/// unread data up to `free`. Linux acknowledges before it wakes the application
+/// (`__tcp_ack_snd_check`). If one read does not take all data, the first read acknowledges it with
+/// the window that is free then (`mptcp_cleanup_rbuf`). A segment takes up the memory of a `full`
+/// one.
 pub(crate) fn early_edge(
     held: RecvQueueState,
     free: u64,

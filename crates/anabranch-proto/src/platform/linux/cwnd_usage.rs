@@ -1,5 +1,4 @@
-//! How much of the congestion window is in use: `tcp_cwnd_validate` and `tcp_is_cwnd_limited`;
-//! RFC 2861.
+//! Use of the congestion window: `tcp_cwnd_validate` and `tcp_is_cwnd_limited`; RFC 2861.
 
 use std::ops::Range;
 
@@ -45,8 +44,8 @@ impl CwndUsage {
         }
     }
 
-    /// Does a congestion window of `cwnd` bytes limit the sender? In slow start it may grow to
-    /// twice what was outstanding.
+    /// Returns `true` if a congestion window of `cwnd` bytes limits the sender. In slow start it
+    /// may grow to twice the data that was outstanding.
     pub(crate) fn limits(&self, cwnd: u64, slow_start: bool) -> bool {
         self.most == FULL || (slow_start && cwnd < 2 * u64::from(self.most))
     }

@@ -1,10 +1,10 @@
 //! A send buffer that is charged with bytes and filled by page fragments, as that of Multipath TCP
 //! is (`mptcp_sendmsg` in net/mptcp/protocol.c).
 //!
-//! Linux copies what a program writes into fragments of pages. A write extends the last fragment
-//! while some data is not assigned to a subflow and its page has room, and begins another one
-//! otherwise (`mptcp_frag_can_collapse_to`). The limit is checked before each copy, which ends with
-//! the write or the page. The buffer therefore exceeds its limit by up to a page.
+//! Linux copies a program's data into fragments of pages. A write extends the last fragment while
+//! some data is not assigned to a subflow and its page has room, and begins another one otherwise
+//! (`mptcp_frag_can_collapse_to`). The limit is checked before each copy, which ends with the write
+//! or the page. The buffer therefore exceeds its limit by up to a page.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::platform::{DataRetransmission, Pause, SendOffsets};
 
 /// Bytes of a page (`SKB_FRAG_PAGE_ORDER`).
 const PAGE: u64 = 1 << 15;
-/// What a fragment has in its page beside its payload (`struct mptcp_data_frag`).
+/// Bytes of a fragment's page in addition to its payload (`struct mptcp_data_frag`).
 const DESCRIPTOR: u64 = 40;
 /// No fragment begins with less room than this for payload (`mptcp_page_frag_refill`).
 const LEAST: u64 = 32;
@@ -34,7 +34,7 @@ pub(crate) const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
     needs_idle_subflow: true,
 };
 
-/// The fragments of what was written and is not acknowledged.
+/// The fragments of written data that is not acknowledged.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     /// Offsets of their ends. The last one may still grow.
@@ -116,7 +116,8 @@ impl Fragments {
         ends.copied().next().map_or(0, |end| end - offset)
     }
 
-    /// Does a fragment end directly before `offset`? The peer has not acknowledged that byte.
+    /// Returns `true` if a fragment ends directly before `offset`. The peer has not acknowledged
+    /// that byte.
     pub(crate) fn end_at(&self, offset: u64) -> bool {
         self.ends.binary_search(&offset).is_ok()
     }

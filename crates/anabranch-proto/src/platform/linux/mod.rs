@@ -1,4 +1,4 @@
-//! What Linux does: 6.18 where nothing else is said.
+//! Behaviour of Linux: of version 6.18 unless another one is named.
 
 mod autotuning;
 mod buffers;
@@ -46,7 +46,7 @@ pub(super) const ENTRY: PlatformEntry = Entry {
                       which Linux doubles and charges with memory",
             kind: Kind::Choice(&["payload", "socket"]),
             default: Value::Choice("payload"),
-            origin: "ours",
+            origin: "this project",
             only_with: None,
         },
         memory(
@@ -102,9 +102,9 @@ const fn memory(
 }
 
 impl Platform {
-    /// What Linux does: a minimum RTO of 200 ms, acknowledgements delayed by 40 ms after a run of
-    /// immediate ones and not for short segments, reductions of the congestion window whatever part
-    /// of it is in use.
+    /// Behaviour of Linux: a minimum RTO of 200 ms, acknowledgements delayed by 40 ms after a run
+    /// of immediate ones and not for short segments, reductions of the congestion window whatever
+    /// part of it is in use.
     pub const fn linux(buffers: Buffers) -> Self {
         Platform {
             // TCP_TIMEOUT_INIT, TCP_RTO_MIN and TCP_RTO_MAX; `tcp_rtt_estimator` bounds the

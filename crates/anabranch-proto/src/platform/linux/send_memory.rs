@@ -1,14 +1,14 @@
 //! A send buffer that is charged with memory instead of bytes, as that of TCP is.
 //!
-//! Linux keeps data in socket buffers, each of which costs its own size beside the payload. The
-//! last unsent one is filled up without a question; another is begun while everything is charged
-//! with less than the limit. What is sent is cut off the first, some segments at a time, each time
-//! into a socket buffer of its own, so that data under way costs more than data that waits.
+//! Linux keeps data in socket buffers, each of which costs its own size in addition to the payload.
+//! A write always fills up the last unsent one, and begins another while the total charge is below
+//! the limit. The sender cuts some segments at a time off the first, each time into a socket buffer
+//! of its own. Data in flight therefore costs more than waiting data.
 
 use super::socket_buffer::{self, MOST, OVERHEAD, SEGMENTS};
 use crate::platform::SendOffsets;
 
-/// The socket buffers of what was written and is not acknowledged.
+/// The socket buffers of written data that is not acknowledged.
 #[derive(Debug)]
 pub(crate) struct SendMemory {
     mss: u64,
@@ -55,7 +55,7 @@ impl SendMemory {
         end - una + OVERHEAD * (sent + unsent)
     }
 
-    /// Bytes that may be written at once. What is charged counts once the last socket buffer is full.
+    /// Bytes that may be written at once. The charge counts once the last socket buffer is full.
     pub(crate) fn space(&self, limit: u64, offsets: SendOffsets) -> u64 {
         let rest = self.rest(offsets);
         if self.charged(offsets) + rest < limit { rest + self.full } else { rest }

@@ -1,4 +1,4 @@
-//! How Linux counts what it sends, and when it waits to send more at a time.
+//! Linux's count of the data that it sends, and its waiting to send more at a time.
 
 use anabranch_wire::Duration;
 
@@ -9,8 +9,9 @@ use crate::platform::Burst;
 /// `tcp_cong_control`, `tcp_cwnd_reduction`).
 pub(crate) const COUNTS_SEGMENTS: bool = true;
 
-/// May a sender in fast recovery send a segment more than has arrived? Only after an acknowledgement
-/// that moves on and shows no further loss (`tcp_cwnd_reduction`).
+/// Returns `true` if a sender in fast recovery may send a segment more than has arrived. Linux
+/// allows it only after an acknowledgement that advances and shows no further loss
+/// (`tcp_cwnd_reduction`).
 pub(crate) fn catches_up_after(is_safe: bool) -> bool {
     is_safe
 }
@@ -26,10 +27,10 @@ const SOON: Duration = Duration::from_millis(1);
 /// It does not wait if this part of the congestion window is free (`tcp_tso_win_divisor`).
 const ENOUGH: u64 = 3;
 
-/// Does a sender wait until it can send as much as it sends at a time? Only if acknowledgements come
-/// in quick succession (`tcp_tso_should_defer` as of 6.12.117). The rest of
-/// a socket buffer is sent as soon as all of it can be, unless more data may join it. A single segment
-/// never waits (`tcp_write_xmit`).
+/// Returns `true` if a sender waits until it can send as much as it sends at a time. It does so
+/// only if acknowledgements come in quick succession (`tcp_tso_should_defer` as of 6.12.117). The
+/// rest of a socket buffer is sent as soon as all of it can be, unless more data may join it. A
+/// single segment never waits (`tcp_write_xmit`).
 pub(crate) fn defers(burst: &Burst<'_>) -> bool {
     let Burst { waiting, available_cwnd, since_last, since_oldest, view } = *burst;
     let mss = u64::from(view.mss);

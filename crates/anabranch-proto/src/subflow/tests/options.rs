@@ -1,4 +1,4 @@
-//! Options of Multipath TCP, and the options that fit beside them.
+//! Options of Multipath TCP, and the options that fit next to them.
 
 use super::*;
 

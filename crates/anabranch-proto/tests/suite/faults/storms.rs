@@ -70,7 +70,7 @@ fn delays_from_a_microsecond_to_a_minute_lose_no_byte() {
 #[derive(Clone, Copy)]
 struct Flapping {
     period: Duration,
-    /// Does the path drop segments to the server, and to the client?
+    /// Whether the path drops segments to the server, and to the client.
     swallows: [bool; 2],
 }
 

@@ -12,7 +12,7 @@ use crate::draw::{self, Drawn, Flow};
 /// each other segments endlessly.
 const MOST_EVENTS: u64 = 20_000_000;
 
-/// How the connections of the runs ended.
+/// Ends of the connections of the runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) segments: u64,
@@ -47,7 +47,7 @@ impl Tally {
 /// Run `seed` and check its outcome.
 ///
 /// # Errors
-/// What is wrong, in one line.
+/// The fault, in one line.
 pub(crate) fn check(seed: u64) -> Result<Tally, String> {
     let drawn = draw::scenario(seed);
     let scenario = Scenario::from_toml(&drawn.toml, "soak.toml")
@@ -71,7 +71,7 @@ pub(crate) fn check(seed: u64) -> Result<Tally, String> {
     judge(&drawn, &outcome)
 }
 
-/// How a run is watched, which changes nothing.
+/// Observation of a run, which changes nothing.
 #[derive(Clone, Copy, Default)]
 struct Watched {
     round_trip: bool,
@@ -156,7 +156,7 @@ fn is_stuck(ended: bool, connection: u64, drawn: &Drawn, outcome: &Outcome) -> b
     !ended && flows.into_iter().all(|(index, _)| stands_still(index))
 }
 
-/// Did the connection of the sending host ever open?
+/// Returns `true` if the connection of the sending host was ever open.
 fn sender_is_open(outcome: &Outcome, index: usize) -> bool {
     column(outcome, "subflows", "connection").contains(&(index as u64))
 }
