@@ -53,6 +53,15 @@ impl Column {
         self.len() == 0
     }
 
+    /// The name in each row.
+    ///
+    /// # Panics
+    /// If the column has no names.
+    pub fn names(&self) -> Vec<&'static str> {
+        let Column::Names(names, values) = self else { panic!("a column without names") };
+        values.iter().map(|index| names[usize::from(*index)]).collect()
+    }
+
     /// The values as 64-bit numbers, regardless of the column's type; for names, their indices.
     ///
     /// # Panics
@@ -281,7 +290,7 @@ mod tests {
         assert_eq!(table.rows(), 2);
         let fruit = table.column("fruit").expect("a column");
         assert_eq!(*fruit, Column::Names(Fruit::NAMES, vec![1, 0]));
-        assert_eq!(fruit.numbers(), [1, 0]);
+        assert_eq!((fruit.numbers(), fruit.names()), (vec![1, 0], vec!["pear", "apple"]));
         assert_eq!(table.column("is_ripe"), Some(&Column::U8(vec![1, 1])));
         assert_eq!(table.column("weight"), Some(&Column::U64(vec![3, u64::MAX])));
         assert_eq!(table.column("colour"), None);

@@ -56,6 +56,11 @@ pub fn column(outcome: &Outcome, name: &str, column: &str) -> Vec<u64> {
     table(outcome, name).column(column).expect("a known column").numbers()
 }
 
+/// A column of names.
+pub fn names(outcome: &Outcome, name: &str, column: &str) -> Vec<&'static str> {
+    table(outcome, name).column(column).expect("a known column").names()
+}
+
 /// Goodput of the first connection after the warm-up, in bit/s.
 pub fn goodput(outcome: &Outcome) -> f64 {
     let bytes = column(outcome, "connections", "bytes_arrived_measured")[0];

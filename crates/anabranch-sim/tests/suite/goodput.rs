@@ -3,7 +3,7 @@
 use anabranch_sim::{Options, Outcome};
 use proptest::prelude::*;
 
-use crate::common::{column, goodput, run, run_with};
+use crate::common::{column, goodput, names, run, run_with};
 
 /// Most payload of a packet of 1500 bytes: a header of 20 bytes each for IPv4 and TCP.
 const PAYLOAD: f64 = 1460.0 / 1500.0;
@@ -122,8 +122,9 @@ proptest! {
         prop_assert!(arrived as f64 <= most, "{arrived} bytes, and the links carry {most}");
         // The account of the ledger is of the same bytes. A link has no room for the packet that
         // arrives first if nearly all of it was sent before the beginning.
-        let [cause, bytes] = ["cause", "bytes"].map(|name| column(&outcome, "capacity", name));
-        let useful: u64 = (0..cause.len()).filter(|row| cause[*row] == 32).map(|row| bytes[row]).sum();
+        let (cause, bytes) =
+            (names(&outcome, "capacity", "cause"), column(&outcome, "capacity", "bytes"));
+        let useful: u64 = (0..cause.len()).filter(|row| cause[*row] == "useful").map(|row| bytes[row]).sum();
         let packets = PACKET as u64 * setting.paths.len() as u64;
         prop_assert!(useful <= arrived && arrived - useful <= packets, "{useful} of {arrived}");
     }

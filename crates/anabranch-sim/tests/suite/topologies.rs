@@ -2,7 +2,7 @@
 
 use anabranch_sim::{Options, Outcome};
 
-use crate::common::{column, run, run_with};
+use crate::common::{column, names, run, run_with};
 
 /// Three hosts at one switch. Each cable has 10 Mbit/s and 1 ms, and its client's end is the host.
 fn star(flows: &[(usize, usize)]) -> String {
@@ -61,15 +61,16 @@ fn the_links_of_a_cable_carry_opposite_directions() {
 
 #[test]
 fn the_ledger_accounts_for_links_that_are_crossed_in_reverse() {
-    const HEADERS: u64 = 33;
-    const LOST: u64 = 37;
-    const OTHER_TRAFFIC: u64 = 38;
+    const HEADERS: &str = "headers";
+    const LOST: &str = "lost";
+    const OTHER_TRAFFIC: &str = "other_traffic";
     // The flow from 0 to 1 descends cable 1, as the acknowledgements of the flow from 1 to 2 do.
     let options = Options { ledger: true, ..Options::default() };
     let outcome = run_with(&star(&[(0, 1), (1, 2)]), 1, options);
-    let [connection, path, cause, bytes] =
-        ["connection", "path", "cause", "bytes"].map(|name| column(&outcome, "capacity", name));
-    let of = |wanted: &dyn Fn(u64) -> bool| -> u64 {
+    let [connection, path, bytes] =
+        ["connection", "path", "bytes"].map(|name| column(&outcome, "capacity", name));
+    let cause = names(&outcome, "capacity", "cause");
+    let of = |wanted: &dyn Fn(&str) -> bool| -> u64 {
         let rows = (0..bytes.len()).filter(|row| connection[*row] == 0 && path[*row] == 1);
         rows.filter(|row| wanted(cause[*row])).map(|row| bytes[row]).sum()
     };

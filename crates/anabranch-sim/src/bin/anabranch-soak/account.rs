@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use anabranch_net::units::Rate;
 use anabranch_net::{Capacity, LinkConfig};
 use anabranch_sim::scenario::{Path, Routing, Scenario};
-use anabranch_sim::{Outcome, Side, Table};
+use anabranch_sim::{Column, Outcome, Side, Table};
 use anabranch_wire::{Duration, Instant};
 
-/// Cause of the table of capacities that this check names.
-const USEFUL: u64 = 32;
+const USEFUL: &str = "useful";
 /// No path.
 const NONE: u64 = u32::MAX as u64;
 
@@ -177,8 +176,8 @@ fn goodput(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
     if scenario.paths.iter().any(shares) {
         return Ok(());
     }
-    let [connection, cause, bytes] =
-        ["connection", "cause", "bytes"].map(|name| column(outcome, "capacity", name));
+    let [connection, bytes] = ["connection", "bytes"].map(|name| column(outcome, "capacity", name));
+    let cause = found(outcome, "capacity", "cause").names();
     let arrived = column(outcome, "connections", "bytes_arrived_measured");
     for (flow, arrived) in arrived.into_iter().enumerate() {
         let rows =
@@ -192,6 +191,10 @@ fn goodput(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
 }
 
 fn column(outcome: &Outcome, table: &str, name: &str) -> Vec<u64> {
+    found(outcome, table, name).numbers()
+}
+
+fn found<'o>(outcome: &'o Outcome, table: &str, name: &str) -> &'o Column {
     let found = outcome.table(table).and_then(|table: &Table| table.column(name));
-    found.expect("a run with a ledger has this column").numbers()
+    found.expect("a run with a ledger has this column")
 }
