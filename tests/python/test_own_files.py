@@ -207,6 +207,13 @@ def test_a_plan_in_python_takes_classes_and_files(folder: Path) -> None:
     assert len({run["digest"] for run in made.results.provenance["runs"]}) == 1
 
 
+def test_a_class_can_replace_a_policy_of_a_file(folder: Path) -> None:
+    key = "connection[0].scheduler"
+    run = anabranch.run(folder / "plain.toml", settings={key: Fastest})
+    assert [each.name for each in run.custom_policies] == ["test_own_files.Fastest"]
+    assert run.digest == anabranch.run(folder / "plain.toml").digest
+
+
 _LowestRtt = custom.load("scheduler", f"{EXAMPLES}/my_scheduler.py:LowestRtt", "x").made()
 
 
