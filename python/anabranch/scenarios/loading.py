@@ -32,7 +32,7 @@ def of_file(
 
     `settings` changes keys, such as ``{"path.wifi.rate": "20Mbit/s"}``, and takes the place of the
     keys in `changes`. A value may be the class of the user's own policy. `name` is that of the file
-    in messages.
+    in messages; that of standard input has no folder, and means the working directory.
 
     Raises:
         InputError: if a file cannot be read, or a change is wrong.
@@ -42,7 +42,7 @@ def of_file(
     name = os.fspath(file) if name is None else name
     text = read_text(file, name)
     try:
-        return of_text(text, name, os.path.dirname(file), changes, settings)
+        return of_text(text, name, os.path.dirname(name), changes, settings)
     except ScenarioError:
         if _is_plan(text):
             raise InputError(
