@@ -131,7 +131,7 @@ axe:
 
 ci: test audit check-targets wheels-smoke test-platforms gallery-virtual test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, quick gallery, short benchmark and documentation
 
-digests-smoke: gallery-virtual
+digests-smoke: gallery-virtual ## compare the digests, with the runs of gallery-virtual
 	$(MAKE) digests CHECK=1 RESULTS=results
 
 # ---- tidying up -----------------------------------------------------------------------------

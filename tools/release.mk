@@ -42,5 +42,5 @@ wheels: $(PACKAGING)/bin/maturin ## build sdist, wheels and checksums in dist/; 
 	cd dist && sha256sum *.tar.gz *.whl > SHA256SUMS
 	$(PACKAGING)/bin/python tools/check/wheel.py
 
-wheels-smoke:
+wheels-smoke: ## build and test this machine's wheel alone
 	$(MAKE) wheels WHEEL_TARGETS=$$(uname -m)-unknown-linux-gnu PGO=

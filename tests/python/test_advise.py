@@ -127,6 +127,13 @@ def test_a_scenario_runs_as_in_linux() -> None:
     assert not connection.get("remedies")
 
 
+def test_names_with_dots_can_be_advised() -> None:
+    named = scenario("5s", name="a.b", workload=anabranch.Bulk(size="1MB"))
+    (connection,) = subject.with_blocks(loading.of(named)).settings["connection"]
+    assert connection["name"] == "a.b"
+    assert connection["workload"]["kind"] == "blocks"
+
+
 def test_every_option_of_both_spaces_is_a_scenario() -> None:
     for asked, space_of in ((linux(), space.of_linux), (subject.of_paths(PATHS), space.of_engine)):
         connection = connection_of(asked)

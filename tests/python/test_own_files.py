@@ -1,5 +1,6 @@
 """Policies in the user's own files: in every command, in scenarios and plans, and in workers."""
 
+import io
 import json
 import re
 import subprocess
@@ -81,6 +82,16 @@ def test_a_scenario_names_a_class_in_a_file_beside_it(folder: Path, capsys: Capt
     (ours, theirs) = (re.findall(r"digest (\w+)", text) for text in (mine, capsys.readouterr().out))
     assert ours == theirs
     assert loads(folder) == 1, "one process runs the file once"
+
+
+def test_standard_input_names_files_in_the_working_directory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    text = (folder / "one.toml").read_bytes()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert run_command(["explain", "-"]) == 0
+    assert "Mbit/s" in capsys.readouterr().out
 
 
 def test_several_scenarios_run_with_it_in_other_processes(folder: Path) -> None:
@@ -205,6 +216,13 @@ def test_a_plan_in_python_takes_classes_and_files(folder: Path) -> None:
     labels = made.summary()["connection[0].scheduler"].to_list()
     assert labels == ["min_rtt", "mine_of_a_test.py:Mine", "test_own_files.Fastest"]
     assert len({run["digest"] for run in made.results.provenance["runs"]}) == 1
+
+
+def test_a_class_can_replace_a_policy_of_a_file(folder: Path) -> None:
+    key = "connection[0].scheduler"
+    run = anabranch.run(folder / "plain.toml", settings={key: Fastest})
+    assert [each.name for each in run.custom_policies] == ["test_own_files.Fastest"]
+    assert run.digest == anabranch.run(folder / "plain.toml").digest
 
 
 _LowestRtt = custom.load("scheduler", f"{EXAMPLES}/my_scheduler.py:LowestRtt", "x").made()

@@ -507,6 +507,14 @@ def test_an_object_in_place_of_a_class_is_refused() -> None:
         scenario(scheduler=Dice()).to_toml()
 
 
+def test_a_changed_key_cannot_give_two_policies_one_name() -> None:
+    first = anabranch.Connection(name="a", scheduler=lambda: LowestRtt(), workload=anabranch.Bulk())
+    both = (first, dataclasses.replace(first, name="b", scheduler="min_rtt"))
+    base = dataclasses.replace(scenario(), connections=both)
+    with pytest.raises(InputError, match="two of your policies have the name"):
+        anabranch.run(base, settings={"connection.b.scheduler": lambda: Dice()})
+
+
 def test_a_run_remembers_whose_policies_it_had() -> None:
     (mine,) = anabranch.run(scenario(congestion_control=NewReno)).custom_policies
     assert (mine.connection, mine.kind) == ("main", "congestion_control")

@@ -239,6 +239,22 @@ def test_a_wrong_scenario_is_explained_by_the_core() -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            {"send_buffer": 2**70},
+            r"connection\[0\]\.send_buffer: 1180591620717411303424: write text",
+        ),
+        ({"send_buffer": pathlib.Path("x")}, r"send_buffer: \S*Path\('x'\): write text"),
+        ({"remedies": {"penalisation": None}}, r"\[0\]\.remedies\.penalisation: None: write text"),
+    ],
+)
+def test_a_value_that_toml_cannot_hold_is_named(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(anabranch.ScenarioError, match=words):
+        anabranch.run(scenario(**values))
+
+
 def test_starting_at_moves_every_connection() -> None:
     moved = full().starting_at("7ms")
     assert [each.start for each in moved.connections] == ["7ms", "7ms"]

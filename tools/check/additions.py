@@ -29,7 +29,7 @@ KINDS = {
     "workload": "crates/anabranch-sim/src/workload",
 }
 GENERATED = "python/anabranch/scenarios/classes.py"
-CHOOSERS = re.compile(r"python/anabranch/(gallery|twins|advice|explanations)/|/bin/")
+CHOOSERS = re.compile(r"python/anabranch/(calibration|gallery|twins|advice|explanations)/|/bin/")
 TEST_FILE = re.compile(r"^tests$|_tests$|^round_trip$")
 COMMENT = re.compile(r"^\s*(//|#|\"\"\").*$", re.MULTILINE)
 RUST_TESTS = re.compile(r"#\[cfg\(test\)\]\n(pub\S* )?(\S+ \S+ )?mod .*", re.DOTALL)

@@ -132,15 +132,29 @@ fn remove_absent(value: &Bound<'_, PyAny>) -> PyResult<()> {
 /// Keys and values, as a list of pairs.
 type Settings<'py> = Vec<(String, Bound<'py, PyAny>)>;
 
-fn values(settings: &Settings<'_>) -> PyResult<Vec<(String, Value)>> {
+fn values(settings: &Settings<'_>, option: &str) -> PyResult<Vec<(String, Value)>> {
     let value = |(key, value): &(String, Bound<'_, PyAny>)| match depythonize(value) {
-        Ok(value) => Ok((key.clone(), value)),
-        Err(_) => Err(InputError::new_err(format!(
-            "{key}: {}: write text, a number, true or false, a list or a table",
-            value.repr()?
-        ))),
+        Ok(plain) => Ok((key.clone(), plain)),
+        Err(_) => Err(InputError::new_err(format!("{option}{}", foreign(value, key.clone())?))),
     };
     settings.iter().map(value).collect()
+}
+
+/// The problem of a value that TOML cannot hold, at its innermost key.
+fn foreign(value: &Bound<'_, PyAny>, key: String) -> PyResult<String> {
+    let cannot_hold = |inner: &Bound<'_, PyAny>| depythonize::<Value>(inner).is_err();
+    if let Ok(table) = value.cast::<PyDict>() {
+        if let Some((name, inner)) = table.iter().find(|(_, inner)| cannot_hold(inner)) {
+            let dot = if key.is_empty() { "" } else { "." };
+            return foreign(&inner, format!("{key}{dot}{name}"));
+        }
+    } else if let Ok(array) = value.cast::<PyList>()
+        && let Some((index, inner)) = array.iter().enumerate().find(|(_, each)| cannot_hold(each))
+    {
+        return foreign(&inner, format!("{key}[{index}]"));
+    }
+    let value = value.repr()?;
+    Ok(format!("{key}: {value}: write text, a number, true or false, a list or a table"))
 }
 
 #[pymethods]
@@ -163,7 +177,7 @@ impl PyScenario {
             return Ok(PyScenario::new(scenario, Source::Text(text), file, folder, policies));
         }
         let document = Document::parse(&text, file, &folder).map_err(invalid)?;
-        Self::changed(&document, &values(&settings)?, option, file, folder, policies)
+        Self::changed(&document, &values(&settings, option)?, option, file, folder, policies)
     }
 
     /// Read a scenario of plain values.
@@ -176,7 +190,10 @@ impl PyScenario {
         folder: Option<PathBuf>,
     ) -> PyResult<Self> {
         let folder = folder_of(file, folder);
-        let table: Table = depythonize(table)?;
+        let Ok(table) = depythonize::<Table>(table) else {
+            let problem = foreign(table, String::new())?;
+            return Err(crate::ScenarioError::new_err(format!("{file}: {problem}")));
+        };
         let document = Document::new(table, file, &folder);
         Self::changed(&document, &[], "", file, folder, PyDict::new(py).unbind())
     }
@@ -191,7 +208,7 @@ impl PyScenario {
     ) -> PyResult<Self> {
         let (file, folder) = (&self.file, self.folder.clone());
         let policies = self.policies.clone_ref(py);
-        let settings = values(&settings)?;
+        let settings = values(&settings, option)?;
         Self::changed(&self.document()?, &settings, option, file, folder, policies)
     }
 

@@ -617,3 +617,20 @@ fn links_table(paths: &Paths) -> Table {
     }
     table.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fallback_has_its_name() {
+        use Fallback::{Checksum, None, OptionsLost, Peer, Syn, SynAck, ThirdAck};
+        let all = [None, Syn, SynAck, ThirdAck, OptionsLost, Checksum, Peer];
+        let names =
+            all.map(|each| FallbackReason::NAMES[usize::from(FallbackReason(each).index())]);
+        assert_eq!(names[1..3], ["syn", "syn_ack"]);
+        for (reason, name) in all.iter().zip(names).skip(1) {
+            assert_eq!(format!("{reason:?}").to_lowercase(), name.replace('_', ""));
+        }
+    }
+}

@@ -109,12 +109,12 @@ def _check(path: NetworkPath, text: str) -> None:
 def with_blocks(scenario: _core.Scenario) -> _core.Scenario:
     """The scenario with blocks in place of bulk data, so that delays and pauses can be measured."""
     new = {}
-    for connection in changed_connections(scenario.settings):
+    changed = changed_connections(scenario.settings)
+    for index, connection in enumerate(scenario.settings["connection"]):
         workload = connection["workload"]
-        if workload["kind"] == "bulk":
+        if connection in changed and workload["kind"] == "bulk":
             once = {"block_size": workload["size"], "count": 1} if "size" in workload else {}
-            key = f"connection.{connection['name']}.workload"
-            new[key] = {"kind": "blocks", **once}
+            new[f"connection[{index}].workload"] = {"kind": "blocks", **once}
     return loading.changed(scenario, new) if new else scenario
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from anabranch.results import estimates
 from anabranch.results.claims import Measure
-from anabranch.results.estimates import Estimate, Sample
+from anabranch.results.estimates import Estimate, Sample, ratio_of_medians
 from anabranch.results.folder import Results
 
 P = ParamSpec("P")
@@ -59,7 +59,7 @@ def mean(values: Values, scale: float = 1, of: str = "seeds") -> Measure:
 
 def ratio(above: Values, below: Values, of: str = "seeds") -> Measure:
     """The ratio of two medians."""
-    return estimate(_ratio, above, below, of=of)
+    return estimate(ratio_of_medians, above, below, of=of)
 
 
 def mean_ratio(above: Values, below: Values) -> Measure:
@@ -76,7 +76,9 @@ def difference(one: Values, other: Values, of: str = "seeds") -> Measure:
 
 def distance(one: Values, other: Values, of: str = "seeds") -> Measure:
     """The difference of two medians, in per cent of the median of `other`."""
-    return estimate(lambda a, b, axis: abs(_ratio(a, b, axis) - 1) * 100, one, other, of=of)
+    return estimate(
+        lambda a, b, axis: abs(ratio_of_medians(a, b, axis) - 1) * 100, one, other, of=of
+    )
 
 
 def smallest(values: Values, scale: float = 1) -> Measure:
@@ -88,7 +90,7 @@ def ratio_of_ratios(a: Values, b: Values, c: Values, d: Values) -> Measure:
     """The ratio (a / b) / (c / d) of medians."""
 
     def statistic(a: Any, b: Any, c: Any, d: Any, axis: int) -> Any:
-        return _ratio(a, b, axis) / _ratio(c, d, axis)
+        return ratio_of_medians(a, b, axis) / ratio_of_medians(c, d, axis)
 
     return estimate(statistic, a, b, c, d)
 
@@ -109,7 +111,3 @@ def _over(reduce: Callable[..., Any]) -> Callable[..., Any]:
         return np.median(one, axis=axis) / reduce(medians, axis=0)
 
     return statistic
-
-
-def _ratio(a: Any, b: Any, axis: int) -> Any:
-    return np.median(a, axis=axis) / np.median(b, axis=axis)

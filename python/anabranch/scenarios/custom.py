@@ -145,13 +145,13 @@ def classes_in(table: Mapping[str, Any]) -> Policies:
     return classes_among(each.get(kind) for each in connections for kind in KINDS)
 
 
-def classes_among(values: Iterable[object]) -> Policies:
-    """The classes among the values of keys.
+def classes_among(values: Iterable[object], known: Mapping[str, Factory] | None = None) -> Policies:
+    """The classes among the values of keys, and the known ones.
 
     Raises:
         InputError: if two of them have the same name.
     """
-    found: Policies = {}
+    found: Policies = {**(known or {})}
     for value in values:
         if callable(value):
             name = name_of(value)
@@ -164,6 +164,11 @@ def _is_same(a: Factory, b: Factory) -> bool:
     if isinstance(a, functools.partial) and isinstance(b, functools.partial):
         return (a.func, a.args, a.keywords) == (b.func, b.args, b.keywords)
     return a == b
+
+
+def pairs(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Keys and values, with the names of classes in their place."""
+    return [(key, value_of(value) if callable(value) else value) for key, value in settings.items()]
 
 
 def without_classes(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,8 +30,9 @@ def of_file(
 ) -> _core.Scenario:
     """The scenario in a TOML file, with changes. Names of files in it are relative to its folder.
 
-    `settings` changes keys, such as ``{"path.wifi.rate": "20Mbit/s"}``. `name` is that of the file
-    in messages.
+    `settings` changes keys, such as ``{"path.wifi.rate": "20Mbit/s"}``, and takes the place of the
+    keys in `changes`. A value may be the class of the user's own policy. `name` is that of the file
+    in messages; that of standard input has no folder, and means the working directory.
 
     Raises:
         InputError: if a file cannot be read, or a change is wrong.
@@ -41,7 +42,7 @@ def of_file(
     name = os.fspath(file) if name is None else name
     text = read_text(file, name)
     try:
-        return of_text(text, name, os.path.dirname(file), changes, settings)
+        return of_text(text, name, os.path.dirname(name), changes, settings)
     except ScenarioError:
         if _is_plan(text):
             raise InputError(
@@ -62,8 +63,11 @@ def of_text(
     Names of files in it are relative to `folder`, or to the folder of `file`. Errors are those of
     `of_file`.
     """
-    pairs, option = ([*settings.items()], "") if settings else (changes.pairs(), changes.OPTION)
-    scenario = _core.Scenario.parse(text, file, folder, pairs, option)
+    if settings:
+        scenario = _core.Scenario.parse(text, file, folder, custom.pairs(settings))
+        scenario = scenario.with_policies(custom.classes_among(settings.values()))
+    else:
+        scenario = _core.Scenario.parse(text, file, folder, changes.pairs(), changes.OPTION)
     return custom.found(changes.with_policies(scenario))
 
 
@@ -99,13 +103,9 @@ def changed(
 
     Messages about a key begin with `option`. Errors are those of `of_file`.
     """
-    classes = custom.classes_among(settings.values())
-    pairs = [
-        (key, custom.value_of(value) if callable(value) else value)
-        for key, value in settings.items()
-    ]
-    new = scenario.with_settings(pairs, option)
-    return custom.found(new.with_policies({**scenario.policies, **classes}))
+    new = scenario.with_settings(custom.pairs(settings), option)
+    policies = custom.classes_among(settings.values(), scenario.policies)
+    return custom.found(new.with_policies(policies))
 
 
 def read_text(file: str | os.PathLike[str], name: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Factors of a sweep: keys of a scenario (see `anabranch.scenarios.keys`), and their levels."""
+"""Factors of a sweep: keys of a scenario, such as ``path.wifi.rate``, and their levels."""
 
 from __future__ import annotations
 
@@ -127,4 +127,4 @@ def label(value: Any) -> str:
             for key, each in value.items()
         )
         return ", ".join(words) or "none"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -203,7 +203,7 @@ class Plan:
         words = ", ".join(f"{factor.name} = {level.label}" for factor, level in cell)
         where = f"{self.file}: {words}" if words else self.file
         levels = {key: level.value for factor, level in cell for key in factor.keys}
-        scenario = loading.changed(self._base, levels, f"{where}: ").with_file(where)
+        scenario = loading.changed(self._base.with_file(where), levels, f"{where}: ")
         custom.require_picklable(scenario)
         for seed in self.all_seeds:
             yield Task(

@@ -220,9 +220,12 @@ fn put_in_array(
             ));
         }
         (None, rest) => {
-            let name = rest.first().copied().unwrap_or_default();
             let names: Vec<&str> = tables.iter().map(name_of).collect();
-            let Some(index) = names.iter().position(|each| *each == name) else {
+            let Some(name) = rest.first() else {
+                let example = names.first().copied().unwrap_or("NAME");
+                return Err(format!("name a {key} and its key, such as {key}.{example}.name"));
+            };
+            let Some(index) = names.iter().position(|each| each == name) else {
                 return Err(unknown_name(key, name, &names));
             };
             (index, &rest[1..])
@@ -280,6 +283,7 @@ mod tests {
             ("path.wify.rate", "1Mbit/s", "path.wify.rate: unknown path \"wify\"; did you mean"),
             ("path[3].rate", "1Mbit/s", "path[3].rate: there is no path[3]; the scenario has 1"),
             ("path.wifi", "x", "path.wifi: name a key of that path, such as path.wifi.name"),
+            ("path", "x", "path: name a path and its key, such as path.wifi.name"),
             ("wifi.rate", "x", "wifi.rate: unknown key; write path.wifi.rate"),
             ("path..rate", "x", "path..rate: this is not a key"),
             ("duration[0]", "x", "duration[0]: \"duration\" is not an array; the arrays are path"),
