@@ -339,7 +339,6 @@ SCENARIOS = [
     ('target = "5ms"', 'targett = "5ms"', "targett"),
     ('at = "100ms"', 'when = "100ms"', "path[0].change[0].when"),
     ('kind = "rewrite_payload"', 'kind = "rewrite"', "rewrite"),
-    ("bytes = 4", "octets = 4", "write bytes"),
     ("bytes = 4", "bytes = -4", "bytes"),
     ('protocol = "mptcp"', 'protocol = "sctp"', "connection[0].protocol"),
     ('paths = ["wifi", "3g"]', 'paths = ["wifi", "lte"]', "lte"),

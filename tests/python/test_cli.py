@@ -250,9 +250,9 @@ def test_tables_are_whole_in_a_pipe(file: Path) -> None:
     (heading,) = (line for line in done.stdout.splitlines() if line.startswith("change "))
     assert re.split(r"\s{2,}", heading.strip()) == [
         "change",
-        "Linux",
         "goodput %",
         "p95 ms",
+        "Linux",
         "p50 ms",
     ]
     narrow = subprocess.run(
