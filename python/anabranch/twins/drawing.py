@@ -13,7 +13,7 @@ from anabranch.reports import pictures
 from anabranch.reports.figures import GREY, OF_SUBFLOWS
 from anabranch.results.estimates import Sample
 from anabranch.twins.fit import Fitted
-from anabranch.twins.observed import Lane, Observed
+from anabranch.twins.observed import Observed, PathObservation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +69,7 @@ def _draw(left: Axes, right: Axes, of: Observed, *, dashed: bool) -> None:
             right.plot(*_medians(lane, of.seconds), color=colour, label=label, **style)
 
 
-def _medians(lane: Lane, seconds: float) -> tuple[Sample, Sample]:
+def _medians(lane: PathObservation, seconds: float) -> tuple[Sample, Sample]:
     """Middles of equal parts of the time, and the median round-trip time in each."""
     edges = np.linspace(0, seconds, _BINS + 1)
     places = np.searchsorted(edges, lane.rtt_s) - 1

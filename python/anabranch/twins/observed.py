@@ -35,7 +35,7 @@ _PAUSING = ("on_off", "request_response")
 
 
 @dataclass(frozen=True)
-class Lane:
+class PathObservation:
     """One path of the connection, with the subflow that carried most over it.
 
     Attributes:
@@ -86,7 +86,7 @@ class Observed:
     reinjected: float
     reordering_kb: tuple[float, float]
     fallback_after: int | None
-    lanes: tuple[Lane, ...]
+    lanes: tuple[PathObservation, ...]
     ends: Ends
     notes: tuple[str, ...]
 
@@ -198,14 +198,14 @@ def _lanes(
     lasted: int,
     is_ipv6: bool,
     rates_mbps: Sequence[float],
-) -> tuple[Lane, ...]:
+) -> tuple[PathObservation, ...]:
     """The paths: the pairs of addresses, in the order in which they were used."""
     total = max(1, sum(int(each.una[-1]) for each in flights))
     by_address: dict[str, list[int]] = {}
     for place, each in enumerate(rows.subflows):
         hosts = (each.initiator.rpartition(":")[0], each.listener.rpartition(":")[0])
         by_address.setdefault(" – ".join(hosts), []).append(place)
-    found: list[Lane] = []
+    found: list[PathObservation] = []
     for addresses, places in by_address.items():
         most = max(places, key=lambda place: int(flights[place].una[-1]))
         carried = sum(int(flights[place].una[-1]) for place in places)
@@ -215,7 +215,7 @@ def _lanes(
         points = np.linspace(0, lasted, _CURVE_POINTS)
         acked = sum(flights[place].una for place in places)
         found.append(
-            Lane(
+            PathObservation(
                 name=f"path-{len(found) + 1}",
                 addresses=addresses,
                 is_backup=rows.subflows[most].is_backup,
@@ -259,7 +259,7 @@ def _weighted(values: Sample, weights: Any, quantile: float) -> float:
     return float(values[order][min(np.searchsorted(sums, quantile * sums[-1]), sums.size - 1)])
 
 
-def _notes(analysis: Analysis, rows: Rows, lanes: Sequence[Lane]) -> list[str]:
+def _notes(analysis: Analysis, rows: Rows, lanes: Sequence[PathObservation]) -> list[str]:
     about = rows.about
     notes = [
         f"{name}: {what}; the twin is of the packets before"

@@ -9,7 +9,7 @@ from typing import Any
 
 from anabranch.results.estimates import number
 from anabranch.twins.link import Estimate, Link
-from anabranch.twins.observed import Lane, Observed
+from anabranch.twins.observed import Observed, PathObservation
 
 _LEAST_JITTER = 0.01
 """Spread of the delay from which a path has jitter, as a part of the round trip (this project)."""
@@ -29,7 +29,7 @@ class PathOfTwin:
         link: Findings about its link, or about that of another lane if this one shows too little.
     """
 
-    lane: Lane
+    lane: PathObservation
     link: Link
     rate: float
     delay: float
@@ -81,11 +81,11 @@ def first_guess(seen: Observed) -> Twin:
     )
 
 
-def _is_used(lane: Lane) -> bool:
+def _is_used(lane: PathObservation) -> bool:
     return lane.link is not None or lane.is_backup
 
 
-def _path(lane: Lane, seen: Observed) -> PathOfTwin:
+def _path(lane: PathObservation, seen: Observed) -> PathOfTwin:
     link = lane.link or next(each.link for each in seen.lanes if each.link is not None)
     least = max(_LEAST_JITTER_MS, _LEAST_JITTER * 2 * link.delay_ms.value)
     jitter = link.spread_ms / _MIDDLE if link.spread_ms > least else 0.0
