@@ -218,8 +218,8 @@ def names_file(text: str) -> bool:
 
 def _written(name: str, file: str) -> str:
     """The name of a policy, relative to the scenario's folder if its file lies there."""
-    beside = os.path.join(os.path.realpath(os.path.dirname(file)), "")
-    return name.removeprefix(beside)
+    folder = os.path.join(os.path.realpath(os.path.dirname(file)), "")
+    return name.removeprefix(folder)
 
 
 def describe(scenario: _core.Scenario) -> tuple[CustomPolicy, ...]:
