@@ -149,10 +149,10 @@ fn peel(
                 return Ok(Peeled::Segment(Segment { network, tcp: bytes, stated }));
             }
             _ => match layer::next(layer, bytes).ok_or(if is_guess { guess } else { short })? {
-                Found::Next(next, rest) => {
+                Found::Next(next, rest, length) => {
                     is_guess |= layer == Layer::Transport(UDP);
-                    stated -= bytes.len() - rest.len();
-                    (layer, bytes) = (next, rest);
+                    stated = (stated - (bytes.len() - rest.len())).min(length);
+                    (layer, bytes) = (next, &rest[..rest.len().min(length)]);
                 }
                 Found::Stop(reason) => return Err(reason),
             },

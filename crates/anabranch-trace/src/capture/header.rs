@@ -23,12 +23,18 @@ pub(super) enum Layer {
 
 /// Contents behind one header.
 pub(super) enum Found<'a> {
-    Next(Layer, &'a [u8]),
+    /// The rest of the bytes, and its length without padding: `usize::MAX` if the header states none.
+    Next(Layer, &'a [u8], usize),
     Stop(Unread),
 }
 
 pub(super) fn found(layer: Layer, rest: &[u8]) -> Option<Found<'_>> {
-    Some(Found::Next(layer, rest))
+    Some(Found::Next(layer, rest, usize::MAX))
+}
+
+/// The same with the length that a header states, where 0 states none.
+pub(super) fn found_within(layer: Layer, rest: &[u8], length: u16) -> Option<Found<'_>> {
+    Some(Found::Next(layer, rest, if length == 0 { usize::MAX } else { length.into() }))
 }
 
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

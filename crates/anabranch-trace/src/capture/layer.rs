@@ -1,7 +1,7 @@
 //! Headers around IP packets: tags, labels and tunnels, one layer at a time.
 
 use super::datagram;
-use super::header::{Found, Layer, found, u16_at};
+use super::header::{Found, Layer, found, found_within, u16_at};
 use super::unread::Unread;
 use super::wireless;
 
@@ -30,12 +30,16 @@ fn framed(frame: Result<Option<&[u8]>, Unread>) -> Option<Found<'_>> {
 
 fn ethernet(bytes: &[u8]) -> Option<Found<'_>> {
     let rest = bytes.get(14..)?;
-    found(length_or_type(u16_at(bytes, 12)?), rest)
+    length_or_type(u16_at(bytes, 12)?, rest)
 }
 
-/// The layer behind a field that is a length up to 1500, and else a type. IEEE 802.3 §3.2.6.
-fn length_or_type(field: u16) -> Layer {
-    if field <= 1500 { Layer::Llc } else { Layer::Type(field) }
+/// The contents behind a field that is a length up to 1500, and else a type. IEEE 802.3 §3.2.6.
+fn length_or_type(field: u16, rest: &[u8]) -> Option<Found<'_>> {
+    if field <= 1500 {
+        found_within(Layer::Llc, rest, field)
+    } else {
+        found(Layer::Type(field), rest)
+    }
 }
 
 /// The layer of a protocol number of Linux, as in cooked captures. <linux/if_ether.h>
@@ -48,15 +52,14 @@ fn typed(ether_type: u16, bytes: &[u8]) -> Option<Found<'_>> {
         TYPE_IPV4 | TYPE_IPV6 => found(Layer::Ip, bytes),
         // IEEE 802.1Q and its stacked forms.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => {
-            found(length_or_type(u16_at(bytes, 2)?), bytes.get(4..)?)
+            length_or_type(u16_at(bytes, 2)?, bytes.get(4..)?)
         }
         // IEEE 802.1BR and VN-Tag: tags of port extenders.
         0x893f => found(Layer::Type(u16_at(bytes, 6)?), bytes.get(8..)?),
         0x8926 => found(Layer::Type(u16_at(bytes, 4)?), bytes.get(6..)?),
         // RFC 3032.
         0x8847 | 0x8848 => found(Layer::Mpls, bytes),
-        // RFC 2516.
-        0x8864 => found(Layer::Ppp, bytes.get(6..)?),
+        TYPE_PPPOE => found_within(Layer::Ppp, bytes.get(6..)?, u16_at(bytes, 4)?),
         0x880b => found(Layer::Ppp, bytes),
         // IEEE 802.1ah: a whole frame behind its service instance.
         0x88e7 => found(Layer::Ethernet, bytes.get(4..)?),
@@ -194,6 +197,8 @@ fn gre(bytes: &[u8]) -> Option<Found<'_>> {
 }
 
 const TYPE_IPV4: u16 = 0x0800;
+/// RFC 2516.
+pub(super) const TYPE_PPPOE: u16 = 0x8864;
 const TYPE_IPV6: u16 = 0x86dd;
 const ERSPAN_II: u16 = 0x88be;
 const ERSPAN_III: u16 = 0x22eb;

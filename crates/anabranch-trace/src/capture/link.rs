@@ -1,7 +1,7 @@
 //! Link-layer headers, by link type. <https://www.tcpdump.org/linktypes.html>
 
 use super::header::{Layer, u16_at};
-use super::layer::of_linux;
+use super::layer::{TYPE_PPPOE, of_linux};
 use super::unread::Unread;
 use super::wireless;
 
@@ -40,7 +40,7 @@ pub(super) fn open(link_type: u16, bytes: &[u8]) -> Result<Option<Contents<'_>>,
         // Cisco HDLC begins with a unicast or a multicast address, and 0.
         PPP | PPP_HDLC if matches!(bytes, [0x0f | 0x8f, 0, ..]) => typed(2, 4),
         PPP | PPP_HDLC => behind(Layer::Ppp, 0),
-        PPP_ETHER => behind(Layer::Ppp, 6),
+        PPP_ETHER => behind(Layer::Type(TYPE_PPPOE), 0),
         PPP_WITH_DIR => behind(Layer::Ppp, 1),
         C_HDLC => typed(2, 4),
         ATM_RFC1483 => behind(Layer::Llc, 0),

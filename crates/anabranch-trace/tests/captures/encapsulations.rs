@@ -79,8 +79,8 @@ const CASES: &[Case] = &[
     ("E-Tag", 1, |ip| ethernet(0x893f, &with(&[0, 0, 0, 1, 0, 0, 8, 0], ip))),
     ("VN-Tag", 1, |ip| ethernet(0x8926, &with(&[0, 0, 0, 1, 8, 0], ip))),
     ("LLC and SNAP", 1, |ip| {
-        // Longer ones have a type, and no length, in this place.
-        let length = (ip.len() as u16 + 8).min(1500);
+        // Longer ones cannot state their length in this place.
+        let length = Some(ip.len() as u16 + 8).filter(|length| *length <= 1500).unwrap_or(0);
         ethernet(length, &with(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], ip))
     }),
     ("MPLS", 1, |ip| ethernet(0x8847, &with(&[0, 1, 0, 64, 0, 2, 1, 64], ip))),
@@ -213,6 +213,30 @@ fn every_encapsulation_gives_the_same_tables() {
         let outcome = wrapped(*link_type, wrap);
         assert_eq!(essence(&outcome), expected, "{name}");
         assert_eq!(outcome.notes, [] as [String; 0], "{name}");
+    }
+}
+
+#[test]
+fn padding_beyond_the_length_of_a_frame_is_no_payload() {
+    let packets: Vec<_> = transfer().into_iter().filter(|each| emit(each).len() < 1400).collect();
+    let expected = essence(&analysis(&pcap(&packets)));
+    for has_pppoe in [true, false] {
+        let mut capture = Packets::new(1);
+        for each in &packets {
+            let packet = emit(each);
+            // The IP header counts the padding, too.
+            let mut padded = with(&packet, &[0; 6]);
+            padded[2..4].copy_from_slice(&(packet.len() as u16 + 6).to_be_bytes());
+            let length = (packet.len() as u16 + 2).to_be_bytes();
+            let frame = if has_pppoe {
+                ethernet(0x8864, &with(&[0x11, 0, 0, 7, length[0], length[1], 0, 0x21], &padded))
+            } else {
+                let llc = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+                ethernet(packet.len() as u16 + 8, &with(&llc, &padded))
+            };
+            capture.push(each.time, &frame);
+        }
+        assert_eq!(essence(&analysis(&capture.bytes)), expected, "PPPoE: {has_pppoe}");
     }
 }
 
