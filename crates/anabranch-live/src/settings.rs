@@ -2,9 +2,10 @@
 
 use std::net::Ipv4Addr;
 
+use anabranch_config::{Selection, named};
 use anabranch_net::middlebox::Site;
 use anabranch_net::units::ByteCount;
-use anabranch_proto::path_manager::{self, InKernel};
+use anabranch_proto::path_manager::{InKernel, PathManagerConfig};
 use anabranch_proto::platform::Tuning;
 use anabranch_sim::scenario::{
     CongestionControl, Connection, Limits, Middlebox, MtuProbing, Path, Policy, Protocol, Scenario,
@@ -55,7 +56,7 @@ pub(crate) struct Subflow {
 
 /// The bounds of the buffers that the connection's hosts tune.
 fn tuning(connection: &Connection) -> Tuning {
-    (connection.host.entry.make)(&connection.host.values).tuning
+    connection.host.part().build().tuning
 }
 
 /// Whether segments that leave the middlebox may have more payload than those that entered it.
@@ -167,7 +168,7 @@ impl Settings {
         self.allow_join_initial_addr_port = connection.allow_join_initial_addr_port;
         self.subflows = subflows(connection).ok_or_else(|| {
             let selected = match &connection.path_manager {
-                Policy::BuiltIn(selected) => selected.entry.name,
+                Policy::BuiltIn(selected) => selected.name(),
                 Policy::Custom(own) => own,
             };
             format!(
@@ -176,9 +177,9 @@ impl Settings {
             )
         })?;
         match &connection.scheduler {
-            Policy::BuiltIn(selected) if selected.entry.make.as_linux => {}
+            Policy::BuiltIn(selected) if selected.part().as_linux() => {}
             Policy::BuiltIn(selected) => {
-                let scheduler = selected.entry.name;
+                let scheduler = selected.name();
                 self.notice(&format!(
                     "connection {name}: the kernel uses its own scheduler, not {scheduler}"
                 ));
@@ -198,7 +199,7 @@ impl Settings {
     fn take_congestion_control(&mut self, connection: &Connection) {
         let (name, in_kernel) = match &*connection.congestion_control {
             Policy::BuiltIn(CongestionControl::Same(selected)) => {
-                (selected.entry.name, selected.entry.make.in_kernel)
+                (selected.name(), selected.part().in_kernel())
             }
             _ => ("for each path", None),
         };
@@ -237,9 +238,12 @@ fn first_difference(one: &Connection, other: &Connection) -> Option<&'static str
 fn subflows(connection: &Connection) -> Option<Vec<Subflow>> {
     let paths = &connection.paths;
     let Policy::BuiltIn(selected) = &connection.path_manager else { return None };
-    let endpoint = selected.entry.make.in_kernel?;
+    let manager = selected.part();
+    if !manager.is_in_kernel() {
+        return None;
+    }
     let subflows = paths.iter().enumerate().filter_map(|(index, path)| {
-        let kind = endpoint(&selected.values, index)?;
+        let kind = manager.endpoint(index)?;
         // The identifier of the first subflow's address follows those of the others.
         let address_id = if index == 0 { paths.len() } else { index };
         Some(Subflow { path: *path, address_id, backup: kind == InKernel::Backup })
@@ -249,8 +253,9 @@ fn subflows(connection: &Connection) -> Option<Vec<Subflow>> {
 
 /// The path managers that kernel hosts support, for a message.
 fn path_managers() -> String {
-    let known = path_manager::ALL.iter().filter(|entry| entry.make.in_kernel.is_some());
-    let names: Vec<_> = known.map(|entry| entry.name).collect();
+    let all = PathManagerConfig::ALL.iter().flat_map(|each| named(each.name));
+    let known = all.filter(|each: &PathManagerConfig| each.part().is_in_kernel());
+    let names: Vec<_> = known.map(|each| each.name()).collect();
     match &names[..] {
         [others @ .., last] => format!("{} or {last}", others.join(", ")),
         [] => String::new(),

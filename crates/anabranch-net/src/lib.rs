@@ -50,14 +50,14 @@ mod serialiser;
 mod side;
 mod slab;
 mod trace;
-pub mod units;
 
+pub use anabranch_config::units;
 pub use event_queue::EventQueue;
 pub use impairment::{GilbertElliottConfig, JitterModel, LossTrace};
 pub use link::{Capacity, Link, LinkConfig, LinkStats, Mtu, Occupancy};
 pub use network::Network;
 pub use node::Node;
-pub use queue::{CoDelConfig, Discipline, RedConfig};
+pub use queue::{CoDelConfig, Discipline, DropTailConfig, RedConfig};
 pub use schedule::{LinkChange, ScheduledChange, StateChange};
 pub use serialiser::WORK_PER_BYTE;
 pub use side::Side;

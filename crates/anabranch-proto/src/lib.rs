@@ -73,7 +73,6 @@ mod trace;
 pub mod view;
 
 pub use activity::{Activity, Reason};
-pub use anabranch_wire::entry as policy;
 pub use connection::{Arrived, ConnectionStats, Fallback, SubflowStats};
 pub use counters::Counters;
 pub use endpoint::{ConnectionId, Endpoint};

@@ -5,7 +5,6 @@ use anabranch_net::{EventQueue, Side};
 use anabranch_proto::config::{
     CongestionControlFactory, ConnectionConfig, Interfaces, Protocol, TcpConfig,
 };
-use anabranch_proto::congestion::{Constructor, Start};
 use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{
@@ -415,7 +414,7 @@ fn config(
             scenario::Protocol::Mptcp => Protocol::Mptcp,
             scenario::Protocol::Tcp => Protocol::Tcp,
         })
-        .platform((connection.host.entry.make)(&connection.host.values))
+        .platform(connection.host.part().build())
         .tcp(tcp)
         .send_buffer(connection.send_buffer.map(|size| size.as_u64()))
         .receive_buffer(connection.receive_buffer.map(|size| size.as_u64()))
@@ -438,19 +437,19 @@ fn config(
     config.scheduler = match &connection.scheduler {
         Policy::BuiltIn(selected) => {
             let selected = selected.clone();
-            Arc::new(move || (selected.entry.make.make)(&selected.values))
+            Arc::new(move || selected.part().build())
         }
         Policy::Custom(_) => policies.scheduler_factory(owner),
     };
     config.path_manager = match &connection.path_manager {
         Policy::BuiltIn(selected) => {
             let selected = selected.clone();
-            Arc::new(move || (selected.entry.make.make)(&selected.values))
+            Arc::new(move || selected.part().build())
         }
         Policy::Custom(_) => policies.path_manager_factory(owner),
     };
     let remedies = connection.remedies.clone();
-    config.remedies(move || remedies.iter().map(|each| (each.entry.make)(&each.values)).collect())
+    config.remedies(move || remedies.iter().map(|each| each.part().build()).collect())
 }
 
 /// The congestion control of each subflow, by the path that the subflow uses.
@@ -461,31 +460,20 @@ fn congestion_control(
     let hystart = *connection.hystart;
     let each = match each {
         CongestionControl::Same(same) => {
-            let make = same.entry.make.make;
-            return Arc::new(move |start| make_congestion_control(make, start, hystart));
+            let same = same.clone();
+            return Arc::new(move |start| same.part().build(start, hystart));
         }
         CongestionControl::PerPath(by_path) => by_path,
     };
-    let each = connection.paths.by_name().map(|(name, path)| (path, each[name].entry.make.make));
+    let each = connection.paths.by_name().map(|(name, path)| (path, each[name].clone()));
     let by_path: Vec<_> = each.collect();
     Arc::new(move |start| {
         // The client's address identifies the path at both ends.
         let path = topology::path_of(start.local).or(topology::path_of(start.remote));
         let found = by_path.iter().find(|(each, _)| Some(*each) == path);
-        let (_, make) = found.expect("every subflow uses an address of the connection");
-        make_congestion_control(*make, start, hystart)
+        let (_, each) = found.expect("every subflow uses an address of the connection");
+        each.part().build(start, hystart)
     })
-}
-
-fn make_congestion_control(
-    make: Constructor,
-    start: &Start,
-    hystart: bool,
-) -> Box<dyn anabranch_proto::congestion::CongestionControl> {
-    match make {
-        Constructor::Plain(make) => make(start),
-        Constructor::WithHyStart(make) => make(start, hystart),
-    }
 }
 
 /// The secret of a host: 256 bits derived from the seed and the host's name.

@@ -53,7 +53,6 @@ pub mod scenario;
 mod simulation;
 mod topology;
 pub mod workload;
-mod written;
 
 pub use anabranch_net::Side;
 pub use anabranch_table::{Column, Table};

@@ -71,8 +71,8 @@ fn boxes(paths: &[Path], path: usize, seed: u64) -> Option<Box<dyn Middlebox>> {
             client: topology::client_address(paths, path),
             address: topology::translated_address(paths, path, index),
         }),
-        from: Instant::ZERO + middlebox.from,
-        until: middlebox.until.map_or(Instant::FAR_FUTURE, |until| Instant::ZERO + until),
+        from: Instant::ZERO + middlebox.presence.from,
+        until: middlebox.presence.until.map_or(Instant::FAR_FUTURE, |until| Instant::ZERO + until),
     };
     let placed: Vec<_> = middleboxes.iter().enumerate().map(place).collect();
     (!placed.is_empty()).then(|| Box::new(Chain::new(placed)) as _)

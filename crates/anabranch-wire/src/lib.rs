@@ -37,7 +37,6 @@
 mod captured;
 mod checksum;
 mod datagram;
-pub mod entry;
 mod error;
 mod ip;
 pub mod mptcp;

@@ -1,32 +1,32 @@
 //! Adds segments without Multipath TCP options to a flow that uses them. RFC 8684 §3.3.2 permits a
 //! host to omit a DATA_ACK that has not changed.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::WithUnit;
 use std::collections::VecDeque;
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpOptions};
 
 use super::flows::{Flows, Known};
-use super::{Directions, Middlebox, Side};
+use super::{BuildMiddlebox, Directions, Middlebox, Side, Site};
 use crate::rng::{Draws, stream_seed};
 use crate::units::Probability;
 
-/// Frequency of the added bare segments.
+/// Parameters of the middlebox that adds bare segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct BareSegmentsConfig {
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct BareSegmentsConfig {
+    /// Which direction is affected.
+    #[cfg_attr(feature = "serde", serde(rename = "applies_to"), schemars(extend("x-origin" = "this project")))]
+    pub directions: Directions,
     /// Probability that the middlebox adds a bare segment to a segment.
-    probability: Probability,
-    /// Direction of the segments that may get a bare segment.
-    directions: Directions,
-}
-
-impl BareSegmentsConfig {
-    fn new(values: &Values) -> Self {
-        BareSegmentsConfig {
-            probability: Probability::from_parts_per_billion(values.probability("probability")),
-            directions: Directions::new(values),
-        }
-    }
+    #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Probability>"), schemars(extend("x-origin" = "this project: several in each window, at every stage of a connection")))]
+    pub probability: Probability,
 }
 
 /// Passes all packets, and adds segments in the sender's name that have neither payload nor
@@ -175,23 +175,26 @@ impl Middlebox for BareSegments {
     }
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "bare_segments",
-    summary: "Adds segments without Multipath TCP options.",
-    source: "RFC 8684 §3.3.2",
-    parameters: &[
-        super::APPLIES_TO,
-        Parameter {
-            name: "probability",
-            meaning: "probability that the middlebox adds a bare segment to a segment",
-            kind: Kind::Probability,
-            default: Value::Probability(100_000_000),
-            origin: "this project: several in each window, at every stage of a connection",
-            only_with: None,
-        },
-    ],
-    make: |values, site| Box::new(BareSegments::new(BareSegmentsConfig::new(values), site.seed)),
-};
+impl Default for BareSegmentsConfig {
+    fn default() -> Self {
+        BareSegmentsConfig {
+            directions: Directions::Both,
+            probability: Probability::from_parts_per_billion(100_000_000),
+        }
+    }
+}
+
+impl Part for BareSegmentsConfig {
+    const NAME: &'static str = "bare_segments";
+    const SUMMARY: &'static str = "Adds segments without Multipath TCP options.";
+    const SOURCE: &'static str = "RFC 8684 §3.3.2";
+}
+
+impl BuildMiddlebox for BareSegmentsConfig {
+    fn build(&self, site: Site) -> Box<dyn Middlebox> {
+        Box::new(BareSegments::new(*self, site.seed))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -300,10 +303,10 @@ mod tests {
     #[test]
     fn direction_and_probability_are_respected() {
         let talk = Talk::v4();
-        let only = Directions::Only(Side::Server);
+        let only = Directions::Reverse;
         let mut bench = always(only, 1).opened(&talk);
         bench.cross(Side::Client, talk.ack(Side::Client, 0));
-        let mut bench = Bench::by_default(&ENTRY).opened(&talk);
+        let mut bench = Bench::by_default::<BareSegmentsConfig>().opened(&talk);
         let segment = talk.ack(Side::Server, 0);
         let added: usize =
             (0..1_000).map(|_| companions(&mut bench, Side::Server, &segment).len()).sum();

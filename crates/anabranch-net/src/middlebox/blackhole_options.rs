@@ -1,14 +1,20 @@
 //! Drops SYNs silently.
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
+use anabranch_config::Part;
 use anabranch_wire::mptcp::Control;
 use anabranch_wire::{Flags, Instant, Packet};
 
-use super::{Filter, Side, lookup, names};
+use super::{BuildMiddlebox, Filter, Middlebox, Side, Site};
 
 /// Which SYNs and SYN/ACKs are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BlackholedSyns {
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum BlackholedSyns {
     /// SYNs with a Multipath TCP option.
     Mptcp,
     /// SYNs with MP_JOIN.
@@ -43,26 +49,36 @@ impl Filter for BlackholeOptions {
     }
 }
 
-const SYNS: [(&str, BlackholedSyns); 3] = [
-    ("mptcp", BlackholedSyns::Mptcp),
-    ("mp_join", BlackholedSyns::MpJoin),
-    ("all", BlackholedSyns::All),
-];
+/// Parameters of the firewall that drops SYNs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct BlackholeOptionsConfig {
+    /// Which SYNs and SYN/ACKs are dropped. `mptcp` means those with a Multipath TCP option.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project")))]
+    pub syns: BlackholedSyns,
+}
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "blackhole_options",
-    summary: "Drops SYNs silently.",
-    source: "firewalls that drop unknown options",
-    parameters: &[Parameter {
-        name: "syns",
-        meaning: "which SYNs and SYN/ACKs are dropped; `mptcp` means those with a Multipath TCP option",
-        kind: Kind::Choice(&names(&SYNS)),
-        default: Value::Choice("mptcp"),
-        origin: "this project",
-        only_with: None,
-    }],
-    make: |values, _| super::filter(BlackholeOptions::new(lookup(&SYNS, values.choice("syns")))),
-};
+impl Default for BlackholeOptionsConfig {
+    fn default() -> Self {
+        BlackholeOptionsConfig { syns: BlackholedSyns::Mptcp }
+    }
+}
+
+impl Part for BlackholeOptionsConfig {
+    const NAME: &'static str = "blackhole_options";
+    const SUMMARY: &'static str = "Drops SYNs silently.";
+    const SOURCE: &'static str = "firewalls that drop unknown options";
+}
+
+impl BuildMiddlebox for BlackholeOptionsConfig {
+    fn build(&self, _: Site) -> Box<dyn Middlebox> {
+        super::filter(BlackholeOptions::new(self.syns))
+    }
+}
 
 #[cfg(test)]
 mod tests {

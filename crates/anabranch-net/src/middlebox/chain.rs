@@ -104,15 +104,15 @@ impl Middlebox for Chain {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Talk, at, defaults, site};
-    use super::super::{MiddleboxEntry, blackhole_options, nat, rewrite_isn};
+    use super::super::testing::{Talk, at, site};
+    use super::super::{
+        BlackholeOptionsConfig, BlackholedSyns, BuildMiddlebox, NatConfig, RewriteIsnConfig,
+    };
     use super::*;
     use anabranch_wire::Segment;
-    use anabranch_wire::entry::{Value, Values};
 
-    fn placed(entry: &MiddleboxEntry, values: &Values, seed: u64, from: u64, until: u64) -> Placed {
-        let middlebox = (entry.make)(values, site(seed));
-        Placed { middlebox, from: at(from), until: at(until) }
+    fn placed(config: &dyn BuildMiddlebox, seed: u64, from: u64, until: u64) -> Placed {
+        Placed { middlebox: config.build(site(seed)), from: at(from), until: at(until) }
     }
 
     fn cross(chain: &mut Chain, now: Instant, towards: Side, segment: Segment) -> Vec<Segment> {
@@ -127,9 +127,8 @@ mod tests {
 
     #[test]
     fn packets_bypass_a_box_outside_its_period() {
-        let mut values = defaults(&blackhole_options::ENTRY);
-        values.set("syns", Value::Choice("all"));
-        let hole = placed(&blackhole_options::ENTRY, &values, 1, 10, 20);
+        let all = BlackholeOptionsConfig { syns: BlackholedSyns::All };
+        let hole = placed(&all, 1, 10, 20);
         let mut chain = Chain::new(vec![hole]);
         let syn = Talk::v4().syn();
         let arrives = [9, 10, 19, 20]
@@ -139,11 +138,10 @@ mod tests {
 
     #[test]
     fn packets_cross_the_boxes_in_reverse_order_on_the_way_back() {
-        let always = |entry, seed| placed(entry, &defaults(entry), seed, 0, 99);
         let mut chain = Chain::new(vec![
-            always(&nat::ENTRY, 1),
-            always(&rewrite_isn::ENTRY, 2),
-            always(&nat::ENTRY, 3),
+            placed(&NatConfig::default(), 1, 0, 99),
+            placed(&RewriteIsnConfig::default(), 2, 0, 99),
+            placed(&NatConfig::default(), 3, 0, 99),
         ]);
         let talk = Talk::v4();
         let syn = cross(&mut chain, at(1), Side::Server, talk.syn()).remove(0);

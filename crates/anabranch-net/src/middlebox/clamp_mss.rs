@@ -1,10 +1,13 @@
 //! A middlebox that reduces the segment size which the hosts agree upon, as tunnels and home routers
 //! do (Linux: `TCPMSS`).
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::Bytes;
 use anabranch_wire::{Flags, Instant, Packet};
 
-use super::{Filter, Side};
+use super::{BuildMiddlebox, Filter, Middlebox, Side, Site};
+use crate::units::ByteCount;
 
 /// Limits the maximum segment size option of SYNs.
 #[derive(Debug)]
@@ -27,20 +30,37 @@ impl Filter for ClampMss {
     }
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "clamp_mss",
-    summary: "Reduces the maximum segment size in SYNs to that of a smaller MTU.",
-    source: "Linux: TCPMSS",
-    parameters: &[Parameter {
-        name: "mtu",
-        meaning: "the MTU that full-sized segments must fit",
-        kind: Kind::Bytes { least: 576, most: 65_535 },
-        default: Value::Bytes(1400),
-        origin: "this project",
-        only_with: None,
-    }],
-    make: |values, _| super::filter(ClampMss { mtu: values.bytes("mtu") }),
-};
+/// Parameters of the middlebox that reduces the maximum segment size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct ClampMssConfig {
+    /// The MTU that full-sized segments must fit.
+    #[cfg_attr(feature = "serde", serde(with = "Bytes::<576, 65_535>"), schemars(extend("x-origin" = "this project")))]
+    pub mtu: ByteCount,
+}
+
+impl Default for ClampMssConfig {
+    fn default() -> Self {
+        ClampMssConfig { mtu: ByteCount::new(1400) }
+    }
+}
+
+impl Part for ClampMssConfig {
+    const NAME: &'static str = "clamp_mss";
+    const SUMMARY: &'static str =
+        "Reduces the maximum segment size in SYNs to that of a smaller MTU.";
+    const SOURCE: &'static str = "Linux: TCPMSS";
+}
+
+impl BuildMiddlebox for ClampMssConfig {
+    fn build(&self, _: Site) -> Box<dyn Middlebox> {
+        super::filter(ClampMss { mtu: self.mtu.as_u64() })
+    }
+}
 
 #[cfg(test)]
 mod tests {

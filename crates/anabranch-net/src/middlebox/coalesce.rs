@@ -1,20 +1,30 @@
 //! Merges adjacent segments, as receive offload and normalisers do.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::{Bytes, WithUnit};
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Duration, Flags, Instant, Packet, Payload, Segment};
 
 use super::flows::{Flow, MAX_FLOWS};
-use super::{MAX_PACKET, Middlebox, Side};
+use super::{BuildMiddlebox, MAX_PACKET, Middlebox, Side, Site};
+use crate::units::ByteCount;
 
-/// Which segments are merged.
+/// Parameters of the middlebox that merges segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct CoalesceConfig {
-    /// Maximum payload in bytes of a merged segment. Larger segments pass unchanged.
-    size: u32,
-    /// Maximum time for which a segment waits for the next one.
-    delay: Duration,
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct CoalesceConfig {
+    /// Maximum payload of a merged segment.
+    #[cfg_attr(feature = "serde", serde(with = "Bytes::<1, { MAX_PACKET as u64 }>"), schemars(extend("x-origin" = "this project: two full-size segments")))]
+    pub size: ByteCount,
+    /// Maximum time for which a segment waits for the next.
+    #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Duration>"), schemars(extend("x-origin" = "typical of network cards")))]
+    pub delay: Duration,
 }
 
 /// Merges consecutive data segments of a flow, keeping the options of the first.
@@ -49,7 +59,7 @@ impl Coalesce {
         Self::is_plain_data(next)
             && held.header.seq + held.payload.len() as u32 == next.header.seq
             && held.ecn == next.ecn
-            && len <= self.config.size as usize
+            && len <= self.config.size.as_u64() as usize
             && held.wire_len() + next.payload.len() <= MAX_PACKET
     }
 
@@ -117,33 +127,23 @@ impl Middlebox for Coalesce {
     }
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "coalesce",
-    summary: "Merges consecutive segments, keeping the options of the first.",
-    source: "receive offload of network cards; Honda et al., IMC 2011",
-    parameters: &[
-        Parameter {
-            name: "size",
-            meaning: "maximum payload of a merged segment",
-            kind: Kind::Bytes { least: 1, most: MAX_PACKET as u64 },
-            default: Value::Bytes(2_920),
-            origin: "this project: two full-size segments",
-            only_with: None,
-        },
-        Parameter {
-            name: "delay",
-            meaning: "maximum time for which a segment waits for the next",
-            kind: Kind::Time { zero: true },
-            default: Value::Time(Duration::from_millis(1)),
-            origin: "typical of network cards",
-            only_with: None,
-        },
-    ],
-    make: |values, _| {
-        let (size, delay) = (values.bytes("size") as u32, values.time("delay"));
-        Box::new(Coalesce::new(CoalesceConfig { size, delay }))
-    },
-};
+impl Default for CoalesceConfig {
+    fn default() -> Self {
+        CoalesceConfig { size: ByteCount::new(2_920), delay: Duration::from_millis(1) }
+    }
+}
+
+impl Part for CoalesceConfig {
+    const NAME: &'static str = "coalesce";
+    const SUMMARY: &'static str = "Merges consecutive segments, keeping the options of the first.";
+    const SOURCE: &'static str = "receive offload of network cards; Honda et al., IMC 2011";
+}
+
+impl BuildMiddlebox for CoalesceConfig {
+    fn build(&self, _: Site) -> Box<dyn Middlebox> {
+        Box::new(Coalesce::new(*self))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -152,7 +152,10 @@ mod tests {
 
     fn bench(size: u32) -> Bench {
         let delay = Duration::from_millis(5);
-        Bench::new(Box::new(Coalesce::new(CoalesceConfig { size, delay })))
+        Bench::new(Box::new(Coalesce::new(CoalesceConfig {
+            size: ByteCount::new(size.into()),
+            delay,
+        })))
     }
 
     #[test]

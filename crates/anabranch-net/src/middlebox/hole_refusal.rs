@@ -1,11 +1,11 @@
 //! A stateful middlebox that drops data after a gap in the sequence space, and acknowledgements of
 //! data that it did not see. Honda et al., IMC 2011.
 
-use anabranch_wire::entry::Entry;
+use anabranch_config::part_without_parameters;
 use anabranch_wire::{Flags, Instant, Packet};
 
 use super::flows::Flows;
-use super::{Filter, Side};
+use super::{BuildMiddlebox, Filter, Middlebox, Side, Site};
 
 /// For each flow, the end of the contiguous data seen towards the client and towards the server.
 #[derive(Debug, Default)]
@@ -41,13 +41,19 @@ impl Filter for HoleRefusal {
     }
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "hole_refusal",
-    summary: "Drops data after a gap, and acknowledgements of data that it did not see.",
-    source: "Honda et al., IMC 2011",
-    parameters: &[],
-    make: |_, _| super::filter(HoleRefusal::default()),
-};
+part_without_parameters! {
+    /// Selects the middlebox that drops data after a gap.
+    pub struct HoleRefusalConfig;
+    NAME = "hole_refusal";
+    SUMMARY = "Drops data after a gap, and acknowledgements of data that it did not see.";
+    SOURCE = "Honda et al., IMC 2011";
+}
+
+impl BuildMiddlebox for HoleRefusalConfig {
+    fn build(&self, _: Site) -> Box<dyn Middlebox> {
+        super::filter(HoleRefusal::default())
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -57,7 +63,7 @@ mod tests {
     #[test]
     fn data_after_a_gap_and_acknowledgements_of_unseen_data_are_dropped() {
         for talk in [Talk::v4(), Talk::v6()] {
-            let mut bench = Bench::by_default(&ENTRY).opened(&talk);
+            let mut bench = Bench::by_default::<HoleRefusalConfig>().opened(&talk);
             let data = |from| talk.data(Side::Server, from, 100);
             bench.cross(Side::Server, data(0));
             assert!(bench.put(Side::Server, data(200)).is_empty());

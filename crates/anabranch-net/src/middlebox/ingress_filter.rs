@@ -1,12 +1,12 @@
 //! Ingress filtering: a provider drops packets whose source address does not belong to the customer
 //! (BCP 38, RFC 2827).
 
+use anabranch_config::part_without_parameters;
 use std::net::IpAddr;
 
-use anabranch_wire::entry::Entry;
 use anabranch_wire::{Instant, Packet};
 
-use super::{Filter, Side};
+use super::{BuildMiddlebox, Filter, Middlebox, Side, Site};
 
 /// Drops packets towards the server from other addresses than the client's on this path.
 #[derive(Debug)]
@@ -20,13 +20,19 @@ impl Filter for IngressFilter {
     }
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "ingress_filter",
-    summary: "Drops packets to the server whose source is not the client's address on this path.",
-    source: "RFC 2827 (BCP 38)",
-    parameters: &[],
-    make: |_, site| super::filter(IngressFilter { client: site.client }),
-};
+part_without_parameters! {
+    /// Selects the filter of source addresses.
+    pub struct IngressFilterConfig;
+    NAME = "ingress_filter";
+    SUMMARY = "Drops packets to the server whose source is not the client's address on this path.";
+    SOURCE = "RFC 2827 (BCP 38)";
+}
+
+impl BuildMiddlebox for IngressFilterConfig {
+    fn build(&self, site: Site) -> Box<dyn Middlebox> {
+        super::filter(IngressFilter { client: site.client })
+    }
+}
 
 #[cfg(test)]
 mod tests {

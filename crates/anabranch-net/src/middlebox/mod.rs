@@ -29,50 +29,86 @@ use core::fmt;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
+use anabranch_config::parts;
 use anabranch_wire::{
     Instant, Packet, SackBlock, SackBlocks, SeqNumber, SocketAddress, TcpOptions,
 };
 
 use crate::side::Side;
 
+pub use bare_segments::BareSegmentsConfig;
+pub use blackhole_options::{BlackholeOptionsConfig, BlackholedSyns};
 pub use chain::{Chain, Placed};
+pub use clamp_mss::ClampMssConfig;
+pub use coalesce::CoalesceConfig;
 pub use flows::MAX_FLOWS;
+pub use hole_refusal::HoleRefusalConfig;
+pub use ingress_filter::IngressFilterConfig;
+pub use nat::NatConfig;
+pub use normalise::NormaliseConfig;
+pub use proactive_ack::ProactiveAckConfig;
+pub use rewrite_isn::RewriteIsnConfig;
+pub use rewrite_payload::{PayloadChange, RewritePayloadConfig};
+pub use shrink_window::ShrinkWindowConfig;
+pub use split_segments::{OptionCopies, SplitSegmentsConfig};
+pub use strip_options::{OptionName, SegmentClass, StripOptionsConfig};
 
-/// A middlebox that users choose by name.
-pub type MiddleboxEntry = Entry<Factory>;
+parts! {
+    /// A middlebox with its parameters.
+    pub enum MiddleboxConfig: "kind", dyn BuildMiddlebox {
+        StripOptions(StripOptionsConfig),
+        Nat(NatConfig),
+        RewriteIsn(RewriteIsnConfig),
+        SplitSegments(SplitSegmentsConfig),
+        Coalesce(CoalesceConfig),
+        RewritePayload(RewritePayloadConfig),
+        ProactiveAck(ProactiveAckConfig),
+        Normalise(NormaliseConfig),
+        HoleRefusal(HoleRefusalConfig),
+        BlackholeOptions(BlackholeOptionsConfig),
+        ShrinkWindow(ShrinkWindowConfig),
+        BareSegments(BareSegmentsConfig),
+        ClampMss(ClampMssConfig),
+        IngressFilter(IngressFilterConfig),
+    }
+}
 
-/// Creates a middlebox from the values of its parameters.
-pub type Factory = fn(&Values, Site) -> Box<dyn Middlebox>;
-
-/// All middleboxes.
-pub const ALL: &[MiddleboxEntry] = &[
-    strip_options::ENTRY,
-    nat::ENTRY,
-    rewrite_isn::ENTRY,
-    split_segments::ENTRY,
-    coalesce::ENTRY,
-    rewrite_payload::ENTRY,
-    proactive_ack::ENTRY,
-    normalise::ENTRY,
-    hole_refusal::ENTRY,
-    blackhole_options::ENTRY,
-    shrink_window::ENTRY,
-    bare_segments::ENTRY,
-    clamp_mss::ENTRY,
-    ingress_filter::ENTRY,
-];
+/// Parameters of a middlebox, and its constructor.
+pub trait BuildMiddlebox {
+    /// Creates the middlebox.
+    fn build(&self, site: Site) -> Box<dyn Middlebox>;
+}
 
 /// Size in bytes of the largest IP packet. RFC 791 §3.1.
 const MAX_PACKET: usize = 65_535;
 
-/// The directions that a middlebox acts upon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Directions {
+/// The directions that a middlebox acts upon. Forward means from server to client, as everywhere in a
+/// scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum Directions {
+    /// Towards the client.
+    Forward,
+    /// Towards the server.
+    Reverse,
     /// Both directions.
+    #[default]
     Both,
-    /// Only the direction towards this side.
-    Only(Side),
+}
+
+impl Directions {
+    fn include(self, towards: Side) -> bool {
+        match self {
+            Directions::Forward => towards == Side::Client,
+            Directions::Reverse => towards == Side::Server,
+            Directions::Both => true,
+        }
+    }
 }
 
 /// A middlebox between the two sides of a path. Its methods have the same names as those of
@@ -114,53 +150,6 @@ pub struct Site {
     pub client: IpAddr,
     /// Address that the middlebox may show to servers instead of the client's.
     pub address: IpAddr,
-}
-
-impl Directions {
-    /// The directions that the parameter [`APPLIES_TO`] selects.
-    fn new(values: &Values) -> Self {
-        lookup(&DIRECTIONS, values.choice(APPLIES_TO.name))
-    }
-
-    fn include(self, towards: Side) -> bool {
-        match self {
-            Directions::Both => true,
-            Directions::Only(only) => only == towards,
-        }
-    }
-}
-
-/// Forward means from server to client, as everywhere in a scenario.
-const DIRECTIONS: [(&str, Directions); 3] = [
-    ("forward", Directions::Only(Side::Client)),
-    ("reverse", Directions::Only(Side::Server)),
-    ("both", Directions::Both),
-];
-
-/// The parameter of middleboxes that can be limited to one direction.
-const APPLIES_TO: Parameter = Parameter {
-    name: "applies_to",
-    meaning: "which direction is affected",
-    kind: Kind::Choice(&names(&DIRECTIONS)),
-    default: Value::Choice("both"),
-    origin: "this project",
-    only_with: None,
-};
-
-/// The names in a table of names and meanings.
-const fn names<T, const N: usize>(table: &[(&'static str, T); N]) -> [&'static str; N] {
-    let mut names = [""; N];
-    let mut index = 0;
-    while index < N {
-        names[index] = table[index].0;
-        index += 1;
-    }
-    names
-}
-
-/// The meaning of `name`, which must be in the table.
-fn lookup<T: Copy>(table: &[(&str, T)], name: &str) -> T {
-    table.iter().find(|(each, _)| *each == name).expect("a name from the table").1
 }
 
 /// A middlebox that decides immediately. It passes each packet, changed or not, or drops it.

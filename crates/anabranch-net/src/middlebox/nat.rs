@@ -1,30 +1,30 @@
 //! Network address and port translation. RFC 4787, RFC 5382.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::WithUnit;
 use std::net::IpAddr;
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::{Duration, Instant, Packet, PacketTooBig, SocketAddress};
 
 use super::flows::Table;
-use super::{Filter, Side, Site};
+use super::{BuildMiddlebox, Filter, Middlebox, Side, Site};
 use crate::rng::{Draws, stream_seed};
 
-/// Lifetime of mappings.
+/// Parameters of the NAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct NatConfig {
-    /// A mapping that is idle for longer is dropped.
-    idle_timeout: Duration,
-    /// Time since the epoch at which all mappings are dropped, as in a restart of the NAT.
-    rebind_at: Option<Duration>,
-}
-
-impl NatConfig {
-    fn new(values: &Values) -> Self {
-        NatConfig {
-            idle_timeout: values.time("idle_timeout"),
-            rebind_at: values.optional_time("rebind_at"),
-        }
-    }
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct NatConfig {
+    /// Maximum idle time of a mapping. After that, the flow gets a new port.
+    #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Duration>"), schemars(extend("x-origin" = "RFC 5382 §5")))]
+    pub idle_timeout: Duration,
+    /// When all mappings are dropped, as in a restart of the NAT. Never by default.
+    #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Option<Duration>>", skip_serializing_if = "Option::is_none"), schemars(extend("x-origin" = "this project")))]
+    pub rebind_at: Option<Duration>,
 }
 
 /// RFC 5382 §5: at least 2 hours and 4 minutes.
@@ -168,41 +168,30 @@ impl Filter for Nat {
     }
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "nat",
-    summary: "Translates the client's address and ports, for TCP and UDP.",
-    source: "RFC 4787, RFC 5382",
-    parameters: &[
-        Parameter {
-            name: "idle_timeout",
-            meaning: "maximum idle time of a mapping; after that, the flow gets a new port",
-            kind: Kind::Time { zero: true },
-            default: Value::Time(IDLE_TIMEOUT),
-            origin: "RFC 5382 §5",
-            only_with: None,
-        },
-        Parameter {
-            name: "rebind_at",
-            meaning: "when all mappings are dropped; never by default",
-            kind: Kind::Time { zero: true },
-            default: Value::Unset,
-            origin: "this project",
-            only_with: None,
-        },
-    ],
-    make: |values, site| super::filter(Nat::new(NatConfig::new(values), site)),
-};
+impl Default for NatConfig {
+    fn default() -> Self {
+        NatConfig { idle_timeout: IDLE_TIMEOUT, rebind_at: None }
+    }
+}
+
+impl Part for NatConfig {
+    const NAME: &'static str = "nat";
+    const SUMMARY: &'static str = "Translates the client's address and ports, for TCP and UDP.";
+    const SOURCE: &'static str = "RFC 4787, RFC 5382";
+}
+
+impl BuildMiddlebox for NatConfig {
+    fn build(&self, site: Site) -> Box<dyn Middlebox> {
+        super::filter(Nat::new(*self, site))
+    }
+}
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Bench, Talk, at, defaults, site};
+    use super::super::testing::{Bench, Talk, at, site};
     use super::super::{MAX_FLOWS, filter};
     use super::*;
     use anabranch_wire::{Datagram, Piece};
-
-    fn by_default() -> NatConfig {
-        NatConfig::new(&defaults(&ENTRY))
-    }
 
     fn bench(config: NatConfig) -> Bench {
         Bench::new(filter(Nat::new(config, site(1))))
@@ -226,7 +215,7 @@ mod tests {
 
     #[test]
     fn replies_reach_the_client_and_unsolicited_packets_do_not() {
-        let mut bench = bench(by_default());
+        let mut bench = bench(NatConfig::default());
         let public = seen(&mut bench, 1);
         assert_eq!(public.address.to_string(), "10.2.0.0");
         assert_eq!(seen(&mut bench, 2), public);
@@ -260,7 +249,7 @@ mod tests {
     #[test]
     fn a_rebinding_drops_every_mapping_once() {
         let rebind_at = Some(Duration::from_millis(10));
-        let mut bench = bench(NatConfig { rebind_at, ..by_default() });
+        let mut bench = bench(NatConfig { rebind_at, ..NatConfig::default() });
         let first = seen(&mut bench, 9);
         bench.now = at(10);
         assert!(!reaches(&mut bench, first));
@@ -271,7 +260,7 @@ mod tests {
 
     #[test]
     fn udp_is_translated_with_ports_of_its_own() {
-        let mut bench = bench(by_default());
+        let mut bench = bench(NatConfig::default());
         let ack = Talk::v4().ack(Side::Server, 0);
         let datagram = Datagram {
             source: ack.source,
@@ -290,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_port_scan_does_not_grow_the_tables() {
-        let mut bench = bench(by_default());
+        let mut bench = bench(NatConfig::default());
         let mut publics = Vec::new();
         for port in 0..3 * MAX_FLOWS as u16 {
             let mut segment = Talk::v4().ack(Side::Server, 0);

@@ -1,13 +1,13 @@
 //! A normaliser: retransmitted data arrives with its original content. Handley, Paxson and
 //! Kreibich, USENIX Security 2001.
 
+use anabranch_config::part_without_parameters;
 use std::collections::BTreeMap;
 
-use anabranch_wire::entry::Entry;
 use anabranch_wire::{Flags, Instant, Packet, Payload};
 
 use super::flows::Flows;
-use super::{Filter, Side};
+use super::{BuildMiddlebox, Filter, Middlebox, Side, Site};
 
 /// Maximum number of bytes kept per flow and direction. The earliest bytes are discarded first.
 const MAX_BYTES: u64 = 1 << 20;
@@ -104,13 +104,19 @@ impl Filter for Normalise {
     }
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "normalise",
-    summary: "Replaces the content of retransmissions by the content seen first.",
-    source: "Handley, Paxson and Kreibich, USENIX Security 2001",
-    parameters: &[],
-    make: |_, _| super::filter(Normalise::default()),
-};
+part_without_parameters! {
+    /// Selects the normaliser.
+    pub struct NormaliseConfig;
+    NAME = "normalise";
+    SUMMARY = "Replaces the content of retransmissions by the content seen first.";
+    SOURCE = "Handley, Paxson and Kreibich, USENIX Security 2001";
+}
+
+impl BuildMiddlebox for NormaliseConfig {
+    fn build(&self, _: Site) -> Box<dyn Middlebox> {
+        super::filter(Normalise::default())
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -127,7 +133,7 @@ mod tests {
     #[test]
     fn a_retransmission_arrives_with_its_original_content() {
         for talk in [Talk::v4(), Talk::v6()] {
-            let mut bench = Bench::by_default(&ENTRY).opened(&talk);
+            let mut bench = Bench::by_default::<NormaliseConfig>().opened(&talk);
             put(&mut bench, &talk, 10, 10, b'a');
             put(&mut bench, &talk, 30, 10, b'b');
             assert_eq!(
@@ -144,7 +150,7 @@ mod tests {
     #[test]
     fn the_first_transmission_shares_its_memory() {
         let talk = Talk::v4();
-        let mut bench = Bench::by_default(&ENTRY).opened(&talk);
+        let mut bench = Bench::by_default::<NormaliseConfig>().opened(&talk);
         for _ in 0..2 {
             let segment = bench.cross(Side::Server, talk.data(Side::Server, 0, 1_000));
             assert!(matches!(segment.payload.pieces()[0], anabranch_wire::Piece::Pattern { .. }));

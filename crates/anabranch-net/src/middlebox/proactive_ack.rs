@@ -1,16 +1,19 @@
 //! A performance-enhancing proxy that acknowledges data before its receiver does, and takes over
 //! its retransmission. RFC 3135 §3.1.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::Positive;
 use std::collections::VecDeque;
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{
     Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpHeader, TcpOptions, Timestamps,
 };
 
 use super::flows::{Flow, Flows, Known};
 use super::relay::{Accepted, Relay};
-use super::{Middlebox, Side};
+use super::{BuildMiddlebox, Middlebox, Side, Site};
+use crate::units::ByteCount;
 
 /// Acknowledges arriving data in both directions. It holds the data until the receiver has
 /// acknowledged it, and retransmits it after duplicate acknowledgements or a timeout.
@@ -193,20 +196,37 @@ fn acknowledge(
     })
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "proactive_ack",
-    summary: "Acknowledges data before its receiver does, and retransmits it if necessary.",
-    source: "RFC 3135 §3.1",
-    parameters: &[Parameter {
-        name: "window",
-        meaning: "maximum bytes of a flow in flight from the proxy to the receiver; the proxy holds four times as many",
-        kind: Kind::Bytes { least: 1, most: u64::MAX },
-        default: Value::Bytes(64 << 10),
-        origin: "this project",
-        only_with: None,
-    }],
-    make: |values, _| Box::new(ProactiveAck::new(values.bytes("window"))),
-};
+/// Parameters of the proxy that acknowledges data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct ProactiveAckConfig {
+    /// Maximum bytes of a flow in flight from the proxy to the receiver. The proxy holds four times as many.
+    #[cfg_attr(feature = "serde", serde(with = "Positive::<ByteCount>"), schemars(extend("x-origin" = "this project")))]
+    pub window: ByteCount,
+}
+
+impl Default for ProactiveAckConfig {
+    fn default() -> Self {
+        ProactiveAckConfig { window: ByteCount::new(64 << 10) }
+    }
+}
+
+impl Part for ProactiveAckConfig {
+    const NAME: &'static str = "proactive_ack";
+    const SUMMARY: &'static str =
+        "Acknowledges data before its receiver does, and retransmits it if necessary.";
+    const SOURCE: &'static str = "RFC 3135 §3.1";
+}
+
+impl BuildMiddlebox for ProactiveAckConfig {
+    fn build(&self, _: Site) -> Box<dyn Middlebox> {
+        Box::new(ProactiveAck::new(self.window.as_u64()))
+    }
+}
 
 #[cfg(test)]
 mod tests {

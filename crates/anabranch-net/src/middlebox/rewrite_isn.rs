@@ -1,10 +1,10 @@
 //! Replaces initial sequence numbers, as firewalls do for hosts whose ISNs are predictable.
 
-use anabranch_wire::entry::Entry;
+use anabranch_config::part_without_parameters;
 use anabranch_wire::{Flags, Instant, Packet, SeqNumber};
 
 use super::flows::Flows;
-use super::{Filter, Side, map_sack_blocks};
+use super::{BuildMiddlebox, Filter, Middlebox, Side, Site, map_sack_blocks};
 use crate::rng::{Draws, stream_seed};
 
 /// Shifts the sequence numbers of each flow and direction by a random number. Acknowledgements and
@@ -37,13 +37,19 @@ impl Filter for RewriteIsn {
     }
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "rewrite_isn",
-    summary: "Replaces the hosts' initial sequence numbers.",
-    source: "Honda et al., IMC 2011",
-    parameters: &[],
-    make: |_, site| super::filter(RewriteIsn::new(site.seed)),
-};
+part_without_parameters! {
+    /// Selects the middlebox that replaces initial sequence numbers.
+    pub struct RewriteIsnConfig;
+    NAME = "rewrite_isn";
+    SUMMARY = "Replaces the hosts' initial sequence numbers.";
+    SOURCE = "Honda et al., IMC 2011";
+}
+
+impl BuildMiddlebox for RewriteIsnConfig {
+    fn build(&self, site: Site) -> Box<dyn Middlebox> {
+        super::filter(RewriteIsn::new(site.seed))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -54,7 +60,7 @@ mod tests {
     #[test]
     fn both_hosts_see_numbers_consistent_with_their_own() {
         for talk in [Talk::v4(), Talk::v6()] {
-            let mut bench = Bench::by_default(&ENTRY);
+            let mut bench = Bench::by_default::<RewriteIsnConfig>();
             let syn = bench.cross(Side::Server, talk.syn());
             assert_eq!(
                 bench.cross(Side::Server, talk.syn()),
@@ -85,7 +91,7 @@ mod tests {
     #[test]
     fn flows_without_a_syn_are_not_changed() {
         let data = Talk::v4().data(Side::Server, 0, 10);
-        let mut bench = Bench::by_default(&ENTRY);
+        let mut bench = Bench::by_default::<RewriteIsnConfig>();
         assert_eq!(bench.cross(Side::Server, data.clone()), data);
     }
 }

@@ -1,28 +1,54 @@
 //! Replaces, inserts or removes payload bytes, as application-level gateways do. FTP gateways, for
 //! example, rewrite the address in a PORT command.
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::WithUnit;
 use anabranch_wire::{Flags, Instant, Packet, Payload, Segment, SeqNumber};
 
 use super::flows::{Flows, Numbering};
-use super::{Directions, Filter, MAX_PACKET, Side, lookup, map_sack_blocks, names};
+use super::{
+    BuildMiddlebox, Directions, Filter, MAX_PACKET, Middlebox, Side, Site, map_sack_blocks,
+};
+use crate::units::ByteCount;
 
-/// A change, applied once in each flow and direction.
+/// Parameters of the middlebox that changes payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct RewritePayloadConfig {
-    /// Kind of change.
-    change: PayloadChange,
-    /// Number of bytes affected; above zero.
-    bytes: u32,
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(deny_unknown_fields)
+)]
+pub struct RewritePayloadConfig {
+    /// Which direction is affected.
+    #[cfg_attr(feature = "serde", serde(rename = "applies_to", default), schemars(extend("x-origin" = "this project")))]
+    pub directions: Directions,
+    /// What happens, once in each flow and direction.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "none: the user must choose")))]
+    pub change: PayloadChange,
+    /// Number of bytes affected.
+    #[cfg_attr(feature = "serde", serde(default = "few"), schemars(range(min = 1, max = 1_000), extend("x-origin" = "this project")))]
+    pub bytes: u32,
     /// Number of bytes of the flow before the change.
-    at: u64,
-    /// Affected directions.
-    directions: Directions,
+    #[cfg_attr(feature = "serde", serde(default, with = "WithUnit::<ByteCount>"), schemars(extend("x-origin" = "this project")))]
+    pub at: ByteCount,
+}
+
+/// Number of bytes by default.
+#[cfg(feature = "serde")]
+fn few() -> u32 {
+    4
 }
 
 /// A change of a byte stream. The TCP checksum is always corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PayloadChange {
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum PayloadChange {
     /// Bytes are replaced by their complements.
     Replace,
     /// Bytes are inserted, and all later sequence numbers are adapted.
@@ -54,7 +80,7 @@ const INSERTED: u8 = b'#';
 impl RewritePayload {
     fn new(config: RewritePayloadConfig) -> Self {
         let RewritePayloadConfig { change, bytes, at, directions } = config;
-        let edit = Edit { change, at: at.saturating_add(1), bytes: bytes.into() };
+        let edit = Edit { change, at: at.as_u64().saturating_add(1), bytes: bytes.into() };
         RewritePayload { edit, directions, flows: Flows::default() }
     }
 }
@@ -165,52 +191,18 @@ impl Filter for RewritePayload {
     }
 }
 
-const CHANGES: [(&str, PayloadChange); 3] = [
-    ("replace", PayloadChange::Replace),
-    ("insert", PayloadChange::Insert),
-    ("remove", PayloadChange::Remove),
-];
+impl Part for RewritePayloadConfig {
+    const NAME: &'static str = "rewrite_payload";
+    const SUMMARY: &'static str =
+        "Replaces, inserts or removes bytes of the stream, and corrects the TCP checksum.";
+    const SOURCE: &'static str = "application-level gateways, for example for FTP";
+}
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "rewrite_payload",
-    summary: "Replaces, inserts or removes bytes of the stream, and corrects the TCP checksum.",
-    source: "application-level gateways, for example for FTP",
-    parameters: &[
-        super::APPLIES_TO,
-        Parameter {
-            name: "change",
-            meaning: "what happens, once in each flow and direction",
-            kind: Kind::Choice(&names(&CHANGES)),
-            default: Value::Required,
-            origin: "none: the user must choose",
-            only_with: None,
-        },
-        Parameter {
-            name: "bytes",
-            meaning: "number of bytes affected",
-            kind: Kind::Count { least: 1, most: 1_000 },
-            default: Value::Count(4),
-            origin: "this project",
-            only_with: None,
-        },
-        Parameter {
-            name: "at",
-            meaning: "number of bytes of the flow before the change",
-            kind: Kind::Bytes { least: 0, most: u64::MAX },
-            default: Value::Bytes(0),
-            origin: "this project",
-            only_with: None,
-        },
-    ],
-    make: |values, _| {
-        super::filter(RewritePayload::new(RewritePayloadConfig {
-            change: lookup(&CHANGES, values.choice("change")),
-            bytes: values.count("bytes"),
-            at: values.bytes("at"),
-            directions: Directions::new(values),
-        }))
-    },
-};
+impl BuildMiddlebox for RewritePayloadConfig {
+    fn build(&self, _: Site) -> Box<dyn Middlebox> {
+        super::filter(RewritePayload::new(*self))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -221,8 +213,9 @@ mod tests {
 
     /// A middlebox that changes ten bytes after the first hundred bytes towards the server.
     fn opened(change: PayloadChange, talk: &Talk) -> Bench {
-        let directions = Directions::Only(Side::Server);
-        let config = RewritePayloadConfig { change, bytes: 10, at: 100, directions };
+        let directions = Directions::Reverse;
+        let config =
+            RewritePayloadConfig { change, bytes: 10, at: ByteCount::new(100), directions };
         Bench::new(filter(RewritePayload::new(config))).opened(talk)
     }
 

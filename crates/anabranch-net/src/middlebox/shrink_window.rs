@@ -1,9 +1,11 @@
 //! Moves the right edge of receive windows back. RFC 9293 §3.8.6: a host should not shrink its
 //! window, and its peer must tolerate it.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::{Positive, WithUnit};
 use std::collections::VecDeque;
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
 use anabranch_wire::mptcp::{Dss, WideOrNarrow};
 use anabranch_wire::{
     Duration, Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpHeader, TcpOptions,
@@ -11,35 +13,34 @@ use anabranch_wire::{
 };
 
 use super::flows::{Flow, Flows, Known};
-use super::{Directions, Middlebox, Side};
+use super::{BuildMiddlebox, Directions, Middlebox, Side, Site};
 use crate::rng::{Draws, stream_seed};
+use crate::units::ByteCount;
 
-/// When windows shrink, and to which size.
+/// Parameters of the middlebox that shrinks windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ShrinkWindowConfig {
-    /// Mean time between two small windows of a host. Each time is drawn between half and three
-    /// halves of the mean, and is at least 1 ms.
-    every: Duration,
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct ShrinkWindowConfig {
+    /// Which direction is affected, by the direction of the segments that advertise windows.
+    #[cfg_attr(feature = "serde", serde(rename = "applies_to"), schemars(extend("x-origin" = "this project")))]
+    pub directions: Directions,
+    /// Mean time between two small windows of a host. Each time is drawn between half and three halves of the
+    /// mean, and is at least 1 ms.
+    #[cfg_attr(feature = "serde", serde(with = "Positive::<Duration>"), schemars(extend("x-origin" = "this project: some round trips")))]
+    pub every: Duration,
     /// Mean duration of a small window, with the same distribution.
-    lasts: Duration,
-    /// Size in bytes of a small window.
-    to: u64,
-    /// Whether the host rejects data beyond its small window.
-    refuse: bool,
-    /// Affected windows, by the direction of the segments that advertise them.
-    directions: Directions,
-}
-
-impl ShrinkWindowConfig {
-    fn new(values: &Values) -> Self {
-        ShrinkWindowConfig {
-            every: values.time("every"),
-            lasts: values.time("for"),
-            to: values.bytes("to"),
-            refuse: values.flag("refuse"),
-            directions: Directions::new(values),
-        }
-    }
+    #[cfg_attr(feature = "serde", serde(rename = "for", with = "Positive::<Duration>"), schemars(extend("x-origin" = "this project: some round trips")))]
+    pub lasts: Duration,
+    /// Size of a small window.
+    #[cfg_attr(feature = "serde", serde(with = "WithUnit::<ByteCount>"), schemars(extend("x-origin" = "this project")))]
+    pub to: ByteCount,
+    /// Whether the host rejects data beyond its small window. Otherwise it accepts all data.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project")))]
+    pub refuse: bool,
 }
 
 /// Shortest time drawn.
@@ -163,7 +164,7 @@ impl ShrinkWindow {
         let place = Flow::of(towards, &segment);
         let flow = self.flows.of(towards, &segment)?;
         let Some(last_ack) = flow.state[back as usize].last_ack else { return Some(segment) };
-        let offered = self.config.to >> shift(flow, back) << shift(flow, back);
+        let offered = self.config.to.as_u64() >> shift(flow, back) << shift(flow, back);
         let edge = flow.towards(towards)?.offset(last_ack.ack)? + offered;
         let Some(start) = flow.towards(towards)?.offset(segment.header.seq) else {
             return Some(segment);
@@ -179,7 +180,8 @@ impl ShrinkWindow {
             return Some(segment);
         }
         // RFC 9293 §3.10.7.4: a segment outside the window is answered with an acknowledgement.
-        let window = last_ack.window.min((self.config.to >> shift(flow, back)).min(0xffff) as u16);
+        let window =
+            last_ack.window.min((self.config.to.as_u64() >> shift(flow, back)).min(0xffff) as u16);
         let answer = repeat(place, back, flow, window)?;
         let host = &mut flow.state[back as usize];
         host.reopens = host.small.map(|(_, until)| until);
@@ -196,7 +198,7 @@ fn announce(
     config: &ShrinkWindowConfig,
     shrinks: bool,
 ) {
-    let most = (config.to >> shift(flow, towards)).min(u64::from(u16::MAX)) as u16;
+    let most = (config.to.as_u64() >> shift(flow, towards)).min(u64::from(u16::MAX)) as u16;
     let numbering = flow.towards(towards.opposite()).map(|numbering| *numbering);
     let host = &mut flow.state[towards as usize];
     let offset = |ack| numbering.and_then(|numbering| numbering.offset(ack));
@@ -277,58 +279,40 @@ impl Middlebox for ShrinkWindow {
     }
 }
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "shrink_window",
-    summary: "Moves the right edge of receive windows back for a while.",
-    source: "RFC 9293 §3.8.6",
-    parameters: &[
-        super::APPLIES_TO,
-        Parameter {
-            name: "every",
-            meaning: "mean time between two small windows of a host",
-            kind: Kind::Time { zero: false },
-            default: Value::Time(Duration::from_millis(500)),
-            origin: "this project: some round trips",
-            only_with: None,
-        },
-        Parameter {
-            name: "for",
-            meaning: "mean duration of a small window",
-            kind: Kind::Time { zero: false },
-            default: Value::Time(Duration::from_millis(200)),
-            origin: "this project: some round trips",
-            only_with: None,
-        },
-        Parameter {
-            name: "to",
-            meaning: "size of a small window",
-            kind: Kind::Bytes { least: 0, most: u64::MAX },
-            default: Value::Bytes(0),
-            origin: "this project",
-            only_with: None,
-        },
-        Parameter {
-            name: "refuse",
-            meaning: "does the host reject data beyond its small window? Otherwise it accepts all data",
-            kind: Kind::Flag,
-            default: Value::Flag(false),
-            origin: "this project",
-            only_with: None,
-        },
-    ],
-    make: |values, site| Box::new(ShrinkWindow::new(ShrinkWindowConfig::new(values), site.seed)),
-};
+impl Default for ShrinkWindowConfig {
+    fn default() -> Self {
+        ShrinkWindowConfig {
+            directions: Directions::Both,
+            every: Duration::from_millis(500),
+            lasts: Duration::from_millis(200),
+            to: ByteCount::new(0),
+            refuse: false,
+        }
+    }
+}
+
+impl Part for ShrinkWindowConfig {
+    const NAME: &'static str = "shrink_window";
+    const SUMMARY: &'static str = "Moves the right edge of receive windows back for a while.";
+    const SOURCE: &'static str = "RFC 9293 §3.8.6";
+}
+
+impl BuildMiddlebox for ShrinkWindowConfig {
+    fn build(&self, site: Site) -> Box<dyn Middlebox> {
+        Box::new(ShrinkWindow::new(*self, site.seed))
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Bench, Talk, at, site};
     use super::*;
 
-    const CLIENT: Directions = Directions::Only(Side::Client);
+    const CLIENT: Directions = Directions::Forward;
 
     fn config(to: u64, refuse: bool) -> ShrinkWindowConfig {
         let [every, lasts] = [100, 50].map(Duration::from_millis);
-        ShrinkWindowConfig { every, lasts, to, refuse, directions: CLIENT }
+        ShrinkWindowConfig { every, lasts, to: ByteCount::new(to), refuse, directions: CLIENT }
     }
 
     /// A middlebox that has seen SYNs with these window scales.

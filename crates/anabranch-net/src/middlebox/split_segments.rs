@@ -1,25 +1,41 @@
 //! Splits segments, as segmentation offload does below the hosts' stacks. Middleboxes between links
 //! with different MTUs also split segments.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::Bytes;
 use std::collections::VecDeque;
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Flags, Instant, Packet, Segment};
 
-use super::{MAX_PACKET, Middlebox, Side, lookup, names};
+use super::{BuildMiddlebox, Middlebox, Side, Site};
+use crate::units::ByteCount;
 
-/// Rules for splitting segments.
+/// Parameters of the middlebox that splits segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SplitSegmentsConfig {
-    /// Maximum payload in bytes of each piece; above zero.
-    size: u32,
-    /// Which pieces carry the options.
-    copies: OptionCopies,
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct SplitSegmentsConfig {
+    /// Maximum payload of each piece.
+    #[cfg_attr(feature = "serde", serde(with = "Bytes::<1, { super::MAX_PACKET as u64 }>"), schemars(extend("x-origin" = "RFC 9293 §3.7.1: what every host can receive, over IPv4")))]
+    pub size: ByteCount,
+    /// Which pieces carry the options of the original segment. All carry its timestamps.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "Honda et al.: network cards copy the header")))]
+    pub options_on: OptionCopies,
 }
 
 /// Which pieces carry the options of the original segment. All pieces carry its timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OptionCopies {
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum OptionCopies {
     /// All pieces. Network cards copy the header. Honda et al., IMC 2011.
     All,
     /// The first piece.
@@ -49,7 +65,7 @@ impl SplitSegments {
         }
         if from > 0 {
             piece.header.flags = Flags(piece.header.flags.0 & !Flags::CWR.0);
-            if self.config.copies == OptionCopies::First {
+            if self.config.options_on == OptionCopies::First {
                 let timestamps = piece.options.timestamps;
                 piece.options = anabranch_wire::TcpOptions { timestamps, ..Default::default() };
             }
@@ -60,7 +76,7 @@ impl SplitSegments {
 
 impl Middlebox for SplitSegments {
     fn handle_packet(&mut self, _now: Instant, towards: Side, packet: Packet) {
-        let size = self.config.size.max(1) as usize;
+        let size = self.config.size.as_u64().max(1) as usize;
         match &packet {
             Packet::Tcp(whole) if whole.payload.len() > size => {
                 let len = whole.payload.len();
@@ -84,38 +100,23 @@ impl Middlebox for SplitSegments {
     }
 }
 
-const COPIES: [(&str, OptionCopies); 2] =
-    [("all", OptionCopies::All), ("first", OptionCopies::First)];
+impl Default for SplitSegmentsConfig {
+    fn default() -> Self {
+        SplitSegmentsConfig { size: ByteCount::new(536), options_on: OptionCopies::All }
+    }
+}
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "split_segments",
-    summary: "Splits segments, as segmentation offload does.",
-    source: "Honda et al., IMC 2011",
-    parameters: &[
-        Parameter {
-            name: "size",
-            meaning: "maximum payload of each piece",
-            kind: Kind::Bytes { least: 1, most: MAX_PACKET as u64 },
-            default: Value::Bytes(536),
-            origin: "RFC 9293 §3.7.1: what every host can receive, over IPv4",
-            only_with: None,
-        },
-        Parameter {
-            name: "options_on",
-            meaning: "which pieces carry the options of the original segment; all carry its timestamps",
-            kind: Kind::Choice(&names(&COPIES)),
-            default: Value::Choice("all"),
-            origin: "Honda et al.: network cards copy the header",
-            only_with: None,
-        },
-    ],
-    make: |values, _| {
-        Box::new(SplitSegments::new(SplitSegmentsConfig {
-            size: values.bytes("size") as u32,
-            copies: lookup(&COPIES, values.choice("options_on")),
-        }))
-    },
-};
+impl Part for SplitSegmentsConfig {
+    const NAME: &'static str = "split_segments";
+    const SUMMARY: &'static str = "Splits segments, as segmentation offload does.";
+    const SOURCE: &'static str = "Honda et al., IMC 2011";
+}
+
+impl BuildMiddlebox for SplitSegmentsConfig {
+    fn build(&self, _: Site) -> Box<dyn Middlebox> {
+        Box::new(SplitSegments::new(*self))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -128,7 +129,7 @@ mod tests {
         let mut whole = talk.data(Side::Server, 0, 1_200);
         whole.header.flags = flags;
         whole.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
-        let config = SplitSegmentsConfig { size: 500, copies };
+        let config = SplitSegmentsConfig { size: ByteCount::new(500), options_on: copies };
         let out = Bench::new(Box::new(SplitSegments::new(config))).put(Side::Server, whole);
         out.into_iter().map(|(_, segment)| segment).collect()
     }
@@ -160,7 +161,7 @@ mod tests {
     #[test]
     fn small_segments_pass_unchanged() {
         let talk = Talk::v6();
-        let mut bench = Bench::by_default(&ENTRY);
+        let mut bench = Bench::by_default::<SplitSegmentsConfig>();
         for segment in [talk.syn(), talk.data(Side::Server, 0, 536)] {
             assert_eq!(bench.cross(Side::Server, segment.clone()), segment);
         }

@@ -1,43 +1,96 @@
 //! Removes TCP options. Honda et al., IMC 2011: middleboxes remove unknown options, from SYNs more
 //! often than from data.
 
-use std::borrow::Cow;
-
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value, Values};
+use anabranch_config::Part;
 use anabranch_wire::mptcp::{Control, KIND, Subtype};
 use anabranch_wire::{Flags, Instant, Packet, RawOptions, Segment, TcpOptions};
 
 use super::flows::Flows;
-use super::{Directions, Filter, Side, lookup, names};
+use super::{BuildMiddlebox, Directions, Filter, Middlebox, Side, Site};
 
-/// Which options are removed, and from which segments.
+/// Parameters of the middlebox that removes options.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct StripOptionsConfig {
-    /// Options to remove.
-    options: Vec<OptionName>,
-    /// Segments to remove them from.
-    segments: Vec<SegmentClass>,
-    /// Number of packets at the start of each flow, in both directions together, that are not
-    /// changed.
-    after_packets: u32,
-    /// Directions of the affected segments.
-    directions: Directions,
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct StripOptionsConfig {
+    /// Which options are removed. `unknown` means all except maximum segment size, window scale, SACK and
+    /// timestamps.
+    #[cfg_attr(feature = "serde", schemars(length(min = 1), extend("x-origin" = "this project")))]
+    pub options: Vec<OptionName>,
+    /// From which segments. `ack` means all without payload that are in no other class.
+    #[cfg_attr(feature = "serde", schemars(length(min = 1), extend("x-origin" = "this project: all")))]
+    pub segments: Vec<SegmentClass>,
+    /// Number of packets at the start of each flow, in both directions together, that are not changed.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project")))]
+    pub after_packets: u32,
+    /// Which direction is affected.
+    #[cfg_attr(feature = "serde", serde(rename = "applies_to"), schemars(extend("x-origin" = "this project")))]
+    pub directions: Directions,
 }
 
 /// One option or a group of options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OptionName {
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum OptionName {
     /// All Multipath TCP options.
     Mptcp,
     /// All options except maximum segment size, window scale, SACK and timestamps.
     Unknown,
-    /// One Multipath TCP option.
-    Subtype(Subtype),
+    /// MP_CAPABLE.
+    MpCapable,
+    /// MP_JOIN.
+    MpJoin,
+    /// DSS.
+    Dss,
+    /// ADD_ADDR.
+    AddAddr,
+    /// REMOVE_ADDR.
+    RemoveAddr,
+    /// MP_PRIO.
+    MpPrio,
+    /// MP_FAIL.
+    MpFail,
+    /// MP_FASTCLOSE.
+    MpFastclose,
+    /// MP_TCPRST.
+    MpTcprst,
+}
+
+impl OptionName {
+    /// The Multipath TCP option of this name; `None` for a group.
+    fn subtype(self) -> Option<Subtype> {
+        Some(match self {
+            OptionName::Mptcp | OptionName::Unknown => return None,
+            OptionName::MpCapable => Subtype::Capable,
+            OptionName::MpJoin => Subtype::Join,
+            OptionName::Dss => Subtype::Dss,
+            OptionName::AddAddr => Subtype::AddAddr,
+            OptionName::RemoveAddr => Subtype::RemoveAddr,
+            OptionName::MpPrio => Subtype::Prio,
+            OptionName::MpFail => Subtype::Fail,
+            OptionName::MpFastclose => Subtype::Fastclose,
+            OptionName::MpTcprst => Subtype::Tcprst,
+        })
+    }
 }
 
 /// The class of a segment. The classes are disjoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SegmentClass {
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum SegmentClass {
     /// The SYN.
     Syn,
     /// The SYN/ACK.
@@ -48,18 +101,6 @@ enum SegmentClass {
     Data,
     /// Other segments without payload: acknowledgements, FINs and RSTs.
     Ack,
-}
-
-impl StripOptionsConfig {
-    fn new(values: &Values) -> Self {
-        let (options, segments) = (values.choices("options"), values.choices("segments"));
-        StripOptionsConfig {
-            options: options.into_iter().map(|name| lookup(&OPTIONS, name)).collect(),
-            segments: segments.into_iter().map(|name| lookup(&SEGMENTS, name)).collect(),
-            after_packets: values.count("after_packets"),
-            directions: Directions::new(values),
-        }
-    }
 }
 
 /// Removes options from segments.
@@ -130,9 +171,9 @@ fn strip(options: &mut TcpOptions, name: OptionName) {
                 _ => None,
             };
         }
-        OptionName::Subtype(Subtype::Dss) => options.dss = None,
-        OptionName::Subtype(subtype) => {
-            if let Some(control) = &mut options.control {
+        OptionName::Dss => options.dss = None,
+        _ => {
+            if let (Some(control), Some(subtype)) = (&mut options.control, name.subtype()) {
                 strip_control(control, subtype);
             }
             options.control.take_if(|control| **control == Control::default());
@@ -168,76 +209,44 @@ fn without_mptcp(bytes: &[u8]) -> Option<RawOptions> {
     (!kept.is_empty()).then(|| kept.into())
 }
 
-const OPTIONS: [(&str, OptionName); 11] = [
-    ("mptcp", OptionName::Mptcp),
-    ("unknown", OptionName::Unknown),
-    ("mp_capable", OptionName::Subtype(Subtype::Capable)),
-    ("mp_join", OptionName::Subtype(Subtype::Join)),
-    ("dss", OptionName::Subtype(Subtype::Dss)),
-    ("add_addr", OptionName::Subtype(Subtype::AddAddr)),
-    ("remove_addr", OptionName::Subtype(Subtype::RemoveAddr)),
-    ("mp_prio", OptionName::Subtype(Subtype::Prio)),
-    ("mp_fail", OptionName::Subtype(Subtype::Fail)),
-    ("mp_fastclose", OptionName::Subtype(Subtype::Fastclose)),
-    ("mp_tcprst", OptionName::Subtype(Subtype::Tcprst)),
-];
+impl Default for StripOptionsConfig {
+    fn default() -> Self {
+        use SegmentClass::{Ack, Data, Syn, SynAck, ThirdAck};
+        StripOptionsConfig {
+            options: vec![OptionName::Mptcp],
+            segments: vec![Syn, SynAck, ThirdAck, Data, Ack],
+            after_packets: 0,
+            directions: Directions::Both,
+        }
+    }
+}
 
-const SEGMENTS: [(&str, SegmentClass); 5] = [
-    ("syn", SegmentClass::Syn),
-    ("syn_ack", SegmentClass::SynAck),
-    ("third_ack", SegmentClass::ThirdAck),
-    ("data", SegmentClass::Data),
-    ("ack", SegmentClass::Ack),
-];
+impl Part for StripOptionsConfig {
+    const NAME: &'static str = "strip_options";
+    const SUMMARY: &'static str = "Removes TCP options.";
+    const SOURCE: &'static str = "Honda et al., IMC 2011";
+}
 
-pub(super) const ENTRY: super::MiddleboxEntry = Entry {
-    name: "strip_options",
-    summary: "Removes TCP options.",
-    source: "Honda et al., IMC 2011",
-    parameters: &[
-        Parameter {
-            name: "options",
-            meaning: "which options are removed; `unknown` means all except maximum segment size, window scale, SACK and timestamps",
-            kind: Kind::Choices(&names(&OPTIONS)),
-            default: Value::Choices(Cow::Borrowed(&["mptcp"])),
-            origin: "this project",
-            only_with: None,
-        },
-        Parameter {
-            name: "segments",
-            meaning: "from which segments; `ack` means all without payload that are in no other class",
-            kind: Kind::Choices(&names(&SEGMENTS)),
-            default: Value::Choices(Cow::Borrowed(&names(&SEGMENTS))),
-            origin: "this project: all",
-            only_with: None,
-        },
-        Parameter {
-            name: "after_packets",
-            meaning: "number of packets at the start of each flow, in both directions together, that are not changed",
-            kind: Kind::Count { least: 0, most: u32::MAX },
-            default: Value::Count(0),
-            origin: "this project",
-            only_with: None,
-        },
-        super::APPLIES_TO,
-    ],
-    make: |values, _| super::filter(StripOptions::new(StripOptionsConfig::new(values))),
-};
+impl BuildMiddlebox for StripOptionsConfig {
+    fn build(&self, _: Site) -> Box<dyn Middlebox> {
+        super::filter(StripOptions::new(self.clone()))
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::super::filter;
-    use super::super::testing::{Bench, Talk, defaults};
+    use super::super::testing::{Bench, Talk};
     use super::*;
     use anabranch_wire::Timestamps;
     use anabranch_wire::mptcp::{MpFastclose, MpPrio};
 
-    fn by_default() -> StripOptionsConfig {
-        StripOptionsConfig::new(&defaults(&ENTRY))
-    }
-
     fn config(options: OptionName, segments: &[SegmentClass]) -> StripOptionsConfig {
-        StripOptionsConfig { options: vec![options], segments: segments.to_vec(), ..by_default() }
+        StripOptionsConfig {
+            options: vec![options],
+            segments: segments.to_vec(),
+            ..StripOptionsConfig::default()
+        }
     }
 
     /// For each segment of a short exchange, whether its DSS option arrives.
@@ -277,16 +286,16 @@ mod tests {
         assert_eq!(kept(ThirdAck), [1, 1, 0, 0, 1, 1, 1, 1]);
         assert_eq!(kept(Data), [1, 1, 1, 1, 0, 1, 1, 0]);
         assert_eq!(kept(Ack), [1, 1, 1, 1, 1, 0, 0, 1]);
-        assert_eq!(arrives(by_default()), [false; 8]);
+        assert_eq!(arrives(StripOptionsConfig::default()), [false; 8]);
     }
 
     #[test]
     fn the_first_packets_and_the_other_direction_can_be_exempt() {
-        let later = StripOptionsConfig { after_packets: 5, ..by_default() };
+        let later = StripOptionsConfig { after_packets: 5, ..StripOptionsConfig::default() };
         let expected = [true, true, true, true, true, false, false, false];
         assert_eq!(arrives(later), expected);
-        let directions = Directions::Only(Side::Client);
-        let one_way = StripOptionsConfig { directions, ..by_default() };
+        let directions = Directions::Forward;
+        let one_way = StripOptionsConfig { directions, ..StripOptionsConfig::default() };
         assert_eq!(arrives(one_way), [true, false, true, true, true, false, true, false]);
     }
 
@@ -306,7 +315,7 @@ mod tests {
         };
         let mut expected = segment.options.clone();
         expected.control_mut().prio = None;
-        assert_eq!(after(OptionName::Subtype(Subtype::Prio)), expected);
+        assert_eq!(after(OptionName::MpPrio), expected);
         let bare = TcpOptions { timestamps: segment.options.timestamps, ..TcpOptions::default() };
         assert_eq!(after(OptionName::Unknown), bare);
         let unknown = Some(vec![253, 4, 1, 2].into());

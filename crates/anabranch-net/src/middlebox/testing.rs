@@ -2,14 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use anabranch_wire::entry::Values;
 use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
 use anabranch_wire::{
     Duration, Flags, Instant, Packet, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpHeader,
     TcpOptions,
 };
 
-use super::{Middlebox, MiddleboxEntry, Side, Site};
+use super::{BuildMiddlebox, Middlebox, Side, Site};
 
 pub(super) fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
@@ -21,11 +20,6 @@ pub(super) fn site(seed: u64) -> Site {
         client: Ipv4Addr::new(10, 1, 0, 0).into(),
         address: Ipv4Addr::new(10, 2, 0, 0).into(),
     }
-}
-
-/// The default parameter values of a middlebox.
-pub(super) fn defaults(entry: &MiddleboxEntry) -> Values {
-    Values::defaults(entry.parameters)
 }
 
 /// A connection whose streams carry the test pattern.
@@ -123,8 +117,8 @@ impl Bench {
     }
 
     /// A middlebox with its default parameters.
-    pub(super) fn by_default(entry: &MiddleboxEntry) -> Self {
-        Bench::new((entry.make)(&defaults(entry), site(1)))
+    pub(super) fn by_default<P: BuildMiddlebox + Default>() -> Self {
+        Bench::new(P::default().build(site(1)))
     }
 
     /// The bench after the middlebox has seen the SYNs of `talk`.

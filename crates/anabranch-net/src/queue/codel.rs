@@ -1,20 +1,29 @@
 //! CoDel (controlled delay). RFC 8289.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::WithUnit;
 use std::collections::VecDeque;
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
 use anabranch_wire::{Duration, Instant};
 
-use super::{Discipline, DropTail, Packet, QueueEntry};
+use super::{CheckQueue, DropTail, Packet};
 use crate::units::FULL_SIZE_PACKET;
 
 /// Parameters of CoDel. The defaults are those of RFC 8289 §4.2 and §4.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
 pub struct CoDelConfig {
-    /// Acceptable sojourn time of a standing queue.
+    /// Acceptable sojourn time.
+    #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Duration>"), schemars(extend("x-origin" = "RFC 8289 §4.3")))]
     pub target: Duration,
-    /// Time for which the sojourn time may exceed the target before packets are dropped: a
-    /// worst-case RTT.
+    /// How long the sojourn time may exceed the target before packets are dropped: a worst-case round-trip
+    /// time.
+    #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Duration>"), schemars(extend("x-origin" = "RFC 8289 §4.2")))]
     pub interval: Duration,
 }
 
@@ -151,33 +160,14 @@ impl CoDel {
     }
 }
 
-pub(super) const ENTRY: QueueEntry = Entry {
-    name: "codel",
-    summary: "Controlled delay: drops packets while the sojourn time stays too long.",
-    source: "RFC 8289",
-    parameters: &[
-        Parameter {
-            name: "target",
-            meaning: "acceptable sojourn time",
-            kind: Kind::Time { zero: true },
-            default: Value::Time(TARGET),
-            origin: "RFC 8289 §4.3",
-            only_with: None,
-        },
-        Parameter {
-            name: "interval",
-            meaning: "how long the sojourn time may exceed the target before packets are dropped",
-            kind: Kind::Time { zero: true },
-            default: Value::Time(INTERVAL),
-            origin: "RFC 8289 §4.2",
-            only_with: None,
-        },
-    ],
-    make: |values| {
-        let (target, interval) = (values.time("target"), values.time("interval"));
-        Ok(Discipline::CoDel(CoDelConfig { target, interval }))
-    },
-};
+impl Part for CoDelConfig {
+    const NAME: &'static str = "codel";
+    const SUMMARY: &'static str =
+        "Controlled delay: drops packets while the sojourn time stays too long.";
+    const SOURCE: &'static str = "RFC 8289";
+}
+
+impl CheckQueue for CoDelConfig {}
 
 #[cfg(test)]
 mod tests {

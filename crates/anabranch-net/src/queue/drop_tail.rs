@@ -1,10 +1,9 @@
 //! First in, first out. Packets that do not fit are dropped.
 
+use anabranch_config::part_without_parameters;
 use std::collections::VecDeque;
 
-use anabranch_wire::entry::Entry;
-
-use super::{Discipline, Packet, QueueEntry};
+use super::{CheckQueue, Packet};
 use crate::units::{QueueLimit, Rate};
 
 /// A drop-tail queue. The limit counts waiting packets only. The packet in transmission has left
@@ -72,13 +71,15 @@ impl DropTail {
     }
 }
 
-pub(super) const ENTRY: QueueEntry = Entry {
-    name: "drop_tail",
-    summary: "Drops packets only for lack of room.",
-    source: "the default of links",
-    parameters: &[],
-    make: |_| Ok(Discipline::DropTail),
-};
+part_without_parameters! {
+    /// Selects the queue that drops packets only for lack of room.
+    pub struct DropTailConfig;
+    NAME = "drop_tail";
+    SUMMARY = "Drops packets only for lack of room.";
+    SOURCE = "the default of links";
+}
+
+impl CheckQueue for DropTailConfig {}
 
 #[cfg(test)]
 mod tests {

@@ -11,23 +11,43 @@ mod red;
 
 pub use codel::CoDelConfig;
 pub(crate) use drop_tail::DropTail;
+pub use drop_tail::DropTailConfig;
 pub use red::RedConfig;
 
+use anabranch_config::parts;
 use anabranch_wire::Instant;
-use anabranch_wire::entry::{Entry, Values};
 
 use crate::units::{QueueLimit, Rate};
 use codel::CoDel;
 use red::Red;
 
-/// A queue discipline that users choose by name.
-pub type QueueEntry = Entry<Factory>;
+parts! {
+    /// Which packets a link's queue drops besides those that do not fit. If the sender of a packet
+    /// supports ECN, the queue marks the packet instead. RFC 3168 §5. The first is the default.
+    #[derive(Copy, Eq)]
+    pub enum Discipline: "kind", dyn CheckQueue {
+        DropTail(DropTailConfig),
+        CoDel(CoDelConfig),
+        Red(RedConfig),
+    }
+}
 
-/// Creates a discipline from the values of its parameters.
-pub type Factory = fn(&Values) -> Result<Discipline, Invalid>;
+impl Default for Discipline {
+    fn default() -> Self {
+        DropTailConfig {}.into()
+    }
+}
 
-/// All queue disciplines, the default first.
-pub const ALL: &[QueueEntry] = &[drop_tail::ENTRY, codel::ENTRY, red::ENTRY];
+/// Parameters of a queue discipline.
+pub trait CheckQueue {
+    /// Check that the parameters agree with each other.
+    ///
+    /// # Errors
+    /// If they do not.
+    fn check(&self) -> Result<(), Invalid> {
+        Ok(())
+    }
+}
 
 /// A parameter whose value contradicts other parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,20 +69,6 @@ pub(crate) struct Packet {
     pub(crate) bytes: u32,
 }
 
-/// Which packets a link's queue drops besides those that do not fit. If the sender of a packet
-/// supports ECN, the queue marks the packet instead. RFC 3168 §5.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Discipline {
-    /// No others.
-    #[default]
-    DropTail,
-    /// Packets at the head, while the sojourn time stays too long. RFC 8289.
-    CoDel(CoDelConfig),
-    /// Random packets, with a probability that grows with the average length. Floyd and Jacobson,
-    /// 1993.
-    Red(RedConfig),
-}
-
 /// A link's queue.
 #[derive(Debug)]
 pub(crate) enum Queue {
@@ -80,7 +86,7 @@ impl Queue {
     ) -> Self {
         let tail = DropTail::new(limit, rate);
         match discipline {
-            Discipline::DropTail => Queue::DropTail(tail),
+            Discipline::DropTail(_) => Queue::DropTail(tail),
             Discipline::CoDel(config) => Queue::CoDel(CoDel::new(config, tail)),
             Discipline::Red(config) => Queue::Red(Red::new(config, tail, rate, link_seed)),
         }

@@ -1,23 +1,34 @@
 //! RED (random early detection). Floyd and Jacobson, ToN 1993.
 
-use anabranch_wire::entry::{Entry, Kind, Parameter, Value};
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::WithUnit;
 use anabranch_wire::{Duration, Instant};
 
-use super::{Discipline, DropTail, Invalid, Packet, QueueEntry};
+use super::{CheckQueue, DropTail, Invalid, Packet};
 use crate::rng::{Draws, stream_seed};
 use crate::units::FULL_SIZE_PACKET;
 use crate::units::{Probability, Rate};
 
 /// Parameters of RED. Averages are in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
 pub struct RedConfig {
-    /// Average queue length below which no packet is dropped.
-    pub min_packets: u64,
-    /// Average queue length from which every packet is dropped, even if it could be marked.
-    pub max_packets: u64,
+    /// Average queue length, in packets, below which no packet is dropped.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "the paper's simulations")))]
+    pub min_packets: u32,
+    /// Average queue length, in packets, from which every packet is dropped, even if it could be marked.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "the paper's simulations")))]
+    pub max_packets: u32,
     /// Drop probability just below `max_packets`.
+    #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Probability>"), schemars(extend("x-origin" = "the paper's simulations")))]
     pub max_probability: Probability,
     /// Weight of a sample in the average.
+    #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Probability>"), schemars(extend("x-origin" = "the paper's simulations")))]
     pub weight: Probability,
 }
 
@@ -25,8 +36,8 @@ impl Default for RedConfig {
     /// The values in the paper's simulations: 5 and 15 packets, 1/50, 0.002.
     fn default() -> Self {
         RedConfig {
-            min_packets: MIN_PACKETS.into(),
-            max_packets: MAX_PACKETS.into(),
+            min_packets: MIN_PACKETS,
+            max_packets: MAX_PACKETS,
             max_probability: Probability::from_parts_per_billion(MAX_PROBABILITY),
             weight: Probability::from_parts_per_billion(WEIGHT),
         }
@@ -55,7 +66,7 @@ pub(crate) struct Red {
 
 /// The base drop probability at this average: linear between the thresholds.
 fn base_probability(average: f64, config: &RedConfig) -> f64 {
-    let (min, max) = (config.min_packets as f64, config.max_packets as f64);
+    let (min, max) = (f64::from(config.min_packets), f64::from(config.max_packets));
     config.max_probability.as_f64() * (average - min) / (max - min)
 }
 
@@ -99,7 +110,7 @@ impl Red {
         self.update_average(now);
         if self.drops(packet.number) {
             self.since_drop = Some(0);
-            let moderate = self.average < self.config.max_packets as f64;
+            let moderate = self.average < f64::from(self.config.max_packets);
             if !(moderate && self.tail.has_room(packet) && mark(packet)) {
                 return false;
             }
@@ -135,7 +146,7 @@ impl Red {
             self.since_drop = None;
             return false;
         }
-        if self.average >= self.config.max_packets as f64 {
+        if self.average >= f64::from(self.config.max_packets) {
             return true;
         }
         let since_drop = self.since_drop.map_or(0, |n| n + 1);
@@ -146,59 +157,23 @@ impl Red {
     }
 }
 
-pub(super) const ENTRY: QueueEntry = Entry {
-    name: "red",
-    summary: "Random early detection: drops packets at random as the average queue grows.",
-    source: "Floyd and Jacobson, ToN 1993",
-    parameters: &[
-        Parameter {
-            name: "min_packets",
-            meaning: "average queue length, in packets, below which no packet is dropped",
-            kind: Kind::Count { least: 0, most: u32::MAX },
-            default: Value::Count(MIN_PACKETS),
-            origin: "the paper's simulations",
-            only_with: None,
-        },
-        Parameter {
-            name: "max_packets",
-            meaning: "average queue length, in packets, from which every packet is dropped",
-            kind: Kind::Count { least: 0, most: u32::MAX },
-            default: Value::Count(MAX_PACKETS),
-            origin: "the paper's simulations",
-            only_with: None,
-        },
-        Parameter {
-            name: "max_probability",
-            meaning: "drop probability just below `max_packets`",
-            kind: Kind::Probability,
-            default: Value::Probability(MAX_PROBABILITY),
-            origin: "the paper's simulations",
-            only_with: None,
-        },
-        Parameter {
-            name: "weight",
-            meaning: "weight of a sample in the average",
-            kind: Kind::Probability,
-            default: Value::Probability(WEIGHT),
-            origin: "the paper's simulations",
-            only_with: None,
-        },
-    ],
-    make: |values| {
-        let (min_packets, max_packets) = (values.count("min_packets"), values.count("max_packets"));
-        if max_packets <= min_packets {
-            let problem = format!("{max_packets}: must be more than min_packets, {min_packets}");
-            return Err(Invalid { parameter: "max_packets", problem });
+impl Part for RedConfig {
+    const NAME: &'static str = "red";
+    const SUMMARY: &'static str =
+        "Random early detection: drops packets at random as the average queue grows.";
+    const SOURCE: &'static str = "Floyd and Jacobson, ToN 1993";
+}
+
+impl CheckQueue for RedConfig {
+    fn check(&self) -> Result<(), Invalid> {
+        let RedConfig { min_packets, max_packets, .. } = *self;
+        if max_packets > min_packets {
+            return Ok(());
         }
-        let probability = |name| Probability::from_parts_per_billion(values.probability(name));
-        Ok(Discipline::Red(RedConfig {
-            min_packets: min_packets.into(),
-            max_packets: max_packets.into(),
-            max_probability: probability("max_probability"),
-            weight: probability("weight"),
-        }))
-    },
-};
+        let problem = format!("{max_packets}: must be more than min_packets, {min_packets}");
+        Err(Invalid { parameter: "max_packets", problem })
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -82,7 +82,11 @@ fn disciplines() -> impl Strategy<Value = Discipline> {
     let weight = Probability::from_parts_per_billion(500_000_000);
     let red = RedConfig { min_packets: 1, max_packets: 4, weight, ..RedConfig::default() };
     let codel = CoDelConfig { target: Duration::from_millis(1), ..CoDelConfig::default() };
-    prop::sample::select(vec![Discipline::DropTail, Discipline::CoDel(codel), Discipline::Red(red)])
+    prop::sample::select(vec![
+        Discipline::default(),
+        Discipline::CoDel(codel),
+        Discipline::Red(red),
+    ])
 }
 
 fn burst_losses() -> impl Strategy<Value = GilbertElliottConfig> {

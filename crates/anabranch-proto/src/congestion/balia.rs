@@ -2,12 +2,11 @@
 //! analysis, design, and implementation", 2013–2016; draft-walid-mptcp-congestion-control.
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
-    Window, coupled,
+    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, Coupled,
+    ExternalReduction, HyStart, SlowStartExit, Start, Window, coupled,
 };
-use super::{Constructor, Factory};
-use crate::policy::Entry;
 use crate::view::SubflowView;
+use anabranch_config::part_without_parameters;
 
 /// BALIA for one subflow: a compromise between OLIA's friendliness and LIA's responsiveness.
 ///
@@ -45,21 +44,27 @@ pub(super) fn decrease(a: f64) -> f64 {
     1.0 - a.min(MAX_DECREASE) / 2.0
 }
 
-/// Name, description and constructor of this congestion control.
-pub(super) const ENTRY: super::CongestionControlEntry = Entry {
-    name: "balia",
-    summary: "Balanced linked adaptation: balances LIA's responsiveness and OLIA's friendliness; coupled.",
-    source: "Peng et al., IEEE/ACM ToN 2016",
-    parameters: &[],
-    make: Factory {
-        coupled: true,
-        in_kernel: None,
-        hystart: false,
-        make: Constructor::WithHyStart(|start, hystart| {
-            Box::new(if hystart { Balia::with_hystart(start) } else { Balia::new(start) })
-        }),
-    },
-};
+part_without_parameters! {
+    /// Selects [`Balia`].
+    pub struct BaliaConfig;
+    NAME = "balia";
+    SUMMARY = "Balanced linked adaptation: balances LIA's responsiveness and OLIA's friendliness; coupled.";
+    SOURCE = "Peng et al., IEEE/ACM ToN 2016";
+}
+
+impl BuildCongestionControl for BaliaConfig {
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
+    fn slow_start_exit(&self) -> SlowStartExit {
+        SlowStartExit::Loss
+    }
+
+    fn build(&self, start: &Start, hystart: bool) -> Box<dyn CongestionControl> {
+        Box::new(if hystart { Balia::with_hystart(start) } else { Balia::new(start) })
+    }
+}
 
 impl Balia {
     /// BALIA in slow start, with the initial window.

@@ -1,12 +1,12 @@
 //! CUBIC: RFC 9438.
 
+use anabranch_config::part_without_parameters;
 use anabranch_wire::Instant;
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
+    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, ExternalReduction,
+    HyStart, SlowStartExit, Start, Window,
 };
-use super::{Constructor, Factory};
-use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// RFC 9438 §4.6: multiplicative decrease factor.
@@ -49,21 +49,27 @@ pub(super) fn alpha_cubic() -> f64 {
     3.0 * (1.0 - BETA) / (1.0 + BETA)
 }
 
-/// Name, description and constructor of this congestion control.
-pub(super) const ENTRY: super::CongestionControlEntry = Entry {
-    name: "cubic",
-    summary: "The window grows by a cubic function of the time since the last loss; uncoupled.",
-    source: "RFC 9438",
-    parameters: &[],
-    make: Factory {
-        coupled: false,
-        in_kernel: Some("cubic"),
-        hystart: true,
-        make: Constructor::WithHyStart(|start, hystart| {
-            Box::new(if hystart { Cubic::new(start) } else { Cubic::without_hystart(start) })
-        }),
-    },
-};
+part_without_parameters! {
+    /// Selects [`Cubic`].
+    pub struct CubicConfig;
+    NAME = "cubic";
+    SUMMARY = "The window grows by a cubic function of the time since the last loss; uncoupled.";
+    SOURCE = "RFC 9438";
+}
+
+impl BuildCongestionControl for CubicConfig {
+    fn in_kernel(&self) -> Option<&'static str> {
+        Some("cubic")
+    }
+
+    fn slow_start_exit(&self) -> SlowStartExit {
+        SlowStartExit::HyStart
+    }
+
+    fn build(&self, start: &Start, hystart: bool) -> Box<dyn CongestionControl> {
+        Box::new(if hystart { Cubic::new(start) } else { Cubic::without_hystart(start) })
+    }
+}
 
 impl Cubic {
     /// CUBIC in slow start, with the initial window and HyStart++.

@@ -1,13 +1,13 @@
 //! CUBIC as in Linux 6.18 (`tcp_cubic.c`), in its arithmetic of whole segments and ticks. Where the
 //! window has few segments, this arithmetic decides when it grows.
 
+use anabranch_config::part_without_parameters;
 use anabranch_wire::{Duration, Instant};
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, ExternalReduction, FirstHyStart, Window,
+    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, ExternalReduction,
+    FirstHyStart, SlowStartExit, Start, Window,
 };
-use super::{Constructor, Factory};
-use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// One tick of a kernel with 250 Hz. Time in the cubic function advances by ticks.
@@ -26,21 +26,27 @@ const LEAST_COUNT: u64 = 2;
 /// The aggressiveness `c` of the cubic function, 0.4 segments per second cubed, times 1024.
 const SCALE: u64 = 410;
 
-/// Name, description and constructor of this congestion control.
-pub(super) const ENTRY: super::CongestionControlEntry = Entry {
-    name: "cubic_linux",
-    summary: "CUBIC as in Linux: whole segments, Reno-friendly slope of RFC 8312, the first HyStart, and growth by 5 % per round trip before the first loss.",
-    source: "Linux 6.18; Ha and Rhee, Computer Networks 2011",
-    parameters: &[],
-    make: Factory {
-        coupled: false,
-        in_kernel: Some("cubic"),
-        hystart: true,
-        make: Constructor::WithHyStart(|start, hystart| {
-            Box::new(CubicLinux::new(Window::new(start), hystart))
-        }),
-    },
-};
+part_without_parameters! {
+    /// Selects the CUBIC of Linux.
+    pub struct CubicLinuxConfig;
+    NAME = "cubic_linux";
+    SUMMARY = "CUBIC as in Linux: whole segments, Reno-friendly slope of RFC 8312, the first HyStart, and growth by 5 % per round trip before the first loss.";
+    SOURCE = "Linux 6.18; Ha and Rhee, Computer Networks 2011";
+}
+
+impl BuildCongestionControl for CubicLinuxConfig {
+    fn in_kernel(&self) -> Option<&'static str> {
+        Some("cubic")
+    }
+
+    fn slow_start_exit(&self) -> SlowStartExit {
+        SlowStartExit::HyStart
+    }
+
+    fn build(&self, start: &Start, hystart: bool) -> Box<dyn CongestionControl> {
+        Box::new(CubicLinux::new(Window::new(start), hystart))
+    }
+}
 
 /// Linux's CUBIC for one subflow. Windows are in segments.
 #[derive(Clone, Debug)]

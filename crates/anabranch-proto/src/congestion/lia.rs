@@ -2,12 +2,11 @@
 //! RFC 6356; Wischik et al., NSDI 2011.
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
-    Window, coupled, new_reno,
+    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, Coupled,
+    ExternalReduction, HyStart, SlowStartExit, Start, Window, coupled, new_reno,
 };
-use super::{Constructor, Factory};
-use crate::policy::Entry;
 use crate::view::SubflowView;
+use anabranch_config::part_without_parameters;
 
 /// LIA for one subflow.
 #[derive(Clone, Debug)]
@@ -35,21 +34,27 @@ pub(super) fn increase(acked: u64, mss: u32, cwnd: u64, cwnd_total: f64, alpha: 
     coupled.min(new_reno::increase(acked, mss, cwnd))
 }
 
-/// Name, description and constructor of this congestion control.
-pub(super) const ENTRY: super::CongestionControlEntry = Entry {
-    name: "lia",
-    summary: "Linked increases: as aggressive as one TCP flow on a shared bottleneck; coupled.",
-    source: "RFC 6356; Wischik et al., NSDI 2011",
-    parameters: &[],
-    make: Factory {
-        coupled: true,
-        in_kernel: None,
-        hystart: false,
-        make: Constructor::WithHyStart(|start, hystart| {
-            Box::new(if hystart { Lia::with_hystart(start) } else { Lia::new(start) })
-        }),
-    },
-};
+part_without_parameters! {
+    /// Selects [`Lia`].
+    pub struct LiaConfig;
+    NAME = "lia";
+    SUMMARY = "Linked increases: as aggressive as one TCP flow on a shared bottleneck; coupled.";
+    SOURCE = "RFC 6356; Wischik et al., NSDI 2011";
+}
+
+impl BuildCongestionControl for LiaConfig {
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
+    fn slow_start_exit(&self) -> SlowStartExit {
+        SlowStartExit::Loss
+    }
+
+    fn build(&self, start: &Start, hystart: bool) -> Box<dyn CongestionControl> {
+        Box::new(if hystart { Lia::with_hystart(start) } else { Lia::new(start) })
+    }
+}
 
 impl Lia {
     /// LIA in slow start, with the initial window.

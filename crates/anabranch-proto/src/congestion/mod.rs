@@ -14,61 +14,69 @@ mod olia;
 mod window;
 mod wvegas;
 
-pub use balia::Balia;
-pub use cubic::Cubic;
+pub use balia::{Balia, BaliaConfig};
+pub use cubic::{Cubic, CubicConfig};
+pub use cubic_linux::CubicLinuxConfig;
 use hystart::FirstHyStart;
 pub use hystart::HyStart;
-pub use lia::Lia;
-pub use new_reno::NewReno;
-pub use olia::Olia;
+pub use lia::{Lia, LiaConfig};
+pub use new_reno::{NewReno, NewRenoConfig};
+pub use olia::{Olia, OliaConfig};
 pub use window::Window;
-pub use wvegas::WVegas;
+pub use wvegas::{WVegas, WVegasConfig};
 
 use coupled::Coupled;
 
 use core::fmt::Debug;
 use std::net::IpAddr;
 
+use anabranch_config::parts;
 use anabranch_wire::{Duration, Instant};
 
-use crate::policy::Entry;
 use crate::view::SubflowView;
 
-/// A congestion control that users choose by name.
-pub type CongestionControlEntry = Entry<Factory>;
-
-/// All congestion controls.
-pub const ALL: &[CongestionControlEntry] = &[
-    new_reno::ENTRY,
-    cubic::ENTRY,
-    cubic_linux::ENTRY,
-    lia::ENTRY,
-    olia::ENTRY,
-    balia::ENTRY,
-    wvegas::ENTRY,
-];
-
-/// The constructor of a congestion control, and facts about it that other crates need.
-#[derive(Clone, Copy, Debug)]
-pub struct Factory {
-    /// Whether it considers the other subflows.
-    pub coupled: bool,
-    /// Linux's name for the same algorithm; `None` if Linux has none.
-    pub in_kernel: Option<&'static str>,
-    /// Whether HyStart++ ends its slow start by default.
-    pub hystart: bool,
-    /// Creates the congestion control.
-    pub make: Constructor,
+parts! {
+    /// A congestion control with its parameters.
+    pub enum CongestionControlConfig: "congestion control", dyn BuildCongestionControl {
+        NewReno(NewRenoConfig),
+        Cubic(CubicConfig),
+        CubicLinux(CubicLinuxConfig),
+        Lia(LiaConfig),
+        Olia(OliaConfig),
+        Balia(BaliaConfig),
+        WVegas(WVegasConfig),
+    }
 }
 
-/// Creates a congestion control for a subflow.
-#[derive(Clone, Copy, Debug)]
-pub enum Constructor {
-    /// A congestion control that ends slow start by its own rule.
-    Plain(fn(&Start) -> Box<dyn CongestionControl>),
-    /// A congestion control whose slow start can be ended by HyStart++ (RFC 9406), if the second
-    /// argument is true.
-    WithHyStart(fn(&Start, bool) -> Box<dyn CongestionControl>),
+/// Parameters of a congestion control: its constructor, and facts that other crates need.
+pub trait BuildCongestionControl {
+    /// Returns `true` if it considers the other subflows.
+    fn is_coupled(&self) -> bool {
+        false
+    }
+
+    /// Linux's name for the same algorithm; `None` if Linux has none.
+    fn in_kernel(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What ends its slow start before a loss does.
+    fn slow_start_exit(&self) -> SlowStartExit;
+
+    /// Creates the congestion control for a subflow. `hystart`: HyStart++ (RFC 9406) may end its slow
+    /// start, unless it has a rule of its own.
+    fn build(&self, start: &Start, hystart: bool) -> Box<dyn CongestionControl>;
+}
+
+/// What ends slow start before a loss does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlowStartExit {
+    /// The congestion control's own rule.
+    Own,
+    /// Nothing, unless the user asks for HyStart++.
+    Loss,
+    /// HyStart++ (RFC 9406), unless the user turns it off.
+    HyStart,
 }
 
 /// Initial values for a new subflow.

@@ -1,11 +1,11 @@
 //! NewReno: RFC 5681, RFC 6582.
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, ExternalReduction, HyStart, Start, Window,
+    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, ExternalReduction,
+    HyStart, SlowStartExit, Start, Window,
 };
-use super::{Constructor, Factory};
-use crate::policy::Entry;
 use crate::view::SubflowView;
+use anabranch_config::part_without_parameters;
 
 /// NewReno for one subflow, independent of the others.
 #[derive(Clone, Debug)]
@@ -23,21 +23,27 @@ pub(super) fn increase(acked: u64, mss: u32, cwnd: u64) -> f64 {
     acked as f64 * f64::from(mss) / cwnd as f64
 }
 
-/// Name, description and constructor of this congestion control.
-pub(super) const ENTRY: super::CongestionControlEntry = Entry {
-    name: "new_reno",
-    summary: "Additive increase, multiplicative decrease; uncoupled.",
-    source: "RFC 5681 and RFC 6582",
-    parameters: &[],
-    make: Factory {
-        coupled: false,
-        in_kernel: Some("reno"),
-        hystart: false,
-        make: Constructor::WithHyStart(|start, hystart| {
-            Box::new(if hystart { NewReno::with_hystart(start) } else { NewReno::new(start) })
-        }),
-    },
-};
+part_without_parameters! {
+    /// Selects [`NewReno`].
+    pub struct NewRenoConfig;
+    NAME = "new_reno";
+    SUMMARY = "Additive increase, multiplicative decrease; uncoupled.";
+    SOURCE = "RFC 5681 and RFC 6582";
+}
+
+impl BuildCongestionControl for NewRenoConfig {
+    fn in_kernel(&self) -> Option<&'static str> {
+        Some("reno")
+    }
+
+    fn slow_start_exit(&self) -> SlowStartExit {
+        SlowStartExit::Loss
+    }
+
+    fn build(&self, start: &Start, hystart: bool) -> Box<dyn CongestionControl> {
+        Box::new(if hystart { NewReno::with_hystart(start) } else { NewReno::new(start) })
+    }
+}
 
 impl NewReno {
     /// NewReno in slow start, with the initial window.

@@ -2,12 +2,11 @@
 //! draft-khalili-mptcp-congestion-control.
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, HyStart, Start,
-    Window, coupled, new_reno,
+    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, Coupled,
+    ExternalReduction, HyStart, SlowStartExit, Start, Window, coupled, new_reno,
 };
-use super::{Constructor, Factory};
-use crate::policy::Entry;
 use crate::view::SubflowView;
+use anabranch_config::part_without_parameters;
 
 /// OLIA for one subflow.
 ///
@@ -96,21 +95,27 @@ pub(super) fn increase(
     acked as f64 * f64::from(mss) * gain
 }
 
-/// Name, description and constructor of this congestion control.
-pub(super) const ENTRY: super::CongestionControlEntry = Entry {
-    name: "olia",
-    summary: "Opportunistic linked increases: Pareto-optimal load balancing; coupled.",
-    source: "Khalili et al., CoNEXT 2012",
-    parameters: &[],
-    make: Factory {
-        coupled: true,
-        in_kernel: None,
-        hystart: false,
-        make: Constructor::WithHyStart(|start, hystart| {
-            Box::new(if hystart { Olia::with_hystart(start) } else { Olia::new(start) })
-        }),
-    },
-};
+part_without_parameters! {
+    /// Selects [`Olia`].
+    pub struct OliaConfig;
+    NAME = "olia";
+    SUMMARY = "Opportunistic linked increases: Pareto-optimal load balancing; coupled.";
+    SOURCE = "Khalili et al., CoNEXT 2012";
+}
+
+impl BuildCongestionControl for OliaConfig {
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
+    fn slow_start_exit(&self) -> SlowStartExit {
+        SlowStartExit::Loss
+    }
+
+    fn build(&self, start: &Start, hystart: bool) -> Box<dyn CongestionControl> {
+        Box::new(if hystart { Olia::with_hystart(start) } else { Olia::new(start) })
+    }
+}
 
 impl Olia {
     /// OLIA in slow start, with the initial window.

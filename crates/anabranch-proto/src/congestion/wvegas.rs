@@ -1,14 +1,13 @@
 //! wVegas, weighted Vegas: coupled by delay instead of loss. Cao, Xu, Fu, "Delay-based congestion
 //! control for multipath TCP", ICNP 2012.
 
+use anabranch_config::part_without_parameters;
 use anabranch_wire::Duration;
 
 use super::{
-    AckSample, CongestionControl, CongestionEvent, Coupled, ExternalReduction, Start, Window,
-    coupled, new_reno,
+    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, Coupled,
+    ExternalReduction, SlowStartExit, Start, Window, coupled, new_reno,
 };
-use super::{Constructor, Factory};
-use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// wVegas for one subflow.
@@ -89,19 +88,27 @@ pub(super) fn drained(rtt: f64, base: f64) -> f64 {
     base / (2.0 * rtt)
 }
 
-/// Name, description and constructor of this congestion control.
-pub(super) const ENTRY: super::CongestionControlEntry = Entry {
-    name: "wvegas",
-    summary: "Weighted Vegas: shifts load by queueing delay instead of loss; coupled.",
-    source: "Cao et al., ICNP 2012",
-    parameters: &[],
-    make: Factory {
-        coupled: true,
-        in_kernel: None,
-        hystart: false,
-        make: Constructor::Plain(|start| Box::new(WVegas::new(start))),
-    },
-};
+part_without_parameters! {
+    /// Selects [`WVegas`].
+    pub struct WVegasConfig;
+    NAME = "wvegas";
+    SUMMARY = "Weighted Vegas: shifts load by queueing delay instead of loss; coupled.";
+    SOURCE = "Cao et al., ICNP 2012";
+}
+
+impl BuildCongestionControl for WVegasConfig {
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
+    fn slow_start_exit(&self) -> SlowStartExit {
+        SlowStartExit::Own
+    }
+
+    fn build(&self, start: &Start, _hystart: bool) -> Box<dyn CongestionControl> {
+        Box::new(WVegas::new(start))
+    }
+}
 
 impl WVegas {
     /// wVegas in slow start, with the initial window.

@@ -1,11 +1,11 @@
 //! Backup mode: all subflows are open, and one carries the data until it fails. Paasch et al.,
 //! "Exploring mobile/WiFi handover with Multipath TCP", CellNet 2012 ("backup mode").
 
+use anabranch_config::{Part, PathRef};
 use anabranch_wire::{Instant, SocketAddress};
 
 use super::upkeep::{is_of_family, of_family};
-use super::{Factory, InKernel, LocalAddress, PathAction, PathEvent, PathManager, Upkeep};
-use crate::policy::{Entry, Kind, Parameter, PathRef, Value};
+use super::{BuildPathManager, InKernel, LocalAddress, PathAction, PathEvent, PathManager, Upkeep};
 use crate::view::SubflowView;
 
 /// Opens a subflow from each address, all but one as backups. Both hosts send on a backup only if
@@ -23,32 +23,51 @@ pub struct Backup {
     initiator: bool,
 }
 
-/// Name, description, parameters and constructor of this path manager.
-pub(super) const ENTRY: super::PathManagerEntry = Entry {
-    name: "backup",
-    summary: "Opens a subflow over every path, all but one as backups.",
-    source: "Paasch et al., CellNet 2012 (backup mode)",
-    parameters: &[Parameter {
-        name: "regular",
-        meaning: "the path that is no backup",
-        kind: Kind::Path,
-        default: Value::Path(PathRef::FIRST),
-        origin: "the path that the connection is opened over",
-        only_with: None,
-    }],
-    make: Factory {
-        heeds_announcements: false,
-        in_kernel: Some(|values, path| {
-            let regular = values.path("regular");
-            // Linux sends MP_PRIO on the first subflow if the endpoint of its address is a backup.
-            match path == regular {
-                true => (path > 0).then_some(InKernel::Regular),
-                false => Some(InKernel::Backup),
-            }
-        }),
-        make: |values| Box::new(Backup::new(values.path("regular"))),
-    },
-};
+/// Parameters of [`Backup`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct BackupConfig {
+    /// The path that is no backup.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(extend("x-origin" = "the path that the connection is opened over"))
+    )]
+    pub regular: PathRef,
+}
+
+impl Default for BackupConfig {
+    fn default() -> Self {
+        BackupConfig { regular: PathRef::FIRST }
+    }
+}
+
+impl Part for BackupConfig {
+    const NAME: &'static str = "backup";
+    const SUMMARY: &'static str = "Opens a subflow over every path, all but one as backups.";
+    const SOURCE: &'static str = "Paasch et al., CellNet 2012 (backup mode)";
+}
+
+impl BuildPathManager for BackupConfig {
+    fn is_in_kernel(&self) -> bool {
+        true
+    }
+
+    fn endpoint(&self, path: usize) -> Option<InKernel> {
+        // Linux sends MP_PRIO on the first subflow if the endpoint of its address is a backup.
+        match path == self.regular.index {
+            true => (path > 0).then_some(InKernel::Regular),
+            false => Some(InKernel::Backup),
+        }
+    }
+
+    fn build(&self) -> Box<dyn PathManager> {
+        Box::new(Backup::new(self.regular.index))
+    }
+}
 
 impl Backup {
     /// Uses the connection's address at index `regular` for the regular subflow.

@@ -2,22 +2,13 @@
 //! Ferlin, Dreibholz, Alay, "Multi-path transport over heterogeneous wireless networks: does it
 //! really pay off?", Globecom 2014.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::Positive;
 use anabranch_wire::{Duration, Instant};
 
-use super::{Factory, FullMesh, PathAction, PathEvent, PathManager};
-use crate::policy::{Entry, Kind, Parameter, Value};
+use super::{BuildPathManager, FullMesh, PathAction, PathEvent, PathManager};
 use crate::view::{SubflowId, SubflowView, Usability};
-
-/// Parameters of [`DRePaS`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DRePaSConfig {
-    /// Smallest throughput, relative to the best subflow, at which a subflow is used: 0 to 1.
-    pub threshold: f64,
-    /// Shortest time between two scores; twice the longest smoothed RTT, if that is more.
-    pub period: Duration,
-    /// Consecutive scores that change the state of a subflow, at least 1.
-    pub hysteresis: u32,
-}
 
 /// Scores the subflows on which this host sends, and opens them as [`FullMesh`] does.
 ///
@@ -51,49 +42,53 @@ struct Score {
     in_flight: u64,
 }
 
-/// Name, description, parameters and constructor of this path manager.
-pub(super) const ENTRY: super::PathManagerEntry = Entry {
-    name: "drepas",
-    summary: "Sends only probes over paths much slower than the best.",
-    source: "Ferlin et al., Globecom 2014",
-    parameters: &[
-        Parameter {
-            name: "threshold",
-            meaning: "smallest throughput, relative to the best subflow, at which a subflow is used",
-            kind: Kind::Number { least: 0.0, most: 1.0 },
-            default: Value::Number(0.1),
-            origin: "this project",
-            only_with: None,
-        },
-        Parameter {
-            name: "period",
-            meaning: "shortest time between two scores; twice the longest round-trip time, if that is more",
-            kind: Kind::Time { zero: false },
-            default: Value::Time(Duration::from_secs(1)),
-            origin: "this project",
-            only_with: None,
-        },
-        Parameter {
-            name: "hysteresis",
-            meaning: "consecutive scores that change the state of a subflow",
-            kind: Kind::Count { least: 1, most: u32::MAX },
-            default: Value::Count(2),
-            origin: "this project",
-            only_with: None,
-        },
-    ],
-    make: Factory {
-        heeds_announcements: true,
-        in_kernel: None,
-        make: |values| {
-            Box::new(DRePaS::new(DRePaSConfig {
-                threshold: values.number("threshold"),
-                period: values.time("period"),
-                hysteresis: values.count("hysteresis"),
-            }))
-        },
-    },
-};
+/// Parameters of [`DRePaS`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct DRePaSConfig {
+    /// Smallest throughput, relative to the best subflow, at which a subflow is used.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(range(min = 0.0, max = 1.0), extend("x-origin" = "this project"))
+    )]
+    pub threshold: f64,
+    /// Shortest time between two scores; twice the longest round-trip time, if that is more.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "Positive::<Duration>"),
+        schemars(extend("x-origin" = "this project"))
+    )]
+    pub period: Duration,
+    /// Consecutive scores that change the state of a subflow.
+    #[cfg_attr(feature = "serde", schemars(range(min = 1), extend("x-origin" = "this project")))]
+    pub hysteresis: u32,
+}
+
+impl Default for DRePaSConfig {
+    fn default() -> Self {
+        DRePaSConfig { threshold: 0.1, period: Duration::from_secs(1), hysteresis: 2 }
+    }
+}
+
+impl Part for DRePaSConfig {
+    const NAME: &'static str = "drepas";
+    const SUMMARY: &'static str = "Sends only probes over paths much slower than the best.";
+    const SOURCE: &'static str = "Ferlin et al., Globecom 2014";
+}
+
+impl BuildPathManager for DRePaSConfig {
+    fn heeds_announcements(&self) -> bool {
+        true
+    }
+
+    fn build(&self) -> Box<dyn PathManager> {
+        Box::new(DRePaS::new(*self))
+    }
+}
 
 /// A burst of probes: ten packets of 1 KiB, as in the paper.
 const PROBE_SEGMENTS: u32 = 10;

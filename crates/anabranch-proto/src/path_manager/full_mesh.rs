@@ -1,13 +1,14 @@
 //! Full mesh: a subflow for each pair of a local and a remote address. This is the default of the
 //! Linux implementation that most papers use ("fullmesh"). RFC 8684 §3.9.1.
 
+use anabranch_config::part_without_parameters;
 use anabranch_wire::Instant;
 
 use super::upkeep::{is_of_family, of_family};
 use super::{
-    Factory, InKernel, LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress, Upkeep,
+    BuildPathManager, InKernel, LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress,
+    Upkeep,
 };
-use crate::policy::Entry;
 use crate::view::SubflowView;
 
 /// The initiator opens a subflow for each pair. When a subflow ends, it reopens the pair after a
@@ -20,18 +21,31 @@ pub struct FullMesh {
     initiator: bool,
 }
 
-/// Name, description and constructor of this path manager.
-pub(super) const ENTRY: super::PathManagerEntry = Entry {
-    name: "full_mesh",
-    summary: "Opens a subflow over every path.",
-    source: "the fullmesh of Multipath TCP for Linux",
-    parameters: &[],
-    make: Factory {
-        heeds_announcements: true,
-        in_kernel: Some(|_, path| (path > 0).then_some(InKernel::Regular)),
-        make: |_| Box::new(FullMesh::default()),
-    },
-};
+part_without_parameters! {
+    /// Selects [`FullMesh`].
+    pub struct FullMeshConfig;
+    NAME = "full_mesh";
+    SUMMARY = "Opens a subflow over every path.";
+    SOURCE = "the fullmesh of Multipath TCP for Linux";
+}
+
+impl BuildPathManager for FullMeshConfig {
+    fn heeds_announcements(&self) -> bool {
+        true
+    }
+
+    fn is_in_kernel(&self) -> bool {
+        true
+    }
+
+    fn endpoint(&self, path: usize) -> Option<InKernel> {
+        (path > 0).then_some(InKernel::Regular)
+    }
+
+    fn build(&self) -> Box<dyn PathManager> {
+        Box::new(FullMesh::default())
+    }
+}
 
 impl FullMesh {
     /// Announce this host's addresses that are not down.

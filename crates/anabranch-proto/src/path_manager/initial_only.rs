@@ -1,27 +1,36 @@
 //! No further subflows: the connection keeps the one on which it was opened.
 
+use anabranch_config::part_without_parameters;
 use anabranch_wire::Instant;
 
-use super::{Factory, PathAction, PathEvent, PathManager};
-use crate::policy::Entry;
+use super::{BuildPathManager, PathAction, PathEvent, PathManager};
 use crate::view::SubflowView;
 
 /// Never opens a subflow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InitialOnly;
 
-/// Name, description and constructor of this path manager.
-pub(super) const ENTRY: super::PathManagerEntry = Entry {
-    name: "initial_only",
-    summary: "Opens no subflow besides the first.",
-    source: "this project",
-    parameters: &[],
-    make: Factory {
-        heeds_announcements: true,
-        in_kernel: Some(|_, _| None),
-        make: |_| Box::new(InitialOnly),
-    },
-};
+part_without_parameters! {
+    /// Selects [`InitialOnly`].
+    pub struct InitialOnlyConfig;
+    NAME = "initial_only";
+    SUMMARY = "Opens no subflow besides the first.";
+    SOURCE = "this project";
+}
+
+impl BuildPathManager for InitialOnlyConfig {
+    fn heeds_announcements(&self) -> bool {
+        true
+    }
+
+    fn is_in_kernel(&self) -> bool {
+        true
+    }
+
+    fn build(&self) -> Box<dyn PathManager> {
+        Box::new(InitialOnly)
+    }
+}
 
 impl PathManager for InitialOnly {
     fn handle_event(&mut self, _now: Instant, _event: &PathEvent<'_>, _subflows: &[SubflowView]) {}

@@ -9,37 +9,75 @@ mod ndiffports;
 mod single_path;
 mod upkeep;
 
-pub use backup::Backup;
+pub use backup::{Backup, BackupConfig};
 pub use drepas::{DRePaS, DRePaSConfig};
-pub use full_mesh::FullMesh;
-pub use initial_only::InitialOnly;
-pub use ndiffports::NDiffPorts;
-pub use single_path::SinglePath;
+pub use full_mesh::{FullMesh, FullMeshConfig};
+pub use initial_only::{InitialOnly, InitialOnlyConfig};
+pub use ndiffports::{NDiffPorts, NDiffPortsConfig};
+pub use single_path::{SinglePath, SinglePathConfig};
 
 use upkeep::Upkeep;
 
 use core::fmt::Debug;
 use std::net::IpAddr;
 
+use anabranch_config::{PathRef, parts};
 use anabranch_wire::{Instant, SocketAddress};
 
-use crate::policy::{Entry, Values};
 use crate::view::{SubflowId, SubflowView};
 
-/// A path manager that users choose by name.
-pub type PathManagerEntry = Entry<Factory>;
+parts! {
+    /// A path manager with its parameters. The first is the default.
+    pub enum PathManagerConfig: "path manager", dyn BuildPathManager {
+        FullMesh(FullMeshConfig),
+        InitialOnly(InitialOnlyConfig),
+        NDiffPorts(NDiffPortsConfig),
+        Backup(BackupConfig),
+        SinglePath(SinglePathConfig),
+        DRePaS(DRePaSConfig),
+    }
+}
 
-/// The constructor of a path manager, and facts about it that other crates need.
-#[derive(Clone, Copy, Debug)]
-pub struct Factory {
-    /// Whether it opens subflows to the addresses that the peer announces. A connection can then
-    /// use paths of both address families.
-    pub heeds_announcements: bool,
-    /// Linux's equivalent: the endpoint that the client needs for the address of each path, by the
-    /// path's index in the connection. `None` if Linux has none.
-    pub in_kernel: Option<fn(&Values, usize) -> Option<InKernel>>,
+#[cfg(feature = "serde")]
+anabranch_config::written_by_name!(PathManagerConfig);
+
+impl Default for PathManagerConfig {
+    fn default() -> Self {
+        FullMeshConfig {}.into()
+    }
+}
+
+impl PathManagerConfig {
+    /// The parameter that is one of the connection's paths, and its name.
+    pub fn path_mut(&mut self) -> Option<(&'static str, &mut PathRef)> {
+        match self {
+            PathManagerConfig::Backup(backup) => Some(("regular", &mut backup.regular)),
+            _ => None,
+        }
+    }
+}
+
+/// Parameters of a path manager: its constructor, and facts that other crates need.
+pub trait BuildPathManager {
+    /// Returns `true` if it opens subflows to the addresses that the peer announces. A connection can
+    /// then use paths of both address families.
+    fn heeds_announcements(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if Linux has an equivalent.
+    fn is_in_kernel(&self) -> bool {
+        false
+    }
+
+    /// The endpoint that Linux's equivalent needs on the client, for the address of a path, by the
+    /// path's index in the connection.
+    fn endpoint(&self, _path: usize) -> Option<InKernel> {
+        None
+    }
+
     /// Creates the path manager.
-    pub make: fn(&Values) -> Box<dyn PathManager>,
+    fn build(&self) -> Box<dyn PathManager>;
 }
 
 /// An endpoint of Linux's path manager, from which Linux opens a subflow.
@@ -50,16 +88,6 @@ pub enum InKernel {
     /// An endpoint whose subflow is a backup.
     Backup,
 }
-
-/// All path managers, the default first.
-pub const ALL: &[PathManagerEntry] = &[
-    full_mesh::ENTRY,
-    initial_only::ENTRY,
-    ndiffports::ENTRY,
-    backup::ENTRY,
-    single_path::ENTRY,
-    drepas::ENTRY,
-];
 
 /// An address of this host, with its identifier within the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

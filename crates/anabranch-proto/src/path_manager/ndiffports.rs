@@ -1,11 +1,11 @@
 //! Several subflows between the same two addresses with different source ports, for networks that
 //! spread flows over paths by hashing ports. Raiciu et al., SIGCOMM 2011; Linux's "ndiffports".
 
+use anabranch_config::Part;
 use anabranch_wire::Instant;
 
-use super::{Factory, PathAction, PathEvent, PathManager, Upkeep};
-use crate::policy::{Entry, Kind, Parameter, Value};
-use crate::view::{SubflowSet, SubflowView};
+use super::{BuildPathManager, PathAction, PathEvent, PathManager, Upkeep};
+use crate::view::SubflowView;
 
 /// The initiator keeps `subflows` subflows from the address from which the connection was opened.
 /// It replaces subflows that end as [`super::FullMesh`] does.
@@ -15,25 +15,48 @@ pub struct NDiffPorts {
     upkeep: Upkeep,
 }
 
-/// Name, description, parameters and constructor of this path manager.
-pub(super) const ENTRY: super::PathManagerEntry = Entry {
-    name: "ndiffports",
-    summary: "Opens several subflows over the first path, with different ports.",
-    source: "Raiciu et al., SIGCOMM 2011; the ndiffports of Multipath TCP for Linux",
-    parameters: &[Parameter {
-        name: "subflows",
-        meaning: "number of subflows, including the first",
-        kind: Kind::Count { least: 1, most: SubflowSet::CAPACITY as u32 },
-        default: Value::Count(2),
-        origin: "Multipath TCP for Linux",
-        only_with: None,
-    }],
-    make: Factory {
-        heeds_announcements: true,
-        in_kernel: None,
-        make: |values| Box::new(NDiffPorts::new(values.count("subflows"))),
-    },
-};
+/// Parameters of [`NDiffPorts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct NDiffPortsConfig {
+    /// Number of subflows, including the first.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(
+            range(min = 1, max = crate::view::SubflowSet::CAPACITY as u32),
+            extend("x-origin" = "Multipath TCP for Linux")
+        )
+    )]
+    pub subflows: u32,
+}
+
+impl Default for NDiffPortsConfig {
+    fn default() -> Self {
+        NDiffPortsConfig { subflows: 2 }
+    }
+}
+
+impl Part for NDiffPortsConfig {
+    const NAME: &'static str = "ndiffports";
+    const SUMMARY: &'static str =
+        "Opens several subflows over the first path, with different ports.";
+    const SOURCE: &'static str =
+        "Raiciu et al., SIGCOMM 2011; the ndiffports of Multipath TCP for Linux";
+}
+
+impl BuildPathManager for NDiffPortsConfig {
+    fn heeds_announcements(&self) -> bool {
+        true
+    }
+
+    fn build(&self) -> Box<dyn PathManager> {
+        Box::new(NDiffPorts::new(self.subflows))
+    }
+}
 
 impl NDiffPorts {
     /// Keeps `subflows` subflows, including the first.

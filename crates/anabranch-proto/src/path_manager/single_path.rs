@@ -1,13 +1,13 @@
 //! Single-path mode: one subflow at a time, moved to another address when it fails ("break before
 //! make"). Paasch et al., "Exploring mobile/WiFi handover with Multipath TCP", CellNet 2012.
 
+use anabranch_config::part_without_parameters;
 use std::collections::VecDeque;
 
 use anabranch_wire::{Duration, Instant, SocketAddress};
 
 use super::upkeep::{is_of_family, of_family};
-use super::{Factory, LocalAddress, PathAction, PathEvent, PathManager, Retry};
-use crate::policy::Entry;
+use super::{BuildPathManager, LocalAddress, PathAction, PathEvent, PathManager, Retry};
 use crate::view::{SubflowId, SubflowView, Usability};
 
 /// Keeps one subflow. The manager resets it when its interface goes down, or when its
@@ -46,18 +46,19 @@ enum State {
     Waiting,
 }
 
-/// Name, description and constructor of this path manager.
-pub(super) const ENTRY: super::PathManagerEntry = Entry {
-    name: "single_path",
-    summary: "Opens one subflow at a time, and moves it to another path when it fails.",
-    source: "Paasch et al., CellNet 2012 (single-path mode)",
-    parameters: &[],
-    make: Factory {
-        heeds_announcements: false,
-        in_kernel: None,
-        make: |_| Box::new(SinglePath::default()),
-    },
-};
+part_without_parameters! {
+    /// Selects [`SinglePath`].
+    pub struct SinglePathConfig;
+    NAME = "single_path";
+    SUMMARY = "Opens one subflow at a time, and moves it to another path when it fails.";
+    SOURCE = "Paasch et al., CellNet 2012 (single-path mode)";
+}
+
+impl BuildPathManager for SinglePathConfig {
+    fn build(&self) -> Box<dyn PathManager> {
+        Box::new(SinglePath::default())
+    }
+}
 
 /// Consecutive expiries of the retransmission timer after which a subflow counts as failed (this
 /// project). A single expiry may be due to a queue that filled quickly.

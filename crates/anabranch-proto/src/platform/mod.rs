@@ -13,7 +13,8 @@ mod rfc;
 mod send_buffer;
 
 pub(crate) use cwnd_usage::CwndUsage;
-pub use linux::Tuning;
+pub use linux::{LinuxConfig, Tuning};
+pub use rfc::RfcConfig;
 
 pub(crate) use facts::{
     Burst, Cwnd, Incoming, OwnMss, RcvSsthresh, RecvQueueState, SendOffsets, ShortSegments, Unsent,
@@ -22,9 +23,9 @@ pub(crate) use linux::{FRAGMENT, socket_buffer};
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_buffer::SendBuffer;
 
+use anabranch_config::parts;
 use anabranch_wire::Duration;
 
-use crate::policy::{Entry, Values};
 use crate::view::SubflowView;
 
 /// Behaviour of a host where hosts differ.
@@ -154,6 +155,12 @@ pub enum OptionForm {
 
 /// Meaning of buffer sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
 pub enum Buffers {
     /// Bytes of payload, at the connection level. RFC 8684 §3.3.5.
     Payload,
@@ -187,13 +194,28 @@ pub(crate) enum Pause {
     },
 }
 
-/// Makes a platform.
-pub type Factory = fn(&Values) -> Platform;
-/// A platform that can be chosen by name.
-pub type PlatformEntry = Entry<Factory>;
+parts! {
+    /// A platform with its parameters. The first is the default.
+    pub enum PlatformConfig: "host", dyn BuildPlatform {
+        Linux(LinuxConfig),
+        Rfc(RfcConfig),
+    }
+}
 
-/// The platforms that can be chosen by name, the default first.
-pub const ALL: &[PlatformEntry] = &[linux::ENTRY, rfc::ENTRY];
+#[cfg(feature = "serde")]
+anabranch_config::written_by_name!(PlatformConfig);
+
+impl Default for PlatformConfig {
+    fn default() -> Self {
+        LinuxConfig::default().into()
+    }
+}
+
+/// Parameters of a platform.
+pub trait BuildPlatform {
+    /// The platform.
+    fn build(&self) -> Platform;
+}
 
 impl Default for Platform {
     /// Linux, with buffers in bytes of payload.

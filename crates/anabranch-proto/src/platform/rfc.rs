@@ -1,20 +1,26 @@
 //! Behaviour that the RFCs specify, where they specify it.
 
+use anabranch_config::part_without_parameters;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, Buffers, Counts, Growth, Nagle, OptionForm, Platform, PlatformEntry, Reduction,
+    AckRule, Buffers, BuildPlatform, Counts, Growth, Nagle, OptionForm, Platform, Reduction,
     ReorderingRule, RtoRule, Tuning,
 };
-use crate::policy::Entry;
 
-pub(super) const ENTRY: PlatformEntry = Entry {
-    name: "rfc",
-    summary: "The RFCs' defaults: minimum RTO 1 s, acknowledgements delayed by 200 ms.",
-    source: "RFC 5681, 6298, 7323, 9293",
-    parameters: &[],
-    make: |_| Platform::rfc(),
-};
+part_without_parameters! {
+    /// Selects the behaviour of the RFCs.
+    pub struct RfcConfig;
+    NAME = "rfc";
+    SUMMARY = "The RFCs' defaults: minimum RTO 1 s, acknowledgements delayed by 200 ms.";
+    SOURCE = "RFC 5681, 6298, 7323, 9293";
+}
+
+impl BuildPlatform for RfcConfig {
+    fn build(&self) -> Platform {
+        Platform::rfc()
+    }
+}
 
 impl Platform {
     /// Values of the RFCs: a minimum RTO of 1 s, acknowledgements delayed by 200 ms.

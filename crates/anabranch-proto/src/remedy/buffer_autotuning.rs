@@ -1,10 +1,10 @@
 //! Buffer autotuning (M3): send and receive buffers as large as the paths need. Raiciu et al., NSDI
 //! 2012 §4.2; Barré, Paasch, Bonaventure, 2011.
 
+use anabranch_config::part_without_parameters;
 use anabranch_wire::{Duration, Instant};
 
-use super::{BufferContext, BufferSide, Remedy};
-use crate::policy::Entry;
+use super::{BufferContext, BufferSide, BuildRemedy, Remedy};
 use crate::view::{SubflowView, Usability};
 
 /// Buffers start small and grow to `2 · Σ x_i · RTT_max`. x_i is the rate of a subflow. RTT_max is
@@ -20,14 +20,19 @@ pub struct BufferAutotuning {
     receive: Measurement,
 }
 
-/// Name, description and constructor of this remedy.
-pub(super) const ENTRY: super::RemedyEntry = Entry {
-    name: "buffer_autotuning",
-    summary: "M3: grows buffers to the size that the paths need.",
-    source: "Raiciu et al., NSDI 2012, §4.2; Barré et al., 2011",
-    parameters: &[],
-    make: |_| Box::new(BufferAutotuning::default()),
-};
+part_without_parameters! {
+    /// Selects [`BufferAutotuning`].
+    pub struct BufferAutotuningConfig;
+    NAME = "buffer_autotuning";
+    SUMMARY = "M3: grows buffers to the size that the paths need.";
+    SOURCE = "Raiciu et al., NSDI 2012, §4.2; Barré et al., 2011";
+}
+
+impl BuildRemedy for BufferAutotuningConfig {
+    fn build(&self) -> Box<dyn Remedy> {
+        Box::new(BufferAutotuning::default())
+    }
+}
 
 /// Initial size of a buffer in bytes. This project: more than four initial windows (RFC 6928).
 const INITIAL: u64 = 64 << 10;

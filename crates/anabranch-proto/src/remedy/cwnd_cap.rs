@@ -1,9 +1,9 @@
 //! Window capping (M4): a subflow that has filled a queue may not put more in flight. Raiciu et
 //! al., NSDI 2012 §4.2.
 
-use super::Remedy;
-use crate::policy::{Entry, Kind, Parameter, Value};
+use super::{BuildRemedy, Remedy};
 use crate::view::{SubflowSet, SubflowView};
+use anabranch_config::Part;
 
 /// Caps the data in flight of a subflow once its RTT exceeds a multiple of the smallest RTT.
 ///
@@ -31,21 +31,40 @@ struct Held {
     limit: u64,
 }
 
-/// Name, description, parameters and constructor of this remedy.
-pub(super) const ENTRY: super::RemedyEntry = Entry {
-    name: "cwnd_cap",
-    summary: "M4: stops a subflow from putting more in flight once it has filled a queue.",
-    source: "Raiciu et al., NSDI 2012, §4.2",
-    parameters: &[Parameter {
-        name: "cap_factor",
-        meaning: "multiple of the smallest smoothed round-trip time that counts as a filled queue",
-        kind: Kind::Number { least: 1.0, most: 1000.0 },
-        default: Value::Number(2.0),
-        origin: "the paper, approximately",
-        only_with: None,
-    }],
-    make: |values| Box::new(CwndCap::new(values.number("cap_factor"))),
-};
+/// Parameters of [`CwndCap`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct CwndCapConfig {
+    /// Multiple of the smallest smoothed round-trip time that counts as a filled queue.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(range(min = 1.0, max = 1000.0), extend("x-origin" = "the paper, approximately"))
+    )]
+    pub cap_factor: f64,
+}
+
+impl Default for CwndCapConfig {
+    fn default() -> Self {
+        CwndCapConfig { cap_factor: 2.0 }
+    }
+}
+
+impl Part for CwndCapConfig {
+    const NAME: &'static str = "cwnd_cap";
+    const SUMMARY: &'static str =
+        "M4: stops a subflow from putting more in flight once it has filled a queue.";
+    const SOURCE: &'static str = "Raiciu et al., NSDI 2012, §4.2";
+}
+
+impl BuildRemedy for CwndCapConfig {
+    fn build(&self) -> Box<dyn Remedy> {
+        Box::new(CwndCap::new(self.cap_factor))
+    }
+}
 
 impl CwndCap {
     /// Caps the data in flight at `cap_factor` × the smallest smoothed RTT; the paper uses about 2.

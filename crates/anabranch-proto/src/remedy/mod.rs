@@ -9,32 +9,41 @@ mod mpt_bm;
 mod opportunistic_retransmission;
 mod penalisation;
 
-pub use buffer_autotuning::BufferAutotuning;
-pub use cwnd_cap::CwndCap;
-pub use mpt_bm::MptBm;
-pub use opportunistic_retransmission::OpportunisticRetransmission;
-pub use penalisation::{Pause, Penalisation, PenalisationForm, Slower};
+pub use buffer_autotuning::{BufferAutotuning, BufferAutotuningConfig};
+pub use cwnd_cap::{CwndCap, CwndCapConfig};
+pub use mpt_bm::{MptBm, MptBmConfig};
+pub use opportunistic_retransmission::{
+    OpportunisticRetransmission, OpportunisticRetransmissionConfig,
+};
+pub use penalisation::{
+    Pause, Penalisation, PenalisationConfig, PenalisationForm, PenalisationFormName, Slower,
+};
 
 use core::fmt::Debug;
 
+use anabranch_config::parts;
 use anabranch_wire::Instant;
 
 use crate::congestion::ExternalReduction;
-use crate::policy::{Entry, Values};
 use crate::view::{Slot, SubflowSet, SubflowView};
 
-/// A remedy that users switch on by name.
-pub type RemedyEntry = Entry<fn(&Values) -> Box<dyn Remedy>>;
+parts! {
+    /// A remedy with its parameters. The engine asks remedies in this order: a subflow is penalised
+    /// before another subflow reinjects its data.
+    pub enum RemedyConfig: "remedy", dyn BuildRemedy {
+        Penalisation(PenalisationConfig),
+        OpportunisticRetransmission(OpportunisticRetransmissionConfig),
+        BufferAutotuning(BufferAutotuningConfig),
+        CwndCap(CwndCapConfig),
+        MptBm(MptBmConfig),
+    }
+}
 
-/// All remedies, in the order in which the engine asks them: a subflow is penalised before another
-/// subflow reinjects its data.
-pub const ALL: &[RemedyEntry] = &[
-    penalisation::ENTRY,
-    opportunistic_retransmission::ENTRY,
-    buffer_autotuning::ENTRY,
-    cwnd_cap::ENTRY,
-    mpt_bm::ENTRY,
-];
+/// Parameters of a remedy, and its constructor.
+pub trait BuildRemedy {
+    /// Creates the remedy.
+    fn build(&self) -> Box<dyn Remedy>;
+}
 
 /// The situation in which the engine asks a remedy: a subflow has room but may not send.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,12 @@
 //! MPT-BM, bufferbloat mitigation: the data that a subflow may have in flight shrinks as its RTT
 //! grows. Ferlin, Dreibholz, Alay, IWQoS 2014.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::WithUnit;
 use anabranch_wire::Duration;
 
-use super::Remedy;
-use crate::policy::{Entry, Kind, Parameter, Value};
+use super::{BuildRemedy, Remedy};
 use crate::view::SubflowView;
 
 /// Bufferbloat mitigation.
@@ -29,31 +31,50 @@ pub struct MptBm {
     theta: Duration,
 }
 
-/// Name, description, parameters and constructor of this remedy.
-pub(super) const ENTRY: super::RemedyEntry = Entry {
-    name: "mpt_bm",
-    summary: "Bufferbloat mitigation: reduces the data in flight as the round-trip time grows.",
-    source: "Ferlin et al., IWQoS 2014",
-    parameters: &[
-        Parameter {
-            name: "lambda",
-            meaning: "multiple of its minimum to which the smoothed round-trip time may grow",
-            kind: Kind::Number { least: 1.0, most: 1000.0 },
-            default: Value::Number(1.5),
-            origin: "the smaller of the two that the paper tries",
-            only_with: None,
-        },
-        Parameter {
-            name: "theta",
-            meaning: "subflows whose smallest smoothed round-trip time is below this are not limited",
-            kind: Kind::Time { zero: true },
-            default: Value::Time(Duration::from_millis(50)),
-            origin: "this project",
-            only_with: None,
-        },
-    ],
-    make: |values| Box::new(MptBm::new(values.number("lambda"), values.time("theta"))),
-};
+/// Parameters of [`MptBm`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct MptBmConfig {
+    /// Multiple of its minimum to which the smoothed round-trip time may grow.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(
+            range(min = 1.0, max = 1000.0),
+            extend("x-origin" = "the smaller of the two that the paper tries")
+        )
+    )]
+    pub lambda: f64,
+    /// Subflows whose smallest smoothed round-trip time is below this are not limited.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "WithUnit::<Duration>"),
+        schemars(extend("x-origin" = "this project"))
+    )]
+    pub theta: Duration,
+}
+
+impl Default for MptBmConfig {
+    fn default() -> Self {
+        MptBmConfig { lambda: 1.5, theta: Duration::from_millis(50) }
+    }
+}
+
+impl Part for MptBmConfig {
+    const NAME: &'static str = "mpt_bm";
+    const SUMMARY: &'static str =
+        "Bufferbloat mitigation: reduces the data in flight as the round-trip time grows.";
+    const SOURCE: &'static str = "Ferlin et al., IWQoS 2014";
+}
+
+impl BuildRemedy for MptBmConfig {
+    fn build(&self) -> Box<dyn Remedy> {
+        Box::new(MptBm::new(self.lambda, self.theta))
+    }
+}
 
 /// Maximum number of bytes in flight, for round-trip times in seconds and a window in bytes.
 pub(super) fn limit(lambda: f64, min_srtt: f64, srtt: f64, cwnd: u64) -> u64 {

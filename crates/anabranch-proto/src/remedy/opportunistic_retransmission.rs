@@ -1,9 +1,9 @@
 //! Opportunistic retransmission (M1): if the shared window blocks the fast subflow, it reinjects
 //! the data that the slow subflow has not delivered. Raiciu et al., NSDI 2012 §4.2.
 
-use super::{Remedy, RemedyActions, RemedyContext};
-use crate::policy::Entry;
+use super::{BuildRemedy, Remedy, RemedyActions, RemedyContext};
 use crate::view::{SubflowView, Usability};
+use anabranch_config::part_without_parameters;
 
 /// Opportunistic retransmission as in the Linux implementation of the paper's authors.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,14 +15,19 @@ const RTT_RATIO: u64 = 4;
 /// A window of at most this many segments counts as tiny.
 const TINY_WINDOW_SEGMENTS: u64 = 4;
 
-/// Name, description and constructor of this remedy.
-pub(super) const ENTRY: super::RemedyEntry = Entry {
-    name: "opportunistic_retransmission",
-    summary: "M1: reinjects the data that blocks the receive window on a subflow that has room.",
-    source: "Raiciu et al., NSDI 2012, §4.2; mptcp_sched.c of Multipath TCP for Linux",
-    parameters: &[],
-    make: |_| Box::new(OpportunisticRetransmission),
-};
+part_without_parameters! {
+    /// Selects [`OpportunisticRetransmission`].
+    pub struct OpportunisticRetransmissionConfig;
+    NAME = "opportunistic_retransmission";
+    SUMMARY = "M1: reinjects the data that blocks the receive window on a subflow that has room.";
+    SOURCE = "Raiciu et al., NSDI 2012, §4.2; mptcp_sched.c of Multipath TCP for Linux";
+}
+
+impl BuildRemedy for OpportunisticRetransmissionConfig {
+    fn build(&self) -> Box<dyn Remedy> {
+        Box::new(OpportunisticRetransmission)
+    }
+}
 
 impl OpportunisticRetransmission {
     fn decide(context: &RemedyContext<'_>) -> RemedyActions {

@@ -1,11 +1,11 @@
 //! Penalisation (M2): halve the congestion window of the slow subflow that blocks the shared
 //! window. Raiciu et al., NSDI 2012 §4.2; corrected by Paasch et al., CoNEXT 2013.
 
+use anabranch_config::Part;
 use anabranch_wire::{Duration, Instant};
 
-use super::{Remedy, RemedyActions, RemedyContext};
+use super::{BuildRemedy, Remedy, RemedyActions, RemedyContext};
 use crate::congestion::ExternalReduction;
-use crate::policy::{Entry, Kind, Parameter, Value};
 use crate::view::{Phase, Slot, SubflowSet, SubflowView, Usability};
 
 /// When a subflow is slower than the one that has room.
@@ -53,18 +53,6 @@ impl PenalisationForm {
     /// As in the kernels of Multipath TCP 0.88 and 0.89.
     pub const KERNEL_0_89: Self =
         PenalisationForm { reduction: ExternalReduction::HalveKeepUnset, ..Self::CONEXT13 };
-
-    fn named(name: &str) -> Self {
-        let (old, new) = (Self::NSDI12, Self::CONEXT13);
-        match name {
-            "nsdi12" => old,
-            "nsdi12_ssthresh" => PenalisationForm { reduction: new.reduction, ..old },
-            "nsdi12_rtt" => PenalisationForm { slower: new.slower, ..old },
-            "nsdi12_pause" => PenalisationForm { pause: new.pause, ..old },
-            "kernel_0_89" => Self::KERNEL_0_89,
-            _ => new,
-        }
-    }
 }
 
 /// Penalisation of slow subflows.
@@ -74,29 +62,73 @@ pub struct Penalisation {
     last: [Option<Instant>; SubflowSet::CAPACITY],
 }
 
-/// Name, description, parameters and constructor of this remedy.
-pub(super) const ENTRY: super::RemedyEntry = Entry {
-    name: "penalisation",
-    summary: "M2: halves the congestion window of the subflow that blocks the receive window.",
-    source: "Raiciu et al., NSDI 2012, §4.2; Paasch et al., CoNEXT 2013",
-    parameters: &[Parameter {
-        name: "form",
-        meaning: "as first published, with one part of the later form, as in MPTCP 0.88 and 0.89, \
-                  or as later corrected",
-        kind: Kind::Choice(&[
-            "nsdi12",
-            "nsdi12_ssthresh",
-            "nsdi12_rtt",
-            "nsdi12_pause",
-            "kernel_0_89",
-            "conext13",
-        ]),
-        default: Value::Choice("conext13"),
-        origin: "the later one",
-        only_with: None,
-    }],
-    make: |values| Box::new(Penalisation::new(PenalisationForm::named(values.choice("form")))),
-};
+/// Parameters of [`Penalisation`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct PenalisationConfig {
+    /// As first published, with one part of the later form, as in MPTCP 0.88 and 0.89, or as later
+    /// corrected.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "the later one")))]
+    pub form: PenalisationFormName,
+}
+
+/// The names of forms of penalisation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum PenalisationFormName {
+    /// As first published.
+    Nsdi12,
+    /// The same, with the later reduction.
+    Nsdi12Ssthresh,
+    /// The same, where the later form says which subflows are slower.
+    Nsdi12Rtt,
+    /// The same, with the later pause.
+    Nsdi12Pause,
+    /// As in the kernels of Multipath TCP 0.88 and 0.89.
+    #[cfg_attr(feature = "serde", serde(rename = "kernel_0_89"))]
+    Kernel089,
+    /// As later corrected.
+    #[default]
+    Conext13,
+}
+
+impl From<PenalisationFormName> for PenalisationForm {
+    fn from(name: PenalisationFormName) -> Self {
+        let (old, new) = (Self::NSDI12, Self::CONEXT13);
+        match name {
+            PenalisationFormName::Nsdi12 => old,
+            PenalisationFormName::Nsdi12Ssthresh => {
+                PenalisationForm { reduction: new.reduction, ..old }
+            }
+            PenalisationFormName::Nsdi12Rtt => PenalisationForm { slower: new.slower, ..old },
+            PenalisationFormName::Nsdi12Pause => PenalisationForm { pause: new.pause, ..old },
+            PenalisationFormName::Kernel089 => Self::KERNEL_0_89,
+            PenalisationFormName::Conext13 => new,
+        }
+    }
+}
+
+impl Part for PenalisationConfig {
+    const NAME: &'static str = "penalisation";
+    const SUMMARY: &'static str =
+        "M2: halves the congestion window of the subflow that blocks the receive window.";
+    const SOURCE: &'static str = "Raiciu et al., NSDI 2012, §4.2; Paasch et al., CoNEXT 2013";
+}
+
+impl BuildRemedy for PenalisationConfig {
+    fn build(&self) -> Box<dyn Remedy> {
+        Box::new(Penalisation::new(self.form.into()))
+    }
+}
 
 impl Penalisation {
     /// Penalisation by the rule of `form`. No subflow is penalised yet.

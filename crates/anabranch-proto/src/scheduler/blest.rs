@@ -1,10 +1,10 @@
 //! BLEST, blocking estimation: do not use the slow subflow if it would block the fast one. Ferlin,
 //! Alay, Mehani, Boreli, IFIP Networking 2016.
 
+use anabranch_config::Part;
 use anabranch_wire::{Duration, Instant};
 
-use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
-use crate::policy::{Entry, Kind, Parameter, Value};
+use super::{BuildScheduler, Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::view::{SubflowSet, SubflowView};
 
 /// Blocking estimation.
@@ -49,49 +49,79 @@ pub enum BlestRule {
     Linux,
 }
 
-/// Name, description, parameters and constructor of this scheduler.
-pub(super) const ENTRY: super::SchedulerEntry = Entry {
-    name: "blest",
-    summary: "Does not use the slow subflow if it would block the fast one.",
-    source: "Ferlin et al., IFIP Networking 2016; mptcp_blest.c of Multipath TCP for Linux",
-    parameters: &[
-        Parameter {
-            name: "rule",
-            meaning: "which estimate is used: that of the authors' implementation for Linux, or the paper's",
-            kind: Kind::Choice(&["linux", "paper"]),
-            default: Value::Choice("linux"),
-            origin: "this project",
-            only_with: None,
-        },
-        Parameter {
-            name: "step",
-            meaning: "step of the factor",
-            kind: Kind::Number { least: 0.0, most: 1.0 },
-            default: Value::Number(0.01),
-            origin: "the middle of what the paper tries",
-            only_with: Some(("rule", "paper")),
-        },
-        Parameter {
-            name: "floor",
-            meaning: "least value of the factor",
-            kind: Kind::Number { least: 0.0, most: 1.0 },
-            default: Value::Number(0.0),
-            origin: "this project: the paper states no bounds",
-            only_with: Some(("rule", "paper")),
-        },
-    ],
-    make: Factory {
-        as_linux: false,
-        make: |values| {
-            Box::new(Blest::new(match values.choice("rule") {
-                "paper" => {
-                    BlestRule::Paper { step: values.number("step"), floor: values.number("floor") }
-                }
-                _ => BlestRule::Linux,
-            }))
-        },
-    },
-};
+/// Parameters of [`Blest`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct BlestConfig {
+    /// Which estimate is used: that of the authors' implementation for Linux, or the paper's.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project")))]
+    pub rule: BlestRuleName,
+    /// Step of the factor.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(
+            range(min = 0.0, max = 1.0),
+            extend(
+                "x-origin" = "the middle of what the paper tries",
+                "x-only-with" = { "rule": "paper" }
+            )
+        )
+    )]
+    pub step: f64,
+    /// Least value of the factor.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(
+            range(min = 0.0, max = 1.0),
+            extend(
+                "x-origin" = "this project: the paper states no bounds",
+                "x-only-with" = { "rule": "paper" }
+            )
+        )
+    )]
+    pub floor: f64,
+}
+
+/// The sources of [`BlestRule`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum BlestRuleName {
+    /// The authors' implementation for Linux.
+    Linux,
+    /// The paper.
+    Paper,
+}
+
+impl Default for BlestConfig {
+    fn default() -> Self {
+        BlestConfig { rule: BlestRuleName::Linux, step: 0.01, floor: 0.0 }
+    }
+}
+
+impl Part for BlestConfig {
+    const NAME: &'static str = "blest";
+    const SUMMARY: &'static str = "Does not use the slow subflow if it would block the fast one.";
+    const SOURCE: &'static str =
+        "Ferlin et al., IFIP Networking 2016; mptcp_blest.c of Multipath TCP for Linux";
+}
+
+impl BuildScheduler for BlestConfig {
+    fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(Blest::new(match self.rule {
+            BlestRuleName::Paper => BlestRule::Paper { step: self.step, floor: self.floor },
+            BlestRuleName::Linux => BlestRule::Linux,
+        }))
+    }
+}
 
 /// Ferlin et al. §III: initial delta.
 const DELTA: f64 = 1.0;

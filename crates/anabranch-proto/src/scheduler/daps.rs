@@ -1,12 +1,14 @@
 //! DAPS, delay-aware packet scheduling: bursts on all subflows, planned so that they arrive in
 //! order. Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli, ICC 2014.
 
+use anabranch_config::Part;
+#[cfg(feature = "serde")]
+use anabranch_config::written::Positive;
 use core::cmp::Ordering;
 
 use anabranch_wire::{Duration, Instant};
 
-use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
-use crate::policy::{Entry, Kind, Parameter, Value};
+use super::{BuildScheduler, Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::view::{SubflowId, SubflowSet, SubflowView};
 
 /// Delay-aware packet scheduling.
@@ -57,24 +59,41 @@ struct Window {
     eighths: u64,
 }
 
-/// Name, description, parameters and constructor of this scheduler.
-pub(super) const ENTRY: super::SchedulerEntry = Entry {
-    name: "daps",
-    summary: "Plans bursts on all subflows so that they arrive in order, ahead of windows.",
-    source: "Kuhn et al., ICC 2014; mptcp_daps of Multipath TCP for Linux",
-    parameters: &[Parameter {
-        name: "delay_step",
-        meaning: "the schedule rounds delays to multiples of this; the paper's is 1 ms",
-        kind: Kind::Time { zero: false },
-        default: Value::Time(DELAY_STEP),
-        origin: "mptcp_daps",
-        only_with: None,
-    }],
-    make: Factory {
-        as_linux: false,
-        make: |values| Box::new(Daps::new(values.time("delay_step"))),
-    },
-};
+/// Parameters of [`Daps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct DapsConfig {
+    /// The schedule rounds delays to multiples of this. The paper's is 1 ms.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "Positive::<Duration>"),
+        schemars(extend("x-origin" = "mptcp_daps"))
+    )]
+    pub delay_step: Duration,
+}
+
+impl Default for DapsConfig {
+    fn default() -> Self {
+        DapsConfig { delay_step: DELAY_STEP }
+    }
+}
+
+impl Part for DapsConfig {
+    const NAME: &'static str = "daps";
+    const SUMMARY: &'static str =
+        "Plans bursts on all subflows so that they arrive in order, ahead of windows.";
+    const SOURCE: &'static str = "Kuhn et al., ICC 2014; mptcp_daps of Multipath TCP for Linux";
+}
+
+impl BuildScheduler for DapsConfig {
+    fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(Daps::new(self.delay_step))
+    }
+}
 
 /// `mptcp_daps`: default of `round_delay`.
 const DELAY_STEP: Duration = Duration::from_millis(4);

@@ -1,9 +1,9 @@
 //! ECF, earliest completion first: wait for the fast subflow if that is quicker than using the slow
 //! one now. Lim, Nahum, Towsley, Gibbens, CoNEXT 2017.
 
-use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
-use crate::policy::{Entry, Kind, Parameter, Value};
+use super::{BuildScheduler, Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::view::SubflowView;
+use anabranch_config::Part;
 
 /// Earliest completion first.
 ///
@@ -28,21 +28,40 @@ pub struct Ecf {
 /// Lim et al. §4: hysteresis.
 const BETA: f64 = 0.25;
 
-/// Name, description, parameters and constructor of this scheduler.
-pub(super) const ENTRY: super::SchedulerEntry = Entry {
-    name: "ecf",
-    summary: "Does not use the slow subflow if waiting for the fast one is quicker.",
-    source: "Lim et al., CoNEXT 2017; mptcp_ecf.c of Multipath TCP for Linux",
-    parameters: &[Parameter {
-        name: "beta",
-        meaning: "hysteresis: keep waiting within this fraction of the slow round-trip time",
-        kind: Kind::Number { least: 0.0, most: 10.0 },
-        default: Value::Number(BETA),
-        origin: "the paper, §4",
-        only_with: None,
-    }],
-    make: Factory { as_linux: false, make: |values| Box::new(Ecf::new(values.number("beta"))) },
-};
+/// Parameters of [`Ecf`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct EcfConfig {
+    /// Hysteresis: keep waiting within this fraction of the slow round-trip time.
+    #[cfg_attr(
+        feature = "serde",
+        schemars(range(min = 0.0, max = 10.0), extend("x-origin" = "the paper, §4"))
+    )]
+    pub beta: f64,
+}
+
+impl Default for EcfConfig {
+    fn default() -> Self {
+        EcfConfig { beta: BETA }
+    }
+}
+
+impl Part for EcfConfig {
+    const NAME: &'static str = "ecf";
+    const SUMMARY: &'static str =
+        "Does not use the slow subflow if waiting for the fast one is quicker.";
+    const SOURCE: &'static str = "Lim et al., CoNEXT 2017; mptcp_ecf.c of Multipath TCP for Linux";
+}
+
+impl BuildScheduler for EcfConfig {
+    fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(Ecf::new(self.beta))
+    }
+}
 
 /// The inputs of the rules: windows and `unsent` in bytes, times in seconds.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 //! The scheduler of Linux 6: the subflow whose queue drains first, in bursts, ahead of its window.
 //! Linux 6.18, `mptcp_subflow_get_send` in net/mptcp/protocol.c.
 
-use super::{Decision, Factory, Pending, ScheduleContext, Scheduler};
+use super::{BuildScheduler, Decision, Pending, ScheduleContext, Scheduler};
 use crate::platform::{FRAGMENT, socket_buffer};
-use crate::policy::Entry;
 use crate::view::{SubflowId, SubflowView};
+use anabranch_config::part_without_parameters;
 
 /// The scheduler of Linux ("default").
 ///
@@ -37,14 +37,23 @@ struct Pace {
     bytes_per_second: f64,
 }
 
-/// Name, description and constructor of this scheduler.
-pub(super) const ENTRY: super::SchedulerEntry = Entry {
-    name: "linux",
-    summary: "Uses the subflow whose queue drains first, in bursts of 64 KiB and more, ahead of its window.",
-    source: "the default of Linux 6.18",
-    parameters: &[],
-    make: Factory { as_linux: true, make: |_| Box::new(Linux::default()) },
-};
+part_without_parameters! {
+    /// Selects [`Linux`].
+    pub struct LinuxConfig;
+    NAME = "linux";
+    SUMMARY = "Uses the subflow whose queue drains first, in bursts of 64 KiB and more, ahead of its window.";
+    SOURCE = "the default of Linux 6.18";
+}
+
+impl BuildScheduler for LinuxConfig {
+    fn as_linux(&self) -> bool {
+        true
+    }
+
+    fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(Linux::default())
+    }
+}
 
 /// Bytes of a burst: Linux subtracts the headers from 64 KiB.
 const BURST: u64 = (1 << 16) - 20 - 40 - 40 - 8;

@@ -1,9 +1,9 @@
 //! The default scheduler: the usable subflow with the lowest smoothed round-trip time. Raiciu et
 //! al., NSDI 2012; Paasch et al., CSWS 2014 ("LowRTT").
 
-use super::{Decision, Factory, ScheduleContext, Scheduler};
-use crate::policy::Entry;
+use super::{BuildScheduler, Decision, ScheduleContext, Scheduler};
 use crate::view::{SubflowView, Usability};
+use anabranch_config::part_without_parameters;
 
 /// Lowest round-trip time first.
 ///
@@ -12,14 +12,23 @@ use crate::view::{SubflowView, Usability};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinRtt;
 
-/// Name, description and constructor of this scheduler.
-pub(super) const ENTRY: super::SchedulerEntry = Entry {
-    name: "min_rtt",
-    summary: "Uses the subflow with the lowest smoothed round-trip time that has room.",
-    source: "Raiciu et al., NSDI 2012; the default of Multipath TCP for Linux",
-    parameters: &[],
-    make: Factory { as_linux: true, make: |_| Box::new(MinRtt) },
-};
+part_without_parameters! {
+    /// Selects [`MinRtt`].
+    pub struct MinRttConfig;
+    NAME = "min_rtt";
+    SUMMARY = "Uses the subflow with the lowest smoothed round-trip time that has room.";
+    SOURCE = "Raiciu et al., NSDI 2012; the default of Multipath TCP for Linux";
+}
+
+impl BuildScheduler for MinRttConfig {
+    fn as_linux(&self) -> bool {
+        true
+    }
+
+    fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(MinRtt)
+    }
+}
 
 impl Scheduler for MinRtt {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {

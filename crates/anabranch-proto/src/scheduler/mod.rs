@@ -11,47 +11,57 @@ mod redundant;
 mod round_robin;
 mod sttf;
 
-pub use blest::{Blest, BlestRule};
-pub use daps::Daps;
-pub use ecf::Ecf;
-pub use linux::Linux;
-pub use min_rtt::MinRtt;
-pub use otias::Otias;
-pub use redundant::Redundant;
-pub use round_robin::RoundRobin;
-pub use sttf::Sttf;
+pub use blest::{Blest, BlestConfig, BlestRule, BlestRuleName};
+pub use daps::{Daps, DapsConfig};
+pub use ecf::{Ecf, EcfConfig};
+pub use linux::{Linux, LinuxConfig};
+pub use min_rtt::{MinRtt, MinRttConfig};
+pub use otias::{Otias, OtiasConfig};
+pub use redundant::{Redundant, RedundantConfig};
+pub use round_robin::{RoundRobin, RoundRobinConfig};
+pub use sttf::{Sttf, SttfConfig};
 
 use core::fmt::Debug;
 
+use anabranch_config::parts;
 use anabranch_wire::Instant;
 
-use crate::policy::{Entry, Values};
 use crate::view::{Slot, SubflowId, SubflowSet, SubflowView, Usability};
 
-/// A scheduler that users choose by name.
-pub type SchedulerEntry = Entry<Factory>;
-
-/// The constructor of a scheduler, and facts about it that other crates need.
-#[derive(Clone, Copy, Debug)]
-pub struct Factory {
-    /// Whether Linux itself schedules like this, as far as users of scenarios need to know.
-    pub as_linux: bool,
-    /// Creates the scheduler.
-    pub make: fn(&Values) -> Box<dyn Scheduler>,
+parts! {
+    /// A scheduler with its parameters. The first is the default.
+    pub enum SchedulerConfig: "scheduler", dyn BuildScheduler {
+        MinRtt(MinRttConfig),
+        RoundRobin(RoundRobinConfig),
+        Redundant(RedundantConfig),
+        Blest(BlestConfig),
+        Ecf(EcfConfig),
+        Otias(OtiasConfig),
+        Sttf(SttfConfig),
+        Daps(DapsConfig),
+        Linux(LinuxConfig),
+    }
 }
 
-/// All schedulers, the default first.
-pub const ALL: &[SchedulerEntry] = &[
-    min_rtt::ENTRY,
-    round_robin::ENTRY,
-    redundant::ENTRY,
-    blest::ENTRY,
-    ecf::ENTRY,
-    otias::ENTRY,
-    sttf::ENTRY,
-    daps::ENTRY,
-    linux::ENTRY,
-];
+#[cfg(feature = "serde")]
+anabranch_config::written_by_name!(SchedulerConfig);
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        MinRttConfig {}.into()
+    }
+}
+
+/// Parameters of a scheduler: its constructor, and facts that other crates need.
+pub trait BuildScheduler {
+    /// Returns `true` if Linux itself schedules like this, as far as users of scenarios need to know.
+    fn as_linux(&self) -> bool {
+        false
+    }
+
+    /// Creates the scheduler.
+    fn build(&self) -> Box<dyn Scheduler>;
+}
 
 /// The data that waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! OTIAS, out-of-order transmission for in-order arrival scheduling: the subflow on which the next
 //! segment arrives first, even if it has to wait for the congestion window. Yang, Wang, Amer, 2014.
 
-use super::{Decision, Factory, ScheduleContext, Scheduler};
-use crate::policy::Entry;
+use super::{BuildScheduler, Decision, ScheduleContext, Scheduler};
 use crate::view::SubflowView;
+use anabranch_config::part_without_parameters;
 
 /// Out-of-order transmission for in-order arrival scheduling.
 ///
@@ -17,14 +17,19 @@ use crate::view::SubflowView;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Otias;
 
-/// Name, description and constructor of this scheduler.
-pub(super) const ENTRY: super::SchedulerEntry = Entry {
-    name: "otias",
-    summary: "Uses the subflow on which the segment arrives first, ahead of its window.",
-    source: "Yang et al., 2014; mptcp_otias.c of Multipath TCP for Linux",
-    parameters: &[],
-    make: Factory { as_linux: false, make: |_| Box::new(Otias) },
-};
+part_without_parameters! {
+    /// Selects [`Otias`].
+    pub struct OtiasConfig;
+    NAME = "otias";
+    SUMMARY = "Uses the subflow on which the segment arrives first, ahead of its window.";
+    SOURCE = "Yang et al., 2014; mptcp_otias.c of Multipath TCP for Linux";
+}
+
+impl BuildScheduler for OtiasConfig {
+    fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(Otias)
+    }
+}
 
 /// Time until the next segment on this subflow arrives, in seconds.
 fn arrival(context: &ScheduleContext<'_>, view: &SubflowView) -> f64 {

@@ -1,9 +1,9 @@
 //! Redundant: everything on every subflow, for the lowest delay that any of them offers. This is
 //! the `redundant` scheduler of Multipath TCP for Linux.
 
-use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
-use crate::policy::Entry;
+use super::{BuildScheduler, Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::view::SubflowSet;
+use anabranch_config::part_without_parameters;
 
 /// Sends all new data on all subflows. Backups take part only if no regular subflow is usable.
 ///
@@ -14,14 +14,19 @@ use crate::view::SubflowSet;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Redundant;
 
-/// Name, description and constructor of this scheduler.
-pub(super) const ENTRY: super::SchedulerEntry = Entry {
-    name: "redundant",
-    summary: "Sends everything on every subflow.",
-    source: "mptcp_redundant.c of Multipath TCP for Linux",
-    parameters: &[],
-    make: Factory { as_linux: false, make: |_| Box::new(Redundant) },
-};
+part_without_parameters! {
+    /// Selects [`Redundant`].
+    pub struct RedundantConfig;
+    NAME = "redundant";
+    SUMMARY = "Sends everything on every subflow.";
+    SOURCE = "mptcp_redundant.c of Multipath TCP for Linux";
+}
+
+impl BuildScheduler for RedundantConfig {
+    fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(Redundant)
+    }
+}
 
 impl Scheduler for Redundant {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {

@@ -1,9 +1,9 @@
 //! Round robin: the subflows take turns. Paasch et al., CSWS 2014 ("RR"), as implemented for Linux
 //! (`mptcp_rr.c`).
 
-use super::{Decision, Factory, MinRtt, Pending, ScheduleContext, Scheduler};
-use crate::policy::{Entry, Kind, Parameter, Value};
+use super::{BuildScheduler, Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::view::{Slot, SubflowId};
+use anabranch_config::Part;
 
 /// Takes turns: `num_segments` segments on a subflow, then the next.
 #[derive(Clone, Copy, Debug)]
@@ -15,36 +15,39 @@ pub struct RoundRobin {
     sent: u32,
 }
 
-/// Name, description, parameters and constructor of this scheduler.
-pub(super) const ENTRY: super::SchedulerEntry = Entry {
-    name: "round_robin",
-    summary: "The subflows take turns.",
-    source: "Paasch et al., CSWS 2014; mptcp_rr.c of Multipath TCP for Linux",
-    parameters: &[
-        Parameter {
-            name: "num_segments",
-            meaning: "consecutive segments on one subflow",
-            kind: Kind::Count { least: 1, most: u32::MAX },
-            default: Value::Count(1),
-            origin: "mptcp_rr.c",
-            only_with: None,
-        },
-        Parameter {
-            name: "cwnd_limited",
-            meaning: "skip subflows with a full congestion window instead of waiting for them",
-            kind: Kind::Flag,
-            default: Value::Flag(true),
-            origin: "mptcp_rr.c",
-            only_with: None,
-        },
-    ],
-    make: Factory {
-        as_linux: false,
-        make: |values| {
-            Box::new(RoundRobin::new(values.count("num_segments"), values.flag("cwnd_limited")))
-        },
-    },
-};
+/// Parameters of [`RoundRobin`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct RoundRobinConfig {
+    /// Consecutive segments on one subflow.
+    #[cfg_attr(feature = "serde", schemars(range(min = 1), extend("x-origin" = "mptcp_rr.c")))]
+    pub num_segments: u32,
+    /// Skip subflows with a full congestion window instead of waiting for them.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_rr.c")))]
+    pub cwnd_limited: bool,
+}
+
+impl Default for RoundRobinConfig {
+    fn default() -> Self {
+        RoundRobinConfig { num_segments: 1, cwnd_limited: true }
+    }
+}
+
+impl Part for RoundRobinConfig {
+    const NAME: &'static str = "round_robin";
+    const SUMMARY: &'static str = "The subflows take turns.";
+    const SOURCE: &'static str = "Paasch et al., CSWS 2014; mptcp_rr.c of Multipath TCP for Linux";
+}
+
+impl BuildScheduler for RoundRobinConfig {
+    fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(RoundRobin::new(self.num_segments, self.cwnd_limited))
+    }
+}
 
 impl RoundRobin {
     /// Sends `num_segments` (at least one) consecutive segments on each subflow. With
@@ -65,7 +68,8 @@ impl Default for RoundRobin {
     /// The default of the Linux implementation: one segment, and subflows with a full window are
     /// skipped.
     fn default() -> Self {
-        RoundRobin::new(1, true)
+        let RoundRobinConfig { num_segments, cwnd_limited } = RoundRobinConfig::default();
+        RoundRobin::new(num_segments, cwnd_limited)
     }
 }
 

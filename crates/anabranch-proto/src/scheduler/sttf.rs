@@ -1,9 +1,9 @@
 //! STTF, shortest transfer time first: the subflow on which the next segment arrives first, if
 //! congestion windows grow meanwhile. Hurtig, Grinnemo, Brunstrom, Ferlin, Alay, Kuhn, ToN 2019.
 
-use super::{Decision, Factory, ScheduleContext, Scheduler};
-use crate::policy::Entry;
+use super::{BuildScheduler, Decision, ScheduleContext, Scheduler};
 use crate::view::SubflowView;
+use anabranch_config::part_without_parameters;
 
 /// Shortest transfer time first.
 ///
@@ -19,14 +19,19 @@ use crate::view::SubflowView;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sttf;
 
-/// Name, description and constructor of this scheduler.
-pub(super) const ENTRY: super::SchedulerEntry = Entry {
-    name: "sttf",
-    summary: "Uses the subflow with the shortest transfer time, with growing congestion windows.",
-    source: "Hurtig et al., ToN 2019; mptcp_sttf.c of Multipath TCP for Linux",
-    parameters: &[],
-    make: Factory { as_linux: false, make: |_| Box::new(Sttf) },
-};
+part_without_parameters! {
+    /// Selects [`Sttf`].
+    pub struct SttfConfig;
+    NAME = "sttf";
+    SUMMARY = "Uses the subflow with the shortest transfer time, with growing congestion windows.";
+    SOURCE = "Hurtig et al., ToN 2019; mptcp_sttf.c of Multipath TCP for Linux";
+}
+
+impl BuildScheduler for SttfConfig {
+    fn build(&self) -> Box<dyn Scheduler> {
+        Box::new(Sttf)
+    }
+}
 
 /// Time until the next segment on this subflow arrives, in seconds.
 fn transfer_time(context: &ScheduleContext<'_>, view: &SubflowView) -> f64 {

@@ -4,23 +4,24 @@ use core::fmt;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use anabranch_proto::congestion::{CongestionControlEntry, Constructor, Factory};
+use anabranch_config::schema::names;
+use anabranch_config::written::{Problem, unknown_name};
+use anabranch_config::{Description, Selection, named};
+use anabranch_proto::congestion::{CongestionControlConfig, SlowStartExit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::path_names::Used;
-use super::selected::{Catalog, Selected};
-use crate::written::{Problem, unknown_name};
 
 /// The congestion control of a connection's subflows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CongestionControl {
     /// The same congestion control on all subflows.
-    Same(Selected<Factory>),
+    Same(CongestionControlConfig),
     /// An uncoupled congestion control for each of the connection's paths, by name.
-    PerPath(BTreeMap<String, Selected<Factory>>),
+    PerPath(BTreeMap<String, CongestionControlConfig>),
 }
 
 impl CongestionControl {
@@ -29,12 +30,11 @@ impl CongestionControl {
     /// # Panics
     /// If there is no congestion control of this name.
     pub fn named(name: &str) -> Self {
-        let entry = Selected::named(name);
-        CongestionControl::Same(Selected::new(entry.expect("the name of a congestion control")))
+        CongestionControl::Same(named(name).expect("the name of a congestion control"))
     }
 
     /// The congestion controls of all subflows.
-    fn each(&self) -> Vec<&Selected<Factory>> {
+    fn each(&self) -> Vec<&CongestionControlConfig> {
         match self {
             CongestionControl::Same(same) => vec![same],
             CongestionControl::PerPath(by_path) => by_path.values().collect(),
@@ -45,15 +45,15 @@ impl CongestionControl {
     /// control.
     pub(super) fn has_hystart(&self) -> bool {
         let each = self.each();
-        let same = each.windows(2).all(|pair| pair[0].entry.name == pair[1].entry.name);
-        same && each.iter().all(|each| each.entry.make.hystart)
+        let same = each.windows(2).all(|pair| pair[0] == pair[1]);
+        same && each.iter().all(|each| each.part().slow_start_exit() == SlowStartExit::HyStart)
     }
 
     /// The name of a congestion control with its own rule to end slow start, if there is one.
     pub(super) fn without_hystart(&self) -> Option<&'static str> {
-        let plain =
-            |each: &&Selected<Factory>| matches!(each.entry.make.make, Constructor::Plain(_));
-        self.each().into_iter().find(plain).map(|each| each.entry.name)
+        let mut each = self.each().into_iter();
+        let own = each.find(|each| each.part().slow_start_exit() == SlowStartExit::Own);
+        own.map(Selection::name)
     }
 
     /// Check that exactly the paths of the connection have a congestion control.
@@ -75,17 +75,18 @@ impl CongestionControl {
     }
 }
 
-fn uncoupled() -> impl Iterator<Item = &'static CongestionControlEntry> {
-    Factory::ALL.iter().filter(|entry| !entry.make.coupled)
+fn uncoupled() -> impl Iterator<Item = CongestionControlConfig> {
+    let all = CongestionControlConfig::ALL.iter().flat_map(|each| named(each.name));
+    all.filter(|each: &CongestionControlConfig| !each.part().is_coupled())
 }
 
 fn per_path(by_path: BTreeMap<String, String>) -> Result<CongestionControl, Problem> {
     let each = by_path.into_iter().map(|(path, name)| {
-        let found = uncoupled().find(|entry| entry.name == name).ok_or_else(|| {
-            let valid: Vec<_> = uncoupled().map(|entry| entry.name).collect();
+        let found = uncoupled().find(|each| each.name() == name).ok_or_else(|| {
+            let valid: Vec<_> = uncoupled().map(|each| each.name()).collect();
             Problem::new(&*path, unknown_name("uncoupled congestion control", &name, &valid))
         });
-        Ok((path.clone(), Selected::new(found?)))
+        Ok((path.clone(), found?))
     });
     each.collect::<Result<_, _>>().map(CongestionControl::PerPath)
 }
@@ -93,9 +94,9 @@ fn per_path(by_path: BTreeMap<String, String>) -> Result<CongestionControl, Prob
 impl Serialize for CongestionControl {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            CongestionControl::Same(same) => same.entry.name.serialize(serializer),
+            CongestionControl::Same(same) => same.name().serialize(serializer),
             CongestionControl::PerPath(by_path) => {
-                serializer.collect_map(by_path.iter().map(|(path, each)| (path, each.entry.name)))
+                serializer.collect_map(by_path.iter().map(|(path, each)| (path, each.name())))
             }
         }
     }
@@ -117,8 +118,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        let entry = Selected::named(name).map_err(Problem::raise)?;
-        Ok(CongestionControl::Same(Selected::new(entry)))
+        named(name).map(CongestionControl::Same).map_err(Problem::raise)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
@@ -133,16 +133,14 @@ impl JsonSchema for CongestionControl {
     }
 
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-        let name = |entry: &CongestionControlEntry| json_schema!({ "const": entry.name, "description": entry.summary });
-        let all: Vec<Schema> = Factory::ALL.iter().map(name).collect();
-        let uncoupled: Vec<Schema> = uncoupled().map(name).collect();
+        let uncoupled: Vec<Description> = uncoupled().map(|each| *each.description()).collect();
         json_schema!({
             "anyOf": [
-                { "oneOf": all },
+                names(CongestionControlConfig::ALL),
                 {
                     "type": "object",
                     "description": "An uncoupled congestion control for each path of the connection.",
-                    "additionalProperties": { "oneOf": uncoupled },
+                    "additionalProperties": names(&uncoupled),
                 },
             ]
         })
@@ -152,7 +150,7 @@ impl JsonSchema for CongestionControl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::policies::tests::default_of;
+    use crate::scenario::policy_tests::default_of;
     use crate::scenario::tests::read;
     use crate::scenario::{Policy, Scenario};
 

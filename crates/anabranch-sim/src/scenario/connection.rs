@@ -2,7 +2,13 @@
 
 use std::path::Path as FilePath;
 
+use anabranch_config::Selection;
+use anabranch_config::written::{Positive, Problem, WithUnit, is_default, is_yes, name, yes};
 use anabranch_net::units::{ByteCount, Probability};
+use anabranch_proto::path_manager::PathManagerConfig;
+use anabranch_proto::platform::PlatformConfig;
+use anabranch_proto::remedy::RemedyConfig;
+use anabranch_proto::scheduler::SchedulerConfig;
 use anabranch_wire::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,12 +17,10 @@ use super::congestion_control::CongestionControl;
 use super::inferred::Inferred;
 use super::names::{Directions, MtuProbing, Protocol};
 use super::paths::Paths;
-use super::policies::{Host, PathManager, Remedy, Scheduler};
 use super::policy::Policy;
 use super::remedies::Remedies;
 use super::{Path, require_before_end};
 use crate::workload::Workload;
-use crate::written::{Positive, Problem, WithUnit, is_default, is_yes, name, yes};
 
 /// A connection between the client, which opens it, and the server. Buffer sizes count payload bytes
 /// at the data level, so "32KiB" is a window of 32768 bytes. `host` can change this.
@@ -50,7 +54,7 @@ pub struct Connection {
     /// `tcp_rmem_default`, `tcp_rmem_max` and `tcp_wmem_max` are the sysctl sizes between which Linux
     /// tunes buffers.
     #[serde(default)]
-    pub host: Host,
+    pub host: PlatformConfig,
     /// Send buffer of each host in bytes at the data level. `host` decides whether the size counts
     /// payload only. Default: 4 MiB. If `host` counts buffers as Linux's sockets do, and for kernel
     /// hosts, the buffer is autotuned by default: it follows the congestion windows up to 4 MiB of
@@ -79,10 +83,10 @@ pub struct Connection {
     pub congestion_control: Inferred<Policy<CongestionControl>>,
     /// Scheduler: a name, or a table with a kind and parameters.
     #[serde(default)]
-    pub scheduler: Policy<Scheduler>,
+    pub scheduler: Policy<SchedulerConfig>,
     /// Path manager: a name, or a table with a kind and parameters.
     #[serde(default)]
-    pub path_manager: Policy<PathManager>,
+    pub path_manager: Policy<PathManagerConfig>,
     /// Limits of both hosts on their subflows, as `ip mptcp limits` sets them. Unlimited by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: Limits,
@@ -90,7 +94,7 @@ pub struct Connection {
     /// remedy. Its value is `true`, the value of the remedy's first parameter, or a table of
     /// parameters.
     #[serde(default, with = "Remedies", skip_serializing_if = "Vec::is_empty")]
-    pub remedies: Vec<Remedy>,
+    pub remedies: Vec<RemedyConfig>,
     /// Detect which subflows share bottlenecks (RFC 8382), and couple only their congestion
     /// controls. Off by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,7 +192,7 @@ impl Connection {
         let is_tcp = self.protocol == Protocol::Tcp;
         self.paths.find(paths, is_tcp).map_err(|problem| problem.below("paths"))?;
         self.complete_congestion_control()?;
-        self.find_paths_of_policies()?;
+        self.find_path_of_manager()?;
         self.require_one_direction()?;
         self.require_one_destination(paths)
     }
@@ -234,27 +238,24 @@ impl Connection {
         Err(Problem::new("hystart", problem))
     }
 
-    fn find_paths_of_policies(&mut self) -> Result<(), Problem> {
+    fn find_path_of_manager(&mut self) -> Result<(), Problem> {
         let used = self.paths.used();
-        if let Some(scheduler) = self.scheduler.built_in_mut() {
-            scheduler.find_paths("scheduler", used)?;
-        }
-        if let Some(path_manager) = self.path_manager.built_in_mut() {
-            path_manager.find_paths("path_manager", used)?;
-        }
-        for remedy in &mut self.remedies {
-            remedy.find_paths(&format!("remedies.{}", remedy.entry.name), used)?;
-        }
-        self.host.find_paths("host", used)
+        let path_manager = self.path_manager.built_in_mut();
+        let Some((key, path)) = path_manager.and_then(|manager| manager.path_mut()) else {
+            return Ok(());
+        };
+        let found = used.find(path);
+        *path = found.map_err(|text| Problem::new(format!("path_manager.{key}"), text))?;
+        Ok(())
     }
 
     /// Reject paths of both families, or to different addresses of the server, if the path manager
     /// ignores announced addresses. It would use only the paths to the first address.
     fn require_one_destination(&self, paths: &[Path]) -> Result<(), Problem> {
         let Policy::BuiltIn(selected) = &self.path_manager else { return Ok(()) };
-        let name = selected.entry.name;
+        let name = selected.name();
         let used = self.paths.iter().map(|index| &paths[*index]);
-        if selected.entry.make.heeds_announcements || !lead_to_different_addresses(used.clone()) {
+        if selected.part().heeds_announcements() || !lead_to_different_addresses(used.clone()) {
             return Ok(());
         }
         let first = paths[self.paths[0]].family;

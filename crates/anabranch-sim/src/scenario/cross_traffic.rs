@@ -1,17 +1,16 @@
 //! UDP traffic that competes with the connections on a path.
 
+use anabranch_config::PathRef;
 use anabranch_net::units::{ByteCount, Rate};
-use anabranch_wire::entry::PathRef;
 use anabranch_wire::{Duration, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Path;
 use super::names::{Direction, Family};
-use super::path_names::PathName;
 use super::paths::position;
 use crate::workload::Distribution;
-use crate::written::{Problem, WithUnit, name};
+use anabranch_config::written::{Problem, WithUnit, name};
 
 /// UDP traffic that competes with the connections on a path. For TCP cross-traffic, use a connection
 /// with `protocol = "tcp"`, for example with an `on_off` workload.
@@ -22,7 +21,6 @@ pub struct CrossTraffic {
     #[serde(default, deserialize_with = "name", skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Name of the path that the packets take. They also cross the paths that it goes via.
-    #[serde(with = "PathName")]
     pub path: PathRef,
     /// Direction of the packets; `download` is from server to client.
     #[serde(default)]

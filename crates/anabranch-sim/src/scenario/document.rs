@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::error::ARRAYS;
 use super::{Scenario, ScenarioError};
-use crate::written::unknown_name;
+use anabranch_config::written::unknown_name;
 
 /// A scenario as written: its keys and values, before defaults are filled in.
 #[derive(Clone, Debug)]

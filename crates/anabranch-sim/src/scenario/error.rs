@@ -1,6 +1,6 @@
 //! Errors in scenario files, in one line.
 
-use crate::written::Problem;
+use anabranch_config::written::Problem;
 
 /// Keys whose tables have a header in double brackets.
 pub(super) const ARRAYS: [&str; 3] = ["path", "connection", "cross_traffic"];

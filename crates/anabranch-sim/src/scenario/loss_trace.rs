@@ -5,7 +5,7 @@ use core::num::NonZeroU64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::written::Problem;
+use anabranch_config::written::Problem;
 
 /// Losses at given places, such as those that a capture shows. The trace repeats. Packets count
 /// from 1 in the order in which they enter the link. Acknowledgements and lost packets count too.

@@ -2,43 +2,14 @@
 
 use std::borrow::Cow;
 
-use anabranch_net::middlebox::{self, Factory, MiddleboxEntry, Site};
+use anabranch_config::written::{Problem, WithUnit};
+use anabranch_config::{KIND, from_table, schema, serialize_in_order};
+use anabranch_net::middlebox::{self, MiddleboxConfig, Site};
 use anabranch_net::units::format_duration;
 use anabranch_wire::Duration;
-use anabranch_wire::entry::{Kind, Parameter, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
-
-use super::entry_schema;
-use super::selected::{Catalog, KIND, Selected, serialize_in_order, take};
-use super::value::write;
-use crate::written::Problem;
-
-impl Catalog for Factory {
-    const NOUN: &'static str = "kind";
-    const ALL: &'static [MiddleboxEntry] = middlebox::ALL;
-}
-
-/// The parameters that every middlebox has.
-const PLACE: [Parameter; 2] = [
-    Parameter {
-        name: "from",
-        meaning: "Time at which the middlebox appears",
-        kind: Kind::Time { zero: true },
-        default: Value::Time(Duration::ZERO),
-        origin: "from the start",
-        only_with: None,
-    },
-    Parameter {
-        name: "until",
-        meaning: "Time at which the middlebox disappears; by default it stays",
-        kind: Kind::Time { zero: true },
-        default: Value::Unset,
-        origin: "to the end",
-        only_with: None,
-    },
-];
 
 /// Most middleboxes on a path. Each NAT needs an address, which limits their number.
 const MAX_MIDDLEBOXES: usize = 8;
@@ -47,31 +18,44 @@ const MAX_MIDDLEBOXES: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Middlebox {
     /// The kind of middlebox, with its parameters.
-    pub selected: Selected<Factory>,
-    /// Time at which the middlebox appears. Earlier packets bypass it.
+    pub config: MiddleboxConfig,
+    /// Time at which the middlebox is present.
+    pub presence: Presence,
+}
+
+/// Time at which a middlebox is present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Presence {
+    /// Time at which the middlebox appears; by default `"0s"`. Earlier packets bypass it.
+    #[serde(with = "WithUnit::<Duration>")]
     pub from: Duration,
-    /// Time at which the middlebox disappears, later than `from`; `None` if it stays.
+    /// Time at which the middlebox disappears, later than `from`. By default it stays.
+    #[serde(with = "WithUnit::<Option<Duration>>", skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
 }
+
+/// The keys of [`Presence`], in order.
+const PRESENCE: [&str; 2] = ["from", "until"];
 
 impl Middlebox {
     /// The middlebox as the network uses it.
     pub fn build(&self, site: Site) -> Box<dyn middlebox::Middlebox> {
-        (self.selected.entry.make)(&self.selected.values, site)
+        self.config.part().build(site)
     }
 
     fn from_table(mut written: Table) -> Result<Self, Problem> {
-        let place = take(&PLACE, &mut written);
-        let [from, until] = PLACE.map(|parameter| parameter.name);
-        let selected = Selected::from_table(written, &[KIND, from, until])?;
-        let place = place?;
-        let (from, until) = (place.time(from), place.optional_time(until));
-        if let Some(until) = until.filter(|until| *until <= from) {
+        let times = PRESENCE.iter().filter_map(|key| written.remove_entry(*key)).collect();
+        let presence = anabranch_config::written::read(times);
+        let config = from_table(written, &[KIND, "from", "until"])?;
+        let presence: Presence = presence?;
+        let from = presence.from;
+        if let Some(until) = presence.until.filter(|until| *until <= from) {
             let (until, from) = (format_duration(until), format_duration(from));
             let problem = format!("{until:?}: must be later than from, {from:?}");
             return Err(Problem::new("until", problem));
         }
-        Ok(Middlebox { selected, from, until })
+        Ok(Middlebox { config, presence })
     }
 }
 
@@ -89,11 +73,9 @@ pub(super) fn boxes<'de, D: Deserializer<'de>>(
 
 impl Serialize for Middlebox {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let place = [Value::Time(self.from), self.until.map_or(Value::Unset, Value::Time)];
-        let place = PLACE.iter().zip(place);
-        let place = place
-            .filter_map(|(parameter, value)| Some((parameter.name.to_owned(), write(&value)?)));
-        serialize_in_order(&self.selected, place, serializer)
+        let times = Table::try_from(self.presence).map_err(serde::ser::Error::custom)?;
+        let times = PRESENCE.iter().filter_map(|key| Some((*key, times.get(*key)?.clone())));
+        serialize_in_order(&self.config, times, serializer)
     }
 }
 
@@ -112,7 +94,7 @@ impl JsonSchema for Middlebox {
         let description = "A middlebox between a path's link and the server. The middleboxes of a \
             path stand in the order of the list, with the first next to the link. Packets of paths \
             that go via this path pass them too.";
-        let mut schema = entry_schema::table(description, middlebox::ALL, &PLACE, generator);
+        let mut schema = schema::table::<MiddleboxConfig, Presence>(description, generator);
         schema.insert("required".to_owned(), [KIND].as_slice().into());
         schema
     }
@@ -120,7 +102,16 @@ impl JsonSchema for Middlebox {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_config::{Part, Selection};
+    use anabranch_net::middlebox::{
+        BareSegmentsConfig, Directions, NatConfig, OptionCopies, OptionName, PayloadChange,
+        RewritePayloadConfig, SegmentClass, ShrinkWindowConfig, SplitSegmentsConfig,
+        StripOptionsConfig,
+    };
+    use anabranch_net::units::{ByteCount, Probability};
+
     use super::super::Scenario;
+    use super::super::policy_tests::default_of;
     use super::super::tests::read;
     use super::*;
 
@@ -146,28 +137,29 @@ mod tests {
         error.strip_prefix("a.toml: path[0].middlebox").expect(&error).to_owned()
     }
 
-    /// A middlebox that is always present, with these values, and defaults for the others.
-    fn always(kind: &str, set: &[(&str, Value)]) -> Middlebox {
-        let entry = Selected::named(kind).unwrap();
-        let mut selected = Selected::new(entry);
-        set.iter().for_each(|(name, value)| selected.values.set(name, value.clone()));
-        Middlebox { selected, from: Duration::ZERO, until: None }
+    /// A middlebox that is always present.
+    fn always(config: impl Into<MiddleboxConfig>) -> Middlebox {
+        Middlebox { config: config.into(), presence: Presence::default() }
     }
 
-    fn choices(names: &'static [&'static str]) -> Value {
-        Value::Choices(names.into())
+    fn inserting() -> RewritePayloadConfig {
+        RewritePayloadConfig {
+            directions: Directions::Both,
+            change: PayloadChange::Insert,
+            bytes: 4,
+            at: ByteCount::new(0),
+        }
     }
 
     #[test]
     fn every_kind_needs_nothing_but_what_has_no_default() {
-        for entry in middlebox::ALL {
-            let written = format!("kind = {:?}", entry.name);
-            if entry.name == "rewrite_payload" {
-                let change = [("change", Value::Choice("insert"))];
+        for part in MiddleboxConfig::ALL {
+            let written = format!("kind = {:?}", part.name);
+            if part.name == RewritePayloadConfig::NAME {
                 let found = boxes(&format!("{written}\nchange = \"insert\""));
-                assert_eq!(found, [always(entry.name, &change)]);
+                assert_eq!(found, [always(inserting())]);
             } else {
-                assert_eq!(boxes(&written), [always(entry.name, &[])]);
+                assert_eq!(boxes(&written), [always(default_of::<MiddleboxConfig>(part.name))]);
             }
         }
     }
@@ -184,45 +176,34 @@ mod tests {
              [[path.middlebox]]\nkind = \"shrink_window\"\nfor = \"1s\"\nrefuse = true\n\
              [[path.middlebox]]\nkind = \"bare_segments\"\nprobability = \"2%\"",
         );
+        let seconds = Duration::from_secs;
+        let strip = StripOptionsConfig {
+            options: vec![OptionName::MpJoin, OptionName::Dss],
+            segments: vec![SegmentClass::Data],
+            after_packets: 20,
+            directions: Directions::Reverse,
+        };
         let expected = [
             Middlebox {
-                from: Duration::from_secs(1),
-                until: Some(Duration::from_secs(2)),
-                ..always(
-                    "strip_options",
-                    &[
-                        ("options", choices(&["mp_join", "dss"])),
-                        ("segments", choices(&["data"])),
-                        ("after_packets", Value::Count(20)),
-                        ("applies_to", Value::Choice("reverse")),
-                    ],
-                )
+                presence: Presence { from: seconds(1), until: Some(seconds(2)) },
+                ..always(strip)
             },
-            always(
-                "nat",
-                &[
-                    ("idle_timeout", Value::Time(Duration::from_secs(30))),
-                    ("rebind_at", Value::Time(Duration::from_secs(5))),
-                ],
-            ),
-            always(
-                "rewrite_payload",
-                &[
-                    ("change", Value::Choice("remove")),
-                    ("bytes", Value::Count(7)),
-                    ("at", Value::Bytes(20_000)),
-                    ("applies_to", Value::Choice("forward")),
-                ],
-            ),
-            always(
-                "split_segments",
-                &[("size", Value::Bytes(100)), ("options_on", Value::Choice("first"))],
-            ),
-            always(
-                "shrink_window",
-                &[("for", Value::Time(Duration::from_secs(1))), ("refuse", Value::Flag(true))],
-            ),
-            always("bare_segments", &[("probability", Value::Probability(20_000_000))]),
+            always(NatConfig { idle_timeout: seconds(30), rebind_at: Some(seconds(5)) }),
+            always(RewritePayloadConfig {
+                directions: Directions::Forward,
+                change: PayloadChange::Remove,
+                bytes: 7,
+                at: ByteCount::new(20_000),
+            }),
+            always(SplitSegmentsConfig {
+                size: ByteCount::new(100),
+                options_on: OptionCopies::First,
+            }),
+            always(ShrinkWindowConfig { lasts: seconds(1), refuse: true, ..Default::default() }),
+            always(BareSegmentsConfig {
+                probability: Probability::from_parts_per_billion(20_000_000),
+                ..Default::default()
+            }),
         ];
         assert_eq!(found, expected);
     }
@@ -241,19 +222,21 @@ mod tests {
         let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
         let properties = &schema["$defs"]["Middlebox"]["properties"];
         let kinds = properties["kind"]["oneOf"].as_array().unwrap();
-        assert_eq!(kinds.len(), middlebox::ALL.len());
+        assert_eq!(kinds.len(), MiddleboxConfig::ALL.len());
         assert_eq!(
             properties["size"]["description"],
             "`split_segments` only: maximum payload of each piece; by default `\"536B\"`. \
              `coalesce` only: maximum payload of a merged segment; by default `\"2920B\"`."
         );
         assert_eq!(properties["size"]["$ref"], "#/$defs/Size");
-        assert_eq!(properties["syns"]["enum"], serde_json::json!(["mptcp", "mp_join", "all"]));
+        let syns = properties["syns"]["oneOf"].as_array().unwrap();
+        let names: Vec<_> = syns.iter().map(|each| each["const"].as_str().unwrap()).collect();
+        assert_eq!(names, ["mptcp", "mp_join", "all"]);
     }
 
     #[test]
     fn boxes_that_make_no_sense() {
-        let names: Vec<_> = middlebox::ALL.iter().map(|entry| entry.name).collect();
+        let names: Vec<_> = MiddleboxConfig::ALL.iter().map(|entry| entry.name).collect();
         let unknown = "unknown kind \"strip_option\"; did you mean \"strip_options\"?";
         assert_eq!(
             error("kind = \"strip_option\""),

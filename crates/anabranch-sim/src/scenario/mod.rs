@@ -21,7 +21,6 @@ mod connection;
 mod cross_traffic;
 mod custom_names;
 mod document;
-mod entry_schema;
 mod error;
 mod inferred;
 mod loss_trace;
@@ -30,14 +29,13 @@ mod names;
 mod path;
 mod path_names;
 mod paths;
-mod policies;
 mod policy;
+#[cfg(test)]
+mod policy_tests;
 mod queue;
 mod remedies;
 mod routing;
-mod selected;
 mod trace;
-mod value;
 mod via;
 
 use std::path::Path as FilePath;
@@ -55,23 +53,21 @@ pub use document::{ChangeError, Document};
 pub use error::ScenarioError;
 pub use inferred::Inferred;
 pub use loss_trace::LossTrace;
-pub use middlebox::Middlebox;
+pub use middlebox::{Middlebox, Presence};
 pub use names::{
     AppliesTo, Direction, Directions, Family, JitterOrder, LinkState, MtuProbing, Protocol,
 };
 pub use path::{BurstLoss, Change, Path, Reverse};
 pub use paths::Paths;
-pub use policies::{Host, PathManager, Remedy, Scheduler};
 pub use policy::Policy;
 pub use queue::Queue;
 pub use routing::{Egress, Routing, ServerAddresses};
-pub use selected::Selected;
 pub use trace::TraceSource;
 pub use via::Via;
 
 pub use crate::workload::{Distribution, Workload};
-pub use crate::written::Factor;
-use crate::written::{Positive, Problem, WithUnit, describe, name};
+pub use anabranch_config::written::Factor;
+use anabranch_config::written::{Positive, Problem, WithUnit, describe, name};
 
 /// An experiment: paths between a client and a server, and the connections over them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -18,7 +18,7 @@ use super::queue::Queue;
 use super::routing::Routing;
 use super::trace::{self, TraceSource};
 use super::via::{Earlier, Via};
-use crate::written::{Problem, WithUnit, is_yes, name, yes};
+use anabranch_config::written::{Problem, WithUnit, is_yes, name, yes};
 
 /// A path between client and server. Its own keys describe the forward direction, from server to
 /// client. The table `reverse` describes the direction from client to server.
@@ -265,7 +265,7 @@ impl Path {
         });
         LinkConfig {
             jitter_model: self.jitter_model.into(),
-            discipline: self.queue.discipline(),
+            discipline: self.queue.0,
             mtu: Some(anabranch_net::Mtu { bytes: self.mtu, answers: self.icmp }),
             changes: changes.collect(),
             ..LinkConfig::new(capacity, delay, limit)

@@ -2,11 +2,8 @@
 
 use std::borrow::Cow;
 
-use anabranch_wire::entry::PathRef;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::written::unknown_name;
+use anabranch_config::PathRef;
+use anabranch_config::written::unknown_name;
 
 /// The names of the paths that a connection uses, in the connection's order.
 #[derive(Clone, Copy)]
@@ -27,39 +24,5 @@ impl<'a> Used<'a> {
             })?,
         };
         Ok(PathRef { index, name: Cow::Owned(self.0[index].clone()) })
-    }
-}
-
-/// Serialisation of a path by its name, for `#[serde(with = "PathName")]`.
-pub(super) struct PathName;
-
-impl PathName {
-    pub(super) fn serialize<S: Serializer>(
-        path: &PathRef,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        path.name.serialize(serializer)
-    }
-
-    /// Read the name. The caller has to find the path's index.
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<PathRef, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Ok(PathRef { name: Cow::Owned(name), index: usize::MAX })
-    }
-}
-
-impl JsonSchema for PathName {
-    fn schema_name() -> Cow<'static, str> {
-        "PathName".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
     }
 }

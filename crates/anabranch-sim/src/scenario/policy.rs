@@ -156,7 +156,7 @@ impl<T: JsonSchema> JsonSchema for Policy<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::policies::tests::{path_manager, scheduler};
+    use crate::scenario::policy_tests::{path_manager, scheduler};
     use crate::scenario::tests::{SMALLEST, read};
     use crate::scenario::{CustomNames, Scenario};
 

@@ -2,42 +2,24 @@
 
 use std::borrow::Cow;
 
+use anabranch_config::written::Problem;
+use anabranch_config::{KIND, Selection, from_table, schema, serialize_in_order};
 use anabranch_net::Discipline;
-use anabranch_net::queue::{self, Factory, Invalid, QueueEntry};
+use anabranch_net::queue::Invalid;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
 
-use super::entry_schema;
-use super::selected::{Catalog, KIND, Selected, serialize_in_order};
-use crate::written::Problem;
-
-/// A queue discipline and its parameters.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Queue {
-    /// The discipline, with consistent parameters.
-    pub selected: Selected<Factory>,
-}
-
-impl Catalog for Factory {
-    const NOUN: &'static str = "kind";
-    const ALL: &'static [QueueEntry] = queue::ALL;
-}
+/// A queue discipline with consistent parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue(pub Discipline);
 
 impl Queue {
-    /// The discipline.
-    ///
-    /// # Panics
-    /// If the parameters are inconsistent. Those of a parsed scenario are consistent.
-    pub fn discipline(&self) -> Discipline {
-        (self.selected.entry.make)(&self.selected.values).expect("consistent parameters")
-    }
-
     fn from_table(mut written: Table) -> Result<Self, Problem> {
-        written.entry(KIND).or_insert(queue::ALL[0].name.into());
-        let selected = Selected::<Factory>::from_table(written, &[KIND])?;
-        match (selected.entry.make)(&selected.values) {
-            Ok(_) => Ok(Queue { selected }),
+        written.entry(KIND).or_insert(Discipline::default().name().into());
+        let discipline: Discipline = from_table(written, &[KIND])?;
+        match discipline.part().check() {
+            Ok(()) => Ok(Queue(discipline)),
             Err(Invalid { parameter, problem }) => Err(Problem::new(parameter, problem)),
         }
     }
@@ -45,7 +27,7 @@ impl Queue {
 
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_in_order(&self.selected, core::iter::empty(), serializer)
+        serialize_in_order(&self.0, [], serializer)
     }
 }
 
@@ -61,6 +43,6 @@ impl JsonSchema for Queue {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        entry_schema::table("Queue discipline of a path.", queue::ALL, &[], generator)
+        schema::table::<Discipline, ()>("Queue discipline of a path.", generator)
     }
 }

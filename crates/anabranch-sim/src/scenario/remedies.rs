@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 
+use anabranch_config::written::Problem;
+use anabranch_config::{Selection, WrittenSelection, schema, with_parameters};
+use anabranch_proto::remedy::RemedyConfig;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Table;
-
-use super::entry_schema::property;
-use super::policies::{Remedy, RemedyFactory};
-use super::selected::{Catalog, written_parameters};
-use crate::written::Problem;
 
 /// Serialisation of remedies for `#[serde(with = "Remedies")]`. In a file, each key is the name of a
 /// remedy. Its value is true or false, the value of the first parameter, or a table of parameters.
@@ -17,17 +15,19 @@ pub(super) struct Remedies;
 
 impl Remedies {
     pub(super) fn serialize<S: Serializer>(
-        remedies: &[Remedy],
+        remedies: &[RemedyConfig],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         let written = remedies.iter().map(|remedy| {
-            let parameters: Table = written_parameters(remedy).collect();
+            let parameters = remedy.parameters().into_iter();
+            let parameters: Table =
+                parameters.map(|(name, value)| (name.to_owned(), value)).collect();
             let value = if parameters.is_empty() {
                 toml::Value::Boolean(true)
             } else {
                 toml::Value::Table(parameters)
             };
-            (remedy.entry.name.to_owned(), value)
+            (remedy.name().to_owned(), value)
         });
         written.collect::<Table>().serialize(serializer)
     }
@@ -35,37 +35,38 @@ impl Remedies {
     /// The remedies that a table turns on, in the order in which the engine asks them.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<Vec<Remedy>, D::Error> {
+    ) -> Result<Vec<RemedyConfig>, D::Error> {
         let mut all = Vec::new();
         for (name, value) in Table::deserialize(deserializer)? {
             let remedy = remedy(&name, value).map_err(|problem| problem.below(&name).raise())?;
             all.extend(remedy);
         }
-        let place = |remedy: &Remedy| {
-            RemedyFactory::ALL.iter().position(|entry| entry.name == remedy.entry.name)
-        };
-        all.sort_by_key(place);
+        let place = |name| RemedyConfig::ALL.iter().position(|remedy| remedy.name == name);
+        all.sort_by_key(|remedy: &RemedyConfig| place(remedy.name()));
         Ok(all)
     }
 }
 
 /// The remedy called `name`, unless it is off.
-fn remedy(name: &str, value: toml::Value) -> Result<Option<Remedy>, Problem> {
-    let entry = Remedy::named(name)?;
+fn remedy(name: &str, value: toml::Value) -> Result<Option<RemedyConfig>, Problem> {
+    let reader = RemedyConfig::READERS.iter().find(|reader| reader.description.name == name);
+    let first = reader.and_then(|reader| (reader.parameters)().first());
     let written = match value {
         toml::Value::Boolean(false) => return Ok(None),
         toml::Value::Boolean(true) => Table::new(),
         toml::Value::Table(table) => table,
-        value => match entry.parameters.first() {
+        value => match first {
             Some(first) => Table::from_iter([(first.name.to_owned(), value)]),
-            None => {
+            None if reader.is_some() => {
                 let problem =
                     format!("{value}: this remedy has no parameters; write true or false");
                 return Err(Problem::new("", problem));
             }
+            // It is unknown.
+            None => Table::new(),
         },
     };
-    Remedy::with_parameters(entry, written, &[]).map(Some)
+    with_parameters(name, written, &[]).map(Some)
 }
 
 impl JsonSchema for Remedies {
@@ -75,21 +76,20 @@ impl JsonSchema for Remedies {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut properties = serde_json::Map::new();
-        for entry in RemedyFactory::ALL {
-            let each: serde_json::Map<String, serde_json::Value> = entry
-                .parameters
-                .iter()
-                .map(|p| (p.name.to_owned(), property(entry.name, p, generator).into()))
-                .collect();
+        for (index, remedy) in RemedyConfig::ALL.iter().enumerate() {
+            let parameters = schema::parameters_of::<RemedyConfig>(index, generator);
             let mut forms = vec![serde_json::json!({ "type": "boolean" })];
-            if let Some(first) = entry.parameters.first() {
-                forms.push(property(entry.name, first, generator).into());
+            if let Some((_, first)) = parameters.first() {
+                forms.push(first.clone());
+                let each = parameters.into_iter().map(|(name, schema)| (name.to_owned(), schema));
                 forms.push(serde_json::json!({
-                    "type": "object", "properties": each, "additionalProperties": false,
+                    "type": "object",
+                    "properties": each.collect::<serde_json::Map<_, _>>(),
+                    "additionalProperties": false,
                 }));
             }
-            let schema = serde_json::json!({ "description": entry.summary, "anyOf": forms });
-            properties.insert(entry.name.to_owned(), schema);
+            let schema = serde_json::json!({ "description": remedy.summary, "anyOf": forms });
+            properties.insert(remedy.name.to_owned(), schema);
         }
         json_schema!({
             "type": "object", "properties": properties, "additionalProperties": false,
@@ -99,12 +99,15 @@ impl JsonSchema for Remedies {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
     use crate::scenario::tests::{SMALLEST, read};
-    use crate::scenario::{Remedy, Scenario};
-    use anabranch_proto::policy::Value;
+    use anabranch_proto::remedy::{
+        CwndCapConfig, MptBmConfig, PenalisationConfig, PenalisationFormName,
+    };
     use anabranch_wire::Duration;
 
-    fn remedies(written: &str) -> Result<Vec<Remedy>, String> {
+    fn remedies(written: &str) -> Result<Vec<RemedyConfig>, String> {
         let keys = format!("[[connection]]\nremedies = {{ {written} }}");
         let text = SMALLEST.replacen("[[connection]]", &keys, 1);
         let scenario = Scenario::from_toml(&text, "small.toml").map_err(|e| e.to_string())?;
@@ -112,8 +115,8 @@ mod tests {
         Ok(scenario.connections[0].remedies.clone())
     }
 
-    fn names(remedies: &[Remedy]) -> Vec<&str> {
-        remedies.iter().map(|remedy| remedy.entry.name).collect()
+    fn names(remedies: &[RemedyConfig]) -> Vec<&str> {
+        remedies.iter().map(Selection::name).collect()
     }
 
     #[test]
@@ -130,12 +133,15 @@ mod tests {
 
     #[test]
     fn a_value_alone_is_that_of_the_first_parameter() {
-        let value = |written: &str, name| remedies(written).unwrap()[0].values.get(name);
-        assert_eq!(value("penalisation = \"nsdi12\"", "form"), Value::Choice("nsdi12"));
-        assert_eq!(value("penalisation = true", "form"), Value::Choice("conext13"));
-        assert_eq!(value("cwnd_cap = 3", "cap_factor"), Value::Number(3.0));
-        assert_eq!(value("mpt_bm = 3", "theta"), Value::Time(Duration::from_millis(50)));
-        assert_eq!(value("mpt_bm = { theta = \"0s\" }", "theta"), Value::Time(Duration::ZERO));
+        let one = |written: &str| remedies(written).unwrap().remove(0);
+        let penalisation = |form| PenalisationConfig { form }.into();
+        assert_eq!(one("penalisation = \"nsdi12\""), penalisation(PenalisationFormName::Nsdi12));
+        assert_eq!(one("penalisation = true"), penalisation(PenalisationFormName::Conext13));
+        assert_eq!(one("cwnd_cap = 3"), CwndCapConfig { cap_factor: 3.0 }.into());
+        let by_default = MptBmConfig::default();
+        assert_eq!(one("mpt_bm = 3"), MptBmConfig { lambda: 3.0, ..by_default }.into());
+        let without = MptBmConfig { theta: Duration::ZERO, ..by_default };
+        assert_eq!(one("mpt_bm = { theta = \"0s\" }"), without.into());
     }
 
     #[test]

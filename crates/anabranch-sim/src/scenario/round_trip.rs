@@ -3,9 +3,15 @@
 use core::num::NonZeroU64;
 use std::sync::Arc;
 
+use anabranch_config::Selection;
+use anabranch_net::middlebox::{
+    BareSegmentsConfig, BlackholeOptionsConfig, BlackholedSyns, ClampMssConfig, CoalesceConfig,
+    Directions as Affected, MiddleboxConfig, NatConfig, OptionCopies, OptionName, PayloadChange,
+    ProactiveAckConfig, RewritePayloadConfig, SegmentClass, ShrinkWindowConfig,
+    SplitSegmentsConfig, StripOptionsConfig,
+};
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
-use anabranch_net::{Moment, Trace, middlebox, queue};
-use anabranch_wire::entry::{Kind, Parameter, Value};
+use anabranch_net::{CoDelConfig, Discipline, Moment, RedConfig, Trace};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -96,31 +102,60 @@ fn changes() -> impl Strategy<Value = Change> {
 
 fn middleboxes() -> impl Strategy<Value = Middlebox> {
     let amounts = (1u32..1_000, durations(), any::<bool>());
-    let kinds = prop::sample::select(middlebox::ALL.to_vec());
-    (kinds, amounts, durations()).prop_map(|(kind, (count, time, flag), from)| {
-        let entry = middlebox::ALL.iter().find(|entry| entry.name == kind.name).unwrap();
-        let mut selected = Selected::new(entry);
-        for parameter in entry.parameters {
-            selected.values.set(parameter.name, value(parameter, count, time, flag));
-        }
-        Middlebox { selected, from, until: flag.then(|| from + Duration::from_secs(1)) }
+    let names = prop::sample::select(MiddleboxConfig::ALL.to_vec());
+    (names, amounts, durations()).prop_map(|(part, (count, time, flag), from)| Middlebox {
+        config: middlebox(part.name, count, time + Duration::from_nanos(1), flag),
+        presence: Presence { from, until: flag.then(|| from + Duration::from_secs(1)) },
     })
 }
 
-/// Some value of a parameter.
-fn value(parameter: &Parameter, count: u32, time: Duration, flag: bool) -> Value {
-    let pick = |names: &[&'static str]| names[count as usize % names.len()];
-    match parameter.kind {
-        Kind::Time { .. } if flag && parameter.default == Value::Unset => Value::Unset,
-        Kind::Time { .. } => Value::Time(time + Duration::from_nanos(1)),
-        Kind::Count { .. } => Value::Count(count),
-        Kind::Bytes { least, most } => Value::Bytes(u64::from(count).clamp(least, most)),
-        Kind::Probability => Value::Probability(count),
-        Kind::Flag => Value::Flag(flag),
-        Kind::Choice(names) => Value::Choice(pick(names)),
-        Kind::Choices(names) => Value::Choices(vec![names[names.len() - 1], pick(names)].into()),
-        Kind::Number { .. } | Kind::Path => panic!("no parameter of a middlebox"),
+/// A middlebox whose parameters have some values.
+fn middlebox(name: &str, count: u32, time: Duration, flag: bool) -> MiddleboxConfig {
+    let pick = |number: u32| (count % number) as usize;
+    let bytes = ByteCount::new(count.into());
+    let directions = [Affected::Forward, Affected::Reverse, Affected::Both][pick(3)];
+    match name {
+        "strip_options" => {
+            let options = [OptionName::Unknown, OptionName::MpJoin, OptionName::MpTcprst];
+            let segments = [SegmentClass::Syn, SegmentClass::ThirdAck, SegmentClass::Ack];
+            let (options, segments) = (vec![options[2], options[pick(3)]], vec![segments[pick(3)]]);
+            StripOptionsConfig { options, segments, after_packets: count, directions }.into()
+        }
+        "nat" => NatConfig { idle_timeout: time, rebind_at: (!flag).then_some(time) }.into(),
+        "split_segments" => {
+            let options_on = [OptionCopies::All, OptionCopies::First][pick(2)];
+            SplitSegmentsConfig { size: bytes, options_on }.into()
+        }
+        "coalesce" => CoalesceConfig { size: bytes, delay: time }.into(),
+        "rewrite_payload" => {
+            let changes = [PayloadChange::Replace, PayloadChange::Insert, PayloadChange::Remove];
+            let change = changes[pick(3)];
+            RewritePayloadConfig { directions, change, bytes: count, at: bytes }.into()
+        }
+        "proactive_ack" => ProactiveAckConfig { window: bytes }.into(),
+        "blackhole_options" => {
+            let syns = [BlackholedSyns::Mptcp, BlackholedSyns::MpJoin, BlackholedSyns::All];
+            BlackholeOptionsConfig { syns: syns[pick(3)] }.into()
+        }
+        "shrink_window" => {
+            let (every, lasts) = (time, time * 2);
+            ShrinkWindowConfig { directions, every, lasts, to: bytes, refuse: flag }.into()
+        }
+        "bare_segments" => {
+            let probability = Probability::from_parts_per_billion(count);
+            BareSegmentsConfig { directions, probability }.into()
+        }
+        "clamp_mss" => ClampMssConfig { mtu: ByteCount::new(u64::from(count) + 576) }.into(),
+        _ => anabranch_config::named(name).expect("it has no parameters"),
     }
+}
+
+fn queue(number: usize) -> Queue {
+    Queue(match number % 3 {
+        0 => Discipline::default(),
+        1 => CoDelConfig { target: Duration::from_millis(9), ..CoDelConfig::default() }.into(),
+        _ => RedConfig { max_packets: 99, ..RedConfig::default() }.into(),
+    })
 }
 
 /// A path of `before`, in the opposite direction if it has no middleboxes.
@@ -163,7 +198,7 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                 family: if shares { Family::Ipv6 } else { Family::Ipv4 },
                 burst_loss,
                 loss_trace: forward.loss_trace,
-                queue: Queue { selected: Selected::new(&queue::ALL[n % queue::ALL.len()]) },
+                queue: queue(n),
                 via: via.unwrap_or_default(),
                 routing: Routing::default(),
                 reverse,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::written::{Problem, unknown_name};
+use anabranch_config::written::{Problem, unknown_name};
 
 /// Routing of a path, where the server has several addresses, or a host has no source routing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

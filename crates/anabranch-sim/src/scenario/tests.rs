@@ -4,9 +4,9 @@ use core::num::NonZeroU64;
 
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{JitterModel, LinkChange, ScheduledChange, StateChange};
-use anabranch_proto::policy::Value;
+use anabranch_proto::remedy::{PenalisationConfig, PenalisationFormName};
 
-use super::policies::tests::{default_of, host, path_manager, scheduler};
+use super::policy_tests::{default_of, path_manager, scheduler};
 use super::*;
 use crate::workload::{Blocks, Bulk};
 
@@ -167,7 +167,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         protocol: Protocol::Mptcp,
         direction: Directions::Download,
         start: Duration::ZERO,
-        host: host("linux"),
+        host: default_of("linux"),
         send_buffer: None,
         receive_buffer: None,
         congestion_control: congestion_control("lia").into(),
@@ -223,22 +223,21 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(wifi.reverse, reverse);
     assert_eq!((wifi.jitter_model, wifi.mtu), (JitterOrder::Reordering, 1_400));
     assert_eq!(third_generation.reverse_link(), third_generation.forward_link());
-    let mut penalisation = default_of("penalisation");
-    penalisation.values.set("form", Value::Choice("nsdi12"));
+    let penalisation = PenalisationConfig { form: PenalisationFormName::Nsdi12 };
     let main = Connection {
         name: "main".to_owned(),
         paths: Paths::new(vec![1, 0], &scenario.paths),
         protocol: Protocol::Mptcp,
         direction: Directions::Upload,
         start: Duration::from_secs(1),
-        host: host("rfc"),
+        host: default_of("rfc"),
         send_buffer: Some(ByteCount::new(204_800)),
         receive_buffer: Some(ByteCount::new(200_000)),
         congestion_control: congestion_control("new_reno").into(),
         scheduler: scheduler("min_rtt").into(),
         path_manager: path_manager("initial_only").into(),
         limits: Limits::default(),
-        remedies: vec![penalisation, default_of("opportunistic_retransmission")],
+        remedies: vec![penalisation.into(), default_of("opportunistic_retransmission")],
         shared_bottleneck_detection: None,
         nagle: false,
         keep_alive: Some(Duration::from_secs(60)),

@@ -13,7 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::written::Problem;
+use anabranch_config::written::Problem;
 
 /// The trace of a link: the name of a trace file, or the trace itself. A parsed scenario contains
 /// the trace, so it can be run again without other files.

@@ -6,7 +6,7 @@ use anabranch_net::network::Hop;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::written::{Problem, unknown_name};
+use anabranch_config::written::{Problem, unknown_name};
 
 /// The earlier paths that a path goes via, in order towards the server. Files name one path, or a
 /// list of paths. A minus before a name means the opposite direction.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Application, Draws, Kind, Sender, Socket, WRITE_SIZE};
-use crate::written::Positive;
+use anabranch_config::written::Positive;
 
 /// Data as fast as the connection accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

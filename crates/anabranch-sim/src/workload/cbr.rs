@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Application, Draws, Kind, Sender, Sizes, Socket, WRITE_SIZE, default_block_size};
-use crate::written::{Positive, Problem, WithUnit};
+use anabranch_config::written::{Positive, Problem, WithUnit};
 
 /// Blocks of equal size at a constant rate. Their delays are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

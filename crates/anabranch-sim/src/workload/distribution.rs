@@ -4,7 +4,7 @@ use anabranch_net::rng::Draws;
 use anabranch_net::units::ByteCount;
 use anabranch_wire::Duration;
 
-use crate::written::Factor;
+use anabranch_config::written::Factor;
 
 /// The distribution of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::distribution::{Amount, Distribution};
-use crate::written::{Factor, Problem, Quantity, WithUnit};
+use anabranch_config::written::{Factor, Problem, Quantity, WithUnit};
 
 /// A quantity that can be drawn and written in a file.
 pub(crate) trait Drawable: Amount {

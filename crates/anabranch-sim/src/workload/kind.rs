@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use toml::Table;
 
 use super::{Application, Draws, Workload};
-use crate::written::{
+use anabranch_config::written::{
     Problem, describe, found, missing_field, unknown_field, unknown_key, unknown_name,
 };
 

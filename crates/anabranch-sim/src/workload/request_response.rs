@@ -15,7 +15,7 @@ use super::{
     Application, Distribution, Draws, Kind, MAX_RESPONSES, Sampler, Sender, Sizes, Socket,
     WRITE_SIZE,
 };
-use crate::written::Problem;
+use anabranch_config::written::Problem;
 
 /// Requests from the receiver of the data, and responses to them, a closed loop. The delay of a round
 /// lasts from the first byte of the request to the last byte of the responses.

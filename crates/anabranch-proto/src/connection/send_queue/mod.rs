@@ -636,7 +636,7 @@ mod tests {
         }
         assert_eq!(sent_again(&mut queue, Slot(1)), [1, 1001]);
         queue.reinject_carried(Slot(1), SubflowSet::of(Slot(0)));
-        assert_eq!(sent_again(&mut queue, Slot(1)), []);
+        assert_eq!(sent_again(&mut queue, Slot(1)), [0; 0]);
         for _ in 0..2 {
             queue.reinject_carried(Slot(1), SubflowSet::of(Slot(2)));
         }

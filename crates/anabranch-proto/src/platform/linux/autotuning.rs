@@ -181,6 +181,6 @@ mod tests {
         let tuning = Tuning::DEFAULT;
         assert_eq!(tuning.send_memory(1), 46_080);
         assert_eq!(tuning.send_memory(100), 460_800);
-        assert_eq!(tuning.send_memory(u16::MAX), tuning.largest_send.into());
+        assert_eq!(tuning.send_memory(u16::MAX), u64::from(tuning.largest_send));
     }
 }

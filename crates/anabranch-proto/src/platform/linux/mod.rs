@@ -23,81 +23,90 @@ pub(super) use sending::{
     COUNTS_SEGMENTS, GROWS_WITH_THE_END_OF_RECOVERY, catches_up_after, defers,
 };
 
+use anabranch_config::Part;
+use anabranch_config::units::ByteCount;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, Buffers, Counts, Growth, Nagle, OptionForm, Platform, PlatformEntry, Reduction,
+    AckRule, Buffers, BuildPlatform, Counts, Growth, Nagle, OptionForm, Platform, Reduction,
     ReorderingRule, RtoRule,
 };
-use crate::policy::{Entry, Kind, Parameter, Value};
 
 /// Data that overtakes the acknowledgement that completes a join resets the subflow
 /// (`check_fully_established`).
 pub(super) const RESETS_OVERTAKEN_JOINS: bool = true;
 
-pub(super) const ENTRY: PlatformEntry = Entry {
-    name: "linux",
-    summary: "Linux's constants and habits: minimum RTO 200 ms, acknowledgements delayed by 40 ms.",
-    source: "Linux 6.18",
-    parameters: &[
-        Parameter {
-            name: "buffers",
-            meaning: "what buffer sizes count: bytes of payload, or what a program asks a socket for, \
-                      which Linux doubles and charges with memory",
-            kind: Kind::Choice(&["payload", "socket"]),
-            default: Value::Choice("payload"),
-            origin: "this project",
-            only_with: None,
-        },
-        memory(
-            "tcp_rmem_default",
-            "memory of a receive buffer that Linux tunes, at first: the second number of the sysctl \
-             net.ipv4.tcp_rmem",
-            Tuning::DEFAULT.first_receive,
-            "Linux 6.18",
-        ),
-        memory(
-            "tcp_rmem_max",
-            "largest memory of a receive buffer that Linux tunes: the third number of \
-             net.ipv4.tcp_rmem",
-            Tuning::DEFAULT.largest_receive,
-            "Linux up to 2025; later kernels have 32 MiB",
-        ),
-        memory(
-            "tcp_wmem_max",
-            "largest memory of a subflow's send buffer that Linux tunes: the third number of \
-             net.ipv4.tcp_wmem",
-            Tuning::DEFAULT.largest_send,
-            "Linux 6.18",
-        ),
-    ],
-    make: |values| Platform {
-        tuning: Tuning {
-            first_receive: values.bytes("tcp_rmem_default") as u32,
-            largest_receive: values.bytes("tcp_rmem_max") as u32,
-            largest_send: values.bytes("tcp_wmem_max") as u32,
-        },
-        ..Platform::linux(match values.choice("buffers") {
-            "socket" => Buffers::Socket,
-            _ => Buffers::Payload,
-        })
-    },
-};
+/// Parameters of the platform of Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct LinuxConfig {
+    /// What buffer sizes count: bytes of payload, or what a program asks a socket for, which Linux
+    /// doubles and charges with memory.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project")))]
+    pub buffers: Buffers,
+    /// Memory of a receive buffer that Linux tunes, at first: the second number of the sysctl
+    /// net.ipv4.tcp_rmem.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "Memory"),
+        schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub tcp_rmem_default: ByteCount,
+    /// Largest memory of a receive buffer that Linux tunes: the third number of
+    /// net.ipv4.tcp_rmem.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "Memory"),
+        schemars(extend("x-origin" = "Linux up to 2025; later kernels have 32 MiB", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub tcp_rmem_max: ByteCount,
+    /// Largest memory of a subflow's send buffer that Linux tunes: the third number of
+    /// net.ipv4.tcp_wmem.
+    #[cfg_attr(
+        feature = "serde",
+        serde(with = "Memory"),
+        schemars(extend("x-origin" = "Linux 6.18", "x-only-with" = { "buffers": "socket" }))
+    )]
+    pub tcp_wmem_max: ByteCount,
+}
 
-/// A size of tuned buffers in bytes of memory. Linux refuses sizes of less than a page.
-const fn memory(
-    name: &'static str,
-    meaning: &'static str,
-    default: u32,
-    origin: &'static str,
-) -> Parameter {
-    Parameter {
-        name,
-        meaning,
-        kind: Kind::Bytes { least: 4096, most: 1 << 30 },
-        default: Value::Bytes(default as u64),
-        origin,
-        only_with: Some(("buffers", "socket")),
+/// Sizes of tuned buffers. Linux refuses sizes of less than a page.
+#[cfg(feature = "serde")]
+type Memory = anabranch_config::written::Bytes<4096, { 1 << 30 }>;
+
+impl Default for LinuxConfig {
+    fn default() -> Self {
+        let Tuning { first_receive, largest_receive, largest_send } = Tuning::DEFAULT;
+        LinuxConfig {
+            buffers: Buffers::Payload,
+            tcp_rmem_default: ByteCount::new(first_receive.into()),
+            tcp_rmem_max: ByteCount::new(largest_receive.into()),
+            tcp_wmem_max: ByteCount::new(largest_send.into()),
+        }
+    }
+}
+
+impl Part for LinuxConfig {
+    const NAME: &'static str = "linux";
+    const SUMMARY: &'static str =
+        "Linux's constants and habits: minimum RTO 200 ms, acknowledgements delayed by 40 ms.";
+    const SOURCE: &'static str = "Linux 6.18";
+}
+
+impl BuildPlatform for LinuxConfig {
+    fn build(&self) -> Platform {
+        Platform {
+            tuning: Tuning {
+                first_receive: self.tcp_rmem_default.as_u64() as u32,
+                largest_receive: self.tcp_rmem_max.as_u64() as u32,
+                largest_send: self.tcp_wmem_max.as_u64() as u32,
+            },
+            ..Platform::linux(self.buffers)
+        }
     }
 }
 

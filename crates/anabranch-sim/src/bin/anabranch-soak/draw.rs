@@ -6,9 +6,13 @@
 
 use std::fmt::Write;
 
+use anabranch_config::{Description, Selection, WrittenSelection, named};
 use anabranch_net::rng::{Draws, stream_seed};
-use anabranch_proto::policy::{Entry, Kind};
-use anabranch_proto::{congestion, path_manager, platform, remedy, scheduler};
+use anabranch_proto::congestion::CongestionControlConfig;
+use anabranch_proto::path_manager::PathManagerConfig;
+use anabranch_proto::platform::PlatformConfig;
+use anabranch_proto::remedy::RemedyConfig;
+use anabranch_proto::scheduler::SchedulerConfig;
 
 /// Virtual seconds after which no path changes.
 pub(crate) const CALM_AT: u64 = 20;
@@ -48,7 +52,7 @@ impl Dice {
     }
 
     /// The name of one of these entries.
-    fn named<M>(&mut self, from: &[Entry<M>]) -> &'static str {
+    fn named(&mut self, from: &[Description]) -> &'static str {
         from[self.below(from.len() as u64) as usize].name
     }
 
@@ -340,11 +344,13 @@ fn one_side(dice: &mut Dice, toml: &mut String) {
 
 /// A platform, with a random choice for each parameter that has a list of choices.
 fn host(dice: &mut Dice) -> String {
-    let platform = &platform::ALL[dice.below(platform::ALL.len() as u64) as usize];
-    let mut host = format!("{{ kind = \"{}\"", platform.name);
-    for parameter in platform.parameters {
-        if let Kind::Choice(names) = parameter.kind {
-            let _ = write!(host, ", {} = \"{}\"", parameter.name, dice.pick(names));
+    let all = PlatformConfig::READERS;
+    let platform = &all[dice.below(all.len() as u64) as usize];
+    let mut host = format!("{{ kind = \"{}\"", platform.description.name);
+    for parameter in (platform.parameters)() {
+        let names = parameter.choices();
+        if !names.is_empty() {
+            let _ = write!(host, ", {} = \"{}\"", parameter.name, dice.pick(&names));
         }
     }
     host + " }"
@@ -415,14 +421,18 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
 
 /// Draws the policies of a connection. Returns the name of its path manager.
 fn multipath(dice: &mut Dice, toml: &mut String, several_destinations: bool) -> &'static str {
-    let scheduler = dice.named(scheduler::ALL);
-    let congestion_control = dice.named(congestion::ALL);
+    let scheduler = dice.named(SchedulerConfig::ALL);
+    let congestion_control = dice.named(CongestionControlConfig::ALL);
     // Most connections should use all paths.
-    let fit = path_manager::ALL.iter();
-    let fit = fit.filter(|each| !several_destinations || each.make.heeds_announcements);
+    let fits = |each: &&Description| {
+        let config: PathManagerConfig = named(each.name).expect("it needs no parameters");
+        !several_destinations || config.part().heeds_announcements()
+    };
+    let fit = PathManagerConfig::ALL.iter().filter(fits);
     let fit: Vec<&'static str> = fit.map(|each| each.name).collect();
-    let path_manager = if dice.one_in(2) { path_manager::ALL[0].name } else { dice.pick(&fit) };
-    let remedies = remedy::ALL.iter().filter(|_| dice.one_in(4));
+    let by_default = PathManagerConfig::default().name();
+    let path_manager = if dice.one_in(2) { by_default } else { dice.pick(&fit) };
+    let remedies = RemedyConfig::ALL.iter().filter(|_| dice.one_in(4));
     let remedies: Vec<String> = remedies.map(|each| format!("{} = true", each.name)).collect();
     let remedies = remedies.join(", ");
     let _ = write!(

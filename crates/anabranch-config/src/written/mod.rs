@@ -1,6 +1,6 @@
-//! Form of values in a scenario file: quantities as strings with a unit, names, numbers.
+//! Form of values in files: quantities as strings with a unit, names, numbers.
 //!
-//! A field of a scenario has the type that the code computes with. If a file holds it in another
+//! A field has the type that the code computes with. If a file holds it in another
 //! form, `#[serde(with = "WithUnit::<Rate>")]` names that form. Reading, writing, validation and the
 //! JSON Schema follow from it.
 
@@ -11,28 +11,37 @@ use core::fmt;
 use core::marker::PhantomData;
 use std::borrow::Cow;
 
-use anabranch_net::units::{
-    ByteCount, Probability, QueueLimit, Rate, UnitError, format_duration, parse_duration,
-};
 use anabranch_wire::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, Visitor};
+use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toml::Table;
+
+use crate::units::{
+    ByteCount, Probability, QueueLimit, Rate, UnitError, format_duration, parse_duration,
+};
+
+pub use toml::Value;
 
 pub use factor::Factor;
-pub(crate) use problem::{
+pub use problem::{
     Problem, describe, found, missing_field, noun, unknown_field, unknown_key, unknown_name,
 };
 
 /// A quantity that a file holds as a string with a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WithUnit<T>(pub(crate) T);
+pub struct WithUnit<T>(pub T);
 
 /// Like [`WithUnit`], for quantities that must be above zero.
-pub(crate) struct Positive<T>(PhantomData<T>);
+#[derive(Clone, Copy, Debug)]
+pub struct Positive<T>(PhantomData<T>);
+
+/// Like [`WithUnit`], for sizes from `LEAST` to `MOST` bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes<const LEAST: u64, const MOST: u64>;
 
 /// Written form of a quantity.
-pub(crate) trait Quantity: Sized {
+pub trait Quantity: Sized {
     /// Name in the JSON Schema.
     const NAME: &'static str;
     /// Description with an example. It also completes the sentence "found ..., expected ...".
@@ -42,9 +51,15 @@ pub(crate) trait Quantity: Sized {
     /// Completes the sentence "must be ..." for values that must not be zero.
     const POSITIVE: &'static str = "more than zero";
 
+    /// Parse a quantity.
+    ///
+    /// # Errors
+    /// If the text is none.
     fn read(text: &str) -> Result<Self, UnitError>;
+    /// The quantity as [`Quantity::read`] reads it.
     fn write(&self) -> String;
 
+    /// Returns `true` if the quantity is zero.
     fn is_zero(&self) -> bool {
         false
     }
@@ -133,10 +148,13 @@ impl Quantity for Probability {
 }
 
 /// A field that holds a quantity or an optional quantity.
-pub(crate) trait QuantityField: Sized {
+pub trait QuantityField: Sized {
+    /// The quantity.
     type Quantity: Quantity;
 
+    /// The field with this quantity.
     fn holding(quantity: Self::Quantity) -> Self;
+    /// The quantity in the field.
     fn held(&self) -> Option<&Self::Quantity>;
 }
 
@@ -166,25 +184,41 @@ impl<T: Quantity> QuantityField for Option<T> {
 
 /// For `#[serde(with = "WithUnit::<T>")]`.
 impl<T: QuantityField> WithUnit<T> {
-    pub(crate) fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Write the quantity as a string.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         match value.held() {
             Some(quantity) => serializer.serialize_str(&quantity.write()),
             None => serializer.serialize_none(),
         }
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    /// Read a string with a unit.
+    ///
+    /// # Errors
+    /// If it is no such string.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         deserializer.deserialize_any(QuantityVisitor(PhantomData)).map(T::holding)
     }
 }
 
 /// For `#[serde(with = "Positive::<T>")]`.
 impl<T: QuantityField> Positive<T> {
-    pub(crate) fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    /// As [`WithUnit::serialize`].
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         WithUnit::<T>::serialize(value, serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    /// Read a string with a unit.
+    ///
+    /// # Errors
+    /// If it is no such string, or the quantity is zero.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         let value = WithUnit::<T>::deserialize(deserializer)?;
         match value.held() {
             Some(zero) if zero.is_zero() => {
@@ -193,6 +227,32 @@ impl<T: QuantityField> Positive<T> {
             }
             _ => Ok(value),
         }
+    }
+}
+
+/// For `#[serde(with = "Bytes::<LEAST, MOST>")]`.
+impl<const LEAST: u64, const MOST: u64> Bytes<LEAST, MOST> {
+    /// As [`WithUnit::serialize`].
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(size: &ByteCount, serializer: S) -> Result<S::Ok, S::Error> {
+        WithUnit::serialize(size, serializer)
+    }
+
+    /// Read a string with a unit.
+    ///
+    /// # Errors
+    /// If it is no such string, or the size is out of bounds.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteCount, D::Error> {
+        let size = WithUnit::<ByteCount>::deserialize(deserializer)?;
+        let problem = match size.as_u64() {
+            0 if LEAST == 1 => ByteCount::POSITIVE.to_owned(),
+            few if few < LEAST => format!("at least {LEAST}B"),
+            many if many > MOST => format!("at most {MOST}B"),
+            _ => return Ok(size),
+        };
+        Err(D::Error::custom(format!("\"{size}\": must be {problem}")))
     }
 }
 
@@ -242,6 +302,16 @@ impl<T: QuantityField> JsonSchema for WithUnit<T> {
     }
 }
 
+impl<const LEAST: u64, const MOST: u64> JsonSchema for Bytes<LEAST, MOST> {
+    fn schema_name() -> Cow<'static, str> {
+        WithUnit::<ByteCount>::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        WithUnit::<ByteCount>::json_schema(generator)
+    }
+}
+
 impl<T: QuantityField> JsonSchema for Positive<T> {
     fn schema_name() -> Cow<'static, str> {
         WithUnit::<T>::schema_name()
@@ -252,8 +322,23 @@ impl<T: QuantityField> JsonSchema for Positive<T> {
     }
 }
 
+/// Read the fields of a struct.
+///
+/// # Errors
+/// If a field is missing, unknown or has an invalid value.
+pub fn read<T: DeserializeOwned>(table: Table) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(Value::Table(table)).map_err(
+        |error: serde_path_to_error::Error<toml::de::Error>| {
+            describe(error.path(), error.inner().message())
+        },
+    )
+}
+
 /// Read a name. It must not be blank or have control characters.
-pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+///
+/// # Errors
+/// If it does.
+pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if name.trim().is_empty() {
         return Err(D::Error::custom(format!("{name:?}: a name needs at least one letter")));
@@ -265,16 +350,16 @@ pub(crate) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
 }
 
 /// The default of many boolean keys.
-pub(crate) fn yes() -> bool {
+pub fn yes() -> bool {
     true
 }
 
 /// Returns `true` if a key has the default value [`yes`].
-pub(crate) fn is_yes(value: &bool) -> bool {
+pub fn is_yes(value: &bool) -> bool {
     *value
 }
 
 /// Returns `true` if a key has its default value.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -5,12 +5,12 @@ use serde_path_to_error::{Path, Segment};
 
 /// A problem with the value of a key.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// The key, relative to the file or to the value that is being read. It is empty if the problem
     /// concerns that value itself.
-    pub(crate) key: String,
+    pub key: String,
     /// The problem, and the valid form.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// Separates the key and the text of a problem inside a serde error. No file contains it.
@@ -18,23 +18,23 @@ const MARK: char = '\0';
 
 impl Problem {
     /// A problem `text` with the value of `key`, e.g. `path[0].rate`.
-    pub(crate) fn new(key: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn new(key: impl Into<String>, text: impl Into<String>) -> Self {
         Problem { key: key.into(), text: text.into() }
     }
 
     /// The problem as a serde error. [`describe`] converts it back.
-    pub(crate) fn raise<E: Error>(self) -> E {
+    pub fn raise<E: Error>(self) -> E {
         E::custom(format!("{}{MARK}{}", self.key, self.text))
     }
 
     /// The problem with its key moved below `key`.
-    pub(crate) fn below(self, key: &str) -> Self {
+    pub fn below(self, key: &str) -> Self {
         Problem { key: join(key, &self.key), text: self.text }
     }
 }
 
 /// The problem that a serde `message` about the value at `path` describes.
-pub(crate) fn describe(path: &Path, message: &str) -> Problem {
+pub fn describe(path: &Path, message: &str) -> Problem {
     let keys = keys(path);
     if let Some((key, text)) = message.split_once(MARK) {
         return Problem::new(join(&keys, key), text);
@@ -45,7 +45,10 @@ pub(crate) fn describe(path: &Path, message: &str) -> Problem {
     }
     if let Some((found, valid)) = quoted_names(message, "unknown variant `") {
         let noun = last_key(path).map_or_else(|| "name".to_owned(), noun);
-        return Problem::new(keys, unknown_name(&noun, found, &valid));
+        // An element of a list has the name of the list.
+        let is_element = matches!(path.iter().last(), Some(Segment::Seq { .. }));
+        let noun = noun.strip_suffix('s').filter(|_| is_element).unwrap_or(&noun);
+        return Problem::new(keys, unknown_name(noun, found, &valid));
     }
     if let Some(missing) = missing_field(message) {
         return Problem::new(join(&keys, missing), "missing; this key is required");
@@ -54,7 +57,7 @@ pub(crate) fn describe(path: &Path, message: &str) -> Problem {
 }
 
 /// `unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt)`
-pub(crate) fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
+pub fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
     let hint = nearest(found, valid);
     let hint = hint.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
     format!("unknown {noun} {found:?}{hint} (valid: {})", valid.join(", "))
@@ -62,7 +65,7 @@ pub(crate) fn unknown_name(noun: &str, found: &str, valid: &[&str]) -> String {
 
 /// `unknown key; did you mean "beta"?` The suggestion may also be one of `others`, which are valid
 /// elsewhere.
-pub(crate) fn unknown_key(found: &str, valid: &[&str], others: &[&str]) -> String {
+pub fn unknown_key(found: &str, valid: &[&str], others: &[&str]) -> String {
     match nearest(found, &[valid, others].concat()) {
         Some(name) => format!("unknown key; did you mean {name:?}?"),
         None => format!("unknown key (valid: {})", valid.join(", ")),
@@ -81,12 +84,12 @@ fn nearest<'a>(found: &str, valid: &[&'a str]) -> Option<&'a str> {
 }
 
 /// The key that serde does not know, and the valid keys.
-pub(crate) fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
+pub fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
     quoted_names(message, "unknown field `")
 }
 
 /// The key that serde reports as missing.
-pub(crate) fn missing_field(message: &str) -> Option<&str> {
+pub fn missing_field(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `").map(|missing| missing.trim_end_matches('`'))
 }
 
@@ -125,7 +128,7 @@ fn reword(path: &Path, message: &str) -> String {
 }
 
 /// The value in the wording of serde's messages.
-pub(crate) fn found(value: &toml::Value) -> String {
+pub fn found(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => format!("string {text:?}"),
         toml::Value::Integer(_) => format!("integer `{value}`"),
@@ -138,7 +141,7 @@ pub(crate) fn found(value: &toml::Value) -> String {
 }
 
 /// The noun for the names at `key`.
-pub(crate) fn noun(key: &str) -> String {
+pub fn noun(key: &str) -> String {
     match key {
         "applies_to" => "direction".to_owned(),
         key => key.replace('_', " "),

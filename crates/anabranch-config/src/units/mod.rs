@@ -19,7 +19,7 @@ pub use rate::Rate;
 
 /// Length of a full-size packet in bytes: the MTU of Ethernet. Limits in packets, bytes and time
 /// are converted into one another by it.
-pub(crate) const FULL_SIZE_PACKET: u64 = 1_500;
+pub const FULL_SIZE_PACKET: u64 = 1_500;
 
 /// Error of a configuration string that is not the expected quantity. It displays as one line that
 /// states the problem and the expected form.
