@@ -24,7 +24,7 @@ pub use path_ref::PathRef;
 #[cfg(feature = "serde")]
 pub use selection::{
     KIND, Reader, WrittenSelection, deserialize, from_table, named, serialize, serialize_in_order,
-    take_kind, with_parameters, write,
+    with_parameters, write,
 };
 
 /// Dependencies of the macros.

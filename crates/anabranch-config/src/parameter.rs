@@ -31,6 +31,8 @@ pub struct Parameter {
     /// Description of a value, for messages.
     pub(crate) expected: String,
     pub(crate) is_required: bool,
+    /// A value, as a file contains it.
+    pub(crate) example: Option<String>,
 }
 
 impl Parameter {
@@ -71,6 +73,7 @@ impl Parameter {
             expected: described.map_or_else(|| expected(&form), str::to_owned),
             form,
             is_required,
+            example: property["examples"].get(0).map(Json::to_string),
         }
     }
 
@@ -79,13 +82,9 @@ impl Parameter {
         names(&self.form)
     }
 
-    /// The names that the parameter accepts, or those of its elements.
-    pub(crate) fn names(&self) -> Vec<&str> {
-        names(self.form.get("items").and_then(Json::as_object).unwrap_or(&self.form))
-    }
-
-    pub(crate) fn has_type(&self, name: &str) -> bool {
-        self.form.get("type").is_some_and(|each| each == name)
+    /// The JSON type of the values; empty if that is another schema.
+    pub(crate) fn type_name(&self) -> &str {
+        self.form.get("type").and_then(Json::as_str).unwrap_or_default()
     }
 }
 
@@ -93,7 +92,8 @@ impl Parameter {
 pub(crate) fn form(property: &Json) -> Map<String, Json> {
     let mut form = property.as_object().cloned().unwrap_or_default();
     form.retain(|key, _| {
-        !matches!(key.as_str(), "description" | "default" | "format") && !key.starts_with("x-")
+        !matches!(key.as_str(), "description" | "default" | "examples" | "format")
+            && !key.starts_with("x-")
     });
     form
 }

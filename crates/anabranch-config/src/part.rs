@@ -101,6 +101,28 @@ pub trait Selection: Sized + 'static {
 /// ```
 #[macro_export]
 macro_rules! parts {
+    ($($definition:tt)+) => {
+        $crate::parts_in_code! { $($definition)+ }
+
+        #[cfg(feature = "serde")]
+        $crate::parts_in_files! { $($definition)+ }
+    };
+}
+
+/// [`parts!`](crate::parts!) for a crate that always needs serde.
+#[cfg(feature = "serde")]
+#[macro_export]
+macro_rules! written_parts {
+    ($($definition:tt)+) => {
+        $crate::parts_in_code! { $($definition)+ }
+        $crate::parts_in_files! { $($definition)+ }
+    };
+}
+
+/// The part of [`parts!`](crate::parts!) that needs no serde.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! parts_in_code {
     (
         $(#[$attribute:meta])*
         $visibility:vis enum $Parts:ident: $noun:literal, dyn $Interface:path {
@@ -142,8 +164,20 @@ macro_rules! parts {
                 }
             }
         )+
+    };
+}
 
-        #[cfg(feature = "serde")]
+/// The part of [`parts!`](crate::parts!) that needs serde.
+#[cfg(feature = "serde")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! parts_in_files {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis enum $Parts:ident: $noun:literal, dyn $Interface:path {
+            $($Variant:ident($Part:ty),)+
+        }
+    ) => {
         impl $crate::WrittenSelection for $Parts {
             const READERS: &'static [$crate::Reader<Self>] =
                 &[$($crate::Reader {

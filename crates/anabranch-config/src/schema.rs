@@ -60,6 +60,28 @@ pub fn table<S: WrittenSelection, C: JsonSchema>(
     })
 }
 
+/// Any of the tables of all kinds, each with its own parameters.
+pub fn any_table<S: WrittenSelection>(
+    description: &str,
+    generator: &mut SchemaGenerator,
+) -> Schema {
+    let kind_of = format!("Kind of {}.", S::NOUN);
+    let mut table = |reader: &crate::Reader<S>| {
+        let mut schema = Json::from((reader.schema)(generator));
+        if schema["properties"].is_null() {
+            schema["properties"] = json!({});
+        }
+        schema["properties"][KIND] =
+            json!({ "const": reader.description.name, "description": kind_of });
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let required: Vec<Json> = [KIND.into()].into_iter().chain(required).collect();
+        schema["required"] = required.into();
+        schema
+    };
+    let each: Vec<Json> = S::READERS.iter().map(&mut table).collect();
+    json_schema!({ "description": description, "oneOf": each })
+}
+
 /// The parameters of one part, by name.
 pub fn parameters_of<S: WrittenSelection>(
     index: usize,

@@ -59,22 +59,31 @@ pub fn named<S: WrittenSelection>(name: &str) -> Result<S, Problem> {
 /// # Errors
 /// If the kind, or a parameter, is missing, unknown or has an invalid value.
 pub fn from_table<S: WrittenSelection>(mut written: Table, also: &[&str]) -> Result<S, Problem> {
-    let name = take_kind(&mut written)?;
+    let name = take_kind::<S>(&mut written)?;
     reader::<S>(&name).map_err(|problem| problem.below(KIND))?;
     with_parameters(&name, written, also)
 }
 
 /// Remove the kind from a table.
-///
-/// # Errors
-/// If there is none, or it is no name.
-pub fn take_kind(written: &mut Table) -> Result<String, Problem> {
+fn take_kind<S: WrittenSelection>(written: &mut Table) -> Result<String, Problem> {
     let problem = match written.remove(KIND) {
         Some(Value::String(name)) => return Ok(name),
         Some(other) => format!("found {}, expected a name", found(&other)),
-        None => "missing; this key is required".to_owned(),
+        None => {
+            // A key that no part has may be the kind, misspelt.
+            let all: Vec<_> = S::READERS.iter().flat_map(keys).collect();
+            if let Some(key) = written.keys().find(|key| !all.contains(&key.as_str())) {
+                return Err(Problem::new(key, unknown_key(key, &[KIND], &all)));
+            }
+            "missing; this key is required".to_owned()
+        }
     };
     Err(Problem::new(KIND, problem))
+}
+
+/// The names of the parameters of a part.
+fn keys<S>(reader: &Reader<S>) -> Vec<&'static str> {
+    (reader.parameters)().iter().map(|parameter| parameter.name).collect()
 }
 
 /// The part called `name` with the parameters in `written`. `also` are other keys of the table, which
@@ -101,7 +110,7 @@ pub fn with_parameters<S: WrittenSelection>(
     for parameter in parameters {
         let is_given = written.contains_key(parameter.name);
         if parameter.is_required && !is_given {
-            return Err(Problem::new(parameter.name, missing(parameter)));
+            return Err(Problem::new(parameter.name, missing(name, parameter)));
         }
         if is_given
             && let Some((other, value)) = &parameter.only_with
@@ -127,32 +136,23 @@ fn applies(parameter: &Parameter, all: &[Parameter], written: &Table) -> bool {
 /// Check the type and the bounds of a value.
 fn check(parameter: &Parameter, value: &Value) -> Result<(), String> {
     let mismatch = || Err(format!("found {}, expected {}", found(value), parameter.expected));
-    let is = |name: &str| parameter.has_type(name);
-    if is("integer") || is("number") {
-        let number = value.as_integer().map(|number| number as f64);
-        return match number.or(value.as_float().filter(|_| is("number"))) {
-            Some(number) => check_bounds(parameter, value, number),
-            None => mismatch(),
-        };
-    }
-    match value {
-        Value::Array(elements) if is("array") && elements.is_empty() => {
+    let names = parameter.choices();
+    match (parameter.type_name(), value) {
+        ("integer" | "number", Value::Integer(number)) => {
+            check_bounds(parameter, value, *number as f64)
+        }
+        ("number", Value::Float(number)) => check_bounds(parameter, value, *number),
+        ("array", Value::Array(elements)) if elements.is_empty() => {
             Err("[]: name at least one, or remove this key".to_owned())
         }
-        Value::Array(_) if is("array") => Ok(()),
-        _ if is("array") => Err(format!("found {}, expected an array", found(value))),
-        Value::Boolean(_) if is("boolean") => Ok(()),
-        _ if is("boolean") => mismatch(),
-        Value::String(name) if !parameter.names().is_empty() => {
-            let names = parameter.names();
-            match names.contains(&name.as_str()) {
-                true => Ok(()),
-                false => Err(unknown_name(&noun(parameter.name), name, &names)),
-            }
+        ("array", Value::Array(_)) | ("boolean", Value::Boolean(_)) => Ok(()),
+        ("array", _) => Err(format!("found {}, expected an array", found(value))),
+        (_, Value::String(name)) if !names.is_empty() && !names.contains(&name.as_str()) => {
+            Err(unknown_name(&noun(parameter.name), name, &names))
         }
-        Value::String(_) => Ok(()),
-        // A number without quotes gets the message of its quantity: it has no unit.
-        Value::Integer(_) | Value::Float(_) if parameter.form.contains_key("$ref") => Ok(()),
+        ("string", Value::String(_)) => Ok(()),
+        // Quantities and tables have messages of their own.
+        ("", _) if names.is_empty() || value.is_str() => Ok(()),
         _ => mismatch(),
     }
 }
@@ -170,8 +170,14 @@ fn check_bounds(parameter: &Parameter, value: &Value, number: f64) -> Result<(),
 }
 
 /// The problem if a parameter without a default is missing.
-fn missing(parameter: &Parameter) -> String {
-    match &parameter.names()[..] {
+fn missing(part: &str, parameter: &Parameter) -> String {
+    if let Some(example) = &parameter.example {
+        return format!(
+            "missing; kind = {part:?} needs it, such as {} = {example}",
+            parameter.name
+        );
+    }
+    match &parameter.choices()[..] {
         [names @ .., last] if !names.is_empty() => {
             format!("missing; write {} or {last}", names.join(", "))
         }
@@ -181,17 +187,19 @@ fn missing(parameter: &Parameter) -> String {
 
 /// The problem with a key that the part does not have.
 fn foreign<S: WrittenSelection>(reader: &Reader<S>, key: &str, also: &[&str]) -> String {
-    let keys =
-        |reader: &Reader<S>| (reader.parameters)().iter().map(|p| p.name).collect::<Vec<_>>();
     let owners = S::READERS.iter().filter(|other| keys(other).contains(&key));
-    let kinds: Vec<_> =
-        owners.map(|owner| format!("kind = {:?}", owner.description.name)).collect();
-    if kinds.is_empty() {
-        let own = [also, &keys(reader)].concat();
-        return unknown_key(key, &own, &S::READERS.iter().flat_map(keys).collect::<Vec<_>>());
+    let owners: Vec<_> = owners.map(|owner| format!("{:?}", owner.description.name)).collect();
+    match &owners[..] {
+        [] => {
+            let own = [also, &keys(reader)].concat();
+            unknown_key(key, &own, &S::READERS.iter().flat_map(keys).collect::<Vec<_>>())
+        }
+        [owner] => format!("belongs to kind = {owner}; remove it, or write that kind"),
+        [others @ .., last] => {
+            let others = others.join(", ");
+            format!("belongs to kind = {others} or {last}; remove it, or write one of these kinds")
+        }
     }
-    let that = if kinds.len() == 1 { "that kind" } else { "one of these kinds" };
-    format!("belongs to {}; remove it, or write {that}", kinds.join(" and "))
 }
 
 /// The parameters of a selected part that have an effect, in their order, as a file contains them.

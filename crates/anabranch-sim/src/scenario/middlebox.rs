@@ -262,7 +262,7 @@ mod tests {
         );
         assert_eq!(
             error("kind = \"nat\"\nsize = \"1kB\""),
-            "[0].size: belongs to kind = \"split_segments\" and kind = \"coalesce\"; remove it, or write \
+            "[0].size: belongs to kind = \"split_segments\" or \"coalesce\"; remove it, or write \
              one of these kinds"
         );
         assert_eq!(

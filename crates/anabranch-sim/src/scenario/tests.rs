@@ -453,7 +453,7 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"blocks\"", "\"block\""),
-        r#"wifi.toml: connection[0].workload.kind: unknown kind "block"; did you mean "blocks"? (valid: bulk, blocks, cbr, on_off, request_response)"#
+        r#"wifi.toml: connection[0].workload.kind: unknown workload "block"; did you mean "blocks"? (valid: bulk, blocks, cbr, on_off, request_response)"#
     );
     assert_eq!(
         error("\"upload\"", "\"up\""),
@@ -521,13 +521,11 @@ fn values_of_another_type() {
     );
     assert_eq!(
         error("count = 100", "count = 0"),
-        "wifi.toml: connection[0].workload.count: found integer `0`, \
-         expected a whole number above zero"
+        "wifi.toml: connection[0].workload.count: 0: must be 1 or more"
     );
     assert_eq!(
         error("count = 100", "count = -1"),
-        "wifi.toml: connection[0].workload.count: found integer `-1`, \
-         expected a whole number above zero"
+        "wifi.toml: connection[0].workload.count: -1: must be 1 or more"
     );
     for (value, found) in
         [("-1", "integer `-1`"), ("300", "integer `300`"), ("\"2\"", "string \"2\"")]
@@ -604,15 +602,15 @@ fn values_that_contradict_each_other() {
     );
     assert_eq!(
         error("block_size = \"16KiB\"", "size = \"16KiB\""),
-        r#"wifi.toml: connection[0].workload.size: a blocks workload has no size; leave it out or write kind = "bulk""#
+        r#"wifi.toml: connection[0].workload.size: belongs to kind = "bulk"; remove it, or write that kind"#
     );
     assert_eq!(
         error("size = \"16MiB\"", "count = 3"),
-        r#"wifi.toml: connection[1].workload.count: a bulk workload has no count; leave it out or write kind = "blocks""#
+        r#"wifi.toml: connection[1].workload.count: belongs to kind = "blocks", "cbr", "on_off" or "request_response"; remove it, or write one of these kinds"#
     );
     assert_eq!(
         error("size = \"16MiB\"", "block_size = \"1kB\""),
-        r#"wifi.toml: connection[1].workload.block_size: a bulk workload has no block_size; leave it out or write kind = "blocks""#
+        r#"wifi.toml: connection[1].workload.block_size: belongs to kind = "blocks" or "cbr"; remove it, or write one of these kinds"#
     );
 }
 
@@ -668,11 +666,11 @@ fn keys_of_another_workload() {
         |workload: &str| error_of(&SHARED.replacen("workload = { kind = \"bulk\" }", workload, 1));
     assert_eq!(
         with("workload = { kind = \"cbr\" }"),
-        r#"wifi.toml: connection[0].workload.rate: missing; a cbr workload needs a rate such as "500kbit/s""#
+        r#"wifi.toml: connection[0].workload.rate: missing; kind = "cbr" needs it, such as rate = "500kbit/s""#
     );
     assert_eq!(
         with("workload = { kind = \"blocks\", rate = \"1Mbit/s\" }"),
-        r#"wifi.toml: connection[0].workload.rate: a blocks workload has no rate; leave it out or write kind = "cbr""#
+        r#"wifi.toml: connection[0].workload.rate: belongs to kind = "cbr"; remove it, or write that kind"#
     );
 }
 

@@ -79,19 +79,19 @@ fn tiles_of_a_map_at_random() {
 fn what_is_missing_or_belongs_to_another_workload() {
     assert_eq!(
         error("kind = \"on_off\"\nburst_size = \"1MB\""),
-        r#"interval: missing; an on_off workload needs an interval such as "2s""#
+        r#"interval: missing; kind = "on_off" needs it, such as interval = "2s""#
     );
     assert_eq!(
         error("kind = \"request_response\"\nrequest_size = \"1B\""),
-        r#"response_size: missing; a request_response workload needs a response_size such as "100kB""#
+        r#"response_size: missing; kind = "request_response" needs it, such as response_size = "100kB""#
     );
     assert_eq!(
         error("kind = \"bulk\"\ninterval = \"2s\""),
-        r#"interval: a bulk workload has no interval; leave it out or write kind = "on_off""#
+        r#"interval: belongs to kind = "on_off" or "request_response"; remove it, or write one of these kinds"#
     );
     assert_eq!(
         error("kind = \"on_off\"\nthink_time = \"2s\""),
-        r#"think_time: an on_off workload has no think_time; leave it out or write kind = "request_response""#
+        r#"think_time: belongs to kind = "request_response"; remove it, or write that kind"#
     );
 }
 

@@ -3,13 +3,16 @@
 
 use core::num::NonZeroU64;
 
+use anabranch_config::Part;
+use anabranch_config::written::Positive;
 use anabranch_net::units::ByteCount;
 use anabranch_wire::{Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Draws, Kind, Sender, Sizes, Socket, WRITE_SIZE, default_block_size};
-use anabranch_config::written::Positive;
+use super::{
+    Application, BuildWorkload, Draws, Sender, Sizes, Socket, WRITE_SIZE, default_block_size,
+};
 
 /// Blocks of equal size, as fast as the connection accepts them. Their delays are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +27,13 @@ pub struct Blocks {
     pub count: Option<NonZeroU64>,
 }
 
-impl Kind for Blocks {
+impl Part for Blocks {
+    const NAME: &'static str = "blocks";
+    const SUMMARY: &'static str = "Blocks of data, as fast as the connection accepts them.";
+    const SOURCE: &'static str = "Raiciu et al., NSDI 2012";
+}
+
+impl BuildWorkload for Blocks {
     fn application(&self, sends: bool, _draws: &Draws<'_>) -> Application {
         let size = self.block_size.as_u64();
         let sender = BlocksSender::new(size, self.count.map(NonZeroU64::get));

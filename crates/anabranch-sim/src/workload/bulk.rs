@@ -1,12 +1,13 @@
 //! Bulk data: as much as the socket accepts, without end or up to a size.
 
+use anabranch_config::Part;
+use anabranch_config::written::Positive;
 use anabranch_net::units::ByteCount;
 use anabranch_wire::{Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Draws, Kind, Sender, Socket, WRITE_SIZE};
-use anabranch_config::written::Positive;
+use super::{Application, BuildWorkload, Draws, Sender, Socket, WRITE_SIZE};
 
 /// Data as fast as the connection accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +22,13 @@ pub struct Bulk {
     pub size: Option<ByteCount>,
 }
 
-impl Kind for Bulk {
+impl Part for Bulk {
+    const NAME: &'static str = "bulk";
+    const SUMMARY: &'static str = "Data as fast as the connection accepts it.";
+    const SOURCE: &'static str = "this project";
+}
+
+impl BuildWorkload for Bulk {
     fn application(&self, sends: bool, _draws: &Draws<'_>) -> Application {
         Application::one_way(sends, BulkSender::new(self.size.map(|size| size.as_u64())), None)
     }

@@ -3,13 +3,16 @@
 
 use core::num::NonZeroU64;
 
+use anabranch_config::Part;
+use anabranch_config::written::{Positive, Problem, WithUnit};
 use anabranch_net::units::{ByteCount, Rate};
 use anabranch_wire::{Duration, Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Application, Draws, Kind, Sender, Sizes, Socket, WRITE_SIZE, default_block_size};
-use anabranch_config::written::{Positive, Problem, WithUnit};
+use super::{
+    Application, BuildWorkload, Draws, Sender, Sizes, Socket, WRITE_SIZE, default_block_size,
+};
 
 /// Blocks of equal size at a constant rate. Their delays are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +31,13 @@ pub struct Cbr {
     pub count: Option<NonZeroU64>,
 }
 
-impl Kind for Cbr {
+impl Part for Cbr {
+    const NAME: &'static str = "cbr";
+    const SUMMARY: &'static str = "Blocks of equal size at a constant rate.";
+    const SOURCE: &'static str = "Paasch et al., CSWS 2014";
+}
+
+impl BuildWorkload for Cbr {
     fn check(&self) -> Result<(), Problem> {
         require_block_rate(self.rate, self.block_size)
     }

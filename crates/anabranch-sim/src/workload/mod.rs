@@ -16,6 +16,7 @@ mod sink;
 mod sizes;
 mod udp_on_off;
 
+use anabranch_config::written_parts;
 use anabranch_net::units::ByteCount;
 use anabranch_wire::{Instant, Piece};
 
@@ -24,19 +25,24 @@ pub use blocks::Blocks;
 pub use bulk::Bulk;
 pub use cbr::Cbr;
 pub use distribution::{Amount, Distribution, MAX_DRAW, Sampler};
-use kind::{Kind, workloads};
+use kind::BuildWorkload;
 pub use on_off::OnOff;
 pub use request_response::RequestResponse;
 pub use sink::Sink;
 pub use sizes::{MAX_RESPONSES, Sizes};
 pub use udp_on_off::UdpOnOff;
 
-workloads! {
-    "bulk" is Bulk,
-    "blocks" is Blocks,
-    "cbr" is Cbr,
-    "on_off" is OnOff,
-    "request_response" is RequestResponse,
+written_parts! {
+    /// The data that a connection transfers.
+    #[derive(Copy, Eq, serde::Serialize)]
+    #[serde(tag = "kind", rename_all = "snake_case")]
+    pub enum Workload: "workload", dyn BuildWorkload {
+        Bulk(Bulk),
+        Blocks(Blocks),
+        Cbr(Cbr),
+        OnOff(OnOff),
+        RequestResponse(RequestResponse),
+    }
 }
 
 /// The socket that a sender writes to: a connection of the engine, or any other stream socket.

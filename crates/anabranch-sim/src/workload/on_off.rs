@@ -2,13 +2,16 @@
 
 use core::num::NonZeroU64;
 
+use anabranch_config::Part;
 use anabranch_net::units::ByteCount;
 use anabranch_wire::{Duration, Instant, Piece};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::drawn::OrZero;
-use super::{Application, Distribution, Draws, Kind, Sampler, Sender, Sizes, Socket, WRITE_SIZE};
+use super::{
+    Application, BuildWorkload, Distribution, Draws, Sampler, Sender, Sizes, Socket, WRITE_SIZE,
+};
 
 /// Bursts at intervals, an open loop. Their delays are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +31,13 @@ pub struct OnOff {
     pub count: Option<NonZeroU64>,
 }
 
-impl Kind for OnOff {
+impl Part for OnOff {
+    const NAME: &'static str = "on_off";
+    const SUMMARY: &'static str = "Bursts, with pauses between them.";
+    const SOURCE: &'static str = "this project";
+}
+
+impl BuildWorkload for OnOff {
     fn application(&self, sends: bool, draws: &Draws<'_>) -> Application {
         let sizes = Sizes::Drawn(draws.of("burst_size", self.burst_size));
         let intervals = draws.of("interval", self.interval);

@@ -5,6 +5,8 @@
 
 use core::num::NonZeroU64;
 
+use anabranch_config::Part;
+use anabranch_config::written::Problem;
 use anabranch_net::units::ByteCount;
 use anabranch_wire::{Duration, Instant, Piece};
 use schemars::JsonSchema;
@@ -12,10 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::drawn::OrZero;
 use super::{
-    Application, Distribution, Draws, Kind, MAX_RESPONSES, Sampler, Sender, Sizes, Socket,
+    Application, BuildWorkload, Distribution, Draws, MAX_RESPONSES, Sampler, Sender, Sizes, Socket,
     WRITE_SIZE,
 };
-use anabranch_config::written::Problem;
 
 /// Requests from the receiver of the data, and responses to them, a closed loop. The delay of a round
 /// lasts from the first byte of the request to the last byte of the responses.
@@ -51,7 +52,13 @@ fn one() -> Distribution<u64> {
     Distribution::Constant(1)
 }
 
-impl Kind for RequestResponse {
+impl Part for RequestResponse {
+    const NAME: &'static str = "request_response";
+    const SUMMARY: &'static str = "Requests, and the responses that each brings.";
+    const SOURCE: &'static str = "this project";
+}
+
+impl BuildWorkload for RequestResponse {
     fn check(&self) -> Result<(), Problem> {
         let most = match self.responses {
             Distribution::Constant(most) | Distribution::Uniform { max: most, .. } => most,
