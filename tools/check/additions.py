@@ -24,6 +24,7 @@ KINDS = {
     "congestion control": "crates/anabranch-proto/src/congestion",
     "path manager": "crates/anabranch-proto/src/path_manager",
     "remedy": "crates/anabranch-proto/src/remedy",
+    "platform": "crates/anabranch-proto/src/platform",
     "queue": "crates/anabranch-net/src/queue",
     "middlebox": "crates/anabranch-net/src/middlebox",
     "workload": "crates/anabranch-sim/src/workload",
@@ -53,17 +54,18 @@ def entries(folder: Path) -> dict[str, Path]:
     found = {}
     for file in sorted(folder.rglob("*.rs")):
         text = file.read_text(encoding="utf-8")
-        for name in re.findall(r"\n\s+name: \"(\w+)\",\n\s+summary:", text):
-            found[name] = file
-        if "impl Kind for" in text:  # a workload, whose name is that of its type
-            found[file.stem] = file
+        if "impl Part for" in text or "part_without_parameters!" in text:
+            for name in re.findall(r"\bNAME(?:: &'static str)? = \"(\w+)\";", text):
+                found[name] = file
     return found
 
 
-def users(name: str, code: dict[Path, str]) -> list[Path]:
+def users(kind: str, name: str, code: dict[Path, str]) -> list[Path]:
     """The files whose code has the name of a part, or that of its module or type."""
     camel = "".join(word.capitalize() for word in name.split("_"))
-    known = re.compile(rf"\b({name}|{camel})\b")
+    # "rfc" and "linux" are also words.
+    word = rf"\"{name}\"|\b{name}::" if kind == "platform" else rf"\b{name}\b|\b{camel}\b"
+    known = re.compile(rf"{word}|\b{camel}Config\b")
     return [file for file, text in code.items() if known.search(text)]
 
 
@@ -71,7 +73,7 @@ def main() -> int:
     """Print for each kind the part that the fewest files know, and fail if these are too many."""
     code, failed = sources(), False
     for kind, folder in KINDS.items():
-        counts = {name: users(name, code) for name in entries(ROOT / folder)}
+        counts = {name: users(kind, name, code) for name in entries(ROOT / folder)}
         least = min(counts, key=lambda name: len(counts[name]))
         files = sorted(str(file.relative_to(ROOT)) for file in counts[least])
         failed |= len(files) > MOST

@@ -120,7 +120,7 @@ pub(crate) fn default(property: &Json) -> Option<String> {
         // A path, whose name is unknown here.
         Json::Null => None,
         Json::String(name) if name.is_empty() => None,
-        value => Some(value.to_string()),
+        value => toml::Value::try_from(value).ok().map(|value| value.to_string()),
     }
 }
 
@@ -205,6 +205,9 @@ impl<'de> Deserializer<'de> for Keys<'_> {
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.default {
+            Some(default) if self.meaning.contains(". ") => {
+                write!(f, "{}. By default `{default}`.", self.meaning)
+            }
             Some(default) => write!(f, "{}; by default `{default}`.", self.meaning),
             None => write!(f, "{}.", self.meaning),
         }

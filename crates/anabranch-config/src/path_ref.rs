@@ -16,37 +16,3 @@ impl PathRef {
     /// The first path, whatever its name.
     pub const FIRST: PathRef = PathRef { name: Cow::Borrowed(""), index: 0 };
 }
-
-#[cfg(feature = "serde")]
-mod written {
-    use super::{Cow, PathRef};
-    use schemars::{JsonSchema, Schema, SchemaGenerator};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    impl Serialize for PathRef {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            self.name.serialize(serializer)
-        }
-    }
-
-    impl<'de> Deserialize<'de> for PathRef {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            let name = String::deserialize(deserializer)?;
-            Ok(PathRef { name: Cow::Owned(name), index: usize::MAX })
-        }
-    }
-
-    impl JsonSchema for PathRef {
-        fn schema_name() -> Cow<'static, str> {
-            "PathName".into()
-        }
-
-        fn inline_schema() -> bool {
-            true
-        }
-
-        fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-            String::json_schema(generator)
-        }
-    }
-}

@@ -1,6 +1,7 @@
 //! Packet scripts, for Python.
 
-use anabranch_proto::platform::Platform;
+use anabranch_config::named;
+use anabranch_proto::platform::PlatformConfig;
 use anabranch_script::{EngineStack, Failure, Played, Script, Settings, play};
 #[cfg(not(target_os = "linux"))]
 use pyo3::exceptions::PyOSError;
@@ -11,7 +12,7 @@ use pyo3::types::PyDict;
 pyo3::import_exception!(anabranch.errors, ScriptError);
 
 /// Play the packet script `text` against the engine in virtual time, or with `live` against this
-/// host's kernel. `file` is the script's name in messages. `platform` ("linux" or "rfc") overrides
+/// host's kernel. `file` is the script's name in messages. `platform`, the name of a host, overrides
 /// the script's setting.
 ///
 /// Returns a dictionary. `verdict` is "ok", "failed", "differs" (a known difference of Linux) or
@@ -28,11 +29,10 @@ fn conform<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let parsed = Script::parse(text, file);
     let mut script = parsed.map_err(|error| ScriptError::new_err(error.to_string()))?;
-    match platform {
-        Some("linux") => script.settings.platform = Platform::default(),
-        Some("rfc") => script.settings.platform = Platform::rfc(),
-        Some(_) => return Err(PyValueError::new_err("unknown platform; write linux or rfc")),
-        None => {}
+    if let Some(name) = platform {
+        let platform = named::<PlatformConfig>(name);
+        let platform = platform.map_err(|problem| PyValueError::new_err(problem.text))?;
+        script.settings.platform = platform.part().build();
     }
     let settings = script.settings.clone();
     if live && settings.skip_live.is_some() {

@@ -393,39 +393,43 @@ class Middlebox:
         packets to the server whose source is not the client's address on this path.
     after_packets: `strip_options` only: number of packets at the start of each flow, in both
         directions together, that are not changed; by default `0`.
-    applies_to: `strip_options`, `rewrite_payload`, `shrink_window`, `bare_segments` only: which
-        direction is affected; by default `"both"`.
+    applies_to: `strip_options`, `rewrite_payload`, `bare_segments` only: which direction is
+        affected; by default `"both"`. `shrink_window` only: which direction is affected, by the
+        direction of the segments that advertise windows; by default `"both"`.
     at: `rewrite_payload` only: number of bytes of the flow before the change; by default `"0B"`.
     bytes: `rewrite_payload` only: number of bytes affected; by default `4`.
     change: `rewrite_payload` only: what happens, once in each flow and direction.
     delay: `coalesce` only: maximum time for which a segment waits for the next; by default
         `"1ms"`.
-    every: `shrink_window` only: mean time between two small windows of a host; by default
+    every: `shrink_window` only: mean time between two small windows of a host. Each time is
+        drawn between half and three halves of the mean, and is at least 1 ms; by default
         `"500ms"`.
-    for_: `shrink_window` only: mean duration of a small window; by default `"200ms"`.
-    from_: Time at which the middlebox appears; by default `"0s"`.
-    idle_timeout: `nat` only: maximum idle time of a mapping; after that, the flow gets a new
+    for_: `shrink_window` only: mean duration of a small window, with the same distribution; by
+        default `"200ms"`.
+    from_: Time at which the middlebox appears; by default `"0s"`. Earlier packets bypass it.
+    idle_timeout: `nat` only: maximum idle time of a mapping. After that, the flow gets a new
         port; by default `"7440s"`.
     mtu: `clamp_mss` only: the MTU that full-sized segments must fit; by default `"1400B"`.
-    options: `strip_options` only: which options are removed; `unknown` means all except maximum
+    options: `strip_options` only: which options are removed. `unknown` means all except maximum
         segment size, window scale, SACK and timestamps; by default `["mptcp"]`.
-    options_on: `split_segments` only: which pieces carry the options of the original segment;
-        all carry its timestamps; by default `"all"`.
+    options_on: `split_segments` only: which pieces carry the options of the original segment.
+        All carry its timestamps; by default `"all"`.
     probability: `bare_segments` only: probability that the middlebox adds a bare segment to a
         segment; by default `"10%"`.
-    rebind_at: `nat` only: when all mappings are dropped; never by default.
-    refuse: `shrink_window` only: does the host reject data beyond its small window? Otherwise it
-        accepts all data; by default `false`.
-    segments: `strip_options` only: from which segments; `ack` means all without payload that are
-        in no other class; by default `["syn", "syn_ack", "third_ack", "data", "ack"]`.
+    rebind_at: `nat` only: when all mappings are dropped, as in a restart of the NAT. Never by
+        default.
+    refuse: `shrink_window` only: whether the host rejects data beyond its small window.
+        Otherwise it accepts all data; by default `false`.
+    segments: `strip_options` only: from which segments. `ack` means all without payload that are
+        in no other class; by default `["syn","syn_ack","third_ack","data","ack"]`.
     size: `split_segments` only: maximum payload of each piece; by default `"536B"`. `coalesce`
         only: maximum payload of a merged segment; by default `"2920B"`.
-    syns: `blackhole_options` only: which SYNs and SYN/ACKs are dropped; `mptcp` means those with
+    syns: `blackhole_options` only: which SYNs and SYN/ACKs are dropped. `mptcp` means those with
         a Multipath TCP option; by default `"mptcp"`.
     to: `shrink_window` only: size of a small window; by default `"0B"`.
-    until: Time at which the middlebox disappears; by default it stays.
+    until: Time at which the middlebox disappears, later than `from`. By default it stays.
     window: `proactive_ack` only: maximum bytes of a flow in flight from the proxy to the
-        receiver; the proxy holds four times as many; by default `"64KiB"`.
+        receiver. The proxy holds four times as many; by default `"64KiB"`.
     """
 
     kind: Literal[
@@ -555,12 +559,12 @@ class Queue:
     """Queue discipline of a path.
 
     interval: `codel` only: how long the sojourn time may exceed the target before packets are
-        dropped; by default `"100ms"`.
+        dropped: a worst-case round-trip time; by default `"100ms"`.
     kind: `drop_tail`: Drops packets only for lack of room. `codel`: Controlled delay: drops
         packets while the sojourn time stays too long. `red`: Random early detection: drops
         packets at random as the average queue grows.
     max_packets: `red` only: average queue length, in packets, from which every packet is
-        dropped; by default `15`.
+        dropped, even if it could be marked; by default `15`.
     max_probability: `red` only: drop probability just below `max_packets`; by default `"2%"`.
     min_packets: `red` only: average queue length, in packets, below which no packet is dropped;
         by default `5`.

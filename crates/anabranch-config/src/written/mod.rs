@@ -5,6 +5,7 @@
 //! JSON Schema follow from it.
 
 mod factor;
+mod path;
 mod problem;
 
 use core::fmt;

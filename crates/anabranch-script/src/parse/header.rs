@@ -1,6 +1,7 @@
 //! Header options: `--name=value` before the first event.
 
-use anabranch_proto::platform::Platform;
+use anabranch_config::{Selection, named};
+use anabranch_proto::platform::{Platform, PlatformConfig};
 use anabranch_wire::Duration;
 
 use super::words::numbered;
@@ -91,8 +92,10 @@ fn set(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-pub(crate) fn platform(value: &str) -> Result<Platform, String> {
-    choice(value, &[("linux", Platform::default()), ("rfc", Platform::rfc())])
+fn platform(name: &str) -> Result<Platform, String> {
+    let names: Vec<_> = PlatformConfig::ALL.iter().map(|platform| platform.name).collect();
+    let platform = named::<PlatformConfig>(name).map_err(|_| one_of(&names))?;
+    Ok(platform.part().build())
 }
 
 fn endpoint(value: &str) -> Result<(u8, EndpointUse), String> {

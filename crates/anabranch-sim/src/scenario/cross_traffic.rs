@@ -1,6 +1,7 @@
 //! UDP traffic that competes with the connections on a path.
 
 use anabranch_config::PathRef;
+use anabranch_config::written::{Problem, WithUnit, name};
 use anabranch_net::units::{ByteCount, Rate};
 use anabranch_wire::{Duration, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 use schemars::JsonSchema;
@@ -10,7 +11,6 @@ use super::Path;
 use super::names::{Direction, Family};
 use super::paths::position;
 use crate::workload::Distribution;
-use anabranch_config::written::{Problem, WithUnit, name};
 
 /// UDP traffic that competes with the connections on a path. For TCP cross-traffic, use a connection
 /// with `protocol = "tcp"`, for example with an `on_off` workload.

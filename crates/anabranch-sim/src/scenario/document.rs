@@ -5,11 +5,11 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
+use anabranch_config::written::unknown_name;
 use toml::{Table, Value};
 
 use super::error::ARRAYS;
 use super::{Scenario, ScenarioError};
-use anabranch_config::written::unknown_name;
 
 /// A scenario as written: its keys and values, before defaults are filled in.
 #[derive(Clone, Debug)]

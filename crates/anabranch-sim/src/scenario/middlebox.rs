@@ -27,7 +27,7 @@ pub struct Middlebox {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Presence {
-    /// Time at which the middlebox appears; by default `"0s"`. Earlier packets bypass it.
+    /// Time at which the middlebox appears; by default `"0s"`.
     #[serde(with = "WithUnit::<Duration>")]
     pub from: Duration,
     /// Time at which the middlebox disappears, later than `from`. By default it stays.

@@ -2,6 +2,7 @@
 
 use std::path::Path as FilePath;
 
+use anabranch_config::written::{Problem, WithUnit, is_yes, name, yes};
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{
     Capacity, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
@@ -18,7 +19,6 @@ use super::queue::Queue;
 use super::routing::Routing;
 use super::trace::{self, TraceSource};
 use super::via::{Earlier, Via};
-use anabranch_config::written::{Problem, WithUnit, is_yes, name, yes};
 
 /// A path between client and server. Its own keys describe the forward direction, from server to
 /// client. The table `reverse` describes the direction from client to server.

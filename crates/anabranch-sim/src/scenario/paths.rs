@@ -3,12 +3,12 @@
 use core::ops::Deref;
 use std::borrow::Cow;
 
+use anabranch_config::written::{Problem, unknown_name};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::path::Path;
 use super::path_names::Used;
-use anabranch_config::written::{Problem, unknown_name};
 
 /// The paths that a connection may use, as indices into [`Scenario::paths`](super::Scenario::paths).
 /// They are distinct. There is at least one, and exactly one for plain TCP. Files contain their names.

@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use core::num::NonZeroU64;
 use std::borrow::Cow;
 
+use anabranch_config::written::{Factor, Problem, Quantity, WithUnit};
 use anabranch_net::units::ByteCount;
 use anabranch_wire::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -13,7 +14,6 @@ use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::distribution::{Amount, Distribution};
-use anabranch_config::written::{Factor, Problem, Quantity, WithUnit};
 
 /// A quantity that can be drawn and written in a file.
 pub(crate) trait Drawable: Amount {
