@@ -1,9 +1,9 @@
 //! The end of an analysis: rules that need the whole capture, and the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-use anabranch_table::Table;
+use anabranch_table::{Builder, Table, row};
 use anabranch_wire::{Instant, SocketAddress};
 
 use crate::acknowledged::Acknowledged;
@@ -14,8 +14,7 @@ use crate::input::FileReport;
 use crate::keys::Version;
 use crate::rules::Rule;
 use crate::subflow::{Sort, Subflow};
-use crate::tables::{Cell, Rows};
-use crate::watch::{At, Whom};
+use crate::watch::Whom;
 use crate::words::{counted, grouped};
 
 /// The result of an analysis.
@@ -287,10 +286,93 @@ fn unread_words(unread: &BTreeMap<Unread, (u64, u64)>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+row! {
+    /// A connection.
+    struct ConnectionRow {
+        connection: u32,
+        protocol: String,
+        version: Option<u8>,
+        fallback: String,
+        state: String,
+        initiator: String,
+        listener: String,
+        subflows: u32,
+        begin_ns: u64,
+        end_ns: u64,
+        bytes_out: u64,
+        bytes_in: u64,
+        acked_out: u64,
+        acked_in: u64,
+        last_acked_out_ns: Option<u64>,
+        last_acked_in_ns: Option<u64>,
+        repeated_out: u64,
+        repeated_in: u64,
+        first_data_out_ns: Option<u64>,
+        first_data_in_ns: Option<u64>,
+        last_data_out_ns: Option<u64>,
+        last_data_in_ns: Option<u64>,
+        base_out: Option<u64>,
+        base_in: Option<u64>,
+        token_initiator: Option<u32>,
+        token_listener: Option<u32>,
+        has_checksums: Option<bool>,
+        checksums_right: u64,
+        hmacs_right: u64,
+        tokens_right: u64,
+        is_complete: bool,
+    }
+}
+
+row! {
+    /// A TCP connection.
+    struct SubflowRow {
+        subflow: u32,
+        connection: Option<u32>,
+        kind: String,
+        state: String,
+        initiator: String,
+        listener: String,
+        opened_by: String,
+        address_id_initiator: u8,
+        address_id_listener: u8,
+        is_backup: bool,
+        hmacs_right: u8,
+        seen_at: String,
+        places: u32,
+        begin_ns: u64,
+        end_ns: u64,
+        rtt_ns: Option<u64>,
+        segments_out: u64,
+        segments_in: u64,
+        bytes_out: u64,
+        bytes_in: u64,
+        retransmitted_out: u64,
+        retransmitted_in: u64,
+        reinjected_out: u64,
+        reinjected_in: u64,
+        missing_out: u64,
+        missing_in: u64,
+        corrupted: u64,
+    }
+}
+
+row! {
+    /// A file.
+    struct FileRow {
+        file: String,
+        packets: u64,
+        other_packets: u64,
+        unread_packets: u64,
+        unread: String,
+        without_options: u64,
+        first_ns: Option<u64>,
+        last_ns: Option<u64>,
+        damage: String,
+    }
+}
+
 fn connection_table(analyser: &Analyser) -> Table {
-    let example = Connection::new(Protocol::Tcp, NOBODY, At::NOWHERE);
-    let example = connection_row(0, &example, String::new(), [0; 2], Default::default());
-    let mut rows = Rows::like("connections", example);
+    let mut table = Builder::new("connections");
     let (unmapped, acknowledged) = (analyser.unmapped(), analyser.acknowledged());
     let mut states = vec![String::new(); analyser.connections.len()];
     for subflow in &analyser.subflows {
@@ -301,9 +383,9 @@ fn connection_table(analyser: &Analyser) -> Table {
     for (index, connection) in analyser.connections.iter().enumerate() {
         let state = state(connection).map_or_else(|| states[index].clone(), str::to_owned);
         let acked = acknowledged[index];
-        rows.push(connection_row(index as u32, connection, state, unmapped[index], acked));
+        table.push(connection_row(index as u32, connection, state, unmapped[index], acked));
     }
-    rows.finish()
+    table.finish()
 }
 
 fn connection_row(
@@ -312,126 +394,111 @@ fn connection_row(
     state: String,
     unmapped: [u64; 2],
     acknowledged: [Acknowledged; 2],
-) -> impl Iterator<Item = (&'static str, Cell)> {
+) -> ConnectionRow {
     let [out, back] = &connection.streams;
-    let bytes = |host: usize| Cell::Count(connection.streams[host].bytes + unmapped[host]);
-    let base = |host: usize| connection.streams[host].number(0).unwrap_or(u64::MAX);
     let token = |host: usize| {
         let known = connection.version().zip(connection.keys[host]);
-        known.map_or(u32::MAX, |(version, key)| version.token(key))
+        known.map(|(version, key)| version.token(key))
     };
     let fallback = connection.fallback.as_ref().map_or("", |fallback| fallback.why);
-    [
-        ("connection", Cell::Index(index)),
-        ("protocol", text(protocol(connection))),
-        ("version", Cell::Small(connection.version().map_or(u8::MAX, Version::number))),
-        ("fallback", text(fallback)),
-        ("state", Cell::Text(state)),
-        ("initiator", Cell::Text(connection.ends[0].to_string())),
-        ("listener", Cell::Text(connection.ends[1].to_string())),
-        ("subflows", Cell::Index(connection.subflows)),
-        ("begin_ns", Cell::Count(connection.begin.time.as_nanos())),
-        ("end_ns", Cell::Count(connection.end.as_nanos())),
-        ("bytes_out", bytes(0)),
-        ("bytes_in", bytes(1)),
-        ("acked_out", Cell::Count(acknowledged[0].bytes)),
-        ("acked_in", Cell::Count(acknowledged[1].bytes)),
-        ("last_acked_out_ns", time(acknowledged[0].last)),
-        ("last_acked_in_ns", time(acknowledged[1].last)),
-        ("repeated_out", Cell::Count(out.repeated)),
-        ("repeated_in", Cell::Count(back.repeated)),
-        ("first_data_out_ns", time(connection.first_data[0])),
-        ("first_data_in_ns", time(connection.first_data[1])),
-        ("last_data_out_ns", time(connection.last_data[0])),
-        ("last_data_in_ns", time(connection.last_data[1])),
-        ("base_out", Cell::Count(base(0))),
-        ("base_in", Cell::Count(base(1))),
-        ("token_initiator", Cell::Index(token(0))),
-        ("token_listener", Cell::Index(token(1))),
-        ("has_checksums", Cell::Small(connection.has_checksums().map_or(u8::MAX, u8::from))),
-        ("checksums_right", Cell::Count(connection.checksums_right)),
-        ("hmacs_right", Cell::Count(connection.hmacs_right)),
-        ("tokens_right", Cell::Count(connection.tokens_right)),
-        ("is_complete", Cell::Small(u8::from(!connection.is_incomplete))),
-    ]
-    .into_iter()
+    ConnectionRow {
+        connection: index,
+        protocol: protocol(connection).to_owned(),
+        version: connection.version().map(Version::number),
+        fallback: fallback.to_owned(),
+        state,
+        initiator: connection.ends[0].to_string(),
+        listener: connection.ends[1].to_string(),
+        subflows: connection.subflows,
+        begin_ns: connection.begin.time.as_nanos(),
+        end_ns: connection.end.as_nanos(),
+        bytes_out: out.bytes + unmapped[0],
+        bytes_in: back.bytes + unmapped[1],
+        acked_out: acknowledged[0].bytes,
+        acked_in: acknowledged[1].bytes,
+        last_acked_out_ns: nanos(acknowledged[0].last),
+        last_acked_in_ns: nanos(acknowledged[1].last),
+        repeated_out: out.repeated,
+        repeated_in: back.repeated,
+        first_data_out_ns: nanos(connection.first_data[0]),
+        first_data_in_ns: nanos(connection.first_data[1]),
+        last_data_out_ns: nanos(connection.last_data[0]),
+        last_data_in_ns: nanos(connection.last_data[1]),
+        base_out: out.number(0),
+        base_in: back.number(0),
+        token_initiator: token(0),
+        token_listener: token(1),
+        has_checksums: connection.has_checksums(),
+        checksums_right: connection.checksums_right,
+        hmacs_right: connection.hmacs_right,
+        tokens_right: connection.tokens_right,
+        is_complete: !connection.is_incomplete,
+    }
 }
 
 fn subflow_table(analyser: &Analyser, places: &[String]) -> Table {
-    let example = Subflow::new(Sort::Plain, NOBODY, At::NOWHERE);
-    let mut rows = Rows::like("subflows", subflow_row(0, &example, places));
+    let mut table = Builder::new("subflows");
     for (index, subflow) in analyser.subflows.iter().enumerate() {
-        rows.push(subflow_row(index as u32, subflow, places));
+        table.push(subflow_row(index as u32, subflow, places));
     }
-    rows.finish()
+    table.finish()
 }
 
-fn subflow_row(
-    index: u32,
-    subflow: &Subflow,
-    places: &[String],
-) -> impl Iterator<Item = (&'static str, Cell)> {
+fn subflow_row(index: u32, subflow: &Subflow, places: &[String]) -> SubflowRow {
     let turned = usize::from(subflow.is_turned);
     let (out, back) = (&subflow.halves[turned], &subflow.halves[1 - turned]);
-    let ends = [subflow.ends[turned], subflow.ends[1 - turned]];
     let id = |side: usize| subflow.join.ids[side ^ turned].unwrap_or(0);
-    let place = places.get(subflow.place as usize).map_or("", String::as_str);
-    [
-        ("subflow", Cell::Index(index)),
-        ("connection", Cell::Index(subflow.connection.unwrap_or(u32::MAX))),
-        ("kind", text(kind(subflow.sort))),
-        ("state", Cell::Text(subflow_state(subflow))),
-        ("initiator", endpoint(ends[0])),
-        ("listener", endpoint(ends[1])),
-        ("opened_by", text(if turned == 0 { "initiator" } else { "listener" })),
-        ("address_id_initiator", Cell::Small(id(0))),
-        ("address_id_listener", Cell::Small(id(1))),
-        ("is_backup", Cell::Small(u8::from(subflow.join.is_backup))),
-        ("hmacs_right", Cell::Small(subflow.join.right)),
-        ("seen_at", text(place)),
-        ("places", Cell::Index(subflow.places)),
-        ("begin_ns", Cell::Count(subflow.begin.time.as_nanos())),
-        ("end_ns", Cell::Count(subflow.end.as_nanos())),
-        ("rtt_ns", Cell::Count(subflow.rtt.unwrap_or(u64::MAX))),
-        ("segments_out", Cell::Count(out.segments)),
-        ("segments_in", Cell::Count(back.segments)),
-        ("bytes_out", Cell::Count(out.bytes)),
-        ("bytes_in", Cell::Count(back.bytes)),
-        ("retransmitted_out", Cell::Count(out.retransmitted)),
-        ("retransmitted_in", Cell::Count(back.retransmitted)),
-        ("reinjected_out", Cell::Count(out.reinjected)),
-        ("reinjected_in", Cell::Count(back.reinjected)),
-        ("missing_out", Cell::Count(out.missing.max(0) as u64)),
-        ("missing_in", Cell::Count(back.missing.max(0) as u64)),
-        ("corrupted", Cell::Count(subflow.corrupted)),
-    ]
-    .into_iter()
+    SubflowRow {
+        subflow: index,
+        connection: subflow.connection,
+        kind: kind(subflow.sort).to_owned(),
+        state: subflow_state(subflow),
+        initiator: subflow.ends[turned].to_string(),
+        listener: subflow.ends[1 - turned].to_string(),
+        opened_by: if turned == 0 { "initiator" } else { "listener" }.to_owned(),
+        address_id_initiator: id(0),
+        address_id_listener: id(1),
+        is_backup: subflow.join.is_backup,
+        hmacs_right: subflow.join.right,
+        seen_at: places.get(subflow.place as usize).cloned().unwrap_or_default(),
+        places: subflow.places,
+        begin_ns: subflow.begin.time.as_nanos(),
+        end_ns: subflow.end.as_nanos(),
+        rtt_ns: subflow.rtt,
+        segments_out: out.segments,
+        segments_in: back.segments,
+        bytes_out: out.bytes,
+        bytes_in: back.bytes,
+        retransmitted_out: out.retransmitted,
+        retransmitted_in: back.retransmitted,
+        reinjected_out: out.reinjected,
+        reinjected_in: back.reinjected,
+        missing_out: out.missing.max(0) as u64,
+        missing_in: back.missing.max(0) as u64,
+        corrupted: subflow.corrupted,
+    }
 }
 
 fn file_table(
     files: &[(String, FileReport)],
     without_options: &BTreeMap<u32, (u64, u64)>,
 ) -> Table {
-    let row = |index: usize, name: &str, report: &FileReport| {
-        let without = without_options.get(&(index as u32)).map_or(0, |(count, _)| *count);
-        let damage = report.damage.as_ref().map_or(String::new(), ToString::to_string);
-        [
-            ("file", text(name)),
-            ("packets", Cell::Count(report.packets)),
-            ("other_packets", Cell::Count(report.other)),
-            ("unread_packets", Cell::Count(report.unread.values().map(|(count, _)| count).sum())),
-            ("unread", Cell::Text(unread_words(&report.unread))),
-            ("without_options", Cell::Count(without)),
-            ("first_ns", time(report.first)),
-            ("last_ns", time(report.last)),
-            ("damage", Cell::Text(damage)),
-        ]
-    };
-    let mut rows = Rows::like("files", row(0, "", &FileReport::default()));
+    let mut table = Builder::new("files");
     for (index, (name, report)) in files.iter().enumerate() {
-        rows.push(row(index, name, report));
+        let without = without_options.get(&(index as u32)).map_or(0, |(count, _)| *count);
+        table.push(FileRow {
+            file: name.clone(),
+            packets: report.packets,
+            other_packets: report.other,
+            unread_packets: report.unread.values().map(|(count, _)| count).sum(),
+            unread: unread_words(&report.unread),
+            without_options: without,
+            first_ns: nanos(report.first),
+            last_ns: nanos(report.last),
+            damage: report.damage.as_ref().map_or(String::new(), ToString::to_string),
+        });
     }
-    rows.finish()
+    table.finish()
 }
 
 fn protocol(connection: &Connection) -> &'static str {
@@ -475,16 +542,8 @@ fn subflow_state(subflow: &Subflow) -> String {
     }
 }
 
-fn text(words: &str) -> Cell {
-    Cell::Text(words.to_owned())
-}
-
-fn endpoint(endpoint: SocketAddress) -> Cell {
-    Cell::Text(endpoint.to_string())
-}
-
-fn time(time: Option<Instant>) -> Cell {
-    Cell::Count(time.map_or(u64::MAX, Instant::as_nanos))
+fn nanos(time: Option<Instant>) -> Option<u64> {
+    time.map(Instant::as_nanos)
 }
 
 /// Largest number of unmapped ranges that are reported one by one.
@@ -498,6 +557,3 @@ const JOINS_OF_A_FLOOD: u64 = 64;
 /// after the last one.
 const COPIES_TO_ANSWER: u32 = 3;
 const TIME_TO_ANSWER: u64 = 1_000_000_000;
-
-/// A placeholder for rows that only define columns.
-const NOBODY: [SocketAddress; 2] = [SocketAddress::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];

@@ -1,57 +1,7 @@
 //! The tables that an analysis returns.
 
-use anabranch_table::{Column, Table};
+use anabranch_table::{Column, Named, Table};
 use anabranch_wire::{SackBlock, SackBlocks, SeqNumber};
-
-/// Builds a small table row by row.
-pub(crate) struct Rows {
-    name: &'static str,
-    columns: Vec<(&'static str, Column)>,
-}
-
-/// A value of a row.
-pub(crate) enum Cell {
-    Small(u8),
-    Index(u32),
-    Count(u64),
-    Text(String),
-}
-
-impl Rows {
-    /// An empty table with the columns of this row.
-    pub(crate) fn like(
-        name: &'static str,
-        example: impl IntoIterator<Item = (&'static str, Cell)>,
-    ) -> Self {
-        let columns = example.into_iter().map(|(name, cell)| {
-            let empty = match cell {
-                Cell::Small(_) => Column::U8(Vec::new()),
-                Cell::Index(_) => Column::U32(Vec::new()),
-                Cell::Count(_) => Column::U64(Vec::new()),
-                Cell::Text(_) => Column::Text(Vec::new()),
-            };
-            (name, empty)
-        });
-        Rows { name, columns: columns.collect() }
-    }
-
-    /// Append a row. All rows have the same columns in the same order.
-    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = (&'static str, Cell)>) {
-        for (place, (_, cell)) in row.into_iter().enumerate() {
-            match (&mut self.columns[place].1, cell) {
-                (Column::U8(values), Cell::Small(value)) => values.push(value),
-                (Column::U32(values), Cell::Index(value)) => values.push(value),
-                (Column::U64(values), Cell::Count(value)) => values.push(value),
-                (Column::Text(values), Cell::Text(value)) => values.push(value),
-                _ => unreachable!("rows of a table have the same types"),
-            }
-        }
-    }
-
-    pub(crate) fn finish(self) -> Table {
-        Table { name: self.name, columns: self.columns }
-    }
-}
 
 /// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +15,32 @@ pub(crate) enum Kind {
     Retransmission = 2,
     /// Data that was sent before, but not as these bytes of this subflow.
     Reinjection = 3,
+}
+
+impl Named for Kind {
+    const NAMES: &'static [&'static str] = &["none", "new", "retransmission", "reinjection"];
+
+    fn index(self) -> u8 {
+        self as u8
+    }
+}
+
+/// Direction of a segment of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Direction {
+    /// From the host that opened the connection.
+    Out = 0,
+    /// Towards that host.
+    In = 1,
+}
+
+impl Named for Direction {
+    const NAMES: &'static [&'static str] = &["out", "in"];
+
+    fn index(self) -> u8 {
+        self as u8
+    }
 }
 
 /// One row of the table of segments.
@@ -166,8 +142,8 @@ impl Segments {
                 ("packet", Column::U64(self.packet)),
                 ("connection", Column::U32(connection)),
                 ("subflow", Column::U32(self.subflow)),
-                ("direction", Column::U8(direction)),
-                ("kind", Column::U8(self.kind)),
+                ("direction", Column::Names(Direction::NAMES, direction)),
+                ("kind", Column::Names(Kind::NAMES, self.kind)),
                 ("flags", Column::U8(self.flags)),
                 ("seq", Column::U32(self.seq)),
                 ("ack", Column::U32(self.ack)),

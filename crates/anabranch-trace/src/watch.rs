@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_table::Table;
+use anabranch_table::{Builder, Name, Table, row};
 use anabranch_wire::Instant;
 
 use crate::rules::{Clause, Rule};
-use crate::tables::{Cell, Rows};
+use crate::tables::Direction;
 
 /// A position in the captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,33 +43,82 @@ struct Event {
     detail: String,
 }
 
-impl At {
-    /// A placeholder for rows that only define columns.
-    pub(crate) const NOWHERE: At = At { time: Instant::ZERO, file: 0, packet: 0 };
+row! {
+    /// An event in the capture.
+    struct EventRow {
+        time_ns: u64,
+        file: u32,
+        packet: u64,
+        connection: u32,
+        subflow: u32,
+        direction: Name<Direction>,
+        event: String,
+        detail: String,
+    }
+}
+
+row! {
+    /// A violation of RFC 8684 in the capture.
+    struct ViolationRow {
+        time_ns: u64,
+        file: u32,
+        packet: u64,
+        connection: u32,
+        subflow: u32,
+        direction: Name<Direction>,
+        rule: String,
+        clause: String,
+        what: String,
+        packets: String,
+    }
 }
 
 impl Whom {
-    const NOBODY: Whom = Whom { connection: None, subflow: 0, direction: 0 };
-}
-
-impl Violation {
-    fn row(self, homes: &[(u32, bool)]) -> impl Iterator<Item = (&'static str, Cell)> {
-        let packets: Vec<_> = self.packets.iter().map(u64::to_string).collect();
-        let words = [
-            ("rule", Cell::Text(self.rule.name().to_owned())),
-            ("clause", Cell::Text(self.clause.to_string())),
-            ("what", Cell::Text(self.text)),
-            ("packets", Cell::Text(packets.join(", "))),
-        ];
-        place(&self.at, &self.whom, homes).into_iter().chain(words)
+    /// The connection, and the direction in it. `homes` has each subflow's connection, and whether
+    /// their directions are opposite.
+    fn place(&self, homes: &[(u32, bool)]) -> (u32, Name<Direction>) {
+        let home = homes.get(self.subflow as usize).copied().unwrap_or((u32::MAX, false));
+        // Before a subflow was assigned to a connection, the direction is the subflow's.
+        let (connection, direction) = match self.connection {
+            Some(connection) => (connection, self.direction),
+            None => (home.0, self.direction ^ u8::from(home.1)),
+        };
+        (connection, Name(if direction == 0 { Direction::Out } else { Direction::In }))
     }
 }
 
 impl Event {
-    fn row(self, homes: &[(u32, bool)]) -> impl Iterator<Item = (&'static str, Cell)> {
-        let words =
-            [("event", Cell::Text(self.name.to_owned())), ("detail", Cell::Text(self.detail))];
-        place(&self.at, &self.whom, homes).into_iter().chain(words)
+    fn row(self, homes: &[(u32, bool)]) -> EventRow {
+        let (connection, direction) = self.whom.place(homes);
+        EventRow {
+            time_ns: self.at.time.as_nanos(),
+            file: self.at.file,
+            packet: self.at.packet,
+            connection,
+            subflow: self.whom.subflow,
+            direction,
+            event: self.name.to_owned(),
+            detail: self.detail,
+        }
+    }
+}
+
+impl Violation {
+    fn row(self, homes: &[(u32, bool)]) -> ViolationRow {
+        let (connection, direction) = self.whom.place(homes);
+        let packets: Vec<_> = self.packets.iter().map(u64::to_string).collect();
+        ViolationRow {
+            time_ns: self.at.time.as_nanos(),
+            file: self.at.file,
+            packet: self.at.packet,
+            connection,
+            subflow: self.whom.subflow,
+            direction,
+            rule: self.rule.name().to_owned(),
+            clause: self.clause.to_string(),
+            what: self.text,
+            packets: packets.join(", "),
+        }
     }
 }
 
@@ -147,40 +196,13 @@ impl Watch {
     pub(crate) fn finish(mut self, homes: &[(u32, bool)]) -> ([Table; 2], [u64; 2]) {
         self.events.sort_by_key(|event| (event.at.time, event.at.file, event.at.packet));
         self.violations.sort_by_key(|each| (each.at.time, each.at.file, each.at.packet));
-        let example =
-            Event { at: At::NOWHERE, whom: Whom::NOBODY, name: "", detail: String::new() };
-        let mut events = Rows::like("events", example.row(homes));
+        let mut events = Builder::new("events");
         self.events.into_iter().for_each(|event| events.push(event.row(homes)));
-        let example = Violation {
-            at: At::NOWHERE,
-            whom: Whom::NOBODY,
-            rule: Rule::OptionLength,
-            clause: Rule::OptionLength.clause_in(None),
-            text: String::new(),
-            packets: BTreeSet::new(),
-        };
-        let mut violations = Rows::like("violations", example.row(homes));
+        let mut violations = Builder::new("violations");
         self.violations.into_iter().for_each(|each| violations.push(each.row(homes)));
         let left_out = [self.events_left_out, self.uncounted.values().sum()];
         ([events.finish(), violations.finish()], left_out)
     }
-}
-
-fn place(at: &At, whom: &Whom, homes: &[(u32, bool)]) -> [(&'static str, Cell); 6] {
-    let home = homes.get(whom.subflow as usize).copied().unwrap_or((u32::MAX, false));
-    // Before a subflow was assigned to a connection, the direction is the subflow's.
-    let (connection, direction) = match whom.connection {
-        Some(connection) => (connection, whom.direction),
-        None => (home.0, whom.direction ^ u8::from(home.1)),
-    };
-    [
-        ("time_ns", Cell::Count(at.time.as_nanos())),
-        ("file", Cell::Index(at.file)),
-        ("packet", Cell::Count(at.packet)),
-        ("connection", Cell::Index(connection)),
-        ("subflow", Cell::Index(whom.subflow)),
-        ("direction", Cell::Small(direction)),
-    ]
 }
 
 /// Largest number of rows of each table.
@@ -208,7 +230,7 @@ mod tests {
             watch.violation_with(
                 at(1, 500),
                 others,
-                Whom::NOBODY,
+                Whom { connection: None, subflow: 0, direction: 0 },
                 Rule::ChecksumWrong,
                 clause,
                 text,

@@ -25,32 +25,24 @@ from anabranch.results.folder import parts, prepare_folder
 
 TABLES = ("connections", "subflows", "segments", "events", "violations", "files")
 
-DIRECTIONS = pl.Enum(["out", "in"])
-"""``out`` is from the host that opened the connection, and ``in`` is to it."""
-
-KINDS = pl.Enum(["none", "new", "retransmission", "reinjection"])
-"""Kind of a segment.
-
-``none`` has no payload. ``new`` is data sent for the first time. ``retransmission`` is data that
-the same subflow carried before. ``reinjection`` is data that was sent before, but not as these
-bytes of the subflow.
-"""
-
 
 @dataclass(frozen=True)
 class Analysis:
     """The contents of captures as tables.
 
     Times are integers in nanoseconds of the capture's clock, and sizes are bytes. ``_out`` and
-    ``_in`` are the two directions (`DIRECTIONS`). Null means unknown.
+    ``_in`` are the two directions: from the host that opened the connection, and towards it. Null
+    means unknown.
 
     Attributes:
         connections: One row for each connection, including plain TCP.
         subflows: One row for each TCP connection. ``connection`` is null for a join whose
             connection is not in the capture.
         segments: One row for each Multipath TCP segment, in the order of time. ``dsn`` and
-            ``data_ack`` are full 64-bit numbers, ``kind`` is one of `KINDS`, and ``window`` is
-            scaled. ``sack_start`` and ``sack_end`` are the first SACK block,
+            ``data_ack`` are full 64-bit numbers, and ``window`` is scaled. ``kind`` is ``none`` without
+            payload, ``new`` for data sent for the first time, ``retransmission`` for data that the
+            same subflow carried before, and ``reinjection`` for data that was sent before, but not
+            as these bytes of the subflow. ``sack_start`` and ``sack_end`` are the first SACK block,
             which reports a duplicate if ``is_dsack`` (RFC 2883).
         events: Handshakes, signals, resets, fallbacks.
         violations: Violations of RFC 8684 with their clauses.
@@ -196,11 +188,10 @@ def _series(name: str, values: Any) -> pl.Series:
     if isinstance(values, list):
         return pl.Series(name, values, dtype=pl.String).replace("", None)
     kind, data = values
+    if isinstance(kind, tuple):
+        words = pl.Series(kind, dtype=pl.Enum(kind))
+        return words.gather(np.frombuffer(data, dtype=np.uint8)).alias(name)
     numbers = np.frombuffer(data, dtype=kind)
-    if name in ("direction", "kind"):
-        words = DIRECTIONS if name == "direction" else KINDS
-        named = dict(enumerate(words.categories))
-        return pl.Series(name, numbers).replace_strict(named, return_dtype=words)
     series = pl.Series(name, numbers)
     if name in _ALWAYS:
         return series

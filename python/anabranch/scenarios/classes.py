@@ -402,34 +402,34 @@ class Middlebox:
     delay: `coalesce` only: maximum time for which a segment waits for the next; by default
         `"1ms"`.
     every: `shrink_window` only: mean time between two small windows of a host. Each time is
-        drawn between half and three halves of the mean, and is at least 1 ms; by default
+        drawn between half and three halves of the mean, and is at least 1 ms. By default
         `"500ms"`.
     for_: `shrink_window` only: mean duration of a small window, with the same distribution; by
         default `"200ms"`.
-    from_: Time at which the middlebox appears; by default `"0s"`. Earlier packets bypass it.
+    from_: Time at which the middlebox appears; by default `"0s"`.
     idle_timeout: `nat` only: maximum idle time of a mapping. After that, the flow gets a new
-        port; by default `"7440s"`.
+        port. By default `"7440s"`.
     mtu: `clamp_mss` only: the MTU that full-sized segments must fit; by default `"1400B"`.
     options: `strip_options` only: which options are removed. `unknown` means all except maximum
-        segment size, window scale, SACK and timestamps; by default `["mptcp"]`.
+        segment size, window scale, SACK and timestamps. By default `["mptcp"]`.
     options_on: `split_segments` only: which pieces carry the options of the original segment.
-        All carry its timestamps; by default `"all"`.
+        All carry its timestamps. By default `"all"`.
     probability: `bare_segments` only: probability that the middlebox adds a bare segment to a
         segment; by default `"10%"`.
     rebind_at: `nat` only: when all mappings are dropped, as in a restart of the NAT. Never by
         default.
     refuse: `shrink_window` only: whether the host rejects data beyond its small window.
-        Otherwise it accepts all data; by default `false`.
+        Otherwise it accepts all data. By default `false`.
     segments: `strip_options` only: from which segments. `ack` means all without payload that are
-        in no other class; by default `["syn","syn_ack","third_ack","data","ack"]`.
+        in no other class. By default `["syn", "syn_ack", "third_ack", "data", "ack"]`.
     size: `split_segments` only: maximum payload of each piece; by default `"536B"`. `coalesce`
         only: maximum payload of a merged segment; by default `"2920B"`.
     syns: `blackhole_options` only: which SYNs and SYN/ACKs are dropped. `mptcp` means those with
-        a Multipath TCP option; by default `"mptcp"`.
+        a Multipath TCP option. By default `"mptcp"`.
     to: `shrink_window` only: size of a small window; by default `"0B"`.
     until: Time at which the middlebox disappears, later than `from`. By default it stays.
     window: `proactive_ack` only: maximum bytes of a flow in flight from the proxy to the
-        receiver. The proxy holds four times as many; by default `"64KiB"`.
+        receiver. The proxy holds four times as many. By default `"64KiB"`.
     """
 
     kind: Literal[

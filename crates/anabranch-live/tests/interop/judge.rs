@@ -161,7 +161,7 @@ fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
     if (count_of("checksums_right") > 0) != case.expected.checksums {
         problems.push(format!("{} checksums were correct", count_of("checksums_right")));
     }
-    if let (Some(first), Some(Values::U8(from))) =
+    if let (Some(first), Some(Values::Names(_, from))) =
         (case.expected.first_data_fin, table("events").column("direction"))
     {
         let data_fin = events.iter().zip(from).find(|(event, _)| *event == "data_fin");
@@ -170,7 +170,9 @@ fn of_capture(case: &Case, capture: &[u8]) -> Vec<String> {
         }
     }
     let (rules, what) = (words("violations", "rule"), words("violations", "what"));
-    let Some(Values::U8(from)) = table("violations").column("direction") else { return problems };
+    let Some(Values::Names(_, from)) = table("violations").column("direction") else {
+        return problems;
+    };
     let all = rules.iter().zip(what).zip(from);
     let violations = all.filter(|((rule, _), from)| {
         *rule != "outside_window" || case.stacks[usize::from(**from)] != Stack::Kernel
