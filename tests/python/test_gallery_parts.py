@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
+from anabranch.errors import InputError
 from anabranch.gallery import bounds, panels
 from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.claims import Quantity, all_of, at_every, carried, claim, each, least
-from anabranch.gallery.entry import Factors, Tier, described, key_of, parameters
+from anabranch.gallery.entry import Factors, Tier, key_of
 from anabranch.gallery.measures import (
     by_seed,
     derived,
@@ -28,11 +29,13 @@ from anabranch.gallery.measures import (
     smallest,
 )
 from anabranch.gallery.metrics import GOODPUT, PAUSE, Metric, share
+from anabranch.gallery.parameters import Parameter, parameters, quoted
 from anabranch.reports.figures import BLUE, RED, Style
 from anabranch.results.claims import Verdict, judge
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import TABLES, NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+from anabranch.scenarios import loading
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 
 SLOW, FAST = {"curve": "slow"}, {"curve": "fast"}
 
@@ -73,12 +76,14 @@ def test_a_row_of_the_registry_states_its_ends_its_source_and_what_it_was() -> N
         "unit": "s",
         "source": "1 / 4",
         "since": "2026-11-20",
-        "reason": "ours",
+        "reason": "this project",
         "was": [["2026-11-24", "at least 1"], ["2026-11-25", "at least 0.7"]],
     }
     bound = bounds._bound(row)
     assert (bound.low, bound.high, bound.unit, bound.stated) == (0.5, 2, "s", (0.25,))
-    assert bound.reason == "ours; until 2026-11-24 at least 1; until 2026-11-25 at least 0.7"
+    assert (
+        bound.reason == "this project; until 2026-11-24 at least 1; until 2026-11-25 at least 0.7"
+    )
     strict = bounds._bound({"above": 3, "since": "2026-11-20", "reason": "r", "source": [3, 4]})
     assert (strict.low, strict.high, strict.is_strict) == (3, math.inf, True)
     assert strict.stated == (3, 4)
@@ -97,7 +102,7 @@ def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
     assert [each.bound for each in found.conditions] == [BOUNDS[key] for key in expected]
     other = claim("E1.3-other", "s", "o", Quantity("q", measure), bounds="E7.c-less-delay")
     assert other.conditions[0].bound == BOUNDS["E7.c-less-delay"]
-    with pytest.raises(KeyError, match=r"E1\.3-unknown"):
+    with pytest.raises(InputError, match=r'bounds.toml has no bound "E1\.3-unknown"'):
         claim("E1.3-unknown", "s", "o", Quantity("q", measure))
 
 
@@ -187,11 +192,11 @@ def test_a_table_of_parameters_continues_indented_rows() -> None:
     found = parameters("""
         WiFi | 8 Mbit/s, 20 ms RTT | NSDI'12
         jitter | uniform, ± the value, only in the direction
-            of the data | ours
+            of the data
     """)
     assert [each.name for each in found] == ["WiFi", "jitter"]
     assert found[1].value == "uniform, ± the value, only in the direction of the data"
-    assert found[1].source == "ours"
+    assert found[1].source == "this project"
 
 
 def test_a_tier_gives_scenarios_its_duration_and_warm_up() -> None:
@@ -274,8 +279,41 @@ def test_rates_over_time_are_differences_of_counted_bytes() -> None:
         drawn(missing, results)
 
 
-def test_a_path_is_described_by_its_keys() -> None:
+def quote(value: str, *paths: NetworkPath) -> str:
+    controls = {"lia": ("mptcp", "2MB"), "olia": ("mptcp", "1MB"), "new_reno": ("tcp", "2MB")}
+    connections = tuple(
+        Connection(
+            name=name,
+            protocol=protocol,
+            paths=("one",),
+            send_buffer=buffer,
+            congestion_control=name,
+            workload=Bulk(),
+        )
+        for name, (protocol, buffer) in controls.items()
+    )
+    cells = {
+        f"cell_{path.rate}": loading.of(
+            Scenario(name="a", duration="1s", paths=(path,), connections=connections)
+        ).settings
+        for path in paths
+    }
+    return quoted([Parameter("name", value)], cells)[0].value
+
+
+def test_a_parameter_quotes_the_scenarios_of_the_cells() -> None:
     path = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets")
-    assert described(path) == "8 Mbit/s, 20 ms RTT, 54 packets"
-    other = dataclasses.replace(path, limit="80ms", jitter="1ms", loss="0.5%")
-    assert described(other) == "8 Mbit/s, 20 ms RTT ± 1 ms, 80 ms of queue, 0.5 % loss"
+    assert quote("<path.one> (80 ms)", path) == "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)"
+    other = dataclasses.replace(path, rate="9Mbit/s", limit="80ms", jitter="100us", loss="0.5%")
+    assert quote("<path.one>", other) == "9 Mbit/s, 20 ms RTT ± 100 µs, 80 ms of queue, 0.5 % loss"
+    assert quote("<path.*.rate>", path, other) == "8, 9 Mbit/s"
+    assert quote("<path.one.limit>", path, other) == "54 packets, 80 ms"
+    assert quote("<path.one in cell_9*>, <path.one.rtt>", path, other).endswith("loss, 20 ms")
+    assert quote("<connection.*.send_buffer>", path) == "2, 1 MB"
+    assert quote("<congestion control>", path) == "TCP: NewReno; MPTCP: LIA, OLIA"
+
+
+def test_a_parameter_cannot_quote_a_setting_that_no_scenario_has() -> None:
+    path = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets")
+    with pytest.raises(InputError, match=r"<path.two>: no scenario of this entry"):
+        quote("<path.two>", path)

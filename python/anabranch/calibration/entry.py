@@ -226,7 +226,7 @@ _PARAMETERS = (
     Parameter(
         "buffers",
         "the size that a program requests from Linux, or autotuned if none is stated",
-        "ours: the same scenario file for all hosts",
+        "this project: the same scenario file for all hosts",
     ),
     *(each for each in real_time.PARAMETERS if each.name == "real time"),
 )

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
 from anabranch.results import estimates
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Estimate, Sample, ratio_of_medians
-from anabranch.results.folder import Results
+from anabranch.results.folder import NothingMeasured, Results
+
+if TYPE_CHECKING:
+    import polars as pl
 
 P = ParamSpec("P")
 
@@ -31,6 +34,18 @@ def by_seed(function: Callable[Concatenate[Results, P], Sample]) -> Callable[P, 
         return lambda results: function(results, *arguments, **named)
 
     return values
+
+
+def per_seed(rows: pl.DataFrame, value: pl.Expr, nothing: str) -> Sample:
+    """An expression over the rows of each seed, in the order of the seeds.
+
+    Raises:
+        NothingMeasured: if no seed has a value; the message is `nothing`.
+    """
+    found = rows.group_by("seed").agg(value.alias("value")).sort("seed")["value"].drop_nulls()
+    if found.is_empty():
+        raise NothingMeasured(nothing)
+    return found.to_numpy().astype(np.float64)
 
 
 def derived(function: Callable[..., Any], *values: Values) -> Values:

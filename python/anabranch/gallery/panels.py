@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -147,13 +148,15 @@ def series(
     scale: float = 1,
     bin_samples: int = 0,
     zero_s: float = 0,
+    shown_s: tuple[float, float] = (-math.inf, math.inf),
     down: bool = False,
     **look: Unpack[Look],
 ) -> Draw:
     """Columns of the first seed's samples over time; each has the factors that name its rows.
 
     With `bin_samples`, the column counts bytes, and its rate in Mbit/s over as many samples is
-    drawn. `zero_s` is the time that counts as 0. Outages are shaded if `down`.
+    drawn. `zero_s` is the time that counts as 0. Only the times within `shown_s` are drawn. Outages
+    are shaded if `down`.
     """
 
     def draw(results: Results, axes: Axes) -> None:
@@ -164,6 +167,8 @@ def series(
             if found.is_empty():
                 raise NothingMeasured(f"no time series of {label}")
             seconds, values = found["time_ns"].to_numpy() / 1e9 - zero_s, found[column].to_numpy()
+            shown = (seconds >= shown_s[0]) & (seconds <= shown_s[1])
+            seconds, values = seconds[shown], values[shown]
             if bin_samples:
                 seconds, values = seconds[::bin_samples], values[::bin_samples]
                 values = np.diff(values) * 8e-6 / np.diff(seconds)

@@ -14,9 +14,10 @@ from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED, goodput
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import Values, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import Panel
@@ -34,7 +35,7 @@ STEP_AT_S = 40
 STEP_MEASURED_S = 100
 """The same in both tiers: the slowest algorithm needs most of this time."""
 _PAYLOAD = 1432 / 1500
-"""The part of a full packet that is data, beside headers, timestamps and a mapping."""
+"""The part of a full packet that is data, without headers, timestamps and a mapping."""
 
 PENG = (
     "Q. Peng, A. Walid, J. Hwang, S. H. Low: Multipath TCP: Analysis, Design, and Implementation. "
@@ -123,7 +124,7 @@ def _later(curve: str, other: str) -> Quantity:
     return Quantity(f"convergence time, {curve} − {other}", later)
 
 
-_BESIDE = "beside one NewReno flow"
+_BESIDE = "next to one NewReno flow"
 _CORES = (RANDOM_LOSS, RED_QUEUE)
 
 CLAIMS = (
@@ -131,7 +132,7 @@ CLAIMS = (
         claim(
             f"E10.balia-{name}",
             f"{where}, BALIA takes about the share of one TCP flow.",
-            "Peng et al. 2016: TCP-friendliness; the range is ours",
+            "Peng et al. 2016: TCP-friendliness; range: this project",
             each(
                 f"mean share of BALIA with one, two and three subflows, {core}",
                 nsdi11_lia.mean_shares("mean share of BALIA", BALIA, core, SUBFLOWS, f", {core}"),
@@ -148,7 +149,7 @@ CLAIMS = (
     claim(
         "E10.balia-control",
         "Two uncoupled subflows take more than the share of one TCP flow (negative control).",
-        "ours",
+        "this project",
         (
             Quantity(
                 f"mean share of two uncoupled subflows, {core}",
@@ -162,7 +163,7 @@ CLAIMS = (
     claim(
         "E10.balia-responsive",
         "BALIA takes up new capacity later than uncoupled subflows and sooner than OLIA.",
-        "Peng et al. 2016: responsiveness; the step is ours",
+        "Peng et al. 2016: responsiveness; step: this project",
         _later(BALIA, UNCOUPLED),
         _later(OLIA, BALIA),
         needs=all_carried,
@@ -171,9 +172,9 @@ CLAIMS = (
     *(
         claim(
             f"E10.balia-scenario-c-{other.lower()}",
-            f"In scenario C, TCP users get at least as much goodput beside {more} as beside "
+            f"In scenario C, TCP users get at least as much goodput next to {more} as next to "
             f"{less}.",
-            "Peng et al. 2016: friendliness; the check is ours",
+            "Peng et al. 2016: friendliness; check: this project",
             conext12_olia.leaves_more(more, less),
             needs=all_carried,
             bounds="E10.balia-scenario-c",
@@ -184,7 +185,7 @@ CLAIMS = (
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Convergence times, shares beside TCP, and the goodput of TCP users in scenario C."""
+    """Convergence times, shares next to TCP, and the goodput of TCP users in scenario C."""
     times = ", ".join(f"{curve} {convergence_s(curve)(results).text('s')}" for curve in STYLES)
     means = [
         f"{core}, {curve}: "
@@ -215,14 +216,14 @@ def notes(results: Results) -> Sequence[str]:
 
 
 _PARAMETERS = parameters(f"""
-    one bottleneck | 10 Mbit/s, 20 ms one way, as in nsdi11-lia | ours
-    random loss | 0.5 %, queue of 400 packets | ours
-    RED | from half to twice the bandwidth-delay product | ours
-    scenario C | as in conext12-olia | CoNEXT'12; the numbers are ours
+    one bottleneck | 10 Mbit/s, 20 ms one way, as in nsdi11-lia
+    random loss | 0.5 %, queue of 400 packets
+    RED | from half to twice the bandwidth-delay product
+    scenario C | as in conext12-olia | CoNEXT'12; numbers: this project
     step | two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has {BEFORE_MBPS}
-        Mbit/s for the first {STEP_AT_S} s | ours
-    time after the step | {STEP_MEASURED_S} s in both tiers | ours
-    workload, TCP | bulk; NewReno | ours
+        Mbit/s for the first {STEP_AT_S} s
+    time after the step | {STEP_MEASURED_S} s in both tiers
+    workload, TCP | bulk; NewReno
 """)
 ENTRY = Entry(
     id="balia",

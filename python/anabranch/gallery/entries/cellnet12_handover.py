@@ -8,17 +8,9 @@ from typing import Literal
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
@@ -130,7 +122,7 @@ CLAIMS = (
         "HO.e-cured",
         "With opportunistic retransmission and penalisation, full mode has more goodput than "
         "backup mode.",
-        "ours; NSDI'12",
+        "this project; NSDI'12",
         Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF))),
         needs=_USED,
         where=OFF,
@@ -138,7 +130,7 @@ CLAIMS = (
     claim(
         "HO.d-silence",
         "When WiFi falls silent without notice, an upload continues after retransmission timeouts.",
-        "ours",
+        "this project",
         _pauses(SILENT, "HO.a-continues MPTCP"),
         needs=_USED,
         where=SILENT,
@@ -173,14 +165,14 @@ ENTRY = Entry(
     "and idle, or not open at all?",
     references=(HANDOVER, EXPERIENCE),
     parameters=parameters(f"""
-        WiFi | {described(_WIFI)} (80 ms) | as in nsdi12-fig7
-        3G | {described(_3G)} (2 s) | as in nsdi12-fig7
-        outage | WiFi is away from {AWAY_S} s to {BACK_S} s | ours
+        WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
+        3G | <path.3g> (2 s) | as in nsdi12-fig7
+        outage | WiFi is away from {AWAY_S} s to {BACK_S} s
         WiFi is turned off | the client notices; download | CellNet'12
-        WiFi falls silent | nobody notices; upload | ours
+        WiFi falls silent | nobody notices; upload
         modes | full_mesh, backup, single_path | CellNet'12
         M1,2 | opportunistic retransmission and penalisation | NSDI'12
-        workload | 8 KiB blocks; 500 kB in both buffers | ours
+        workload | blocks of <connection.*.block_size>; <connection.*.send_buffer> in both buffers
     """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),

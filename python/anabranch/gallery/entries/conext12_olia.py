@@ -9,9 +9,10 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
@@ -113,8 +114,8 @@ def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
 
 
 def leaves_more(curve: str, other: str) -> tuple[Quantity, ...]:
-    """The goodput of TCP users beside `curve` over that beside `other`."""
-    words = f"mean goodput of TCP users beside {curve} / beside {other}"
+    """The goodput of TCP users next to `curve` over that next to `other`."""
+    words = f"mean goodput of TCP users next to {curve} / next to {other}"
     return each(
         f"{words}, both ratios of users",
         {
@@ -132,9 +133,9 @@ CLAIMS = (
         "Multipath users with LIA reduce the goodput of the TCP users on the shared link.",
         "CoNEXT'12, problem P1",
         each(
-            "mean goodput of TCP users beside LIA, both ratios of users",
+            "mean goodput of TCP users next to LIA, both ratios of users",
             {
-                f"mean goodput of TCP users beside LIA, {users} multipath users": median(
+                f"mean goodput of TCP users next to LIA, {users} multipath users": median(
                     goodput(TCP, LIA, users)
                 )
                 for users in RATIOS
@@ -144,7 +145,7 @@ CLAIMS = (
     ),
     claim(
         "E10.olia-leaves-more",
-        "TCP users get more goodput beside OLIA than beside LIA.",
+        "TCP users get more goodput next to OLIA than next to LIA.",
         "CoNEXT'12, scenario C",
         leaves_more(OLIA, LIA),
         needs=all_carried,
@@ -166,7 +167,7 @@ CLAIMS = (
     ),
     claim(
         "E10.balia-between",
-        "TCP users get more goodput beside BALIA than beside uncoupled subflows.",
+        "TCP users get more goodput next to BALIA than next to uncoupled subflows.",
         "Peng et al., 2016: friendliness against responsiveness",
         leaves_more(BALIA, UNCOUPLED),
         needs=all_carried,
@@ -194,11 +195,11 @@ def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[P
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Goodput of the TCP users beside each algorithm."""
+    """Goodput of the TCP users next to each algorithm."""
     words = []
     for users in RATIOS:
         each = (f"{curve} {median(goodput(TCP, curve, users))(results).text()}" for curve in STYLES)
-        words.append(f"beside {users} multipath users: {', '.join(each)} Mbit/s")
+        words.append(f"next to {users} multipath users: {', '.join(each)} Mbit/s")
     return [
         f"Mean goodput of TCP users {'; '.join(words)}.",
         "A multipath user gains nothing from the shared link except at the expense of the others. "
@@ -209,16 +210,16 @@ def notes(results: Results) -> Sequence[str]:
 
 _PARAMETERS = parameters("""
     topology | scenario C: private links, and one link shared by all | CoNEXT'12
-    users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers ours
-    links | private: 2 Mbit/s each; shared: 2 Mbit/s for each TCP user | ours
-    round-trip time | 42 ms on every path | ours
-    queues | RED, from half to twice the bandwidth-delay product | ours
+    users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers: this project
+    links | private: 2 Mbit/s each; shared: 2 Mbit/s for each TCP user
+    round-trip time | 42 ms on every path
+    queues | RED, from half to twice the bandwidth-delay product
     workload | bulk, download | CoNEXT'12
     TCP users | NewReno | CoNEXT'12
 """)
 ENTRY = Entry(
     id="conext12-olia",
-    title="Opportunistic linked increases (OLIA) beside TCP users (CoNEXT 2012, scenario C)",
+    title="Opportunistic linked increases (OLIA) next to TCP users (CoNEXT 2012, scenario C)",
     question="Multipath users with a link of their own also use a link that TCP users depend on. "
     "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
     references=(KHALILI,),

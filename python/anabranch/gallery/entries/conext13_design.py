@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
@@ -125,7 +126,7 @@ CLAIMS = (
     claim(
         "E4.4-rarely-bad",
         "Adding a path rarely costs more than half of the better path's goodput.",
-        "ours, after CoNEXT'13",
+        "this project, after CoNEXT'13",
         Quantity(
             "settings with a benefit of at least −0.5",
             mean(
@@ -142,14 +143,14 @@ CLAIMS = (
     claim(
         "E4.5-design-fills",
         "The settings of the design fill the space of factors more evenly than random settings.",
-        "ours: a check of the design",
+        "this project: a check of the design",
         Quantity("smallest distance between settings, WSP / uniform", _evenness),
     ),
     claim(
         "E4.6-kernel-form",
         "Penalisation as in Multipath TCP 0.88 and 0.89, which keeps ssthresh only before the "
         "first loss, aggregates as much as that of 2013.",
-        "ours: CSWS'14 and Grinnemo used MPTCP 0.88",
+        "this project: CSWS'14 and Grinnemo used MPTCP 0.88",
         Quantity(
             "mean benefit(0.88 and 0.89) − mean benefit(2013), high-BDP", _more_benefit(KERNEL, NEW)
         ),
@@ -189,9 +190,9 @@ ENTRY = Entry(
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13
-        buffers | low-BDP 16 MB, high-BDP 4 MB, send = receive | ours
+        buffers | low-BDP 16 MB, high-BDP 4 MB, send = receive
         workload | bulk, download | CSWS'14: iperf, 60 s
-        congestion control | LIA; TCP: NewReno | ours
+        congestion control | <congestion control>
         scheduler | lowest RTT | CoNEXT'13
     """),
     quick=Tier("quick", seeds=1, measured_s=25),

@@ -21,9 +21,10 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
 )
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import Panel
 from anabranch.results.folder import Results
@@ -148,7 +149,7 @@ def notes(results: Results) -> Sequence[str]:
         "The measurements of CSWS'14 used a public WLAN with about 100 users and a real cellular "
         "network over three weeks. The links here are those of ferlin14-bufferbloat.",
         "MPT-BM has no threshold θ here, as in csws14-schedulers-bulk, so it also caps WLAN.",
-        "Beside 3G1, penalisation makes some seeds slow: where a loss leaves 3G1 a small window, "
+        "Next to 3G1, penalisation makes some seeds slow: where a loss leaves 3G1 a small window, "
         "its round-trip time is short, and OLIA lets WLAN grow less.",
     ]
 
@@ -160,12 +161,12 @@ ENTRY = Entry(
     "if buffers are bounded, and the least buffering delay if they are not?",
     references=(CSWS, ALAY_SLIDES),
     parameters=parameters("""
-        paths | WLAN beside 3G1 and beside 3G2, as in ferlin14-bufferbloat | ours
-        transfer | 16 MiB, download | CSWS'14: 16 MB
-        buffers | 2 MB and 16 MB, send = receive | CSWS'14
-        congestion control | OLIA | CSWS'14
+        paths | WLAN next to 3G1 and next to 3G2, as in ferlin14-bufferbloat
+        transfer | <connection.*.size>, download | CSWS'14: 16 MB
+        buffers | <connection.*_buffer>, send = receive | CSWS'14
+        congestion control | <congestion control> | CSWS'14
         schedulers | as in csws14-schedulers-bulk | CSWS'14
-        buffering delay | mean out-of-order bytes / goodput | ours: Little's law
+        buffering delay | mean out-of-order bytes / goodput | this project: Little's law
     """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),

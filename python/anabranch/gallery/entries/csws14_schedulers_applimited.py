@@ -17,10 +17,11 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
     SETTINGS,
     STYLES,
 )
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
 from anabranch.gallery.metrics import JITTER, MEAN, P95
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
@@ -48,7 +49,7 @@ at = Factors("curve", "environment", "rate_kbps")
 
 
 def wifi_3g_points() -> tuple[Point, ...]:
-    """WLAN beside 3G, with several round-trip times of 3G and a deep queue."""
+    """WLAN next to 3G, with several round-trip times of 3G and a deep queue."""
     return tuple(
         Point(
             WIFI_3G,
@@ -176,7 +177,7 @@ CLAIMS = (
     claim(
         "E5.5-rr-jitter",
         "Over WLAN and 3G, the jitter of round robin is several times that of lowest RTT.",
-        "CSWS'14, NorNet: variance of the delay up to ten times as large; the factor is ours",
+        "CSWS'14, NorNet: variance of the delay up to ten times as large; factor: this project",
         Quantity("p95 jitter, RR / LowRTT", ratio(_JITTERS[RR], _JITTERS[LOW_RTT], of="settings")),
         needs=two_path_design.both_used(RR),
         where=f"WLAN and 3G, {JUDGED_KBPS} kbit/s",
@@ -238,8 +239,8 @@ def notes(results: Results) -> Sequence[str]:
     return [
         " ".join(words),
         "The lowest possible delay is the time in which both paths together could carry one block "
-        "through empty queues. This definition is ours, because the paper gives none. No measured "
-        "delay can be below it.",
+        "through empty queues. This definition is this project's, because the paper gives none. No "
+        "measured delay can be below it.",
     ]
 
 
@@ -252,14 +253,14 @@ ENTRY = Entry(
     parameters=two_path_design.DESIGN_PARAMETERS[::2]
     + parameters("""
         settings | quick 40, full 200 | full: CSWS'14
-        settings left out | capacities below 1.5 × the application's rate | ours
+        settings left out | capacities below 1.5 × the application's rate
         workload | 8 KiB blocks at 500 and 1875 kbit/s | CSWS'14
-        buffers | 2 MB, send = receive | CSWS'14's bounded buffer
-        congestion control | OLIA | CSWS'14
-        λ, θ of MPT-BM | 3, 0 | CSWS'14; θ ours
-        WLAN | 8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms | ours; real ones in CSWS'14
-        3G | 2 Mbit/s, 75 to 150 ms RTT, queue of 2 s, ± 5 ms | ours; likewise
-        jitter | difference of the delays of successive blocks | ours
+        buffers | <connection.*_buffer>, send = receive | CSWS'14's bounded buffer
+        congestion control | <congestion control> | CSWS'14
+        λ, θ of MPT-BM | 3, 0 | CSWS'14; θ: this project
+        WLAN | <path.one in *_wlan---3g-*> | this project; real ones in CSWS'14
+        3G | <path.two in *_wlan---3g-*> | this project; likewise
+        jitter | difference of the delays of successive blocks
     """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
 from anabranch.gallery.measures import derived, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
@@ -161,9 +162,9 @@ ENTRY = Entry(
         settings | 20 (quick) or 200 (full) per environment | full: CSWS'14
         buffers | low-BDP 16 MB, high-BDP 2 MB, send = receive | 2 MB: CSWS'14
         workload | bulk, 60 s | CSWS'14
-        congestion control | OLIA; TCP: NewReno | CSWS'14; TCP ours
+        congestion control | <congestion control> | CSWS'14; TCP: this project
         λ of MPT-BM | 3 | CSWS'14
-        θ of MPT-BM | 0 | ours: CSWS'14 states none
+        θ of MPT-BM | 0 | this project: CSWS'14 states none
         round robin | one segment per turn, full windows are skipped | Linux's mptcp_rr.c
     """),
     quick=Tier("quick", seeds=1, measured_s=25),

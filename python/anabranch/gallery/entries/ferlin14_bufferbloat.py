@@ -12,19 +12,11 @@ import polars as pl
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, all_of, carried, claim, each
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import OUT_OF_ORDER, OUT_OF_ORDER_KB, TRANSFER, VARIATION, Metric
 from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -146,7 +138,7 @@ CLAIMS = (
     claim(
         "E6.a2-rtt-near-lambda",
         "MPT-BM caps the round-trip times of cellular paths near λ times their minimum.",
-        "slides, algorithm 1 and “RTT capping”; the range is ours",
+        "slides, algorithm 1 and “RTT capping”; range: this project",
         each(
             "p95 sRTT / (λ × least RTT), every cellular path, with either λ",
             {
@@ -286,7 +278,7 @@ def notes(results: Results) -> Sequence[str]:
 
     return [
         "Goodput: " + " ".join(words),
-        "Where λ = 1.5 costs goodput, WLAN slows down: beside 3G1 it carries "
+        "Where λ = 1.5 costs goodput, WLAN slows down: next to 3G1 it carries "
         f"{on_wlan(BM15)} instead of {on_wlan(DEFAULT)}, while 3G1 carries the same. Coupled "
         "congestion control grows a subflow by its share of the sum of windows over round-trip "
         "times. This sum rises when the round-trip time of 3G1 falls: MPT-BM limits the data in "
@@ -304,16 +296,16 @@ ENTRY = Entry(
     question="How does capping the round-trip times of bloated paths change delay, goodput and "
     "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
     references=(FERLIN_IWQOS, ALAY_SLIDES),
-    parameters=parameters(f"""
-        WLAN | {described(WLAN)} | ours
-        3G1 | {described(THREE_G_ONE)} | ours; NorNet has real ones
-        3G2 | {described(THREE_G_TWO)} | ours; the faster, more bloated one
-        transfer | 16 MiB, download | slides
+    parameters=parameters("""
+        WLAN | <path.wlan>
+        3G1 | <path.3g1> | this project; NorNet has real ones
+        3G2 | <path.3g2> | this project; the faster, more bloated one
+        transfer | <connection.*.size>, download | slides
         buffers | 16 MiB, send = receive: no limit | slides: unbounded
         example (a) to (d) | 3G2 + WLAN, default with M1,2, receive window of 512 KiB | shape:
-            slides; the window is ours
+            slides; window: this project
         λ | 1.5 and 3 | slides
-        θ | 50 ms, so that WLAN is left alone | ours; the sources state none
+        θ | 50 ms, so that WLAN is left alone | this project; the sources state none
         congestion control | OLIA | CSWS'14, of the same authors
     """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
@@ -323,7 +315,7 @@ ENTRY = Entry(
     claims=CLAIMS,
     panels=(
         Panel(
-            "Round-trip time of 3G2 beside WLAN",
+            "Round-trip time of 3G2 next to WLAN",
             "First seed. The queue that a subflow fills becomes its own delay.",
             _over_time("srtt_ns", "smoothed RTT of 3g2 (ms)", 1e6, path="3g2"),
         ),

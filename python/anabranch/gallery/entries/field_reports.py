@@ -8,10 +8,11 @@ from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Parameter, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Tier, key_of
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import Parameter, parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -221,7 +222,7 @@ CLAIMS = (
         "FR.cured",
         "The engine with opportunistic retransmission and penalisation loses no goodput in any of "
         "these situations.",
-        "ours",
+        "this project",
         each(
             f"goodput, {ENGINE} / {TCP}, every report",
             {
@@ -293,10 +294,10 @@ ENTRY = Entry(
             for report in REPORTS
         ),
         *parameters("""
-        workload | one endless transfer | ours
-        buffers of Linux | no size requested, so the kernel tunes them | ours
-        buffers of the engine | 4 and 6 MiB, the defaults | ours
-        congestion control | Linux: CUBIC; engine: LIA | Linux's default; ours
+        workload | one endless transfer
+        buffers of Linux | no size requested, so the kernel tunes them
+        buffers of the engine | 4 and 6 MiB, the defaults
+        congestion control | Linux: CUBIC; engine: LIA | Linux's default; this project
     """),
     ),
     quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
@@ -92,7 +93,7 @@ CLAIMS = (
     claim(
         "RD.c-control",
         "Without losses, redundant scheduling answers about as fast as min_rtt (negative control).",
-        "ours",
+        "this project",
         _redundant_over(MIN_RTT, CALM, "median", P50),
         needs=_USED,
         where=CALM,
@@ -130,12 +131,13 @@ ENTRY = Entry(
     "sooner do answers arrive if every segment is sent over both? What does that cost?",
     references=(FROEMMGEN,),
     parameters=parameters("""
-        WiFi | 10 Mbit/s, 30 ms RTT ± 5 ms, 80 ms of queue | ours
-        LTE | 10 Mbit/s, 50 ms RTT ± 5 ms, 150 ms of queue | ours
-        losses | stressed: bursts of 4 packets, 3.8 % of all; otherwise none | ours
-        requests | 200 B, answered by 2 KiB, 200 ms after the last answer | ours
-        bulk | endless download, no losses | ours
-        congestion control | TCP: NewReno; MPTCP: LIA | ours
+        WiFi | <path.wifi>
+        LTE | <path.lte>
+        losses | stressed: bursts of 4 packets, 3.8 % of all; otherwise none
+        requests | <connection.*.request_size>, answered by <connection.*.response_size>,
+            <connection.*.think_time> after the last answer
+        bulk | endless download, no losses
+        congestion control | <congestion control>
     """),
     quick=Tier("quick", seeds=10, measured_s=60, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),

@@ -12,19 +12,11 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    Written,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, difference, median, ratio
 from anabranch.gallery.metrics import GOODPUT, Metric
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
@@ -228,7 +220,7 @@ def spread(curve: str) -> Values:
 
 
 def one_link_share(network: str) -> Values:
-    """Share of one link that the connection takes beside a flow of wVegas, for each seed."""
+    """Share of one link that the connection takes next to a flow of wVegas, for each seed."""
     cell = at(WVEGAS, network)
     both = (GOODPUT.values(cell, connection=name) for name in ("main", "other"))
     return derived(lambda main, other: main / (main + other), *both)
@@ -304,7 +296,7 @@ CLAIMS = (
     _claim(
         "WV.c-fills",
         "wVegas fills two paths as LIA does.",
-        "ours",
+        "this project",
         map(_goodput_of, _LONG),
         where="alone",
     ),
@@ -334,14 +326,14 @@ CLAIMS = (
     _claim(
         "WV.g-fairer-than-lia",
         "The three flows are more equal than with LIA and NewReno.",
-        "ours; draft-xu, abstract: LIA balances the load 'coarsely'",
+        "this project; draft-xu, abstract: LIA balances the load 'coarsely'",
         Quantity("largest / smallest goodput, wVegas / LIA", ratio(spread(WVEGAS), spread(LIA))),
         where=THREE,
     ),
     _claim(
         "WV.h-one-bottleneck",
         "At one link, a connection with one or two subflows takes the share of one flow of wVegas.",
-        "ours; wVegas divides the packets of one flow among the subflows",
+        "this project; wVegas divides the packets of one flow among the subflows",
         each(
             "share of the link, one and two subflows",
             {
@@ -353,7 +345,7 @@ CLAIMS = (
     _claim(
         "WV.i-short-paths",
         "On short paths, wVegas keeps about ten packets in the queues and fills both paths.",
-        "ours; added after WV.a and WV.c were violated",
+        "this project; added after WV.a and WV.c were violated",
         _queue_of(SHORT, "WV.a-ten-queued"),
         _goodput_of(SHORT, "WV.c-fills"),
         where="alone",
@@ -432,16 +424,17 @@ def notes(results: Results) -> Sequence[str]:
 
 
 _PARAMETERS = parameters(f"""
-    paths | 20 ms one way ± 0.2, drop-tail queues of 100 packets | ours
-    alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way | ours
+    paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
+        queues of <path.one.limit in *_three-flows>
+    alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way
     three flows | links of 6 and 9 Mbit/s; one flow on each, and one on both | slides
-    apart | the flow over both links starts {APART_S} s after the others | ours
-    load | three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first | ours
-    changes of load | off from {GOES_S} s to {COMES_S} s, otherwise on | ours
-    one link | 10 Mbit/s for the connection and one flow of wVegas | ours
-    other flows | wVegas beside wVegas, NewReno beside LIA | ours
+    apart | the flow over both links starts {APART_S} s after the others
+    load | three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first
+    changes of load | off from {GOES_S} s to {COMES_S} s, otherwise on
+    one link | 10 Mbit/s for the connection and one flow of wVegas
+    other flows | wVegas next to wVegas, NewReno next to LIA
     total alpha | 10 packets | the implementation for Linux
-    workload | bulk | ours
+    workload | bulk
 """)
 ENTRY = Entry(
     id="icnp12-wvegas",

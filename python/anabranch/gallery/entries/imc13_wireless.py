@@ -13,20 +13,11 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    Written,
-    described,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
 from anabranch.gallery.measures import Values, by_seed, difference, estimate, median, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -95,7 +86,7 @@ at = Factors("curve", "kib", "network")
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Every curve and size with LTE; LIA beside a poor cellular network."""
+    """Every curve and size with LTE; LIA next to a poor cellular network."""
     with_lte = [
         _cell(tier, curve, kib, network)
         for network in (CONSTANT, TRACES)
@@ -163,7 +154,7 @@ def _relative(multipath: Any, wifi: Any, other: Any, axis: int) -> Any:
 
 
 def _over_best(kib: int, network: str) -> Measure:
-    """Download time of LIA over that of the better path alone. Beside 3G, this is WiFi."""
+    """Download time of LIA over that of the better path alone. Next to 3G, this is WiFi."""
     one = seconds(LIA, kib, network)
     if network == POOR:
         return ratio(one, seconds(TCP_WIFI, kib, CONSTANT))
@@ -227,14 +218,14 @@ CLAIMS = (
     _claim(
         "IM.c-poor-cellular",
         "Large downloads are not faster if the cellular network is poor.",
-        f"{_FOUND}; the network is ours",
+        f"{_FOUND}; network: this project",
         Quantity("download time, LIA / TCP over WiFi, 3G", _over_best(LARGE, POOR)),
         where=_AT_LARGE,
     ),
     _claim(
         "IM.d-small-flows",
         "The smallest downloads end before the cellular path carries much.",
-        "ours",
+        "this project",
         _with_lte("cellular share", lambda network: median(share(LIA, SIZES[0], network)), "share"),
         _with_lte(
             "download time, LIA / TCP over WiFi",
@@ -246,7 +237,7 @@ CLAIMS = (
     _claim(
         "IM.e-share-grows",
         "The larger the download, the larger the cellular share.",
-        "ours",
+        "this project",
         each(
             "cellular share less that of the next smaller size, every size and both kinds of links",
             {
@@ -261,20 +252,20 @@ CLAIMS = (
     _claim(
         "IM.f-uncoupled",
         "Uncoupled subflows download large files sooner than LIA.",
-        "ours",
+        "this project",
         _with_lte("download time, uncoupled / LIA", partial(_time_ratio, UNCOUPLED, LIA, LARGE)),
         where=_AT_LARGE,
     ),
     _claim(
         "IM.g-olia",
         "OLIA downloads large files about as fast as LIA.",
-        "ours",
+        "this project",
         _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE)),
         where=_AT_LARGE,
     ),
     _claim(
         "IM.h-slow-path-waits",
-        "Data waits longer for earlier data beside 3G than beside LTE.",
+        "Data waits longer for earlier data next to 3G than next to LTE.",
         f"{_FOUND}: reassembly waits for packets sent over 3G",
         Quantity("out-of-order delay, LIA, 3G / LTE", _waiting_ratio(POOR, CONSTANT)),
         where=_AT_LARGE,
@@ -282,7 +273,7 @@ CLAIMS = (
     _claim(
         "IM.i-traces-wait",
         "Data waits longer for earlier data if the rates vary and come in bursts.",
-        "ours",
+        "this project",
         Quantity(
             "out-of-order delay, LIA, traces / constant rates", _waiting_ratio(TRACES, CONSTANT)
         ),
@@ -337,16 +328,17 @@ def notes(results: Results) -> Sequence[str]:
 
 _PARAMETERS = parameters(f"""
     paths | one WiFi and one cellular network | IMC'13, abstract
-    WiFi | {described(_WIFI)} | ours
-    LTE | {described(_LTE)}; 5 Mbit/s up | ours
-    3G | {described(_3G)} (2 s) | as in nsdi12-fig7
+    WiFi | <path.wifi>
+    LTE | <path.cellular in *_constant-rates>;
+        <path.cellular.reverse.rate in *_constant-rates> up
+    3G | <path.cellular in *_3g> (2 s) | as in nsdi12-fig7
     rates of traces | five levels from 0.25 to 1.75 times the mean, a move a second; equal means; in
-        bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | ours; levels as `anabranch
-        trace --mean`
-    sizes | {", ".join(words(kib) for kib in SIZES)} | ours
-    downloads | one every {SPACING_S} s, each with a new connection over WiFi first | ours
-    congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno | ours
-    buffers | 8 MiB | ours
+        bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | this project; levels as
+        `anabranch trace --mean`
+    sizes | {", ".join(words(kib) for kib in SIZES)}
+    downloads | one every {SPACING_S} s, each with a new connection over WiFi first
+    congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno
+    buffers | <connection.*_buffer>
 """)
 
 ENTRY = Entry(

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import Values, over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.folder import Results
@@ -81,7 +82,7 @@ def _shares_in_words(results: Results) -> str:
 
 
 _BOTH_CARRIED = carried(("ipv4", "ipv6"), *(at(MPTCP, network) for network in _ACCESS_RATE))
-_QUESTION = "slides, last page, as a question; the thresholds are ours"
+_QUESTION = "slides, last page, as a question; thresholds: this project"
 
 CLAIMS = (
     claim(
@@ -96,7 +97,7 @@ CLAIMS = (
     claim(
         "IP.b-control",
         "Where both routes share the bottleneck, Multipath TCP gains nothing (negative control).",
-        "ours",
+        "this project",
         Quantity("MPTCP / the better TCP", over_largest(*_goodputs(ACCESS))),
         needs=_BOTH_CARRIED,
         where="goodput, bottleneck in the access",
@@ -113,7 +114,7 @@ CLAIMS = (
     claim(
         "IP.d-returns",
         "After the outage, Multipath TCP uses the route again.",
-        "ours",
+        "this project",
         Quantity(
             "IPv6's share of the bytes, with the outage",
             _SHARE.median(at(MPTCP, OUTAGE)),
@@ -151,13 +152,13 @@ ENTRY = Entry(
     "reliability gain from using both at once?",
     references=(ALAY_SLIDES, RFC),
     parameters=parameters(f"""
-        access | 50 Mbit/s, or 10 in the control; 5 ms one way; 60 ms of queue | ours
-        route of IPv4 | 12 Mbit/s, 10 ms one way, ± 1 ms, 60 ms of queue | ours
-        route of IPv6 | 20 Mbit/s, 20 ms one way, ± 1 ms, 60 ms of queue | ours
-        outage | IPv6 silently drops everything from {AWAY_S} s to {BACK_S} s | ours
-        workload | 8 KiB blocks, download | ours
+        access | <path.access in *_bottlenecks-*>; the control has <path.access.rate in *-access>
+        route of IPv4 | <path.ipv4>
+        route of IPv6 | <path.ipv6>
+        outage | IPv6 silently drops everything from {AWAY_S} s to {BACK_S} s
+        workload | blocks of <connection.*.block_size>, download
         buffers | send 4 MiB, receive 6 MiB | Linux's maxima
-        congestion control | TCP: NewReno; MPTCP: LIA | ours
+        congestion control | <congestion control>
         address of the other family | announced by the server | RFC 8684 §3.4.1
     """),
     quick=Tier("quick", seeds=10, measured_s=60),

@@ -8,17 +8,9 @@ from itertools import product
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL
 from anabranch.gallery.shared.uncertain import REAL_TIME
@@ -75,7 +67,7 @@ CLAIMS = (
         "L1-linux-is-harmed",
         "With small buffers, Linux's Multipath TCP over WiFi and 3G is slower than its TCP over "
         "WiFi.",
-        "ours; NSDI'12, Fig. 4, for the Linux of 2012",
+        "this project; NSDI'12, Fig. 4, for the Linux of 2012",
         (_goodput(LINUX_MPTCP, LINUX_TCP, asked) for asked in _REQUESTED_KB),
         needs=used(at(LINUX_MPTCP)),
         where="goodput",
@@ -84,7 +76,7 @@ CLAIMS = (
         "L2-half-is-lost",
         "With 200 kB in both buffers, as Linux counts, its Multipath TCP has about half the "
         "goodput of TCP over WiFi.",
-        "ours; single runs during the design: 3.97 Mbit/s with queues of 53 and 333 packets",
+        "this project; single runs during the design: 3.97 Mbit/s, queues of 53 and 333 packets",
         Quantity("Linux, MPTCP, 100 kB requested", GOODPUT.median(at(LINUX_MPTCP))),
         needs=used(at(LINUX_MPTCP)),
         where="goodput",
@@ -93,9 +85,9 @@ CLAIMS = (
         "L3-cured",
         "On the same links, the engine with opportunistic retransmission and penalisation loses no "
         "goodput.",
-        "ours; NSDI'12",
+        "this project; NSDI'12",
         (
-            _goodput(ENGINE_M12, other, asked, "" if other == LINUX_TCP else "beside MPTCP")
+            _goodput(ENGINE_M12, other, asked, "" if other == LINUX_TCP else "over MPTCP")
             for asked, other in product(_REQUESTED_KB, (LINUX_TCP, LINUX_MPTCP))
         ),
         needs=used(at(ENGINE_M12), at(LINUX_MPTCP)),
@@ -136,9 +128,9 @@ ENTRY = Entry(
         "Multipath TCP of this machine's kernel and the engine, measured in real time.",
         wifi_3g.RAICIU,
     ),
-    parameters=parameters(f"""
-        WiFi | {described(wifi_3g.WIFI)} (80 ms) | as in nsdi12-fig7
-        3G | {described(wifi_3g.THREE_G)} (2 s), no jitter | as in nsdi12-fig7
+    parameters=parameters("""
+        WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
+        3G | <path.3g> (2 s), no jitter | as in nsdi12-fig7
         workload | 8 KiB blocks as fast as the buffers accept them | NSDI'12
     """)
     + real_time.PARAMETERS,

@@ -10,9 +10,10 @@ import numpy as np
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -79,7 +80,7 @@ READINGS = {
     "3G+WLAN, round trips": (_wlan("wlan", 12.5), _umts(32.5)),
     "3G+WLAN, round trips, 0.1 % loss": (_wlan("wlan", 12.5, "0.1%"), _umts(32.5)),
 }
-"""Other readings of the paper's table: its delays as round trips, and a smaller loss (ours)."""
+"""Other readings of the paper's table: its delays as round trips, and a smaller loss."""
 _PATHS = {
     HETEROGENEOUS: (_wlan("wlan"), _umts(65)),
     HOMOGENEOUS: (_wlan("wlan"), _wlan("second")),
@@ -208,7 +209,7 @@ CLAIMS = (
         "E11.blest-readings",
         "BLEST has fewer reinjections and more goodput also if the delays are round trips, or the "
         "loss is smaller.",
-        "Networking'16: 70 for 366 packets, 12 % (second-hand); the readings are ours",
+        "Networking'16: 70 for 366 packets, 12 % (second-hand); readings: this project",
         _in_readings("reinjections", REINJECTIONS, "E11.blest-reinjections"),
         _in_readings("goodput", TRANSFER, "E11.blest-goodput"),
     ),
@@ -312,8 +313,8 @@ def notes(results: Results) -> Sequence[str]:
         "window grow less.",
         "The paper's rule changes its correction by a small step per round trip. The paper tries "
         "steps from 0.001 to 0.02. The correction falls in every round trip in which the fast path "
-        "was not blocked, down to 0 at least (our floor). The larger the step, the sooner the rule "
-        "no longer waits. With a step of 0, the correction stays 1.",
+        "was not blocked, down to 0 at least (this project's floor). The larger the step, the "
+        "sooner the rule no longer waits. With a step of 0, the correction stays 1.",
         "DAPS gives each path a share that follows delays and windows, even if one path could "
         f"carry all data: it sends {on_3g(DAPS, CBR)} of the bytes of frames over 3G, and lowest "
         f"RTT {on_3g(MIN_RTT, CBR)}. After a loss, data waits on the subflow for which it was "
@@ -330,19 +331,21 @@ ENTRY = Entry(
     "retransmissions, buffer space and time?",
     references=(FERLIN_BLEST,),
     parameters=parameters("""
-        WLAN | 25 Mbit/s, 25 ms one way, 100 packets, 1 % loss | Networking'16
-        3G | 5 Mbit/s, 65 ms one way, 3750 packets, no loss | Networking'16
-        meaning of delays | 25 and 65 ms one way | ours: the paper leaves it open
-        buffers | send 1024 KiB, receive 2048 KiB | Networking'16
-        bulk | 64 MiB | Networking'16
-        CBR | 1 Mbit/s in frames of 5 KiB | Networking'16
-        congestion control | OLIA | Networking'16
+        WLAN | <path.wlan in *_3g-wlan_*> | Networking'16
+        3G | <path.second in *_3g-wlan_*>, no loss | Networking'16
+        meaning of delays | 25 and 65 ms one way | this project: the paper leaves it open
+        buffers | send <connection.*.send_buffer>, receive <connection.*.receive_buffer> |
+            Networking'16
+        bulk | <connection.*.workload.size> | Networking'16
+        CBR | <connection.*.workload.rate> in frames of <connection.*.workload.block_size> |
+            Networking'16
+        congestion control | <congestion control> | Networking'16
         remedies | M1 and M2 (CoNEXT'13) with every scheduler | Networking'16
-        background traffic | none | ours: the paper has some
+        background traffic | none | this project: the paper has some
         step of the paper's correction | 0.01; also 0.001 and 0 | paper: 0.001 to 0.02; 0 (no
-            correction) ours
-        floor of the paper's correction | 0; also 0.5 | ours: the paper states none
-        other readings | 12.5 and 32.5 ms one way; 0.1 % loss; both | ours, for bulk
+            correction): this project
+        floor of the paper's correction | 0; also 0.5 | this project: the paper states none
+        other readings | 12.5 and 32.5 ms one way; 0.1 % loss; both | this project, for bulk
     """),
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),

@@ -10,9 +10,10 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, mean
 from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
@@ -102,7 +103,7 @@ def _scenario(
 
 
 def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
-    """`count` subflows over one bottleneck, beside one TCP flow."""
+    """`count` subflows over one bottleneck, next to one TCP flow."""
     names = [f"way{n}" for n in range(count)]
     paths = [_CORE[core], *(_access(name, "core") for name in (*names, "beside"))]
     connections = [_connection("main", curve, names), _connection("tcp", TCP, ("beside",))]
@@ -144,7 +145,7 @@ def shares(curve: str, core: str, subflows: int) -> Values:
 def mean_shares(
     words: str, curve: str, core: str, counts: Sequence[int], end: str = ""
 ) -> dict[str, Any]:
-    """The mean share of a curve beside TCP, by the number of its subflows in words."""
+    """The mean share of a curve next to TCP, by the number of its subflows in words."""
     return {
         f"{words} with {counted(count, 'subflow')}{end}": mean(shares(curve, core, count))
         for count in counts
@@ -195,14 +196,14 @@ def jain(results: Results) -> Sample:
     return sums.sort("seed").select(index)["total"].to_numpy().astype(np.float64)
 
 
-_BESIDE = "beside one NewReno flow"
+_BESIDE = "next to one NewReno flow"
 _RANDOM_LOSS_WORDS = f"{_BESIDE}, 0.5 % random loss"
 
 CLAIMS = (
     claim(
         "E10.lia-random-loss",
         "With random loss, LIA takes the share of one TCP flow with one, two or three subflows.",
-        "RFC 6356 §2, goal 2; NSDI'11; the range is ours",
+        "RFC 6356 §2, goal 2; NSDI'11; range: this project",
         each(
             "mean share of LIA with one, two and three subflows",
             mean_shares("mean share of LIA", LIA, RANDOM_LOSS, SUBFLOWS),
@@ -213,7 +214,7 @@ CLAIMS = (
     claim(
         "E10.lia-uncoupled-takes-more",
         "Two uncoupled subflows take more than the share of one TCP flow.",
-        "NSDI'11; the threshold is ours",
+        "NSDI'11; threshold: this project",
         Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2))),
         needs=all_carried,
         where=_RANDOM_LOSS_WORDS,
@@ -221,7 +222,8 @@ CLAIMS = (
     claim(
         "E10.lia-drop-tail",
         "At a drop-tail queue, LIA takes less than uncoupled subflows and little more than half.",
-        "RFC 6356 §2, goal 2; thresholds are ours: subflows do not lose packets simultaneously",
+        "RFC 6356 §2, goal 2; thresholds: this project, because subflows do not lose packets "
+        "simultaneously",
         *map(_fair_with_drop_tail, SUBFLOWS[1:]),
         needs=all_carried,
         where=_BESIDE,
@@ -237,7 +239,7 @@ CLAIMS = (
     claim(
         "E10.lia-best-path",
         "Over paths with unequal loss, LIA has no less goodput than TCP over the better path.",
-        "RFC 6356 §2, goal 1; the threshold is ours",
+        "RFC 6356 §2, goal 1; threshold: this project",
         _over_tcp(UNEQUAL_LOSS, TCP_ONE),
         needs=all_carried,
         where="goodput, 0.1 % loss on path one and 1 % on path two",
@@ -245,7 +247,7 @@ CLAIMS = (
     claim(
         "E10.lia-torus",
         "In a torus of five links, connections over two neighbouring links get equal goodput.",
-        "NSDI'11, torus; the threshold is ours",
+        "NSDI'11, torus; threshold: this project",
         Quantity("Jain's index of five connections", mean(jain())),
         needs=all_carried,
     ),
@@ -253,13 +255,13 @@ CLAIMS = (
 
 
 def panel_of_shares(core: str, styles: Mapping[str, Style] = STYLES) -> Panel:
-    """The share beside one TCP flow over the number of subflows."""
+    """The share next to one TCP flow over the number of subflows."""
     draw = panels.points(
         SUBFLOWS,
         lambda curve, count: mean(shares(curve, core, count)),
         styles,
         "subflows",
-        "share beside one TCP flow",
+        "share next to one TCP flow",
         xticks=SUBFLOWS,
         top=1,
         lines={0.5: "one half"},
@@ -273,7 +275,7 @@ _NSDI11_MBPS = {TCP_ONE: 14.4, TCP_TWO: 2.1, LIA: 17.3}
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Mean shares beside TCP, why all access paths are equal, and what goal 1 costs."""
+    """Mean shares next to TCP, why all access paths are equal, and what goal 1 costs."""
 
     def goodput(curve: str) -> float:
         return float(results.values(GOODPUT.column, **at(curve, UNEQUAL_LOSS)).mean())
@@ -306,16 +308,17 @@ ENTRY = Entry(
     "Where they do not, does it reach the goodput of the best path, or the sum?",
     references=(WISCHIK, RFC),
     parameters=parameters("""
-        shared bottleneck | 10 Mbit/s, 20 ms one way | ours
-        random loss | 0.5 %, queue of 400 packets | ours
-        drop-tail | 35 packets, one bandwidth-delay product | ours
-        access paths | 1 Gbit/s, 2 ms, ± 1 ms | ours; equal for all
+        shared bottleneck | <path.core.rate>, <path.core.rtt> RTT
+        random loss | <path.core.loss in *_random-loss_*>, queue of
+            <path.core.limit in *_random-loss_*>
+        drop-tail | <path.core.limit in *_drop-tail_*>, one bandwidth-delay product
+        access paths | 1 Gbit/s, 2 ms, ± 1 ms | this project; equal for all
         WiFi + 3G | 14.4 and 2.1 Mbit/s; 10 and 50 ms; queues of one bandwidth-delay product |
-            rates: NSDI'11; else ours
-        unequal loss | 50 Mbit/s, 20 ms, 0.1 % and 1 % | ours
-        torus | five links of 10 Mbit/s, 25 ms, 45 packets | shape: NSDI'11; else ours
+            rates: NSDI'11; else this project
+        unequal loss | 50 Mbit/s, 20 ms, 0.1 % and 1 %
+        torus | five links of <path.link0> | shape: NSDI'11; else this project
         workload | bulk | NSDI'11
-        TCP | NewReno | ours
+        TCP | NewReno
     """),
     quick=Tier("quick", seeds=10, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),

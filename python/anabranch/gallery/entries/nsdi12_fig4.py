@@ -8,19 +8,11 @@ from itertools import pairwise
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, at_every, claim, each, least
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
@@ -172,7 +164,7 @@ CLAIMS = (
     claim(
         "E2.f-monotonic",
         "A larger buffer never reduces the goodput of single-path TCP.",
-        "ours: a check of the single-path curves",
+        "this project: a check of the single-path curves",
         each(
             "goodput of TCP over WiFi and over 3G at every buffer / at the next smaller one",
             {
@@ -250,12 +242,12 @@ ENTRY = Entry(
     question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
     "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
     references=(wifi_3g.RAICIU, BONAVENTURE, MIGUEL_SINGH, wifi_3g.PAASCH),
-    parameters=parameters(f"""
-        WiFi | {described(wifi_3g.WIFI)} (80 ms) | NSDI'12
-        3G | {described(wifi_3g.THREE_G)} (2 s) | NSDI'12
-        jitter | 1 ms on both paths, order kept | ours: without jitter, all seeds would give the
-            same run
-        buffers | 50 to 1000 kB, send = receive | range after NSDI'12, values ours
+    parameters=parameters("""
+        WiFi | <path.wifi> (80 ms) | NSDI'12
+        3G | <path.3g> (2 s) | NSDI'12
+        jitter | on both paths, order kept | this project: without jitter, all seeds would give
+            the same run
+        buffers | 50 to 1000 kB, send = receive | range after NSDI'12, values: this project
         workload | bulk, download | NSDI'12
     """)
     + wifi_3g.STACK_PARAMETERS,

@@ -8,10 +8,11 @@ from functools import partial
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, described, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
 from anabranch.gallery.measures import ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
 from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
@@ -177,7 +178,7 @@ CLAIMS = (
         "E1.4-littles-law",
         "The mean delay of a block is the send buffer divided by the goodput, minus the return "
         "path's delay.",
-        "ours, by Little's law; NSDI'12 gives the send buffer as the reason for WiFi's delay",
+        "this project, by Little's law; NSDI'12: the send buffer is the reason for WiFi's delay",
         (
             dataclasses.replace(
                 wifi_3g.little(curve, SEND_BUFFER, REVERSE_DELAY_MS[curve], at(curve)),
@@ -199,7 +200,7 @@ CLAIMS = (
     claim(
         "E1.6-control",
         "The mechanisms matter less when buffers are large (negative control).",
-        "CS244'15, challenge II; the control with both buffers is ours",
+        "CS244'15, challenge II; control with both buffers: this project",
         _control("200 KiB", at, _LARGE, control, "in both buffers"),
         needs=_BOTH,
     ),
@@ -219,7 +220,7 @@ CLAIMS = (
         "E1.8-window-full",
         "With a small receive buffer, MPTCP frequently waits with a full receive window while WiFi "
         "is idle. The mechanisms make this rarer.",
-        "Bonaventure's account of NSDI'12; the buffer is ours",
+        "Bonaventure's account of NSDI'12; buffer: this project",
         Quantity(
             "share of the time in which the window stops the sender, regular",
             WINDOW_LIMITED.median(_SMALL(MPTCP)),
@@ -321,18 +322,18 @@ ENTRY = Entry(
     "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
     references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
     parameters=parameters(f"""
-        WiFi | {described(wifi_3g.WIFI)} (80 ms) | {_LINKS_SOURCE}
-        3G | {described(wifi_3g.THREE_G)} (2 s) | {_LINKS_SOURCE}
-        jitter of 3G | 50 ms | CS244'15
-        jitter model | order of packets kept; also run with reordering | ours
+        WiFi | <path.wifi> (80 ms) | {_LINKS_SOURCE}
+        3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit> (2 s) | {_LINKS_SOURCE}
+        jitter of 3G | <path.3g.jitter> | CS244'15
+        jitter model | order of packets kept; also run with reordering
         send buffer | 200 KiB | NSDI'12
-        receive buffer | 200 KiB for the claims; sweep of 32 to 1000 KiB | ours: equal to the send
-            buffer; not in the paper; CS244'15 requested 32 KiB from Linux
-        block | 8 KiB | NSDI'12
-        negative control | 6000 kB in both buffers | ours
+        receive buffer | 200 KiB for the claims; sweep of 32 to 1000 KiB | this project: equal to
+            the send buffer; not in the paper; CS244'15 requested 32 KiB from Linux
+        block | <connection.*.block_size> | NSDI'12
+        negative control | 6000 kB in both buffers
         buffers as requested from Linux | 200 KiB and 32 KiB; control: 6000 kB of receive buffer;
-            Linux's scheduler | 32 KiB: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so
-            small a window
+            Linux's scheduler | 32 KiB: CS244'15; scheduler: this project, because lowest RTT
+            leaves 3G idle in so small a window
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=100),

@@ -10,10 +10,11 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, REINJECTIONS, Metric
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
@@ -200,12 +201,12 @@ def _queue_grows(results: Results) -> str | None:
     return f"too few segments out of order with {few[0]} subflows" if few else None
 
 
-_SHAPE = "NSDI'12 (shape); the threshold is ours"
+_SHAPE = "NSDI'12 (shape); threshold: this project"
 
 CLAIMS = (
     claim(
         "E3.weak-3g-harms",
-        "Beside 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi at every "
+        "Next to 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi at every "
         "buffer.",
         _SHAPE,
         at_every(
@@ -219,7 +220,7 @@ CLAIMS = (
     ),
     claim(
         "E3.weak-3g-cured",
-        "Beside 3G of 50 kbit/s, Multipath TCP with M1,2 is no slower than TCP over WiFi at "
+        "Next to 3G of 50 kbit/s, Multipath TCP with M1,2 is no slower than TCP over WiFi at "
         "every buffer.",
         _SHAPE,
         at_every(
@@ -261,7 +262,7 @@ CLAIMS = (
     claim(
         "E3.memory",
         "M3 and M4 save memory and cost little goodput.",
-        "NSDI'12 §4.2 (shape, from memory); the thresholds are ours",
+        "NSDI'12 §4.2 (shape, from memory); thresholds: this project",
         Quantity("buffers with M3,4 / fixed", ratio(_memory_of(M34), _memory_of(FIXED)), "buffers"),
         Quantity(
             "goodput with M3,4 / fixed",
@@ -274,7 +275,7 @@ CLAIMS = (
         "E3.receive-queue",
         "With any number of subflows, the receiver inserts out-of-order segments almost without "
         "searching its queue.",
-        "NSDI'12 §4.3 (shape): shortcuts per subflow; the threshold is ours",
+        "NSDI'12 §4.3 (shape): shortcuts per subflow; threshold: this project",
         each(
             "out-of-order segments that need a search of the queue, with "
             f"{', '.join(map(str, SUBFLOWS))} subflows",
@@ -298,7 +299,7 @@ CLAIMS = (
         "E3.short-flows-control",
         "Files of up to 30 kB do not arrive sooner over two links: they are complete before the "
         "second subflow helps.",
-        "NSDI'12 (shape, from memory); the tolerance is ours",
+        "NSDI'12 (shape, from memory); tolerance: this project",
         _files(_SHORT_KB),
     ),
 )
@@ -355,13 +356,12 @@ ENTRY = Entry(
     "on fast links, for memory, for the receive queue and for short flows?",
     references=(wifi_3g.RAICIU,),
     parameters=parameters(f"""
-        weak 3G | 50 kbit/s, 150 ms RTT, 9 packets; WiFi of figure 4 | rate: NSDI'12; else ours
-        fast links | 100 Mbit/s for 1 Gbit/s, 10 ms RTT, queues of one bandwidth-delay product |
-            ours; scaled to 1/10
-        unequal links | 100 and 10 Mbit/s | ours, scaled to 1/10
-        memory | WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured | ours
-        receive queue | 2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT | ours
-        short flows | one request of 200 bytes over a new connection, two fast links | ours
+        weak 3G | <path.3g in weak-3g*>; WiFi of figure 4 | rate: NSDI'12; else this project
+        fast links | <path.one in three-equal-links*> | this project; scaled from 1 Gbit/s to 1/10
+        unequal links | <path.*.rate in unequal-links*> | this project; scaled to 1/10
+        memory | WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured
+        receive queue | 2, 4, 8 paths of <path.*.rate in receive-queue*>, 10 to 40 ms RTT
+        short flows | one request of 200 bytes over a new connection, two fast links
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=20),

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
 from anabranch.gallery.measures import Values, derived, estimate, mean, median
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports import figures
@@ -161,7 +162,7 @@ def _accuracy(a: Any, b: Any, axis: int) -> Any:
 
 
 _GAIN = derived(np.divide, _goodputs(DETECTION, DISJOINT), _goodputs(LIA, DISJOINT))
-_SOURCE = "RFC 8382; the threshold is ours"
+_SOURCE = "RFC 8382; threshold: this project"
 
 CLAIMS = (
     claim(
@@ -199,7 +200,7 @@ CLAIMS = (
     claim(
         "E12.c-uncoupled-gains",
         "With two bottlenecks, coupling only subflows that share a bottleneck costs no goodput.",
-        "Ferlin's thesis; the threshold is ours",
+        "Ferlin's thesis; threshold: this project",
         Quantity("median of goodput with detection / always coupled", median(_GAIN, of="settings")),
         needs=both_used(*STYLES),
         where=DISJOINT,
@@ -207,7 +208,7 @@ CLAIMS = (
     claim(
         "E12.d-fair",
         "With one bottleneck, TCP keeps its share.",
-        "RFC 6356 §2, goal 2; the range is ours",
+        "RFC 6356 §2, goal 2; range: this project",
         Quantity(
             "median share of TCP, one bottleneck", median(tcp_shares(DETECTION), of="settings")
         ),
@@ -256,15 +257,15 @@ ENTRY = Entry(
     "those subflows pay off?",
     references=(RFC,),
     parameters=parameters(f"""
-        settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100 | ours
-        bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms | ours
-        cross-traffic | 8 UDP sources, Pareto on/off of 500 ms, shape 1.5 | ours
-        load by cross-traffic | 60–95 % of each bottleneck | ours
-        TCP | one NewReno flow over the first bottleneck | ours
-        congestion control | LIA | ours
+        settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100
+        bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms
+        cross-traffic | 8 UDP sources, Pareto on/off of 500 ms, shape 1.5
+        load by cross-traffic | 60–95 % of each bottleneck
+        TCP | one NewReno flow over the first bottleneck
+        congestion control | <congestion control>
         T, N, M | 350 ms, 50, 30 | RFC 8382
-        p_l | 5 % | ours: implementations have 5 % or 10 %
-        warm-up | 55 s: three times N · T | ours
+        p_l | 5 % | this project: implementations have 5 % or 10 %
+        warm-up | 55 s: three times N · T
     """),
     quick=Tier("quick", seeds=1, measured_s=50, warm_up_s=55),
     full=Tier("full", seeds=3, measured_s=100, warm_up_s=55),
@@ -284,7 +285,7 @@ ENTRY = Entry(
             _goodput(DISJOINT, "main"),
         ),
         Panel(
-            "One bottleneck: TCP beside Multipath TCP",
+            "One bottleneck: TCP next to Multipath TCP",
             "Where the curve with detection lies left of the other, the detection costs TCP "
             "goodput.",
             _goodput(SHARED, "tcp"),

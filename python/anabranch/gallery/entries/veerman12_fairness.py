@@ -1,4 +1,4 @@
-"""Veerman 2012: Multipath TCP beside TCP, on one and on two shared links of a LAN."""
+"""Veerman 2012: Multipath TCP next to TCP, on one and on two shared links of a LAN."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
@@ -50,7 +51,7 @@ at = Factors("curve", "network")
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """LIA and uncoupled subflows in every network, also beside CUBIC; two TCP flows on one link."""
+    """LIA and uncoupled subflows in every network, also with CUBIC; two TCP flows on one link."""
     pairs = [(curve, network) for network in _ROUTES for curve in (LIA, UNCOUPLED, LIA_CUBIC)]
     return [_cell(tier, curve, network) for curve, network in [*pairs, (TCP, ONE_LINK)]]
 
@@ -98,7 +99,7 @@ def share(results: Results, curve: str, network: str) -> Sample:
 
 
 def _beside(curve: str) -> Quantity:
-    return Quantity(f"TCP's mean share beside {curve}", mean(share(curve, ONE_LINK)))
+    return Quantity(f"TCP's mean share next to {curve}", mean(share(curve, ONE_LINK)))
 
 
 def _over_theory(network: str, curve: str = LIA) -> Measure:
@@ -119,7 +120,7 @@ CLAIMS = (
     claim(
         "E9.fairness-lia",
         "On one shared link, LIA with two subflows leaves one TCP flow about half.",
-        "RFC 6356 §2, goal 2; the range is ours",
+        "RFC 6356 §2, goal 2; range: this project",
         _beside(LIA),
         needs=_carried(LIA, networks=(ONE_LINK,)),
         where=ONE_LINK,
@@ -127,7 +128,7 @@ CLAIMS = (
     claim(
         "E9.fairness-uncoupled",
         "On one shared link, two uncoupled subflows leave one TCP flow less than half.",
-        "RFC 6356 §1; the threshold is ours",
+        "RFC 6356 §1; threshold: this project",
         _beside(UNCOUPLED),
         needs=_carried(UNCOUPLED, networks=(ONE_LINK,)),
         where=ONE_LINK,
@@ -135,14 +136,14 @@ CLAIMS = (
     claim(
         "E9.fairness-control",
         "Two TCP flows share a link evenly, so the link itself is fair.",
-        "ours",
+        "this project",
         _beside(TCP),
         where=ONE_LINK,
     ),
     claim(
         "E9.fairness-below-theory",
-        "Beside Multipath TCP over two links, TCP gets far less than in theory.",
-        "slides, “LAN: Fairness”; theory and threshold are ours",
+        "Next to Multipath TCP over two links, TCP gets far less than in theory.",
+        "slides, “LAN: Fairness”; theory, threshold: this project",
         (
             Quantity(f"TCP's mean share / theory, {network}", _over_theory(network))
             for network in _TWO_LINKS
@@ -153,11 +154,11 @@ CLAIMS = (
     claim(
         "E9.fairness-a-bit-unfair",
         "Multipath TCP is a bit unfair to TCP.",
-        "slides, “Research”; that TCP gets less than in theory is ours",
+        "slides, “Research”; reading as less than in theory: this project",
         each(
-            "TCP's mean share / theory, beside LIA in every network",
+            "TCP's mean share / theory, next to LIA in every network",
             {
-                f"TCP's mean share / theory, beside LIA, {network}": _over_theory(network)
+                f"TCP's mean share / theory, next to LIA, {network}": _over_theory(network)
                 for network in _ROUTES
             },
         ),
@@ -167,11 +168,11 @@ CLAIMS = (
     claim(
         "E9.fairness-a-bit-unfair-cubic",
         "Multipath TCP is a bit unfair to TCP with CUBIC, the default of that kernel.",
-        "slides, “Research”; CUBIC and the theory are ours",
+        "slides, “Research”; CUBIC, theory: this project",
         each(
-            "TCP's mean share / theory, TCP with CUBIC beside LIA in every network",
+            "TCP's mean share / theory, TCP with CUBIC next to LIA in every network",
             {
-                f"TCP's mean share / theory, CUBIC beside LIA, {network}": _over_theory(
+                f"TCP's mean share / theory, CUBIC next to LIA, {network}": _over_theory(
                     network, LIA_CUBIC
                 )
                 for network in _ROUTES
@@ -184,7 +185,7 @@ CLAIMS = (
     claim(
         "E9.fairness-coupling-helps",
         "Coupled subflows leave more to TCP than uncoupled subflows do.",
-        "RFC 6356 §2, goals 2 and 3; the threshold is ours",
+        "RFC 6356 §2, goals 2 and 3; threshold: this project",
         each(
             "TCP's mean share, LIA / uncoupled, in every network",
             {
@@ -210,7 +211,7 @@ def _draw_shares(results: Results, axes: Axes) -> None:
                 place + 0.27 * (index - 1), middle.value, 0.25, color=STYLES[curve].colour,
                 alpha=0.75, yerr=[[middle.value - middle.low], [middle.high - middle.value]],
                 capsize=2.5, error_kw={"elinewidth": 0.8},
-                label=None if place else f"beside {curve}",
+                label=None if place else f"next to {curve}",
             )  # fmt: skip
     for place, network in enumerate(_ROUTES):
         axes.plot(
@@ -265,7 +266,7 @@ def notes(results: Results) -> Sequence[str]:
 
 ENTRY = Entry(
     id="veerman12-fairness",
-    title="Beside TCP in a LAN, on one and two shared links (Veerman 2012)",
+    title="Next to TCP in a LAN, on one and two shared links (Veerman 2012)",
     question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
     "this link, and if it has another link?",
     references=(veerman12.VEERMAN, veerman12.RFC_LIA),
@@ -273,11 +274,11 @@ ENTRY = Entry(
         veerman12.SCALING,
         *parameters(f"""
         links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
-        access | 10 Gbit/s, 1 ms of the RTT, equal for all | ours
+        access | 10 Gbit/s, 1 ms of the RTT, equal for all
         buffers | {BUFFER_MB:g} MB each | slides: LAN throughput
-        TCP | NewReno | ours: LIA with one subflow is NewReno
-        TCP in one arm | CUBIC | ours: the default of the slides' kernel
-        theory | all connections have the same total | ours: RFC 6356 §2
+        TCP | NewReno | this project: LIA with one subflow is NewReno
+        TCP in one arm | CUBIC | this project: the default of the slides' kernel
+        theory | all connections have the same total | this project: RFC 6356 §2
     """),
         *veerman12.STACK_PARAMETERS,
     ),

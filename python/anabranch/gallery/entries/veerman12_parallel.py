@@ -1,4 +1,4 @@
-"""Parallel TCP as GridFTP opens it, beside Multipath TCP: further work of Veerman 2012."""
+"""Parallel TCP as GridFTP opens it, next to Multipath TCP: further work of Veerman 2012."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of
 from anabranch.gallery.measures import by_seed, median, ratio
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import SCALE
@@ -48,7 +49,7 @@ at = Factors("workload", "curve", "flows")
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """A file with every number of flows and both splits; the largest number beside TCP."""
+    """A file with every number of flows and both splits; the largest number next to TCP."""
     parallel = [(curve, flows) for curve in _PARTS for flows in FLOWS]
     beside = [(MPTCP, 1), (EVEN, max(FLOWS))]
     return [
@@ -139,7 +140,7 @@ def _over_parallel(curve: str) -> tuple[Quantity, ...]:
 
 _BOTH_USED = carried(("large", "small"), at(FILE, MPTCP, 1) | {"connection": "main"})
 _BESIDE = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
-_SOURCE = "ours; the slides name GridFTP as further work"
+_SOURCE = "this project; the slides name GridFTP as further work"
 
 CLAIMS = veerman12.at_scale(
     (
@@ -161,12 +162,12 @@ CLAIMS = veerman12.at_scale(
         ),
         claim(
             "VP.c-fair",
-            "Beside Multipath TCP, a TCP flow keeps its share of the large link. Beside four "
+            "Next to Multipath TCP, a TCP flow keeps its share of the large link. Next to four "
             "parallel flows, it does not.",
-            "RFC 6356 §2, goal 2; the range is ours",
+            "RFC 6356 §2, goal 2; range: this project",
             (
                 Quantity(
-                    f"TCP's share beside {words}",
+                    f"TCP's share next to {words}",
                     median(tcp_share(*case)),
                     "" if words == MPTCP else "parallel",
                 )
@@ -205,18 +206,18 @@ def notes(results: Results) -> Sequence[str]:
 
 ENTRY = Entry(
     id="veerman12-parallel",
-    title="Parallel TCP, as GridFTP opens it, beside Multipath TCP (after Veerman 2012)",
+    title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
-    "What does a TCP flow beside them keep?",
+    "What does a TCP flow that shares a link with them keep?",
     references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
         *parameters(f"""
         links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”
-        parallel flows | 2, 4 and 8, half of them on each link | ours
-        splits | half of the file on each link; four fifths on the large one | ours
-        file | {FILE_MB} MB | ours
+        parallel flows | 2, 4 and 8, half of them on each link
+        splits | half of the file on each link; four fifths on the large one
+        file | {FILE_MB} MB
         buffers | {BUFFER_MB:g} MB for each connection | slides: the rule
-        TCP | NewReno | ours
+        TCP | NewReno
     """),
         veerman12.SCALING,
         *(each for each in veerman12.STACK_PARAMETERS if each.name != "workload"),
@@ -242,7 +243,7 @@ ENTRY = Entry(
             ),
         ),
         Panel(
-            "TCP beside them, on the large link",
+            "TCP next to them, on the large link",
             "What one TCP flow keeps. Half would be as much as the other connection has.",
             panels.bars(
                 ("large link",),

@@ -9,8 +9,9 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, all_of, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
@@ -77,7 +78,7 @@ CLAIMS = (
         "E9.unscaled-rule",
         "With the rule's 570 MB, links of 0.3 + 1 + 10 Gbit/s reach their sum, although one is at "
         "202 ms.",
-        "slides, “Buffer calculation”; the thresholds are ours",
+        "slides, “Buffer calculation”; thresholds: this project",
         Quantity("goodput with 570 MB", GOODPUT.median(RULE), "sum"),
         Quantity("share of the bytes over 10 Gbit/s", share("far").median(RULE), "share"),
         needs=all_of(_without_loss, carried(_ALL_LINKS, RULE)),
@@ -86,7 +87,7 @@ CLAIMS = (
     claim(
         "E9.unscaled-advanced",
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
-        "slides, “WAN: Advanced Throughput”; the buffers are ours",
+        "slides, “WAN: Advanced Throughput”; buffers: this project",
         (
             Quantity(
                 f"two links / three links at {buffer:g} MB",
@@ -99,8 +100,8 @@ CLAIMS = (
     ),
     claim(
         "E9.unscaled-balancing",
-        "Beside two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
-        "slides, “LAN: Balancing”; the threshold is ours",
+        "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
+        "slides, “LAN: Balancing”; threshold: this project",
         Quantity("share of the bytes over 10 Gbit/s, MSS 8900", share("ten").median(_BALANCED)),
         needs=carried(("one", "two"), _BALANCED),
         where=f"{BALANCING_MB:g} MB",
@@ -136,9 +137,9 @@ ENTRY = Entry(
         scaling | none | the other entries after Veerman use a tenth
         links | 0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT | slides
         rule for buffers | 2 × 202 ms × 11.3 Gbit/s: 570 MB | slides
-        smaller buffers | 16 and 64 MB | ours; slides: “different”
+        smaller buffers | 16 and 64 MB | this project; slides: “different”
         balancing | 1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900 | slides
-        warm-up | 6 s: slow start and its losses | ours
+        warm-up | 6 s: slow start and its losses
     """)
     + veerman12.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=2, warm_up_s=6),

@@ -16,10 +16,11 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery.claims import Needs
-from anabranch.gallery.entry import Factors, parameters
+from anabranch.gallery.entry import Factors
 from anabranch.gallery.measures import by_seed
 from anabranch.gallery.metrics import GOODPUT, Metric
 from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.parameters import parameters
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.estimates import Sample
@@ -41,12 +42,12 @@ _QUEUE_MS = {LOW: Range(0, 100), HIGH: Range(0, 2000)}
 _SMALLEST_QUEUE_MS = 1.0
 
 DESIGN_PARAMETERS = parameters(f"""
-        design | WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly | CoNEXT'13; the seed
-            and the linear scale are ours
+        design | WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly | CoNEXT'13; seed and
+            linear scale: this project
         low-BDP | 0.1–100 Mbit/s, RTT 0–50 ms, queue 0–100 ms, each path | CSWS'14
         high-BDP | 0.1–100 Mbit/s, RTT 0–400 ms, queue 0–2000 ms, each path | CSWS'14
-        baseline of the benefit | TCP NewReno over each path alone, same buffers and seeds | ours;
-            the papers use the TCP of the same kernel
+        baseline of the benefit | TCP NewReno over each path alone, same buffers and seeds | this
+            project; the papers use the TCP of the same kernel
     """)
 
 
