@@ -14,7 +14,7 @@ from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED, goodput
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
@@ -23,7 +23,7 @@ from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
 
 SCENARIO_C = "scenario C"
 IN_SCENARIO_C = {curve: STYLES[curve] for curve in (LIA, BALIA, OLIA)}
@@ -34,6 +34,7 @@ BEFORE_MBPS, AFTER_MBPS = 4, 20
 STEP_AT_S = 40
 STEP_MEASURED_S = 100
 """The same in both tiers: the slowest algorithm needs most of this time."""
+_STEP_TIER = Tier("step", seeds=0, measured_s=STEP_MEASURED_S, warm_up_s=STEP_AT_S)
 _PAYLOAD = 1432 / 1500
 """The part of a full packet that is data, without headers, timestamps and a mapping."""
 
@@ -66,21 +67,13 @@ def _step(curve: str, network: str) -> Cell:
     """Two paths. The second has less capacity until the step, or equal capacity throughout."""
     grows = network == STEP
     change = Change(at=f"{STEP_AT_S}s", rate=f"{AFTER_MBPS}Mbit/s")
-    scenario = Scenario(
-        name=f"{curve}, {network}",
-        duration=f"{STEP_AT_S + STEP_MEASURED_S}s",
-        warm_up=f"{STEP_AT_S}s",
-        paths=(
-            _path("one", AFTER_MBPS),
-            _path("two", BEFORE_MBPS, change) if grows else _path("two", AFTER_MBPS),
-        ),
-        connections=(
-            Connection(
-                name="main", congestion_control=conext12_olia.CONTROL[curve], workload=Bulk()
-            ),
-        ),
+    second = _path("two", BEFORE_MBPS, change) if grows else _path("two", AFTER_MBPS)
+    control = conext12_olia.CONTROL[curve]
+    return _STEP_TIER.cell(
+        at(curve, network),
+        (_path("one", AFTER_MBPS), second),
+        Connection(name="main", congestion_control=control, workload=Bulk()),
     )
-    return Cell(key_of(curve, network), scenario, at(curve, network))
 
 
 def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:

@@ -8,14 +8,14 @@ from typing import Literal
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, Scenario
+from anabranch.scenarios.scenario import Blocks, Change, Connection
 
 FULL, BACKUP, SINGLE, TCP = "full", "backup", "single path", "TCP over WiFi"
 FULL_M12 = "full+M1,2"
@@ -56,25 +56,19 @@ def _cell(tier: Tier, mode: str, event: str) -> Cell:
     noticed = event == OFF
     away = Change(at=f"{AWAY_S}s", state="down", noticed=noticed)
     back = Change(at=f"{BACK_S}s", state="up", noticed=noticed)
-    scenario = Scenario(
-        name=f"{mode}, {event}",
-        duration=tier.duration,
-        paths=(replace(_WIFI, changes=(away, back)), _3G),
-        connections=(
-            Connection(
-                name="main",
-                paths=("wifi",) if mode == TCP else ("wifi", "3g"),
-                protocol="tcp" if mode == TCP else "mptcp",
-                direction=_DIRECTIONS[event],
-                path_manager=_MANAGERS.get(mode, "full_mesh"),
-                remedies=M12 if mode == FULL_M12 else None,
-                send_buffer="500kB",
-                receive_buffer="500kB",
-                workload=Blocks(),
-            ),
-        ),
+    connection = Connection(
+        name="main",
+        paths=("wifi",) if mode == TCP else ("wifi", "3g"),
+        protocol="tcp" if mode == TCP else "mptcp",
+        direction=_DIRECTIONS[event],
+        path_manager=_MANAGERS.get(mode, "full_mesh"),
+        remedies=M12 if mode == FULL_M12 else None,
+        send_buffer="500kB",
+        receive_buffer="500kB",
+        workload=Blocks(),
     )
-    return Cell(key_of(mode, event), scenario, at(mode, event))
+    paths = (replace(_WIFI, changes=(away, back)), _3G)
+    return tier.cell(at(mode, event), paths, connection, warm_up=None)
 
 
 def _pauses(event: str, bound: str) -> tuple[Quantity, ...]:

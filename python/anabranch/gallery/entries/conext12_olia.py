@@ -9,7 +9,7 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, median, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
@@ -88,13 +88,8 @@ def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
                 workload=Bulk(),
             )
         )
-    scenario = tier.scenario(
-        f"{curve}, {many} multipath users and {few} of TCP",
-        paths,
-        connections,
-        sample_interval="5s",
-    )
-    return Cell(key_of(curve, ratio), scenario, at(curve, ratio))
+    name = f"{curve}, {many} multipath users and {few} of TCP"
+    return tier.cell(at(curve, ratio), paths, connections, name=name, sample_interval="5s")
 
 
 @by_seed

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12, PAASCH
@@ -20,7 +21,6 @@ from anabranch.reports.figures import GREEN, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Estimate, estimate
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection
 from anabranch.sweeps import design
 
 REGULAR, OLD, NEW = "MPTCP", "MPTCP+M1,2 (2012)", "MPTCP+M1,2 (2013)"
@@ -57,22 +57,12 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
-    alone = two_path_design.BASELINES.get(curve)
-    connection = Connection(
-        name="main",
-        paths=alone,
-        protocol="tcp" if alone else "mptcp",
-        congestion_control="new_reno" if alone else "lia",
-        send_buffer=BUFFER[environment],
-        receive_buffer=BUFFER[environment],
+    connection = one_or_both(
+        two_path_design.BASELINES.get(curve),
+        buffers=BUFFER[environment],
         remedies={**M12, "penalisation": _FORM[curve]} if curve in _FORM else None,
-        workload=Bulk(),
     )
-    scenario = tier.scenario(
-        f"{curve}, {point.name}", point.paths, connection, sample_interval="1s"
-    )
-    factors = two_path_design.at(curve, environment) | {"point": point.name}
-    return Cell(key_of(curve, point.name), scenario, factors)
+    return two_path_design.cell(tier, point, curve, connection)
 
 
 def _more_benefit(more: str, less: str) -> Measure:

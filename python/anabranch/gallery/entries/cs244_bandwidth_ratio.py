@@ -11,7 +11,7 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
 from anabranch.gallery.parameters import parameters
@@ -82,13 +82,14 @@ def _cell(tier: Tier, curve: str, rate: int, tag: str) -> Cell:
     setting = SETTINGS[tag]
     wifi = dataclasses.replace(wifi_3g.WIFI, rate=f"{rate}Mbit/s", limit=setting.queue)
     main = wifi_3g.connection(curve, SEND_BUFFER, setting.receive, Blocks(block_size="8KiB"))
-    scenario = tier.scenario(
-        f"{curve}, WiFi {rate} Mbit/s, {setting.words}",
+    return tier.cell(
+        at(curve, rate, tag),
         (wifi, dataclasses.replace(wifi_3g.THREE_G, jitter="50ms", jitter_model="fifo")),
-        (wifi_3g.as_requested(main) if setting.as_requested else main,),
+        wifi_3g.as_requested(main) if setting.as_requested else main,
+        words=(curve, f"{rate}mbps", tag),
+        name=f"{curve}, WiFi {rate} Mbit/s, {setting.words}",
+        keep_blocks=tag == DRAWN,
     )
-    key = key_of(curve, f"{rate}mbps", tag)
-    return Cell(key, scenario, at(curve, rate, tag), keep_blocks=tag == DRAWN)
 
 
 def _tails(results: Results, setting: str) -> Sample:

@@ -10,7 +10,7 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import estimate
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
 from anabranch.gallery.panels import Axes
@@ -60,13 +60,14 @@ def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> 
         jitter=f"{jitter}ms",
         jitter_model=model,
     )
-    scenario = tier.scenario(
-        f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
+    return tier.cell(
+        at(curve, kib, jitter, model),
         (WIFI, three_g),
         wifi_3g.connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),
+        words=(curve, f"{kib}kib", f"{jitter}ms", model),
+        name=f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
+        keep_blocks=True,
     )
-    key = key_of(curve, f"{kib}kib", f"{jitter}ms", model)
-    return Cell(key, scenario, at(curve, kib, jitter, model), keep_blocks=True)
 
 
 def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:

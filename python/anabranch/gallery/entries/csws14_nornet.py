@@ -21,7 +21,7 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
 )
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER
 from anabranch.gallery.parameters import parameters
@@ -56,8 +56,8 @@ def _cell(tier: Tier, curve: str, pair: str, buffers: str) -> Cell:
         workload=Bulk(size="16MiB"),
         **SETTINGS[curve],
     )
-    scenario = tier.scenario(f"{curve}, {pair}, {buffers}", PAIRS[pair], connection)
-    return Cell(key_of(curve, pair, _SIZE[buffers]), scenario, at(curve, pair, buffers))
+    words, name = (curve, pair, _SIZE[buffers]), f"{curve}, {pair}, {buffers}"
+    return tier.cell(at(curve, pair, buffers), PAIRS[pair], connection, words=words, name=name)
 
 
 def buffering_ms(curve: str, pair: str) -> Values:

@@ -17,7 +17,7 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
     SETTINGS,
     STYLES,
 )
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
 from anabranch.gallery.metrics import JITTER, MEAN, P95
 from anabranch.gallery.panels import Axes
@@ -87,9 +87,13 @@ def _cell(tier: Tier, point: Point, rate_kbps: int, curve: str) -> Cell:
         workload=Cbr(rate=f"{rate_kbps}kbit/s", block_size=f"{BLOCK_BYTES}B"),
         **SETTINGS[curve],
     )
-    scenario = tier.scenario(f"{curve}, {point.name}, {rate_kbps} kbit/s", point.paths, connection)
-    factors = at(curve, point.environment, rate_kbps) | {"point": point.name}
-    return Cell(key_of(curve, point.name, str(rate_kbps)), scenario, factors)
+    return tier.cell(
+        at(curve, point.environment, rate_kbps) | {"point": point.name},
+        point.paths,
+        connection,
+        words=(curve, point.name, str(rate_kbps)),
+        name=f"{curve}, {point.name}, {rate_kbps} kbit/s",
+    )
 
 
 def lowest_delay_ms(point: Point) -> float:

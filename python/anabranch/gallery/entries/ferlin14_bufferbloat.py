@@ -75,8 +75,9 @@ def _cell(tier: Tier, curve: str, pair: str) -> Cell:
         remedies=_remedies(curve),
         workload=Bulk(size="16MiB"),
     )
-    scenario = tier.scenario(f"{curve}, {pair}", PAIRS[pair], connection)
-    return Cell(key_of(curve.replace("λ = ", ""), pair), scenario, at(curve, pair))
+    words = (curve.replace("λ = ", ""), pair)
+    name = f"{curve}, {pair}"
+    return tier.cell(at(curve, pair), PAIRS[pair], connection, words=words, name=name)
 
 
 _CELLULAR = [(pair, path) for pair, paths in PAIRS.items() for path in paths if path.name != "wlan"]

@@ -12,13 +12,14 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath
+from anabranch.scenarios.scenario import Blocks, Change, NetworkPath
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)
@@ -66,21 +67,16 @@ def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = Fal
     wlan = NetworkPath(
         name="wlan", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms", changes=away
     )
-    tcp = curve == TCP_WLAN
-    connection = Connection(
-        name="main",
-        paths=("wlan",) if tcp else None,
-        protocol="tcp" if tcp else "mptcp",
-        congestion_control="new_reno" if tcp else "lia",
+    connection = one_or_both(
+        ("wlan",) if curve == TCP_WLAN else None,
+        buffers=f"{kib}KiB",
         path_manager="drepas" if curve == DREPAS else None,
-        remedies=None if tcp else M12,
-        send_buffer=f"{kib}KiB",
-        receive_buffer=f"{kib}KiB",
+        remedies=None if curve == TCP_WLAN else M12,
         workload=Blocks(),
     )
     words = (curve, second, f"{kib}kib", *(["blackout"] if blackout else []))
-    scenario = tier.scenario(", ".join(words), (wlan, _SECOND[second]), connection)
-    return Cell(key_of(*words), scenario, at(curve, second, kib, blackout))
+    paths = (wlan, _SECOND[second])
+    return tier.cell(at(curve, second, kib, blackout), paths, connection, words=words)
 
 
 def _ratio(metric: Metric, above: str, below: str) -> Callable[[int], Measure]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.panels import Axes
@@ -171,13 +171,13 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, report: Report) -> Cell:
-    scenario = tier.scenario(
-        f"{report.key}, {curve}",
+    return tier.cell(
+        at(curve, report),
         report.paths,
         _connection(curve, report),
+        words=(report.key, curve),
         description=f"{report.thread}: {report.says}. Assumed: {report.assumed}",
     )
-    return Cell(key_of(report.key, curve), scenario, at(curve, report))
 
 
 def _connection(curve: str, report: Report) -> Connection:

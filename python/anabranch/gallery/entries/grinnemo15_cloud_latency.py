@@ -10,7 +10,7 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, share
 from anabranch.gallery.panels import Axes
@@ -176,11 +176,12 @@ def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: in
         dss_checksum=None if tcp else True,
         workload=_WORKLOADS[application],
     )
-    words = (application, curve, f"{one}-{two}ms", f"{loss}percent")
-    scenario = tier.scenario(
-        ", ".join(words), (_path("one", one, loss), _path("two", two, loss)), connection
+    return tier.cell(
+        at(application, curve, one, two, loss),
+        (_path("one", one, loss), _path("two", two, loss)),
+        connection,
+        words=(application, curve, f"{one}-{two}ms", f"{loss}percent"),
     )
-    return Cell(key_of(*words), scenario, at(application, curve, one, two, loss))
 
 
 def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
@@ -58,8 +58,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         scheduler="redundant" if curve == REDUNDANT else "min_rtt",
         workload=Bulk() if network == BULK else questions,
     )
-    scenario = tier.scenario(f"{curve}, {network}", (wifi, lte), connection)
-    return Cell(key_of(curve, network), scenario, at(curve, network), keep_blocks=True)
+    return tier.cell(at(curve, network), (wifi, lte), connection, keep_blocks=True)
 
 
 def _redundant_over(

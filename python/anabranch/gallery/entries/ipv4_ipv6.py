@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.panels import Axes
@@ -64,8 +64,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         congestion_control="new_reno" if tcp else "lia",
         workload=Blocks(),
     )
-    scenario = tier.scenario(f"{curve}, {network}", paths, connection)
-    return Cell(key_of(curve, network), scenario, at(curve, network))
+    return tier.cell(at(curve, network), paths, connection)
 
 
 def _goodputs(network: str) -> list[Values]:

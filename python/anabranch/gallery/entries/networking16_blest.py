@@ -10,7 +10,7 @@ import numpy as np
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
@@ -122,9 +122,13 @@ def _cell(tier: Tier, curve: str, paths: str, workload: str) -> Cell:
         remedies=M12,
         workload=_WORKLOADS[workload],
     )
-    scenario = tier.scenario(f"{curve}, {paths}, {workload}", _PATHS[paths], connection)
-    key = key_of(curve, paths.replace("%", "percent"), workload.split()[0])
-    return Cell(key, scenario, at(curve, paths, workload))
+    return tier.cell(
+        at(curve, paths, workload),
+        _PATHS[paths],
+        connection,
+        words=(curve, paths.replace("%", "percent"), workload.split()[0]),
+        name=f"{curve}, {paths}, {workload}",
+    )
 
 
 def _over_min_rtt(metric: Metric, curve: str, paths: str, workload: str = BULK) -> Measure:

@@ -10,7 +10,7 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, mean
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
@@ -19,7 +19,7 @@ from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 from anabranch.words import counted, listed
 
 LIA, BALIA, UNCOUPLED, TCP = "LIA", "BALIA", "uncoupled NewReno", "TCP"
@@ -96,28 +96,21 @@ def _connection(name: str, control: str, paths: Sequence[str]) -> Connection:
     )
 
 
-def _scenario(
-    tier: Tier, name: str, paths: Sequence[NetworkPath], connections: Sequence[Connection]
-) -> Scenario:
-    return tier.scenario(name, paths, connections, sample_interval="5s")
-
-
 def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
     """`count` subflows over one bottleneck, next to one TCP flow."""
     names = [f"way{n}" for n in range(count)]
     paths = [_CORE[core], *(_access(name, "core") for name in (*names, "beside"))]
     connections = [_connection("main", curve, names), _connection("tcp", TCP, ("beside",))]
     name = f"{curve}, {count} subflows, {core}"
-    scenario = _scenario(tier, name, paths, connections)
-    return Cell(key_of(curve, core, str(count)), scenario, at(curve, core, count))
+    return tier.cell(at(curve, core, count), paths, connections, name=name, sample_interval="5s")
 
 
 def _pair(tier: Tier, curve: str, name: str) -> Cell:
     alone = {TCP_ONE: ("one",), TCP_TWO: ("two",), LIA_ONE: ("one",)}.get(curve)
     control = LIA if curve in (LIA, LIA_ONE) else TCP
     connection = _connection("main", control, alone or ("one", "two"))
-    scenario = _scenario(tier, f"{curve}, {name}", _PAIRS[name], [connection])
-    return Cell(key_of(curve, name), scenario, at(curve, name))
+    words = (curve, name)
+    return tier.cell(at(*words), _PAIRS[name], connection, words=words, sample_interval="5s")
 
 
 def _torus(tier: Tier) -> Cell:
@@ -131,8 +124,14 @@ def _torus(tier: Tier) -> Cell:
         names = (f"left{n}", f"right{n}")
         ways += [_access(name, f"link{(n + side) % _LINKS}") for side, name in enumerate(names)]
         connections.append(_connection(f"main{n}", LIA, names))
-    scenario = _scenario(tier, "torus", [*links, *ways], connections)
-    return Cell(key_of(LIA, TORUS), scenario, at(LIA, TORUS))
+    return tier.cell(
+        at(LIA, TORUS),
+        [*links, *ways],
+        connections,
+        words=(LIA, TORUS),
+        name="torus",
+        sample_interval="5s",
+    )
 
 
 def shares(curve: str, core: str, subflows: int) -> Values:

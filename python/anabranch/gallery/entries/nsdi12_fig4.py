@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, at_every, claim, each, least
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
-from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
+from anabranch.gallery.shared.wifi_3g import (
+    MPTCP,
+    MPTCP_M1,
+    MPTCP_M12,
+    MPTCP_M12_NSDI,
+    TCP_WIFI,
+    THREE_G,
+    WIFI,
+)
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
@@ -40,15 +48,13 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, kb: int) -> Cell:
-    scenario = tier.scenario(
-        f"{curve}, buffers {kb} kB",
-        (
-            dataclasses.replace(wifi_3g.WIFI, jitter="1ms", jitter_model="fifo"),
-            dataclasses.replace(wifi_3g.THREE_G, jitter="1ms", jitter_model="fifo"),
-        ),
+    return tier.cell(
+        at(curve, kb),
+        (replace(path, jitter="1ms", jitter_model="fifo") for path in (WIFI, THREE_G)),
         wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()),
+        words=(curve, f"{kb}kb"),
+        name=f"{curve}, buffers {kb} kB",
     )
-    return Cell(key_of(curve, f"{kb}kb"), scenario, at(curve, kb))
 
 
 def _over_wifi(curve: str, kb: int) -> Measure:

@@ -10,12 +10,13 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, REINJECTIONS, Metric
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
@@ -130,14 +131,9 @@ def _equal(*names: str) -> tuple[NetworkPath, ...]:
 
 
 def _connection(curve: str, kb: int, workload: Bulk | RequestResponse) -> Connection:
-    tcp = curve == TCP
-    return Connection(
-        name="main",
-        paths=("one",) if tcp else None,
-        protocol="tcp" if tcp else "mptcp",
-        congestion_control="new_reno" if tcp else "lia",
-        send_buffer=f"{kb}kB",
-        receive_buffer=f"{kb}kB",
+    return one_or_both(
+        ("one",) if curve == TCP else None,
+        buffers=f"{kb}kB",
         remedies=_REMEDIES.get(curve),
         workload=workload,
     )
@@ -146,8 +142,7 @@ def _connection(curve: str, kb: int, workload: Bulk | RequestResponse) -> Connec
 def _cell(
     tier: Tier, network: str, curve: str, size: int, paths: Sequence[NetworkPath], main: Connection
 ) -> Cell:
-    scenario = tier.scenario(f"{network}, {curve}, {size}", paths, main)
-    return Cell(key_of(network, curve, str(size)), scenario, at(network, curve, size))
+    return tier.cell(at(network, curve, size), paths, main)
 
 
 def _over(metric: Metric, network: str, above: str, below: str, size: int) -> Measure:

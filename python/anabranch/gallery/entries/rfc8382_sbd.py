@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import Values, derived, estimate, mean, median
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.panels import Axes, Draw
@@ -121,17 +121,16 @@ def _cell(
         name="tcp", paths=("tcp",), protocol="tcp", congestion_control="new_reno", workload=Bulk()
     )
     point = f"{environment} {number:03}"
-    scenario = tier.scenario(
-        f"{curve}, {point}",
+    return tier.cell(
+        at(curve, environment) | {"point": point},
         paths,
         (multipath, tcp),
+        words=(curve, point),
         sample_interval="350ms",
         cross_traffic=tuple(
             source for each, name in zip(pair, cores, strict=False) for source in each.traffic(name)
         ),
     )
-    factors = at(curve, environment) | {"point": point}
-    return Cell(key_of(curve, point), scenario, factors)
 
 
 def verdicts(environment: str) -> Values:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.panels import Axes
@@ -75,13 +75,8 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
                 congestion_control=beside if single else _CONTROL[curve],
             )
         )
-    scenario = tier.scenario(
-        f"{curve}, {network}",
-        (*cores[: len(set(_ROUTES[network]["main"]))], *accesses),
-        connections,
-        sample_interval="1s",
-    )
-    return Cell(key_of(curve, network), scenario, at(curve, network))
+    paths = (*cores[: len(set(_ROUTES[network]["main"]))], *accesses)
+    return tier.cell(at(curve, network), paths, connections, sample_interval="1s")
 
 
 def _access(name: str, via: str) -> NetworkPath:

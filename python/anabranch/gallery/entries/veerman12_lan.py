@@ -12,7 +12,7 @@ import polars as pl
 from anabranch import policy
 from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, smallest
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, Metric, share
 from anabranch.gallery.panels import Axes, Draw
@@ -102,15 +102,14 @@ def _cell(
 ) -> Cell:
     buffer = float(factors["buffer_mb"])
     words = (str(factors["test"]).replace("×", "x"), str(factors["curve"]), f"{buffer:g}mb")
-    scenario = tier.scenario(
-        ", ".join(words),
+    return tier.cell(
+        factors,
         paths,
         tuple(veerman12.connection(name, buffer, **others) for name in sessions),
-    )
-    return Cell(
-        key_of(*words).replace("/", "-"), scenario, factors,
+        words=[word.replace("/", "-") for word in words],
+        name=", ".join(words),
         keep_samples=factors["test"] == ROBUSTNESS,
-    )  # fmt: skip
+    )
 
 
 def _flapping(tier: Tier, arm: str) -> Cell:

@@ -9,7 +9,7 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, all_of, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
@@ -57,11 +57,9 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
+    main = veerman12.connection("main", buffer_mb, scale=1)
     words = (curve, f"{buffer_mb:g}mb")
-    scenario = tier.scenario(
-        ", ".join(words), _PATHS[curve], veerman12.connection("main", buffer_mb, scale=1)
-    )
-    return Cell(key_of(*words), scenario, at(curve, buffer_mb), keep_samples=True)
+    return tier.cell(at(curve, buffer_mb), _PATHS[curve], main, words=words, keep_samples=True)
 
 
 def _without_loss(results: Results) -> str | None:

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
@@ -74,8 +74,8 @@ def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
     host = _AS_LINUX_COUNTS if curve == LAN_WAN_LINUX else None
     main = veerman12.connection("main", buffer_mb, hystart=curve == HYSTART, host=host)
     duration = f"{tier.warm_up_s + measured_s}s"
-    scenario = tier.scenario(", ".join(words), _PATHS[curve], main, duration=duration)
-    return Cell(key_of(*words), scenario, at(test, curve, buffer_mb))
+    factors = at(test, curve, buffer_mb)
+    return tier.cell(factors, _PATHS[curve], main, words=words, duration=duration)
 
 
 def _over(above: dict[str, Factor], below: dict[str, Factor]) -> dict[str, Measure]:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery.claims import Needs
-from anabranch.gallery.entry import Factors
+from anabranch.gallery.entry import Cell, Factors, Tier
 from anabranch.gallery.measures import by_seed
 from anabranch.gallery.metrics import GOODPUT, Metric
 from anabranch.gallery.panels import Axes, Draw
@@ -25,7 +25,7 @@ from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import NetworkPath
+from anabranch.scenarios.scenario import Connection, NetworkPath
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Range
 
@@ -98,6 +98,17 @@ def _path(name: str, mbps: float, rtt_ms: float, queue_ms: float) -> NetworkPath
 
 at = Factors("curve", "environment")
 """The factors that name a curve in an environment."""
+
+
+def cell(tier: Tier, point: Point, curve: str, connection: Connection) -> Cell:
+    """The cell of a curve in a setting."""
+    return tier.cell(
+        at(curve, point.environment) | {"point": point.name},
+        point.paths,
+        connection,
+        words=(curve, point.name),
+        sample_interval="1s",
+    )
 
 
 def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float]:
