@@ -25,7 +25,6 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -190,15 +189,12 @@ CLAIMS = (
 
 
 def _increases_at(rate_kbps: int) -> Panel:
-    def draw(results: Results, axes: Axes) -> None:
-        for curve, style in STYLES.items():
-            values = np.maximum(increases(curve, rate_kbps)(results), 1)
-            figures.share_of_settings(axes, values, curve, style)
-        axes.axvline(100, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-        axes.text(104, 0.05, "twice", fontsize=7, color=figures.GREY)
-        axes.set_xscale("log")
-        axes.set_xlabel("increase of the mean delay (%)")
-
+    drawn = {
+        curve: (derived(lambda found: np.maximum(found, 1), increases(curve, rate_kbps)), style)
+        for curve, style in STYLES.items()
+    }
+    x = "increase of the mean delay (%)"
+    draw = panels.settings(drawn, x, {100: "twice"}, ticks=(1, 10, 100, 1000, 10_000))
     caption = "Curves further to the left are better. Increases below 1 % are drawn at 1 %."
     return Panel(f"High-BDP settings, {rate_kbps} kbit/s", caption, draw)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -12,14 +12,13 @@ import polars as pl
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, all_of, carried, claim, each
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import OUT_OF_ORDER, OUT_OF_ORDER_KB, TRANSFER, VARIATION, Metric
 from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
 from anabranch.results import estimates
 from anabranch.results.claims import Measure
@@ -176,16 +175,14 @@ CLAIMS = (
 )
 
 
-def _series(results: Results, curve: str, pair: str) -> pl.DataFrame:
-    key = key_of(curve.replace("λ = ", ""), pair)
-    return results.samples.filter(pl.col("cell") == key)
+_DOTTED = Style(ORANGE, (0, (1, 1)), "")
 
 
 def _end_s(results: Results, pair: str) -> float:
     """The end of the time axis: shortly after the last transfer completes."""
     ends = []
     for curve in STYLES:
-        rows = _series(results, curve, pair)
+        rows = results.rows("samples", **at(curve, pair))
         missing = rows.filter(pl.col("bytes_delivered") < rows["bytes_delivered"].max())
         ends.append(float(missing["time_ns"].to_numpy().max()) / 1e9)
     return 1.1 * max(ends)
@@ -196,56 +193,35 @@ def _over_time(
 ) -> Draw:
     """A column of the samples of each curve; `path` names its path if subflows differ."""
 
+    rows = {"path_name": path} if path else {}
+    drawn = {curve: (at(curve, pair) | rows, column, style) for curve, style in STYLES.items()}
+    measured = pl.col("srtt_ns") > 0 if path else True
+
     def draw(results: Results, axes: Axes) -> None:
-        lines: dict[str, Any] = {}
-        for curve, style in STYLES.items():
-            rows = _series(results, curve, pair)
-            if path:
-                rows = rows.filter((pl.col("path_name") == path) & (pl.col("srtt_ns") > 0))
-            rows = rows.unique("time_ns", maintain_order=True)
-            seconds, values = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
-            lines[curve] = (seconds, values / scale, style)
-        figures.series(axes, lines, unit)
-        panels.dress(axes, {"log": bool(path), "span": (0, _end_s(results, pair))})
+        end = _end_s(results, pair)
+        panels.series(drawn, unit, scale=1 / scale, where=measured, log=bool(path), span=(0, end))(
+            results, axes
+        )
 
     return draw
 
 
-def _example(results: Results, path: str) -> pl.DataFrame:
-    rows = _series(results, EXAMPLE, EXAMPLE_PAIR).filter(pl.col("path_name") == path)
-    delivered = rows["bytes_delivered"]
-    return rows.filter((delivered < delivered.max()) & (pl.col("srtt_ns") > 0))
-
-
-def _draw_rates(results: Results, axes: Axes) -> None:
-    """Draw goodput, and throughput of each path, in bins of half a second."""
-    lines: dict[str, Any] = {}
-    columns = {
-        "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
-        "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
-        "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
-    }
-    for label, (path, column, style) in columns.items():
-        rows = _example(results, path).gather_every(5)
-        seconds, delivered = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
-        lines[label] = (seconds[1:], np.diff(delivered) * 8e-6 / np.diff(seconds), style)
-    figures.series(axes, lines, "rate, bins of 0.5 s (Mbit/s)")
-    axes.set_ylim(0)
-
-
-def _example_in_kb(unit: str, **columns: tuple[str, str, Style]) -> Draw:
-    """Columns of the example's samples in kB: path, column and style for each label."""
-
-    def draw(results: Results, axes: Axes) -> None:
-        drawn: dict[str, Any] = {}
-        for label, (path, column, style) in columns.items():
-            rows = _example(results, path)
-            seconds, values = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
-            drawn[label.replace("_", " ")] = (seconds, values / 1e3, style)
-        figures.series(axes, drawn, unit)
-        axes.set_ylim(0)
-
-    return draw
+def _example(
+    unit: str, columns: Mapping[str, tuple[str, str, Style]], bin_samples: int = 0
+) -> Draw:
+    """Columns of the example: path, column and style for each label. In kB, or rates in bins."""
+    example = at(EXAMPLE, EXAMPLE_PAIR)
+    delivered = pl.col("bytes_delivered")
+    return panels.series(
+        {
+            label: (example | {"path_name": path}, column, style)
+            for label, (path, column, style) in columns.items()
+        },
+        unit,
+        scale=1 if bin_samples else 1e-3,
+        bin_samples=bin_samples,
+        where=(delivered < delivered.max()) & (pl.col("srtt_ns") > 0),
+    )
 
 
 _SLIDES = {TRANSFER: (1.08, 1.15), VARIATION: (0.55, 0.85)}
@@ -351,37 +327,45 @@ ENTRY = Entry(
             "(a) Example: goodput",
             "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Delivery comes in gaps and "
             "bursts where 3G2's round-trip time is high.",
-            _draw_rates,
+            _example(
+                "rate, bins of 0.5 s (Mbit/s)",
+                {
+                    "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
+                    "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
+                    "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
+                },
+                bin_samples=5,
+            ),
         ),
         Panel(
             "(b) Example: head-of-line blocking",
             "Data that waits for earlier data in 3G2's queue.",
-            _example_in_kb(
+            _example(
                 "out of order (kB)",
-                out_of_order=("wlan", "out_of_order_bytes", Style(RED, "-", "")),
+                {"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
             ),
         ),
         Panel(
             "(c) Example: windows of 3G2",
             "Penalisation halves the window repeatedly, and the window grows back.",
-            _example_in_kb(
+            _example(
                 "3G2 (kB)",
-                congestion_window=("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
-                in_flight=("3g2", "bytes_in_flight", Style(GREY, "-", "")),
+                {
+                    "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
+                    "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
+                },
             ),
         ),
         Panel(
             "(d) Example: WLAN and the receive window",
             "Where the receive window is full, WLAN may not send. This is rare. The coupled "
             "congestion control makes most of the waves.",
-            _example_in_kb(
+            _example(
                 "kB",
-                in_flight_on_WLAN=("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
-                room_in_the_receive_window=(
-                    "wlan",
-                    "available_window",
-                    Style(ORANGE, (0, (1, 1)), ""),
-                ),
+                {
+                    "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
+                    "room in the receive window": ("wlan", "available_window", _DOTTED),
+                },
             ),
         ),
     ),

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, at_every, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
@@ -77,6 +73,9 @@ def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = Fal
     words = (curve, second, f"{kib}kib", *(["blackout"] if blackout else []))
     paths = (wlan, _SECOND[second])
     return tier.cell(at(curve, second, kib, blackout), paths, connection, words=words)
+
+
+_BLACKOUT = at(DREPAS, TWO_G, BLACKOUT_KIB, blackout=True)
 
 
 def _ratio(metric: Metric, above: str, below: str) -> Callable[[int], Measure]:
@@ -165,9 +164,7 @@ CLAIMS = (
         "E7.e-standby-takes-over",
         "When WLAN goes away, the probed path takes over.",
         "this project, after the description of the algorithm",
-        Quantity(
-            "time without delivery", PAUSE.median(at(DREPAS, TWO_G, BLACKOUT_KIB, blackout=True))
-        ),
+        Quantity("time without delivery", PAUSE.median(_BLACKOUT)),
         where=f"WLAN goes away, buffers of {BLACKOUT_KIB} KiB",
     ),
     claim(
@@ -190,23 +187,6 @@ def _over_buffers(second: str, metric: Metric) -> panels.Draw:
     return panels.over(
         "buffer_kib", metric, curves, "send and receive buffer (KiB)", ticks=BUFFERS_KIB
     )
-
-
-def _draw_blackout(results: Results, axes: Axes) -> None:
-    lines = {}
-    for curve in CURVES[1:]:
-        key = key_of(curve, TWO_G, f"{BLACKOUT_KIB}kib", "blackout")
-        samples = results.samples.filter(results.samples["cell"] == key).unique(
-            "time_ns", maintain_order=True
-        )
-        seconds = samples["time_ns"].to_numpy() / 1e9 - BLACKOUT_S
-        byte_count = samples["bytes_delivered"].to_numpy() / 1e3
-        since = byte_count - np.interp(0, seconds, byte_count)
-        shown = (seconds >= -0.2) & (seconds <= 12)
-        lines[curve] = (seconds[shown], since[shown], STYLES[curve])
-    figures.series(axes, lines, "delivered since WLAN went away (kB)")
-    axes.set_xlabel("time since WLAN went away (s)")
-    outages.shade(axes, results.scenarios[key], shift_s=BLACKOUT_S)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -264,7 +244,20 @@ ENTRY = Entry(
         Panel(
             "WLAN goes away",
             "Bytes delivered since WLAN went away; first seed, buffers of 512 KiB.",
-            _draw_blackout,
+            panels.series(
+                {
+                    curve: (_BLACKOUT | {"curve": curve}, "bytes_delivered", STYLES[curve])
+                    for curve in CURVES[1:]
+                },
+                "delivered since WLAN went away (kB)",
+                "time since WLAN went away (s)",
+                scale=1e-3,
+                zero_s=BLACKOUT_S,
+                since_zero=True,
+                shown_s=(-0.2, 12),
+                down=True,
+                bottom=None,
+            ),
         ),
     ),
     overview=Overview(

@@ -11,7 +11,6 @@ from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import Parameter, parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -251,21 +250,9 @@ def _over_reports(
     measure: Callable[[str, Report], Measure], y: str, *curves: str, **look: Any
 ) -> panels.Draw:
     """Points of each report, side by side."""
-
-    def draw(results: Results, axes: Axes) -> None:
-        places = range(len(REPORTS))
-        names = [report.key for report in REPORTS]
-        axes.set_xticks(places, names, rotation=60, ha="right", fontsize=7)
-        panels.points(
-            dict(enumerate(REPORTS)),
-            measure,
-            {curve: replace(STYLES[curve], line="none") for curve in curves},
-            "",
-            y,
-            **look,
-        )(results, axes)
-
-    return draw
+    marks = {curve: replace(STYLES[curve], line="none") for curve in curves}
+    look |= {"places": [report.key for report in REPORTS], "turned": 60}
+    return panels.points(dict(enumerate(REPORTS)), measure, marks, "", y, **look)
 
 
 def _goodputs(results: Results) -> Table:

@@ -16,7 +16,6 @@ from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
 from anabranch.gallery.measures import Values, by_seed, difference, estimate, median, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
@@ -285,19 +284,15 @@ CLAIMS = (
 def _over_size(
     of: Callable[[str, int, str], Values], network: str, curves: Sequence[str], y: str, **look: Any
 ) -> panels.Draw:
-    def draw(results: Results, axes: Axes) -> None:
-        panels.points(
-            SIZES,
-            lambda curve, kib: median(of(curve, kib, network)),
-            {curve: STYLES[curve] for curve in curves},
-            "size of the download",
-            y,
-            **look,
-        )(results, axes)
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(SIZES, [words(kib) for kib in SIZES])
-
-    return draw
+    return panels.points(
+        SIZES,
+        lambda curve, kib: median(of(curve, kib, network)),
+        {curve: STYLES[curve] for curve in curves},
+        "size of the download",
+        y,
+        ticks={kib: words(kib) for kib in SIZES},
+        **look,
+    )
 
 
 def _waiting(curve: str, network: str) -> Measure | None:

@@ -12,11 +12,9 @@ from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
-from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures
 from anabranch.reports.figures import (
     BLACK,
     BLUE,
@@ -289,17 +287,9 @@ def _bars(metric: Metric, workload: str = BULK) -> panels.Draw:
     return panels.bars_of(BOTH, metric, cell, STYLES, _NETWORKING16.get(metric.column))
 
 
-def _draw_readings(results: Results, axes: Axes) -> None:
-    settings = (HETEROGENEOUS, *READINGS)
-    for curve in (BLEST, PAPER):
-        points = [_over_min_rtt(TRANSFER, curve, paths)(results) for paths in settings]
-        style = replace(STYLES[curve], line="none")
-        figures.estimates(axes, range(len(settings)), points, curve, style)
-    figures.reference_line(axes, 1, "")
-    figures.stated(axes, [0], [_NETWORKING16_GAIN])
-    words = ("as above", *(paths.removeprefix(f"{HETEROGENEOUS}, ") for paths in READINGS))
-    axes.set_xticks(range(len(settings)), [word.replace(", ", ",\n") for word in words])
-    axes.set_ylabel("goodput / that of lowest RTT")
+_READINGS = {HETEROGENEOUS: "as above"} | {
+    paths: paths.removeprefix(f"{HETEROGENEOUS}, ").replace(", ", ",\n") for paths in READINGS
+}
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -369,7 +359,17 @@ ENTRY = Entry(
             "Goodput in other readings",
             "3G+WLAN with the delays as round trips, or with less loss, or both. Diamond: "
             "Networking'16.",
-            _draw_readings,
+            panels.points(
+                dict(enumerate(_READINGS)),
+                lambda curve, paths: _over_min_rtt(TRANSFER, curve, paths),
+                {curve: replace(STYLES[curve], line="none") for curve in (BLEST, PAPER)},
+                "",
+                "goodput / that of lowest RTT",
+                places=tuple(_READINGS.values()),
+                bottom=None,
+                lines={1: ""},
+                stated=[(0, _NETWORKING16_GAIN)],
+            ),
         ),
         Panel(
             "Bytes out of order",

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import Values, derived, estimate, mean, median
 from anabranch.gallery.metrics import COUPLED, GOODPUT
-from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import (
@@ -216,24 +216,17 @@ CLAIMS = (
 )
 
 
-def _draw_verdicts(results: Results, axes: Axes) -> None:
-    for environment, style in zip((SHARED, DISJOINT), STYLES.values(), strict=True):
-        values = verdicts(environment)(results) * 100
-        figures.share_of_settings(axes, values, environment, style)
-    axes.axvline(50, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set_xlabel("time in which both are coupled (%)")
-    axes.set_xlim(0, 100)
+_VERDICTS = {
+    environment: (derived(lambda coupled: coupled * 100, verdicts(environment)), style)
+    for environment, style in zip((SHARED, DISJOINT), STYLES.values(), strict=True)
+}
 
 
 def _goodput(environment: str, connection: str) -> Draw:
-    def draw(results: Results, axes: Axes) -> None:
-        for curve, style in STYLES.items():
-            values = _goodputs(curve, environment, connection)(results)
-            figures.share_of_settings(axes, values, curve, style)
-        axes.set_xlabel(GOODPUT.heading)
-        figures.plain_log_x(axes)
-
-    return draw
+    drawn = {
+        curve: (_goodputs(curve, environment, connection), style) for curve, style in STYLES.items()
+    }
+    return panels.settings(drawn, GOODPUT.heading, {}, xlog=True)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -276,7 +269,9 @@ ENTRY = Entry(
             "Verdicts",
             "Ideally, the curve for one bottleneck follows the right edge, and the curve for two "
             "bottlenecks the left edge.",
-            _draw_verdicts,
+            panels.settings(
+                _VERDICTS, "time in which both are coupled (%)", {50: ""}, span=(0, 100)
+            ),
         ),
         Panel(
             "Two bottlenecks: Multipath TCP",

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs
 from anabranch.gallery.entry import Cell, Factors, Tier
 from anabranch.gallery.measures import by_seed
@@ -181,17 +181,9 @@ def both_used(*curves: str) -> Needs:
 def draw_benefits(environment: str, styles: Mapping[str, Style]) -> Draw:
     """Cumulative distributions of the benefit over the settings of an environment."""
 
-    def draw(results: Results, axes: Axes) -> None:
-        for curve, style in styles.items():
-            values = benefits(curve, environment)(results)
-            figures.share_of_settings(axes, values, curve, style)
-        axes.set_xlabel("aggregation benefit")
-        axes.set_xlim(-1, 1.5)
-        for place, words in ((0, "best path"), (1, "sum")):
-            axes.axvline(place, **_LINE)
-            axes.text(place + 0.02, 0.3, words, fontsize=7, color=figures.GREY, rotation=90)
-
-    return draw
+    drawn = {curve: (benefits(curve, environment), style) for curve, style in styles.items()}
+    marks = {0.0: "best path", 1.0: "sum"}
+    return panels.settings(drawn, "aggregation benefit", marks, span=(-1, 1.5))
 
 
 def draw_boxes(styles: Mapping[str, Style]) -> Draw:
@@ -212,8 +204,8 @@ def draw_boxes(styles: Mapping[str, Style]) -> Draw:
             axes.plot([], [], label=curve, **style.line_arguments())
         axes.set_xticks([0, 1], ENVIRONMENTS)
         axes.set_xlim(-0.5, 1.5)
-        axes.axhline(0, **_LINE)
-        axes.axhline(1, **_LINE)
+        axes.axhline(0, **panels.MARK)
+        axes.axhline(1, **panels.MARK)
         axes.set_ylabel("aggregation benefit")
 
     return draw
@@ -231,6 +223,3 @@ def panels_of_benefits(low: str, high: str, styles: Mapping[str, Style]) -> tupl
             draw_boxes(styles),
         ),
     )
-
-
-_LINE: Any = {"color": figures.GREY, "linewidth": 0.8, "linestyle": (0, (1, 2))}
