@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -280,7 +280,11 @@ def test_rates_over_time_are_differences_of_counted_bytes() -> None:
 
 
 def quote(value: str, *paths: NetworkPath) -> str:
-    controls = {"lia": ("mptcp", "2MB"), "olia": ("mptcp", "1MB"), "new_reno": ("tcp", "2MB")}
+    controls: dict[str, tuple[Literal["tcp", "mptcp"], str]] = {
+        "lia": ("mptcp", "2MB"),
+        "olia": ("mptcp", "1MB"),
+        "new_reno": ("tcp", "2MB"),
+    }
     connections = tuple(
         Connection(
             name=name,

@@ -21,7 +21,8 @@ from anabranch.calibration.deviations import (
     Compared,
     Distribution,
 )
-from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
+from anabranch.gallery.entry import Cell, Entry, Tier
+from anabranch.gallery.parameters import Parameter
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.live.hosts import HERE

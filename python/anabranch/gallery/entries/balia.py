@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED, goodput
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
@@ -117,12 +118,13 @@ def _later(curve: str, other: str) -> Quantity:
     return Quantity(f"convergence time, {curve} − {other}", later)
 
 
-_BESIDE = "next to one NewReno flow"
+_NEXT_TO_TCP = "next to one NewReno flow"
 _CORES = (RANDOM_LOSS, RED_QUEUE)
+_claim = partial(claim, needs=all_carried)
 
 CLAIMS = (
     *(
-        claim(
+        _claim(
             f"E10.balia-{name}",
             f"{where}, BALIA takes about the share of one TCP flow.",
             "Peng et al. 2016: TCP-friendliness; range: this project",
@@ -130,8 +132,7 @@ CLAIMS = (
                 f"mean share of BALIA with one, two and three subflows, {core}",
                 nsdi11_lia.mean_shares("mean share of BALIA", BALIA, core, SUBFLOWS, f", {core}"),
             ),
-            needs=all_carried,
-            where=_BESIDE,
+            where=_NEXT_TO_TCP,
             bounds="E10.balia-fair",
         )
         for name, where, core in (
@@ -139,37 +140,32 @@ CLAIMS = (
             ("red", "At a RED queue", RED_QUEUE),
         )
     ),
-    claim(
+    _claim(
         "E10.balia-control",
         "Two uncoupled subflows take more than the share of one TCP flow (negative control).",
         "this project",
-        (
-            Quantity(
-                f"mean share of two uncoupled subflows, {core}",
-                mean(nsdi11_lia.shares(UNCOUPLED, core, 2)),
-            )
-            for core in _CORES
+        for_each(
+            "mean share of two uncoupled subflows, {}",
+            _CORES,
+            lambda core: mean(nsdi11_lia.shares(UNCOUPLED, core, 2)),
         ),
-        needs=all_carried,
-        where=_BESIDE,
+        where=_NEXT_TO_TCP,
     ),
-    claim(
+    _claim(
         "E10.balia-responsive",
         "BALIA takes up new capacity later than uncoupled subflows and sooner than OLIA.",
         "Peng et al. 2016: responsiveness; step: this project",
         _later(BALIA, UNCOUPLED),
         _later(OLIA, BALIA),
-        needs=all_carried,
         where=f"second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
     ),
     *(
-        claim(
+        _claim(
             f"E10.balia-scenario-c-{other.lower()}",
             f"In scenario C, TCP users get at least as much goodput next to {more} as next to "
             f"{less}.",
             "Peng et al. 2016: friendliness; check: this project",
             conext12_olia.leaves_more(more, less),
-            needs=all_carried,
             bounds="E10.balia-scenario-c",
         )
         for other, more, less in ((LIA, BALIA, LIA), (OLIA, OLIA, BALIA))
@@ -208,23 +204,23 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS = parameters(f"""
-    one bottleneck | 10 Mbit/s, 20 ms one way, as in nsdi11-lia
-    random loss | 0.5 %, queue of 400 packets
-    RED | from half to twice the bandwidth-delay product
-    scenario C | as in conext12-olia | CoNEXT'12; numbers: this project
-    step | two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has {BEFORE_MBPS}
-        Mbit/s for the first {STEP_AT_S} s
-    time after the step | {STEP_MEASURED_S} s in both tiers
-    workload, TCP | bulk; NewReno
-""")
 ENTRY = Entry(
     id="balia",
     title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
     question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
     "new capacity sooner than OLIA?",
     references=(PENG, conext12_olia.KHALILI),
-    parameters=_PARAMETERS,
+    parameters=parameters(f"""
+        one bottleneck | <path.core.rate>, <path.core.rtt> RTT, as in nsdi11-lia
+        random loss | <path.core.loss in *_random-loss_*>, queue of
+            <path.core.limit in *_random-loss_*>
+        RED | from half to twice the bandwidth-delay product
+        scenario C | as in conext12-olia | CoNEXT'12; numbers: this project
+        step | two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has
+            {BEFORE_MBPS} Mbit/s for the first {STEP_AT_S} s
+        time after the step | {STEP_MEASURED_S} s in both tiers
+        workload, TCP | bulk; NewReno
+    """),
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,

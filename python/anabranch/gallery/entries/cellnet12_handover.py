@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, each
+from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
 from anabranch.gallery.parameters import parameters
@@ -78,55 +79,50 @@ def _pauses(event: str, bound: str) -> tuple[Quantity, ...]:
 
 _USED = carried("3g", *(at(mode, event) for event in _DIRECTIONS for mode in MODES))
 
+_claim = partial(claim, needs=_USED)
+
 CLAIMS = (
-    claim(
+    _claim(
         "HO.a-continues",
         "When WiFi is turned off, the connection soon continues over 3G in every mode, and TCP "
         "waits for WiFi.",
         "CellNet'12: 'smooth handovers'",
         _pauses(OFF, "MPTCP"),
         Quantity("longest pause, TCP", PAUSE.median(at(TCP, OFF)), "TCP"),
-        needs=_USED,
         where=OFF,
     ),
-    claim(
+    _claim(
         "HO.b-single-path-dips",
         "Single-path mode pauses longer than backup mode, since it opens the next subflow only "
         "when the first is gone.",
         "CellNet'12; RFC 8041, §2.2",
-        (
-            Quantity(
-                f"longest pause, single path / backup, {event}",
-                PAUSE.ratio(at(SINGLE, event), at(BACKUP, event)),
-            )
-            for event in _DIRECTIONS
+        for_each(
+            "longest pause, single path / backup, {}",
+            _DIRECTIONS,
+            lambda event: PAUSE.ratio(at(SINGLE, event), at(BACKUP, event)),
         ),
-        needs=_USED,
     ),
-    claim(
+    _claim(
         "HO.c-full-adds-up",
         "Full mode has more goodput than backup mode, which keeps 3G for the time without WiFi.",
         "CellNet'12; RFC 8041, §2.2",
         Quantity("goodput, full / backup", GOODPUT.ratio(at(FULL, OFF), at(BACKUP, OFF))),
         Quantity("3G's share of the bytes, backup", share("3g").median(at(BACKUP, OFF)), "share"),
-        needs=_USED,
         where=OFF,
     ),
-    claim(
+    _claim(
         "HO.e-cured",
         "With opportunistic retransmission and penalisation, full mode has more goodput than "
         "backup mode.",
         "this project; NSDI'12",
         Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF))),
-        needs=_USED,
         where=OFF,
     ),
-    claim(
+    _claim(
         "HO.d-silence",
         "When WiFi falls silent without notice, an upload continues after retransmission timeouts.",
         "this project",
         _pauses(SILENT, "HO.a-continues MPTCP"),
-        needs=_USED,
         where=SILENT,
     ),
 )

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import all_of, carried, claim, each
+from anabranch.gallery.claims import all_of, carried, claim, for_each
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
     CSWS,
@@ -81,56 +81,49 @@ _BOTH_USED = all_of(
     )
 )
 _SOURCE = "CSWS'14, NorNet; slides of Alay et al."
+_claim = partial(claim, needs=_BOTH_USED)
 
 CLAIMS = (
-    claim(
+    _claim(
         "E6.e-unbounded-alike",
         "With unbounded buffers, each scheduler achieves similar goodput.",
         _SOURCE,
-        each(
+        for_each(
+            "|goodput, {1} / LowRTT − 1|, {0}",
+            product(WITH_WLAN, (RR, RP, BM)),
+            lambda pair, curve: TRANSFER.distance(
+                at(curve, pair, UNBOUNDED), at(LOW_RTT, pair, UNBOUNDED)
+            ),
             "|goodput of RR, LowRTT+RP and LowRTT+BM / LowRTT − 1|, either provider",
-            {
-                f"|goodput, {curve} / LowRTT − 1|, {pair}": TRANSFER.distance(
-                    at(curve, pair, UNBOUNDED), at(LOW_RTT, pair, UNBOUNDED)
-                )
-                for pair, curve in product(WITH_WLAN, (RR, RP, BM))
-            },
         ),
-        needs=_BOTH_USED,
         where=f"buffers of {UNBOUNDED}",
     ),
-    claim(
+    _claim(
         "E6.f-bounded-best",
         "With bounded buffers, lowest RTT with bufferbloat mitigation or with retransmission and "
         "penalisation has the best goodput.",
         _SOURCE,
-        each(
+        for_each(
+            "goodput, {1} / {2}, {0}",
+            product(WITH_WLAN, (BM, RP), (RR, LOW_RTT)),
+            lambda pair, curve, other: TRANSFER.ratio(
+                at(curve, pair, BOUNDED), at(other, pair, BOUNDED)
+            ),
             "goodput of LowRTT+BM and of LowRTT+RP / that of RR and of LowRTT, either provider",
-            {
-                f"goodput, {curve} / {other}, {pair}": TRANSFER.ratio(
-                    at(curve, pair, BOUNDED), at(other, pair, BOUNDED)
-                )
-                for pair, curve, other in product(WITH_WLAN, (BM, RP), (RR, LOW_RTT))
-            },
         ),
-        needs=_BOTH_USED,
         where=f"buffers of {BOUNDED}",
     ),
-    claim(
+    _claim(
         "E6.g-least-buffering",
         "With unbounded buffers, lowest RTT with bufferbloat mitigation has the least buffering "
         "delay.",
         _SOURCE,
-        each(
+        for_each(
+            "buffering delay, LowRTT+BM / {1}, {0}",
+            product(WITH_WLAN, (RR, LOW_RTT, RP)),
+            lambda pair, curve: ratio(buffering_ms(BM, pair), buffering_ms(curve, pair)),
             "buffering delay of LowRTT+BM / that of RR, LowRTT and LowRTT+RP, either provider",
-            {
-                f"buffering delay, LowRTT+BM / {curve}, {pair}": ratio(
-                    buffering_ms(BM, pair), buffering_ms(curve, pair)
-                )
-                for pair, curve in product(WITH_WLAN, (RR, LOW_RTT, RP))
-            },
         ),
-        needs=_BOTH_USED,
         where=f"buffers of {UNBOUNDED}",
     ),
 )

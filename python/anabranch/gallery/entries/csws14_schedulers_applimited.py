@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
     CSWS,
@@ -168,12 +168,10 @@ CLAIMS = (
         "E5.4-remedies-alike",
         "With an application-limited source, the remedies do not change the delay of lowest RTT.",
         "slides of Alay et al.",
-        (
-            Quantity(
-                f"|median delay, {curve} / LowRTT − 1|",
-                distance(_DELAYS[curve], _DELAYS[LOW_RTT], of="settings"),
-            )
-            for curve in (RP, BM)
+        for_each(
+            "|median delay, {} / LowRTT − 1|",
+            (RP, BM),
+            lambda curve: distance(_DELAYS[curve], _DELAYS[LOW_RTT], of="settings"),
         ),
         where=_HIGH_BDP,
     ),

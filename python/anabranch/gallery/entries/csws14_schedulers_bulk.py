@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import derived, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
@@ -80,12 +80,11 @@ CLAIMS = (
         "With bulk data at low bandwidth-delay products, every scheduler aggregates nearly all "
         "capacity.",
         "CSWS'14, §4",
-        each(
+        for_each(
+            "median benefit of {}, low-BDP",
+            STYLES,
+            lambda curve: median(benefits(curve, LOW), of="settings"),
             "median benefit of every scheduler, low-BDP",
-            {
-                f"median benefit of {curve}, low-BDP": median(benefits(curve, LOW), of="settings")
-                for curve in STYLES
-            },
         ),
         needs=both_used(*STYLES),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, all_of, carried, claim, each
+from anabranch.gallery.claims import Quantity, all_of, carried, claim, each, for_each
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import median
@@ -22,7 +23,7 @@ from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
 from anabranch.results import estimates
 from anabranch.results.claims import Measure
-from anabranch.results.folder import Results
+from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
@@ -88,12 +89,11 @@ def _srtt(path: str) -> Metric:
 
 def _compared(metric: Metric, words: str) -> tuple[Quantity, ...]:
     """A metric of each curve over that of the default, for each pair."""
-    return each(
+    return for_each(
+        f"{words}, {{1}} / default, {{0}}",
+        product(PAIRS, (BM15, BM30)),
+        lambda pair, curve: metric.ratio(at(curve, pair), at(DEFAULT, pair)),
         f"{words}, MPT-BM with either λ / default, every pair of paths",
-        {
-            f"{words}, {curve} / default, {pair}": metric.ratio(at(curve, pair), at(DEFAULT, pair))
-            for pair, curve in product(PAIRS, (BM15, BM30))
-        },
     )
 
 
@@ -127,15 +127,16 @@ _BOTH_USED = all_of(
     )
 )
 
+_claim = partial(claim, needs=_BOTH_USED)
+
 CLAIMS = (
-    claim(
+    _claim(
         "E6.a-rtt-capped",
         "MPT-BM caps the round-trip times of cellular paths, and a smaller λ caps them lower.",
         "IWQoS'14; slides of Alay et al.",
         *(_capped(pair, path.name) for pair, path in _CELLULAR),
-        needs=_BOTH_USED,
     ),
-    claim(
+    _claim(
         "E6.a2-rtt-near-lambda",
         "MPT-BM caps the round-trip times of cellular paths near λ times their minimum.",
         "slides, algorithm 1 and “RTT capping”; range: this project",
@@ -149,28 +150,24 @@ CLAIMS = (
                 for curve in (BM15, BM30)
             },
         ),
-        needs=_BOTH_USED,
     ),
-    claim(
+    _claim(
         "E6.b-goodput-kept",
         "MPT-BM improves goodput slightly.",
         "slides: by 8 to 15 %",
         _compared(TRANSFER, "goodput"),
-        needs=_BOTH_USED,
     ),
-    claim(
+    _claim(
         "E6.c-steadier",
         "MPT-BM reduces the variation of goodput, by about as much as in the slides.",
         "slides: by 15 to 45 %",
         _compared(VARIATION, "variation of goodput"),
-        needs=_BOTH_USED,
     ),
-    claim(
+    _claim(
         "E6.d-less-waiting",
         "MPT-BM reduces out-of-order data.",
         "slides: less buffer space and delay",
         _compared(OUT_OF_ORDER, "bytes out of order"),
-        needs=_BOTH_USED,
     ),
 )
 
@@ -192,8 +189,7 @@ def _over_time(
     column: str, unit: str, scale: float, path: str = "", pair: str = "3G2+WLAN"
 ) -> Draw:
     """A column of the samples of each curve; `path` names its path if subflows differ."""
-
-    rows = {"path_name": path} if path else {}
+    rows: dict[str, Factor] = {"path_name": path} if path else {}
     drawn = {curve: (at(curve, pair) | rows, column, style) for curve, style in STYLES.items()}
     measured = pl.col("srtt_ns") > 0 if path else True
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
@@ -208,13 +209,11 @@ CLAIMS = (
         "Where a report has less goodput over all paths than over the best one, the model of Linux "
         "has so, too.",
         "the reports",
-        each(
+        for_each(
+            f"goodput, {LINUX} / {TCP}, {{.key}}",
+            (report for report in REPORTS if report.harmed),
+            partial(_over_tcp, LINUX),
             f"goodput, {LINUX} / {TCP}, every report of harm",
-            {
-                f"goodput, {LINUX} / {TCP}, {report.key}": _over_tcp(LINUX, report)
-                for report in REPORTS
-                if report.harmed
-            },
         ),
     ),
     claim(
@@ -222,12 +221,11 @@ CLAIMS = (
         "The engine with opportunistic retransmission and penalisation loses no goodput in any of "
         "these situations.",
         "this project",
-        each(
+        for_each(
+            f"goodput, {ENGINE} / {TCP}, {{.key}}",
+            REPORTS,
+            partial(_over_tcp, ENGINE),
             f"goodput, {ENGINE} / {TCP}, every report",
-            {
-                f"goodput, {ENGINE} / {TCP}, {report.key}": _over_tcp(ENGINE, report)
-                for report in REPORTS
-            },
         ),
     ),
     *(

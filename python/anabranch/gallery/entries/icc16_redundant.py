@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
@@ -70,41 +71,39 @@ def _redundant_over(
 
 _USED = carried("lte", *(at(REDUNDANT, network) for network in NETWORKS), over=0.1)
 
+_claim = partial(claim, needs=_USED)
+
 CLAIMS = (
-    claim(
+    _claim(
         "RD.a-shorter-tail",
         "With losses, redundant scheduling answers sooner at the 99th percentile than Multipath "
         "TCP with min_rtt and TCP over either path.",
         "ICC'16: 'lowest possible latency'",
         (_redundant_over(other, STRESSED, "p99", P99) for other in (MIN_RTT, TCP_WIFI, TCP_LTE)),
-        needs=_USED,
         where=STRESSED,
     ),
-    claim(
+    _claim(
         "RD.b-halved",
         "With losses, redundant scheduling halves the mean response time of TCP over the better "
         "path.",
         "ICC'16, abstract: 'can halve the average round-trip time' in one mobile scenario",
         _redundant_over(TCP_WIFI, STRESSED, "mean", MEAN),
-        needs=_USED,
         where=STRESSED,
     ),
-    claim(
+    _claim(
         "RD.c-control",
         "Without losses, redundant scheduling answers about as fast as min_rtt (negative control).",
         "this project",
         _redundant_over(MIN_RTT, CALM, "median", P50),
-        needs=_USED,
         where=CALM,
     ),
-    claim(
+    _claim(
         "RD.d-price",
         "Redundant scheduling pays with bandwidth: its bulk transfers are as slow as TCP over one "
         "path.",
         "ICC'16: 'exchanging bandwidth for latency'",
         _redundant_over(TCP_WIFI, BULK, "goodput", GOODPUT, "TCP"),
         _redundant_over(MIN_RTT, BULK, "goodput", GOODPUT, "MPTCP"),
-        needs=_USED,
         where=BULK,
     ),
 )

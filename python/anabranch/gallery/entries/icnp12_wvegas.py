@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
-from anabranch.gallery.measures import Values, by_seed, derived, difference, median, ratio
+from anabranch.gallery.measures import Values, by_seed, derived, difference, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT, Metric
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
@@ -23,7 +23,7 @@ from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import NothingMeasured, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import Bulk, Connection, CrossTraffic, NetworkPath
 
@@ -152,21 +152,14 @@ def queue(results: Results, curve: str, network: str) -> Sample:
     """
     rows = _of_main(results, curve, network).filter(pl.col("time_ns") >= WARM_UP_S * 10**9)
     by_path = rows.group_by("seed", "path_name").agg(pl.col("queue_packets").mean())
-    return _by_seed(by_path, pl.col("queue_packets").sum())
-
-
-def _by_seed(rows: pl.DataFrame, value: pl.Expr) -> Sample:
-    sample = rows.group_by("seed").agg(value.alias("value")).sort("seed")["value"]
-    if sample.is_empty():
-        raise NothingMeasured("no time series")
-    return sample.to_numpy().astype(np.float64)
+    return per_seed(by_path, pl.col("queue_packets").sum(), "no time series")
 
 
 @by_seed
 def drops(results: Results, curve: str, network: str) -> Sample:
     """Number of packets that found a queue full, for each seed."""
     rows = results.rows("links", **at(curve, network))
-    return _by_seed(rows, pl.col("dropped_by_queue").sum())
+    return per_seed(rows, pl.col("dropped_by_queue").sum(), "no queues")
 
 
 @by_seed
@@ -181,7 +174,7 @@ def share_of_two(results: Results, curve: str, since_s: int, until_s: int) -> Sa
     received = pl.col("subflow_bytes_received")
     by_path = rows.group_by("seed", "path_name").agg(new=received.max() - received.min())
     two = pl.col("new").filter(pl.col("path_name") == "two").sum()
-    return _by_seed(by_path, two / pl.col("new").sum() * 100)
+    return per_seed(by_path, two / pl.col("new").sum() * 100, "no time series")
 
 
 def shift(curve: str, change_s: int) -> Values:
@@ -334,12 +327,11 @@ CLAIMS = (
         "WV.h-one-bottleneck",
         "At one link, a connection with one or two subflows takes the share of one flow of wVegas.",
         "this project; wVegas divides the packets of one flow among the subflows",
-        each(
+        for_each(
+            "share of the link, {}",
+            _SUBFLOWS,
+            lambda network: median(one_link_share(network)),
             "share of the link, one and two subflows",
-            {
-                f"share of the link, {network}": median(one_link_share(network))
-                for network in _SUBFLOWS
-            },
         ),
     ),
     _claim(
@@ -423,26 +415,25 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS = parameters(f"""
-    paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
-        queues of <path.one.limit in *_three-flows>
-    alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way
-    three flows | links of 6 and 9 Mbit/s; one flow on each, and one on both | slides
-    apart | the flow over both links starts {APART_S} s after the others
-    load | three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first
-    changes of load | off from {GOES_S} s to {COMES_S} s, otherwise on
-    one link | 10 Mbit/s for the connection and one flow of wVegas
-    other flows | wVegas next to wVegas, NewReno next to LIA
-    total alpha | 10 packets | the implementation for Linux
-    workload | bulk
-""")
 ENTRY = Entry(
     id="icnp12-wvegas",
     title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
     "path sooner than LIA?",
     references=(CAO, XU),
-    parameters=_PARAMETERS,
+    parameters=parameters(f"""
+        paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
+            queues of <path.one.limit in *_three-flows>
+        alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way
+        three flows | links of 6 and 9 Mbit/s; one flow on each, and one on both | slides
+        apart | the flow over both links starts {APART_S} s after the others
+        load | three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first
+        changes of load | off from {GOES_S} s to {COMES_S} s, otherwise on
+        one link | 10 Mbit/s for the connection and one flow of wVegas
+        other flows | wVegas next to wVegas, NewReno next to LIA
+        total alpha | 10 packets | the implementation for Linux
+        workload | bulk
+    """),
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
     cells=cells,

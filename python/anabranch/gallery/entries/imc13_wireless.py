@@ -12,15 +12,23 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
-from anabranch.gallery.measures import Values, by_seed, difference, estimate, median, ratio
+from anabranch.gallery.measures import (
+    Values,
+    by_seed,
+    difference,
+    estimate,
+    median,
+    per_seed,
+    ratio,
+)
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.parameters import parameters
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.folder import Factor, Results
 from anabranch.scenarios import loading, traces
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Scenario, Trace
 
@@ -123,11 +131,8 @@ def _download(curve: str, kib: int, number: int) -> Connection:
 @by_seed
 def _means(results: Results, cell: dict[str, Factor], of: pl.Expr) -> Sample:
     """The mean of an expression over the downloads of each run, in the order of the seeds."""
-    rows = results.rows("runs", **cell).group_by("seed").agg(of.mean().alias("mean")).sort("seed")
-    sample = rows["mean"].drop_nulls().to_numpy().astype(np.float64)
-    if sample.size == 0:
-        raise NothingMeasured(f"no download was complete for {cell}")
-    return sample
+    nothing = f"no download was complete for {cell}"
+    return per_seed(results.rows("runs", **cell), of.mean(), nothing)
 
 
 def seconds(curve: str, kib: int, network: str) -> Values:
@@ -175,8 +180,7 @@ def words(kib: int) -> str:
 
 def _with_lte(group: str, make: Callable[[str], Measure], bound: str = "") -> tuple[Quantity, ...]:
     """One quantity for constant rates and one for traces."""
-    cases = {f"{group}, {network}": make(network) for network in (CONSTANT, TRACES)}
-    return each(group, cases, bound)
+    return for_each(f"{group}, {{}}", (CONSTANT, TRACES), make, group, bound)
 
 
 def _both_carried(results: Results) -> str | None:
@@ -321,28 +325,26 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS = parameters(f"""
-    paths | one WiFi and one cellular network | IMC'13, abstract
-    WiFi | <path.wifi>
-    LTE | <path.cellular in *_constant-rates>;
-        <path.cellular.reverse.rate in *_constant-rates> up
-    3G | <path.cellular in *_3g> (2 s) | as in nsdi12-fig7
-    rates of traces | five levels from 0.25 to 1.75 times the mean, a move a second; equal means; in
-        bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | this project; levels as
-        `anabranch trace --mean`
-    sizes | {", ".join(words(kib) for kib in SIZES)}
-    downloads | one every {SPACING_S} s, each with a new connection over WiFi first
-    congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno
-    buffers | <connection.*_buffer>
-""")
-
 ENTRY = Entry(
     id="imc13-wireless",
     title="Download time against flow size over WiFi and cellular (IMC 2013)",
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
     "network than over either alone? Which part does the cellular network carry?",
     references=(CHEN, REVIEW),
-    parameters=_PARAMETERS,
+    parameters=parameters(f"""
+        paths | one WiFi and one cellular network | IMC'13, abstract
+        WiFi | <path.wifi>
+        LTE | <path.cellular in *_constant-rates>;
+            <path.cellular.reverse.rate in *_constant-rates> up
+        3G | <path.cellular in *_3g> (2 s) | as in nsdi12-fig7
+        rates of traces | five levels from 0.25 to 1.75 times the mean, a move a second; equal
+            means; in bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | this
+            project; levels as `anabranch trace --mean`
+        sizes | {", ".join(words(kib) for kib in SIZES)}
+        downloads | one every {SPACING_S} s, each with a new connection over WiFi first
+        congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno
+        buffers | <connection.*_buffer>
+    """),
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
     cells=cells,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
@@ -83,34 +84,33 @@ def _shares_in_words(results: Results) -> str:
 _BOTH_CARRIED = carried(("ipv4", "ipv6"), *(at(MPTCP, network) for network in _ACCESS_RATE))
 _QUESTION = "slides, last page, as a question; thresholds: this project"
 
+_claim = partial(claim, needs=_BOTH_CARRIED)
+
 CLAIMS = (
-    claim(
+    _claim(
         "IP.a-sum",
         "Where each family's route has its own bottleneck, Multipath TCP reaches the sum of both.",
         _QUESTION,
         Quantity("MPTCP / (TCP over IPv4 + TCP over IPv6)", over_sum(*_goodputs(CORE)), "of both"),
         Quantity("MPTCP / the better TCP", over_largest(*_goodputs(CORE)), "better"),
-        needs=_BOTH_CARRIED,
         where="goodput, bottlenecks in the core",
     ),
-    claim(
+    _claim(
         "IP.b-control",
         "Where both routes share the bottleneck, Multipath TCP gains nothing (negative control).",
         "this project",
         Quantity("MPTCP / the better TCP", over_largest(*_goodputs(ACCESS))),
-        needs=_BOTH_CARRIED,
         where="goodput, bottleneck in the access",
     ),
-    claim(
+    _claim(
         "IP.c-reliability",
         "When the route of one family dies silently, Multipath TCP continues over the other, while "
         "TCP over the dead route stalls.",
         _QUESTION,
         Quantity("longest pause of MPTCP", PAUSE.median(at(MPTCP, OUTAGE)), "MPTCP"),
         Quantity("longest pause of TCP over IPv6", PAUSE.median(at(TCP_V6, OUTAGE)), "TCP"),
-        needs=_BOTH_CARRIED,
     ),
-    claim(
+    _claim(
         "IP.d-returns",
         "After the outage, Multipath TCP uses the route again.",
         "this project",
@@ -119,7 +119,6 @@ CLAIMS = (
             _SHARE.median(at(MPTCP, OUTAGE)),
             describe=_shares_in_words,
         ),
-        needs=_BOTH_CARRIED,
     ),
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Needs, Quantity, claim, each
+from anabranch.gallery.claims import Needs, Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.parameters import parameters
@@ -133,25 +133,19 @@ def _over_min_rtt(metric: Metric, curve: str, paths: str, workload: str = BULK) 
     return metric.ratio(at(curve, paths, workload), at(MIN_RTT, paths, workload))
 
 
-def _heterogeneous(words: str, metric: Metric) -> list[Quantity]:
+def _heterogeneous(words: str, metric: Metric) -> tuple[Quantity, ...]:
     """A metric of each BLEST rule over that of lowest RTT."""
-    return [
-        Quantity(
-            f"{words}, {curve} / lowest RTT, {HETEROGENEOUS}",
-            _over_min_rtt(metric, curve, HETEROGENEOUS),
-        )
-        for curve in RULES
-    ]
+    words = f"{words}, {{}} / lowest RTT, {HETEROGENEOUS}"
+    return for_each(words, RULES, lambda curve: _over_min_rtt(metric, curve, HETEROGENEOUS))
 
 
 def _in_readings(words: str, metric: Metric, bound: str) -> tuple[Quantity, ...]:
     """A metric of BLEST over that of lowest RTT, in every other reading."""
-    return each(
+    return for_each(
+        f"{words}, {BLEST} / lowest RTT, {{}}",
+        READINGS,
+        lambda paths: _over_min_rtt(metric, BLEST, paths),
         f"{words}, {BLEST} / lowest RTT, every other reading",
-        {
-            f"{words}, {BLEST} / lowest RTT, {paths}": _over_min_rtt(metric, BLEST, paths)
-            for paths in READINGS
-        },
         bound,
     )
 
@@ -181,14 +175,8 @@ def _frames(
     """A claim about the delay of frames at a constant rate."""
     words = f"mean delay of frames, {curve} / lowest RTT"
     quantity = Quantity(words, _over_min_rtt(MEAN, curve, paths, CBR))
-    return claim(
-        name,
-        statement,
-        f"Networking'16: {source} (second-hand)",
-        quantity,
-        needs=needs,
-        where=paths,
-    )
+    source = f"Networking'16: {source} (second-hand)"
+    return claim(name, statement, source, quantity, needs=needs, where=paths)
 
 
 CLAIMS = (

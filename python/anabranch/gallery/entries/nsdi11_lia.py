@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,14 @@ import polars as pl
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import Values, by_seed, derived, estimate, mean
+from anabranch.gallery.measures import Values, by_seed, derived, estimate, mean, per_seed
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import NothingMeasured, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 from anabranch.words import counted, listed
 
@@ -183,23 +184,17 @@ def jain(results: Results) -> Sample:
     Raises:
         NothingMeasured: if the torus did not run.
     """
-    rows = results.rows("runs", network=TORUS)
-    if rows.is_empty():
-        raise NothingMeasured("the torus was not measured")
-    sums = rows.group_by("seed").agg(
-        total=pl.col("goodput_mbps").sum(),
-        squares=(pl.col("goodput_mbps") ** 2).sum(),
-        count=pl.len(),
-    )
-    index = pl.col("total") ** 2 / (pl.col("count") * pl.col("squares"))
-    return sums.sort("seed").select(index)["total"].to_numpy().astype(np.float64)
+    goodput = pl.col("goodput_mbps")
+    index = goodput.sum() ** 2 / (pl.len() * (goodput**2).sum())
+    return per_seed(results.rows("runs", network=TORUS), index, "the torus was not measured")
 
 
-_BESIDE = "next to one NewReno flow"
-_RANDOM_LOSS_WORDS = f"{_BESIDE}, 0.5 % random loss"
+_NEXT_TO_TCP = "next to one NewReno flow"
+_RANDOM_LOSS_WORDS = f"{_NEXT_TO_TCP}, 0.5 % random loss"
+_claim = partial(claim, needs=all_carried)
 
 CLAIMS = (
-    claim(
+    _claim(
         "E10.lia-random-loss",
         "With random loss, LIA takes the share of one TCP flow with one, two or three subflows.",
         "RFC 6356 §2, goal 2; NSDI'11; range: this project",
@@ -207,48 +202,42 @@ CLAIMS = (
             "mean share of LIA with one, two and three subflows",
             mean_shares("mean share of LIA", LIA, RANDOM_LOSS, SUBFLOWS),
         ),
-        needs=all_carried,
         where=_RANDOM_LOSS_WORDS,
     ),
-    claim(
+    _claim(
         "E10.lia-uncoupled-takes-more",
         "Two uncoupled subflows take more than the share of one TCP flow.",
         "NSDI'11; threshold: this project",
         Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2))),
-        needs=all_carried,
         where=_RANDOM_LOSS_WORDS,
     ),
-    claim(
+    _claim(
         "E10.lia-drop-tail",
         "At a drop-tail queue, LIA takes less than uncoupled subflows and little more than half.",
         "RFC 6356 §2, goal 2; thresholds: this project, because subflows do not lose packets "
         "simultaneously",
         *map(_fair_with_drop_tail, SUBFLOWS[1:]),
-        needs=all_carried,
-        where=_BESIDE,
+        where=_NEXT_TO_TCP,
     ),
-    claim(
+    _claim(
         "E10.lia-sum",
         "Over WiFi and 3G without other traffic, LIA reaches nearly the sum of both paths.",
         "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
         _over_tcp(WIFI_3G, TCP_ONE, TCP_TWO),
-        needs=all_carried,
         where="goodput over WiFi (one) and 3G (two)",
     ),
-    claim(
+    _claim(
         "E10.lia-best-path",
         "Over paths with unequal loss, LIA has no less goodput than TCP over the better path.",
         "RFC 6356 §2, goal 1; threshold: this project",
         _over_tcp(UNEQUAL_LOSS, TCP_ONE),
-        needs=all_carried,
         where="goodput, 0.1 % loss on path one and 1 % on path two",
     ),
-    claim(
+    _claim(
         "E10.lia-torus",
         "In a torus of five links, connections over two neighbouring links get equal goodput.",
         "NSDI'11, torus; threshold: this project",
         Quantity("Jain's index of five connections", mean(jain())),
-        needs=all_carried,
     ),
 )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, at_every, claim, each, least
+from anabranch.gallery.claims import Needs, Quantity, at_every, claim, for_each, least
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
@@ -63,13 +63,11 @@ def _over_wifi(curve: str, kb: int) -> Measure:
 
 def _from(least_kb: int, curve: str, words: str, bound: str = "") -> tuple[Quantity, ...]:
     """The goodput of a curve at every buffer from a size on."""
-    return each(
+    return for_each(
+        f"{words} at {{}} kB",
+        (kb for kb in BUFFERS_KB if kb >= least_kb),
+        lambda kb: GOODPUT.median(at(curve, kb)),
         f"{words} at every buffer from {least_kb} kB on",
-        {
-            f"{words} at {kb} kB": GOODPUT.median(at(curve, kb))
-            for kb in BUFFERS_KB
-            if kb >= least_kb
-        },
         bound,
     )
 
@@ -117,6 +115,7 @@ def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
 
 
 _LARGEST_KB = BUFFERS_KB[-1]
+_SINGLE = (TCP_WIFI, wifi_3g.TCP_3G)
 
 CLAIMS = (
     claim(
@@ -148,12 +147,7 @@ CLAIMS = (
         "NSDI'12, Fig. 4a; Bonaventure's account",
         Quantity(
             f"MPTCP / (TCP WiFi + TCP 3G) at {_LARGEST_KB} kB",
-            over_sum(
-                *(
-                    GOODPUT.values(at(curve, _LARGEST_KB))
-                    for curve in (MPTCP, TCP_WIFI, wifi_3g.TCP_3G)
-                )
-            ),
+            over_sum(*(GOODPUT.values(at(each, _LARGEST_KB)) for each in (MPTCP, *_SINGLE))),
         ),
         needs=_used(MPTCP),
         where="goodput",
@@ -171,15 +165,11 @@ CLAIMS = (
         "E2.f-monotonic",
         "A larger buffer never reduces the goodput of single-path TCP.",
         "this project: a check of the single-path curves",
-        each(
+        for_each(
+            "{2}: goodput at {1} kB / at {0} kB",
+            ((*sizes, curve) for sizes in pairwise(BUFFERS_KB) for curve in _SINGLE),
+            lambda small, large, curve: GOODPUT.ratio(at(curve, large), at(curve, small)),
             "goodput of TCP over WiFi and over 3G at every buffer / at the next smaller one",
-            {
-                f"{curve}: goodput at {large} kB / at {small} kB": GOODPUT.ratio(
-                    at(curve, large), at(curve, small)
-                )
-                for small, large in pairwise(BUFFERS_KB)
-                for curve in (TCP_WIFI, wifi_3g.TCP_3G)
-            },
         ),
     ),
     *_claims_about(MPTCP_M12_NSDI, "-2012", " in the form of 2012"),

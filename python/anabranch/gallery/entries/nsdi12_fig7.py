@@ -99,24 +99,19 @@ _Cells = Callable[[str], dict[str, Factor]]
 
 
 def _like_wifi(remedied: str, cell: _Cells) -> list[Quantity]:
+    a, b = cell(remedied), cell(TCP_WIFI)
     return [
-        Quantity(
-            f"{name}(M1,2) / {name}(TCP WiFi)", metric.ratio(cell(remedied), cell(TCP_WIFI)), name
-        )
-        for name, metric in (("mean", MEAN), ("p95", P95))
+        Quantity("mean(M1,2) / mean(TCP WiFi)", MEAN.ratio(a, b), "mean"),
+        Quantity("p95(M1,2) / p95(TCP WiFi)", P95.ratio(a, b), "p95"),
     ]
 
 
 def _better_than_regular(remedied: str, cell: _Cells) -> list[Quantity]:
+    a, b = cell(MPTCP), cell(remedied)
     return [
-        Quantity(
-            f"{name}(regular) / {name}(M1,2)", metric.ratio(cell(MPTCP), cell(remedied)), bound
-        )
-        for name, metric, bound in (
-            ("mean", MEAN, ""),
-            ("p95", P95, ""),
-            ("IQR", metrics.IQR, "IQR"),
-        )
+        Quantity("mean(regular) / mean(M1,2)", MEAN.ratio(a, b)),
+        Quantity("p95(regular) / p95(M1,2)", P95.ratio(a, b)),
+        Quantity("IQR(regular) / IQR(M1,2)", metrics.IQR.ratio(a, b), "IQR"),
     ]
 
 

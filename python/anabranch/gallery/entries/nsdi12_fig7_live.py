@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
@@ -49,12 +49,11 @@ def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
 
 
 def _same_in_real_time(name: str, metric: Metric) -> tuple[Quantity, ...]:
-    return each(
+    return for_each(
+        f"{{}}: difference of {name}",
+        CURVES,
+        lambda curve: metric.distance(at(ENGINE, curve), at(VIRTUAL, curve)),
         f"difference of {name}, every curve",
-        {
-            f"{curve}: difference of {name}": metric.distance(at(ENGINE, curve), at(VIRTUAL, curve))
-            for curve in CURVES
-        },
         name.removeprefix("mean "),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, each
+from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, derived, median, ratio
 from anabranch.gallery.metrics import GOODPUT, MEAN, REINJECTIONS, Metric
@@ -174,10 +174,13 @@ def _flow_ratio(kb: int) -> Measure:
 
 def _files(sizes_kb: Sequence[int]) -> tuple[Quantity, ...]:
     words = "time of TCP / time of MPTCP"
-    return each(
-        f"{words}, files of {', '.join(map(str, sizes_kb))} kB",
-        {f"{words}, {kb} kB": _flow_ratio(kb) for kb in sizes_kb},
-    )
+    group = f"{words}, files of {', '.join(map(str, sizes_kb))} kB"
+    return for_each(f"{words}, {{}} kB", sizes_kb, _flow_ratio, group)
+
+
+def _over_tcp(words: str, network: str, curve: str, tcp: str) -> tuple[Quantity, ...]:
+    sizes = WEAK_BUFFERS_KB if network == WEAK else FAST_BUFFERS_KB
+    return at_every(words, sizes, "kB", lambda kb: _over(GOODPUT, network, curve, tcp, kb))
 
 
 _LONG_KB = [kb for kb in FILES_KB if kb >= 100]
@@ -204,12 +207,7 @@ CLAIMS = (
         "Next to 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi at every "
         "buffer.",
         _SHAPE,
-        at_every(
-            "MPTCP / TCP over WiFi",
-            WEAK_BUFFERS_KB,
-            "kB",
-            lambda kb: _over(GOODPUT, WEAK, MPTCP, TCP_WIFI, kb),
-        ),
+        _over_tcp("MPTCP / TCP over WiFi", WEAK, MPTCP, TCP_WIFI),
         needs=_both_used(WEAK, MPTCP, WEAK_BUFFERS_KB, "3g"),
         where="goodput",
     ),
@@ -218,12 +216,7 @@ CLAIMS = (
         "Next to 3G of 50 kbit/s, Multipath TCP with M1,2 is no slower than TCP over WiFi at "
         "every buffer.",
         _SHAPE,
-        at_every(
-            "MPTCP+M1,2 / TCP over WiFi",
-            WEAK_BUFFERS_KB,
-            "kB",
-            lambda kb: _over(GOODPUT, WEAK, MPTCP_M12, TCP_WIFI, kb),
-        ),
+        _over_tcp("MPTCP+M1,2 / TCP over WiFi", WEAK, MPTCP_M12, TCP_WIFI),
         needs=_both_used(WEAK, MPTCP_M12, WEAK_BUFFERS_KB, "3g"),
         where="goodput",
     ),
@@ -232,12 +225,7 @@ CLAIMS = (
         "Over a fast link and a link of a tenth of its rate, Multipath TCP with M1,2 keeps the "
         "goodput of the fast link.",
         _SHAPE,
-        at_every(
-            "MPTCP+M1,2 / TCP over the faster link",
-            FAST_BUFFERS_KB,
-            "kB",
-            lambda kb: _over(GOODPUT, UNEQUAL, MPTCP_M12, TCP, kb),
-        ),
+        _over_tcp("MPTCP+M1,2 / TCP over the faster link", UNEQUAL, MPTCP_M12, TCP),
         needs=_both_used(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB, "two"),
         where="goodput",
     ),
@@ -271,15 +259,12 @@ CLAIMS = (
         "With any number of subflows, the receiver inserts out-of-order segments almost without "
         "searching its queue.",
         "NSDI'12 §4.3 (shape): shortcuts per subflow; threshold: this project",
-        each(
+        for_each(
+            "out-of-order segments that need a search, {} subflows",
+            SUBFLOWS,
+            lambda count: median(_searched(count)),
             "out-of-order segments that need a search of the queue, with "
             f"{', '.join(map(str, SUBFLOWS))} subflows",
-            {
-                f"out-of-order segments that need a search, {count} subflows": median(
-                    _searched(count)
-                )
-                for count in SUBFLOWS
-            },
         ),
         needs=_queue_grows,
     ),

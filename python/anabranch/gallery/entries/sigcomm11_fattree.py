@@ -151,8 +151,10 @@ def _words(curve: str, subflows: int) -> str:
 _ONE, _EIGHT = (TCP, 1), (LIA, MOST)
 _STEPS = (_ONE, (LIA, 2), (LIA, 4), _EIGHT)
 
+_claim = partial(claim, needs=_carried)
+
 CLAIMS = (
-    claim(
+    _claim(
         "FT.a-tcp-collides",
         "TCP over one random route loses about half of the optimum, because flows collide.",
         "NSDI'11: 51 of 100 Mbit/s",
@@ -160,16 +162,14 @@ CLAIMS = (
             "part of the optimum that TCP loses",
             mean(derived(lambda reached: (1 - reached) * 100, share(*_ONE))),
         ),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.b-mptcp-fills",
         "Multipath TCP with eight subflows nearly reaches the optimum.",
         "NSDI'11: 95 of 100 Mbit/s",
         Quantity("mean goodput / optimum, LIA with 8 subflows", mean(share(*_EIGHT))),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.c-more-subflows",
         "Goodput rises with the number of subflows.",
         "this project; SIGCOMM'11 asks how many subflows a FatTree needs",
@@ -181,9 +181,8 @@ CLAIMS = (
             )
             for before, after in pairwise(_STEPS)
         ),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.d-fairer",
         "The slowest flow gains most, and flows are more equal than with TCP.",
         "SIGCOMM'11: “better fairness on many topologies”",
@@ -197,9 +196,8 @@ CLAIMS = (
             mean_ratio(jain(*_EIGHT), jain(*_ONE)),
             "index",
         ),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.e-coupling-is-free",
         "In this network, coupling costs no goodput: eight coupled subflows reach what eight "
         "uncoupled ones reach.",
@@ -208,9 +206,8 @@ CLAIMS = (
             "goodput, LIA / uncoupled NewReno, 8 subflows",
             mean_ratio(share(*_EIGHT), share(UNCOUPLED, MOST)),
         ),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.f-acknowledgements",
         "Without acknowledgements of other flows on its links, eight subflows reach the optimum.",
         "this project; explains FT.b-mptcp-fills",
@@ -218,7 +215,6 @@ CLAIMS = (
             "mean goodput / optimum, LIA with 8 subflows, half of the hosts send",
             mean(share(ONE_WAY, MOST)),
         ),
-        needs=_carried,
     ),
 )
 

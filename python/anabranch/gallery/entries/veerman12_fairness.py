@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, carried, claim, each
+from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
 from anabranch.gallery.metrics import GOODPUT
@@ -139,10 +140,7 @@ CLAIMS = (
         "E9.fairness-below-theory",
         "Next to Multipath TCP over two links, TCP gets far less than in theory.",
         "slides, “LAN: Fairness”; theory, threshold: this project",
-        (
-            Quantity(f"TCP's mean share / theory, {network}", _over_theory(network))
-            for network in _TWO_LINKS
-        ),
+        for_each("TCP's mean share / theory, {}", _TWO_LINKS, _over_theory),
         needs=_carried(LIA, networks=_TWO_LINKS),
         where=_SAME_TOTAL,
     ),
@@ -150,12 +148,11 @@ CLAIMS = (
         "E9.fairness-a-bit-unfair",
         "Multipath TCP is a bit unfair to TCP.",
         "slides, “Research”; reading as less than in theory: this project",
-        each(
+        for_each(
+            "TCP's mean share / theory, next to LIA, {}",
+            _ROUTES,
+            _over_theory,
             "TCP's mean share / theory, next to LIA in every network",
-            {
-                f"TCP's mean share / theory, next to LIA, {network}": _over_theory(network)
-                for network in _ROUTES
-            },
         ),
         needs=_carried(LIA),
         where=_SAME_TOTAL,
@@ -164,14 +161,11 @@ CLAIMS = (
         "E9.fairness-a-bit-unfair-cubic",
         "Multipath TCP is a bit unfair to TCP with CUBIC, the default of that kernel.",
         "slides, “Research”; CUBIC, theory: this project",
-        each(
+        for_each(
+            "TCP's mean share / theory, CUBIC next to LIA, {}",
+            _ROUTES,
+            partial(_over_theory, curve=LIA_CUBIC),
             "TCP's mean share / theory, TCP with CUBIC next to LIA in every network",
-            {
-                f"TCP's mean share / theory, CUBIC next to LIA, {network}": _over_theory(
-                    network, LIA_CUBIC
-                )
-                for network in _ROUTES
-            },
         ),
         needs=_carried(LIA_CUBIC),
         where=_SAME_TOTAL,
@@ -181,54 +175,45 @@ CLAIMS = (
         "E9.fairness-coupling-helps",
         "Coupled subflows leave more to TCP than uncoupled subflows do.",
         "RFC 6356 §2, goals 2 and 3; threshold: this project",
-        each(
+        for_each(
+            "TCP's share, LIA / uncoupled, {}",
+            _ROUTES,
+            lambda network: mean_ratio(share(LIA, network), share(UNCOUPLED, network)),
             "TCP's mean share, LIA / uncoupled, in every network",
-            {
-                f"TCP's share, LIA / uncoupled, {network}": mean_ratio(
-                    share(LIA, network), share(UNCOUPLED, network)
-                )
-                for network in _ROUTES
-            },
         ),
         needs=_carried(LIA, UNCOUPLED),
     ),
 )
 
 
+def _share_next_to(curve: str, network: str) -> Measure | None:
+    return None if curve == TCP and network != ONE_LINK else mean(share(curve, network))
+
+
 def _draw_shares(results: Results, axes: Axes) -> None:
     """Draw TCP's share of its link in every network, and the share in theory."""
-    for index, curve in enumerate(STYLES):
-        for place, network in enumerate(_ROUTES):
-            if curve == TCP and network != ONE_LINK:
-                continue
-            middle = mean(share(curve, network))(results)
-            axes.bar(
-                place + 0.27 * (index - 1), middle.value, 0.25, color=STYLES[curve].colour,
-                alpha=0.75, yerr=[[middle.value - middle.low], [middle.high - middle.value]],
-                capsize=2.5, error_kw={"elinewidth": 0.8},
-                label=None if place else f"next to {curve}",
-            )  # fmt: skip
+    panels.bars(
+        {name.replace(", ", ",\n"): name for name in _ROUTES},
+        lambda label, network: _share_next_to(label.removeprefix("next to "), network),
+        {f"next to {curve}": style for curve, style in STYLES.items()},
+        "TCP's share of its link",
+        top=1.05,
+    )(results, axes)
     for place, network in enumerate(_ROUTES):
         axes.plot(
             (place - 0.42, place + 0.42), (THEORY[network],) * 2, color=BLACK, linestyle="--",
             linewidth=1.1, label=None if place else "in theory",
         )  # fmt: skip
-    axes.set_xticks(range(len(_ROUTES)), [name.replace(", ", ",\n") for name in _ROUTES])
-    axes.set_ylabel("TCP's share of its link")
-    axes.set_ylim(0, 1.05)
 
 
 def _draw_over_time(results: Results, axes: Axes) -> None:
     """Draw the goodputs of both connections with LIA, where TCP uses one of two links."""
     cell = at(LIA, TWO_LINKS_ONE_TCP)
+    lines = (("Multipath TCP, LIA", "main", STYLES[LIA]), ("TCP", "tcp", STYLES[TCP]))
     panels.series(
         {
-            "Multipath TCP, LIA": (
-                cell | {"connection_name": "main"},
-                "bytes_delivered",
-                STYLES[LIA],
-            ),
-            "TCP": (cell | {"connection_name": "tcp"}, "bytes_delivered", STYLES[TCP]),
+            label: (cell | {"connection_name": name}, "bytes_delivered", style)
+            for label, name, style in lines
         },
         GOODPUT.heading,
         bin_samples=1,

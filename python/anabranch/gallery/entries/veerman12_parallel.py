@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Connection, Scenario
-
-if TYPE_CHECKING:
-    pass
 
 MPTCP = "MPTCP"
 EVEN, RIGHT = "TCP, 1:1", "TCP, 4:1"

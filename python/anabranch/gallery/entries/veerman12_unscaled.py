@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, all_of, carried, claim
+from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.parameters import parameters
@@ -86,12 +86,10 @@ CLAIMS = (
         "E9.unscaled-advanced",
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
         "slides, “WAN: Advanced Throughput”; buffers: this project",
-        (
-            Quantity(
-                f"two links / three links at {buffer:g} MB",
-                GOODPUT.ratio(at(TWO_LINKS, buffer), at(THREE_LINKS, buffer)),
-            )
-            for buffer in SMALLER_MB
+        for_each(
+            "two links / three links at {:g} MB",
+            SMALLER_MB,
+            lambda buffer: GOODPUT.ratio(at(TWO_LINKS, buffer), at(THREE_LINKS, buffer)),
         ),
         needs=carried(_ALL_LINKS, *(at(THREE_LINKS, buffer) for buffer in SMALLER_MB)),
         where="goodput",

@@ -180,7 +180,6 @@ def both_used(*curves: str) -> Needs:
 
 def draw_benefits(environment: str, styles: Mapping[str, Style]) -> Draw:
     """Cumulative distributions of the benefit over the settings of an environment."""
-
     drawn = {curve: (benefits(curve, environment), style) for curve, style in styles.items()}
     marks = {0.0: "best path", 1.0: "sum"}
     return panels.settings(drawn, "aggregation benefit", marks, span=(-1, 1.5))
