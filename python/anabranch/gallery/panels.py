@@ -52,6 +52,8 @@ class Look(TypedDict, total=False):
     """Whether the y axis is logarithmic."""
     lines: Mapping[float, str]
     """Horizontal lines with their words."""
+    uprights: Sequence[float]
+    """Vertical lines."""
     stated: Iterable[tuple[float, float]]
     """Numbers of the source."""
     span: tuple[float, float | None]
@@ -219,6 +221,18 @@ def series(
     return draw
 
 
+def goodput_around(drawn: Curves, away_s: float, back_s: float) -> Draw:
+    """Goodput over time of the first seed, around an outage."""
+    return series(
+        {label: (cell, "bytes_delivered", style) for label, (cell, style) in drawn.items()},
+        "goodput, bins of 1 s (Mbit/s)",
+        bin_samples=10,
+        down=True,
+        span=(away_s - 10, back_s + 15),
+        bottom=None,
+    )
+
+
 def dress(axes: Axes, look: Look, x: str = "", y: str = "") -> None:
     """Give axes their labels, limits, ticks and lines."""
     if "ticks" in look:
@@ -239,6 +253,8 @@ def dress(axes: Axes, look: Look, x: str = "", y: str = "") -> None:
     axes.set_ylim(bottom, look.get("top"))
     if "span" in look:
         axes.set_xlim(*look["span"])
+    for place in look.get("uprights", ()):
+        axes.axvline(place, color=figures.GREY, linewidth=0.6, zorder=1)
     for height, words in look.get("lines", {}).items():
         figures.reference_line(axes, height, words)
     if "stated" in look:

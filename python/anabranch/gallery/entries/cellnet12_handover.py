@@ -28,6 +28,7 @@ STYLES = {
     SINGLE: Style(ORANGE, (0, (2, 1)), "D"),
     TCP: Style(RED, (0, (1, 1)), "v"),
 }
+_SHOWN = {mode: STYLES[mode] for mode in MODES}
 _MANAGERS = {BACKUP: "backup", SINGLE: "single_path"}
 
 OFF, SILENT = "WiFi is turned off", "WiFi falls silent"
@@ -174,24 +175,13 @@ ENTRY = Entry(
             "Longest pause",
             "Longest time without a delivered block around the moment when WiFi goes away.",
             panels.bars_of(
-                {"turned off": OFF, "falls silent": SILENT},
-                PAUSE,
-                at,
-                {mode: STYLES[mode] for mode in MODES},
-                x="WiFi",
+                {"turned off": OFF, "falls silent": SILENT}, PAUSE, at, _SHOWN, x="WiFi"
             ),
         ),
         Panel(
             "WiFi is turned off and on again",
             "Goodput in bins of one second, first seed. WiFi is down in the shaded time.",
-            panels.series(
-                {mode: (at(mode, OFF), "bytes_delivered", style) for mode, style in STYLES.items()},
-                "goodput, bins of 1 s (Mbit/s)",
-                bin_samples=10,
-                down=True,
-                span=(AWAY_S - 10, BACK_S + 15),
-                bottom=None,
-            ),
+            panels.goodput_around(panels.curves(STYLES, by="mode", event=OFF), AWAY_S, BACK_S),
         ),
     ),
     overview=Overview("event; mode", "3g", (GOODPUT, P95.called("p95 delay"), PAUSE_MS)),

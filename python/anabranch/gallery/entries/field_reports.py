@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +38,6 @@ class Report:
 
     Attributes:
         key: Repository and number of the thread, and a case of it.
-        thread: Its address.
         says: The situation and the reported numbers.
         assumed: What the report leaves open.
         mbps: The reported goodput in Mbit/s of Multipath TCP over all paths.
@@ -45,12 +45,17 @@ class Report:
     """
 
     key: str
-    thread: str
     says: str
     assumed: str
     mbps: float
     harmed: bool
     paths: tuple[NetworkPath, ...]
+
+    @property
+    def thread(self) -> str:
+        """Address of the thread."""
+        repository, number = _KEY.findall(self.key)[0]
+        return f"https://github.com/{_REPOSITORIES[repository]}/issues/{number}"
 
     @property
     def fastest(self) -> str:
@@ -66,15 +71,18 @@ def _path(
     )
 
 
-_NET_NEXT = "https://github.com/multipath-tcp/mptcp_net-next/issues"
-_ROUTER = "https://github.com/Ysurac/openmptcprouter/issues"
+_KEY = re.compile(r"^([a-z-]+)-(\d+)")
+_REPOSITORIES = {
+    "net-next": "multipath-tcp/mptcp_net-next",
+    "openmptcprouter": "Ysurac/openmptcprouter",
+    "tcp-in-udp": "multipath-tcp/tcp-in-udp",
+}
 
 
 def _issue_381(rtt_ms: int, share: float) -> Report:
     paths = f"100 Mbit/s, 10 ms and 2 Mbit/s, {rtt_ms} ms"
     return Report(
         key=f"net-next-381-{rtt_ms}ms",
-        thread=f"{_NET_NEXT}/381",
         says=f"Mininet: {paths} give {share * 100:.1f} % of TCP",
         assumed="delays are round trips; TCP has 96 Mbit/s; queues of 100 packets",
         mbps=round(96 * share, 1),
@@ -89,7 +97,6 @@ REPORTS = (
     _issue_381(25, 0.991),
     Report(
         key="net-next-307",
-        thread=f"{_NET_NEXT}/307",
         says="Ethernet alone 160 to 170 Mbit/s; with a busy WLAN of 1.7 kbit/s 60 to 70",
         assumed="Linux 6.18 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
         mbps=65,
@@ -98,7 +105,6 @@ REPORTS = (
     ),
     Report(
         key="net-next-452",
-        thread=f"{_NET_NEXT}/452",
         says="100 and 50 Mbit/s alone, 10 Mbit/s together",
         assumed="Linux 6.18 instead of 5.15; round trips of 20 and 60 ms; queues of 100 ms",
         mbps=10,
@@ -107,7 +113,6 @@ REPORTS = (
     ),
     Report(
         key="openmptcprouter-3984",
-        thread=f"{_ROUTER}/3984",
         says="cable alone 800 Mbit/s; with 100 Mbit/s of 5G 400",
         assumed="round trips of 20 and 50 ms; queues of 50 and 200 ms; no tunnel, no slow CPU",
         mbps=400,
@@ -116,7 +121,6 @@ REPORTS = (
     ),
     Report(
         key="openmptcprouter-3374",
-        thread=f"{_ROUTER}/3374",
         says="two lines of 900 Mbit/s give 800 Mbit/s; round trip 18 ms",
         assumed="queues of 30 ms; no tunnel, no slow CPU",
         mbps=800,
@@ -125,7 +129,6 @@ REPORTS = (
     ),
     Report(
         key="openmptcprouter-1021",
-        thread=f"{_ROUTER}/1021",
         says="LTE of 120 and of 210 Mbit/s give 130 Mbit/s",
         assumed="round trips of 50 and 70 ms; queues of 150 ms; no tunnel, no slow CPU",
         mbps=130,
@@ -134,7 +137,6 @@ REPORTS = (
     ),
     Report(
         key="openmptcprouter-1683",
-        thread=f"{_ROUTER}/1683",
         says="SIM cards of 25, 25 and 10 Mbit/s give 29 Mbit/s",
         assumed="round trips of 120, 120 and 200 ms; queues of 400 ms; 0.1 % loss; no tunnel",
         mbps=29,
@@ -147,7 +149,6 @@ REPORTS = (
     ),
     Report(
         key="tcp-in-udp-10",
-        thread="https://github.com/multipath-tcp/tcp-in-udp/issues/10",
         says="netem: 500 Mbit/s, 100 ms and 75 Mbit/s, 10 ± 10 ms give 515 Mbit/s; in UDP 195",
         assumed="round trips; queues of 1000 packets; not in UDP",
         mbps=515,

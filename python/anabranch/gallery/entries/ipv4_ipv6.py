@@ -177,17 +177,7 @@ ENTRY = Entry(
         Panel(
             "IPv6 goes away and comes back",
             "Goodput in bins of one second, first seed. The IPv6 route is down in the shaded time.",
-            panels.series(
-                {
-                    curve: (at(curve, OUTAGE), "bytes_delivered", style)
-                    for curve, style in STYLES.items()
-                },
-                "goodput, bins of 1 s (Mbit/s)",
-                bin_samples=10,
-                down=True,
-                span=(AWAY_S - 10, BACK_S + 15),
-                bottom=None,
-            ),
+            panels.goodput_around(panels.curves(STYLES, network=OUTAGE), AWAY_S, BACK_S),
         ),
     ),
     overview=Overview("network; curve", "ipv6", (GOODPUT, MEAN, PAUSE_MS)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
@@ -116,7 +117,10 @@ CLAIMS = (
 )
 
 
-_DELAY = "round-trip time of the slow path (ms)"
+def _over_delay(metric: Metric, *drawn: str, **look: Any) -> panels.Draw:
+    words = "round-trip time of the slow path (ms)"
+    curves = panels.curves(_STYLES, *drawn)
+    return panels.over("slow_rtt_ms", metric, curves, words, ticks=RTTS_MS, **look)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -167,25 +171,16 @@ ENTRY = Entry(
         Panel(
             "Goodput over the slow path's round-trip time",
             "Where MPTCP lies below TCP over the fast path, adding a path does harm.",
-            panels.over(
-                "slow_rtt_ms",
-                GOODPUT,
-                panels.curves(_STYLES),
-                _DELAY,
-                ticks=RTTS_MS,
-                top=110,
-                lines={102: "sum of the\nlink rates"},
-            ),
+            _over_delay(GOODPUT, top=110, lines={102: "sum of the\nlink rates"}),
         ),
         Panel(
             "Share of the slow path",
             "The links' rates would give it 2 %. With more, the fast path idles.",
-            panels.over(
-                "slow_rtt_ms",
+            _over_delay(
                 Metric("share_slow", "share of the bytes over the slow path"),
-                panels.curves(_STYLES, LINUX_MPTCP, MODEL_MPTCP, ENGINE_M12),
-                _DELAY,
-                ticks=RTTS_MS,
+                LINUX_MPTCP,
+                MODEL_MPTCP,
+                ENGINE_M12,
                 lines={2 / 102: "share of\nthe rates"},
             ),
         ),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
-from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95
+from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL
@@ -95,7 +96,11 @@ CLAIMS = (
     ),
 )
 
-_BUFFERS = "both buffers, as requested (kB)"
+
+def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
+    words = "both buffers, as requested (kB)"
+    curves = panels.curves(_STYLES)
+    return panels.over("asked_kb", metric, curves, words, ticks=ASKED_KB, **look)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -143,35 +148,18 @@ ENTRY = Entry(
         Panel(
             "Goodput over the buffers",
             "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            panels.over(
-                "asked_kb",
-                GOODPUT,
-                panels.curves(_STYLES),
-                _BUFFERS,
-                ticks=ASKED_KB,
-                top=11,
-                lines={10: "sum of the\nlink rates"},
-            ),
+            _over_buffers(GOODPUT, top=11, lines={10: "sum of the\nlink rates"}),
         ),
         Panel(
             "Mean delay of a block",
             "On a logarithmic scale.",
-            panels.over(
-                "asked_kb",
-                MEAN_OF_BLOCK,
-                panels.curves(_STYLES),
-                _BUFFERS,
-                ticks=ASKED_KB,
-                log=True,
-            ),
+            _over_buffers(MEAN_OF_BLOCK, log=True),
         ),
         Panel(
             "Delay of a block, 100 kB requested",
             "Share of blocks delivered within a given delay. Curves further left are faster.",
             panels.distribution(
-                figures.cdf,
-                {curve: (at(curve), style) for curve, style in _STYLES.items()},
-                share=0.995,
+                figures.cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995
             ),
         ),
     ),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, claim
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
 from anabranch.gallery.measures import ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
-from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
@@ -249,20 +250,12 @@ _DELAYS: panels.Curves = {
 }
 
 
-def _sweep(metric: metrics.Metric, *drawn: str) -> Draw:
+def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
     """A metric over the receive buffer."""
     curves = panels.curves(wifi_3g.STYLES, *drawn or CURVES, send="200KiB", jitter_model="fifo")
-
-    def draw(results: Results, axes: Axes) -> None:
-        words = "receive buffer (KiB); claims are judged at 200"
-        log = metric is metrics.MEAN_OF_BLOCK
-        panels.over("receive_kib", metric, curves, words, ticks=RECEIVE_KIB, log=log)(results, axes)
-        axes.axvline(JUDGED_KIB, color=figures.GREY, linewidth=0.6, zorder=1)
-        if metric is GOODPUT:
-            axes.set_ylim(0, 11)
-            figures.reference_line(axes, 10, "sum of the link rates")
-
-    return draw
+    words = "receive buffer (KiB); claims are judged at 200"
+    look |= {"ticks": RECEIVE_KIB, "uprights": (JUDGED_KIB,)}
+    return panels.over("receive_kib", metric, curves, words, **look)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -272,7 +265,6 @@ def notes(results: Results) -> Sequence[str]:
     small, send_limited = at(MPTCP, 32), metrics.SEND_BUFFER_LIMITED.text(results, at(MPTCP))
     on_3g = share("3g").text(results, small)
     window_limited = WINDOW_LIMITED.text(results, at(MPTCP))
-    small = at(MPTCP, 32)
     return [
         "The paper does not state the receive buffer, which decides the result. CS244'15 requested "
         "32 KiB from Linux. Linux doubles the requested size and charges overhead. Here, "
@@ -359,12 +351,12 @@ ENTRY = Entry(
             "Mean delay over the receive buffer",
             "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
             "3G. From 200 KiB on, the send buffer is the limit.",
-            _sweep(metrics.MEAN_OF_BLOCK),
+            _sweep(metrics.MEAN_OF_BLOCK, log=True),
         ),
         Panel(
             "Goodput over the receive buffer",
             "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            _sweep(GOODPUT),
+            _sweep(GOODPUT, top=11, lines={10: "sum of the link rates"}),
         ),
         Panel(
             "What 3G carried",

@@ -277,16 +277,13 @@ _COLUMNS: dict[str, Callable[[str, int], Values]] = {
 def _overview(results: Results) -> Table:
     """Mean goodput, slowest flow and Jain's index of every cell."""
     cases = [(curve, count) for curve, counts in SUBFLOWS.items() for count in counts]
+    scales = {heading: 100 if "%" in heading else 1 for heading in _COLUMNS}
     rows = (
         (
-            curve,
-            str(count),
-            *(
-                mean(of(curve, count), 100 if "%" in heading else 1)(results).text()
-                for heading, of in _COLUMNS.items()
-            ),
+            *map(str, case),
+            *(mean(of(*case), scales[x])(results).text() for x, of in _COLUMNS.items()),
         )
-        for curve, count in cases
+        for case in cases
     )
     return Table(("curve", "subflows", *_COLUMNS), tuple(rows))
 
