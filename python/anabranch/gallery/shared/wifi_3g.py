@@ -63,7 +63,7 @@ CULLEN_BARBER = (
 )
 
 STACK_PARAMETERS = parameters("""
-    congestion control | TCP: NewReno; MPTCP: LIA (RFC 6356) | this project: LIA with one subflow is
+    congestion control | <congestion control> (RFC 6356) | this project: LIA with one subflow is
         NewReno, so only the paths differ
     scheduler | lowest RTT | default of the kernels of NSDI'12 and CS244
     penalisation (M2) | the form of CoNEXT'13, unless a curve says 2012 | CS244'14 and '15 ran
