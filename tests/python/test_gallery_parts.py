@@ -12,7 +12,16 @@ from matplotlib.figure import Figure
 from anabranch.errors import InputError
 from anabranch.gallery import bounds, panels
 from anabranch.gallery.bounds import BOUNDS
-from anabranch.gallery.claims import Quantity, all_of, at_every, carried, claim, each, least
+from anabranch.gallery.claims import (
+    Quantity,
+    all_of,
+    at_every,
+    carried,
+    claim,
+    each,
+    for_each,
+    least,
+)
 from anabranch.gallery.entry import Factors, Tier, key_of
 from anabranch.gallery.measures import (
     by_seed,
@@ -113,6 +122,17 @@ def test_similar_quantities_are_described_once() -> None:
     sizes = at_every("a / b", (10, 20), "kB", lambda size: GOODPUT.median(at("slow", size)))
     assert [each.words for each in sizes] == ["a / b at 10 kB", "a / b at 20 kB"]
     assert {each.group for each in sizes} == {"a / b at every buffer"}
+
+
+def test_there_is_one_quantity_for_each_case() -> None:
+    def measure(curve: str, size: int = 1) -> Any:
+        return GOODPUT.median(at(curve, size))
+
+    found = for_each("{} curve", ("slow", "fast"), measure, "both curves", "tail")
+    assert [each.words for each in found] == ["slow curve", "fast curve"]
+    assert {(each.group, each.bound) for each in found} == {("both curves", "tail")}
+    (of_pair,) = for_each("size {1}, {0}", [("slow", 2)], measure)
+    assert of_pair.words == "size 2, slow"
 
 
 def test_the_smallest_of_several_quantities_is_named(results: Results) -> None:
@@ -274,9 +294,41 @@ def test_rates_over_time_are_differences_of_counted_bytes() -> None:
     assert axes.lines[0].get_ydata() == pytest.approx([0.08] * 3)
     assert axes.lines[0].get_xdata() == pytest.approx([0.1, 1.1, 2.1])
     assert axes.get_xlim() == (-1, 3)
+    later = panels.series(
+        {"slow": (SLOW, "bytes_delivered", Style(RED))},
+        "bytes",
+        zero_s=1,
+        since_zero=True,
+        shown_s=(0, 1),
+        where=pl.col("bytes_delivered") > 0,
+    )
+    shown = drawn(later, results).lines[0]
+    assert min(shown.get_xdata()) == pytest.approx(0)
+    assert max(shown.get_xdata()) == pytest.approx(1)
+    assert shown.get_ydata()[0] == pytest.approx(0)
     missing = panels.series({"fast": (FAST, "bytes_delivered", Style(BLUE))}, "rate")
     with pytest.raises(NothingMeasured, match="fast"):
         drawn(missing, results)
+
+
+def test_a_design_is_drawn_as_shares_of_its_settings(results: Results) -> None:
+    values = {"slow": (GOODPUT.values(at("slow")), Style(RED))}
+    axes = drawn(panels.settings(values, "goodput", {2: "twice", 3: ""}, span=(0, 5)), results)
+    assert [text.get_text().strip() for text in axes.texts] == ["twice"]
+    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 5), (0, 1))
+
+
+def test_places_of_an_axis_have_words(results: Results) -> None:
+    def measure(curve: str, size: int) -> Any:
+        return GOODPUT.median(at(curve, size))
+
+    look: Any = {"places": ("small", "large"), "turned": 60, "uprights": (0.5,)}
+    axes = drawn(panels.points({0: 1, 1: 2}, measure, STYLES, "", "goodput", **look), results)
+    labels = axes.get_xticklabels()
+    assert [(each.get_text(), each.get_rotation()) for each in labels] == [
+        ("small", 60),
+        ("large", 60),
+    ]
 
 
 def quote(value: str, *paths: NetworkPath) -> str:

@@ -215,8 +215,11 @@ class Entry:
     """Further facts about the runs, for their provenance."""
 
     def parameter_table(self) -> tuple[Parameter, ...]:
-        """The parameters, with the settings that they quote from the scenarios of the full tier."""
-        scenarios = {cell.key: cell.task(1).scenario.settings for cell in self.cells(self.full)}
+        """The parameters, with the settings that they quote from the scenarios of the cells.
+
+        The tiers differ only in durations and in the number of settings of a design.
+        """
+        scenarios = {cell.key: cell.task(1).scenario.settings for cell in self.cells(self.quick)}
         return quoted(self.parameters, scenarios)
 
     @property

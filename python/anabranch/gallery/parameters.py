@@ -126,7 +126,7 @@ def _rtt(path: TomlTable) -> str:
 
 def _listed(values: Iterable[Any]) -> str:
     """Different values as a list in which a unit follows its numbers, such as ``1, 2 MB``."""
-    pairs = [_split(str(value)) for value in dict.fromkeys(values)]
+    pairs = [_split(value) for value in dict.fromkeys(map(str, values))]
     return ", ".join(
         ", ".join(number for number, _ in group) + unit
         for unit, group in groupby(pairs, lambda pair: pair[1])
