@@ -53,6 +53,11 @@ def derived(function: Callable[..., Any], *values: Values) -> Values:
     return lambda results: np.asarray(function(*(each(results) for each in values)))
 
 
+def part_of(one: Values, *others: Values) -> Values:
+    """The part of `one` in the sum of all, for each seed."""
+    return derived(lambda value, *rest: value / sum(rest, start=value), one, *others)
+
+
 def estimate(statistic: Callable[..., Any], *samples: Values, of: str = "seeds") -> Measure:
     """A statistic of several values; see `estimates.estimate`."""
 

@@ -12,7 +12,7 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
-from anabranch.gallery.metrics import GOODPUT, IDLE_RESTARTS, MEAN, OUT_OF_ORDER
+from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, waiting_ms
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
@@ -123,10 +123,7 @@ def _restarts(curve: str, mbps: float = JUDGED_MBPS) -> Values:
 
 def out_of_order_s(curve: str, mbps: float = JUDGED_MBPS) -> Values:
     """Mean time that bytes wait for earlier bytes, for each seed, by Little's law."""
-    cell = at(curve, STREAM, UNEQUAL, mbps)
-    return derived(
-        lambda waiting, rate: waiting * 8e-6 / rate, OUT_OF_ORDER.values(cell), GOODPUT.values(cell)
-    )
+    return derived(lambda ms: ms / 1e3, waiting_ms(at(curve, STREAM, UNEQUAL, mbps)))
 
 
 def _download(curve: str, rates: str, kib: float) -> Values:

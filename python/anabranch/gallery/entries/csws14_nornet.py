@@ -22,8 +22,8 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import Values, derived, median, ratio
-from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER
+from anabranch.gallery.measures import Values, median, ratio
+from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import Panel
@@ -62,12 +62,7 @@ def _cell(tier: Tier, curve: str, pair: str, buffers: str) -> Cell:
 
 def buffering_ms(curve: str, pair: str) -> Values:
     """Mean time that bytes wait for earlier bytes, in ms, for each seed, by Little's law."""
-    cell = at(curve, pair, UNBOUNDED)
-    return derived(
-        lambda waiting, mbps: waiting * 8e-3 / mbps,
-        OUT_OF_ORDER.values(cell),
-        TRANSFER.values(cell),
-    )
+    return waiting_ms(at(curve, pair, UNBOUNDED), TRANSFER)
 
 
 _BOTH_USED = all_of(

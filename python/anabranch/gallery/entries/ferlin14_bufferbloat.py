@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery import panels
+from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, carried, claim, each, for_each
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import median
-from anabranch.gallery.metrics import OUT_OF_ORDER, OUT_OF_ORDER_KB, TRANSFER, VARIATION, Metric
+from anabranch.gallery.measures import derived, median
+from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, VARIATION, Metric, part, srtt_p95
 from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
-from anabranch.results import estimates
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
@@ -83,10 +82,6 @@ def _cell(tier: Tier, curve: str, pair: str) -> Cell:
 _CELLULAR = [(pair, path) for pair, paths in PAIRS.items() for path in paths if path.name != "wlan"]
 
 
-def _srtt(path: str) -> Metric:
-    return Metric(f"srtt_p95_ms_{path}", f"p95 sRTT of {path}", "ms")
-
-
 def _compared(metric: Metric, words: str) -> tuple[Quantity, ...]:
     """A metric of each curve over that of the default, for each pair."""
     return for_each(
@@ -102,7 +97,7 @@ def _capped(pair: str, name: str) -> list[Quantity]:
     return [
         Quantity(
             f"p95 sRTT of {name}, {curve} / {over}, {pair}",
-            _srtt(name).ratio(at(curve, pair), at(over, pair)),
+            srtt_p95(name).ratio(at(curve, pair), at(over, pair)),
             key,
             f"p95 sRTT of every cellular path, {curve} / {over}",
         )
@@ -117,7 +112,7 @@ def _capped(pair: str, name: str) -> list[Quantity]:
 def _over_minimum(curve: str, pair: str, path: NetworkPath) -> Measure:
     """The p95 of the smoothed RTT over λ times the least RTT of an empty path."""
     least_ms = 2 * nanoseconds(path.delay) / 1e6
-    return median(_srtt(path.name).values(at(curve, pair)), 1 / (_LAMBDA[curve] * least_ms))
+    return median(srtt_p95(path.name).values(at(curve, pair)), 1 / (_LAMBDA[curve] * least_ms))
 
 
 _BOTH_USED = all_of(
@@ -246,8 +241,8 @@ def notes(results: Results) -> Sequence[str]:
 
     def on_wlan(curve: str) -> str:
         cell = at(curve, "3G1+WLAN")
-        carried = TRANSFER.values(cell)(results) * results.values("share_wlan", **cell)
-        return estimates.median(carried).text("Mbit/s")
+        carried = derived(np.multiply, TRANSFER.values(cell), part("wlan").values(cell))
+        return median(carried)(results).text("Mbit/s")
 
     return [
         "Goodput: " + " ".join(words),
@@ -317,7 +312,7 @@ ENTRY = Entry(
         Panel(
             "Bytes out of order",
             "Mean over the time in which data arrived.",
-            panels.bars_of(tuple(PAIRS), OUT_OF_ORDER_KB, at, STYLES),
+            panels.bars_of(tuple(PAIRS), metrics.OUT_OF_ORDER_KB, at, STYLES),
         ),
         Panel(
             "(a) Example: goodput",

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
-import numpy as np
-
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
@@ -210,7 +208,7 @@ def _tcp_beside(curve: str) -> str:
 
 @by_seed
 def _paired(results: Results, above: dict[str, Factor], below: dict[str, Factor]) -> Sample:
-    pair = [results.values(MEAN.column, **factors) for factors in (above, below)]
+    pair = [MEAN.values(cell)(results) for cell in (above, below)]
     if pair[0].size != pair[1].size:
         raise NothingMeasured(f"not every seed has a latency: {above}")
     return pair[0] / pair[1]
@@ -224,10 +222,9 @@ def is_carried(results: Results, application: str, rtt: int, loss: int) -> bool:
     if application not in NETFLIXES:
         return True
     try:
-        delays = results.values("delay_mean_ms", **at(application, TCP, rtt, rtt, loss))
+        return MEAN.number(results, at(application, TCP, rtt, rtt, loss)) < _PERIOD_S * 1e3
     except NothingMeasured:
         return False
-    return float(np.median(delays)) < _PERIOD_S * 1e3
 
 
 def _words(application: str, curve: str, one: int, two: int, loss: int) -> str:

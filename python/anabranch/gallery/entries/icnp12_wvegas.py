@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery import panels
+from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
-from anabranch.gallery.measures import Values, by_seed, derived, difference, median, per_seed, ratio
-from anabranch.gallery.metrics import GOODPUT, Metric
+from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
+from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried
@@ -201,9 +201,8 @@ def goodputs(curve: str, network: str = THREE) -> dict[str, Values]:
 
 
 def _part_of_sum(flow: str, network: str) -> Measure:
-    place = FLOWS.index(flow)
-    flows = goodputs(WVEGAS, network).values()
-    return median(derived(lambda *rates: rates[place] / sum(rates), *flows))
+    flows = goodputs(WVEGAS, network)
+    return median(part_of(flows.pop(flow), *flows.values()))
 
 
 def spread(curve: str) -> Values:
@@ -215,19 +214,17 @@ def spread(curve: str) -> Values:
 def one_link_share(network: str) -> Values:
     """Share of one link that the connection takes next to a flow of wVegas, for each seed."""
     cell = at(WVEGAS, network)
-    both = (GOODPUT.values(cell, connection=name) for name in ("main", "other"))
-    return derived(lambda main, other: main / (main + other), *both)
+    return part_of(*(GOODPUT.values(cell, connection=name) for name in ("main", "other")))
 
 
 def _equal_rates(network: str) -> tuple[Quantity, ...]:
     """The rates of the slides' example: a third for each flow, and 1 : 4 on the two links."""
-    on_first = Metric("share_one", "share of path one").median
     parts = {f"part of the sum of goodputs, {flow}": _part_of_sum(flow, network) for flow in FLOWS}
     return (
         *each("part of the sum of goodputs, each flow", parts, "WV.f-equal-rates"),
         Quantity(
             "part of the flow with both links on the link of 6 Mbit/s",
-            on_first(at(WVEGAS, network), connection="main"),
+            part("one").median(at(WVEGAS, network), connection="main"),
             "WV.f-equal-rates split",
         ),
     )
@@ -251,7 +248,8 @@ def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> list[Quantit
     """A quantity with wVegas less that with LIA, for both changes of the load."""
     return [
         Quantity(
-            f"{words}, wVegas − LIA, {change}", difference(of(WVEGAS, change_s), of(LIA, change_s))
+            f"{words}, wVegas − LIA, {change}",
+            measures.difference(of(WVEGAS, change_s), of(LIA, change_s)),
         )
         for change_s, change in _CHANGES.items()
     ]
@@ -469,7 +467,7 @@ ENTRY = Entry(
     overview=Overview(
         "network; curve: congestion control; connection: flow",
         "two",
-        (GOODPUT, Metric("srtt_p95_ms_one", "p95 RTT, path one", "ms")),
+        (GOODPUT, srtt_p95("one").called("p95 RTT, path one")),
     ),
     notes=notes,
 )

@@ -11,18 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery import panels
+from anabranch.gallery import measures, panels
 from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
-from anabranch.gallery.measures import (
-    Values,
-    by_seed,
-    difference,
-    estimate,
-    median,
-    per_seed,
-    ratio,
-)
+from anabranch.gallery.measures import Values, difference, estimate, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.parameters import parameters
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
@@ -128,7 +120,7 @@ def _download(curve: str, kib: int, number: int) -> Connection:
     )
 
 
-@by_seed
+@measures.by_seed
 def _means(results: Results, cell: dict[str, Factor], of: pl.Expr) -> Sample:
     """The mean of an expression over the downloads of each run, in the order of the seeds."""
     nothing = f"no download was complete for {cell}"

@@ -8,7 +8,7 @@ from typing import Any
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
-from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, share
+from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
@@ -177,7 +177,7 @@ ENTRY = Entry(
             "Share of the slow path",
             "The links' rates would give it 2 %. With more, the fast path idles.",
             _over_delay(
-                Metric("share_slow", "share of the bytes over the slow path"),
+                part("slow").called("share of the bytes over the slow path"),
                 LINUX_MPTCP,
                 MODEL_MPTCP,
                 ENGINE_M12,

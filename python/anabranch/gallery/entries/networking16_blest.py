@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
@@ -15,19 +13,8 @@ from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports.figures import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    YELLOW,
-    Panel,
-    Style,
-)
+from anabranch.reports import figures
+from anabranch.reports.figures import Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath
@@ -38,15 +25,15 @@ FLOORED = "BLEST (paper, floor 0.5)"
 RULES = (BLEST, PAPER, FINE, FIXED, FLOORED)
 OTIAS, STTF, DAPS = "OTIAS", "STTF", "DAPS"
 STYLES = {
-    MIN_RTT: Style(BLUE, "-", "o"),
-    BLEST: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
-    PAPER: Style(SKY, (0, (1, 1)), "x"),
-    FINE: Style(ORANGE, (0, (2, 1)), "D"),
-    FIXED: Style(PURPLE, (0, (4, 1.5)), "v"),
-    FLOORED: Style(BLACK, (0, (1, 1)), "*"),
-    OTIAS: Style(RED, "-", "s"),
-    STTF: Style(GREY, (0, (6, 1.5, 1, 1.5)), "P"),
-    DAPS: Style(YELLOW, (0, (4, 1.5)), "X"),
+    MIN_RTT: Style(figures.BLUE, "-", "o"),
+    BLEST: Style(figures.GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
+    PAPER: Style(figures.SKY, (0, (1, 1)), "x"),
+    FINE: Style(figures.ORANGE, (0, (2, 1)), "D"),
+    FIXED: Style(figures.PURPLE, (0, (4, 1.5)), "v"),
+    FLOORED: Style(figures.BLACK, (0, (1, 1)), "*"),
+    OTIAS: Style(figures.RED, "-", "s"),
+    STTF: Style(figures.GREY, (0, (6, 1.5, 1, 1.5)), "P"),
+    DAPS: Style(figures.YELLOW, (0, (4, 1.5)), "X"),
 }
 _SCHEDULER: dict[str, Any] = {
     MIN_RTT: "min_rtt",
@@ -150,12 +137,15 @@ def _in_readings(words: str, metric: Metric, bound: str) -> tuple[Quantity, ...]
     )
 
 
+_ON_SECOND = metrics.part("second")
+
+
 def _reinjects(results: Results) -> str | None:
     """The precondition that lowest RTT reinjects, and that 3G carries bytes with BLEST."""
-    reinjections = results.values("reinjections", **at(MIN_RTT, HETEROGENEOUS))
-    if float(np.median(reinjections)) < 50:
-        return f"lowest RTT reinjects only {np.median(reinjections):.0f} segments"
-    shares = results.values("share_second", **at(BLEST, HETEROGENEOUS))
+    reinjections = REINJECTIONS.number(results, at(MIN_RTT, HETEROGENEOUS))
+    if reinjections < 50:
+        return f"lowest RTT reinjects only {reinjections:.0f} segments"
+    shares = _ON_SECOND.values(at(BLEST, HETEROGENEOUS))(results)
     return None if float(shares.min()) > 0.01 else "3G carried nothing with BLEST"
 
 
@@ -163,7 +153,7 @@ def _daps_uses_both(paths: str) -> Needs:
     """The precondition that frames at a constant rate use both paths with DAPS."""
 
     def reason(results: Results) -> str | None:
-        shares = results.values("share_second", **at(DAPS, paths, CBR))
+        shares = _ON_SECOND.values(at(DAPS, paths, CBR))(results)
         return None if shares.min() > 0.01 and shares.max() < 0.99 else "DAPS uses one path"
 
     return reason

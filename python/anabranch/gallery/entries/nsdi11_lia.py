@@ -12,7 +12,7 @@ import polars as pl
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import Values, by_seed, derived, estimate, mean, per_seed
+from anabranch.gallery.measures import Values, by_seed, estimate, mean, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
@@ -138,8 +138,7 @@ def _torus(tier: Tier) -> Cell:
 def shares(curve: str, core: str, subflows: int) -> Values:
     """Multipath TCP's share of the total goodput of Multipath TCP and TCP, for each seed."""
     cell = at(curve, core, subflows)
-    both = (GOODPUT.values(cell, connection=name) for name in ("main", "tcp"))
-    return derived(lambda main, tcp: main / (main + tcp), *both)
+    return part_of(*(GOODPUT.values(cell, connection=name) for name in ("main", "tcp")))
 
 
 def mean_shares(
@@ -266,7 +265,7 @@ def notes(results: Results) -> Sequence[str]:
     """Mean shares next to TCP, why all access paths are equal, and what goal 1 costs."""
 
     def goodput(curve: str) -> float:
-        return float(results.values(GOODPUT.column, **at(curve, UNEQUAL_LOSS)).mean())
+        return float(GOODPUT.values(at(curve, UNEQUAL_LOSS))(results).mean())
 
     unequal = results.rows("subflows", network=UNEQUAL_LOSS, curve=LIA)
     timeouts = int(unequal["timeouts"].sum())

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery import panels
+from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, derived, median, ratio
-from anabranch.gallery.metrics import GOODPUT, MEAN, REINJECTIONS, Metric
+from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
@@ -149,22 +149,21 @@ def _over(metric: Metric, network: str, above: str, below: str, size: int) -> Me
     return metric.ratio(at(network, above, size), at(network, below, size))
 
 
-_WAITING = Metric("out_of_order_segments", "segments out of order")
-_STRAY = Metric("stray_segments", "segments that need a search")
-
-
 def _memory_of(curve: str) -> Values:
     """Send and receive buffer at the end, in MB, for each seed."""
     cell = at(MEMORY, curve, CONFIGURED_KB)
-    sides = (Metric(f"{side}_buffer", f"{side} buffer", "bytes") for side in ("send", "receive"))
-    return derived(lambda send, receive: (send + receive) / 1e6, *(s.values(cell) for s in sides))
+    return derived(
+        np.add, metrics.SEND_BUFFER_MB.values(cell), metrics.RECEIVE_BUFFER_MB.values(cell)
+    )
 
 
 def _searched(count: int) -> Values:
     """Share of the out-of-order segments for which the receiver searched its queue, in %."""
     cell = at(QUEUE, MPTCP, count)
     return derived(
-        lambda stray, waiting: stray / waiting * 100, _STRAY.values(cell), _WAITING.values(cell)
+        lambda stray, waiting: stray / waiting * 100,
+        metrics.STRAY_SEGMENTS.values(cell),
+        OUT_OF_ORDER_SEGMENTS.values(cell),
     )
 
 
@@ -194,7 +193,9 @@ def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Nee
 
 def _queue_grows(results: Results) -> str | None:
     """The precondition that with every number of subflows, many segments arrived out of order."""
-    waiting = {n: _WAITING.values(at(QUEUE, MPTCP, n))(results).min() for n in SUBFLOWS}
+    waiting = {
+        n: OUT_OF_ORDER_SEGMENTS.values(at(QUEUE, MPTCP, n))(results).min() for n in SUBFLOWS
+    }
     few = [count for count, segments in waiting.items() if segments < 1000]
     return f"too few segments out of order with {few[0]} subflows" if few else None
 
@@ -308,7 +309,7 @@ def notes(results: Results) -> Sequence[str]:
     waiting = "; ".join(_waiting(results, count) for count in SUBFLOWS)
     links = ("one", "two", "three")
     most = np.median(
-        np.max([results.values(f"share_{n}", **at(SYMMETRIC, MPTCP, 200)) for n in links], axis=0)
+        np.max([part(name).values(at(SYMMETRIC, MPTCP, 200))(results) for name in links], axis=0)
     )
     return [
         f"Buffers at the end, send and receive together: {memory}.",
@@ -324,7 +325,7 @@ def notes(results: Results) -> Sequence[str]:
 
 
 def _waiting(results: Results, count: int) -> str:
-    segments = _WAITING.number(results, at(QUEUE, MPTCP, count))
+    segments = OUT_OF_ORDER_SEGMENTS.number(results, at(QUEUE, MPTCP, count))
     words = f"{count} subflows, {segments:,.0f} segments out of order"
     return f"{words}, of which {np.median(_searched(count)(results)):.2g} % need a search"
 
@@ -379,7 +380,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), REINJECTIONS)
+        "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), metrics.REINJECTIONS)
     ),
     notes=notes,
 )

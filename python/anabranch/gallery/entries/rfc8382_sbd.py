@@ -12,7 +12,7 @@ import numpy as np
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
 from anabranch.gallery.entry import Cell, Entry, Overview, Tier
-from anabranch.gallery.measures import Values, derived, estimate, mean, median
+from anabranch.gallery.measures import Values, derived, estimate, mean, median, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
@@ -144,8 +144,7 @@ def _goodputs(curve: str, environment: str, connection: str = "main") -> Values:
 
 def tcp_shares(curve: str) -> Values:
     """TCP's share of the total goodput of TCP and Multipath TCP, by setting with one bottleneck."""
-    both = _goodputs(curve, SHARED, "tcp"), _goodputs(curve, SHARED)
-    return derived(lambda tcp, main: tcp / (tcp + main), *both)
+    return part_of(_goodputs(curve, SHARED, "tcp"), _goodputs(curve, SHARED))
 
 
 _RIGHT = {

@@ -10,7 +10,7 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
-from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
@@ -90,7 +90,7 @@ def share(results: Results, curve: str, network: str) -> Sample:
     cell = at(curve, network)
     tcp, crossing = (GOODPUT.values(cell, connection=name)(results) for name in ("tcp", "main"))
     if network != ONE_LINK:
-        crossing = crossing * results.values("share_main-0", connection="main", **cell)
+        crossing = crossing * part("main-0").values(cell, connection="main")(results)
     return tcp / (tcp + crossing)
 
 

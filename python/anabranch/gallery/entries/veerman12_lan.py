@@ -13,8 +13,8 @@ from anabranch import policy
 from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.claims import Quantity, carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
-from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, smallest
-from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, Metric, share
+from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
+from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
@@ -224,8 +224,7 @@ _BALANCED = {mss: at(BALANCING, f"MSS {mss}", buffer) for mss, buffer in MSS_BUF
 _LEAST_MB = BUFFERS_MB[0]
 _ON_TEN = share("ten")
 _BOTH = ("one", "two")
-_COMPLETED = Metric("completed", "transfers completed", "%", 100)
-_DELIVERED = Metric("bytes_delivered", "bytes delivered")
+_FIRST, _SECOND = (GOODPUT.values(_TWO_TEN[1], connection=name) for name in ("main", "second"))
 
 CLAIMS = (
     claim(
@@ -274,10 +273,10 @@ CLAIMS = (
         "If interfaces go down and up, even both at once, transfers still complete without losing "
         "a byte.",
         "this project; the slides' kernel froze sometimes",
-        Quantity("transfers completed", _COMPLETED.mean(_TRANSFER)),
+        Quantity("transfers completed", COMPLETED.mean(_TRANSFER)),
         Quantity(
             "bytes delivered, worst seed",
-            smallest(derived(_percent_of_file, _DELIVERED.values(_TRANSFER))),
+            smallest(derived(_percent_of_file, DELIVERED.values(_TRANSFER))),
         ),
         needs=carried(_BOTH, _TRANSFER),
         where=f"{TRANSFER_MB} MB",
@@ -310,15 +309,7 @@ CLAIMS = (
         "One session fills two links of 10 Gbit/s; two sessions fill and share both links.",
         "slides, “LAN: 2x 10Gb/s Link”; thresholds: this project",
         _totals("goodput of one session and of two sessions", _TWO_TEN, "sum"),
-        Quantity(
-            "share of the first of two sessions",
-            median(
-                derived(
-                    np.divide, GOODPUT.values(_TWO_TEN[1], connection="main"), _total(_TWO_TEN[1])
-                )
-            ),
-            "share",
-        ),
+        Quantity("share of the first of two sessions", median(part_of(_FIRST, _SECOND)), "share"),
         needs=carried(_BOTH, _TWO_TEN[0] | {"connection": "main"}),
     ),
 )

@@ -10,6 +10,7 @@ from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each
 from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of
 from anabranch.gallery.measures import by_seed, median, ratio
+from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
@@ -100,7 +101,7 @@ def _connection(name: str, paths: tuple[str, ...], size: int, *, whole: bool) ->
 def file_mbps(results: Results, curve: str, flows: int) -> Sample:
     """Size of the file over the time until its last part has arrived, for each seed."""
     times = [
-        size * 8e-6 / results.values("transfer_mbps", connection=name, **at(FILE, curve, flows))
+        size * 8e-6 / TRANSFER.values(at(FILE, curve, flows), connection=name)(results)
         for name, _, size in _transfers(curve, flows)
     ]
     rates: Sample = _BYTES * 8e-6 / np.max(times, axis=0)
@@ -113,11 +114,11 @@ def tcp_share(results: Results, curve: str, flows: int) -> Sample:
     cell = at(BESIDE_TCP, curve, flows)
 
     def goodput(name: str) -> Sample:
-        return results.values("goodput_mbps", connection=name, **cell)
+        return GOODPUT.values(cell, connection=name)(results)
 
     tcp = goodput("tcp")
     if curve == MPTCP:
-        crossing = goodput("main") * results.values("share_large", connection="main", **cell)
+        crossing = goodput("main") * part("large").values(cell, connection="main")(results)
     else:
         crossing = np.sum([goodput(f"large-{n}") for n in range(flows // 2)], axis=0)
     share: Sample = tcp / (tcp + crossing)

@@ -158,7 +158,7 @@ def notes(results: Results) -> Sequence[str]:
     limits = veerman12.limited(results, [f"{buffer:g} MB" for buffer in BUFFERS_MB], buffers)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(
-        results.values("goodput_mbps", **at(THROUGHPUT, curve, MIN_BUFFER_MB)).min()
+        GOODPUT.values(at(THROUGHPUT, curve, MIN_BUFFER_MB))(results).min()
         for curve in (SLOW_START, HYSTART)
     )
     return [
