@@ -14,6 +14,7 @@ from anabranch.gallery.measures import by_seed, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
+from anabranch.gallery.shared.connections import tcp
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
@@ -66,28 +67,19 @@ def _access(name: str) -> NetworkPath:
 def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
     many, few = RATIOS[ratio]
     paths = [_link("shared", RATE_MBPS * few, "20ms")]
-    connections = []
     for user in range(many):
         paths += [_link(f"own{user}", RATE_MBPS, "21ms"), _access(f"also{user}")]
-        connections.append(
-            Connection(
-                name=f"{MULTIPATH}{user}",
-                paths=(f"own{user}", f"also{user}"),
-                congestion_control=CONTROL[curve],
-                workload=Bulk(),
-            )
+    paths += [_access(f"only{user}") for user in range(few)]
+    connections = [
+        Connection(
+            name=f"{MULTIPATH}{user}",
+            paths=(f"own{user}", f"also{user}"),
+            congestion_control=CONTROL[curve],
+            workload=Bulk(),
         )
-    for user in range(few):
-        paths.append(_access(f"only{user}"))
-        connections.append(
-            Connection(
-                name=f"{TCP}{user}",
-                paths=(f"only{user}",),
-                protocol="tcp",
-                congestion_control="new_reno",
-                workload=Bulk(),
-            )
-        )
+        for user in range(many)
+    ]
+    connections += [tcp(f"{TCP}{user}", f"only{user}") for user in range(few)]
     name = f"{curve}, {many} multipath users and {few} of TCP"
     return tier.cell(at(curve, ratio), paths, connections, name=name, sample_interval="5s")
 

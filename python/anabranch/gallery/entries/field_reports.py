@@ -14,6 +14,7 @@ from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import Parameter, parameters
+from anabranch.gallery.shared.connections import model_of_linux
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -184,15 +185,9 @@ def _cell(tier: Tier, curve: str, report: Report) -> Cell:
 def _connection(curve: str, report: Report) -> Connection:
     if curve == ENGINE:
         return Connection(name="main", remedies=M12, workload=Bulk())
-    linux = Connection(
-        name="main",
-        host={"kind": "linux", "buffers": "socket"},
-        congestion_control="cubic_linux",
-        workload=Bulk(),
-    )
     if curve == TCP:
-        return replace(linux, protocol="tcp", paths=(report.fastest,))
-    return replace(linux, scheduler="linux")
+        return model_of_linux(protocol="tcp", paths=(report.fastest,))
+    return model_of_linux(scheduler="linux")
 
 
 def _over_tcp(curve: str, report: Report) -> Measure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from anabranch.gallery import panels
@@ -11,6 +12,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
+from anabranch.gallery.shared.connections import model_of_linux, tcp
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import M12
@@ -60,22 +62,10 @@ def _cell(tier: Tier, curve: str, rtt_ms: int) -> Cell:
 
 def _connection(curve: str) -> Connection:
     if curve == LINUX_TCP:
-        return Connection(
-            name="main",
-            paths=("fast",),
-            protocol="tcp",
-            congestion_control="cubic",
-            workload=Bulk(),
-        )
+        return replace(tcp("main", "fast"), congestion_control="cubic")
     if curve == ENGINE_M12:
         return Connection(name="main", remedies=M12, workload=Bulk())
-    return Connection(
-        name="main",
-        host={"kind": "linux", "buffers": "socket"},
-        scheduler="linux",
-        congestion_control="cubic_linux",
-        workload=Bulk(),
-    )
+    return model_of_linux(scheduler="linux")
 
 
 def _share_of_tcp(curve: str, rtt_ms: int) -> Quantity:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, RequestResponse
+from anabranch.scenarios.scenario import Bulk, NetworkPath, RequestResponse
 
 WEAK, UNEQUAL, SYMMETRIC = "weak 3G", "unequal links", "three equal links"
 MEMORY, QUEUE, SHORT = "memory", "receive queue", "short flows"
@@ -48,6 +49,14 @@ _WEAK_3G = dataclasses.replace(wifi_3g.THREE_G, rate="50kbit/s", limit="9packets
 _FAST = NetworkPath(name="one", rate="100Mbit/s", delay="5ms", limit="84packets", jitter="100us")
 """A tenth of 1 Gbit/s, with one bandwidth-delay product of queue."""
 _SLOW = dataclasses.replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
+_TWO, _THREE = (dataclasses.replace(_FAST, name=name) for name in ("two", "three"))
+_PATHS = {
+    WEAK: (_WIFI, _WEAK_3G),
+    UNEQUAL: (_FAST, _SLOW),
+    SYMMETRIC: (_FAST, _TWO, _THREE),
+    MEMORY: (_WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="1ms")),
+    SHORT: (_FAST, _TWO),
+}
 _REMEDIES: dict[str, dict[str, Any]] = {
     MPTCP_M12: wifi_3g.M12,
     M3: {"buffer_autotuning": True},
@@ -60,89 +69,46 @@ at = Factors("network", "curve", "size")
 
 def cells(tier: Tier) -> list[Cell]:
     """All six scenarios."""
-    return [*_weak(tier), *_fast(tier), *_memory(tier), *_queue(tier), *_short(tier)]
-
-
-def _weak(tier: Tier) -> list[Cell]:
-    paths = (_WIFI, _WEAK_3G)
-    return [
-        _cell(tier, WEAK, curve, kb, paths, wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()))
-        for kb in WEAK_BUFFERS_KB
-        for curve in (TCP_WIFI, MPTCP, MPTCP_M12)
-    ]
-
-
-def _fast(tier: Tier) -> list[Cell]:
-    networks = {UNEQUAL: (_FAST, _SLOW), SYMMETRIC: _equal("one", "two", "three")}
-    return [
-        _cell(tier, network, curve, kb, paths, _connection(curve, kb, Bulk()))
-        for network, paths in networks.items()
-        for kb in FAST_BUFFERS_KB
-        for curve in (TCP, MPTCP, MPTCP_M12)
-    ]
-
-
-def _memory(tier: Tier) -> list[Cell]:
-    paths = (_WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="1ms"))
-    size = CONFIGURED_KB
-    return [
-        _cell(tier, MEMORY, curve, size, paths, _connection(curve, size, Bulk()))
-        for curve in (FIXED, M3, M34)
-    ]
-
-
-def _queue(tier: Tier) -> list[Cell]:
-    """One subflow for each path. The last path has four times the delay of the first."""
-    main = _connection(MPTCP, CONFIGURED_KB, Bulk())
-    return [
-        _cell(
-            tier, QUEUE, MPTCP, count,
-            [
-                dataclasses.replace(
-                    _FAST, name=f"way{n}", rate="20Mbit/s", delay=f"{5 + 15 * n // (count - 1)}ms"
-                )
-                for n in range(count)
-            ],
-            main,
-        )
-        for count in SUBFLOWS
-    ]  # fmt: skip
-
-
-def _short(tier: Tier) -> list[Cell]:
-    """One request over a new connection."""
-    short = dataclasses.replace(tier, measured_s=5, warm_up_s=0)
-    return [
-        _cell(
-            short, SHORT, curve, kb, _equal("one", "two"),
-            _connection(
-                curve,
-                CONFIGURED_KB,
-                RequestResponse(request_size="200B", response_size=f"{kb}kB", count=1),
-            ),
-        )
-        for kb in FILES_KB
-        for curve in (TCP, MPTCP)
-    ]  # fmt: skip
-
-
-def _equal(*names: str) -> tuple[NetworkPath, ...]:
-    return tuple(dataclasses.replace(_FAST, name=name) for name in names)
-
-
-def _connection(curve: str, kb: int, workload: Bulk | RequestResponse) -> Connection:
-    return one_or_both(
-        ("one",) if curve == TCP else None,
-        buffers=f"{kb}kB",
-        remedies=_REMEDIES.get(curve),
-        workload=workload,
+    settings = (
+        *product((WEAK,), WEAK_BUFFERS_KB, (TCP_WIFI, MPTCP, MPTCP_M12)),
+        *product((UNEQUAL, SYMMETRIC), FAST_BUFFERS_KB, (TCP, MPTCP, MPTCP_M12)),
+        *product((MEMORY,), (CONFIGURED_KB,), (FIXED, M3, M34)),
+        *product((QUEUE,), SUBFLOWS, (MPTCP,)),
+        *product((SHORT,), FILES_KB, (TCP, MPTCP)),
     )
+    return [_cell(tier, *setting) for setting in settings]
 
 
-def _cell(
-    tier: Tier, network: str, curve: str, size: int, paths: Sequence[NetworkPath], main: Connection
-) -> Cell:
+def _cell(tier: Tier, network: str, size: int, curve: str) -> Cell:
+    paths = _ways(size) if network == QUEUE else _PATHS[network]
+    kb = size if network in (WEAK, UNEQUAL, SYMMETRIC) else CONFIGURED_KB
+    if network == WEAK:
+        main = wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk())
+    else:
+        main = one_or_both(
+            ("one",) if curve == TCP else None,
+            buffers=f"{kb}kB",
+            remedies=_REMEDIES.get(curve),
+            workload=_request(size) if network == SHORT else Bulk(),
+        )
+    if network == SHORT:
+        tier = dataclasses.replace(tier, measured_s=5, warm_up_s=0)
     return tier.cell(at(network, curve, size), paths, main)
+
+
+def _request(kb: int) -> RequestResponse:
+    """One request over a new connection."""
+    return RequestResponse(request_size="200B", response_size=f"{kb}kB", count=1)
+
+
+def _ways(count: int) -> list[NetworkPath]:
+    """Paths of one subflow each. The last one has four times the delay of the first."""
+    return [
+        dataclasses.replace(
+            _FAST, name=f"way{n}", rate="20Mbit/s", delay=f"{5 + 15 * n // (count - 1)}ms"
+        )
+        for n in range(count)
+    ]
 
 
 def _over(metric: Metric, network: str, above: str, below: str, size: int) -> Measure:

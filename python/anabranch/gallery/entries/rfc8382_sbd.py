@@ -16,6 +16,7 @@ from anabranch.gallery.measures import Values, derived, estimate, mean, median, 
 from anabranch.gallery.metrics import COUPLED, GOODPUT
 from anabranch.gallery.panels import Draw
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import tcp
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
@@ -117,14 +118,11 @@ def _cell(
         shared_bottleneck_detection=SharedBottleneckDetection() if curve == DETECTION else None,
         workload=Bulk(),
     )
-    tcp = Connection(
-        name="tcp", paths=("tcp",), protocol="tcp", congestion_control="new_reno", workload=Bulk()
-    )
     point = f"{environment} {number:03}"
     return tier.cell(
         at(curve, environment) | {"point": point},
         paths,
-        (multipath, tcp),
+        (multipath, tcp("tcp", "tcp")),
         words=(curve, point),
         sample_interval="350ms",
         cross_traffic=tuple(

@@ -1,4 +1,4 @@
-"""Shared by entries that compare TCP over one path with Multipath TCP over several."""
+"""Shared by entries that compare TCP over one path with Multipath TCP over several paths."""
 
 from __future__ import annotations
 
@@ -23,4 +23,22 @@ def one_or_both(
         send_buffer=buffers,
         receive_buffer=buffers,
         **{"workload": Bulk(), **others},
+    )
+
+
+def tcp(name: str, path: str) -> Connection:
+    """An endless transfer of TCP NewReno over one path."""
+    return Connection(
+        name=name, paths=(path,), protocol="tcp", congestion_control="new_reno", workload=Bulk()
+    )
+
+
+def model_of_linux(**others: Any) -> Connection:
+    """The connection `main` with the buffers and the CUBIC of Linux, and an endless transfer."""
+    return Connection(
+        name="main",
+        host={"kind": "linux", "buffers": "socket"},
+        congestion_control="cubic_linux",
+        workload=Bulk(),
+        **others,
     )
