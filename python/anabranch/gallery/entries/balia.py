@@ -28,7 +28,7 @@ from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
 
 SCENARIO_C = "scenario C"
 IN_SCENARIO_C = {curve: STYLES[curve] for curve in (LIA, BALIA, OLIA)}
-BESIDE_TCP = {curve: STYLES[curve] for curve in (BALIA, UNCOUPLED)}
+ONE_BOTTLENECK = {curve: STYLES[curve] for curve in (BALIA, UNCOUPLED)}
 
 STEP, STEADY = "step of capacity", "steady capacity"
 BEFORE_MBPS, AFTER_MBPS = 4, 20
@@ -50,10 +50,10 @@ at = Factors("curve", "network")
 def cells(tier: Tier) -> list[Cell]:
     """One bottleneck with one to three subflows, scenario C, and a step of capacity."""
     shared = [
-        nsdi11_lia.beside_tcp(tier, curve, core, count)
+        nsdi11_lia.next_to_tcp(tier, curve, core, count)
         for core in (RANDOM_LOSS, RED_QUEUE)
         for count in SUBFLOWS
-        for curve in BESIDE_TCP
+        for curve in ONE_BOTTLENECK
     ]
     scenario_c = [
         replace(cell, factors={"network": SCENARIO_C, **cell.factors})
@@ -181,7 +181,7 @@ def notes(results: Results) -> Sequence[str]:
         + ", ".join(
             f"{nsdi11_lia.shares(curve, core, count)(results).mean():.2f}" for count in SUBFLOWS
         )
-        for core, curve in product(_CORES, BESIDE_TCP)
+        for core, curve in product(_CORES, ONE_BOTTLENECK)
     ]
     users = [
         f"{ratio}: "
@@ -250,7 +250,7 @@ ENTRY = Entry(
                 ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
             ),
         ),
-        *(nsdi11_lia.panel_of_shares(core, BESIDE_TCP) for core in _CORES),
+        *(nsdi11_lia.panel_of_shares(core, ONE_BOTTLENECK) for core in _CORES),
         *conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
     ),
     overview=Overview(

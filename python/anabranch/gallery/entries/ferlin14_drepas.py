@@ -105,8 +105,8 @@ def _claim(
     return claim(name, statement, source, quantities, needs=needs, where=where, bounds=bounds)
 
 
-_BESIDE_2G = "goodput next to 2G"
-_BESIDE_3G = "|DRePaS / MPTCP − 1|, 3G next to WLAN,"
+_NEXT_TO_2G = "goodput next to 2G"
+_NEXT_TO_3G = "|DRePaS / MPTCP − 1|, 3G next to WLAN,"
 
 CLAIMS = (
     _claim(
@@ -115,7 +115,7 @@ CLAIMS = (
         "Globecom'14; slides, “2G+WLAN”",
         "MPTCP / TCP over WLAN",
         _ratio(GOODPUT, MPTCP, TCP_WLAN),
-        _BESIDE_2G,
+        _NEXT_TO_2G,
         MPTCP,
     ),
     _claim(
@@ -124,7 +124,7 @@ CLAIMS = (
         "Globecom'14; slides",
         "DRePaS / TCP over WLAN",
         _ratio(GOODPUT, DREPAS, TCP_WLAN),
-        _BESIDE_2G,
+        _NEXT_TO_2G,
     ),
     _claim(
         "E7.c-less-delay",
@@ -138,7 +138,7 @@ CLAIMS = (
         "E7.d-3g-unchanged",
         "With 3G next to WLAN, DRePaS has the same goodput as the default.",
         "Globecom'14; slides, “3G+WLAN”",
-        _BESIDE_3G,
+        _NEXT_TO_3G,
         _distance(GOODPUT),
         "goodput",
     ),
@@ -149,13 +149,13 @@ CLAIMS = (
         "Globecom'14; slides, results I",
         "DRePaS / MPTCP",
         _ratio(GOODPUT, DREPAS, MPTCP),
-        _BESIDE_2G,
+        _NEXT_TO_2G,
     ),
     _claim(
         "E7.h-3g-delay-unchanged",
         "With 3G next to WLAN, DRePaS has the same application delay as the default.",
         "Globecom'14; slides, results II",
-        _BESIDE_3G,
+        _NEXT_TO_3G,
         _distance(MEAN),
         "mean delay",
         bounds="E7.d-3g-unchanged",

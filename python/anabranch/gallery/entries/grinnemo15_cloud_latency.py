@@ -197,11 +197,11 @@ def relative(application: str, curve: str, one: int, two: int, loss: int = 0) ->
 
     With the same seed, both have the same bursts. Both have tuned buffers, or neither.
     """
-    below = at(application, _tcp_beside(curve), one, one, loss)
+    below = at(application, _tcp_like(curve), one, one, loss)
     return mean(_paired(at(application, curve, one, two, loss), below))
 
 
-def _tcp_beside(curve: str) -> str:
+def _tcp_like(curve: str) -> str:
     """The curve of TCP with the same kind of buffers."""
     return TCP_TUNED if curve == MPTCP_TUNED else TCP
 
@@ -229,7 +229,7 @@ def is_carried(results: Results, application: str, rtt: int, loss: int) -> bool:
 
 def _words(application: str, curve: str, one: int, two: int, loss: int) -> str:
     lossy = f", {loss} % loss" if loss else ""
-    return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp_beside(curve)}"
+    return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp_like(curve)}"
 
 
 def _grows(words: str, applications: Iterable[str], rtts: Sequence[int]) -> tuple[Quantity, ...]:

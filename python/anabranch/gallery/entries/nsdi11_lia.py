@@ -71,7 +71,7 @@ at = Factors("curve", "network", subflows=0)
 def cells(tier: Tier) -> list[Cell]:
     """One bottleneck with one to three subflows; two pairs of paths; the torus."""
     shared = [
-        beside_tcp(tier, curve, core, count)
+        next_to_tcp(tier, curve, core, count)
         for core in CORES
         for count in SUBFLOWS
         for curve in STYLES
@@ -97,7 +97,7 @@ def _connection(name: str, control: str, paths: Sequence[str]) -> Connection:
     )
 
 
-def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
+def next_to_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
     """`count` subflows over one bottleneck, next to one TCP flow."""
     names = [f"way{n}" for n in range(count)]
     paths = [_CORE[core], *(_access(name, "core") for name in (*names, "beside"))]

@@ -58,7 +58,7 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
-    beside = "cubic" if curve == LIA_CUBIC else "new_reno"
+    tcp_control = "cubic" if curve == LIA_CUBIC else "new_reno"
     cores = [
         replace(veerman12.link(name, 1, 4), limit="5ms", jitter=None) for name in ("one", "two")
     ]
@@ -73,7 +73,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
                 BUFFER_MB,
                 paths=tuple(names),
                 protocol="tcp" if single else "mptcp",
-                congestion_control=beside if single else _CONTROL[curve],
+                congestion_control=tcp_control if single else _CONTROL[curve],
             )
         )
     paths = (*cores[: len(set(_ROUTES[network]["main"]))], *accesses)
@@ -94,7 +94,7 @@ def share(results: Results, curve: str, network: str) -> Sample:
     return tcp / (tcp + crossing)
 
 
-def _beside(curve: str) -> Quantity:
+def _next_to(curve: str) -> Quantity:
     return Quantity(f"TCP's mean share next to {curve}", mean(share(curve, ONE_LINK)))
 
 
@@ -117,7 +117,7 @@ CLAIMS = (
         "E9.fairness-lia",
         "On one shared link, LIA with two subflows leaves one TCP flow about half.",
         "RFC 6356 §2, goal 2; range: this project",
-        _beside(LIA),
+        _next_to(LIA),
         needs=_carried(LIA, networks=(ONE_LINK,)),
         where=ONE_LINK,
     ),
@@ -125,7 +125,7 @@ CLAIMS = (
         "E9.fairness-uncoupled",
         "On one shared link, two uncoupled subflows leave one TCP flow less than half.",
         "RFC 6356 §1; threshold: this project",
-        _beside(UNCOUPLED),
+        _next_to(UNCOUPLED),
         needs=_carried(UNCOUPLED, networks=(ONE_LINK,)),
         where=ONE_LINK,
     ),
@@ -133,7 +133,7 @@ CLAIMS = (
         "E9.fairness-control",
         "Two TCP flows share a link evenly, so the link itself is fair.",
         "this project",
-        _beside(TCP),
+        _next_to(TCP),
         where=ONE_LINK,
     ),
     claim(

@@ -28,7 +28,7 @@ STYLES = {
     EVEN: Style(ORANGE, (0, (4, 1.5)), "s"),
     RIGHT: Style(BLUE, (0, (2, 1)), "D"),
 }
-FILE, BESIDE_TCP = "file", "beside TCP"
+FILE, SHARED = "file", "beside TCP"
 FLOWS = (2, 4, 8)
 _PARTS = {EVEN: 1 / 2, RIGHT: 4 / 5}
 """The part of the file that goes over the large link."""
@@ -48,16 +48,16 @@ at = Factors("workload", "curve", "flows")
 def cells(tier: Tier) -> list[Cell]:
     """A file with every number of flows and both splits; the largest number next to TCP."""
     parallel = [(curve, flows) for curve in _PARTS for flows in FLOWS]
-    beside = [(MPTCP, 1), (EVEN, max(FLOWS))]
+    shared = [(MPTCP, 1), (EVEN, max(FLOWS))]
     return [
         *(_cell(tier, FILE, curve, flows) for curve, flows in [(MPTCP, 1), *parallel]),
-        *(_cell(tier, BESIDE_TCP, curve, flows) for curve, flows in beside),
+        *(_cell(tier, SHARED, curve, flows) for curve, flows in shared),
     ]
 
 
 def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
     connections = [_connection(*row, whole=workload == FILE) for row in _transfers(curve, flows)]
-    if workload == BESIDE_TCP:
+    if workload == SHARED:
         connections.append(_connection("tcp", ("large",), 0, whole=False))
     words = (workload, curve, str(flows))
     scenario = Scenario(
@@ -111,7 +111,7 @@ def file_mbps(results: Results, curve: str, flows: int) -> Sample:
 @by_seed
 def tcp_share(results: Results, curve: str, flows: int) -> Sample:
     """TCP's share of the bytes over the large link, for each seed."""
-    cell = at(BESIDE_TCP, curve, flows)
+    cell = at(SHARED, curve, flows)
 
     def goodput(name: str) -> Sample:
         return GOODPUT.values(cell, connection=name)(results)
@@ -136,7 +136,7 @@ def _over_parallel(curve: str) -> tuple[Quantity, ...]:
 
 
 _BOTH_USED = carried(("large", "small"), at(FILE, MPTCP, 1) | {"connection": "main"})
-_BESIDE = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
+_NEXT_TO_TCP = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
 _SOURCE = "this project; the slides name GridFTP as further work"
 
 CLAIMS = veerman12.at_scale(
@@ -168,7 +168,7 @@ CLAIMS = veerman12.at_scale(
                     median(tcp_share(*case)),
                     "" if words == MPTCP else "parallel",
                 )
-                for words, case in _BESIDE.items()
+                for words, case in _NEXT_TO_TCP.items()
             ),
         ),
     )
@@ -184,7 +184,7 @@ def _overview(results: Results) -> Table:
     ]
     rows += [
         (f"{curve}, endless", str(flows), "–", median(tcp_share(curve, flows))(results).text())
-        for curve, flows in _BESIDE.values()
+        for curve, flows in _NEXT_TO_TCP.values()
     ]
     return Table(("curve", "flows", "rate of the file (Mbit/s)", "share of TCP"), tuple(rows))
 
@@ -244,8 +244,8 @@ ENTRY = Entry(
             "What one TCP flow keeps. Half would be as much as the other connection has.",
             panels.bars(
                 ("large link",),
-                lambda words, _: median(tcp_share(*_BESIDE[words])),
-                {words: STYLES[curve] for words, (curve, _) in _BESIDE.items()},
+                lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),
+                {words: STYLES[curve] for words, (curve, _) in _NEXT_TO_TCP.items()},
                 "share of one TCP flow",
                 top=1,
                 lines={0.5: "half"},
