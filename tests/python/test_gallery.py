@@ -66,7 +66,7 @@ def test_claims_and_parameters_have_sources(name: str) -> None:
         assert claim.statement
         assert claim.source
         assert claim.check
-    assert all(parameter.source for parameter in entry.parameters)
+    assert all(parameter.source for parameter in entry.parameter_table())
     assert entry.references
 
 

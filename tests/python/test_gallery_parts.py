@@ -2,17 +2,27 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
+from anabranch.errors import InputError
 from anabranch.gallery import bounds, panels
 from anabranch.gallery.bounds import BOUNDS
-from anabranch.gallery.claims import Quantity, all_of, at_every, carried, claim, each, least
-from anabranch.gallery.entry import Factors, Tier, described, key_of, parameters
+from anabranch.gallery.claims import (
+    Quantity,
+    all_of,
+    at_every,
+    carried,
+    claim,
+    each,
+    for_each,
+    least,
+)
+from anabranch.gallery.entry import Factors, Tier, key_of
 from anabranch.gallery.measures import (
     by_seed,
     derived,
@@ -28,11 +38,13 @@ from anabranch.gallery.measures import (
     smallest,
 )
 from anabranch.gallery.metrics import GOODPUT, PAUSE, Metric, share
+from anabranch.gallery.parameters import Parameter, parameters, quoted
 from anabranch.reports.figures import BLUE, RED, Style
 from anabranch.results.claims import Verdict, judge
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import TABLES, NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
+from anabranch.scenarios import loading
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
 
 SLOW, FAST = {"curve": "slow"}, {"curve": "fast"}
 
@@ -73,12 +85,14 @@ def test_a_row_of_the_registry_states_its_ends_its_source_and_what_it_was() -> N
         "unit": "s",
         "source": "1 / 4",
         "since": "2026-11-20",
-        "reason": "ours",
+        "reason": "this project",
         "was": [["2026-11-24", "at least 1"], ["2026-11-25", "at least 0.7"]],
     }
     bound = bounds._bound(row)
     assert (bound.low, bound.high, bound.unit, bound.stated) == (0.5, 2, "s", (0.25,))
-    assert bound.reason == "ours; until 2026-11-24 at least 1; until 2026-11-25 at least 0.7"
+    assert (
+        bound.reason == "this project; until 2026-11-24 at least 1; until 2026-11-25 at least 0.7"
+    )
     strict = bounds._bound({"above": 3, "since": "2026-11-20", "reason": "r", "source": [3, 4]})
     assert (strict.low, strict.high, strict.is_strict) == (3, math.inf, True)
     assert strict.stated == (3, 4)
@@ -97,7 +111,7 @@ def test_a_claim_finds_its_bounds_by_its_name_and_by_its_quantities() -> None:
     assert [each.bound for each in found.conditions] == [BOUNDS[key] for key in expected]
     other = claim("E1.3-other", "s", "o", Quantity("q", measure), bounds="E7.c-less-delay")
     assert other.conditions[0].bound == BOUNDS["E7.c-less-delay"]
-    with pytest.raises(KeyError, match=r"E1\.3-unknown"):
+    with pytest.raises(InputError, match=r'bounds.toml has no bound "E1\.3-unknown"'):
         claim("E1.3-unknown", "s", "o", Quantity("q", measure))
 
 
@@ -108,6 +122,17 @@ def test_similar_quantities_are_described_once() -> None:
     sizes = at_every("a / b", (10, 20), "kB", lambda size: GOODPUT.median(at("slow", size)))
     assert [each.words for each in sizes] == ["a / b at 10 kB", "a / b at 20 kB"]
     assert {each.group for each in sizes} == {"a / b at every buffer"}
+
+
+def test_there_is_one_quantity_for_each_case() -> None:
+    def measure(curve: str, size: int = 1) -> Any:
+        return GOODPUT.median(at(curve, size))
+
+    found = for_each("{} curve", ("slow", "fast"), measure, "both curves", "tail")
+    assert [each.words for each in found] == ["slow curve", "fast curve"]
+    assert {(each.group, each.bound) for each in found} == {("both curves", "tail")}
+    (of_pair,) = for_each("size {1}, {0}", [("slow", 2)], measure)
+    assert of_pair.words == "size 2, slow"
 
 
 def test_the_smallest_of_several_quantities_is_named(results: Results) -> None:
@@ -187,11 +212,11 @@ def test_a_table_of_parameters_continues_indented_rows() -> None:
     found = parameters("""
         WiFi | 8 Mbit/s, 20 ms RTT | NSDI'12
         jitter | uniform, ± the value, only in the direction
-            of the data | ours
+            of the data
     """)
     assert [each.name for each in found] == ["WiFi", "jitter"]
     assert found[1].value == "uniform, ± the value, only in the direction of the data"
-    assert found[1].source == "ours"
+    assert found[1].source == "this project"
 
 
 def test_a_tier_gives_scenarios_its_duration_and_warm_up() -> None:
@@ -269,13 +294,82 @@ def test_rates_over_time_are_differences_of_counted_bytes() -> None:
     assert axes.lines[0].get_ydata() == pytest.approx([0.08] * 3)
     assert axes.lines[0].get_xdata() == pytest.approx([0.1, 1.1, 2.1])
     assert axes.get_xlim() == (-1, 3)
+    later = panels.series(
+        {"slow": (SLOW, "bytes_delivered", Style(RED))},
+        "bytes",
+        zero_s=1,
+        since_zero=True,
+        shown_s=(0, 1),
+        where=pl.col("bytes_delivered") > 0,
+    )
+    shown = drawn(later, results).lines[0]
+    assert min(shown.get_xdata()) == pytest.approx(0)
+    assert max(shown.get_xdata()) == pytest.approx(1)
+    assert shown.get_ydata()[0] == pytest.approx(0)
     missing = panels.series({"fast": (FAST, "bytes_delivered", Style(BLUE))}, "rate")
     with pytest.raises(NothingMeasured, match="fast"):
         drawn(missing, results)
 
 
-def test_a_path_is_described_by_its_keys() -> None:
+def test_a_design_is_drawn_as_shares_of_its_settings(results: Results) -> None:
+    values = {"slow": (GOODPUT.values(at("slow")), Style(RED))}
+    axes = drawn(panels.settings(values, "goodput", {2: "twice", 3: ""}, span=(0, 5)), results)
+    assert [text.get_text().strip() for text in axes.texts] == ["twice"]
+    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 5), (0, 1))
+
+
+def test_places_of_an_axis_have_words(results: Results) -> None:
+    def measure(curve: str, size: int) -> Any:
+        return GOODPUT.median(at(curve, size))
+
+    look: Any = {"places": ("small", "large"), "turned": 60, "uprights": (0.5,)}
+    axes = drawn(panels.points({0: 1, 1: 2}, measure, STYLES, "", "goodput", **look), results)
+    labels = axes.get_xticklabels()
+    assert [(each.get_text(), each.get_rotation()) for each in labels] == [
+        ("small", 60),
+        ("large", 60),
+    ]
+
+
+def quote(value: str, *paths: NetworkPath) -> str:
+    controls: dict[str, tuple[Literal["tcp", "mptcp"], str]] = {
+        "lia": ("mptcp", "2MB"),
+        "olia": ("mptcp", "1MB"),
+        "new_reno": ("tcp", "2MB"),
+    }
+    connections = tuple(
+        Connection(
+            name=name,
+            protocol=protocol,
+            paths=("one",),
+            send_buffer=buffer,
+            congestion_control=name,
+            workload=Bulk(),
+        )
+        for name, (protocol, buffer) in controls.items()
+    )
+    cells = {
+        f"cell_{path.rate}": loading.of(
+            Scenario(name="a", duration="1s", paths=(path,), connections=connections)
+        ).settings
+        for path in paths
+    }
+    return quoted([Parameter("name", value)], cells)[0].value
+
+
+def test_a_parameter_quotes_the_scenarios_of_the_cells() -> None:
     path = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets")
-    assert described(path) == "8 Mbit/s, 20 ms RTT, 54 packets"
-    other = dataclasses.replace(path, limit="80ms", jitter="1ms", loss="0.5%")
-    assert described(other) == "8 Mbit/s, 20 ms RTT ± 1 ms, 80 ms of queue, 0.5 % loss"
+    assert quote("<path.one> (80 ms)", path) == "8 Mbit/s, 20 ms RTT, 54 packets (80 ms)"
+    other = dataclasses.replace(path, rate="9Mbit/s", limit="80ms", jitter="100us", loss="0.5%")
+    assert quote("<path.one>", other) == "9 Mbit/s, 20 ms RTT ± 100 µs, 80 ms of queue, 0.5 % loss"
+    assert quote("<path.*.rate>", path, other) == "8, 9 Mbit/s"
+    assert quote("<path.one.limit>", path, other) == "54 packets, 80 ms"
+    assert quote("<path.one in cell_9*>, <path.one.rtt>", path, other).endswith("loss, 20 ms")
+    assert quote("<connection.*.send_buffer>", path) == "2, 1 MB"
+    assert quote("<congestion control>", path) == "TCP: NewReno; MPTCP: LIA, OLIA"
+
+
+def test_a_parameter_cannot_quote_a_setting_that_no_scenario_has() -> None:
+    path = NetworkPath(name="one", rate="8Mbit/s", delay="10ms", limit="54packets")
+    with pytest.raises(InputError, match=r"<path.two>: no scenario of this entry"):
+        quote("<path.two>", path)

@@ -58,7 +58,7 @@ def test_a_table_without_rows_is_a_line() -> None:
 
 
 def test_the_number_of_a_source_stands_beside_ours() -> None:
-    bound = within(1.06, 1.18, "2026-11-24", "12 % more").beside(1.12)
+    bound = within(1.06, 1.18, "2026-11-24", "12 % more").stating(1.12)
     measured = Measured(
         Condition("ratio", lambda _: Estimate(1.1, 1.0, 1.2, 5), bound), "ratio",
         Estimate(1.1, 1.0, 1.2, 5),

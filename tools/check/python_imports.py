@@ -38,6 +38,7 @@ FLOORS = (
     "anabranch.gallery.measures",
     "anabranch.gallery.metrics",
     "anabranch.gallery.panels",
+    "anabranch.gallery.parameters",
     "anabranch.gallery.entry",
     "anabranch.gallery.shared",
     "anabranch.calibration",

@@ -33,7 +33,7 @@ def claims(entry: Entry) -> str:
 def parameters(entry: Entry) -> str:
     """An entry's parameters, as a table in Markdown."""
     lines = ["| parameter | value | source |", "|---|---|---|"]
-    lines += [_row((each.name, each.value, each.source)) for each in entry.parameters]
+    lines += [_row((each.name, each.value, each.source)) for each in entry.parameter_table()]
     return "\n".join(lines)
 
 

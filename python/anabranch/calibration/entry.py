@@ -21,7 +21,8 @@ from anabranch.calibration.deviations import (
     Compared,
     Distribution,
 )
-from anabranch.gallery.entry import Cell, Entry, Parameter, Tier
+from anabranch.gallery.entry import Cell, Entry, Tier
+from anabranch.gallery.parameters import Parameter
 from anabranch.gallery.shared import real_time
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.live.hosts import HERE
@@ -226,7 +227,7 @@ _PARAMETERS = (
     Parameter(
         "buffers",
         "the size that a program requests from Linux, or autotuned if none is stated",
-        "ours: the same scenario file for all hosts",
+        "this project: the same scenario file for all hosts",
     ),
     *(each for each in real_time.PARAMETERS if each.name == "real time"),
 )

@@ -45,13 +45,13 @@ def list_entries() -> None:
     Names how long each takes on two cores: as `anabranch reproduce` runs it, and with --full.
     """
     from anabranch.cli import console, tables
-    from anabranch.gallery import catalogue, durations
+    from anabranch.gallery import catalogue
 
     screen = console.stdout()
     for name in catalogue.names():
         entry = catalogue.entry(name)
         citation, _, paper = entry.references[0].partition(": ")
-        quick, full = map(durations.words, durations.SECONDS[name])
+        quick, full = map(catalogue.duration, catalogue.SECONDS[name])
         claims = counted(len(entry.claims), "claim")
         screen.print(f"[bold]{name}[/bold]  {claims} · {quick}, with --full {full}")
         screen.print(tables.indented(entry.title))

@@ -26,7 +26,7 @@ def _bound(row: Mapping[str, Any]) -> Bound:
     arguments = [row[kind], str(row["since"]), reason, row.get("unit", "")]
     if "basis" in row:
         arguments.append(row["basis"])
-    return _KINDS[kind](*arguments).beside(*_stated(row.get("source", ())))
+    return _KINDS[kind](*arguments).stating(*_stated(row.get("source", ())))
 
 
 def _stated(source: Any) -> tuple[float, ...]:

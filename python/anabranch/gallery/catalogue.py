@@ -1,4 +1,4 @@
-"""The list of all entries, by name."""
+"""The list of all entries, by name, and how long they take."""
 
 from __future__ import annotations
 
@@ -7,40 +7,45 @@ from importlib import import_module
 from anabranch.errors import InputError, unknown
 from anabranch.gallery.entry import Entry
 
-_NAMES = (
-    "nsdi12-fig7",
-    "cs244-bandwidth-ratio",
-    "cs244-jitter",
-    "nsdi12-fig4",
-    "nsdi12-scenarios",
-    "nsdi11-lia",
-    "conext12-olia",
-    "balia",
-    "sigcomm11-fattree",
-    "conext13-design",
-    "conext17-ecf",
-    "csws14-schedulers-bulk",
-    "csws14-schedulers-applimited",
-    "csws14-nornet",
-    "ferlin14-bufferbloat",
-    "ferlin14-drepas",
-    "grinnemo15-cloud-latency",
-    "networking16-blest",
-    "rfc8382-sbd",
-    "veerman12-lan",
-    "veerman12-wan",
-    "veerman12-fairness",
-    "veerman12-unscaled",
-    "veerman12-parallel",
-    "ipv4-ipv6",
-    "cellnet12-handover",
-    "icc16-redundant",
-    "imc13-wireless",
-    "icnp12-wvegas",
-    "field-reports",
-    "linux-today",
-    "linux-small-path",
-)
+SECONDS: dict[str, tuple[float, float]] = {
+    "nsdi12-fig7": (24, 48),
+    "cs244-bandwidth-ratio": (38, 120),
+    "cs244-jitter": (24, 79),
+    "nsdi12-fig4": (20, 66),
+    "nsdi12-scenarios": (40, 640),
+    "nsdi11-lia": (39, 150),
+    "conext12-olia": (14, 110),
+    "balia": (34, 220),
+    "sigcomm11-fattree": (30, 600),
+    "conext13-design": (70, 3500),
+    "conext17-ecf": (22, 180),
+    "csws14-schedulers-bulk": (39, 2400),
+    "csws14-schedulers-applimited": (1.9, 52),
+    "csws14-nornet": (1.3, 8),
+    "ferlin14-bufferbloat": (0.83, 5),
+    "ferlin14-drepas": (6, 39),
+    "grinnemo15-cloud-latency": (21, 100),
+    "networking16-blest": (36, 89),
+    "rfc8382-sbd": (12, 180),
+    "veerman12-lan": (58, 700),
+    "veerman12-wan": (89, 680),
+    "veerman12-fairness": (74, 350),
+    "veerman12-unscaled": (71, 570),
+    "veerman12-parallel": (9.2, 74),
+    "ipv4-ipv6": (10, 40),
+    "cellnet12-handover": (3.4, 13),
+    "icc16-redundant": (3, 30),
+    "imc13-wireless": (10, 20),
+    "icnp12-wvegas": (10, 41),
+    "field-reports": (53, 570),
+    "linux-today": (360, 7800),
+    "linux-small-path": (180, 3200),
+}
+"""The entries that `list` and `gallery` show, with the time of the quick and the full tier in s.
+
+The full tier was measured on a machine with two cores (docs/gallery.md). The quick tier is in
+proportion to the simulated time. Live entries take the time of their runs.
+"""
 
 _LIVE = ("nsdi12-fig7",)
 """Entries in virtual time that have a form in real time."""
@@ -52,12 +57,12 @@ _MORE = (CALIBRATION, *(f"{name}-live" for name in _LIVE))
 
 def names() -> list[str]:
     """Names of the entries that `list` and `gallery` show."""
-    return list(_NAMES)
+    return list(SECONDS)
 
 
 def all_names() -> list[str]:
     """Names of all entries, including those that `list` and `gallery` leave out."""
-    return [*_NAMES, *_MORE]
+    return [*SECONDS, *_MORE]
 
 
 def entry(name: str) -> Entry:
@@ -67,7 +72,7 @@ def entry(name: str) -> Entry:
         InputError: if there is none; the message suggests the nearest name.
     """
     if name not in all_names():
-        raise unknown("unknown entry", name, _NAMES, listed_by="anabranch list")
+        raise unknown("unknown entry", name, names(), listed_by="anabranch list")
     module = f"gallery.entries.{name.replace('-', '_')}"
     if name == CALIBRATION:
         module = "calibration.entry"
@@ -89,3 +94,12 @@ def live(name: str) -> Entry:
         available = ", ".join(_LIVE)
         raise InputError(f"--live: {name} runs in virtual time only; available: {available}")
     return found
+
+
+def duration(seconds: float) -> str:
+    """A time of a tier in words, such as ``"40 s"``, ``"12 min"`` or ``"1.5 h"``."""
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

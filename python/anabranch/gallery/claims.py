@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.errors import InputError
 from anabranch.gallery.bounds import BOUNDS
+from anabranch.results.bounds import Bound
 from anabranch.results.claims import Claim, Condition, Measure
 from anabranch.results.estimates import Estimate
 from anabranch.results.folder import Factor, NothingMeasured, Results
@@ -38,12 +40,26 @@ def each(group: str, cases: Mapping[str, Measure], bound: str = "") -> tuple[Qua
     return tuple(Quantity(words, measure, bound, group) for words, measure in cases.items())
 
 
+def for_each(
+    words: str,
+    cases: Iterable[Any],
+    measure: Callable[..., Measure],
+    group: str = "",
+    bound: str = "",
+) -> tuple[Quantity, ...]:
+    """One quantity for each case, whose words stand for ``{}`` in `words`.
+
+    A case that is a tuple has several words and gives `measure` several arguments.
+    """
+    several = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return each(group, {words.format(*case): measure(*case) for case in several}, bound)
+
+
 def at_every(
     words: str, sizes: Iterable[int], unit: str, measure: Callable[[int], Measure]
 ) -> tuple[Quantity, ...]:
     """One quantity for each size of buffers."""
-    cases = {f"{words} at {size} {unit}": measure(size) for size in sizes}
-    return each(f"{words} at every buffer", cases)
+    return for_each(f"{words} at {{}} {unit}", sizes, measure, f"{words} at every buffer")
 
 
 def least(words: str, cases: Mapping[str, Measure]) -> Quantity:
@@ -80,13 +96,26 @@ def claim(
         Condition(
             each.words,
             each.measure,
-            BOUNDS.get(each.bound) or BOUNDS[f"{bounds or name} {each.bound}".strip()],
+            _bound(name, bounds or name, each.bound),
             each.group,
             each.describe,
         )
         for each in quantities
     )
     return Claim(name, statement, source, conditions, needs, where)
+
+
+def _bound(claim: str, bounds: str, of: str) -> Bound:
+    """The bound of a quantity: that of another claim, or one of the claim's own.
+
+    Raises:
+        InputError: if the registry does not have it.
+    """
+    own = f"{bounds} {of}".strip()
+    found = BOUNDS.get(of) or BOUNDS.get(own)
+    if found is None:
+        raise InputError(f'bounds.toml has no bound "{own}", which the claim {claim} needs')
+    return found
 
 
 def carried(

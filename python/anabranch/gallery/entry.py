@@ -6,14 +6,13 @@ results. An entry contains no protocol logic.
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.batches.reduction import Task
 from anabranch.gallery.metrics import Metric
+from anabranch.gallery.parameters import Parameter, quoted
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
 from anabranch.reports.table import Table
@@ -21,14 +20,13 @@ from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, Results
 from anabranch.results.provenance import build
 from anabranch.scenarios import loading
-from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Connection, NetworkPath, Scenario
 
 SEEDS_WITH_BLOCKS = 5
 """This many seeds keep the delays of single blocks. All seeds contribute to metrics."""
 
 START_SPREAD_US = 200_000
-"""Connections start within the first 200 ms, at a time that depends on the seed (our choice)."""
+"""Connections start within the first 200 ms, at a time that depends on the seed."""
 
 _GOLDEN = 0.6180339887498949  # fractions of its multiples spread evenly over [0, 1)
 
@@ -64,6 +62,28 @@ class Tier:
         several = (connections,) if isinstance(connections, Connection) else tuple(connections)
         times = {"duration": self.duration, "warm_up": self.warm_up}
         return Scenario(name=name, paths=tuple(paths), connections=several, **(times | others))
+
+    def cell(
+        self,
+        factors: Mapping[str, Factor],
+        paths: Iterable[NetworkPath],
+        connections: Connection | Iterable[Connection],
+        *,
+        words: Iterable[str] = (),
+        name: str = "",
+        keep_blocks: bool = False,
+        keep_samples: bool = False,
+        **others: Any,
+    ) -> Cell:
+        """A cell with a scenario of this tier, whose key and name consist of `words`.
+
+        By default, the words are the levels of the factors. `name` is another name.
+        """
+        levels = tuple(words) or tuple(map(str, factors.values()))
+        scenario = self.scenario(name or ", ".join(levels), paths, connections, **others)
+        return Cell(
+            key_of(*levels), scenario, factors, keep_blocks=keep_blocks, keep_samples=keep_samples
+        )
 
 
 class Factors:
@@ -145,46 +165,6 @@ class Cell:
         return scenario.starting_at(start_time(seed))
 
 
-def described(path: NetworkPath) -> str:
-    """A path in words for a table of parameters: ``"8 Mbit/s, 20 ms RTT ± 1 ms, 54 packets"``."""
-    rtt = f"{2 * nanoseconds(path.delay) / 1e6:g} ms RTT"
-    jitter = f" ± {_spaced(path.jitter)}" if path.jitter else ""
-    queue = _spaced(path.limit)
-    if not queue.endswith("packets"):
-        queue = f"{queue} of queue"
-    loss = f", {_spaced(path.loss)} loss" if path.loss else ""
-    return f"{_spaced(path.rate)}, {rtt}{jitter}, {queue}{loss}"
-
-
-def _spaced(quantity: object) -> str:
-    """A quantity of a scenario with a space before its unit."""
-    return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", str(quantity))
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A number that an experiment depends on, and its source."""
-
-    name: str
-    value: str
-    source: str
-    """A citation, or ``"ours"`` if the project chose the number."""
-
-
-def parameters(table: str) -> tuple[Parameter, ...]:
-    """Parameters from the rows of a table, as ``name | value | source``.
-
-    An indented line continues the row above it.
-    """
-    rows: list[str] = []
-    for line in textwrap.dedent(table).strip().splitlines():
-        if line.startswith(" "):
-            rows[-1] += f" {line.strip()}"
-        else:
-            rows.append(line)
-    return tuple(Parameter(*row.split(" | ")) for row in rows)
-
-
 class Overview:
     """The columns of a report's table of all cells."""
 
@@ -233,6 +213,14 @@ class Entry:
     """Why no parameter is varied, if `uncertain_parameters` is empty."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the runs, for their provenance."""
+
+    def parameter_table(self) -> tuple[Parameter, ...]:
+        """The parameters, with the settings that they quote from the scenarios of the cells.
+
+        The tiers differ only in durations and in the number of settings of a design.
+        """
+        scenarios = {cell.key: cell.task(1).scenario.settings for cell in self.cells(self.quick)}
+        return quoted(self.parameters, scenarios)
 
     @property
     def is_live(self) -> bool:

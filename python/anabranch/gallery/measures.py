@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 
 from anabranch.results import estimates
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Estimate, Sample, ratio_of_medians
-from anabranch.results.folder import Results
+from anabranch.results.folder import NothingMeasured, Results
+
+if TYPE_CHECKING:
+    import polars as pl
 
 P = ParamSpec("P")
 
@@ -33,9 +36,26 @@ def by_seed(function: Callable[Concatenate[Results, P], Sample]) -> Callable[P, 
     return values
 
 
+def per_seed(rows: pl.DataFrame, value: pl.Expr, nothing: str) -> Sample:
+    """An expression over the rows of each seed, in the order of the seeds.
+
+    Raises:
+        NothingMeasured: if no seed has a value; the message is `nothing`.
+    """
+    found = rows.group_by("seed").agg(value.alias("value")).sort("seed")["value"].drop_nulls()
+    if found.is_empty():
+        raise NothingMeasured(nothing)
+    return found.to_numpy().astype(np.float64)
+
+
 def derived(function: Callable[..., Any], *values: Values) -> Values:
     """A function of several values, for each seed."""
     return lambda results: np.asarray(function(*(each(results) for each in values)))
+
+
+def part_of(one: Values, *others: Values) -> Values:
+    """The part of `one` in the sum of all, for each seed."""
+    return derived(lambda value, *rest: value / sum(rest, start=value), one, *others)
 
 
 def estimate(statistic: Callable[..., Any], *samples: Values, of: str = "seeds") -> Measure:

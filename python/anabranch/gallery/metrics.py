@@ -93,12 +93,35 @@ REINJECTIONS = Metric("reinjections", "reinjections")
 IDLE_RESTARTS = Metric("idle_restarts", "restarts after idle times")
 OUT_OF_ORDER = Metric("out_of_order_mean_bytes", "out of order", "bytes")
 OUT_OF_ORDER_KB = Metric("out_of_order_mean_bytes", "mean out of order", "kB", 1e-3)
+OUT_OF_ORDER_SEGMENTS = Metric("out_of_order_segments", "segments out of order")
+STRAY_SEGMENTS = Metric("stray_segments", "segments that need a search")
+SEND_BUFFER_MB = Metric("send_buffer", "send buffer", "MB", 1e-6)
+RECEIVE_BUFFER_MB = Metric("receive_buffer", "receive buffer", "MB", 1e-6)
+COMPLETED = Metric("completed", "transfers completed", "%", 100)
+DELIVERED = Metric("bytes_delivered", "bytes delivered")
 WINDOW_LIMITED = Metric("window_limited_share", "time in which the window is full", "%", 100)
 SEND_BUFFER_LIMITED = Metric(
     "send_buffer_limited_share", "time in which the send buffer is full", "%", 100
 )
 COUPLED = Metric("one_bottleneck_share", "share of time coupled")
 LATENESS = Metric("late_p999_ms", "lateness p99.9", "ms")
+
+
+def waiting_ms(cell: Levels, rate: Metric = GOODPUT) -> Values:
+    """Mean time that bytes wait for earlier bytes, for each seed, by Little's law."""
+    return measures.derived(
+        lambda waiting, mbps: waiting * 8e-3 / mbps, OUT_OF_ORDER.values(cell), rate.values(cell)
+    )
+
+
+def srtt_p95(path: str) -> Metric:
+    """The 95th percentile of the smoothed round-trip time of a path."""
+    return Metric(f"srtt_p95_ms_{path}", f"p95 sRTT of {path}", "ms")
+
+
+def part(path: str) -> Metric:
+    """A path's part of the bytes, from 0 to 1."""
+    return Metric(f"share_{path}", f"{path}'s part of the bytes")
 
 
 def share(path: str, name: str = "") -> Metric:

@@ -17,7 +17,7 @@ from anabranch.runs.executors import Progress
 from anabranch.words import listed
 
 INDEX, VERDICTS = "index.html", "verdicts.md"
-"""The files of a gallery, beside the folders of its entries."""
+"""The files of a gallery, next to the folders of its entries."""
 
 
 def execute(
@@ -76,7 +76,7 @@ def save_entry(
         summary=entry.summary(results) if entry.summary else None,
         judgements=judgements,
         bands=_bands(entry, varied=bool(variants)),
-        parameters=[(each.name, each.value, each.source) for each in entry.parameters],
+        parameters=[(each.name, each.value, each.source) for each in entry.parameter_table()],
         references=entry.references,
         notes=entry.notes(results),
         overview=_overview_table(results, entry.overview)

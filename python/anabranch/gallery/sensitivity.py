@@ -69,7 +69,7 @@ def execute(
 
 
 def variants(results: Results, folder: Path) -> Variants:
-    """The variants beside results in a folder; none if they belong to other results.
+    """The variants next to results in a folder; none if they belong to other results.
 
     Raises:
         InputError: if their files are damaged.
@@ -84,7 +84,7 @@ def variants(results: Results, folder: Path) -> Variants:
 
 
 def _variant(results: Results, varied: Results, name: str) -> Results:
-    """One variant, with the names of the cells and the provenance of the results beside it."""
+    """One variant, with the names of the cells and the provenance of the results next to it."""
     original = pl.col("cell").str.replace(r"\.\d+$", "")
     tables: dict[str, Any] = {
         table: varied.rows(table, **{_VARIANT: name}).with_columns(original) for table in TABLES

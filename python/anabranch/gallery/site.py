@@ -1,4 +1,4 @@
-"""The gallery as a static site: an index of all experiments, beside their result folders."""
+"""The gallery as a static site: an index of all experiments, next to their result folders."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def exhibit(entry: Entry, results: Results, folder: Path) -> Exhibit:
 
 
 def save(exhibits: Sequence[Exhibit], folder: Path) -> None:
-    """Write the index and the Markdown tables of verdicts, beside the folders of the entries.
+    """Write the index and the Markdown tables of verdicts, next to the folders of the entries.
 
     Raises:
         InputError: if the folder cannot be written.

@@ -216,10 +216,11 @@ def heat_map(
     )  # fmt: skip
 
 
-def plain_ticks(axes: Axes, levels: Sequence[float]) -> None:
-    """Make the x axis logarithmic, with the levels of a factor as ticks in plain numbers."""
+def plain_ticks(axes: Axes, levels: Sequence[float] | Mapping[float, str]) -> None:
+    """Make the x axis logarithmic, with the levels of a factor as ticks: plain numbers or words."""
     axes.set_xscale("log")
-    axes.set_xticks(list(levels), [f"{level:g}" for level in levels])
+    words = levels.values() if isinstance(levels, Mapping) else [f"{each:g}" for each in levels]
+    axes.set_xticks(list(levels), list(words))
     axes.xaxis.minorticks_off()
 
 

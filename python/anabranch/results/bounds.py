@@ -28,7 +28,7 @@ class Bound:
     stated: tuple[float, ...] = ()
     """The source's own number for the quantity, or the ends of its range; empty if it has none."""
 
-    def beside(self, *stated: float) -> Bound:
+    def stating(self, *stated: float) -> Bound:
         """The same range, with the source's own number or the ends of the source's range."""
         return replace(self, stated=stated)
 

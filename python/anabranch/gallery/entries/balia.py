@@ -4,37 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Quantity, claim, each, for_each
 from anabranch.gallery.entries import conext12_olia, nsdi11_lia
 from anabranch.gallery.entries.conext12_olia import BALIA, LIA, OLIA, STYLES, UNCOUPLED, goodput
 from anabranch.gallery.entries.nsdi11_lia import RANDOM_LOSS, RED_QUEUE, SUBFLOWS
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath, Scenario
+from anabranch.scenarios.scenario import Bulk, Change, Connection, NetworkPath
 
 SCENARIO_C = "scenario C"
 IN_SCENARIO_C = {curve: STYLES[curve] for curve in (LIA, BALIA, OLIA)}
-BESIDE_TCP = {curve: STYLES[curve] for curve in (BALIA, UNCOUPLED)}
+ONE_BOTTLENECK = {curve: STYLES[curve] for curve in (BALIA, UNCOUPLED)}
 
 STEP, STEADY = "step of capacity", "steady capacity"
 BEFORE_MBPS, AFTER_MBPS = 4, 20
 STEP_AT_S = 40
 STEP_MEASURED_S = 100
 """The same in both tiers: the slowest algorithm needs most of this time."""
+_STEP_TIER = Tier("step", seeds=0, measured_s=STEP_MEASURED_S, warm_up_s=STEP_AT_S)
 _PAYLOAD = 1432 / 1500
-"""The part of a full packet that is data, beside headers, timestamps and a mapping."""
+"""The part of a full packet that is data, without headers, timestamps and a mapping."""
 
 PENG = (
     "Q. Peng, A. Walid, J. Hwang, S. H. Low: Multipath TCP: Analysis, Design, and Implementation. "
@@ -47,10 +50,10 @@ at = Factors("curve", "network")
 def cells(tier: Tier) -> list[Cell]:
     """One bottleneck with one to three subflows, scenario C, and a step of capacity."""
     shared = [
-        nsdi11_lia.beside_tcp(tier, curve, core, count)
+        nsdi11_lia.next_to_tcp(tier, curve, core, count)
         for core in (RANDOM_LOSS, RED_QUEUE)
         for count in SUBFLOWS
-        for curve in BESIDE_TCP
+        for curve in ONE_BOTTLENECK
     ]
     scenario_c = [
         replace(cell, factors={"network": SCENARIO_C, **cell.factors})
@@ -65,21 +68,13 @@ def _step(curve: str, network: str) -> Cell:
     """Two paths. The second has less capacity until the step, or equal capacity throughout."""
     grows = network == STEP
     change = Change(at=f"{STEP_AT_S}s", rate=f"{AFTER_MBPS}Mbit/s")
-    scenario = Scenario(
-        name=f"{curve}, {network}",
-        duration=f"{STEP_AT_S + STEP_MEASURED_S}s",
-        warm_up=f"{STEP_AT_S}s",
-        paths=(
-            _path("one", AFTER_MBPS),
-            _path("two", BEFORE_MBPS, change) if grows else _path("two", AFTER_MBPS),
-        ),
-        connections=(
-            Connection(
-                name="main", congestion_control=conext12_olia.CONTROL[curve], workload=Bulk()
-            ),
-        ),
+    second = _path("two", BEFORE_MBPS, change) if grows else _path("two", AFTER_MBPS)
+    control = conext12_olia.CONTROL[curve]
+    return _STEP_TIER.cell(
+        at(curve, network),
+        (_path("one", AFTER_MBPS), second),
+        Connection(name="main", congestion_control=control, workload=Bulk()),
     )
-    return Cell(key_of(curve, network), scenario, at(curve, network))
 
 
 def _path(name: str, mbps: int, *changes: Change) -> NetworkPath:
@@ -123,21 +118,21 @@ def _later(curve: str, other: str) -> Quantity:
     return Quantity(f"convergence time, {curve} − {other}", later)
 
 
-_BESIDE = "beside one NewReno flow"
+_NEXT_TO_TCP = "next to one NewReno flow"
 _CORES = (RANDOM_LOSS, RED_QUEUE)
+_claim = partial(claim, needs=all_carried)
 
 CLAIMS = (
     *(
-        claim(
+        _claim(
             f"E10.balia-{name}",
             f"{where}, BALIA takes about the share of one TCP flow.",
-            "Peng et al. 2016: TCP-friendliness; the range is ours",
+            "Peng et al. 2016: TCP-friendliness; range: this project",
             each(
                 f"mean share of BALIA with one, two and three subflows, {core}",
                 nsdi11_lia.mean_shares("mean share of BALIA", BALIA, core, SUBFLOWS, f", {core}"),
             ),
-            needs=all_carried,
-            where=_BESIDE,
+            where=_NEXT_TO_TCP,
             bounds="E10.balia-fair",
         )
         for name, where, core in (
@@ -145,37 +140,32 @@ CLAIMS = (
             ("red", "At a RED queue", RED_QUEUE),
         )
     ),
-    claim(
+    _claim(
         "E10.balia-control",
         "Two uncoupled subflows take more than the share of one TCP flow (negative control).",
-        "ours",
-        (
-            Quantity(
-                f"mean share of two uncoupled subflows, {core}",
-                mean(nsdi11_lia.shares(UNCOUPLED, core, 2)),
-            )
-            for core in _CORES
+        "this project",
+        for_each(
+            "mean share of two uncoupled subflows, {}",
+            _CORES,
+            lambda core: mean(nsdi11_lia.shares(UNCOUPLED, core, 2)),
         ),
-        needs=all_carried,
-        where=_BESIDE,
+        where=_NEXT_TO_TCP,
     ),
-    claim(
+    _claim(
         "E10.balia-responsive",
         "BALIA takes up new capacity later than uncoupled subflows and sooner than OLIA.",
-        "Peng et al. 2016: responsiveness; the step is ours",
+        "Peng et al. 2016: responsiveness; step: this project",
         _later(BALIA, UNCOUPLED),
         _later(OLIA, BALIA),
-        needs=all_carried,
         where=f"second path grows from {BEFORE_MBPS} to {AFTER_MBPS} Mbit/s",
     ),
     *(
-        claim(
+        _claim(
             f"E10.balia-scenario-c-{other.lower()}",
-            f"In scenario C, TCP users get at least as much goodput beside {more} as beside "
+            f"In scenario C, TCP users get at least as much goodput next to {more} as next to "
             f"{less}.",
-            "Peng et al. 2016: friendliness; the check is ours",
+            "Peng et al. 2016: friendliness; check: this project",
             conext12_olia.leaves_more(more, less),
-            needs=all_carried,
             bounds="E10.balia-scenario-c",
         )
         for other, more, less in ((LIA, BALIA, LIA), (OLIA, OLIA, BALIA))
@@ -184,14 +174,14 @@ CLAIMS = (
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Convergence times, shares beside TCP, and the goodput of TCP users in scenario C."""
+    """Convergence times, shares next to TCP, and the goodput of TCP users in scenario C."""
     times = ", ".join(f"{curve} {convergence_s(curve)(results).text('s')}" for curve in STYLES)
     means = [
         f"{core}, {curve}: "
         + ", ".join(
             f"{nsdi11_lia.shares(curve, core, count)(results).mean():.2f}" for count in SUBFLOWS
         )
-        for core, curve in product(_CORES, BESIDE_TCP)
+        for core, curve in product(_CORES, ONE_BOTTLENECK)
     ]
     users = [
         f"{ratio}: "
@@ -214,23 +204,23 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS = parameters(f"""
-    one bottleneck | 10 Mbit/s, 20 ms one way, as in nsdi11-lia | ours
-    random loss | 0.5 %, queue of 400 packets | ours
-    RED | from half to twice the bandwidth-delay product | ours
-    scenario C | as in conext12-olia | CoNEXT'12; the numbers are ours
-    step | two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has {BEFORE_MBPS}
-        Mbit/s for the first {STEP_AT_S} s | ours
-    time after the step | {STEP_MEASURED_S} s in both tiers | ours
-    workload, TCP | bulk; NewReno | ours
-""")
 ENTRY = Entry(
     id="balia",
     title="Balanced linked adaptation (BALIA): shares and a step of capacity (2016)",
     question="Is BALIA as friendly to TCP as coupled congestion control should be? Does it take up "
     "new capacity sooner than OLIA?",
     references=(PENG, conext12_olia.KHALILI),
-    parameters=_PARAMETERS,
+    parameters=parameters(f"""
+        one bottleneck | <path.core.rate>, <path.core.rtt> RTT, as in nsdi11-lia
+        random loss | <path.core.loss in *_random-loss_*>, queue of
+            <path.core.limit in *_random-loss_*>
+        RED | from half to twice the bandwidth-delay product
+        scenario C | as in conext12-olia | CoNEXT'12; numbers: this project
+        step | two paths of {AFTER_MBPS} Mbit/s, 50 ms one way ± 1, RED; the second has
+            {BEFORE_MBPS} Mbit/s for the first {STEP_AT_S} s
+        time after the step | {STEP_MEASURED_S} s in both tiers
+        workload, TCP | bulk; NewReno
+    """),
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
@@ -260,7 +250,7 @@ ENTRY = Entry(
                 ("step",), lambda curve, _: convergence_s(curve), STYLES, "convergence time (s)"
             ),
         ),
-        *(nsdi11_lia.panel_of_shares(core, BESIDE_TCP) for core in _CORES),
+        *(nsdi11_lia.panel_of_shares(core, ONE_BOTTLENECK) for core in _CORES),
         *conext12_olia.panels_of_users("Scenario C, ", IN_SCENARIO_C),
     ),
     overview=Overview(

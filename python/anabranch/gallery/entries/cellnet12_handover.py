@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.claims import Quantity, carried, claim, each, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, Scenario
+from anabranch.scenarios.scenario import Blocks, Change, Connection
 
 FULL, BACKUP, SINGLE, TCP = "full", "backup", "single path", "TCP over WiFi"
 FULL_M12 = "full+M1,2"
@@ -35,6 +28,7 @@ STYLES = {
     SINGLE: Style(ORANGE, (0, (2, 1)), "D"),
     TCP: Style(RED, (0, (1, 1)), "v"),
 }
+_SHOWN = {mode: STYLES[mode] for mode in MODES}
 _MANAGERS = {BACKUP: "backup", SINGLE: "single_path"}
 
 OFF, SILENT = "WiFi is turned off", "WiFi falls silent"
@@ -64,25 +58,19 @@ def _cell(tier: Tier, mode: str, event: str) -> Cell:
     noticed = event == OFF
     away = Change(at=f"{AWAY_S}s", state="down", noticed=noticed)
     back = Change(at=f"{BACK_S}s", state="up", noticed=noticed)
-    scenario = Scenario(
-        name=f"{mode}, {event}",
-        duration=tier.duration,
-        paths=(replace(_WIFI, changes=(away, back)), _3G),
-        connections=(
-            Connection(
-                name="main",
-                paths=("wifi",) if mode == TCP else ("wifi", "3g"),
-                protocol="tcp" if mode == TCP else "mptcp",
-                direction=_DIRECTIONS[event],
-                path_manager=_MANAGERS.get(mode, "full_mesh"),
-                remedies=M12 if mode == FULL_M12 else None,
-                send_buffer="500kB",
-                receive_buffer="500kB",
-                workload=Blocks(),
-            ),
-        ),
+    connection = Connection(
+        name="main",
+        paths=("wifi",) if mode == TCP else ("wifi", "3g"),
+        protocol="tcp" if mode == TCP else "mptcp",
+        direction=_DIRECTIONS[event],
+        path_manager=_MANAGERS.get(mode, "full_mesh"),
+        remedies=M12 if mode == FULL_M12 else None,
+        send_buffer="500kB",
+        receive_buffer="500kB",
+        workload=Blocks(),
     )
-    return Cell(key_of(mode, event), scenario, at(mode, event))
+    paths = (replace(_WIFI, changes=(away, back)), _3G)
+    return tier.cell(at(mode, event), paths, connection, warm_up=None)
 
 
 def _pauses(event: str, bound: str) -> tuple[Quantity, ...]:
@@ -92,55 +80,50 @@ def _pauses(event: str, bound: str) -> tuple[Quantity, ...]:
 
 _USED = carried("3g", *(at(mode, event) for event in _DIRECTIONS for mode in MODES))
 
+_claim = partial(claim, needs=_USED)
+
 CLAIMS = (
-    claim(
+    _claim(
         "HO.a-continues",
         "When WiFi is turned off, the connection soon continues over 3G in every mode, and TCP "
         "waits for WiFi.",
         "CellNet'12: 'smooth handovers'",
         _pauses(OFF, "MPTCP"),
         Quantity("longest pause, TCP", PAUSE.median(at(TCP, OFF)), "TCP"),
-        needs=_USED,
         where=OFF,
     ),
-    claim(
+    _claim(
         "HO.b-single-path-dips",
         "Single-path mode pauses longer than backup mode, since it opens the next subflow only "
         "when the first is gone.",
         "CellNet'12; RFC 8041, §2.2",
-        (
-            Quantity(
-                f"longest pause, single path / backup, {event}",
-                PAUSE.ratio(at(SINGLE, event), at(BACKUP, event)),
-            )
-            for event in _DIRECTIONS
+        for_each(
+            "longest pause, single path / backup, {}",
+            _DIRECTIONS,
+            lambda event: PAUSE.ratio(at(SINGLE, event), at(BACKUP, event)),
         ),
-        needs=_USED,
     ),
-    claim(
+    _claim(
         "HO.c-full-adds-up",
         "Full mode has more goodput than backup mode, which keeps 3G for the time without WiFi.",
         "CellNet'12; RFC 8041, §2.2",
         Quantity("goodput, full / backup", GOODPUT.ratio(at(FULL, OFF), at(BACKUP, OFF))),
         Quantity("3G's share of the bytes, backup", share("3g").median(at(BACKUP, OFF)), "share"),
-        needs=_USED,
         where=OFF,
     ),
-    claim(
+    _claim(
         "HO.e-cured",
         "With opportunistic retransmission and penalisation, full mode has more goodput than "
         "backup mode.",
-        "ours; NSDI'12",
+        "this project; NSDI'12",
         Quantity("goodput, full+M1,2 / backup", GOODPUT.ratio(at(FULL_M12, OFF), at(BACKUP, OFF))),
-        needs=_USED,
         where=OFF,
     ),
-    claim(
+    _claim(
         "HO.d-silence",
         "When WiFi falls silent without notice, an upload continues after retransmission timeouts.",
-        "ours",
+        "this project",
         _pauses(SILENT, "HO.a-continues MPTCP"),
-        needs=_USED,
         where=SILENT,
     ),
 )
@@ -173,14 +156,14 @@ ENTRY = Entry(
     "and idle, or not open at all?",
     references=(HANDOVER, EXPERIENCE),
     parameters=parameters(f"""
-        WiFi | {described(_WIFI)} (80 ms) | as in nsdi12-fig7
-        3G | {described(_3G)} (2 s) | as in nsdi12-fig7
-        outage | WiFi is away from {AWAY_S} s to {BACK_S} s | ours
+        WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
+        3G | <path.3g> (2 s) | as in nsdi12-fig7
+        outage | WiFi is away from {AWAY_S} s to {BACK_S} s
         WiFi is turned off | the client notices; download | CellNet'12
-        WiFi falls silent | nobody notices; upload | ours
+        WiFi falls silent | nobody notices; upload
         modes | full_mesh, backup, single_path | CellNet'12
         M1,2 | opportunistic retransmission and penalisation | NSDI'12
-        workload | 8 KiB blocks; 500 kB in both buffers | ours
+        workload | blocks of <connection.*.block_size>; <connection.*.send_buffer> in both buffers
     """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=20, measured_s=120),
@@ -192,24 +175,13 @@ ENTRY = Entry(
             "Longest pause",
             "Longest time without a delivered block around the moment when WiFi goes away.",
             panels.bars_of(
-                {"turned off": OFF, "falls silent": SILENT},
-                PAUSE,
-                at,
-                {mode: STYLES[mode] for mode in MODES},
-                x="WiFi",
+                {"turned off": OFF, "falls silent": SILENT}, PAUSE, at, _SHOWN, x="WiFi"
             ),
         ),
         Panel(
             "WiFi is turned off and on again",
             "Goodput in bins of one second, first seed. WiFi is down in the shaded time.",
-            panels.series(
-                {mode: (at(mode, OFF), "bytes_delivered", style) for mode, style in STYLES.items()},
-                "goodput, bins of 1 s (Mbit/s)",
-                bin_samples=10,
-                down=True,
-                span=(AWAY_S - 10, BACK_S + 15),
-                bottom=None,
-            ),
+            panels.goodput_around(panels.curves(STYLES, by="mode", event=OFF), AWAY_S, BACK_S),
         ),
     ),
     overview=Overview("event; mode", "3g", (GOODPUT, P95.called("p95 delay"), PAUSE_MS)),

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
-from anabranch.gallery.measures import by_seed, median, ratio
+from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.measures import by_seed, median, per_seed, ratio
 from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
+from anabranch.gallery.shared.connections import tcp
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import NothingMeasured, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
 UNCOUPLED, LIA, OLIA, BALIA = "uncoupled NewReno", "LIA", "OLIA", "BALIA"
@@ -65,35 +67,21 @@ def _access(name: str) -> NetworkPath:
 def _cell(tier: Tier, curve: str, ratio: str) -> Cell:
     many, few = RATIOS[ratio]
     paths = [_link("shared", RATE_MBPS * few, "20ms")]
-    connections = []
     for user in range(many):
         paths += [_link(f"own{user}", RATE_MBPS, "21ms"), _access(f"also{user}")]
-        connections.append(
-            Connection(
-                name=f"{MULTIPATH}{user}",
-                paths=(f"own{user}", f"also{user}"),
-                congestion_control=CONTROL[curve],
-                workload=Bulk(),
-            )
+    paths += [_access(f"only{user}") for user in range(few)]
+    connections = [
+        Connection(
+            name=f"{MULTIPATH}{user}",
+            paths=(f"own{user}", f"also{user}"),
+            congestion_control=CONTROL[curve],
+            workload=Bulk(),
         )
-    for user in range(few):
-        paths.append(_access(f"only{user}"))
-        connections.append(
-            Connection(
-                name=f"{TCP}{user}",
-                paths=(f"only{user}",),
-                protocol="tcp",
-                congestion_control="new_reno",
-                workload=Bulk(),
-            )
-        )
-    scenario = tier.scenario(
-        f"{curve}, {many} multipath users and {few} of TCP",
-        paths,
-        connections,
-        sample_interval="5s",
-    )
-    return Cell(key_of(curve, ratio), scenario, at(curve, ratio))
+        for user in range(many)
+    ]
+    connections += [tcp(f"{TCP}{user}", f"only{user}") for user in range(few)]
+    name = f"{curve}, {many} multipath users and {few} of TCP"
+    return tier.cell(at(curve, ratio), paths, connections, name=name, sample_interval="5s")
 
 
 @by_seed
@@ -106,70 +94,57 @@ def goodput(results: Results, users: str, curve: str, ratio: str) -> Sample:
     rows = results.rows("runs", curve=curve, ratio=ratio).filter(
         pl.col("connection").str.starts_with(users)
     )
-    if rows.is_empty():
-        raise NothingMeasured(f"no {users} users with {curve}, {ratio}")
-    means = rows.group_by("seed").agg(pl.col("goodput_mbps").mean()).sort("seed")
-    return means["goodput_mbps"].to_numpy().astype(np.float64)
+    nothing = f"no {users} users with {curve}, {ratio}"
+    return per_seed(rows, pl.col("goodput_mbps").mean(), nothing)
 
 
 def leaves_more(curve: str, other: str) -> tuple[Quantity, ...]:
-    """The goodput of TCP users beside `curve` over that beside `other`."""
-    words = f"mean goodput of TCP users beside {curve} / beside {other}"
-    return each(
+    """The goodput of TCP users next to `curve` over that next to `other`."""
+    words = f"mean goodput of TCP users next to {curve} / next to {other}"
+    return for_each(
+        f"{words}, {{}} multipath users",
+        RATIOS,
+        lambda users: ratio(goodput(TCP, curve, users), goodput(TCP, other, users)),
         f"{words}, both ratios of users",
-        {
-            f"{words}, {users} multipath users": ratio(
-                goodput(TCP, curve, users), goodput(TCP, other, users)
-            )
-            for users in RATIOS
-        },
     )
 
 
+_claim = partial(claim, needs=all_carried)
+
 CLAIMS = (
-    claim(
+    _claim(
         "E10.olia-p1",
         "Multipath users with LIA reduce the goodput of the TCP users on the shared link.",
         "CoNEXT'12, problem P1",
-        each(
-            "mean goodput of TCP users beside LIA, both ratios of users",
-            {
-                f"mean goodput of TCP users beside LIA, {users} multipath users": median(
-                    goodput(TCP, LIA, users)
-                )
-                for users in RATIOS
-            },
+        for_each(
+            "mean goodput of TCP users next to LIA, {} multipath users",
+            RATIOS,
+            lambda users: median(goodput(TCP, LIA, users)),
+            "mean goodput of TCP users next to LIA, both ratios of users",
         ),
-        needs=all_carried,
     ),
-    claim(
+    _claim(
         "E10.olia-leaves-more",
-        "TCP users get more goodput beside OLIA than beside LIA.",
+        "TCP users get more goodput next to OLIA than next to LIA.",
         "CoNEXT'12, scenario C",
         leaves_more(OLIA, LIA),
-        needs=all_carried,
     ),
-    claim(
+    _claim(
         "E10.olia-loses-nothing",
         "Multipath users with OLIA get no less goodput than over their own link alone.",
         "CoNEXT'12: Pareto optimality",
-        each(
+        for_each(
+            "mean goodput of multipath users with OLIA, {} as TCP users",
+            RATIOS,
+            lambda users: median(goodput(MULTIPATH, OLIA, users)),
             "mean goodput of multipath users with OLIA, both ratios of users",
-            {
-                f"mean goodput of multipath users with OLIA, {users} as TCP users": median(
-                    goodput(MULTIPATH, OLIA, users)
-                )
-                for users in RATIOS
-            },
         ),
-        needs=all_carried,
     ),
-    claim(
+    _claim(
         "E10.balia-between",
-        "TCP users get more goodput beside BALIA than beside uncoupled subflows.",
+        "TCP users get more goodput next to BALIA than next to uncoupled subflows.",
         "Peng et al., 2016: friendliness against responsiveness",
         leaves_more(BALIA, UNCOUPLED),
-        needs=all_carried,
     ),
 )
 
@@ -194,11 +169,11 @@ def panels_of_users(title: str, styles: Mapping[str, Style] = STYLES) -> tuple[P
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Goodput of the TCP users beside each algorithm."""
+    """Goodput of the TCP users next to each algorithm."""
     words = []
     for users in RATIOS:
         each = (f"{curve} {median(goodput(TCP, curve, users))(results).text()}" for curve in STYLES)
-        words.append(f"beside {users} multipath users: {', '.join(each)} Mbit/s")
+        words.append(f"next to {users} multipath users: {', '.join(each)} Mbit/s")
     return [
         f"Mean goodput of TCP users {'; '.join(words)}.",
         "A multipath user gains nothing from the shared link except at the expense of the others. "
@@ -207,22 +182,21 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS = parameters("""
-    topology | scenario C: private links, and one link shared by all | CoNEXT'12
-    users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers ours
-    links | private: 2 Mbit/s each; shared: 2 Mbit/s for each TCP user | ours
-    round-trip time | 42 ms on every path | ours
-    queues | RED, from half to twice the bandwidth-delay product | ours
-    workload | bulk, download | CoNEXT'12
-    TCP users | NewReno | CoNEXT'12
-""")
 ENTRY = Entry(
     id="conext12-olia",
-    title="Opportunistic linked increases (OLIA) beside TCP users (CoNEXT 2012, scenario C)",
+    title="Opportunistic linked increases (OLIA) next to TCP users (CoNEXT 2012, scenario C)",
     question="Multipath users with a link of their own also use a link that TCP users depend on. "
     "How much do LIA, OLIA and BALIA take from the TCP users, and what do they gain?",
     references=(KHALILI,),
-    parameters=_PARAMETERS,
+    parameters=parameters("""
+        topology | scenario C: private links, and one link shared by all | CoNEXT'12
+        users | 3 or 9 multipath users, 3 TCP users | ratios of CoNEXT'12; numbers: this project
+        links | private: <path.own0.rate> each; shared: 2 Mbit/s for each TCP user
+        round-trip time | <path.own0.rtt> on every path
+        queues | RED, from half to twice the bandwidth-delay product
+        workload | bulk, download | CoNEXT'12
+        TCP users | NewReno | CoNEXT'12
+    """),
     quick=Tier("quick", seeds=5, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import derived, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12, PAASCH
@@ -19,7 +21,6 @@ from anabranch.reports.figures import GREEN, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Estimate, estimate
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection
 from anabranch.sweeps import design
 
 REGULAR, OLD, NEW = "MPTCP", "MPTCP+M1,2 (2012)", "MPTCP+M1,2 (2013)"
@@ -56,22 +57,12 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, environment: str, point: Any, curve: str) -> Cell:
-    alone = two_path_design.BASELINES.get(curve)
-    connection = Connection(
-        name="main",
-        paths=alone,
-        protocol="tcp" if alone else "mptcp",
-        congestion_control="new_reno" if alone else "lia",
-        send_buffer=BUFFER[environment],
-        receive_buffer=BUFFER[environment],
+    connection = one_or_both(
+        two_path_design.BASELINES.get(curve),
+        buffers=BUFFER[environment],
         remedies={**M12, "penalisation": _FORM[curve]} if curve in _FORM else None,
-        workload=Bulk(),
     )
-    scenario = tier.scenario(
-        f"{curve}, {point.name}", point.paths, connection, sample_interval="1s"
-    )
-    factors = two_path_design.at(curve, environment) | {"point": point.name}
-    return Cell(key_of(curve, point.name), scenario, factors)
+    return two_path_design.cell(tier, point, curve, connection)
 
 
 def _more_benefit(more: str, less: str) -> Measure:
@@ -125,7 +116,7 @@ CLAIMS = (
     claim(
         "E4.4-rarely-bad",
         "Adding a path rarely costs more than half of the better path's goodput.",
-        "ours, after CoNEXT'13",
+        "this project, after CoNEXT'13",
         Quantity(
             "settings with a benefit of at least −0.5",
             mean(
@@ -142,14 +133,14 @@ CLAIMS = (
     claim(
         "E4.5-design-fills",
         "The settings of the design fill the space of factors more evenly than random settings.",
-        "ours: a check of the design",
+        "this project: a check of the design",
         Quantity("smallest distance between settings, WSP / uniform", _evenness),
     ),
     claim(
         "E4.6-kernel-form",
         "Penalisation as in Multipath TCP 0.88 and 0.89, which keeps ssthresh only before the "
         "first loss, aggregates as much as that of 2013.",
-        "ours: CSWS'14 and Grinnemo used MPTCP 0.88",
+        "this project: CSWS'14 and Grinnemo used MPTCP 0.88",
         Quantity(
             "mean benefit(0.88 and 0.89) − mean benefit(2013), high-BDP", _more_benefit(KERNEL, NEW)
         ),
@@ -189,9 +180,9 @@ ENTRY = Entry(
     parameters=two_path_design.DESIGN_PARAMETERS
     + parameters("""
         settings | 24 (quick) or 200 (full) per environment | full: CoNEXT'13
-        buffers | low-BDP 16 MB, high-BDP 4 MB, send = receive | ours
+        buffers | low-BDP 16 MB, high-BDP 4 MB, send = receive
         workload | bulk, download | CSWS'14: iperf, 60 s
-        congestion control | LIA; TCP: NewReno | ours
+        congestion control | <congestion control>
         scheduler | lowest RTT | CoNEXT'13
     """),
     quick=Tier("quick", seeds=1, measured_s=25),

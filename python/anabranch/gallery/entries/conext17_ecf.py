@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.claims import Needs, Quantity, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, derived, distance, median, ratio
-from anabranch.gallery.metrics import GOODPUT, IDLE_RESTARTS, MEAN, OUT_OF_ORDER
-from anabranch.gallery.panels import Axes
+from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, waiting_ms
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
-from anabranch.results.folder import Factor, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Connection, NetworkPath, RequestResponse
 from anabranch.words import listed
 
@@ -59,9 +59,8 @@ LIM = (
 )
 
 
-def at(curve: str, workload: str, rates: str, amount: float) -> dict[str, Factor]:
-    """The factors of a cell; `amount` is the video's rate in Mbit/s or the download in KiB."""
-    return {"curve": curve, "workload": workload, "rates": rates, "amount": float(amount)}
+at = Factors("curve", "workload", "rates", "amount")
+"""The factors of a cell; `amount` is the video's rate in Mbit/s or the download in KiB."""
 
 
 def cells(tier: Tier) -> list[Cell]:
@@ -84,14 +83,17 @@ def _cell(tier: Tier, curve: str, workload: str, rates: str, amount: float) -> C
         nagle=False,
         workload=_video(amount) if workload == STREAM else _file(amount),
     )
-    words = (curve, workload, rates, f"{amount:g}")
     paths = (
         NetworkPath(name="wifi", rate=f"{wifi}Mbit/s", delay="10ms", limit=_QUEUE, jitter="1ms"),
         NetworkPath(name="lte", rate=f"{lte}Mbit/s", delay="47ms", limit=_QUEUE, jitter="5ms"),
     )
-    warm_up = tier.warm_up if workload == STREAM else None
-    scenario = tier.scenario(", ".join(words), paths, connection, warm_up=warm_up)
-    return Cell(key_of(*words), scenario, at(curve, workload, rates, amount))
+    return tier.cell(
+        at(curve, workload, rates, amount),
+        paths,
+        connection,
+        words=(curve, workload, rates, f"{amount:g}"),
+        warm_up=tier.warm_up if workload == STREAM else None,
+    )
 
 
 def _bytes(mbps: float) -> int:
@@ -121,10 +123,7 @@ def _restarts(curve: str, mbps: float = JUDGED_MBPS) -> Values:
 
 def out_of_order_s(curve: str, mbps: float = JUDGED_MBPS) -> Values:
     """Mean time that bytes wait for earlier bytes, for each seed, by Little's law."""
-    cell = at(curve, STREAM, UNEQUAL, mbps)
-    return derived(
-        lambda waiting, rate: waiting * 8e-6 / rate, OUT_OF_ORDER.values(cell), GOODPUT.values(cell)
-    )
+    return derived(lambda ms: ms / 1e3, waiting_ms(at(curve, STREAM, UNEQUAL, mbps)))
 
 
 def _download(curve: str, rates: str, kib: float) -> Values:
@@ -155,14 +154,28 @@ def _over_default(of: Callable[[str], Values], curve: str = ECF) -> Measure:
     return ratio(of(curve), of(DEFAULT))
 
 
+def _downloads(
+    kib: int, words: str, compare: Callable[[Values, Values], Measure]
+) -> tuple[Quantity, ...]:
+    """Compare ECF with lowest RTT, over either pair of paths."""
+    words = words.format(f"time to download {kib} KiB over {{}} Mbit/s, ECF / lowest RTT")
+    return for_each(
+        words,
+        DOWNLOADS,
+        lambda rates: compare(_download(ECF, rates, kib), _download(DEFAULT, rates, kib)),
+        words.format(listed(DOWNLOADS)),
+    )
+
+
+_video_claim = partial(claim, needs=_both_used(STREAM), where=_UNEQUAL_VIDEO)
+_SYMMETRIC = "|throughput of chunks, ECF / lowest RTT − 1|, {} Mbit/s"
+
 CLAIMS = (
-    claim(
+    _video_claim(
         "E11.ecf-restarts",
         f"With ECF, congestion windows hardly ever restart after idle times ({_UNEQUAL_VIDEO}).",
         "CoNEXT'17: 486 with the default scheduler, 382 with BLEST, 16 with ECF (second-hand)",
         Quantity("window restarts after idle times, ECF / lowest RTT", _over_default(_restarts)),
-        needs=_both_used(STREAM),
-        where=_UNEQUAL_VIDEO,
     ),
     claim(
         "E11.daps-restarts",
@@ -174,66 +187,43 @@ CLAIMS = (
         needs=_both_used(STREAM, (DEFAULT, DAPS)),
         where=_UNEQUAL_VIDEO,
     ),
-    claim(
+    _video_claim(
         "E11.ecf-throughput",
         f"With ECF, chunks of video arrive sooner ({_UNEQUAL_VIDEO}).",
-        "CoNEXT'17; the threshold is ours",
+        "CoNEXT'17; threshold: this project",
         Quantity("throughput of chunks, ECF / lowest RTT", _over_default(throughput_mbps)),
-        needs=_both_used(STREAM),
-        where=_UNEQUAL_VIDEO,
     ),
-    claim(
+    _video_claim(
         "E11.ecf-out-of-order",
         f"With ECF, data waits out of order for a shorter time ({_UNEQUAL_VIDEO}).",
-        "CoNEXT'17: 99.9 % below 0.8 s, median 1 s with the default (second-hand); means are ours",
+        "CoNEXT'17: 99.9 % below 0.8 s, median 1 s by default (second-hand); means: this project",
         Quantity("mean time out of order, ECF / lowest RTT", _over_default(out_of_order_s)),
-        needs=_both_used(STREAM),
-        where=_UNEQUAL_VIDEO,
     ),
     claim(
         "E11.ecf-symmetric",
         "Over equal paths, ECF performs like lowest RTT.",
-        "CoNEXT'17; the threshold is ours",
-        each(
-            f"|throughput of chunks, ECF / lowest RTT − 1|, {', '.join(SYMMETRIC)} Mbit/s",
-            {
-                f"|throughput of chunks, ECF / lowest RTT − 1|, {rates} Mbit/s": distance(
-                    throughput_mbps(ECF, rates, mbps), throughput_mbps(DEFAULT, rates, mbps)
-                )
-                for rates, mbps in SYMMETRIC.items()
-            },
+        "CoNEXT'17; threshold: this project",
+        for_each(
+            _SYMMETRIC,
+            SYMMETRIC.items(),
+            lambda *case: distance(throughput_mbps(ECF, *case), throughput_mbps(DEFAULT, *case)),
+            _SYMMETRIC.format(", ".join(SYMMETRIC)),
         ),
         needs=_both_used(STREAM),
     ),
     claim(
         "E11.ecf-download",
         "ECF shortens downloads of 512 KiB over paths of 1 and 10 Mbit/s.",
-        "CoNEXT'17: by 13 %, up to 20 % from 256 KB on (second-hand); the threshold is ours",
-        each(
-            f"time to download 512 KiB over {listed(DOWNLOADS)} Mbit/s, ECF / lowest RTT",
-            {
-                f"time to download 512 KiB over {rates} Mbit/s, ECF / lowest RTT": ratio(
-                    _download(ECF, rates, 512), _download(DEFAULT, rates, 512)
-                )
-                for rates in DOWNLOADS
-            },
-        ),
+        "CoNEXT'17: by 13 %, up to 20 % from 256 KB on (second-hand); threshold: this project",
+        _downloads(512, "{}", ratio),
         needs=_both_used(DOWNLOAD),
     ),
     claim(
         "E11.ecf-small-download",
         "Downloads of 128 KiB over paths of 1 and 10 Mbit/s take as long with ECF as with lowest "
         "RTT.",
-        "CoNEXT'17: no gain at 128 KB (second-hand); the threshold is ours",
-        each(
-            f"|time to download 128 KiB over {listed(DOWNLOADS)} Mbit/s, ECF / lowest RTT − 1|",
-            {
-                f"|time to download 128 KiB over {rates} Mbit/s, ECF / lowest RTT − 1|": distance(
-                    _download(ECF, rates, 128), _download(DEFAULT, rates, 128)
-                )
-                for rates in DOWNLOADS
-            },
-        ),
+        "CoNEXT'17: no gain at 128 KB (second-hand); threshold: this project",
+        _downloads(128, "|{} − 1|", distance),
     ),
 )
 
@@ -261,18 +251,10 @@ def _download_panel(rates: str) -> Panel:
     return Panel(f"Downloads, {rates} Mbit/s", caption, draw)
 
 
-def _draw_window(results: Results, axes: Axes) -> None:
-    lines = {}
-    for curve in (DEFAULT, ECF):
-        key = key_of(curve, STREAM, UNEQUAL, f"{JUDGED_MBPS:g}")
-        samples = results.samples.filter(
-            (pl.col("cell") == key)
-            & (pl.col("path_name") == "lte")
-            & pl.col("time_ns").is_between(30e9, 60e9)
-        )
-        seconds = samples["time_ns"].to_numpy() / 1e9
-        lines[curve] = (seconds, samples["cwnd"].to_numpy() / 1e3, STYLES[curve])
-    figures.series(axes, lines, "congestion window of LTE (kB)")
+_LTE_WINDOWS = {
+    curve: (at(curve, STREAM, UNEQUAL, JUDGED_MBPS) | {"path_name": "lte"}, "cwnd", STYLES[curve])
+    for curve in (DEFAULT, ECF)
+}
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -304,8 +286,8 @@ def notes(results: Results) -> Sequence[str]:
         "LTE's window, which then overflows LTE's queue.",
         f"Throughput of chunks, ECF over lowest RTT, for video of {rates} Mbit/s: "
         f"{over_rates(gain, '.2f')}. The player of CoNEXT'17 switches to lower rates when chunks "
-        "are late. Its chunks become smaller, and the end of a chunk weighs more. Our player does "
-        "not adapt.",
+        "are late. Its chunks become smaller, and the end of a chunk weighs more. The player here "
+        "does not adapt.",
         f"Window restarts per run at the same rates: {restarts(DEFAULT)} with lowest RTT, "
         f"{restarts(ECF)} with ECF. Below 8 Mbit/s, the player pauses after each chunk, and both "
         "windows restart with any scheduler. The count distinguishes schedulers only where a chunk "
@@ -334,29 +316,30 @@ def _srtts(results: Results) -> str:
     )
 
 
-_PARAMETERS = parameters("""
-    rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
-    round-trip times without queue | WiFi 20 ms ± 1, LTE 94 ms ± 5 | ours: see the notes
-    queues | 30 packets | ours: see the notes
-    chunks | 5 s of video, requested every 5 s, or at once if the last chunk took longer | CoNEXT'17
-    video rate | 0.5 to 8 Mbit/s, fixed; judged at 8 | ours: the paper's player adapts
-    equal paths | video of 0.5, 8 and 16 Mbit/s: nearly the capacity of both paths | ours
-    throughput of chunks | size over the mean time from request to last byte | ours
-    downloads | 64 to 2048 KiB, a new connection each | CoNEXT'17
-    windows after idle times | halved for each retransmission timeout of idle time | RFC 2861, as in
-        Linux
-    time out of order | mean out-of-order bytes / goodput | ours: Little's law
-    remedies | M1 and M2 (CoNEXT'13) with every scheduler | as in Multipath TCP 0.89
-    congestion control, buffers | LIA; 4 and 6 MiB, the defaults | ours
-    Nagle's algorithm | off | ours
-""")
 ENTRY = Entry(
     id="conext17-ecf",
     title="Earliest completion first (ECF): video and downloads over unequal paths (CoNEXT 2017)",
     question="Does leaving the end of a transfer to the fast path keep that path busy? Do "
     "transfers finish sooner?",
     references=(LIM,),
-    parameters=_PARAMETERS,
+    parameters=parameters("""
+        rates | 0.3 + 8.6 and equal rates (video), 1 and 10 Mbit/s (downloads) | CoNEXT'17
+        round-trip times without queue | WiFi <path.wifi.rtt> ± <path.wifi.jitter>, LTE
+            <path.lte.rtt> ± <path.lte.jitter> | this project: see the notes
+        queues | <path.*.limit> | this project: see the notes
+        chunks | 5 s of video, requested every 5 s, or at once if the last chunk took longer |
+            CoNEXT'17
+        video rate | 0.5 to 8 Mbit/s, fixed; judged at 8 | this project: the paper's player adapts
+        equal paths | video of 0.5, 8 and 16 Mbit/s: nearly the capacity of both paths
+        throughput of chunks | size over the mean time from request to last byte
+        downloads | 64 to 2048 KiB, a new connection each | CoNEXT'17
+        windows after idle times | halved for each retransmission timeout of idle time | RFC 2861,
+            as in Linux
+        time out of order | mean out-of-order bytes / goodput | this project: Little's law
+        remedies | M1 and M2 (CoNEXT'13) with every scheduler | as in Multipath TCP 0.89
+        congestion control, buffers | <congestion control>; 4 and 6 MiB, the defaults
+        Nagle's algorithm | off
+    """),
     quick=Tier("quick", seeds=10, measured_s=100, warm_up_s=10),
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
     cells=cells,
@@ -394,7 +377,17 @@ ENTRY = Entry(
             "Mean time that a byte waits for earlier bytes.",
             _over_video_rate(out_of_order_s, "mean time out of order (s)"),
         ),
-        Panel("LTE's window, video of 8 Mbit/s", "Congestion window, first seed.", _draw_window),
+        Panel(
+            "LTE's window, video of 8 Mbit/s",
+            "Congestion window, first seed.",
+            panels.series(
+                _LTE_WINDOWS,
+                "congestion window of LTE (kB)",
+                scale=1e-3,
+                shown_s=(30, 60),
+                bottom=None,
+            ),
+        ),
         *map(_download_panel, DOWNLOADS),
     ),
     overview=Overview(

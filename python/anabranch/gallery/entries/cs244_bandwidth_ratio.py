@@ -11,9 +11,10 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean, ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, share
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
@@ -43,7 +44,7 @@ class Setting:
 
 SETTINGS = {
     "54p": Setting("a queue of 54 packets", "54packets", "CS244'15, Figs. 2–4"),
-    "80ms": Setting("a queue of 80 ms", "80ms", "CS244'15, Figs. 2–4; this queue is ours"),
+    "80ms": Setting("a queue of 80 ms", "80ms", "CS244'15, Figs. 2–4; queue: this project"),
     "32KiB": Setting(
         "a queue of 54 packets and 32 KiB requested from Linux",
         "54packets",
@@ -81,13 +82,14 @@ def _cell(tier: Tier, curve: str, rate: int, tag: str) -> Cell:
     setting = SETTINGS[tag]
     wifi = dataclasses.replace(wifi_3g.WIFI, rate=f"{rate}Mbit/s", limit=setting.queue)
     main = wifi_3g.connection(curve, SEND_BUFFER, setting.receive, Blocks(block_size="8KiB"))
-    scenario = tier.scenario(
-        f"{curve}, WiFi {rate} Mbit/s, {setting.words}",
+    return tier.cell(
+        at(curve, rate, tag),
         (wifi, dataclasses.replace(wifi_3g.THREE_G, jitter="50ms", jitter_model="fifo")),
-        (wifi_3g.as_requested(main) if setting.as_requested else main,),
+        wifi_3g.as_requested(main) if setting.as_requested else main,
+        words=(curve, f"{rate}mbps", tag),
+        name=f"{curve}, WiFi {rate} Mbit/s, {setting.words}",
+        keep_blocks=tag == DRAWN,
     )
-    key = key_of(curve, f"{rate}mbps", tag)
-    return Cell(key, scenario, at(curve, rate, tag), keep_blocks=tag == DRAWN)
 
 
 def _tails(results: Results, setting: str) -> Sample:
@@ -154,7 +156,7 @@ def _claims(tag: str) -> list[Claim]:
             f"E1s.4-peaks-similar-{tag}",
             f"With {setting.words}, the bulk of MPTCP's delays stays where it is as WiFi becomes "
             "faster.",
-            f"{setting.source}; medians instead of peaks are ours",
+            f"{setting.source}; medians instead of peaks: this project",
             each(
                 f"change of the median from {RATES_MBPS[0]} Mbit/s on, without and with the "
                 "mechanisms",
@@ -257,17 +259,18 @@ ENTRY = Entry(
     "does not? Are opportunistic retransmission (M1) and penalisation (M2) still enough?",
     references=(wifi_3g.CHEN_HAN, wifi_3g.RAICIU, wifi_3g.PAASCH),
     parameters=parameters("""
-        WiFi | 8, 16, 32, 64 Mbit/s, 20 ms RTT | CS244'15
-        queue of WiFi | 54 packets | CS244'15 for 8 Mbit/s; kept for all rates: ours
-        queue of WiFi, second reading | 80 ms at each rate | ours
-        3G | 2 Mbit/s, 150 ms RTT, 334 packets, jitter 50 ms | CS244'15
-        jitter model | keeps the order of packets | ours
-        send buffer | 200 KiB | NSDI'12
-        receive buffer | 200 KiB | ours: equal to the send buffer
+        WiFi | <path.wifi.rate>, <path.wifi.rtt> RTT | CS244'15
+        queue of WiFi | <path.wifi.limit in *_54p> | CS244'15 for 8 Mbit/s; kept for all rates: this
+            project
+        queue of WiFi, second reading | <path.wifi.limit in *_80ms> at each rate
+        3G | <path.3g> | CS244'15
+        jitter model | keeps the order of packets
+        send buffer | <connection.*.send_buffer> | NSDI'12
+        receive buffer | 200 KiB | this project: equal to the send buffer
         receive buffer, third setting | 32 KiB as requested from Linux, which counts it, and Linux's
-            scheduler | size: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so small a
-            window
-        block | 8 KiB | NSDI'12
+            scheduler | size: CS244'15; scheduler: this project, because lowest RTT leaves 3G idle
+            in so small a window
+        block | <connection.*.block_size> | NSDI'12
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),

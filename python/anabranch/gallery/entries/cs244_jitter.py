@@ -10,10 +10,11 @@ import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import estimate
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, MODE, P50, P99, share
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, STYLES
@@ -59,13 +60,14 @@ def _cell(tier: Tier, curve: str, kib: int, jitter: int, model: JitterOrder) -> 
         jitter=f"{jitter}ms",
         jitter_model=model,
     )
-    scenario = tier.scenario(
-        f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
+    return tier.cell(
+        at(curve, kib, jitter, model),
         (WIFI, three_g),
         wifi_3g.connection(curve, "200KiB", f"{kib}KiB", Blocks(block_size="8KiB")),
+        words=(curve, f"{kib}kib", f"{jitter}ms", model),
+        name=f"{curve}, receive {kib} KiB, 3G jitter {jitter} ms ({model})",
+        keep_blocks=True,
     )
-    key = key_of(curve, f"{kib}kib", f"{jitter}ms", model)
-    return Cell(key, scenario, at(curve, kib, jitter, model), keep_blocks=True)
 
 
 def _ends(curve: str, kib: int, model: str) -> list[dict[str, Factor]]:
@@ -91,7 +93,9 @@ def _change(first: Any, last: Any, axis: int) -> Any:
 
 def _claims(kib: int, model: str) -> list[Claim]:
     where = f"receive buffer of {kib} KiB, {_JITTER_WORDS[model]}"
-    source = "Cullen & Barber, CS244'14" + ("" if model == "reordering" else "; this model is ours")
+    source = "Cullen & Barber, CS244'14"
+    if model != "reordering":
+        source += "; model: this project"
     regular, remedied = _ends(MPTCP, kib, model), _ends(MPTCP_M12, kib, model)
     return [
         claim(
@@ -212,16 +216,17 @@ ENTRY = Entry(
     "and 3G, with and without opportunistic retransmission (M1) and penalisation (M2)?",
     references=(wifi_3g.CULLEN_BARBER, wifi_3g.RAICIU),
     parameters=parameters("""
-        WiFi | 30 Mbit/s, 5 ms one way, 0.75 % loss, 1000 packets | CS244'14
-        3G | 3 Mbit/s, 30 ms one way, 0.1 % loss, 1000 packets | CS244'14
-        far side | 1 ms is added to both delays | CS244'14 has a hop of 1 Gbit/s and 1 ms there;
-            adding it to the links is ours
-        jitter of 3G | 100, 150, 200, 250 ms; the delay is never below 0 | CS244'14
-        jitter model | reordering (as netem), and order kept | CS244'14; the second is ours
-        loss | only in the direction of the data | ours
-        send buffer | 200 KiB | CS244'14
-        receive buffer | 30, 60, 200 KiB | CS244'14 requested 30 KiB from Linux; others ours
-        block | 8 KiB | NSDI'12
+        WiFi | <path.wifi> | CS244'14
+        3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit>, <path.3g.loss> loss | CS244'14
+        far side | 1 ms of both delays | CS244'14 has a hop of 1 Gbit/s and 1 ms there;
+            this project adds it to the links
+        jitter of 3G | <path.3g.jitter in mptcp*>; the delay is never below 0 | CS244'14
+        jitter model | reordering (as netem), and order kept | CS244'14; second: this project
+        loss | only in the direction of the data
+        send buffer | <connection.*.send_buffer> | CS244'14
+        receive buffer | <connection.*.receive_buffer> | 30 KiB: requested from Linux in CS244'14;
+            else this project
+        block | <connection.*.block_size> | NSDI'12
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=60),

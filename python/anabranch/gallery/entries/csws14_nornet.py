@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import all_of, carried, claim, each
+from anabranch.gallery.claims import all_of, carried, claim, for_each
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
     CSWS,
@@ -21,9 +21,10 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
 )
 from anabranch.gallery.entries.ferlin14_bufferbloat import PAIRS
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
-from anabranch.gallery.measures import Values, derived, median, ratio
-from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.measures import Values, median, ratio
+from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import Panel
 from anabranch.results.folder import Results
@@ -55,18 +56,13 @@ def _cell(tier: Tier, curve: str, pair: str, buffers: str) -> Cell:
         workload=Bulk(size="16MiB"),
         **SETTINGS[curve],
     )
-    scenario = tier.scenario(f"{curve}, {pair}, {buffers}", PAIRS[pair], connection)
-    return Cell(key_of(curve, pair, _SIZE[buffers]), scenario, at(curve, pair, buffers))
+    words, name = (curve, pair, _SIZE[buffers]), f"{curve}, {pair}, {buffers}"
+    return tier.cell(at(curve, pair, buffers), PAIRS[pair], connection, words=words, name=name)
 
 
 def buffering_ms(curve: str, pair: str) -> Values:
     """Mean time that bytes wait for earlier bytes, in ms, for each seed, by Little's law."""
-    cell = at(curve, pair, UNBOUNDED)
-    return derived(
-        lambda waiting, mbps: waiting * 8e-3 / mbps,
-        OUT_OF_ORDER.values(cell),
-        TRANSFER.values(cell),
-    )
+    return waiting_ms(at(curve, pair, UNBOUNDED), TRANSFER)
 
 
 _BOTH_USED = all_of(
@@ -80,56 +76,49 @@ _BOTH_USED = all_of(
     )
 )
 _SOURCE = "CSWS'14, NorNet; slides of Alay et al."
+_claim = partial(claim, needs=_BOTH_USED)
 
 CLAIMS = (
-    claim(
+    _claim(
         "E6.e-unbounded-alike",
         "With unbounded buffers, each scheduler achieves similar goodput.",
         _SOURCE,
-        each(
+        for_each(
+            "|goodput, {1} / LowRTT − 1|, {0}",
+            product(WITH_WLAN, (RR, RP, BM)),
+            lambda pair, curve: TRANSFER.distance(
+                at(curve, pair, UNBOUNDED), at(LOW_RTT, pair, UNBOUNDED)
+            ),
             "|goodput of RR, LowRTT+RP and LowRTT+BM / LowRTT − 1|, either provider",
-            {
-                f"|goodput, {curve} / LowRTT − 1|, {pair}": TRANSFER.distance(
-                    at(curve, pair, UNBOUNDED), at(LOW_RTT, pair, UNBOUNDED)
-                )
-                for pair, curve in product(WITH_WLAN, (RR, RP, BM))
-            },
         ),
-        needs=_BOTH_USED,
         where=f"buffers of {UNBOUNDED}",
     ),
-    claim(
+    _claim(
         "E6.f-bounded-best",
         "With bounded buffers, lowest RTT with bufferbloat mitigation or with retransmission and "
         "penalisation has the best goodput.",
         _SOURCE,
-        each(
+        for_each(
+            "goodput, {1} / {2}, {0}",
+            product(WITH_WLAN, (BM, RP), (RR, LOW_RTT)),
+            lambda pair, curve, other: TRANSFER.ratio(
+                at(curve, pair, BOUNDED), at(other, pair, BOUNDED)
+            ),
             "goodput of LowRTT+BM and of LowRTT+RP / that of RR and of LowRTT, either provider",
-            {
-                f"goodput, {curve} / {other}, {pair}": TRANSFER.ratio(
-                    at(curve, pair, BOUNDED), at(other, pair, BOUNDED)
-                )
-                for pair, curve, other in product(WITH_WLAN, (BM, RP), (RR, LOW_RTT))
-            },
         ),
-        needs=_BOTH_USED,
         where=f"buffers of {BOUNDED}",
     ),
-    claim(
+    _claim(
         "E6.g-least-buffering",
         "With unbounded buffers, lowest RTT with bufferbloat mitigation has the least buffering "
         "delay.",
         _SOURCE,
-        each(
+        for_each(
+            "buffering delay, LowRTT+BM / {1}, {0}",
+            product(WITH_WLAN, (RR, LOW_RTT, RP)),
+            lambda pair, curve: ratio(buffering_ms(BM, pair), buffering_ms(curve, pair)),
             "buffering delay of LowRTT+BM / that of RR, LowRTT and LowRTT+RP, either provider",
-            {
-                f"buffering delay, LowRTT+BM / {curve}, {pair}": ratio(
-                    buffering_ms(BM, pair), buffering_ms(curve, pair)
-                )
-                for pair, curve in product(WITH_WLAN, (RR, LOW_RTT, RP))
-            },
         ),
-        needs=_BOTH_USED,
         where=f"buffers of {UNBOUNDED}",
     ),
 )
@@ -148,7 +137,7 @@ def notes(results: Results) -> Sequence[str]:
         "The measurements of CSWS'14 used a public WLAN with about 100 users and a real cellular "
         "network over three weeks. The links here are those of ferlin14-bufferbloat.",
         "MPT-BM has no threshold θ here, as in csws14-schedulers-bulk, so it also caps WLAN.",
-        "Beside 3G1, penalisation makes some seeds slow: where a loss leaves 3G1 a small window, "
+        "Next to 3G1, penalisation makes some seeds slow: where a loss leaves 3G1 a small window, "
         "its round-trip time is short, and OLIA lets WLAN grow less.",
     ]
 
@@ -160,12 +149,12 @@ ENTRY = Entry(
     "if buffers are bounded, and the least buffering delay if they are not?",
     references=(CSWS, ALAY_SLIDES),
     parameters=parameters("""
-        paths | WLAN beside 3G1 and beside 3G2, as in ferlin14-bufferbloat | ours
-        transfer | 16 MiB, download | CSWS'14: 16 MB
-        buffers | 2 MB and 16 MB, send = receive | CSWS'14
-        congestion control | OLIA | CSWS'14
+        paths | WLAN next to 3G1 and next to 3G2, as in ferlin14-bufferbloat
+        transfer | <connection.*.size>, download | CSWS'14: 16 MB
+        buffers | <connection.*_buffer>, send = receive | CSWS'14
+        congestion control | <congestion control> | CSWS'14
         schedulers | as in csws14-schedulers-bulk | CSWS'14
-        buffering delay | mean out-of-order bytes / goodput | ours: Little's law
+        buffering delay | mean out-of-order bytes / goodput | this project: Little's law
     """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),

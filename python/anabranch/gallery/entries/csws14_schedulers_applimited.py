@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.csws14_schedulers_bulk import (
     BM,
     CSWS,
@@ -17,14 +17,14 @@ from anabranch.gallery.entries.csws14_schedulers_bulk import (
     SETTINGS,
     STYLES,
 )
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, distance, mean, median, ratio
 from anabranch.gallery.metrics import JITTER, MEAN, P95
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -48,7 +48,7 @@ at = Factors("curve", "environment", "rate_kbps")
 
 
 def wifi_3g_points() -> tuple[Point, ...]:
-    """WLAN beside 3G, with several round-trip times of 3G and a deep queue."""
+    """WLAN next to 3G, with several round-trip times of 3G and a deep queue."""
     return tuple(
         Point(
             WIFI_3G,
@@ -86,9 +86,13 @@ def _cell(tier: Tier, point: Point, rate_kbps: int, curve: str) -> Cell:
         workload=Cbr(rate=f"{rate_kbps}kbit/s", block_size=f"{BLOCK_BYTES}B"),
         **SETTINGS[curve],
     )
-    scenario = tier.scenario(f"{curve}, {point.name}, {rate_kbps} kbit/s", point.paths, connection)
-    factors = at(curve, point.environment, rate_kbps) | {"point": point.name}
-    return Cell(key_of(curve, point.name, str(rate_kbps)), scenario, factors)
+    return tier.cell(
+        at(curve, point.environment, rate_kbps) | {"point": point.name},
+        point.paths,
+        connection,
+        words=(curve, point.name, str(rate_kbps)),
+        name=f"{curve}, {point.name}, {rate_kbps} kbit/s",
+    )
 
 
 def lowest_delay_ms(point: Point) -> float:
@@ -164,19 +168,17 @@ CLAIMS = (
         "E5.4-remedies-alike",
         "With an application-limited source, the remedies do not change the delay of lowest RTT.",
         "slides of Alay et al.",
-        (
-            Quantity(
-                f"|median delay, {curve} / LowRTT − 1|",
-                distance(_DELAYS[curve], _DELAYS[LOW_RTT], of="settings"),
-            )
-            for curve in (RP, BM)
+        for_each(
+            "|median delay, {} / LowRTT − 1|",
+            (RP, BM),
+            lambda curve: distance(_DELAYS[curve], _DELAYS[LOW_RTT], of="settings"),
         ),
         where=_HIGH_BDP,
     ),
     claim(
         "E5.5-rr-jitter",
         "Over WLAN and 3G, the jitter of round robin is several times that of lowest RTT.",
-        "CSWS'14, NorNet: variance of the delay up to ten times as large; the factor is ours",
+        "CSWS'14, NorNet: variance of the delay up to ten times as large; factor: this project",
         Quantity("p95 jitter, RR / LowRTT", ratio(_JITTERS[RR], _JITTERS[LOW_RTT], of="settings")),
         needs=two_path_design.both_used(RR),
         where=f"WLAN and 3G, {JUDGED_KBPS} kbit/s",
@@ -185,15 +187,12 @@ CLAIMS = (
 
 
 def _increases_at(rate_kbps: int) -> Panel:
-    def draw(results: Results, axes: Axes) -> None:
-        for curve, style in STYLES.items():
-            values = np.maximum(increases(curve, rate_kbps)(results), 1)
-            figures.share_of_settings(axes, values, curve, style)
-        axes.axvline(100, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-        axes.text(104, 0.05, "twice", fontsize=7, color=figures.GREY)
-        axes.set_xscale("log")
-        axes.set_xlabel("increase of the mean delay (%)")
-
+    drawn = {
+        curve: (derived(lambda found: np.maximum(found, 1), increases(curve, rate_kbps)), style)
+        for curve, style in STYLES.items()
+    }
+    x = "increase of the mean delay (%)"
+    draw = panels.settings(drawn, x, {100: "twice"}, ticks=(1, 10, 100, 1000, 10_000))
     caption = "Curves further to the left are better. Increases below 1 % are drawn at 1 %."
     return Panel(f"High-BDP settings, {rate_kbps} kbit/s", caption, draw)
 
@@ -238,8 +237,8 @@ def notes(results: Results) -> Sequence[str]:
     return [
         " ".join(words),
         "The lowest possible delay is the time in which both paths together could carry one block "
-        "through empty queues. This definition is ours, because the paper gives none. No measured "
-        "delay can be below it.",
+        "through empty queues. This definition is this project's, because the paper gives none. No "
+        "measured delay can be below it.",
     ]
 
 
@@ -252,14 +251,14 @@ ENTRY = Entry(
     parameters=two_path_design.DESIGN_PARAMETERS[::2]
     + parameters("""
         settings | quick 40, full 200 | full: CSWS'14
-        settings left out | capacities below 1.5 × the application's rate | ours
+        settings left out | capacities below 1.5 × the application's rate
         workload | 8 KiB blocks at 500 and 1875 kbit/s | CSWS'14
-        buffers | 2 MB, send = receive | CSWS'14's bounded buffer
-        congestion control | OLIA | CSWS'14
-        λ, θ of MPT-BM | 3, 0 | CSWS'14; θ ours
-        WLAN | 8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms | ours; real ones in CSWS'14
-        3G | 2 Mbit/s, 75 to 150 ms RTT, queue of 2 s, ± 5 ms | ours; likewise
-        jitter | difference of the delays of successive blocks | ours
+        buffers | <connection.*_buffer>, send = receive | CSWS'14's bounded buffer
+        congestion control | <congestion control> | CSWS'14
+        λ, θ of MPT-BM | 3, 0 | CSWS'14; θ: this project
+        WLAN | <path.one in *_wlan---3g-*> | this project; real ones in CSWS'14
+        3G | <path.two in *_wlan---3g-*> | this project; likewise
+        jitter | difference of the delays of successive blocks
     """),
     quick=Tier("quick", seeds=1, measured_s=25),
     full=Tier("full", seeds=3, measured_s=55),

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
+from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier
 from anabranch.gallery.measures import derived, estimate, mean, median
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
+from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Style
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection
 
 RR, LOW_RTT, RP, BM = "RR", "LowRTT", "LowRTT+RP", "LowRTT+BM"
 STYLES = {
@@ -52,22 +53,13 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, environment: str, point: two_path_design.Point, curve: str) -> Cell:
-    alone = two_path_design.BASELINES.get(curve)
-    connection = Connection(
-        name="main",
-        paths=alone,
-        protocol="tcp" if alone else "mptcp",
-        congestion_control="new_reno" if alone else "olia",
-        send_buffer=BUFFER[environment],
-        receive_buffer=BUFFER[environment],
-        workload=Bulk(),
+    connection = one_or_both(
+        two_path_design.BASELINES.get(curve),
+        control="olia",
+        buffers=BUFFER[environment],
         **SETTINGS.get(curve, {}),
     )
-    scenario = tier.scenario(
-        f"{curve}, {point.name}", point.paths, connection, sample_interval="1s"
-    )
-    factors = two_path_design.at(curve, environment) | {"point": point.name}
-    return Cell(key_of(curve, point.name), scenario, factors)
+    return two_path_design.cell(tier, point, curve, connection)
 
 
 def _raises(curve: str, base: str = LOW_RTT) -> Quantity:
@@ -88,12 +80,11 @@ CLAIMS = (
         "With bulk data at low bandwidth-delay products, every scheduler aggregates nearly all "
         "capacity.",
         "CSWS'14, §4",
-        each(
+        for_each(
+            "median benefit of {}, low-BDP",
+            STYLES,
+            lambda curve: median(benefits(curve, LOW), of="settings"),
             "median benefit of every scheduler, low-BDP",
-            {
-                f"median benefit of {curve}, low-BDP": median(benefits(curve, LOW), of="settings")
-                for curve in STYLES
-            },
         ),
         needs=both_used(*STYLES),
     ),
@@ -161,9 +152,9 @@ ENTRY = Entry(
         settings | 20 (quick) or 200 (full) per environment | full: CSWS'14
         buffers | low-BDP 16 MB, high-BDP 2 MB, send = receive | 2 MB: CSWS'14
         workload | bulk, 60 s | CSWS'14
-        congestion control | OLIA; TCP: NewReno | CSWS'14; TCP ours
+        congestion control | <congestion control> | CSWS'14; TCP: this project
         λ of MPT-BM | 3 | CSWS'14
-        θ of MPT-BM | 0 | ours: CSWS'14 states none
+        θ of MPT-BM | 0 | this project: CSWS'14 states none
         round robin | one segment per turn, full windows are skipped | Linux's mptcp_rr.c
     """),
     quick=Tier("quick", seeds=1, measured_s=25),

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, all_of, carried, claim, each
+from anabranch.gallery import metrics, panels
+from anabranch.gallery.claims import Quantity, all_of, carried, claim, each, for_each
 from anabranch.gallery.entries.ferlin14_drepas import ALAY_SLIDES
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
-from anabranch.gallery.measures import median
-from anabranch.gallery.metrics import OUT_OF_ORDER, OUT_OF_ORDER_KB, TRANSFER, VARIATION, Metric
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.measures import derived, median
+from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, VARIATION, Metric, part, srtt_p95
 from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
-from anabranch.results import estimates
 from anabranch.results.claims import Measure
-from anabranch.results.folder import Results
+from anabranch.results.folder import Factor, Results
 from anabranch.scenarios.quantities import nanoseconds
 from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 
@@ -83,25 +74,21 @@ def _cell(tier: Tier, curve: str, pair: str) -> Cell:
         remedies=_remedies(curve),
         workload=Bulk(size="16MiB"),
     )
-    scenario = tier.scenario(f"{curve}, {pair}", PAIRS[pair], connection)
-    return Cell(key_of(curve.replace("λ = ", ""), pair), scenario, at(curve, pair))
+    words = (curve.replace("λ = ", ""), pair)
+    name = f"{curve}, {pair}"
+    return tier.cell(at(curve, pair), PAIRS[pair], connection, words=words, name=name)
 
 
 _CELLULAR = [(pair, path) for pair, paths in PAIRS.items() for path in paths if path.name != "wlan"]
 
 
-def _srtt(path: str) -> Metric:
-    return Metric(f"srtt_p95_ms_{path}", f"p95 sRTT of {path}", "ms")
-
-
 def _compared(metric: Metric, words: str) -> tuple[Quantity, ...]:
     """A metric of each curve over that of the default, for each pair."""
-    return each(
+    return for_each(
+        f"{words}, {{1}} / default, {{0}}",
+        product(PAIRS, (BM15, BM30)),
+        lambda pair, curve: metric.ratio(at(curve, pair), at(DEFAULT, pair)),
         f"{words}, MPT-BM with either λ / default, every pair of paths",
-        {
-            f"{words}, {curve} / default, {pair}": metric.ratio(at(curve, pair), at(DEFAULT, pair))
-            for pair, curve in product(PAIRS, (BM15, BM30))
-        },
     )
 
 
@@ -110,7 +97,7 @@ def _capped(pair: str, name: str) -> list[Quantity]:
     return [
         Quantity(
             f"p95 sRTT of {name}, {curve} / {over}, {pair}",
-            _srtt(name).ratio(at(curve, pair), at(over, pair)),
+            srtt_p95(name).ratio(at(curve, pair), at(over, pair)),
             key,
             f"p95 sRTT of every cellular path, {curve} / {over}",
         )
@@ -125,7 +112,7 @@ def _capped(pair: str, name: str) -> list[Quantity]:
 def _over_minimum(curve: str, pair: str, path: NetworkPath) -> Measure:
     """The p95 of the smoothed RTT over λ times the least RTT of an empty path."""
     least_ms = 2 * nanoseconds(path.delay) / 1e6
-    return median(_srtt(path.name).values(at(curve, pair)), 1 / (_LAMBDA[curve] * least_ms))
+    return median(srtt_p95(path.name).values(at(curve, pair)), 1 / (_LAMBDA[curve] * least_ms))
 
 
 _BOTH_USED = all_of(
@@ -135,18 +122,19 @@ _BOTH_USED = all_of(
     )
 )
 
+_claim = partial(claim, needs=_BOTH_USED)
+
 CLAIMS = (
-    claim(
+    _claim(
         "E6.a-rtt-capped",
         "MPT-BM caps the round-trip times of cellular paths, and a smaller λ caps them lower.",
         "IWQoS'14; slides of Alay et al.",
         *(_capped(pair, path.name) for pair, path in _CELLULAR),
-        needs=_BOTH_USED,
     ),
-    claim(
+    _claim(
         "E6.a2-rtt-near-lambda",
         "MPT-BM caps the round-trip times of cellular paths near λ times their minimum.",
-        "slides, algorithm 1 and “RTT capping”; the range is ours",
+        "slides, algorithm 1 and “RTT capping”; range: this project",
         each(
             "p95 sRTT / (λ × least RTT), every cellular path, with either λ",
             {
@@ -157,42 +145,36 @@ CLAIMS = (
                 for curve in (BM15, BM30)
             },
         ),
-        needs=_BOTH_USED,
     ),
-    claim(
+    _claim(
         "E6.b-goodput-kept",
         "MPT-BM improves goodput slightly.",
         "slides: by 8 to 15 %",
         _compared(TRANSFER, "goodput"),
-        needs=_BOTH_USED,
     ),
-    claim(
+    _claim(
         "E6.c-steadier",
         "MPT-BM reduces the variation of goodput, by about as much as in the slides.",
         "slides: by 15 to 45 %",
         _compared(VARIATION, "variation of goodput"),
-        needs=_BOTH_USED,
     ),
-    claim(
+    _claim(
         "E6.d-less-waiting",
         "MPT-BM reduces out-of-order data.",
         "slides: less buffer space and delay",
         _compared(OUT_OF_ORDER, "bytes out of order"),
-        needs=_BOTH_USED,
     ),
 )
 
 
-def _series(results: Results, curve: str, pair: str) -> pl.DataFrame:
-    key = key_of(curve.replace("λ = ", ""), pair)
-    return results.samples.filter(pl.col("cell") == key)
+_DOTTED = Style(ORANGE, (0, (1, 1)), "")
 
 
 def _end_s(results: Results, pair: str) -> float:
     """The end of the time axis: shortly after the last transfer completes."""
     ends = []
     for curve in STYLES:
-        rows = _series(results, curve, pair)
+        rows = results.rows("samples", **at(curve, pair))
         missing = rows.filter(pl.col("bytes_delivered") < rows["bytes_delivered"].max())
         ends.append(float(missing["time_ns"].to_numpy().max()) / 1e9)
     return 1.1 * max(ends)
@@ -202,57 +184,35 @@ def _over_time(
     column: str, unit: str, scale: float, path: str = "", pair: str = "3G2+WLAN"
 ) -> Draw:
     """A column of the samples of each curve; `path` names its path if subflows differ."""
+    rows: dict[str, Factor] = {"path_name": path} if path else {}
+    drawn = {curve: (at(curve, pair) | rows, column, style) for curve, style in STYLES.items()}
+    measured = pl.col("srtt_ns") > 0 if path else True
 
     def draw(results: Results, axes: Axes) -> None:
-        lines: dict[str, Any] = {}
-        for curve, style in STYLES.items():
-            rows = _series(results, curve, pair)
-            if path:
-                rows = rows.filter((pl.col("path_name") == path) & (pl.col("srtt_ns") > 0))
-            rows = rows.unique("time_ns", maintain_order=True)
-            seconds, values = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
-            lines[curve] = (seconds, values / scale, style)
-        figures.series(axes, lines, unit)
-        panels.dress(axes, {"log": bool(path), "span": (0, _end_s(results, pair))})
+        end = _end_s(results, pair)
+        panels.series(drawn, unit, scale=1 / scale, where=measured, log=bool(path), span=(0, end))(
+            results, axes
+        )
 
     return draw
 
 
-def _example(results: Results, path: str) -> pl.DataFrame:
-    rows = _series(results, EXAMPLE, EXAMPLE_PAIR).filter(pl.col("path_name") == path)
-    delivered = rows["bytes_delivered"]
-    return rows.filter((delivered < delivered.max()) & (pl.col("srtt_ns") > 0))
-
-
-def _draw_rates(results: Results, axes: Axes) -> None:
-    """Draw goodput, and throughput of each path, in bins of half a second."""
-    lines: dict[str, Any] = {}
-    columns = {
-        "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
-        "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
-        "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
-    }
-    for label, (path, column, style) in columns.items():
-        rows = _example(results, path).gather_every(5)
-        seconds, delivered = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
-        lines[label] = (seconds[1:], np.diff(delivered) * 8e-6 / np.diff(seconds), style)
-    figures.series(axes, lines, "rate, bins of 0.5 s (Mbit/s)")
-    axes.set_ylim(0)
-
-
-def _example_in_kb(unit: str, **columns: tuple[str, str, Style]) -> Draw:
-    """Columns of the example's samples in kB: path, column and style for each label."""
-
-    def draw(results: Results, axes: Axes) -> None:
-        drawn: dict[str, Any] = {}
-        for label, (path, column, style) in columns.items():
-            rows = _example(results, path)
-            seconds, values = rows["time_ns"].to_numpy() / 1e9, rows[column].to_numpy()
-            drawn[label.replace("_", " ")] = (seconds, values / 1e3, style)
-        figures.series(axes, drawn, unit)
-        axes.set_ylim(0)
-
-    return draw
+def _example(
+    unit: str, columns: Mapping[str, tuple[str, str, Style]], bin_samples: int = 0
+) -> Draw:
+    """Columns of the example: path, column and style for each label. In kB, or rates in bins."""
+    example = at(EXAMPLE, EXAMPLE_PAIR)
+    delivered = pl.col("bytes_delivered")
+    return panels.series(
+        {
+            label: (example | {"path_name": path}, column, style)
+            for label, (path, column, style) in columns.items()
+        },
+        unit,
+        scale=1 if bin_samples else 1e-3,
+        bin_samples=bin_samples,
+        where=(delivered < delivered.max()) & (pl.col("srtt_ns") > 0),
+    )
 
 
 _SLIDES = {TRANSFER: (1.08, 1.15), VARIATION: (0.55, 0.85)}
@@ -281,12 +241,12 @@ def notes(results: Results) -> Sequence[str]:
 
     def on_wlan(curve: str) -> str:
         cell = at(curve, "3G1+WLAN")
-        carried = TRANSFER.values(cell)(results) * results.values("share_wlan", **cell)
-        return estimates.median(carried).text("Mbit/s")
+        carried = derived(np.multiply, TRANSFER.values(cell), part("wlan").values(cell))
+        return median(carried)(results).text("Mbit/s")
 
     return [
         "Goodput: " + " ".join(words),
-        "Where λ = 1.5 costs goodput, WLAN slows down: beside 3G1 it carries "
+        "Where λ = 1.5 costs goodput, WLAN slows down: next to 3G1 it carries "
         f"{on_wlan(BM15)} instead of {on_wlan(DEFAULT)}, while 3G1 carries the same. Coupled "
         "congestion control grows a subflow by its share of the sum of windows over round-trip "
         "times. This sum rises when the round-trip time of 3G1 falls: MPT-BM limits the data in "
@@ -304,16 +264,16 @@ ENTRY = Entry(
     question="How does capping the round-trip times of bloated paths change delay, goodput and "
     "out-of-order data? The paths are two cellular providers and a WLAN, in pairs.",
     references=(FERLIN_IWQOS, ALAY_SLIDES),
-    parameters=parameters(f"""
-        WLAN | {described(WLAN)} | ours
-        3G1 | {described(THREE_G_ONE)} | ours; NorNet has real ones
-        3G2 | {described(THREE_G_TWO)} | ours; the faster, more bloated one
-        transfer | 16 MiB, download | slides
+    parameters=parameters("""
+        WLAN | <path.wlan>
+        3G1 | <path.3g1> | this project; NorNet has real ones
+        3G2 | <path.3g2> | this project; the faster, more bloated one
+        transfer | <connection.*.size>, download | slides
         buffers | 16 MiB, send = receive: no limit | slides: unbounded
         example (a) to (d) | 3G2 + WLAN, default with M1,2, receive window of 512 KiB | shape:
-            slides; the window is ours
+            slides; window: this project
         λ | 1.5 and 3 | slides
-        θ | 50 ms, so that WLAN is left alone | ours; the sources state none
+        θ | 50 ms, so that WLAN is left alone | this project; the sources state none
         congestion control | OLIA | CSWS'14, of the same authors
     """),
     quick=Tier("quick", seeds=10, measured_s=55, warm_up_s=5),
@@ -323,7 +283,7 @@ ENTRY = Entry(
     claims=CLAIMS,
     panels=(
         Panel(
-            "Round-trip time of 3G2 beside WLAN",
+            "Round-trip time of 3G2 next to WLAN",
             "First seed. The queue that a subflow fills becomes its own delay.",
             _over_time("srtt_ns", "smoothed RTT of 3g2 (ms)", 1e6, path="3g2"),
         ),
@@ -352,43 +312,51 @@ ENTRY = Entry(
         Panel(
             "Bytes out of order",
             "Mean over the time in which data arrived.",
-            panels.bars_of(tuple(PAIRS), OUT_OF_ORDER_KB, at, STYLES),
+            panels.bars_of(tuple(PAIRS), metrics.OUT_OF_ORDER_KB, at, STYLES),
         ),
         Panel(
             "(a) Example: goodput",
             "3G2 + WLAN, M1,2, receive window of 512 KiB, first seed. Delivery comes in gaps and "
             "bursts where 3G2's round-trip time is high.",
-            _draw_rates,
+            _example(
+                "rate, bins of 0.5 s (Mbit/s)",
+                {
+                    "total": ("wlan", "bytes_delivered", Style(RED, "-", "")),
+                    "WLAN": ("wlan", "subflow_bytes_received", Style(BLUE, "-", "")),
+                    "3G2": ("3g2", "subflow_bytes_received", Style(GREEN, (0, (4, 1.5)), "")),
+                },
+                bin_samples=5,
+            ),
         ),
         Panel(
             "(b) Example: head-of-line blocking",
             "Data that waits for earlier data in 3G2's queue.",
-            _example_in_kb(
+            _example(
                 "out of order (kB)",
-                out_of_order=("wlan", "out_of_order_bytes", Style(RED, "-", "")),
+                {"out of order": ("wlan", "out_of_order_bytes", Style(RED, "-", ""))},
             ),
         ),
         Panel(
             "(c) Example: windows of 3G2",
             "Penalisation halves the window repeatedly, and the window grows back.",
-            _example_in_kb(
+            _example(
                 "3G2 (kB)",
-                congestion_window=("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
-                in_flight=("3g2", "bytes_in_flight", Style(GREY, "-", "")),
+                {
+                    "congestion window": ("3g2", "cwnd", Style(GREEN, (0, (4, 1.5)), "")),
+                    "in flight": ("3g2", "bytes_in_flight", Style(GREY, "-", "")),
+                },
             ),
         ),
         Panel(
             "(d) Example: WLAN and the receive window",
             "Where the receive window is full, WLAN may not send. This is rare. The coupled "
             "congestion control makes most of the waves.",
-            _example_in_kb(
+            _example(
                 "kB",
-                in_flight_on_WLAN=("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
-                room_in_the_receive_window=(
-                    "wlan",
-                    "available_window",
-                    Style(ORANGE, (0, (1, 1)), ""),
-                ),
+                {
+                    "in flight on WLAN": ("wlan", "bytes_in_flight", Style(BLUE, "-", "")),
+                    "room in the receive window": ("wlan", "available_window", _DOTTED),
+                },
             ),
         ),
     ),

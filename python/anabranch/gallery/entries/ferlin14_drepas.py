@@ -4,29 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, at_every, carried, claim
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, Metric, share
-from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Blocks, Change, Connection, NetworkPath
+from anabranch.scenarios.scenario import Blocks, Change, NetworkPath
 
 TCP_WLAN, MPTCP, DREPAS = "TCP over WLAN", "MPTCP", "MPTCP+DRePaS"
 CURVES = (TCP_WLAN, MPTCP, DREPAS)
@@ -74,30 +63,28 @@ def _cell(tier: Tier, curve: str, second: str, kib: int, *, blackout: bool = Fal
     wlan = NetworkPath(
         name="wlan", rate="8Mbit/s", delay="10ms", limit="54packets", jitter="1ms", changes=away
     )
-    tcp = curve == TCP_WLAN
-    connection = Connection(
-        name="main",
-        paths=("wlan",) if tcp else None,
-        protocol="tcp" if tcp else "mptcp",
-        congestion_control="new_reno" if tcp else "lia",
+    connection = one_or_both(
+        ("wlan",) if curve == TCP_WLAN else None,
+        buffers=f"{kib}KiB",
         path_manager="drepas" if curve == DREPAS else None,
-        remedies=None if tcp else M12,
-        send_buffer=f"{kib}KiB",
-        receive_buffer=f"{kib}KiB",
+        remedies=None if curve == TCP_WLAN else M12,
         workload=Blocks(),
     )
     words = (curve, second, f"{kib}kib", *(["blackout"] if blackout else []))
-    scenario = tier.scenario(", ".join(words), (wlan, _SECOND[second]), connection)
-    return Cell(key_of(*words), scenario, at(curve, second, kib, blackout))
+    paths = (wlan, _SECOND[second])
+    return tier.cell(at(curve, second, kib, blackout), paths, connection, words=words)
+
+
+_BLACKOUT = at(DREPAS, TWO_G, BLACKOUT_KIB, blackout=True)
 
 
 def _ratio(metric: Metric, above: str, below: str) -> Callable[[int], Measure]:
-    """A metric beside 2G, by buffer."""
+    """A metric next to 2G, by buffer."""
     return lambda kib: metric.ratio(at(above, TWO_G, kib), at(below, TWO_G, kib))
 
 
 def _distance(metric: Metric) -> Callable[[int], Measure]:
-    """How far DRePaS is from the default beside 3G, by buffer."""
+    """How far DRePaS is from the default next to 3G, by buffer."""
     return lambda kib: metric.distance(at(DREPAS, THREE_G, kib), at(MPTCP, THREE_G, kib))
 
 
@@ -112,23 +99,23 @@ def _claim(
     bounds: str = "",
 ) -> Claim:
     """A claim about every buffer, if the second path carried 0.1 % of the bytes of a curve."""
-    second = THREE_G if "3G beside" in words else TWO_G
+    second = THREE_G if "3G next to" in words else TWO_G
     needs = carried("cellular", *(at(curve, second, kib) for kib in BUFFERS_KIB), over=0.001)
     quantities = at_every(words, BUFFERS_KIB, "KiB", measure)
     return claim(name, statement, source, quantities, needs=needs, where=where, bounds=bounds)
 
 
-_BESIDE_2G = "goodput beside 2G"
-_BESIDE_3G = "|DRePaS / MPTCP − 1|, 3G beside WLAN,"
+_NEXT_TO_2G = "goodput next to 2G"
+_NEXT_TO_3G = "|DRePaS / MPTCP − 1|, 3G next to WLAN,"
 
 CLAIMS = (
     _claim(
         "E7.a-2g-harms",
-        "With 2G beside WLAN, Multipath TCP has less goodput than TCP over WLAN alone.",
+        "With 2G next to WLAN, Multipath TCP has less goodput than TCP over WLAN alone.",
         "Globecom'14; slides, “2G+WLAN”",
         "MPTCP / TCP over WLAN",
         _ratio(GOODPUT, MPTCP, TCP_WLAN),
-        _BESIDE_2G,
+        _NEXT_TO_2G,
         MPTCP,
     ),
     _claim(
@@ -137,38 +124,38 @@ CLAIMS = (
         "Globecom'14; slides",
         "DRePaS / TCP over WLAN",
         _ratio(GOODPUT, DREPAS, TCP_WLAN),
-        _BESIDE_2G,
+        _NEXT_TO_2G,
     ),
     _claim(
         "E7.c-less-delay",
-        "DRePaS reduces application delay beside a bufferbloated path of low capacity.",
+        "DRePaS reduces application delay next to a bufferbloated path of low capacity.",
         "Globecom'14; slides",
         "mean delay, DRePaS / MPTCP",
         _ratio(MEAN, DREPAS, MPTCP),
-        "beside 2G",
+        "next to 2G",
     ),
     _claim(
         "E7.d-3g-unchanged",
-        "With 3G beside WLAN, DRePaS has the same goodput as the default.",
+        "With 3G next to WLAN, DRePaS has the same goodput as the default.",
         "Globecom'14; slides, “3G+WLAN”",
-        _BESIDE_3G,
+        _NEXT_TO_3G,
         _distance(GOODPUT),
         "goodput",
     ),
     _claim(
         "E7.g-better-than-current",
-        "Beside a bufferbloated path of low capacity, DRePaS improves goodput over the current "
+        "Next to a bufferbloated path of low capacity, DRePaS improves goodput over the current "
         "scheduler.",
         "Globecom'14; slides, results I",
         "DRePaS / MPTCP",
         _ratio(GOODPUT, DREPAS, MPTCP),
-        _BESIDE_2G,
+        _NEXT_TO_2G,
     ),
     _claim(
         "E7.h-3g-delay-unchanged",
-        "With 3G beside WLAN, DRePaS has the same application delay as the default.",
+        "With 3G next to WLAN, DRePaS has the same application delay as the default.",
         "Globecom'14; slides, results II",
-        _BESIDE_3G,
+        _NEXT_TO_3G,
         _distance(MEAN),
         "mean delay",
         bounds="E7.d-3g-unchanged",
@@ -176,16 +163,14 @@ CLAIMS = (
     claim(
         "E7.e-standby-takes-over",
         "When WLAN goes away, the probed path takes over.",
-        "ours, after the description of the algorithm",
-        Quantity(
-            "time without delivery", PAUSE.median(at(DREPAS, TWO_G, BLACKOUT_KIB, blackout=True))
-        ),
+        "this project, after the description of the algorithm",
+        Quantity("time without delivery", PAUSE.median(_BLACKOUT)),
         where=f"WLAN goes away, buffers of {BLACKOUT_KIB} KiB",
     ),
     claim(
         "E7.f-probes-are-cheap",
         "Probing costs little: 2G carries few of the bytes.",
-        "ours; the slides probe with ten packets of 1 KiB per period",
+        "this project; the slides probe with ten packets of 1 KiB per period",
         at_every(
             "2G's share of the bytes",
             BUFFERS_KIB,
@@ -204,56 +189,39 @@ def _over_buffers(second: str, metric: Metric) -> panels.Draw:
     )
 
 
-def _draw_blackout(results: Results, axes: Axes) -> None:
-    lines = {}
-    for curve in CURVES[1:]:
-        key = key_of(curve, TWO_G, f"{BLACKOUT_KIB}kib", "blackout")
-        samples = results.samples.filter(results.samples["cell"] == key).unique(
-            "time_ns", maintain_order=True
-        )
-        seconds = samples["time_ns"].to_numpy() / 1e9 - BLACKOUT_S
-        byte_count = samples["bytes_delivered"].to_numpy() / 1e3
-        since = byte_count - np.interp(0, seconds, byte_count)
-        shown = (seconds >= -0.2) & (seconds <= 12)
-        lines[curve] = (seconds[shown], since[shown], STYLES[curve])
-    figures.series(axes, lines, "delivered since WLAN went away (kB)")
-    axes.set_xlabel("time since WLAN went away (s)")
-    outages.shade(axes, results.scenarios[key], shift_s=BLACKOUT_S)
-
-
 def notes(results: Results) -> Sequence[str]:
     """The harm of 2G, how the score is measured, and the limits of the threshold."""
     worst = min(GOODPUT.number(results, at(MPTCP, TWO_G, kib)) for kib in BUFFERS_KIB)
     return [
         "The slides call lowest RTT with opportunistic retransmission and penalisation the current "
         "scheduler, so all curves of Multipath TCP have both mechanisms. At the worst buffer, "
-        f"MPTCP then has {worst:.2f} Mbit/s beside a 2G path of 0.2 Mbit/s.",
+        f"MPTCP then has {worst:.2f} Mbit/s next to a 2G path of 0.2 Mbit/s.",
         "The score of a subflow is its data in flight over its smoothed round-trip time. A WLAN "
         "that waits for 2G has nothing in flight most of the time, so a single sample would let 2G "
-        "pass. DRePaS therefore uses the maximum of ten samples per period (our choice).",
-        "Beside a faster WLAN, the threshold of 0.1 (our choice) also excludes 3G: 2 Mbit/s is a "
-        "tenth of 20 Mbit/s.",
+        "pass. DRePaS therefore uses the maximum of ten samples per period, as this project chose.",
+        "Next to a faster WLAN, the threshold of 0.1 (this project's choice) also excludes 3G: "
+        "2 Mbit/s is a tenth of 20 Mbit/s.",
     ]
 
 
 ENTRY = Entry(
     id="ferlin14-drepas",
-    title="Dynamic relative path scoring (DRePaS) beside 2G and 3G (Globecom 2014)",
+    title="Dynamic relative path scoring (DRePaS) next to 2G and 3G (Globecom 2014)",
     question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
     "keep Multipath TCP from using a path that does not?",
     references=(FERLIN_GLOBECOM, ALAY_SLIDES),
     parameters=parameters(f"""
-        WLAN | 8 Mbit/s, 20 ms RTT, 54 packets, ± 1 ms | ours; the paper measured real ones
-        2G | {described(_SECOND[TWO_G])} | ours, in the range of EDGE
-        3G | {described(_SECOND[THREE_G])} | links of NSDI'12
-        buffers | 256 to 2048 KiB, send = receive | ours
-        workload | 8 KiB blocks, download | slides
+        WLAN | <path.wlan> | this project; the paper measured real ones
+        2G | <path.cellular in *_2g_*> | this project, in the range of EDGE
+        3G | <path.cellular in *_3g_*> | links of NSDI'12
+        buffers | <connection.*_buffer>, send = receive
+        workload | blocks of <connection.*.block_size>, download | slides
         probes | 10 packets of 1 KiB, copies of data in flight | slides
-        threshold, period, hysteresis | 0.1; 1 s or 2 × the longest sRTT; 2 scores | ours
-        congestion control | TCP: NewReno; MPTCP: LIA | ours
+        threshold, period, hysteresis | 0.1; 1 s or 2 × the longest sRTT; 2 scores
+        congestion control | <congestion control>
         remedies | M1 and M2 (CoNEXT'13) with every curve of Multipath TCP | slides: the current
             scheduler
-        blackout | WLAN silently drops everything after {BLACKOUT_S} s | ours
+        blackout | WLAN silently drops everything after {BLACKOUT_S} s
     """),
     quick=Tier("quick", seeds=5, measured_s=60),
     full=Tier("full", seeds=20, measured_s=100),
@@ -263,20 +231,33 @@ ENTRY = Entry(
     headline="E7.b-drepas-avoids-it",
     panels=(
         Panel(
-            "Goodput beside 2G",
+            "Goodput next to 2G",
             "Where MPTCP lies below TCP over WLAN, the second path does harm.",
             _over_buffers(TWO_G, GOODPUT),
         ),
-        Panel("Block delay beside 2G", "Mean delay of 8 KiB blocks.", _over_buffers(TWO_G, MEAN)),
+        Panel("Block delay next to 2G", "Mean delay of 8 KiB blocks.", _over_buffers(TWO_G, MEAN)),
         Panel(
-            "Goodput beside 3G",
+            "Goodput next to 3G",
             "Where the second path is worth using, DRePaS changes nothing.",
             _over_buffers(THREE_G, GOODPUT),
         ),
         Panel(
             "WLAN goes away",
             "Bytes delivered since WLAN went away; first seed, buffers of 512 KiB.",
-            _draw_blackout,
+            panels.series(
+                {
+                    curve: (_BLACKOUT | {"curve": curve}, "bytes_delivered", STYLES[curve])
+                    for curve in CURVES[1:]
+                },
+                "delivered since WLAN went away (kB)",
+                "time since WLAN went away (s)",
+                scale=1e-3,
+                zero_s=BLACKOUT_S,
+                since_zero=True,
+                shown_s=(-0.2, 12),
+                down=True,
+                bottom=None,
+            ),
         ),
     ),
     overview=Overview(

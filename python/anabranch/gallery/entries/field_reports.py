@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Parameter, Tier, key_of, parameters
+from anabranch.gallery.claims import Quantity, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Tier
 from anabranch.gallery.measures import median
 from anabranch.gallery.metrics import GOODPUT
-from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import Parameter, parameters
+from anabranch.gallery.shared.connections import model_of_linux
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
@@ -36,7 +39,6 @@ class Report:
 
     Attributes:
         key: Repository and number of the thread, and a case of it.
-        thread: Its address.
         says: The situation and the reported numbers.
         assumed: What the report leaves open.
         mbps: The reported goodput in Mbit/s of Multipath TCP over all paths.
@@ -44,12 +46,17 @@ class Report:
     """
 
     key: str
-    thread: str
     says: str
     assumed: str
     mbps: float
     harmed: bool
     paths: tuple[NetworkPath, ...]
+
+    @property
+    def thread(self) -> str:
+        """Address of the thread."""
+        repository, number = _KEY.findall(self.key)[0]
+        return f"https://github.com/{_REPOSITORIES[repository]}/issues/{number}"
 
     @property
     def fastest(self) -> str:
@@ -65,15 +72,18 @@ def _path(
     )
 
 
-_NET_NEXT = "https://github.com/multipath-tcp/mptcp_net-next/issues"
-_ROUTER = "https://github.com/Ysurac/openmptcprouter/issues"
+_KEY = re.compile(r"^([a-z-]+)-(\d+)")
+_REPOSITORIES = {
+    "net-next": "multipath-tcp/mptcp_net-next",
+    "openmptcprouter": "Ysurac/openmptcprouter",
+    "tcp-in-udp": "multipath-tcp/tcp-in-udp",
+}
 
 
 def _issue_381(rtt_ms: int, share: float) -> Report:
     paths = f"100 Mbit/s, 10 ms and 2 Mbit/s, {rtt_ms} ms"
     return Report(
         key=f"net-next-381-{rtt_ms}ms",
-        thread=f"{_NET_NEXT}/381",
         says=f"Mininet: {paths} give {share * 100:.1f} % of TCP",
         assumed="delays are round trips; TCP has 96 Mbit/s; queues of 100 packets",
         mbps=round(96 * share, 1),
@@ -88,7 +98,6 @@ REPORTS = (
     _issue_381(25, 0.991),
     Report(
         key="net-next-307",
-        thread=f"{_NET_NEXT}/307",
         says="Ethernet alone 160 to 170 Mbit/s; with a busy WLAN of 1.7 kbit/s 60 to 70",
         assumed="Linux 6.18 instead of 5.15; Ethernet of 1 ms; WLAN of 1 Mbit/s, 20 ms, 5 % loss",
         mbps=65,
@@ -97,7 +106,6 @@ REPORTS = (
     ),
     Report(
         key="net-next-452",
-        thread=f"{_NET_NEXT}/452",
         says="100 and 50 Mbit/s alone, 10 Mbit/s together",
         assumed="Linux 6.18 instead of 5.15; round trips of 20 and 60 ms; queues of 100 ms",
         mbps=10,
@@ -106,7 +114,6 @@ REPORTS = (
     ),
     Report(
         key="openmptcprouter-3984",
-        thread=f"{_ROUTER}/3984",
         says="cable alone 800 Mbit/s; with 100 Mbit/s of 5G 400",
         assumed="round trips of 20 and 50 ms; queues of 50 and 200 ms; no tunnel, no slow CPU",
         mbps=400,
@@ -115,7 +122,6 @@ REPORTS = (
     ),
     Report(
         key="openmptcprouter-3374",
-        thread=f"{_ROUTER}/3374",
         says="two lines of 900 Mbit/s give 800 Mbit/s; round trip 18 ms",
         assumed="queues of 30 ms; no tunnel, no slow CPU",
         mbps=800,
@@ -124,7 +130,6 @@ REPORTS = (
     ),
     Report(
         key="openmptcprouter-1021",
-        thread=f"{_ROUTER}/1021",
         says="LTE of 120 and of 210 Mbit/s give 130 Mbit/s",
         assumed="round trips of 50 and 70 ms; queues of 150 ms; no tunnel, no slow CPU",
         mbps=130,
@@ -133,7 +138,6 @@ REPORTS = (
     ),
     Report(
         key="openmptcprouter-1683",
-        thread=f"{_ROUTER}/1683",
         says="SIM cards of 25, 25 and 10 Mbit/s give 29 Mbit/s",
         assumed="round trips of 120, 120 and 200 ms; queues of 400 ms; 0.1 % loss; no tunnel",
         mbps=29,
@@ -146,7 +150,6 @@ REPORTS = (
     ),
     Report(
         key="tcp-in-udp-10",
-        thread="https://github.com/multipath-tcp/tcp-in-udp/issues/10",
         says="netem: 500 Mbit/s, 100 ms and 75 Mbit/s, 10 ± 10 ms give 515 Mbit/s; in UDP 195",
         assumed="round trips; queues of 1000 packets; not in UDP",
         mbps=515,
@@ -170,27 +173,21 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, report: Report) -> Cell:
-    scenario = tier.scenario(
-        f"{report.key}, {curve}",
+    return tier.cell(
+        at(curve, report),
         report.paths,
         _connection(curve, report),
+        words=(report.key, curve),
         description=f"{report.thread}: {report.says}. Assumed: {report.assumed}",
     )
-    return Cell(key_of(report.key, curve), scenario, at(curve, report))
 
 
 def _connection(curve: str, report: Report) -> Connection:
     if curve == ENGINE:
         return Connection(name="main", remedies=M12, workload=Bulk())
-    linux = Connection(
-        name="main",
-        host={"kind": "linux", "buffers": "socket"},
-        congestion_control="cubic_linux",
-        workload=Bulk(),
-    )
     if curve == TCP:
-        return replace(linux, protocol="tcp", paths=(report.fastest,))
-    return replace(linux, scheduler="linux")
+        return model_of_linux(protocol="tcp", paths=(report.fastest,))
+    return model_of_linux(scheduler="linux")
 
 
 def _over_tcp(curve: str, report: Report) -> Measure:
@@ -208,26 +205,23 @@ CLAIMS = (
         "Where a report has less goodput over all paths than over the best one, the model of Linux "
         "has so, too.",
         "the reports",
-        each(
+        for_each(
+            f"goodput, {LINUX} / {TCP}, {{.key}}",
+            (report for report in REPORTS if report.harmed),
+            partial(_over_tcp, LINUX),
             f"goodput, {LINUX} / {TCP}, every report of harm",
-            {
-                f"goodput, {LINUX} / {TCP}, {report.key}": _over_tcp(LINUX, report)
-                for report in REPORTS
-                if report.harmed
-            },
         ),
     ),
     claim(
         "FR.cured",
         "The engine with opportunistic retransmission and penalisation loses no goodput in any of "
         "these situations.",
-        "ours",
-        each(
+        "this project",
+        for_each(
+            f"goodput, {ENGINE} / {TCP}, {{.key}}",
+            REPORTS,
+            partial(_over_tcp, ENGINE),
             f"goodput, {ENGINE} / {TCP}, every report",
-            {
-                f"goodput, {ENGINE} / {TCP}, {report.key}": _over_tcp(ENGINE, report)
-                for report in REPORTS
-            },
         ),
     ),
     *(
@@ -250,21 +244,9 @@ def _over_reports(
     measure: Callable[[str, Report], Measure], y: str, *curves: str, **look: Any
 ) -> panels.Draw:
     """Points of each report, side by side."""
-
-    def draw(results: Results, axes: Axes) -> None:
-        places = range(len(REPORTS))
-        names = [report.key for report in REPORTS]
-        axes.set_xticks(places, names, rotation=60, ha="right", fontsize=7)
-        panels.points(
-            dict(enumerate(REPORTS)),
-            measure,
-            {curve: replace(STYLES[curve], line="none") for curve in curves},
-            "",
-            y,
-            **look,
-        )(results, axes)
-
-    return draw
+    marks = {curve: replace(STYLES[curve], line="none") for curve in curves}
+    look |= {"places": [report.key for report in REPORTS], "turned": 60}
+    return panels.points(dict(enumerate(REPORTS)), measure, marks, "", y, **look)
 
 
 def _goodputs(results: Results) -> Table:
@@ -293,10 +275,10 @@ ENTRY = Entry(
             for report in REPORTS
         ),
         *parameters("""
-        workload | one endless transfer | ours
-        buffers of Linux | no size requested, so the kernel tunes them | ours
-        buffers of the engine | 4 and 6 MiB, the defaults | ours
-        congestion control | Linux: CUBIC; engine: LIA | Linux's default; ours
+        workload | one endless transfer
+        buffers of Linux | no size requested, so the kernel tunes them
+        buffers of the engine | 4 and 6 MiB, the defaults
+        congestion control | Linux: CUBIC; engine: LIA | Linux's default; this project
     """),
     ),
     quick=Tier("quick", seeds=5, measured_s=10, warm_up_s=2),

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 
-import numpy as np
-
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs, Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, mean
 from anabranch.gallery.metrics import MEAN, P50, P95, share
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
@@ -175,11 +174,12 @@ def _cell(tier: Tier, application: str, curve: str, one: int, two: int, loss: in
         dss_checksum=None if tcp else True,
         workload=_WORKLOADS[application],
     )
-    words = (application, curve, f"{one}-{two}ms", f"{loss}percent")
-    scenario = tier.scenario(
-        ", ".join(words), (_path("one", one, loss), _path("two", two, loss)), connection
+    return tier.cell(
+        at(application, curve, one, two, loss),
+        (_path("one", one, loss), _path("two", two, loss)),
+        connection,
+        words=(application, curve, f"{one}-{two}ms", f"{loss}percent"),
     )
-    return Cell(key_of(*words), scenario, at(application, curve, one, two, loss))
 
 
 def _path(name: str, rtt_ms: int, loss_percent: int) -> NetworkPath:
@@ -197,18 +197,18 @@ def relative(application: str, curve: str, one: int, two: int, loss: int = 0) ->
 
     With the same seed, both have the same bursts. Both have tuned buffers, or neither.
     """
-    below = at(application, _tcp_beside(curve), one, one, loss)
+    below = at(application, _tcp_like(curve), one, one, loss)
     return mean(_paired(at(application, curve, one, two, loss), below))
 
 
-def _tcp_beside(curve: str) -> str:
+def _tcp_like(curve: str) -> str:
     """The curve of TCP with the same kind of buffers."""
     return TCP_TUNED if curve == MPTCP_TUNED else TCP
 
 
 @by_seed
 def _paired(results: Results, above: dict[str, Factor], below: dict[str, Factor]) -> Sample:
-    pair = [results.values(MEAN.column, **factors) for factors in (above, below)]
+    pair = [MEAN.values(cell)(results) for cell in (above, below)]
     if pair[0].size != pair[1].size:
         raise NothingMeasured(f"not every seed has a latency: {above}")
     return pair[0] / pair[1]
@@ -222,15 +222,14 @@ def is_carried(results: Results, application: str, rtt: int, loss: int) -> bool:
     if application not in NETFLIXES:
         return True
     try:
-        delays = results.values("delay_mean_ms", **at(application, TCP, rtt, rtt, loss))
+        return MEAN.number(results, at(application, TCP, rtt, rtt, loss)) < _PERIOD_S * 1e3
     except NothingMeasured:
         return False
-    return float(np.median(delays)) < _PERIOD_S * 1e3
 
 
 def _words(application: str, curve: str, one: int, two: int, loss: int) -> str:
     lossy = f", {loss} % loss" if loss else ""
-    return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp_beside(curve)}"
+    return f"{application}, {one}/{two} ms{lossy}: {curve} / {_tcp_like(curve)}"
 
 
 def _grows(words: str, applications: Iterable[str], rtts: Sequence[int]) -> tuple[Quantity, ...]:
@@ -280,22 +279,22 @@ def _claim(
 
 
 _ABSTRACT, _CONCLUSIONS = "Grinnemo'15, abstract", "Grinnemo'15, conclusions"
-_SAME_CONTROL = "ours: the arms of Grinnemo'15 differ in congestion control as well"
-_AWARE = "ours: Grinnemo'15 asks for a scheduler that considers the difference"
+_SAME_CONTROL = "this project: the arms of Grinnemo'15 differ in congestion control as well"
+_AWARE = "this project: Grinnemo'15 asks for a scheduler that considers the difference"
 _LOSSES = LOSSES_PERCENT[1:]
 
 CLAIMS = (
     _claim(
         "E8.a-netflix",
         "With equal round-trip times and no loss, MPTCP clearly reduces the latency of Netflix.",
-        f"{_ABSTRACT}; the threshold is ours",
+        f"{_ABSTRACT}; threshold: this project",
         f"{_NETFLIX}: latency of MPTCP / TCP, {_EQUAL}",
         _equal(NETFLIXES, RTTS_MS),
     ),
     _claim(
         "E8.b-maps",
         "With equal round-trip times and no loss, MPTCP reduces the latency of Google Maps.",
-        f"{_ABSTRACT}; the threshold is ours",
+        f"{_ABSTRACT}; threshold: this project",
         f"Maps: latency of MPTCP / TCP, {_EQUAL}",
         _equal((MAPS,), RTTS_MS),
     ),
@@ -303,7 +302,7 @@ CLAIMS = (
         "E8.c-docs",
         "With equal round-trip times and no loss, MPTCP hardly changes the latency of Google Docs "
         "(negative control).",
-        f"{_ABSTRACT}; the thresholds are ours",
+        f"{_ABSTRACT}; thresholds: this project",
         f"Docs: latency of MPTCP / TCP, {_EQUAL}",
         _equal((DOCS,), RTTS_MS),
         needs=None,
@@ -311,7 +310,7 @@ CLAIMS = (
     _claim(
         "E8.d-loss",
         "With a few per cent of loss, MPTCP still reduces the latency of Netflix.",
-        f"{_ABSTRACT} and conclusions; the threshold is ours",
+        f"{_ABSTRACT} and conclusions; threshold: this project",
         f"{_NETFLIX}: latency of MPTCP / TCP, {_LOSSY}",
         _equal(NETFLIXES, LOSSY_RTTS_MS, _LOSSES),
     ),
@@ -329,7 +328,7 @@ CLAIMS = (
         "E8.a-netflix-tuned",
         "With equal round-trip times, no loss and receive buffers that Linux tunes from 87,380 "
         "bytes on, MPTCP clearly reduces the latency of Netflix.",
-        f"{_ABSTRACT} and slides; the threshold is ours",
+        f"{_ABSTRACT} and slides; threshold: this project",
         f"{_NETFLIX}: latency of {MPTCP_TUNED} / {TCP_TUNED}, {_EQUAL}",
         _equal(NETFLIXES, RTTS_MS, curve=MPTCP_TUNED),
         needs=None,
@@ -348,7 +347,7 @@ CLAIMS = (
     _claim(
         "E8.e-docs-loss",
         "With a few per cent of loss, MPTCP does not increase the latency of Google Docs.",
-        "Grinnemo'15, slides; the threshold is ours",
+        "Grinnemo'15, slides; threshold: this project",
         f"Docs: latency of MPTCP / TCP, {_LOSSY}",
         _equal((DOCS,), LOSSY_RTTS_MS, _LOSSES),
         needs=None,
@@ -357,7 +356,7 @@ CLAIMS = (
         "E8.f-little-difference",
         "With a limited difference of round-trip times, the latency of Netflix does not exceed "
         "that of TCP over the faster path.",
-        f"{_CONCLUSIONS}; 10/40 ms and the threshold are ours",
+        f"{_CONCLUSIONS}; 10/40 ms, threshold: this project",
         f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms",
         _unequal(NETFLIXES, (40,)),
     ),
@@ -365,7 +364,7 @@ CLAIMS = (
         "E8.k-loss-and-difference",
         "With a limited difference of round-trip times and a few per cent of loss, the latency of "
         "Netflix does not exceed that of TCP over the faster path.",
-        f"{_CONCLUSIONS}; 10/40 ms and the threshold are ours",
+        f"{_CONCLUSIONS}; 10/40 ms, threshold: this project",
         f"{_NETFLIX}: latency of MPTCP at 10/40 ms / TCP over 10 ms, {listed(_LOSSES)} % loss",
         _unequal(NETFLIXES, (40,), _LOSSES),
         bounds="E8.f-little-difference",
@@ -373,7 +372,7 @@ CLAIMS = (
     claim(
         "E8.g-grows-with-ratio",
         "Latency grows with the difference of the round-trip times.",
-        f"{_CONCLUSIONS}; that every step counts is ours",
+        f"{_CONCLUSIONS}; every step counts: this project",
         _grows(_NETFLIX_AND_MAPS, HEAVY, RTTS_MS),
         needs=_used,
     ),
@@ -381,7 +380,7 @@ CLAIMS = (
         "E8.h-large-difference",
         "With a large difference of round-trip times, latency exceeds that of TCP over the faster "
         "path.",
-        f"{_CONCLUSIONS}; 10/400 ms is ours",
+        f"{_CONCLUSIONS}; 10/400 ms: this project",
         f"{_NETFLIX_AND_MAPS}: latency of MPTCP at 10/400 ms / TCP over 10 ms",
         _unequal(HEAVY, RTTS_MS[-1:]),
     ),
@@ -400,13 +399,13 @@ CLAIMS = (
     claim(
         "E8b.a-bursts-grow",
         "The latency of short bursts grows with the difference of the round-trip times.",
-        "grid: Hurtig et al. 2019; the check is ours",
+        "grid: Hurtig et al. 2019; check: this project",
         _grows("bursts of 10 to 50 segments", BURSTS, tuple(BURST_RTTS_MS)),
     ),
     _claim(
         "E8b.b-bursts-ecf",
         "With ECF, a slow second path does not delay short bursts.",
-        "ours, on the grid of Hurtig et al. 2019",
+        "this project, on the grid of Hurtig et al. 2019",
         f"bursts of 10 to 50 segments: latency of {ECF} at 10/100 ms / TCP over 10 ms",
         _unequal(BURSTS, (100,), curve=ECF),
         needs=None,
@@ -526,27 +525,27 @@ ENTRY = Entry(
     "TCP over the faster one? How do loss and unequal round-trip times change this?",
     references=(GRINNEMO, HURTIG),
     parameters=parameters("""
-        paths | two of 100 Mbit/s; RTT 10, 40, 100, 200, 400 ms | Grinnemo'15
-        loss | 0, 2, 4 %, towards the receiver of the data | rates: Grinnemo'15
-        unequal pairs | 10/40, 10/100, 10/200, 10/400 ms | slides; last two ours
+        paths | two of <path.*.rate>; RTT <path.*.rtt> | Grinnemo'15
+        loss | <path.one.loss>, towards the receiver of the data | rates: Grinnemo'15
+        unequal pairs | 10/40, 10/100, 10/200, 10/400 ms | slides; last two: this project
         buffers | 104857600 bytes, send and receive | Grinnemo'15
         tuned buffers | tcp_rmem 4096 87380 104857600; tcp_wmem up to the same | Grinnemo'15
-        queue | 2500 packets: every burst fits, and only the configured loss occurs | ours
-        Netflix | burst of 1 MB or 256 kB (lognormal, σ 0.3) every 2 to 4 s | ours
-        Maps | 8 to 20 tiles of about 16 kB for each pan, think time 2 s | ours
-        Docs | messages of 100 to 1000 B, exponential, mean 0.5 s | ours
+        queue | <path.one.limit>: every burst fits, and only the configured loss occurs
+        Netflix | burst of 1 MB or 256 kB (lognormal, σ 0.3) every 2 to 4 s
+        Maps | 8 to 20 tiles of about 16 kB for each pan, think time 2 s
+        Docs | messages of 100 to 1000 B, exponential, mean 0.5 s
         bursts | 10 to 50 segments at 10/10, 10/40, 10/100 ms | Hurtig et al. 2019
-        bursts' segments and pauses | 1400 bytes; 1 to 3 s | ours
-        latency | mean over bursts, messages or rounds | ours: the sources do not define it, and a
-            median jumps by a round trip
+        bursts' segments and pauses | 1400 bytes; 1 to 3 s
+        latency | mean over bursts, messages or rounds | this project: the sources do not define it,
+            and a median jumps by a round trip
         congestion control | TCP CUBIC, MPTCP coupled (LIA) | Grinnemo'15
-        same control | CUBIC on each path | ours: isolates the effect of a second path from that of
-            coupling
-        HyStart | off for TCP and MPTCP, so that slow start is the same | ours
-        Nagle's algorithm | off | ours
+        same control | CUBIC on each path | this project: isolates the effect of a second path from
+            that of coupling
+        HyStart | off for TCP and MPTCP, so that slow start is the same
+        Nagle's algorithm | off
         DSS checksum | on | Grinnemo'15
         scheduler | lowest RTT; also round robin, BLEST and ECF | the first two: Grinnemo'15; others
-            ours
+            this project
     """),
     quick=Tier("quick", seeds=10, measured_s=60),
     full=Tier("full", seeds=30, measured_s=100),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
@@ -57,8 +59,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         scheduler="redundant" if curve == REDUNDANT else "min_rtt",
         workload=Bulk() if network == BULK else questions,
     )
-    scenario = tier.scenario(f"{curve}, {network}", (wifi, lte), connection)
-    return Cell(key_of(curve, network), scenario, at(curve, network), keep_blocks=True)
+    return tier.cell(at(curve, network), (wifi, lte), connection, keep_blocks=True)
 
 
 def _redundant_over(
@@ -70,41 +71,39 @@ def _redundant_over(
 
 _USED = carried("lte", *(at(REDUNDANT, network) for network in NETWORKS), over=0.1)
 
+_claim = partial(claim, needs=_USED)
+
 CLAIMS = (
-    claim(
+    _claim(
         "RD.a-shorter-tail",
         "With losses, redundant scheduling answers sooner at the 99th percentile than Multipath "
         "TCP with min_rtt and TCP over either path.",
         "ICC'16: 'lowest possible latency'",
         (_redundant_over(other, STRESSED, "p99", P99) for other in (MIN_RTT, TCP_WIFI, TCP_LTE)),
-        needs=_USED,
         where=STRESSED,
     ),
-    claim(
+    _claim(
         "RD.b-halved",
         "With losses, redundant scheduling halves the mean response time of TCP over the better "
         "path.",
         "ICC'16, abstract: 'can halve the average round-trip time' in one mobile scenario",
         _redundant_over(TCP_WIFI, STRESSED, "mean", MEAN),
-        needs=_USED,
         where=STRESSED,
     ),
-    claim(
+    _claim(
         "RD.c-control",
         "Without losses, redundant scheduling answers about as fast as min_rtt (negative control).",
-        "ours",
+        "this project",
         _redundant_over(MIN_RTT, CALM, "median", P50),
-        needs=_USED,
         where=CALM,
     ),
-    claim(
+    _claim(
         "RD.d-price",
         "Redundant scheduling pays with bandwidth: its bulk transfers are as slow as TCP over one "
         "path.",
         "ICC'16: 'exchanging bandwidth for latency'",
         _redundant_over(TCP_WIFI, BULK, "goodput", GOODPUT, "TCP"),
         _redundant_over(MIN_RTT, BULK, "goodput", GOODPUT, "MPTCP"),
-        needs=_USED,
         where=BULK,
     ),
 )
@@ -130,12 +129,13 @@ ENTRY = Entry(
     "sooner do answers arrive if every segment is sent over both? What does that cost?",
     references=(FROEMMGEN,),
     parameters=parameters("""
-        WiFi | 10 Mbit/s, 30 ms RTT ± 5 ms, 80 ms of queue | ours
-        LTE | 10 Mbit/s, 50 ms RTT ± 5 ms, 150 ms of queue | ours
-        losses | stressed: bursts of 4 packets, 3.8 % of all; otherwise none | ours
-        requests | 200 B, answered by 2 KiB, 200 ms after the last answer | ours
-        bulk | endless download, no losses | ours
-        congestion control | TCP: NewReno; MPTCP: LIA | ours
+        WiFi | <path.wifi>
+        LTE | <path.lte>
+        losses | stressed: bursts of 4 packets, 3.8 % of all; otherwise none
+        requests | <connection.*.request_size>, answered by <connection.*.response_size>,
+            <connection.*.think_time> after the last answer
+        bulk | endless download, no losses
+        congestion control | <congestion control>
     """),
     quick=Tier("quick", seeds=10, measured_s=60, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),

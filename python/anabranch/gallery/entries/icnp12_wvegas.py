@@ -10,28 +10,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    Written,
-    key_of,
-    parameters,
-)
-from anabranch.gallery.measures import Values, by_seed, derived, difference, median, ratio
-from anabranch.gallery.metrics import GOODPUT, Metric
+from anabranch.gallery import measures, panels
+from anabranch.gallery.claims import Quantity, claim, each, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
+from anabranch.gallery.measures import Values, by_seed, derived, median, part_of, per_seed, ratio
+from anabranch.gallery.metrics import GOODPUT, part, srtt_p95
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import NothingMeasured, Results
+from anabranch.results.folder import Results
 from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import Bulk, Connection, CrossTraffic, NetworkPath
 
@@ -160,21 +152,14 @@ def queue(results: Results, curve: str, network: str) -> Sample:
     """
     rows = _of_main(results, curve, network).filter(pl.col("time_ns") >= WARM_UP_S * 10**9)
     by_path = rows.group_by("seed", "path_name").agg(pl.col("queue_packets").mean())
-    return _by_seed(by_path, pl.col("queue_packets").sum())
-
-
-def _by_seed(rows: pl.DataFrame, value: pl.Expr) -> Sample:
-    sample = rows.group_by("seed").agg(value.alias("value")).sort("seed")["value"]
-    if sample.is_empty():
-        raise NothingMeasured("no time series")
-    return sample.to_numpy().astype(np.float64)
+    return per_seed(by_path, pl.col("queue_packets").sum(), "no time series")
 
 
 @by_seed
 def drops(results: Results, curve: str, network: str) -> Sample:
     """Number of packets that found a queue full, for each seed."""
     rows = results.rows("links", **at(curve, network))
-    return _by_seed(rows, pl.col("dropped_by_queue").sum())
+    return per_seed(rows, pl.col("dropped_by_queue").sum(), "no queues")
 
 
 @by_seed
@@ -189,7 +174,7 @@ def share_of_two(results: Results, curve: str, since_s: int, until_s: int) -> Sa
     received = pl.col("subflow_bytes_received")
     by_path = rows.group_by("seed", "path_name").agg(new=received.max() - received.min())
     two = pl.col("new").filter(pl.col("path_name") == "two").sum()
-    return _by_seed(by_path, two / pl.col("new").sum() * 100)
+    return per_seed(by_path, two / pl.col("new").sum() * 100, "no time series")
 
 
 def shift(curve: str, change_s: int) -> Values:
@@ -216,9 +201,8 @@ def goodputs(curve: str, network: str = THREE) -> dict[str, Values]:
 
 
 def _part_of_sum(flow: str, network: str) -> Measure:
-    place = FLOWS.index(flow)
-    flows = goodputs(WVEGAS, network).values()
-    return median(derived(lambda *rates: rates[place] / sum(rates), *flows))
+    flows = goodputs(WVEGAS, network)
+    return median(part_of(flows.pop(flow), *flows.values()))
 
 
 def spread(curve: str) -> Values:
@@ -228,21 +212,19 @@ def spread(curve: str) -> Values:
 
 
 def one_link_share(network: str) -> Values:
-    """Share of one link that the connection takes beside a flow of wVegas, for each seed."""
+    """Share of one link that the connection takes next to a flow of wVegas, for each seed."""
     cell = at(WVEGAS, network)
-    both = (GOODPUT.values(cell, connection=name) for name in ("main", "other"))
-    return derived(lambda main, other: main / (main + other), *both)
+    return part_of(*(GOODPUT.values(cell, connection=name) for name in ("main", "other")))
 
 
 def _equal_rates(network: str) -> tuple[Quantity, ...]:
     """The rates of the slides' example: a third for each flow, and 1 : 4 on the two links."""
-    on_first = Metric("share_one", "share of path one").median
     parts = {f"part of the sum of goodputs, {flow}": _part_of_sum(flow, network) for flow in FLOWS}
     return (
         *each("part of the sum of goodputs, each flow", parts, "WV.f-equal-rates"),
         Quantity(
             "part of the flow with both links on the link of 6 Mbit/s",
-            on_first(at(WVEGAS, network), connection="main"),
+            part("one").median(at(WVEGAS, network), connection="main"),
             "WV.f-equal-rates split",
         ),
     )
@@ -266,7 +248,8 @@ def _more_than_lia(words: str, of: Callable[[str, int], Values]) -> list[Quantit
     """A quantity with wVegas less that with LIA, for both changes of the load."""
     return [
         Quantity(
-            f"{words}, wVegas − LIA, {change}", difference(of(WVEGAS, change_s), of(LIA, change_s))
+            f"{words}, wVegas − LIA, {change}",
+            measures.difference(of(WVEGAS, change_s), of(LIA, change_s)),
         )
         for change_s, change in _CHANGES.items()
     ]
@@ -304,7 +287,7 @@ CLAIMS = (
     _claim(
         "WV.c-fills",
         "wVegas fills two paths as LIA does.",
-        "ours",
+        "this project",
         map(_goodput_of, _LONG),
         where="alone",
     ),
@@ -334,26 +317,25 @@ CLAIMS = (
     _claim(
         "WV.g-fairer-than-lia",
         "The three flows are more equal than with LIA and NewReno.",
-        "ours; draft-xu, abstract: LIA balances the load 'coarsely'",
+        "this project; draft-xu, abstract: LIA balances the load 'coarsely'",
         Quantity("largest / smallest goodput, wVegas / LIA", ratio(spread(WVEGAS), spread(LIA))),
         where=THREE,
     ),
     _claim(
         "WV.h-one-bottleneck",
         "At one link, a connection with one or two subflows takes the share of one flow of wVegas.",
-        "ours; wVegas divides the packets of one flow among the subflows",
-        each(
+        "this project; wVegas divides the packets of one flow among the subflows",
+        for_each(
+            "share of the link, {}",
+            _SUBFLOWS,
+            lambda network: median(one_link_share(network)),
             "share of the link, one and two subflows",
-            {
-                f"share of the link, {network}": median(one_link_share(network))
-                for network in _SUBFLOWS
-            },
         ),
     ),
     _claim(
         "WV.i-short-paths",
         "On short paths, wVegas keeps about ten packets in the queues and fills both paths.",
-        "ours; added after WV.a and WV.c were violated",
+        "this project; added after WV.a and WV.c were violated",
         _queue_of(SHORT, "WV.a-ten-queued"),
         _goodput_of(SHORT, "WV.c-fills"),
         where="alone",
@@ -431,25 +413,25 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS = parameters(f"""
-    paths | 20 ms one way ± 0.2, drop-tail queues of 100 packets | ours
-    alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way | ours
-    three flows | links of 6 and 9 Mbit/s; one flow on each, and one on both | slides
-    apart | the flow over both links starts {APART_S} s after the others | ours
-    load | three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first | ours
-    changes of load | off from {GOES_S} s to {COMES_S} s, otherwise on | ours
-    one link | 10 Mbit/s for the connection and one flow of wVegas | ours
-    other flows | wVegas beside wVegas, NewReno beside LIA | ours
-    total alpha | 10 packets | the implementation for Linux
-    workload | bulk | ours
-""")
 ENTRY = Entry(
     id="icnp12-wvegas",
     title="Weighted Vegas: short queues and timely shifts of traffic (ICNP 2012)",
     question="Does congestion control by queueing delay keep queues short? Does it leave a loaded "
     "path sooner than LIA?",
     references=(CAO, XU),
-    parameters=_PARAMETERS,
+    parameters=parameters(f"""
+        paths | <path.one.rtt in *_three-flows> RTT ± <path.one.jitter in *_three-flows>, drop-tail
+            queues of <path.one.limit in *_three-flows>
+        alone | 10 and 10 Mbit/s, or 16 and 4 Mbit/s; short paths: 10 and 10, 5 ms one way
+        three flows | links of 6 and 9 Mbit/s; one flow on each, and one on both | slides
+        apart | the flow over both links starts {APART_S} s after the others
+        load | three flows, links of 10 Mbit/s, and UDP of 6 Mbit/s on the first
+        changes of load | off from {GOES_S} s to {COMES_S} s, otherwise on
+        one link | 10 Mbit/s for the connection and one flow of wVegas
+        other flows | wVegas next to wVegas, NewReno next to LIA
+        total alpha | 10 packets | the implementation for Linux
+        workload | bulk
+    """),
     quick=Tier("quick", seeds=5, measured_s=100, warm_up_s=WARM_UP_S),
     full=Tier("full", seeds=20, measured_s=100, warm_up_s=WARM_UP_S),
     cells=cells,
@@ -485,7 +467,7 @@ ENTRY = Entry(
     overview=Overview(
         "network; curve: congestion control; connection: flow",
         "two",
-        (GOODPUT, Metric("srtt_p95_ms_one", "p95 RTT, path one", "ms")),
+        (GOODPUT, srtt_p95("one").called("p95 RTT, path one")),
     ),
     notes=notes,
 )

@@ -11,26 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    Written,
-    described,
-    key_of,
-    parameters,
-)
-from anabranch.gallery.measures import Values, by_seed, difference, estimate, median, ratio
+from anabranch.gallery import measures, panels
+from anabranch.gallery.claims import Quantity, claim, each, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Written, key_of
+from anabranch.gallery.measures import Values, difference, estimate, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
-from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import Factor, NothingMeasured, Results
+from anabranch.results.folder import Factor, Results
 from anabranch.scenarios import loading, traces
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Reverse, Scenario, Trace
 
@@ -95,7 +85,7 @@ at = Factors("curve", "kib", "network")
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Every curve and size with LTE; LIA beside a poor cellular network."""
+    """Every curve and size with LTE; LIA next to a poor cellular network."""
     with_lte = [
         _cell(tier, curve, kib, network)
         for network in (CONSTANT, TRACES)
@@ -130,14 +120,11 @@ def _download(curve: str, kib: int, number: int) -> Connection:
     )
 
 
-@by_seed
+@measures.by_seed
 def _means(results: Results, cell: dict[str, Factor], of: pl.Expr) -> Sample:
     """The mean of an expression over the downloads of each run, in the order of the seeds."""
-    rows = results.rows("runs", **cell).group_by("seed").agg(of.mean().alias("mean")).sort("seed")
-    sample = rows["mean"].drop_nulls().to_numpy().astype(np.float64)
-    if sample.size == 0:
-        raise NothingMeasured(f"no download was complete for {cell}")
-    return sample
+    nothing = f"no download was complete for {cell}"
+    return per_seed(results.rows("runs", **cell), of.mean(), nothing)
 
 
 def seconds(curve: str, kib: int, network: str) -> Values:
@@ -163,7 +150,7 @@ def _relative(multipath: Any, wifi: Any, other: Any, axis: int) -> Any:
 
 
 def _over_best(kib: int, network: str) -> Measure:
-    """Download time of LIA over that of the better path alone. Beside 3G, this is WiFi."""
+    """Download time of LIA over that of the better path alone. Next to 3G, this is WiFi."""
     one = seconds(LIA, kib, network)
     if network == POOR:
         return ratio(one, seconds(TCP_WIFI, kib, CONSTANT))
@@ -185,8 +172,7 @@ def words(kib: int) -> str:
 
 def _with_lte(group: str, make: Callable[[str], Measure], bound: str = "") -> tuple[Quantity, ...]:
     """One quantity for constant rates and one for traces."""
-    cases = {f"{group}, {network}": make(network) for network in (CONSTANT, TRACES)}
-    return each(group, cases, bound)
+    return for_each(f"{group}, {{}}", (CONSTANT, TRACES), make, group, bound)
 
 
 def _both_carried(results: Results) -> str | None:
@@ -227,14 +213,14 @@ CLAIMS = (
     _claim(
         "IM.c-poor-cellular",
         "Large downloads are not faster if the cellular network is poor.",
-        f"{_FOUND}; the network is ours",
+        f"{_FOUND}; network: this project",
         Quantity("download time, LIA / TCP over WiFi, 3G", _over_best(LARGE, POOR)),
         where=_AT_LARGE,
     ),
     _claim(
         "IM.d-small-flows",
         "The smallest downloads end before the cellular path carries much.",
-        "ours",
+        "this project",
         _with_lte("cellular share", lambda network: median(share(LIA, SIZES[0], network)), "share"),
         _with_lte(
             "download time, LIA / TCP over WiFi",
@@ -246,7 +232,7 @@ CLAIMS = (
     _claim(
         "IM.e-share-grows",
         "The larger the download, the larger the cellular share.",
-        "ours",
+        "this project",
         each(
             "cellular share less that of the next smaller size, every size and both kinds of links",
             {
@@ -261,20 +247,20 @@ CLAIMS = (
     _claim(
         "IM.f-uncoupled",
         "Uncoupled subflows download large files sooner than LIA.",
-        "ours",
+        "this project",
         _with_lte("download time, uncoupled / LIA", partial(_time_ratio, UNCOUPLED, LIA, LARGE)),
         where=_AT_LARGE,
     ),
     _claim(
         "IM.g-olia",
         "OLIA downloads large files about as fast as LIA.",
-        "ours",
+        "this project",
         _with_lte("download time, OLIA / LIA", partial(_time_ratio, OLIA, LIA, LARGE)),
         where=_AT_LARGE,
     ),
     _claim(
         "IM.h-slow-path-waits",
-        "Data waits longer for earlier data beside 3G than beside LTE.",
+        "Data waits longer for earlier data next to 3G than next to LTE.",
         f"{_FOUND}: reassembly waits for packets sent over 3G",
         Quantity("out-of-order delay, LIA, 3G / LTE", _waiting_ratio(POOR, CONSTANT)),
         where=_AT_LARGE,
@@ -282,7 +268,7 @@ CLAIMS = (
     _claim(
         "IM.i-traces-wait",
         "Data waits longer for earlier data if the rates vary and come in bursts.",
-        "ours",
+        "this project",
         Quantity(
             "out-of-order delay, LIA, traces / constant rates", _waiting_ratio(TRACES, CONSTANT)
         ),
@@ -294,19 +280,15 @@ CLAIMS = (
 def _over_size(
     of: Callable[[str, int, str], Values], network: str, curves: Sequence[str], y: str, **look: Any
 ) -> panels.Draw:
-    def draw(results: Results, axes: Axes) -> None:
-        panels.points(
-            SIZES,
-            lambda curve, kib: median(of(curve, kib, network)),
-            {curve: STYLES[curve] for curve in curves},
-            "size of the download",
-            y,
-            **look,
-        )(results, axes)
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(SIZES, [words(kib) for kib in SIZES])
-
-    return draw
+    return panels.points(
+        SIZES,
+        lambda curve, kib: median(of(curve, kib, network)),
+        {curve: STYLES[curve] for curve in curves},
+        "size of the download",
+        y,
+        ticks={kib: words(kib) for kib in SIZES},
+        **look,
+    )
 
 
 def _waiting(curve: str, network: str) -> Measure | None:
@@ -335,27 +317,26 @@ def notes(results: Results) -> Sequence[str]:
     ]
 
 
-_PARAMETERS = parameters(f"""
-    paths | one WiFi and one cellular network | IMC'13, abstract
-    WiFi | {described(_WIFI)} | ours
-    LTE | {described(_LTE)}; 5 Mbit/s up | ours
-    3G | {described(_3G)} (2 s) | as in nsdi12-fig7
-    rates of traces | five levels from 0.25 to 1.75 times the mean, a move a second; equal means; in
-        bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | ours; levels as `anabranch
-        trace --mean`
-    sizes | {", ".join(words(kib) for kib in SIZES)} | ours
-    downloads | one every {SPACING_S} s, each with a new connection over WiFi first | ours
-    congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno | ours
-    buffers | 8 MiB | ours
-""")
-
 ENTRY = Entry(
     id="imc13-wireless",
     title="Download time against flow size over WiFi and cellular (IMC 2013)",
     question="How much sooner does a download of a given size arrive over WiFi and a cellular "
     "network than over either alone? Which part does the cellular network carry?",
     references=(CHEN, REVIEW),
-    parameters=_PARAMETERS,
+    parameters=parameters(f"""
+        paths | one WiFi and one cellular network | IMC'13, abstract
+        WiFi | <path.wifi>
+        LTE | <path.cellular in *_constant-rates>;
+            <path.cellular.reverse.rate in *_constant-rates> up
+        3G | <path.cellular in *_3g> (2 s) | as in nsdi12-fig7
+        rates of traces | five levels from 0.25 to 1.75 times the mean, a move a second; equal
+            means; in bursts every 5 ms; they repeat after 29 s (WiFi) and 23 s (LTE) | this
+            project; levels as `anabranch trace --mean`
+        sizes | {", ".join(words(kib) for kib in SIZES)}
+        downloads | one every {SPACING_S} s, each with a new connection over WiFi first
+        congestion control | LIA, OLIA, and NewReno on each subflow; TCP: NewReno
+        buffers | <connection.*_buffer>
+    """),
     quick=Tier("quick", seeds=10, measured_s=120, warm_up_s=0),
     full=Tier("full", seeds=20, measured_s=120, warm_up_s=0),
     cells=cells,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, over_largest, over_sum
 from anabranch.gallery.metrics import GOODPUT, MEAN, PAUSE, PAUSE_MS, share
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.folder import Results
@@ -63,8 +65,7 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
         congestion_control="new_reno" if tcp else "lia",
         workload=Blocks(),
     )
-    scenario = tier.scenario(f"{curve}, {network}", paths, connection)
-    return Cell(key_of(curve, network), scenario, at(curve, network))
+    return tier.cell(at(curve, network), paths, connection)
 
 
 def _goodputs(network: str) -> list[Values]:
@@ -81,45 +82,43 @@ def _shares_in_words(results: Results) -> str:
 
 
 _BOTH_CARRIED = carried(("ipv4", "ipv6"), *(at(MPTCP, network) for network in _ACCESS_RATE))
-_QUESTION = "slides, last page, as a question; the thresholds are ours"
+_QUESTION = "slides, last page, as a question; thresholds: this project"
+
+_claim = partial(claim, needs=_BOTH_CARRIED)
 
 CLAIMS = (
-    claim(
+    _claim(
         "IP.a-sum",
         "Where each family's route has its own bottleneck, Multipath TCP reaches the sum of both.",
         _QUESTION,
         Quantity("MPTCP / (TCP over IPv4 + TCP over IPv6)", over_sum(*_goodputs(CORE)), "of both"),
         Quantity("MPTCP / the better TCP", over_largest(*_goodputs(CORE)), "better"),
-        needs=_BOTH_CARRIED,
         where="goodput, bottlenecks in the core",
     ),
-    claim(
+    _claim(
         "IP.b-control",
         "Where both routes share the bottleneck, Multipath TCP gains nothing (negative control).",
-        "ours",
+        "this project",
         Quantity("MPTCP / the better TCP", over_largest(*_goodputs(ACCESS))),
-        needs=_BOTH_CARRIED,
         where="goodput, bottleneck in the access",
     ),
-    claim(
+    _claim(
         "IP.c-reliability",
         "When the route of one family dies silently, Multipath TCP continues over the other, while "
         "TCP over the dead route stalls.",
         _QUESTION,
         Quantity("longest pause of MPTCP", PAUSE.median(at(MPTCP, OUTAGE)), "MPTCP"),
         Quantity("longest pause of TCP over IPv6", PAUSE.median(at(TCP_V6, OUTAGE)), "TCP"),
-        needs=_BOTH_CARRIED,
     ),
-    claim(
+    _claim(
         "IP.d-returns",
         "After the outage, Multipath TCP uses the route again.",
-        "ours",
+        "this project",
         Quantity(
             "IPv6's share of the bytes, with the outage",
             _SHARE.median(at(MPTCP, OUTAGE)),
             describe=_shares_in_words,
         ),
-        needs=_BOTH_CARRIED,
     ),
 )
 
@@ -151,13 +150,13 @@ ENTRY = Entry(
     "reliability gain from using both at once?",
     references=(ALAY_SLIDES, RFC),
     parameters=parameters(f"""
-        access | 50 Mbit/s, or 10 in the control; 5 ms one way; 60 ms of queue | ours
-        route of IPv4 | 12 Mbit/s, 10 ms one way, ± 1 ms, 60 ms of queue | ours
-        route of IPv6 | 20 Mbit/s, 20 ms one way, ± 1 ms, 60 ms of queue | ours
-        outage | IPv6 silently drops everything from {AWAY_S} s to {BACK_S} s | ours
-        workload | 8 KiB blocks, download | ours
+        access | <path.access in *_bottlenecks-*>; the control has <path.access.rate in *-access>
+        route of IPv4 | <path.ipv4>
+        route of IPv6 | <path.ipv6>
+        outage | IPv6 silently drops everything from {AWAY_S} s to {BACK_S} s
+        workload | blocks of <connection.*.block_size>, download
         buffers | send 4 MiB, receive 6 MiB | Linux's maxima
-        congestion control | TCP: NewReno; MPTCP: LIA | ours
+        congestion control | <congestion control>
         address of the other family | announced by the server | RFC 8684 §3.4.1
     """),
     quick=Tier("quick", seeds=10, measured_s=60),
@@ -178,17 +177,7 @@ ENTRY = Entry(
         Panel(
             "IPv6 goes away and comes back",
             "Goodput in bins of one second, first seed. The IPv6 route is down in the shaded time.",
-            panels.series(
-                {
-                    curve: (at(curve, OUTAGE), "bytes_delivered", style)
-                    for curve, style in STYLES.items()
-                },
-                "goodput, bins of 1 s (Mbit/s)",
-                bin_samples=10,
-                down=True,
-                span=(AWAY_S - 10, BACK_S + 15),
-                bottom=None,
-            ),
+            panels.goodput_around(panels.curves(STYLES, network=OUTAGE), AWAY_S, BACK_S),
         ),
     ),
     overview=Overview("network; curve", "ipv6", (GOODPUT, MEAN, PAUSE_MS)),

@@ -1,14 +1,18 @@
-"""A small path beside a large one: today's Linux, its model in virtual time, and the engine."""
+"""A small path next to a large one: today's Linux, its model in virtual time, and the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
-from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, share
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.metrics import GOODPUT, LATENESS, Metric, part, share
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time
+from anabranch.gallery.shared.connections import model_of_linux, tcp
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
 from anabranch.gallery.shared.wifi_3g import M12
@@ -58,22 +62,10 @@ def _cell(tier: Tier, curve: str, rtt_ms: int) -> Cell:
 
 def _connection(curve: str) -> Connection:
     if curve == LINUX_TCP:
-        return Connection(
-            name="main",
-            paths=("fast",),
-            protocol="tcp",
-            congestion_control="cubic",
-            workload=Bulk(),
-        )
+        return replace(tcp("main", "fast"), congestion_control="cubic")
     if curve == ENGINE_M12:
         return Connection(name="main", remedies=M12, workload=Bulk())
-    return Connection(
-        name="main",
-        host={"kind": "linux", "buffers": "socket"},
-        scheduler="linux",
-        congestion_control="cubic_linux",
-        workload=Bulk(),
-    )
+    return model_of_linux(scheduler="linux")
 
 
 def _share_of_tcp(curve: str, rtt_ms: int) -> Quantity:
@@ -89,7 +81,7 @@ def _slow_path_is_used(results: Results) -> str | None:
 CLAIMS = (
     claim(
         "S1-linux-is-harmed",
-        "A path of 2 Mbit/s beside one of 100 Mbit/s makes Linux's Multipath TCP slower than its "
+        "A path of 2 Mbit/s next to one of 100 Mbit/s makes Linux's Multipath TCP slower than its "
         "TCP, if the slow path has a small delay.",
         "multipath-tcp/mptcp_net-next 381: 15.7 and 26.6 %",
         _share_of_tcp(LINUX_MPTCP, 1),
@@ -108,18 +100,21 @@ CLAIMS = (
         "S3-cured",
         "The engine with opportunistic retransmission and penalisation loses no goodput at any of "
         "the three delays.",
-        "ours",
+        "this project",
         (_share_of_tcp(ENGINE_M12, rtt) for rtt in RTTS_MS),
         where="goodput",
     ),
 )
 
 
-_DELAY = "round-trip time of the slow path (ms)"
+def _over_delay(metric: Metric, *drawn: str, **look: Any) -> panels.Draw:
+    words = "round-trip time of the slow path (ms)"
+    curves = panels.curves(_STYLES, *drawn)
+    return panels.over("slow_rtt_ms", metric, curves, words, ticks=RTTS_MS, **look)
 
 
 def notes(results: Results) -> Sequence[str]:
-    """The reported shares of TCP's goodput beside the measured ones, and the lateness."""
+    """The reported shares of TCP's goodput next to the measured ones, and the lateness."""
 
     def row(rtt_ms: int) -> str:
         curves = (LINUX_TCP, LINUX_MPTCP, MODEL_MPTCP, ENGINE_M12)
@@ -142,18 +137,18 @@ def notes(results: Results) -> Sequence[str]:
 
 ENTRY = Entry(
     id="linux-small-path",
-    title="A small path beside a large one",
+    title="A small path next to a large one",
     question="A public report has Linux's Multipath TCP at a sixth of TCP's goodput when a path of "
     "2 Mbit/s joins one of 100 Mbit/s. Does this machine's kernel do that? Does the engine avoid "
     "it?",
     references=(ISSUE_381,),
     parameters=parameters("""
-        fast path | 100 Mbit/s, 10 ms RTT, 100 packets | the report; queue ours
-        slow path | 2 Mbit/s; 1, 10 and 25 ms RTT; 100 packets | the report; queue ours
-        delays | round trips | ours; Mininet applies delays in each direction
-        workload | one endless transfer | ours: the report transfers 1 MB
+        fast path | <path.fast> | the report; queue: this project
+        slow path | <path.slow> | the report; queue: this project
+        delays | round trips | this project; Mininet applies delays in each direction
+        workload | one endless transfer | this project: the report transfers 1 MB
         buffers of Linux | no size requested, so the kernel tunes them | the report
-        buffers of the engine | 4 MiB to send, 6 MiB to receive | ours: Linux's limits
+        buffers of the engine | 4 MiB to send, 6 MiB to receive | this project: Linux's limits
     """)
     + real_time.PARAMETERS[:1]
     + real_time.PARAMETERS[2:],
@@ -166,25 +161,16 @@ ENTRY = Entry(
         Panel(
             "Goodput over the slow path's round-trip time",
             "Where MPTCP lies below TCP over the fast path, adding a path does harm.",
-            panels.over(
-                "slow_rtt_ms",
-                GOODPUT,
-                panels.curves(_STYLES),
-                _DELAY,
-                ticks=RTTS_MS,
-                top=110,
-                lines={102: "sum of the\nlink rates"},
-            ),
+            _over_delay(GOODPUT, top=110, lines={102: "sum of the\nlink rates"}),
         ),
         Panel(
             "Share of the slow path",
             "The links' rates would give it 2 %. With more, the fast path idles.",
-            panels.over(
-                "slow_rtt_ms",
-                Metric("share_slow", "share of the bytes over the slow path"),
-                panels.curves(_STYLES, LINUX_MPTCP, MODEL_MPTCP, ENGINE_M12),
-                _DELAY,
-                ticks=RTTS_MS,
+            _over_delay(
+                part("slow").called("share of the bytes over the slow path"),
+                LINUX_MPTCP,
+                MODEL_MPTCP,
+                ENGINE_M12,
                 lines={2 / 102: "share of\nthe rates"},
             ),
         ),

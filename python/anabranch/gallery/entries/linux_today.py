@@ -5,20 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
-from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
+from anabranch.gallery.metrics import GOODPUT, LATENESS, MEAN, MEAN_OF_BLOCK, P95, Metric
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, KERNEL
 from anabranch.gallery.shared.uncertain import REAL_TIME
@@ -75,7 +68,7 @@ CLAIMS = (
         "L1-linux-is-harmed",
         "With small buffers, Linux's Multipath TCP over WiFi and 3G is slower than its TCP over "
         "WiFi.",
-        "ours; NSDI'12, Fig. 4, for the Linux of 2012",
+        "this project; NSDI'12, Fig. 4, for the Linux of 2012",
         (_goodput(LINUX_MPTCP, LINUX_TCP, asked) for asked in _REQUESTED_KB),
         needs=used(at(LINUX_MPTCP)),
         where="goodput",
@@ -84,7 +77,7 @@ CLAIMS = (
         "L2-half-is-lost",
         "With 200 kB in both buffers, as Linux counts, its Multipath TCP has about half the "
         "goodput of TCP over WiFi.",
-        "ours; single runs during the design: 3.97 Mbit/s with queues of 53 and 333 packets",
+        "this project; single runs during the design: 3.97 Mbit/s, queues of 53 and 333 packets",
         Quantity("Linux, MPTCP, 100 kB requested", GOODPUT.median(at(LINUX_MPTCP))),
         needs=used(at(LINUX_MPTCP)),
         where="goodput",
@@ -93,9 +86,9 @@ CLAIMS = (
         "L3-cured",
         "On the same links, the engine with opportunistic retransmission and penalisation loses no "
         "goodput.",
-        "ours; NSDI'12",
+        "this project; NSDI'12",
         (
-            _goodput(ENGINE_M12, other, asked, "" if other == LINUX_TCP else "beside MPTCP")
+            _goodput(ENGINE_M12, other, asked, "" if other == LINUX_TCP else "over MPTCP")
             for asked, other in product(_REQUESTED_KB, (LINUX_TCP, LINUX_MPTCP))
         ),
         needs=used(at(ENGINE_M12), at(LINUX_MPTCP)),
@@ -103,7 +96,11 @@ CLAIMS = (
     ),
 )
 
-_BUFFERS = "both buffers, as requested (kB)"
+
+def _over_buffers(metric: Metric, **look: Any) -> panels.Draw:
+    words = "both buffers, as requested (kB)"
+    curves = panels.curves(_STYLES)
+    return panels.over("asked_kb", metric, curves, words, ticks=ASKED_KB, **look)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -136,9 +133,9 @@ ENTRY = Entry(
         "Multipath TCP of this machine's kernel and the engine, measured in real time.",
         wifi_3g.RAICIU,
     ),
-    parameters=parameters(f"""
-        WiFi | {described(wifi_3g.WIFI)} (80 ms) | as in nsdi12-fig7
-        3G | {described(wifi_3g.THREE_G)} (2 s), no jitter | as in nsdi12-fig7
+    parameters=parameters("""
+        WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
+        3G | <path.3g> (2 s), no jitter | as in nsdi12-fig7
         workload | 8 KiB blocks as fast as the buffers accept them | NSDI'12
     """)
     + real_time.PARAMETERS,
@@ -151,35 +148,18 @@ ENTRY = Entry(
         Panel(
             "Goodput over the buffers",
             "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            panels.over(
-                "asked_kb",
-                GOODPUT,
-                panels.curves(_STYLES),
-                _BUFFERS,
-                ticks=ASKED_KB,
-                top=11,
-                lines={10: "sum of the\nlink rates"},
-            ),
+            _over_buffers(GOODPUT, top=11, lines={10: "sum of the\nlink rates"}),
         ),
         Panel(
             "Mean delay of a block",
             "On a logarithmic scale.",
-            panels.over(
-                "asked_kb",
-                MEAN_OF_BLOCK,
-                panels.curves(_STYLES),
-                _BUFFERS,
-                ticks=ASKED_KB,
-                log=True,
-            ),
+            _over_buffers(MEAN_OF_BLOCK, log=True),
         ),
         Panel(
             "Delay of a block, 100 kB requested",
             "Share of blocks delivered within a given delay. Curves further left are faster.",
             panels.distribution(
-                figures.cdf,
-                {curve: (at(curve), style) for curve, style in _STYLES.items()},
-                share=0.995,
+                figures.cdf, panels.curves(_STYLES, asked_kb=JUDGED_KB), share=0.995
             ),
         ),
     ),

@@ -6,29 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from anabranch.gallery import metrics, panels
-from anabranch.gallery.claims import Needs, Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.claims import Needs, Quantity, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
-from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
 from anabranch.reports import figures
-from anabranch.reports.figures import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    YELLOW,
-    Panel,
-    Style,
-)
+from anabranch.reports.figures import Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Cbr, Connection, NetworkPath
@@ -39,15 +25,15 @@ FLOORED = "BLEST (paper, floor 0.5)"
 RULES = (BLEST, PAPER, FINE, FIXED, FLOORED)
 OTIAS, STTF, DAPS = "OTIAS", "STTF", "DAPS"
 STYLES = {
-    MIN_RTT: Style(BLUE, "-", "o"),
-    BLEST: Style(GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
-    PAPER: Style(SKY, (0, (1, 1)), "x"),
-    FINE: Style(ORANGE, (0, (2, 1)), "D"),
-    FIXED: Style(PURPLE, (0, (4, 1.5)), "v"),
-    FLOORED: Style(BLACK, (0, (1, 1)), "*"),
-    OTIAS: Style(RED, "-", "s"),
-    STTF: Style(GREY, (0, (6, 1.5, 1, 1.5)), "P"),
-    DAPS: Style(YELLOW, (0, (4, 1.5)), "X"),
+    MIN_RTT: Style(figures.BLUE, "-", "o"),
+    BLEST: Style(figures.GREEN, (0, (6, 1.5, 1, 1.5)), "^"),
+    PAPER: Style(figures.SKY, (0, (1, 1)), "x"),
+    FINE: Style(figures.ORANGE, (0, (2, 1)), "D"),
+    FIXED: Style(figures.PURPLE, (0, (4, 1.5)), "v"),
+    FLOORED: Style(figures.BLACK, (0, (1, 1)), "*"),
+    OTIAS: Style(figures.RED, "-", "s"),
+    STTF: Style(figures.GREY, (0, (6, 1.5, 1, 1.5)), "P"),
+    DAPS: Style(figures.YELLOW, (0, (4, 1.5)), "X"),
 }
 _SCHEDULER: dict[str, Any] = {
     MIN_RTT: "min_rtt",
@@ -79,7 +65,7 @@ READINGS = {
     "3G+WLAN, round trips": (_wlan("wlan", 12.5), _umts(32.5)),
     "3G+WLAN, round trips, 0.1 % loss": (_wlan("wlan", 12.5, "0.1%"), _umts(32.5)),
 }
-"""Other readings of the paper's table: its delays as round trips, and a smaller loss (ours)."""
+"""Other readings of the paper's table: its delays as round trips, and a smaller loss."""
 _PATHS = {
     HETEROGENEOUS: (_wlan("wlan"), _umts(65)),
     HOMOGENEOUS: (_wlan("wlan"), _wlan("second")),
@@ -121,44 +107,45 @@ def _cell(tier: Tier, curve: str, paths: str, workload: str) -> Cell:
         remedies=M12,
         workload=_WORKLOADS[workload],
     )
-    scenario = tier.scenario(f"{curve}, {paths}, {workload}", _PATHS[paths], connection)
-    key = key_of(curve, paths.replace("%", "percent"), workload.split()[0])
-    return Cell(key, scenario, at(curve, paths, workload))
+    return tier.cell(
+        at(curve, paths, workload),
+        _PATHS[paths],
+        connection,
+        words=(curve, paths.replace("%", "percent"), workload.split()[0]),
+        name=f"{curve}, {paths}, {workload}",
+    )
 
 
 def _over_min_rtt(metric: Metric, curve: str, paths: str, workload: str = BULK) -> Measure:
     return metric.ratio(at(curve, paths, workload), at(MIN_RTT, paths, workload))
 
 
-def _heterogeneous(words: str, metric: Metric) -> list[Quantity]:
+def _heterogeneous(words: str, metric: Metric) -> tuple[Quantity, ...]:
     """A metric of each BLEST rule over that of lowest RTT."""
-    return [
-        Quantity(
-            f"{words}, {curve} / lowest RTT, {HETEROGENEOUS}",
-            _over_min_rtt(metric, curve, HETEROGENEOUS),
-        )
-        for curve in RULES
-    ]
+    words = f"{words}, {{}} / lowest RTT, {HETEROGENEOUS}"
+    return for_each(words, RULES, lambda curve: _over_min_rtt(metric, curve, HETEROGENEOUS))
 
 
 def _in_readings(words: str, metric: Metric, bound: str) -> tuple[Quantity, ...]:
     """A metric of BLEST over that of lowest RTT, in every other reading."""
-    return each(
+    return for_each(
+        f"{words}, {BLEST} / lowest RTT, {{}}",
+        READINGS,
+        lambda paths: _over_min_rtt(metric, BLEST, paths),
         f"{words}, {BLEST} / lowest RTT, every other reading",
-        {
-            f"{words}, {BLEST} / lowest RTT, {paths}": _over_min_rtt(metric, BLEST, paths)
-            for paths in READINGS
-        },
         bound,
     )
 
 
+_ON_SECOND = metrics.part("second")
+
+
 def _reinjects(results: Results) -> str | None:
     """The precondition that lowest RTT reinjects, and that 3G carries bytes with BLEST."""
-    reinjections = results.values("reinjections", **at(MIN_RTT, HETEROGENEOUS))
-    if float(np.median(reinjections)) < 50:
-        return f"lowest RTT reinjects only {np.median(reinjections):.0f} segments"
-    shares = results.values("share_second", **at(BLEST, HETEROGENEOUS))
+    reinjections = REINJECTIONS.number(results, at(MIN_RTT, HETEROGENEOUS))
+    if reinjections < 50:
+        return f"lowest RTT reinjects only {reinjections:.0f} segments"
+    shares = _ON_SECOND.values(at(BLEST, HETEROGENEOUS))(results)
     return None if float(shares.min()) > 0.01 else "3G carried nothing with BLEST"
 
 
@@ -166,7 +153,7 @@ def _daps_uses_both(paths: str) -> Needs:
     """The precondition that frames at a constant rate use both paths with DAPS."""
 
     def reason(results: Results) -> str | None:
-        shares = results.values("share_second", **at(DAPS, paths, CBR))
+        shares = _ON_SECOND.values(at(DAPS, paths, CBR))(results)
         return None if shares.min() > 0.01 and shares.max() < 0.99 else "DAPS uses one path"
 
     return reason
@@ -178,14 +165,8 @@ def _frames(
     """A claim about the delay of frames at a constant rate."""
     words = f"mean delay of frames, {curve} / lowest RTT"
     quantity = Quantity(words, _over_min_rtt(MEAN, curve, paths, CBR))
-    return claim(
-        name,
-        statement,
-        f"Networking'16: {source} (second-hand)",
-        quantity,
-        needs=needs,
-        where=paths,
-    )
+    source = f"Networking'16: {source} (second-hand)"
+    return claim(name, statement, source, quantity, needs=needs, where=paths)
 
 
 CLAIMS = (
@@ -208,7 +189,7 @@ CLAIMS = (
         "E11.blest-readings",
         "BLEST has fewer reinjections and more goodput also if the delays are round trips, or the "
         "loss is smaller.",
-        "Networking'16: 70 for 366 packets, 12 % (second-hand); the readings are ours",
+        "Networking'16: 70 for 366 packets, 12 % (second-hand); readings: this project",
         _in_readings("reinjections", REINJECTIONS, "E11.blest-reinjections"),
         _in_readings("goodput", TRANSFER, "E11.blest-goodput"),
     ),
@@ -284,17 +265,9 @@ def _bars(metric: Metric, workload: str = BULK) -> panels.Draw:
     return panels.bars_of(BOTH, metric, cell, STYLES, _NETWORKING16.get(metric.column))
 
 
-def _draw_readings(results: Results, axes: Axes) -> None:
-    settings = (HETEROGENEOUS, *READINGS)
-    for curve in (BLEST, PAPER):
-        points = [_over_min_rtt(TRANSFER, curve, paths)(results) for paths in settings]
-        style = replace(STYLES[curve], line="none")
-        figures.estimates(axes, range(len(settings)), points, curve, style)
-    figures.reference_line(axes, 1, "")
-    figures.stated(axes, [0], [_NETWORKING16_GAIN])
-    words = ("as above", *(paths.removeprefix(f"{HETEROGENEOUS}, ") for paths in READINGS))
-    axes.set_xticks(range(len(settings)), [word.replace(", ", ",\n") for word in words])
-    axes.set_ylabel("goodput / that of lowest RTT")
+_READINGS = {HETEROGENEOUS: "as above"} | {
+    paths: paths.removeprefix(f"{HETEROGENEOUS}, ").replace(", ", ",\n") for paths in READINGS
+}
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -312,8 +285,8 @@ def notes(results: Results) -> Sequence[str]:
         "window grow less.",
         "The paper's rule changes its correction by a small step per round trip. The paper tries "
         "steps from 0.001 to 0.02. The correction falls in every round trip in which the fast path "
-        "was not blocked, down to 0 at least (our floor). The larger the step, the sooner the rule "
-        "no longer waits. With a step of 0, the correction stays 1.",
+        "was not blocked, down to 0 at least (this project's floor). The larger the step, the "
+        "sooner the rule no longer waits. With a step of 0, the correction stays 1.",
         "DAPS gives each path a share that follows delays and windows, even if one path could "
         f"carry all data: it sends {on_3g(DAPS, CBR)} of the bytes of frames over 3G, and lowest "
         f"RTT {on_3g(MIN_RTT, CBR)}. After a loss, data waits on the subflow for which it was "
@@ -330,19 +303,21 @@ ENTRY = Entry(
     "retransmissions, buffer space and time?",
     references=(FERLIN_BLEST,),
     parameters=parameters("""
-        WLAN | 25 Mbit/s, 25 ms one way, 100 packets, 1 % loss | Networking'16
-        3G | 5 Mbit/s, 65 ms one way, 3750 packets, no loss | Networking'16
-        meaning of delays | 25 and 65 ms one way | ours: the paper leaves it open
-        buffers | send 1024 KiB, receive 2048 KiB | Networking'16
-        bulk | 64 MiB | Networking'16
-        CBR | 1 Mbit/s in frames of 5 KiB | Networking'16
-        congestion control | OLIA | Networking'16
+        WLAN | <path.wlan in *_3g-wlan_*> | Networking'16
+        3G | <path.second in *_3g-wlan_*>, no loss | Networking'16
+        meaning of delays | 25 and 65 ms one way | this project: the paper leaves it open
+        buffers | send <connection.*.send_buffer>, receive <connection.*.receive_buffer> |
+            Networking'16
+        bulk | <connection.*.workload.size> | Networking'16
+        CBR | <connection.*.workload.rate> in frames of <connection.*.workload.block_size> |
+            Networking'16
+        congestion control | <congestion control> | Networking'16
         remedies | M1 and M2 (CoNEXT'13) with every scheduler | Networking'16
-        background traffic | none | ours: the paper has some
+        background traffic | none | this project: the paper has some
         step of the paper's correction | 0.01; also 0.001 and 0 | paper: 0.001 to 0.02; 0 (no
-            correction) ours
-        floor of the paper's correction | 0; also 0.5 | ours: the paper states none
-        other readings | 12.5 and 32.5 ms one way; 0.1 % loss; both | ours, for bulk
+            correction): this project
+        floor of the paper's correction | 0; also 0.5 | this project: the paper states none
+        other readings | 12.5 and 32.5 ms one way; 0.1 % loss; both | this project, for bulk
     """),
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),
@@ -362,7 +337,17 @@ ENTRY = Entry(
             "Goodput in other readings",
             "3G+WLAN with the delays as round trips, or with less loss, or both. Diamond: "
             "Networking'16.",
-            _draw_readings,
+            panels.points(
+                dict(enumerate(_READINGS)),
+                lambda curve, paths: _over_min_rtt(TRANSFER, curve, paths),
+                {curve: replace(STYLES[curve], line="none") for curve in (BLEST, PAPER)},
+                "",
+                "goodput / that of lowest RTT",
+                places=tuple(_READINGS.values()),
+                bottom=None,
+                lines={1: ""},
+                stated=[(0, _NETWORKING16_GAIN)],
+            ),
         ),
         Panel(
             "Bytes out of order",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,16 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
-from anabranch.gallery.measures import Values, by_seed, derived, estimate, mean
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.measures import Values, by_seed, estimate, mean, part_of, per_seed
 from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.uncertain import LINKS, START
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
-from anabranch.results.folder import NothingMeasured, Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, Scenario
+from anabranch.results.folder import Results
+from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath
 from anabranch.words import counted, listed
 
 LIA, BALIA, UNCOUPLED, TCP = "LIA", "BALIA", "uncoupled NewReno", "TCP"
@@ -69,7 +71,7 @@ at = Factors("curve", "network", subflows=0)
 def cells(tier: Tier) -> list[Cell]:
     """One bottleneck with one to three subflows; two pairs of paths; the torus."""
     shared = [
-        beside_tcp(tier, curve, core, count)
+        next_to_tcp(tier, curve, core, count)
         for core in CORES
         for count in SUBFLOWS
         for curve in STYLES
@@ -95,28 +97,21 @@ def _connection(name: str, control: str, paths: Sequence[str]) -> Connection:
     )
 
 
-def _scenario(
-    tier: Tier, name: str, paths: Sequence[NetworkPath], connections: Sequence[Connection]
-) -> Scenario:
-    return tier.scenario(name, paths, connections, sample_interval="5s")
-
-
-def beside_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
-    """`count` subflows over one bottleneck, beside one TCP flow."""
+def next_to_tcp(tier: Tier, curve: str, core: str, count: int) -> Cell:
+    """`count` subflows over one bottleneck, next to one TCP flow."""
     names = [f"way{n}" for n in range(count)]
     paths = [_CORE[core], *(_access(name, "core") for name in (*names, "beside"))]
     connections = [_connection("main", curve, names), _connection("tcp", TCP, ("beside",))]
     name = f"{curve}, {count} subflows, {core}"
-    scenario = _scenario(tier, name, paths, connections)
-    return Cell(key_of(curve, core, str(count)), scenario, at(curve, core, count))
+    return tier.cell(at(curve, core, count), paths, connections, name=name, sample_interval="5s")
 
 
 def _pair(tier: Tier, curve: str, name: str) -> Cell:
     alone = {TCP_ONE: ("one",), TCP_TWO: ("two",), LIA_ONE: ("one",)}.get(curve)
     control = LIA if curve in (LIA, LIA_ONE) else TCP
     connection = _connection("main", control, alone or ("one", "two"))
-    scenario = _scenario(tier, f"{curve}, {name}", _PAIRS[name], [connection])
-    return Cell(key_of(curve, name), scenario, at(curve, name))
+    words = (curve, name)
+    return tier.cell(at(*words), _PAIRS[name], connection, words=words, sample_interval="5s")
 
 
 def _torus(tier: Tier) -> Cell:
@@ -130,21 +125,26 @@ def _torus(tier: Tier) -> Cell:
         names = (f"left{n}", f"right{n}")
         ways += [_access(name, f"link{(n + side) % _LINKS}") for side, name in enumerate(names)]
         connections.append(_connection(f"main{n}", LIA, names))
-    scenario = _scenario(tier, "torus", [*links, *ways], connections)
-    return Cell(key_of(LIA, TORUS), scenario, at(LIA, TORUS))
+    return tier.cell(
+        at(LIA, TORUS),
+        [*links, *ways],
+        connections,
+        words=(LIA, TORUS),
+        name="torus",
+        sample_interval="5s",
+    )
 
 
 def shares(curve: str, core: str, subflows: int) -> Values:
     """Multipath TCP's share of the total goodput of Multipath TCP and TCP, for each seed."""
     cell = at(curve, core, subflows)
-    both = (GOODPUT.values(cell, connection=name) for name in ("main", "tcp"))
-    return derived(lambda main, tcp: main / (main + tcp), *both)
+    return part_of(*(GOODPUT.values(cell, connection=name) for name in ("main", "tcp")))
 
 
 def mean_shares(
     words: str, curve: str, core: str, counts: Sequence[int], end: str = ""
 ) -> dict[str, Any]:
-    """The mean share of a curve beside TCP, by the number of its subflows in words."""
+    """The mean share of a curve next to TCP, by the number of its subflows in words."""
     return {
         f"{words} with {counted(count, 'subflow')}{end}": mean(shares(curve, core, count))
         for count in counts
@@ -183,83 +183,72 @@ def jain(results: Results) -> Sample:
     Raises:
         NothingMeasured: if the torus did not run.
     """
-    rows = results.rows("runs", network=TORUS)
-    if rows.is_empty():
-        raise NothingMeasured("the torus was not measured")
-    sums = rows.group_by("seed").agg(
-        total=pl.col("goodput_mbps").sum(),
-        squares=(pl.col("goodput_mbps") ** 2).sum(),
-        count=pl.len(),
-    )
-    index = pl.col("total") ** 2 / (pl.col("count") * pl.col("squares"))
-    return sums.sort("seed").select(index)["total"].to_numpy().astype(np.float64)
+    goodput = pl.col("goodput_mbps")
+    index = goodput.sum() ** 2 / (pl.len() * (goodput**2).sum())
+    return per_seed(results.rows("runs", network=TORUS), index, "the torus was not measured")
 
 
-_BESIDE = "beside one NewReno flow"
-_RANDOM_LOSS_WORDS = f"{_BESIDE}, 0.5 % random loss"
+_NEXT_TO_TCP = "next to one NewReno flow"
+_RANDOM_LOSS_WORDS = f"{_NEXT_TO_TCP}, 0.5 % random loss"
+_claim = partial(claim, needs=all_carried)
 
 CLAIMS = (
-    claim(
+    _claim(
         "E10.lia-random-loss",
         "With random loss, LIA takes the share of one TCP flow with one, two or three subflows.",
-        "RFC 6356 §2, goal 2; NSDI'11; the range is ours",
+        "RFC 6356 §2, goal 2; NSDI'11; range: this project",
         each(
             "mean share of LIA with one, two and three subflows",
             mean_shares("mean share of LIA", LIA, RANDOM_LOSS, SUBFLOWS),
         ),
-        needs=all_carried,
         where=_RANDOM_LOSS_WORDS,
     ),
-    claim(
+    _claim(
         "E10.lia-uncoupled-takes-more",
         "Two uncoupled subflows take more than the share of one TCP flow.",
-        "NSDI'11; the threshold is ours",
+        "NSDI'11; threshold: this project",
         Quantity("mean share of two uncoupled subflows", mean(shares(UNCOUPLED, RANDOM_LOSS, 2))),
-        needs=all_carried,
         where=_RANDOM_LOSS_WORDS,
     ),
-    claim(
+    _claim(
         "E10.lia-drop-tail",
         "At a drop-tail queue, LIA takes less than uncoupled subflows and little more than half.",
-        "RFC 6356 §2, goal 2; thresholds are ours: subflows do not lose packets simultaneously",
+        "RFC 6356 §2, goal 2; thresholds: this project, because subflows do not lose packets "
+        "simultaneously",
         *map(_fair_with_drop_tail, SUBFLOWS[1:]),
-        needs=all_carried,
-        where=_BESIDE,
+        where=_NEXT_TO_TCP,
     ),
-    claim(
+    _claim(
         "E10.lia-sum",
         "Over WiFi and 3G without other traffic, LIA reaches nearly the sum of both paths.",
         "NSDI'11: 14.4 and 2.1 Mbit/s alone, 17.3 Mbit/s together",
         _over_tcp(WIFI_3G, TCP_ONE, TCP_TWO),
-        needs=all_carried,
         where="goodput over WiFi (one) and 3G (two)",
     ),
-    claim(
+    _claim(
         "E10.lia-best-path",
         "Over paths with unequal loss, LIA has no less goodput than TCP over the better path.",
-        "RFC 6356 §2, goal 1; the threshold is ours",
+        "RFC 6356 §2, goal 1; threshold: this project",
         _over_tcp(UNEQUAL_LOSS, TCP_ONE),
-        needs=all_carried,
         where="goodput, 0.1 % loss on path one and 1 % on path two",
     ),
-    claim(
+    _claim(
         "E10.lia-torus",
         "In a torus of five links, connections over two neighbouring links get equal goodput.",
-        "NSDI'11, torus; the threshold is ours",
+        "NSDI'11, torus; threshold: this project",
         Quantity("Jain's index of five connections", mean(jain())),
-        needs=all_carried,
     ),
 )
 
 
 def panel_of_shares(core: str, styles: Mapping[str, Style] = STYLES) -> Panel:
-    """The share beside one TCP flow over the number of subflows."""
+    """The share next to one TCP flow over the number of subflows."""
     draw = panels.points(
         SUBFLOWS,
         lambda curve, count: mean(shares(curve, core, count)),
         styles,
         "subflows",
-        "share beside one TCP flow",
+        "share next to one TCP flow",
         xticks=SUBFLOWS,
         top=1,
         lines={0.5: "one half"},
@@ -273,10 +262,10 @@ _NSDI11_MBPS = {TCP_ONE: 14.4, TCP_TWO: 2.1, LIA: 17.3}
 
 
 def notes(results: Results) -> Sequence[str]:
-    """Mean shares beside TCP, why all access paths are equal, and what goal 1 costs."""
+    """Mean shares next to TCP, why all access paths are equal, and what goal 1 costs."""
 
     def goodput(curve: str) -> float:
-        return float(results.values(GOODPUT.column, **at(curve, UNEQUAL_LOSS)).mean())
+        return float(GOODPUT.values(at(curve, UNEQUAL_LOSS))(results).mean())
 
     unequal = results.rows("subflows", network=UNEQUAL_LOSS, curve=LIA)
     timeouts = int(unequal["timeouts"].sum())
@@ -306,16 +295,17 @@ ENTRY = Entry(
     "Where they do not, does it reach the goodput of the best path, or the sum?",
     references=(WISCHIK, RFC),
     parameters=parameters("""
-        shared bottleneck | 10 Mbit/s, 20 ms one way | ours
-        random loss | 0.5 %, queue of 400 packets | ours
-        drop-tail | 35 packets, one bandwidth-delay product | ours
-        access paths | 1 Gbit/s, 2 ms, ± 1 ms | ours; equal for all
+        shared bottleneck | <path.core.rate>, <path.core.rtt> RTT
+        random loss | <path.core.loss in *_random-loss_*>, queue of
+            <path.core.limit in *_random-loss_*>
+        drop-tail | <path.core.limit in *_drop-tail_*>, one bandwidth-delay product
+        access paths | 1 Gbit/s, 2 ms, ± 1 ms | this project; equal for all
         WiFi + 3G | 14.4 and 2.1 Mbit/s; 10 and 50 ms; queues of one bandwidth-delay product |
-            rates: NSDI'11; else ours
-        unequal loss | 50 Mbit/s, 20 ms, 0.1 % and 1 % | ours
-        torus | five links of 10 Mbit/s, 25 ms, 45 packets | shape: NSDI'11; else ours
+            rates: NSDI'11; else this project
+        unequal loss | 50 Mbit/s, 20 ms, 0.1 % and 1 %
+        torus | five links of <path.link0> | shape: NSDI'11; else this project
         workload | bulk | NSDI'11
-        TCP | NewReno | ours
+        TCP | NewReno
     """),
     quick=Tier("quick", seeds=10, measured_s=150, warm_up_s=20),
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),

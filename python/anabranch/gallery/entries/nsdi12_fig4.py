@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, at_every, claim, each, least
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.claims import Needs, Quantity, at_every, claim, for_each, least
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import over_sum
 from anabranch.gallery.metrics import DUPLICATES, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import WIFI_3G
-from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M1, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI
+from anabranch.gallery.shared.wifi_3g import (
+    MPTCP,
+    MPTCP_M1,
+    MPTCP_M12,
+    MPTCP_M12_NSDI,
+    TCP_WIFI,
+    THREE_G,
+    WIFI,
+)
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
@@ -48,15 +48,13 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, kb: int) -> Cell:
-    scenario = tier.scenario(
-        f"{curve}, buffers {kb} kB",
-        (
-            dataclasses.replace(wifi_3g.WIFI, jitter="1ms", jitter_model="fifo"),
-            dataclasses.replace(wifi_3g.THREE_G, jitter="1ms", jitter_model="fifo"),
-        ),
+    return tier.cell(
+        at(curve, kb),
+        (replace(path, jitter="1ms", jitter_model="fifo") for path in (WIFI, THREE_G)),
         wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()),
+        words=(curve, f"{kb}kb"),
+        name=f"{curve}, buffers {kb} kB",
     )
-    return Cell(key_of(curve, f"{kb}kb"), scenario, at(curve, kb))
 
 
 def _over_wifi(curve: str, kb: int) -> Measure:
@@ -65,13 +63,11 @@ def _over_wifi(curve: str, kb: int) -> Measure:
 
 def _from(least_kb: int, curve: str, words: str, bound: str = "") -> tuple[Quantity, ...]:
     """The goodput of a curve at every buffer from a size on."""
-    return each(
+    return for_each(
+        f"{words} at {{}} kB",
+        (kb for kb in BUFFERS_KB if kb >= least_kb),
+        lambda kb: GOODPUT.median(at(curve, kb)),
         f"{words} at every buffer from {least_kb} kB on",
-        {
-            f"{words} at {kb} kB": GOODPUT.median(at(curve, kb))
-            for kb in BUFFERS_KB
-            if kb >= least_kb
-        },
         bound,
     )
 
@@ -119,6 +115,7 @@ def _claims_about(remedied: str, suffix: str, form: str) -> tuple[Claim, ...]:
 
 
 _LARGEST_KB = BUFFERS_KB[-1]
+_SINGLE = (TCP_WIFI, wifi_3g.TCP_3G)
 
 CLAIMS = (
     claim(
@@ -135,11 +132,7 @@ CLAIMS = (
         "NSDI'12, Fig. 4a; Bonaventure's account",
         least(
             "smallest MPTCP / TCP WiFi at any buffer of at most 400 kB",
-            {
-                f"MPTCP / TCP WiFi at {kb} kB": _over_wifi(MPTCP, kb)
-                for kb in BUFFERS_KB
-                if kb <= 400
-            },
+            {f"MPTCP / TCP WiFi at {kb} kB": _over_wifi(MPTCP, kb) for kb in BUFFERS_KB[:5]},
         ),
         needs=_used(MPTCP),
         where="goodput",
@@ -150,12 +143,7 @@ CLAIMS = (
         "NSDI'12, Fig. 4a; Bonaventure's account",
         Quantity(
             f"MPTCP / (TCP WiFi + TCP 3G) at {_LARGEST_KB} kB",
-            over_sum(
-                *(
-                    GOODPUT.values(at(curve, _LARGEST_KB))
-                    for curve in (MPTCP, TCP_WIFI, wifi_3g.TCP_3G)
-                )
-            ),
+            over_sum(*(GOODPUT.values(at(each, _LARGEST_KB)) for each in (MPTCP, *_SINGLE))),
         ),
         needs=_used(MPTCP),
         where="goodput",
@@ -172,16 +160,12 @@ CLAIMS = (
     claim(
         "E2.f-monotonic",
         "A larger buffer never reduces the goodput of single-path TCP.",
-        "ours: a check of the single-path curves",
-        each(
+        "this project: a check of the single-path curves",
+        for_each(
+            "{2}: goodput at {1} kB / at {0} kB",
+            ((*sizes, curve) for sizes in pairwise(BUFFERS_KB) for curve in _SINGLE),
+            lambda small, large, curve: GOODPUT.ratio(at(curve, large), at(curve, small)),
             "goodput of TCP over WiFi and over 3G at every buffer / at the next smaller one",
-            {
-                f"{curve}: goodput at {large} kB / at {small} kB": GOODPUT.ratio(
-                    at(curve, large), at(curve, small)
-                )
-                for small, large in pairwise(BUFFERS_KB)
-                for curve in (TCP_WIFI, wifi_3g.TCP_3G)
-            },
         ),
     ),
     *_claims_about(MPTCP_M12_NSDI, "-2012", " in the form of 2012"),
@@ -250,12 +234,12 @@ ENTRY = Entry(
     question="How much receive buffer does Multipath TCP need to be at least as fast as TCP over "
     "the better path, without and with opportunistic retransmission (M1) and penalisation (M2)?",
     references=(wifi_3g.RAICIU, BONAVENTURE, MIGUEL_SINGH, wifi_3g.PAASCH),
-    parameters=parameters(f"""
-        WiFi | {described(wifi_3g.WIFI)} (80 ms) | NSDI'12
-        3G | {described(wifi_3g.THREE_G)} (2 s) | NSDI'12
-        jitter | 1 ms on both paths, order kept | ours: without jitter, all seeds would give the
-            same run
-        buffers | 50 to 1000 kB, send = receive | range after NSDI'12, values ours
+    parameters=parameters("""
+        WiFi | <path.wifi> (80 ms) | NSDI'12
+        3G | <path.3g> (2 s) | NSDI'12
+        jitter | on both paths, order kept | this project: without jitter, all seeds would give
+            the same run
+        buffers | 50 to 1000 kB, send = receive | range after NSDI'12, values: this project
         workload | bulk, download | NSDI'12
     """)
     + wifi_3g.STACK_PARAMETERS,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from anabranch.gallery import metrics, panels
 from anabranch.gallery.claims import Quantity, all_of, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, described, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of
 from anabranch.gallery.measures import ratio_of_ratios
 from anabranch.gallery.metrics import GOODPUT, MEAN, P95, WINDOW_LIMITED, share
-from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.panels import Draw
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
@@ -98,24 +100,19 @@ _Cells = Callable[[str], dict[str, Factor]]
 
 
 def _like_wifi(remedied: str, cell: _Cells) -> list[Quantity]:
+    a, b = cell(remedied), cell(TCP_WIFI)
     return [
-        Quantity(
-            f"{name}(M1,2) / {name}(TCP WiFi)", metric.ratio(cell(remedied), cell(TCP_WIFI)), name
-        )
-        for name, metric in (("mean", MEAN), ("p95", P95))
+        Quantity("mean(M1,2) / mean(TCP WiFi)", MEAN.ratio(a, b), "mean"),
+        Quantity("p95(M1,2) / p95(TCP WiFi)", P95.ratio(a, b), "p95"),
     ]
 
 
 def _better_than_regular(remedied: str, cell: _Cells) -> list[Quantity]:
+    a, b = cell(MPTCP), cell(remedied)
     return [
-        Quantity(
-            f"{name}(regular) / {name}(M1,2)", metric.ratio(cell(MPTCP), cell(remedied)), bound
-        )
-        for name, metric, bound in (
-            ("mean", MEAN, ""),
-            ("p95", P95, ""),
-            ("IQR", metrics.IQR, "IQR"),
-        )
+        Quantity("mean(regular) / mean(M1,2)", MEAN.ratio(a, b)),
+        Quantity("p95(regular) / p95(M1,2)", P95.ratio(a, b)),
+        Quantity("IQR(regular) / IQR(M1,2)", metrics.IQR.ratio(a, b), "IQR"),
     ]
 
 
@@ -177,7 +174,7 @@ CLAIMS = (
         "E1.4-littles-law",
         "The mean delay of a block is the send buffer divided by the goodput, minus the return "
         "path's delay.",
-        "ours, by Little's law; NSDI'12 gives the send buffer as the reason for WiFi's delay",
+        "this project, by Little's law; NSDI'12: the send buffer is the reason for WiFi's delay",
         (
             dataclasses.replace(
                 wifi_3g.little(curve, SEND_BUFFER, REVERSE_DELAY_MS[curve], at(curve)),
@@ -199,7 +196,7 @@ CLAIMS = (
     claim(
         "E1.6-control",
         "The mechanisms matter less when buffers are large (negative control).",
-        "CS244'15, challenge II; the control with both buffers is ours",
+        "CS244'15, challenge II; control with both buffers: this project",
         _control("200 KiB", at, _LARGE, control, "in both buffers"),
         needs=_BOTH,
     ),
@@ -219,7 +216,7 @@ CLAIMS = (
         "E1.8-window-full",
         "With a small receive buffer, MPTCP frequently waits with a full receive window while WiFi "
         "is idle. The mechanisms make this rarer.",
-        "Bonaventure's account of NSDI'12; the buffer is ours",
+        "Bonaventure's account of NSDI'12; buffer: this project",
         Quantity(
             "share of the time in which the window stops the sender, regular",
             WINDOW_LIMITED.median(_SMALL(MPTCP)),
@@ -253,20 +250,12 @@ _DELAYS: panels.Curves = {
 }
 
 
-def _sweep(metric: metrics.Metric, *drawn: str) -> Draw:
+def _sweep(metric: metrics.Metric, *drawn: str, **look: Any) -> Draw:
     """A metric over the receive buffer."""
     curves = panels.curves(wifi_3g.STYLES, *drawn or CURVES, send="200KiB", jitter_model="fifo")
-
-    def draw(results: Results, axes: Axes) -> None:
-        words = "receive buffer (KiB); claims are judged at 200"
-        log = metric is metrics.MEAN_OF_BLOCK
-        panels.over("receive_kib", metric, curves, words, ticks=RECEIVE_KIB, log=log)(results, axes)
-        axes.axvline(JUDGED_KIB, color=figures.GREY, linewidth=0.6, zorder=1)
-        if metric is GOODPUT:
-            axes.set_ylim(0, 11)
-            figures.reference_line(axes, 10, "sum of the link rates")
-
-    return draw
+    words = "receive buffer (KiB); claims are judged at 200"
+    look |= {"ticks": RECEIVE_KIB, "uprights": (JUDGED_KIB,)}
+    return panels.over("receive_kib", metric, curves, words, **look)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -276,7 +265,6 @@ def notes(results: Results) -> Sequence[str]:
     small, send_limited = at(MPTCP, 32), metrics.SEND_BUFFER_LIMITED.text(results, at(MPTCP))
     on_3g = share("3g").text(results, small)
     window_limited = WINDOW_LIMITED.text(results, at(MPTCP))
-    small = at(MPTCP, 32)
     return [
         "The paper does not state the receive buffer, which decides the result. CS244'15 requested "
         "32 KiB from Linux. Linux doubles the requested size and charges overhead. Here, "
@@ -321,18 +309,18 @@ ENTRY = Entry(
     "opportunistic retransmission (M1) and penalisation of slow subflows (M2)?",
     references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
     parameters=parameters(f"""
-        WiFi | {described(wifi_3g.WIFI)} (80 ms) | {_LINKS_SOURCE}
-        3G | {described(wifi_3g.THREE_G)} (2 s) | {_LINKS_SOURCE}
-        jitter of 3G | 50 ms | CS244'15
-        jitter model | order of packets kept; also run with reordering | ours
+        WiFi | <path.wifi> (80 ms) | {_LINKS_SOURCE}
+        3G | <path.3g.rate>, <path.3g.rtt> RTT, <path.3g.limit> (2 s) | {_LINKS_SOURCE}
+        jitter of 3G | <path.3g.jitter> | CS244'15
+        jitter model | order of packets kept; also run with reordering
         send buffer | 200 KiB | NSDI'12
-        receive buffer | 200 KiB for the claims; sweep of 32 to 1000 KiB | ours: equal to the send
-            buffer; not in the paper; CS244'15 requested 32 KiB from Linux
-        block | 8 KiB | NSDI'12
-        negative control | 6000 kB in both buffers | ours
+        receive buffer | 200 KiB for the claims; sweep of 32 to 1000 KiB | this project: equal to
+            the send buffer; not in the paper; CS244'15 requested 32 KiB from Linux
+        block | <connection.*.block_size> | NSDI'12
+        negative control | 6000 kB in both buffers
         buffers as requested from Linux | 200 KiB and 32 KiB; control: 6000 kB of receive buffer;
-            Linux's scheduler | 32 KiB: CS244'15; scheduler ours: lowest RTT leaves 3G idle in so
-            small a window
+            Linux's scheduler | 32 KiB: CS244'15; scheduler: this project, because lowest RTT
+            leaves 3G idle in so small a window
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=10, measured_s=100),
@@ -363,12 +351,12 @@ ENTRY = Entry(
             "Mean delay over the receive buffer",
             "The paper does not state the receive buffer. Below about 100 KiB, MPTCP hardly uses "
             "3G. From 200 KiB on, the send buffer is the limit.",
-            _sweep(metrics.MEAN_OF_BLOCK),
+            _sweep(metrics.MEAN_OF_BLOCK, log=True),
         ),
         Panel(
             "Goodput over the receive buffer",
             "Where MPTCP lies below TCP over WiFi, adding a path does harm.",
-            _sweep(GOODPUT),
+            _sweep(GOODPUT, top=11, lines={10: "sum of the link rates"}),
         ),
         Panel(
             "What 3G carried",

@@ -6,20 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, claim, each
+from anabranch.gallery.claims import Quantity, claim, for_each
 from anabranch.gallery.entries.nsdi12_fig7 import CURVES, JITTER
-from anabranch.gallery.entry import (
-    Cell,
-    Entry,
-    Factors,
-    Overview,
-    Tier,
-    described,
-    key_of,
-    parameters,
-)
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of
 from anabranch.gallery.metrics import GOODPUT, MEAN, MEAN_OF_BLOCK, P50, P95, P99, Metric
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import real_time, wifi_3g
 from anabranch.gallery.shared.real_time import ENGINE, HOSTS, KERNEL, VIRTUAL
 from anabranch.gallery.shared.uncertain import REAL_TIME
@@ -57,12 +49,11 @@ def _cell(tier: Tier, hosts: str, curve: str) -> Cell:
 
 
 def _same_in_real_time(name: str, metric: Metric) -> tuple[Quantity, ...]:
-    return each(
+    return for_each(
+        f"{{}}: difference of {name}",
+        CURVES,
+        lambda curve: metric.distance(at(ENGINE, curve), at(VIRTUAL, curve)),
         f"difference of {name}, every curve",
-        {
-            f"{curve}: difference of {name}": metric.distance(at(ENGINE, curve), at(VIRTUAL, curve))
-            for curve in CURVES
-        },
         name.removeprefix("mean "),
     )
 
@@ -74,7 +65,7 @@ CLAIMS = (
     claim(
         "K1-virtual-is-real",
         "The engine has the same goodput and mean delay in virtual time as in real time.",
-        "ours",
+        "this project",
         _same_in_real_time("goodput", GOODPUT),
         _same_in_real_time("mean delay", MEAN),
         needs=used(at(VIRTUAL, MPTCP), at(ENGINE, MPTCP)),
@@ -82,7 +73,7 @@ CLAIMS = (
     claim(
         "K2-linux-is-harmed",
         "Today's Linux is slower with MPTCP over WiFi and 3G than with TCP over WiFi.",
-        "ours; NSDI'12, Fig. 4 and 7, for the Linux of 2012",
+        "this project; NSDI'12, Fig. 4 and 7, for the Linux of 2012",
         Quantity("goodput, Linux: MPTCP / TCP over WiFi", GOODPUT.ratio(_LINUX_MPTCP, _LINUX_WIFI)),
         needs=used(_LINUX_MPTCP),
     ),
@@ -90,7 +81,7 @@ CLAIMS = (
         "K3-cured",
         "On the same links, the engine with both mechanisms keeps up with Linux's TCP over WiFi "
         "and is faster than Linux's MPTCP.",
-        "ours; NSDI'12, Fig. 7",
+        "this project; NSDI'12, Fig. 7",
         Quantity("goodput: M1,2 / Linux's TCP over WiFi", GOODPUT.ratio(_REMEDIED, _LINUX_WIFI)),
         Quantity(
             "goodput: M1,2 / Linux's MPTCP", GOODPUT.ratio(_REMEDIED, _LINUX_MPTCP), "goodput"
@@ -176,12 +167,12 @@ ENTRY = Entry(
     question="Does the engine behave in virtual time as it does in real time? How does the "
     "Multipath TCP of this machine's kernel perform on the same links?",
     references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN, wifi_3g.PAASCH),
-    parameters=parameters(f"""
-        WiFi | {described(wifi_3g.WIFI)} (80 ms) | as in nsdi12-fig7
-        3G | {described(wifi_3g.THREE_G)} (2 s) | as in nsdi12-fig7
-        jitter of 3G | 50 ms, order of packets kept | as in nsdi12-fig7
-        both buffers | 200 KiB | as in nsdi12-fig7
-        block | 8 KiB | NSDI'12
+    parameters=parameters("""
+        WiFi | <path.wifi> (80 ms) | as in nsdi12-fig7
+        3G | <path.3g> (2 s) | as in nsdi12-fig7
+        jitter of 3G | order of packets kept | as in nsdi12-fig7
+        both buffers | <connection.*_buffer> | as in nsdi12-fig7
+        block | <connection.*.block_size> | NSDI'12
     """)
     + real_time.PARAMETERS,
     quick=Tier("quick", seeds=3, measured_s=20, warm_up_s=2),

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery import metrics, panels
+from anabranch.gallery.claims import Needs, Quantity, at_every, carried, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import Values, derived, median, ratio
-from anabranch.gallery.metrics import GOODPUT, MEAN, REINJECTIONS, Metric
+from anabranch.gallery.metrics import GOODPUT, MEAN, OUT_OF_ORDER_SEGMENTS, Metric, part
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
+from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, TCP_WIFI
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
-from anabranch.scenarios.scenario import Bulk, Connection, NetworkPath, RequestResponse
+from anabranch.scenarios.scenario import Bulk, NetworkPath, RequestResponse
 
 WEAK, UNEQUAL, SYMMETRIC = "weak 3G", "unequal links", "three equal links"
 MEMORY, QUEUE, SHORT = "memory", "receive queue", "short flows"
@@ -46,6 +49,14 @@ _WEAK_3G = dataclasses.replace(wifi_3g.THREE_G, rate="50kbit/s", limit="9packets
 _FAST = NetworkPath(name="one", rate="100Mbit/s", delay="5ms", limit="84packets", jitter="100us")
 """A tenth of 1 Gbit/s, with one bandwidth-delay product of queue."""
 _SLOW = dataclasses.replace(_FAST, name="two", rate="10Mbit/s", limit="9packets")
+_TWO, _THREE = (dataclasses.replace(_FAST, name=name) for name in ("two", "three"))
+_PATHS = {
+    WEAK: (_WIFI, _WEAK_3G),
+    UNEQUAL: (_FAST, _SLOW),
+    SYMMETRIC: (_FAST, _TWO, _THREE),
+    MEMORY: (_WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="1ms")),
+    SHORT: (_FAST, _TWO),
+}
 _REMEDIES: dict[str, dict[str, Any]] = {
     MPTCP_M12: wifi_3g.M12,
     M3: {"buffer_autotuning": True},
@@ -58,117 +69,67 @@ at = Factors("network", "curve", "size")
 
 def cells(tier: Tier) -> list[Cell]:
     """All six scenarios."""
-    return [*_weak(tier), *_fast(tier), *_memory(tier), *_queue(tier), *_short(tier)]
-
-
-def _weak(tier: Tier) -> list[Cell]:
-    paths = (_WIFI, _WEAK_3G)
-    return [
-        _cell(tier, WEAK, curve, kb, paths, wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk()))
-        for kb in WEAK_BUFFERS_KB
-        for curve in (TCP_WIFI, MPTCP, MPTCP_M12)
-    ]
-
-
-def _fast(tier: Tier) -> list[Cell]:
-    networks = {UNEQUAL: (_FAST, _SLOW), SYMMETRIC: _equal("one", "two", "three")}
-    return [
-        _cell(tier, network, curve, kb, paths, _connection(curve, kb, Bulk()))
-        for network, paths in networks.items()
-        for kb in FAST_BUFFERS_KB
-        for curve in (TCP, MPTCP, MPTCP_M12)
-    ]
-
-
-def _memory(tier: Tier) -> list[Cell]:
-    paths = (_WIFI, dataclasses.replace(wifi_3g.THREE_G, jitter="1ms"))
-    size = CONFIGURED_KB
-    return [
-        _cell(tier, MEMORY, curve, size, paths, _connection(curve, size, Bulk()))
-        for curve in (FIXED, M3, M34)
-    ]
-
-
-def _queue(tier: Tier) -> list[Cell]:
-    """One subflow for each path. The last path has four times the delay of the first."""
-    main = _connection(MPTCP, CONFIGURED_KB, Bulk())
-    return [
-        _cell(
-            tier, QUEUE, MPTCP, count,
-            [
-                dataclasses.replace(
-                    _FAST, name=f"way{n}", rate="20Mbit/s", delay=f"{5 + 15 * n // (count - 1)}ms"
-                )
-                for n in range(count)
-            ],
-            main,
-        )
-        for count in SUBFLOWS
-    ]  # fmt: skip
-
-
-def _short(tier: Tier) -> list[Cell]:
-    """One request over a new connection."""
-    short = dataclasses.replace(tier, measured_s=5, warm_up_s=0)
-    return [
-        _cell(
-            short, SHORT, curve, kb, _equal("one", "two"),
-            _connection(
-                curve,
-                CONFIGURED_KB,
-                RequestResponse(request_size="200B", response_size=f"{kb}kB", count=1),
-            ),
-        )
-        for kb in FILES_KB
-        for curve in (TCP, MPTCP)
-    ]  # fmt: skip
-
-
-def _equal(*names: str) -> tuple[NetworkPath, ...]:
-    return tuple(dataclasses.replace(_FAST, name=name) for name in names)
-
-
-def _connection(curve: str, kb: int, workload: Bulk | RequestResponse) -> Connection:
-    tcp = curve == TCP
-    return Connection(
-        name="main",
-        paths=("one",) if tcp else None,
-        protocol="tcp" if tcp else "mptcp",
-        congestion_control="new_reno" if tcp else "lia",
-        send_buffer=f"{kb}kB",
-        receive_buffer=f"{kb}kB",
-        remedies=_REMEDIES.get(curve),
-        workload=workload,
+    settings = (
+        *product((WEAK,), WEAK_BUFFERS_KB, (TCP_WIFI, MPTCP, MPTCP_M12)),
+        *product((UNEQUAL, SYMMETRIC), FAST_BUFFERS_KB, (TCP, MPTCP, MPTCP_M12)),
+        *product((MEMORY,), (CONFIGURED_KB,), (FIXED, M3, M34)),
+        *product((QUEUE,), SUBFLOWS, (MPTCP,)),
+        *product((SHORT,), FILES_KB, (TCP, MPTCP)),
     )
+    return [_cell(tier, *setting) for setting in settings]
 
 
-def _cell(
-    tier: Tier, network: str, curve: str, size: int, paths: Sequence[NetworkPath], main: Connection
-) -> Cell:
-    scenario = tier.scenario(f"{network}, {curve}, {size}", paths, main)
-    return Cell(key_of(network, curve, str(size)), scenario, at(network, curve, size))
+def _cell(tier: Tier, network: str, size: int, curve: str) -> Cell:
+    paths = _ways(size) if network == QUEUE else _PATHS[network]
+    kb = size if network in (WEAK, UNEQUAL, SYMMETRIC) else CONFIGURED_KB
+    if network == WEAK:
+        main = wifi_3g.connection(curve, f"{kb}kB", f"{kb}kB", Bulk())
+    else:
+        main = one_or_both(
+            ("one",) if curve == TCP else None,
+            buffers=f"{kb}kB",
+            remedies=_REMEDIES.get(curve),
+            workload=_request(size) if network == SHORT else Bulk(),
+        )
+    if network == SHORT:
+        tier = dataclasses.replace(tier, measured_s=5, warm_up_s=0)
+    return tier.cell(at(network, curve, size), paths, main)
+
+
+def _request(kb: int) -> RequestResponse:
+    """One request over a new connection."""
+    return RequestResponse(request_size="200B", response_size=f"{kb}kB", count=1)
+
+
+def _ways(count: int) -> list[NetworkPath]:
+    """Paths of one subflow each. The last one has four times the delay of the first."""
+    return [
+        dataclasses.replace(
+            _FAST, name=f"way{n}", rate="20Mbit/s", delay=f"{5 + 15 * n // (count - 1)}ms"
+        )
+        for n in range(count)
+    ]
 
 
 def _over(metric: Metric, network: str, above: str, below: str, size: int) -> Measure:
     return metric.ratio(at(network, above, size), at(network, below, size))
 
 
-_WAITING = Metric("out_of_order_segments", "segments out of order")
-_STRAY = Metric("stray_segments", "segments that need a search")
-
-
 def _memory_of(curve: str) -> Values:
     """Send and receive buffer at the end, in MB, for each seed."""
     cell = at(MEMORY, curve, CONFIGURED_KB)
-    sides = (Metric(f"{side}_buffer", f"{side} buffer", "bytes") for side in ("send", "receive"))
-    return derived(lambda send, receive: (send + receive) / 1e6, *(s.values(cell) for s in sides))
+    return derived(
+        np.add, metrics.SEND_BUFFER_MB.values(cell), metrics.RECEIVE_BUFFER_MB.values(cell)
+    )
 
 
 def _searched(count: int) -> Values:
     """Share of the out-of-order segments for which the receiver searched its queue, in %."""
     cell = at(QUEUE, MPTCP, count)
     return derived(
-        lambda stray, waiting: stray / waiting * 100, _STRAY.values(cell), _WAITING.values(cell)
+        lambda stray, waiting: stray / waiting * 100,
+        metrics.STRAY_SEGMENTS.values(cell),
+        OUT_OF_ORDER_SEGMENTS.values(cell),
     )
 
 
@@ -178,10 +139,13 @@ def _flow_ratio(kb: int) -> Measure:
 
 def _files(sizes_kb: Sequence[int]) -> tuple[Quantity, ...]:
     words = "time of TCP / time of MPTCP"
-    return each(
-        f"{words}, files of {', '.join(map(str, sizes_kb))} kB",
-        {f"{words}, {kb} kB": _flow_ratio(kb) for kb in sizes_kb},
-    )
+    group = f"{words}, files of {', '.join(map(str, sizes_kb))} kB"
+    return for_each(f"{words}, {{}} kB", sizes_kb, _flow_ratio, group)
+
+
+def _over_tcp(words: str, network: str, curve: str, tcp: str) -> tuple[Quantity, ...]:
+    sizes = WEAK_BUFFERS_KB if network == WEAK else FAST_BUFFERS_KB
+    return at_every(words, sizes, "kB", lambda kb: _over(GOODPUT, network, curve, tcp, kb))
 
 
 _LONG_KB = [kb for kb in FILES_KB if kb >= 100]
@@ -195,39 +159,31 @@ def _both_used(network: str, curve: str, sizes: Sequence[int], path: str) -> Nee
 
 def _queue_grows(results: Results) -> str | None:
     """The precondition that with every number of subflows, many segments arrived out of order."""
-    waiting = {n: _WAITING.values(at(QUEUE, MPTCP, n))(results).min() for n in SUBFLOWS}
+    waiting = {
+        n: OUT_OF_ORDER_SEGMENTS.values(at(QUEUE, MPTCP, n))(results).min() for n in SUBFLOWS
+    }
     few = [count for count, segments in waiting.items() if segments < 1000]
     return f"too few segments out of order with {few[0]} subflows" if few else None
 
 
-_SHAPE = "NSDI'12 (shape); the threshold is ours"
+_SHAPE = "NSDI'12 (shape); threshold: this project"
 
 CLAIMS = (
     claim(
         "E3.weak-3g-harms",
-        "Beside 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi at every "
+        "Next to 3G of 50 kbit/s, Multipath TCP without M1,2 falls below TCP over WiFi at every "
         "buffer.",
         _SHAPE,
-        at_every(
-            "MPTCP / TCP over WiFi",
-            WEAK_BUFFERS_KB,
-            "kB",
-            lambda kb: _over(GOODPUT, WEAK, MPTCP, TCP_WIFI, kb),
-        ),
+        _over_tcp("MPTCP / TCP over WiFi", WEAK, MPTCP, TCP_WIFI),
         needs=_both_used(WEAK, MPTCP, WEAK_BUFFERS_KB, "3g"),
         where="goodput",
     ),
     claim(
         "E3.weak-3g-cured",
-        "Beside 3G of 50 kbit/s, Multipath TCP with M1,2 is no slower than TCP over WiFi at "
+        "Next to 3G of 50 kbit/s, Multipath TCP with M1,2 is no slower than TCP over WiFi at "
         "every buffer.",
         _SHAPE,
-        at_every(
-            "MPTCP+M1,2 / TCP over WiFi",
-            WEAK_BUFFERS_KB,
-            "kB",
-            lambda kb: _over(GOODPUT, WEAK, MPTCP_M12, TCP_WIFI, kb),
-        ),
+        _over_tcp("MPTCP+M1,2 / TCP over WiFi", WEAK, MPTCP_M12, TCP_WIFI),
         needs=_both_used(WEAK, MPTCP_M12, WEAK_BUFFERS_KB, "3g"),
         where="goodput",
     ),
@@ -236,12 +192,7 @@ CLAIMS = (
         "Over a fast link and a link of a tenth of its rate, Multipath TCP with M1,2 keeps the "
         "goodput of the fast link.",
         _SHAPE,
-        at_every(
-            "MPTCP+M1,2 / TCP over the faster link",
-            FAST_BUFFERS_KB,
-            "kB",
-            lambda kb: _over(GOODPUT, UNEQUAL, MPTCP_M12, TCP, kb),
-        ),
+        _over_tcp("MPTCP+M1,2 / TCP over the faster link", UNEQUAL, MPTCP_M12, TCP),
         needs=_both_used(UNEQUAL, MPTCP_M12, FAST_BUFFERS_KB, "two"),
         where="goodput",
     ),
@@ -261,7 +212,7 @@ CLAIMS = (
     claim(
         "E3.memory",
         "M3 and M4 save memory and cost little goodput.",
-        "NSDI'12 §4.2 (shape, from memory); the thresholds are ours",
+        "NSDI'12 §4.2 (shape, from memory); thresholds: this project",
         Quantity("buffers with M3,4 / fixed", ratio(_memory_of(M34), _memory_of(FIXED)), "buffers"),
         Quantity(
             "goodput with M3,4 / fixed",
@@ -274,16 +225,13 @@ CLAIMS = (
         "E3.receive-queue",
         "With any number of subflows, the receiver inserts out-of-order segments almost without "
         "searching its queue.",
-        "NSDI'12 §4.3 (shape): shortcuts per subflow; the threshold is ours",
-        each(
+        "NSDI'12 §4.3 (shape): shortcuts per subflow; threshold: this project",
+        for_each(
+            "out-of-order segments that need a search, {} subflows",
+            SUBFLOWS,
+            lambda count: median(_searched(count)),
             "out-of-order segments that need a search of the queue, with "
             f"{', '.join(map(str, SUBFLOWS))} subflows",
-            {
-                f"out-of-order segments that need a search, {count} subflows": median(
-                    _searched(count)
-                )
-                for count in SUBFLOWS
-            },
         ),
         needs=_queue_grows,
     ),
@@ -298,7 +246,7 @@ CLAIMS = (
         "E3.short-flows-control",
         "Files of up to 30 kB do not arrive sooner over two links: they are complete before the "
         "second subflow helps.",
-        "NSDI'12 (shape, from memory); the tolerance is ours",
+        "NSDI'12 (shape, from memory); tolerance: this project",
         _files(_SHORT_KB),
     ),
 )
@@ -327,7 +275,7 @@ def notes(results: Results) -> Sequence[str]:
     waiting = "; ".join(_waiting(results, count) for count in SUBFLOWS)
     links = ("one", "two", "three")
     most = np.median(
-        np.max([results.values(f"share_{n}", **at(SYMMETRIC, MPTCP, 200)) for n in links], axis=0)
+        np.max([part(name).values(at(SYMMETRIC, MPTCP, 200))(results) for name in links], axis=0)
     )
     return [
         f"Buffers at the end, send and receive together: {memory}.",
@@ -343,7 +291,7 @@ def notes(results: Results) -> Sequence[str]:
 
 
 def _waiting(results: Results, count: int) -> str:
-    segments = _WAITING.number(results, at(QUEUE, MPTCP, count))
+    segments = OUT_OF_ORDER_SEGMENTS.number(results, at(QUEUE, MPTCP, count))
     words = f"{count} subflows, {segments:,.0f} segments out of order"
     return f"{words}, of which {np.median(_searched(count)(results)):.2g} % need a search"
 
@@ -355,13 +303,12 @@ ENTRY = Entry(
     "on fast links, for memory, for the receive queue and for short flows?",
     references=(wifi_3g.RAICIU,),
     parameters=parameters(f"""
-        weak 3G | 50 kbit/s, 150 ms RTT, 9 packets; WiFi of figure 4 | rate: NSDI'12; else ours
-        fast links | 100 Mbit/s for 1 Gbit/s, 10 ms RTT, queues of one bandwidth-delay product |
-            ours; scaled to 1/10
-        unequal links | 100 and 10 Mbit/s | ours, scaled to 1/10
-        memory | WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured | ours
-        receive queue | 2, 4, 8 paths of 20 Mbit/s, 10 to 40 ms RTT | ours
-        short flows | one request of 200 bytes over a new connection, two fast links | ours
+        weak 3G | <path.3g in weak-3g*>; WiFi of figure 4 | rate: NSDI'12; else this project
+        fast links | <path.one in three-equal-links*> | this project; scaled from 1 Gbit/s to 1/10
+        unequal links | <path.*.rate in unequal-links*> | this project; scaled to 1/10
+        memory | WiFi and 3G of figure 4, {CONFIGURED_KB} kB configured
+        receive queue | 2, 4, 8 paths of <path.*.rate in receive-queue*>, 10 to 40 ms RTT
+        short flows | one request of 200 bytes over a new connection, two fast links
     """)
     + wifi_3g.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=20),
@@ -399,7 +346,7 @@ ENTRY = Entry(
         ),
     ),
     overview=Overview(
-        "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), REINJECTIONS)
+        "network; curve; size", "3g", (GOODPUT, MEAN.called("time of a file"), metrics.REINJECTIONS)
     ),
     notes=notes,
 )

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Overview, Tier, key_of, parameters
-from anabranch.gallery.measures import Values, derived, estimate, mean, median
+from anabranch.gallery.entry import Cell, Entry, Overview, Tier
+from anabranch.gallery.measures import Values, derived, estimate, mean, median, part_of
 from anabranch.gallery.metrics import COUPLED, GOODPUT
-from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.panels import Draw
+from anabranch.gallery.parameters import parameters
+from anabranch.gallery.shared.connections import tcp
 from anabranch.gallery.shared.two_path_design import at, both_used, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
-from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, ORANGE, Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import (
@@ -116,21 +118,17 @@ def _cell(
         shared_bottleneck_detection=SharedBottleneckDetection() if curve == DETECTION else None,
         workload=Bulk(),
     )
-    tcp = Connection(
-        name="tcp", paths=("tcp",), protocol="tcp", congestion_control="new_reno", workload=Bulk()
-    )
     point = f"{environment} {number:03}"
-    scenario = tier.scenario(
-        f"{curve}, {point}",
+    return tier.cell(
+        at(curve, environment) | {"point": point},
         paths,
-        (multipath, tcp),
+        (multipath, tcp("tcp", "tcp")),
+        words=(curve, point),
         sample_interval="350ms",
         cross_traffic=tuple(
             source for each, name in zip(pair, cores, strict=False) for source in each.traffic(name)
         ),
     )
-    factors = at(curve, environment) | {"point": point}
-    return Cell(key_of(curve, point), scenario, factors)
 
 
 def verdicts(environment: str) -> Values:
@@ -144,8 +142,7 @@ def _goodputs(curve: str, environment: str, connection: str = "main") -> Values:
 
 def tcp_shares(curve: str) -> Values:
     """TCP's share of the total goodput of TCP and Multipath TCP, by setting with one bottleneck."""
-    both = _goodputs(curve, SHARED, "tcp"), _goodputs(curve, SHARED)
-    return derived(lambda tcp, main: tcp / (tcp + main), *both)
+    return part_of(_goodputs(curve, SHARED, "tcp"), _goodputs(curve, SHARED))
 
 
 _RIGHT = {
@@ -161,7 +158,7 @@ def _accuracy(a: Any, b: Any, axis: int) -> Any:
 
 
 _GAIN = derived(np.divide, _goodputs(DETECTION, DISJOINT), _goodputs(LIA, DISJOINT))
-_SOURCE = "RFC 8382; the threshold is ours"
+_SOURCE = "RFC 8382; threshold: this project"
 
 CLAIMS = (
     claim(
@@ -199,7 +196,7 @@ CLAIMS = (
     claim(
         "E12.c-uncoupled-gains",
         "With two bottlenecks, coupling only subflows that share a bottleneck costs no goodput.",
-        "Ferlin's thesis; the threshold is ours",
+        "Ferlin's thesis; threshold: this project",
         Quantity("median of goodput with detection / always coupled", median(_GAIN, of="settings")),
         needs=both_used(*STYLES),
         where=DISJOINT,
@@ -207,7 +204,7 @@ CLAIMS = (
     claim(
         "E12.d-fair",
         "With one bottleneck, TCP keeps its share.",
-        "RFC 6356 §2, goal 2; the range is ours",
+        "RFC 6356 §2, goal 2; range: this project",
         Quantity(
             "median share of TCP, one bottleneck", median(tcp_shares(DETECTION), of="settings")
         ),
@@ -216,24 +213,17 @@ CLAIMS = (
 )
 
 
-def _draw_verdicts(results: Results, axes: Axes) -> None:
-    for environment, style in zip((SHARED, DISJOINT), STYLES.values(), strict=True):
-        values = verdicts(environment)(results) * 100
-        figures.share_of_settings(axes, values, environment, style)
-    axes.axvline(50, color=figures.GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set_xlabel("time in which both are coupled (%)")
-    axes.set_xlim(0, 100)
+_VERDICTS = {
+    environment: (derived(lambda coupled: coupled * 100, verdicts(environment)), style)
+    for environment, style in zip((SHARED, DISJOINT), STYLES.values(), strict=True)
+}
 
 
 def _goodput(environment: str, connection: str) -> Draw:
-    def draw(results: Results, axes: Axes) -> None:
-        for curve, style in STYLES.items():
-            values = _goodputs(curve, environment, connection)(results)
-            figures.share_of_settings(axes, values, curve, style)
-        axes.set_xlabel(GOODPUT.heading)
-        figures.plain_log_x(axes)
-
-    return draw
+    drawn = {
+        curve: (_goodputs(curve, environment, connection), style) for curve, style in STYLES.items()
+    }
+    return panels.settings(drawn, GOODPUT.heading, {}, xlog=True)
 
 
 def notes(results: Results) -> Sequence[str]:
@@ -256,15 +246,15 @@ ENTRY = Entry(
     "those subflows pay off?",
     references=(RFC,),
     parameters=parameters(f"""
-        settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100 | ours
-        bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms | ours
-        cross-traffic | 8 UDP sources, Pareto on/off of 500 ms, shape 1.5 | ours
-        load by cross-traffic | 60–95 % of each bottleneck | ours
-        TCP | one NewReno flow over the first bottleneck | ours
-        congestion control | LIA | ours
+        settings | WSP, 8 factors, seed {DESIGN_SEED}; quick 30, full 100
+        bottlenecks | 4–40 Mbit/s (log), 5–60 ms one way, queue 50–200 ms
+        cross-traffic | 8 UDP sources, Pareto on/off of 500 ms, shape 1.5
+        load by cross-traffic | 60–95 % of each bottleneck
+        TCP | one NewReno flow over the first bottleneck
+        congestion control | <congestion control>
         T, N, M | 350 ms, 50, 30 | RFC 8382
-        p_l | 5 % | ours: implementations have 5 % or 10 %
-        warm-up | 55 s: three times N · T | ours
+        p_l | 5 % | this project: implementations have 5 % or 10 %
+        warm-up | 55 s: three times N · T
     """),
     quick=Tier("quick", seeds=1, measured_s=50, warm_up_s=55),
     full=Tier("full", seeds=3, measured_s=100, warm_up_s=55),
@@ -276,7 +266,9 @@ ENTRY = Entry(
             "Verdicts",
             "Ideally, the curve for one bottleneck follows the right edge, and the curve for two "
             "bottlenecks the left edge.",
-            _draw_verdicts,
+            panels.settings(
+                _VERDICTS, "time in which both are coupled (%)", {50: ""}, span=(0, 100)
+            ),
         ),
         Panel(
             "Two bottlenecks: Multipath TCP",
@@ -284,7 +276,7 @@ ENTRY = Entry(
             _goodput(DISJOINT, "main"),
         ),
         Panel(
-            "One bottleneck: TCP beside Multipath TCP",
+            "One bottleneck: TCP next to Multipath TCP",
             "Where the curve with detection lies left of the other, the detection costs TCP "
             "goodput.",
             _goodput(SHARED, "tcp"),

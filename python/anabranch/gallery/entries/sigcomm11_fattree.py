@@ -11,9 +11,10 @@ import polars as pl
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, SeededScenario, Tier, key_of
 from anabranch.gallery.measures import Values, by_seed, derived, mean, mean_ratio
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.fat_tree import FatTree, Flow, most, one_way, permutation
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
@@ -150,8 +151,10 @@ def _words(curve: str, subflows: int) -> str:
 _ONE, _EIGHT = (TCP, 1), (LIA, MOST)
 _STEPS = (_ONE, (LIA, 2), (LIA, 4), _EIGHT)
 
+_claim = partial(claim, needs=_carried)
+
 CLAIMS = (
-    claim(
+    _claim(
         "FT.a-tcp-collides",
         "TCP over one random route loses about half of the optimum, because flows collide.",
         "NSDI'11: 51 of 100 Mbit/s",
@@ -159,19 +162,17 @@ CLAIMS = (
             "part of the optimum that TCP loses",
             mean(derived(lambda reached: (1 - reached) * 100, share(*_ONE))),
         ),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.b-mptcp-fills",
         "Multipath TCP with eight subflows nearly reaches the optimum.",
         "NSDI'11: 95 of 100 Mbit/s",
         Quantity("mean goodput / optimum, LIA with 8 subflows", mean(share(*_EIGHT))),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.c-more-subflows",
         "Goodput rises with the number of subflows.",
-        "ours; SIGCOMM'11 asks how many subflows a FatTree needs",
+        "this project; SIGCOMM'11 asks how many subflows a FatTree needs",
         (
             Quantity(
                 f"goodput, {_words(*after)} / {_words(*before)}",
@@ -180,9 +181,8 @@ CLAIMS = (
             )
             for before, after in pairwise(_STEPS)
         ),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.d-fairer",
         "The slowest flow gains most, and flows are more equal than with TCP.",
         "SIGCOMM'11: “better fairness on many topologies”",
@@ -196,28 +196,25 @@ CLAIMS = (
             mean_ratio(jain(*_EIGHT), jain(*_ONE)),
             "index",
         ),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.e-coupling-is-free",
         "In this network, coupling costs no goodput: eight coupled subflows reach what eight "
         "uncoupled ones reach.",
-        "ours",
+        "this project",
         Quantity(
             "goodput, LIA / uncoupled NewReno, 8 subflows",
             mean_ratio(share(*_EIGHT), share(UNCOUPLED, MOST)),
         ),
-        needs=_carried,
     ),
-    claim(
+    _claim(
         "FT.f-acknowledgements",
         "Without acknowledgements of other flows on its links, eight subflows reach the optimum.",
-        "ours; explains FT.b-mptcp-fills",
+        "this project; explains FT.b-mptcp-fills",
         Quantity(
             "mean goodput / optimum, LIA with 8 subflows, half of the hosts send",
             mean(share(ONE_WAY, MOST)),
         ),
-        needs=_carried,
     ),
 )
 
@@ -280,16 +277,13 @@ _COLUMNS: dict[str, Callable[[str, int], Values]] = {
 def _overview(results: Results) -> Table:
     """Mean goodput, slowest flow and Jain's index of every cell."""
     cases = [(curve, count) for curve, counts in SUBFLOWS.items() for count in counts]
+    scales = {heading: 100 if "%" in heading else 1 for heading in _COLUMNS}
     rows = (
         (
-            curve,
-            str(count),
-            *(
-                mean(of(curve, count), 100 if "%" in heading else 1)(results).text()
-                for heading, of in _COLUMNS.items()
-            ),
+            *map(str, case),
+            *(mean(of(*case), scales[x])(results).text() for x, of in _COLUMNS.items()),
         )
-        for curve, count in cases
+        for case in cases
     )
     return Table(("curve", "subflows", *_COLUMNS), tuple(rows))
 
@@ -319,17 +313,17 @@ ENTRY = Entry(
     "leave unused, and how many subflows does Multipath TCP need to use it?",
     references=(RAICIU, WISCHIK),
     parameters=parameters("""
-        topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4 is ours
-        rate of all cables | 100 Mbit/s in each direction | ours: NSDI'11 has up to 99 Mbit/s for
-            each host
-        delay of each cable | 20 µs | ours
-        queues | 100 packets, drop-tail | ours
+        topology | FatTree of 4-port switches: 16 hosts, 48 cables | k = 4: this project
+        rate of all cables | 100 Mbit/s in each direction | this project: NSDI'11 has up to 99
+            Mbit/s for each host
+        delay of each cable | 20 µs
+        queues | 100 packets, drop-tail
         traffic | a random permutation of the hosts, bulk | SIGCOMM'11, NSDI'11
         routes | each subflow takes one of the shortest routes at random | SIGCOMM'11 (ECMP)
-        subflows | 1 (TCP), 2, 3, 4 and 8 | ours
-        TCP | NewReno | ours
-        half of the hosts send | 8 flows from two pods to the other two; an arm | ours
-        start of a flow | within the first 100 ms, drawn | ours
+        subflows | 1 (TCP), 2, 3, 4 and 8
+        TCP | NewReno
+        half of the hosts send | 8 flows from two pods to the other two; an arm
+        start of a flow | within the first 100 ms, drawn
     """),
     quick=Tier("quick", seeds=5, measured_s=1, warm_up_s=1),
     full=Tier("full", seeds=20, measured_s=8, warm_up_s=2),

@@ -1,16 +1,18 @@
-"""Veerman 2012: Multipath TCP beside TCP, on one and on two shared links of a LAN."""
+"""Veerman 2012: Multipath TCP next to TCP, on one and on two shared links of a LAN."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Needs, Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.claims import Needs, Quantity, carried, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.measures import by_seed, derived, mean, mean_ratio
-from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.metrics import GOODPUT, part
 from anabranch.gallery.panels import Axes
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
@@ -50,13 +52,13 @@ at = Factors("curve", "network")
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """LIA and uncoupled subflows in every network, also beside CUBIC; two TCP flows on one link."""
+    """LIA and uncoupled subflows in every network, also with CUBIC; two TCP flows on one link."""
     pairs = [(curve, network) for network in _ROUTES for curve in (LIA, UNCOUPLED, LIA_CUBIC)]
     return [_cell(tier, curve, network) for curve, network in [*pairs, (TCP, ONE_LINK)]]
 
 
 def _cell(tier: Tier, curve: str, network: str) -> Cell:
-    beside = "cubic" if curve == LIA_CUBIC else "new_reno"
+    tcp_control = "cubic" if curve == LIA_CUBIC else "new_reno"
     cores = [
         replace(veerman12.link(name, 1, 4), limit="5ms", jitter=None) for name in ("one", "two")
     ]
@@ -71,16 +73,11 @@ def _cell(tier: Tier, curve: str, network: str) -> Cell:
                 BUFFER_MB,
                 paths=tuple(names),
                 protocol="tcp" if single else "mptcp",
-                congestion_control=beside if single else _CONTROL[curve],
+                congestion_control=tcp_control if single else _CONTROL[curve],
             )
         )
-    scenario = tier.scenario(
-        f"{curve}, {network}",
-        (*cores[: len(set(_ROUTES[network]["main"]))], *accesses),
-        connections,
-        sample_interval="1s",
-    )
-    return Cell(key_of(curve, network), scenario, at(curve, network))
+    paths = (*cores[: len(set(_ROUTES[network]["main"]))], *accesses)
+    return tier.cell(at(curve, network), paths, connections, sample_interval="1s")
 
 
 def _access(name: str, via: str) -> NetworkPath:
@@ -93,12 +90,12 @@ def share(results: Results, curve: str, network: str) -> Sample:
     cell = at(curve, network)
     tcp, crossing = (GOODPUT.values(cell, connection=name)(results) for name in ("tcp", "main"))
     if network != ONE_LINK:
-        crossing = crossing * results.values("share_main-0", connection="main", **cell)
+        crossing = crossing * part("main-0").values(cell, connection="main")(results)
     return tcp / (tcp + crossing)
 
 
-def _beside(curve: str) -> Quantity:
-    return Quantity(f"TCP's mean share beside {curve}", mean(share(curve, ONE_LINK)))
+def _next_to(curve: str) -> Quantity:
+    return Quantity(f"TCP's mean share next to {curve}", mean(share(curve, ONE_LINK)))
 
 
 def _over_theory(network: str, curve: str = LIA) -> Measure:
@@ -119,47 +116,43 @@ CLAIMS = (
     claim(
         "E9.fairness-lia",
         "On one shared link, LIA with two subflows leaves one TCP flow about half.",
-        "RFC 6356 §2, goal 2; the range is ours",
-        _beside(LIA),
+        "RFC 6356 §2, goal 2; range: this project",
+        _next_to(LIA),
         needs=_carried(LIA, networks=(ONE_LINK,)),
         where=ONE_LINK,
     ),
     claim(
         "E9.fairness-uncoupled",
         "On one shared link, two uncoupled subflows leave one TCP flow less than half.",
-        "RFC 6356 §1; the threshold is ours",
-        _beside(UNCOUPLED),
+        "RFC 6356 §1; threshold: this project",
+        _next_to(UNCOUPLED),
         needs=_carried(UNCOUPLED, networks=(ONE_LINK,)),
         where=ONE_LINK,
     ),
     claim(
         "E9.fairness-control",
         "Two TCP flows share a link evenly, so the link itself is fair.",
-        "ours",
-        _beside(TCP),
+        "this project",
+        _next_to(TCP),
         where=ONE_LINK,
     ),
     claim(
         "E9.fairness-below-theory",
-        "Beside Multipath TCP over two links, TCP gets far less than in theory.",
-        "slides, “LAN: Fairness”; theory and threshold are ours",
-        (
-            Quantity(f"TCP's mean share / theory, {network}", _over_theory(network))
-            for network in _TWO_LINKS
-        ),
+        "Next to Multipath TCP over two links, TCP gets far less than in theory.",
+        "slides, “LAN: Fairness”; theory, threshold: this project",
+        for_each("TCP's mean share / theory, {}", _TWO_LINKS, _over_theory),
         needs=_carried(LIA, networks=_TWO_LINKS),
         where=_SAME_TOTAL,
     ),
     claim(
         "E9.fairness-a-bit-unfair",
         "Multipath TCP is a bit unfair to TCP.",
-        "slides, “Research”; that TCP gets less than in theory is ours",
-        each(
-            "TCP's mean share / theory, beside LIA in every network",
-            {
-                f"TCP's mean share / theory, beside LIA, {network}": _over_theory(network)
-                for network in _ROUTES
-            },
+        "slides, “Research”; reading as less than in theory: this project",
+        for_each(
+            "TCP's mean share / theory, next to LIA, {}",
+            _ROUTES,
+            _over_theory,
+            "TCP's mean share / theory, next to LIA in every network",
         ),
         needs=_carried(LIA),
         where=_SAME_TOTAL,
@@ -167,15 +160,12 @@ CLAIMS = (
     claim(
         "E9.fairness-a-bit-unfair-cubic",
         "Multipath TCP is a bit unfair to TCP with CUBIC, the default of that kernel.",
-        "slides, “Research”; CUBIC and the theory are ours",
-        each(
-            "TCP's mean share / theory, TCP with CUBIC beside LIA in every network",
-            {
-                f"TCP's mean share / theory, CUBIC beside LIA, {network}": _over_theory(
-                    network, LIA_CUBIC
-                )
-                for network in _ROUTES
-            },
+        "slides, “Research”; CUBIC, theory: this project",
+        for_each(
+            "TCP's mean share / theory, CUBIC next to LIA, {}",
+            _ROUTES,
+            partial(_over_theory, curve=LIA_CUBIC),
+            "TCP's mean share / theory, TCP with CUBIC next to LIA in every network",
         ),
         needs=_carried(LIA_CUBIC),
         where=_SAME_TOTAL,
@@ -184,55 +174,46 @@ CLAIMS = (
     claim(
         "E9.fairness-coupling-helps",
         "Coupled subflows leave more to TCP than uncoupled subflows do.",
-        "RFC 6356 §2, goals 2 and 3; the threshold is ours",
-        each(
+        "RFC 6356 §2, goals 2 and 3; threshold: this project",
+        for_each(
+            "TCP's share, LIA / uncoupled, {}",
+            _ROUTES,
+            lambda network: mean_ratio(share(LIA, network), share(UNCOUPLED, network)),
             "TCP's mean share, LIA / uncoupled, in every network",
-            {
-                f"TCP's share, LIA / uncoupled, {network}": mean_ratio(
-                    share(LIA, network), share(UNCOUPLED, network)
-                )
-                for network in _ROUTES
-            },
         ),
         needs=_carried(LIA, UNCOUPLED),
     ),
 )
 
 
+def _share_next_to(curve: str, network: str) -> Measure | None:
+    return None if curve == TCP and network != ONE_LINK else mean(share(curve, network))
+
+
 def _draw_shares(results: Results, axes: Axes) -> None:
     """Draw TCP's share of its link in every network, and the share in theory."""
-    for index, curve in enumerate(STYLES):
-        for place, network in enumerate(_ROUTES):
-            if curve == TCP and network != ONE_LINK:
-                continue
-            middle = mean(share(curve, network))(results)
-            axes.bar(
-                place + 0.27 * (index - 1), middle.value, 0.25, color=STYLES[curve].colour,
-                alpha=0.75, yerr=[[middle.value - middle.low], [middle.high - middle.value]],
-                capsize=2.5, error_kw={"elinewidth": 0.8},
-                label=None if place else f"beside {curve}",
-            )  # fmt: skip
+    panels.bars(
+        {name.replace(", ", ",\n"): name for name in _ROUTES},
+        lambda label, network: _share_next_to(label.removeprefix("next to "), network),
+        {f"next to {curve}": style for curve, style in STYLES.items()},
+        "TCP's share of its link",
+        top=1.05,
+    )(results, axes)
     for place, network in enumerate(_ROUTES):
         axes.plot(
             (place - 0.42, place + 0.42), (THEORY[network],) * 2, color=BLACK, linestyle="--",
             linewidth=1.1, label=None if place else "in theory",
         )  # fmt: skip
-    axes.set_xticks(range(len(_ROUTES)), [name.replace(", ", ",\n") for name in _ROUTES])
-    axes.set_ylabel("TCP's share of its link")
-    axes.set_ylim(0, 1.05)
 
 
 def _draw_over_time(results: Results, axes: Axes) -> None:
     """Draw the goodputs of both connections with LIA, where TCP uses one of two links."""
     cell = at(LIA, TWO_LINKS_ONE_TCP)
+    lines = (("Multipath TCP, LIA", "main", STYLES[LIA]), ("TCP", "tcp", STYLES[TCP]))
     panels.series(
         {
-            "Multipath TCP, LIA": (
-                cell | {"connection_name": "main"},
-                "bytes_delivered",
-                STYLES[LIA],
-            ),
-            "TCP": (cell | {"connection_name": "tcp"}, "bytes_delivered", STYLES[TCP]),
+            label: (cell | {"connection_name": name}, "bytes_delivered", style)
+            for label, name, style in lines
         },
         GOODPUT.heading,
         bin_samples=1,
@@ -265,7 +246,7 @@ def notes(results: Results) -> Sequence[str]:
 
 ENTRY = Entry(
     id="veerman12-fairness",
-    title="Beside TCP in a LAN, on one and two shared links (Veerman 2012)",
+    title="Next to TCP in a LAN, on one and two shared links (Veerman 2012)",
     question="How much of a shared link does Multipath TCP leave to TCP, if its subflows meet on "
     "this link, and if it has another link?",
     references=(veerman12.VEERMAN, veerman12.RFC_LIA),
@@ -273,11 +254,11 @@ ENTRY = Entry(
         veerman12.SCALING,
         *parameters(f"""
         links | 1 Gbit/s, 5 ms RTT, one or two of them | slides
-        access | 10 Gbit/s, 1 ms of the RTT, equal for all | ours
+        access | 10 Gbit/s, 1 ms of the RTT, equal for all
         buffers | {BUFFER_MB:g} MB each | slides: LAN throughput
-        TCP | NewReno | ours: LIA with one subflow is NewReno
-        TCP in one arm | CUBIC | ours: the default of the slides' kernel
-        theory | all connections have the same total | ours: RFC 6356 §2
+        TCP | NewReno | this project: LIA with one subflow is NewReno
+        TCP in one arm | CUBIC | this project: the default of the slides' kernel
+        theory | all connections have the same total | this project: RFC 6356 §2
     """),
         *veerman12.STACK_PARAMETERS,
     ),

@@ -12,10 +12,11 @@ import polars as pl
 from anabranch import policy
 from anabranch.gallery.bounds import BOUNDS
 from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
-from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, smallest
-from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, Metric, share
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
+from anabranch.gallery.measures import Values, by_seed, derived, estimate, median, part_of, smallest
+from anabranch.gallery.metrics import COMPLETED, DELIVERED, GOODPUT, REINJECTIONS, share
 from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
@@ -101,15 +102,14 @@ def _cell(
 ) -> Cell:
     buffer = float(factors["buffer_mb"])
     words = (str(factors["test"]).replace("×", "x"), str(factors["curve"]), f"{buffer:g}mb")
-    scenario = tier.scenario(
-        ", ".join(words),
+    return tier.cell(
+        factors,
         paths,
         tuple(veerman12.connection(name, buffer, **others) for name in sessions),
-    )
-    return Cell(
-        key_of(*words).replace("/", "-"), scenario, factors,
+        words=[word.replace("/", "-") for word in words],
+        name=", ".join(words),
         keep_samples=factors["test"] == ROBUSTNESS,
-    )  # fmt: skip
+    )
 
 
 def _flapping(tier: Tier, arm: str) -> Cell:
@@ -224,28 +224,27 @@ _BALANCED = {mss: at(BALANCING, f"MSS {mss}", buffer) for mss, buffer in MSS_BUF
 _LEAST_MB = BUFFERS_MB[0]
 _ON_TEN = share("ten")
 _BOTH = ("one", "two")
-_COMPLETED = Metric("completed", "transfers completed", "%", 100)
-_DELIVERED = Metric("bytes_delivered", "bytes delivered")
+_FIRST, _SECOND = (GOODPUT.values(_TWO_TEN[1], connection=name) for name in ("main", "second"))
 
 CLAIMS = (
     claim(
         "E9.lan-throughput",
         "In a LAN with two equal links and the rule's buffer, throughput is the sum of the links.",
-        "slides, “LAN: Throughput”; the threshold is ours",
+        "slides, “LAN: Throughput”; threshold: this project",
         _totals(f"goodput at every buffer from the rule's {MIN_BUFFER_MB:g} MB on", _ENOUGH),
         needs=carried(_BOTH, at(THROUGHPUT, LIA, SLIDES_MB)),
     ),
     claim(
         "E9.lan-needs-buffer",
         "Multipath TCP needs larger buffers than TCP: small ones do not give the sum of the links.",
-        "slides, “Properties of MPTCP”; the threshold is ours",
+        "slides, “Properties of MPTCP”; threshold: this project",
         Quantity(f"goodput with {_LEAST_MB} MB", median(_total(at(THROUGHPUT, LIA, _LEAST_MB)))),
         where="a quarter of the rule's buffer",
     ),
     claim(
         "E9.lan-robustness",
         "When an interface goes down and comes up, throughput follows the theory.",
-        "slides, “LAN: Robustness”; the times are ours",
+        "slides, “LAN: Robustness”; times: this project",
         Quantity(
             "time from DOWN to one link ± 10 %, worst seed",
             _settling_s(REJOINS, (0, 2), 0.9 * LINK_MBPS, 1.1 * LINK_MBPS),
@@ -261,7 +260,7 @@ CLAIMS = (
     claim(
         "E9.lan-stuck-subflow",
         "After UP, throughput can stay at that of one link: “subflow count stays 1”.",
-        "slides, “Analysis”; the replay is ours",
+        "slides, “Analysis”; replay: this project",
         (
             Quantity(f"throughput after UP number {number}", median(_phase_mbps(STAYS_AWAY, event)))
             for number, event in ((1, 1), (2, 3))
@@ -273,19 +272,19 @@ CLAIMS = (
         "E9.lan-nothing-lost",
         "If interfaces go down and up, even both at once, transfers still complete without losing "
         "a byte.",
-        "ours; the slides' kernel froze sometimes",
-        Quantity("transfers completed", _COMPLETED.mean(_TRANSFER)),
+        "this project; the slides' kernel froze sometimes",
+        Quantity("transfers completed", COMPLETED.mean(_TRANSFER)),
         Quantity(
             "bytes delivered, worst seed",
-            smallest(derived(_percent_of_file, _DELIVERED.values(_TRANSFER))),
+            smallest(derived(_percent_of_file, DELIVERED.values(_TRANSFER))),
         ),
         needs=carried(_BOTH, _TRANSFER),
         where=f"{TRANSFER_MB} MB",
     ),
     claim(
         "E9.lan-balancing",
-        "Beside two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes, with either MSS.",
-        "slides, “LAN: Balancing”; the threshold is ours",
+        "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes, with either MSS.",
+        "slides, “LAN: Balancing”; threshold: this project",
         (
             Quantity(
                 f"share of the bytes over 10 Gbit/s, MSS {mss}, {cell['buffer_mb']} MB",
@@ -298,7 +297,7 @@ CLAIMS = (
     claim(
         "E9.lan-two-graphs",
         "The same experiment gave two different graphs of the balance between the links.",
-        "slides, “LAN: Balancing”; spread over seeds and threshold are ours",
+        "slides, “LAN: Balancing”; spread over seeds, threshold: this project",
         Quantity(
             f"largest − smallest share of the bytes over 10 Gbit/s among seeds, MSS {SMALL_MSS}",
             estimate(np.ptp, _ON_TEN.values(_BALANCED[SMALL_MSS])),
@@ -308,17 +307,9 @@ CLAIMS = (
     claim(
         "E9.lan-two-ten",
         "One session fills two links of 10 Gbit/s; two sessions fill and share both links.",
-        "slides, “LAN: 2x 10Gb/s Link”; the thresholds are ours",
+        "slides, “LAN: 2x 10Gb/s Link”; thresholds: this project",
         _totals("goodput of one session and of two sessions", _TWO_TEN, "sum"),
-        Quantity(
-            "share of the first of two sessions",
-            median(
-                derived(
-                    np.divide, GOODPUT.values(_TWO_TEN[1], connection="main"), _total(_TWO_TEN[1])
-                )
-            ),
-            "share",
-        ),
+        Quantity("share of the first of two sessions", median(part_of(_FIRST, _SECOND)), "share"),
         needs=carried(_BOTH, _TWO_TEN[0] | {"connection": "main"}),
     ),
 )
@@ -392,16 +383,16 @@ ENTRY = Entry(
         veerman12.SCALING,
         *parameters(f"""
         links | 1 + 1; 1 + 1 + 10; 10 + 10 Gbit/s; 5 ms RTT | slides
-        buffers, 1 + 1 Gbit/s | 0.625 to 5 MB; 6 MB | 6 MB: slides; else ours
+        buffers, 1 + 1 Gbit/s | 0.625 to 5 MB; 6 MB | 6 MB: slides; else this project
         rule for buffers | 2 × longest RTT × sum of rates: 2.5 MB for 1 + 1 Gbit/s | slides
         balancing | MSS 1400 with 16 MB, MSS 8900 with 26 MB | slides
         2 × 10 Gbit/s | MSS 8900, 20 MB for each session | slides
         interfaces | link one goes down and up twice, at equal intervals; the client's host notices
-            | DOWN and UP: slides; times ours
-        silent | the same, but neither host notices | ours
-        never re-opens | a path manager that opens a subflow from each address, once | ours, in this
-            entry
-        transfer | {TRANSFER_MB} MB, both links down and up six times within 26 s | ours
+            | DOWN and UP: slides; times: this project
+        silent | the same, but neither host notices
+        never re-opens | a path manager that opens a subflow from each address, once | this project,
+            in this entry
+        transfer | {TRANSFER_MB} MB, both links down and up six times within 26 s
     """),
         *veerman12.STACK_PARAMETERS,
     ),

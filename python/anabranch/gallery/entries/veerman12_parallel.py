@@ -1,16 +1,17 @@
-"""Parallel TCP as GridFTP opens it, beside Multipath TCP: further work of Veerman 2012."""
+"""Parallel TCP as GridFTP opens it, next to Multipath TCP: further work of Veerman 2012."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import Quantity, carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Tier, key_of
 from anabranch.gallery.measures import by_seed, median, ratio
+from anabranch.gallery.metrics import GOODPUT, TRANSFER, part
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import SCALE
@@ -20,9 +21,6 @@ from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Connection, Scenario
 
-if TYPE_CHECKING:
-    pass
-
 MPTCP = "MPTCP"
 EVEN, RIGHT = "TCP, 1:1", "TCP, 4:1"
 STYLES = {
@@ -30,7 +28,7 @@ STYLES = {
     EVEN: Style(ORANGE, (0, (4, 1.5)), "s"),
     RIGHT: Style(BLUE, (0, (2, 1)), "D"),
 }
-FILE, BESIDE_TCP = "file", "beside TCP"
+FILE, SHARED = "file", "beside TCP"
 FLOWS = (2, 4, 8)
 _PARTS = {EVEN: 1 / 2, RIGHT: 4 / 5}
 """The part of the file that goes over the large link."""
@@ -48,18 +46,18 @@ at = Factors("workload", "curve", "flows")
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """A file with every number of flows and both splits; the largest number beside TCP."""
+    """A file with every number of flows and both splits; the largest number next to TCP."""
     parallel = [(curve, flows) for curve in _PARTS for flows in FLOWS]
-    beside = [(MPTCP, 1), (EVEN, max(FLOWS))]
+    shared = [(MPTCP, 1), (EVEN, max(FLOWS))]
     return [
         *(_cell(tier, FILE, curve, flows) for curve, flows in [(MPTCP, 1), *parallel]),
-        *(_cell(tier, BESIDE_TCP, curve, flows) for curve, flows in beside),
+        *(_cell(tier, SHARED, curve, flows) for curve, flows in shared),
     ]
 
 
 def _cell(tier: Tier, workload: str, curve: str, flows: int) -> Cell:
     connections = [_connection(*row, whole=workload == FILE) for row in _transfers(curve, flows)]
-    if workload == BESIDE_TCP:
+    if workload == SHARED:
         connections.append(_connection("tcp", ("large",), 0, whole=False))
     words = (workload, curve, str(flows))
     scenario = Scenario(
@@ -103,7 +101,7 @@ def _connection(name: str, paths: tuple[str, ...], size: int, *, whole: bool) ->
 def file_mbps(results: Results, curve: str, flows: int) -> Sample:
     """Size of the file over the time until its last part has arrived, for each seed."""
     times = [
-        size * 8e-6 / results.values("transfer_mbps", connection=name, **at(FILE, curve, flows))
+        size * 8e-6 / TRANSFER.values(at(FILE, curve, flows), connection=name)(results)
         for name, _, size in _transfers(curve, flows)
     ]
     rates: Sample = _BYTES * 8e-6 / np.max(times, axis=0)
@@ -113,14 +111,14 @@ def file_mbps(results: Results, curve: str, flows: int) -> Sample:
 @by_seed
 def tcp_share(results: Results, curve: str, flows: int) -> Sample:
     """TCP's share of the bytes over the large link, for each seed."""
-    cell = at(BESIDE_TCP, curve, flows)
+    cell = at(SHARED, curve, flows)
 
     def goodput(name: str) -> Sample:
-        return results.values("goodput_mbps", connection=name, **cell)
+        return GOODPUT.values(cell, connection=name)(results)
 
     tcp = goodput("tcp")
     if curve == MPTCP:
-        crossing = goodput("main") * results.values("share_large", connection="main", **cell)
+        crossing = goodput("main") * part("large").values(cell, connection="main")(results)
     else:
         crossing = np.sum([goodput(f"large-{n}") for n in range(flows // 2)], axis=0)
     share: Sample = tcp / (tcp + crossing)
@@ -138,8 +136,8 @@ def _over_parallel(curve: str) -> tuple[Quantity, ...]:
 
 
 _BOTH_USED = carried(("large", "small"), at(FILE, MPTCP, 1) | {"connection": "main"})
-_BESIDE = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
-_SOURCE = "ours; the slides name GridFTP as further work"
+_NEXT_TO_TCP = {MPTCP: (MPTCP, 1), f"{max(FLOWS) // 2} parallel flows": (EVEN, max(FLOWS))}
+_SOURCE = "this project; the slides name GridFTP as further work"
 
 CLAIMS = veerman12.at_scale(
     (
@@ -161,16 +159,16 @@ CLAIMS = veerman12.at_scale(
         ),
         claim(
             "VP.c-fair",
-            "Beside Multipath TCP, a TCP flow keeps its share of the large link. Beside four "
+            "Next to Multipath TCP, a TCP flow keeps its share of the large link. Next to four "
             "parallel flows, it does not.",
-            "RFC 6356 §2, goal 2; the range is ours",
+            "RFC 6356 §2, goal 2; range: this project",
             (
                 Quantity(
-                    f"TCP's share beside {words}",
+                    f"TCP's share next to {words}",
                     median(tcp_share(*case)),
                     "" if words == MPTCP else "parallel",
                 )
-                for words, case in _BESIDE.items()
+                for words, case in _NEXT_TO_TCP.items()
             ),
         ),
     )
@@ -186,7 +184,7 @@ def _overview(results: Results) -> Table:
     ]
     rows += [
         (f"{curve}, endless", str(flows), "–", median(tcp_share(curve, flows))(results).text())
-        for curve, flows in _BESIDE.values()
+        for curve, flows in _NEXT_TO_TCP.values()
     ]
     return Table(("curve", "flows", "rate of the file (Mbit/s)", "share of TCP"), tuple(rows))
 
@@ -205,18 +203,18 @@ def notes(results: Results) -> Sequence[str]:
 
 ENTRY = Entry(
     id="veerman12-parallel",
-    title="Parallel TCP, as GridFTP opens it, beside Multipath TCP (after Veerman 2012)",
+    title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
-    "What does a TCP flow beside them keep?",
+    "What does a TCP flow that shares a link with them keep?",
     references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
         *parameters(f"""
         links | 0.3 and 1 Gbit/s, {RTT_MS} ms RTT | slides, “WAN: Throughput”
-        parallel flows | 2, 4 and 8, half of them on each link | ours
-        splits | half of the file on each link; four fifths on the large one | ours
-        file | {FILE_MB} MB | ours
+        parallel flows | 2, 4 and 8, half of them on each link
+        splits | half of the file on each link; four fifths on the large one
+        file | {FILE_MB} MB
         buffers | {BUFFER_MB:g} MB for each connection | slides: the rule
-        TCP | NewReno | ours
+        TCP | NewReno
     """),
         veerman12.SCALING,
         *(each for each in veerman12.STACK_PARAMETERS if each.name != "workload"),
@@ -242,12 +240,12 @@ ENTRY = Entry(
             ),
         ),
         Panel(
-            "TCP beside them, on the large link",
+            "TCP next to them, on the large link",
             "What one TCP flow keeps. Half would be as much as the other connection has.",
             panels.bars(
                 ("large link",),
-                lambda words, _: median(tcp_share(*_BESIDE[words])),
-                {words: STYLES[curve] for words, (curve, _) in _BESIDE.items()},
+                lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),
+                {words: STYLES[curve] for words, (curve, _) in _NEXT_TO_TCP.items()},
                 "share of one TCP flow",
                 top=1,
                 lines={0.5: "half"},

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from anabranch.gallery import panels
-from anabranch.gallery.claims import Quantity, all_of, carried, claim
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.claims import Quantity, all_of, carried, claim, for_each
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
@@ -56,11 +57,9 @@ def cells(tier: Tier) -> list[Cell]:
 
 
 def _cell(tier: Tier, curve: str, buffer_mb: float) -> Cell:
+    main = veerman12.connection("main", buffer_mb, scale=1)
     words = (curve, f"{buffer_mb:g}mb")
-    scenario = tier.scenario(
-        ", ".join(words), _PATHS[curve], veerman12.connection("main", buffer_mb, scale=1)
-    )
-    return Cell(key_of(*words), scenario, at(curve, buffer_mb), keep_samples=True)
+    return tier.cell(at(curve, buffer_mb), _PATHS[curve], main, words=words, keep_samples=True)
 
 
 def _without_loss(results: Results) -> str | None:
@@ -77,7 +76,7 @@ CLAIMS = (
         "E9.unscaled-rule",
         "With the rule's 570 MB, links of 0.3 + 1 + 10 Gbit/s reach their sum, although one is at "
         "202 ms.",
-        "slides, “Buffer calculation”; the thresholds are ours",
+        "slides, “Buffer calculation”; thresholds: this project",
         Quantity("goodput with 570 MB", GOODPUT.median(RULE), "sum"),
         Quantity("share of the bytes over 10 Gbit/s", share("far").median(RULE), "share"),
         needs=all_of(_without_loss, carried(_ALL_LINKS, RULE)),
@@ -86,21 +85,19 @@ CLAIMS = (
     claim(
         "E9.unscaled-advanced",
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
-        "slides, “WAN: Advanced Throughput”; the buffers are ours",
-        (
-            Quantity(
-                f"two links / three links at {buffer:g} MB",
-                GOODPUT.ratio(at(TWO_LINKS, buffer), at(THREE_LINKS, buffer)),
-            )
-            for buffer in SMALLER_MB
+        "slides, “WAN: Advanced Throughput”; buffers: this project",
+        for_each(
+            "two links / three links at {:g} MB",
+            SMALLER_MB,
+            lambda buffer: GOODPUT.ratio(at(TWO_LINKS, buffer), at(THREE_LINKS, buffer)),
         ),
         needs=carried(_ALL_LINKS, *(at(THREE_LINKS, buffer) for buffer in SMALLER_MB)),
         where="goodput",
     ),
     claim(
         "E9.unscaled-balancing",
-        "Beside two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
-        "slides, “LAN: Balancing”; the threshold is ours",
+        "Next to two links of 1 Gbit/s, a link of 10 Gbit/s carries most bytes.",
+        "slides, “LAN: Balancing”; threshold: this project",
         Quantity("share of the bytes over 10 Gbit/s, MSS 8900", share("ten").median(_BALANCED)),
         needs=carried(("one", "two"), _BALANCED),
         where=f"{BALANCING_MB:g} MB",
@@ -136,9 +133,9 @@ ENTRY = Entry(
         scaling | none | the other entries after Veerman use a tenth
         links | 0.3 + 1 Gbit/s at 35 ms, 10 Gbit/s at 202 ms RTT | slides
         rule for buffers | 2 × 202 ms × 11.3 Gbit/s: 570 MB | slides
-        smaller buffers | 16 and 64 MB | ours; slides: “different”
+        smaller buffers | 16 and 64 MB | this project; slides: “different”
         balancing | 1 + 1 + 10 Gbit/s at 5 ms, 26 MB, MSS 8900 | slides
-        warm-up | 6 s: slow start and its losses | ours
+        warm-up | 6 s: slow start and its losses
     """)
     + veerman12.STACK_PARAMETERS,
     quick=Tier("quick", seeds=5, measured_s=2, warm_up_s=6),

@@ -1,4 +1,4 @@
-"""Veerman 2012: Multipath TCP over long distances: buffers, a far link, a LAN beside a WAN."""
+"""Veerman 2012: Multipath TCP over long distances: buffers, a far link, a LAN next to a WAN."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from itertools import pairwise, product
 
 from anabranch.gallery import panels
 from anabranch.gallery.claims import carried, claim, each
-from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, key_of, parameters
+from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, REINJECTIONS
+from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import link
@@ -48,7 +49,7 @@ at = Factors("test", "curve", "buffer_mb")
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Two links with every buffer; a far third link; a LAN beside a WAN."""
+    """Two links with every buffer; a far third link; a LAN next to a WAN."""
     return [
         *(_cell(tier, THROUGHPUT, SLOW_START, buffer) for buffer in BUFFERS_MB),
         *(_cell(tier, THROUGHPUT, HYSTART, buffer) for buffer in ENOUGH_MB),
@@ -73,8 +74,8 @@ def _cell(tier: Tier, test: str, curve: str, buffer_mb: float) -> Cell:
     host = _AS_LINUX_COUNTS if curve == LAN_WAN_LINUX else None
     main = veerman12.connection("main", buffer_mb, hystart=curve == HYSTART, host=host)
     duration = f"{tier.warm_up_s + measured_s}s"
-    scenario = tier.scenario(", ".join(words), _PATHS[curve], main, duration=duration)
-    return Cell(key_of(*words), scenario, at(test, curve, buffer_mb))
+    factors = at(test, curve, buffer_mb)
+    return tier.cell(factors, _PATHS[curve], main, words=words, duration=duration)
 
 
 def _over(above: dict[str, Factor], below: dict[str, Factor]) -> dict[str, Measure]:
@@ -96,7 +97,7 @@ CLAIMS = (
     claim(
         "E9.wan-monotone",
         "Over a WAN, throughput rises with the buffer.",
-        "slides, “WAN: Throughput”; the tolerance of 2 % is ours",
+        "slides, “WAN: Throughput”; tolerance of 2 %: this project",
         *(
             each("goodput at every buffer / at the next smaller one", _over(more, less))
             for less, more in pairwise(_RISING)
@@ -106,7 +107,7 @@ CLAIMS = (
     claim(
         "E9.wan-sum",
         "With the rule's buffer, throughput over a WAN is the sum of the links.",
-        "slides, “WAN: Throughput”; the threshold is ours",
+        "slides, “WAN: Throughput”; threshold: this project",
         each(
             "goodput with and without HyStart++ at every buffer from the rule's "
             f"{MIN_BUFFER_MB:g} MB on",
@@ -120,7 +121,7 @@ CLAIMS = (
     claim(
         "E9.wan-advanced",
         "If a third link has 10 Gbit/s at 202 ms, using only the two links at 35 ms is faster.",
-        "slides, “WAN: Advanced Throughput”; the buffers are ours",
+        "slides, “WAN: Advanced Throughput”; buffers: this project",
         *(
             each(
                 "goodput of two links / of three links at every buffer up to "
@@ -133,8 +134,8 @@ CLAIMS = (
     ),
     claim(
         "E9.lan-wan",
-        "With a LAN beside a WAN, a buffer of 10 MB is too small.",
-        "slides, “LAN + WAN: Throughput”; the comparison is ours",
+        "With a LAN next to a WAN, a buffer of 10 MB is too small.",
+        "slides, “LAN + WAN: Throughput”; comparison: this project",
         each("", _over(_TEN, _RULE)),
         needs=carried(("wan", "lan"), _TEN),
         where="goodput, buffers as Linux counts them; 17.5 MB is the rule's buffer",
@@ -157,7 +158,7 @@ def notes(results: Results) -> Sequence[str]:
     limits = veerman12.limited(results, [f"{buffer:g} MB" for buffer in BUFFERS_MB], buffers)
     latest_mb = 1.3e9 * FAR_RTT_MS / 1000 / 8e6
     worst = min(
-        results.values("goodput_mbps", **at(THROUGHPUT, curve, MIN_BUFFER_MB)).min()
+        GOODPUT.values(at(THROUGHPUT, curve, MIN_BUFFER_MB))(results).min()
         for curve in (SLOW_START, HYSTART)
     )
     return [
@@ -184,7 +185,7 @@ def notes(results: Results) -> Sequence[str]:
 
 ENTRY = Entry(
     id="veerman12-wan",
-    title="A WAN: buffers, a far link, a LAN beside a WAN (Veerman 2012)",
+    title="A WAN: buffers, a far link, a LAN next to a WAN (Veerman 2012)",
     question="How does throughput over long distances depend on the buffer, and when does a fast "
     "but far link do harm?",
     references=(veerman12.VEERMAN, veerman12.RFC_LIA),
@@ -196,14 +197,14 @@ ENTRY = Entry(
         LAN and WAN | 1 Gbit/s, 35 ms; 1 Gbit/s, 5 ms; opened on the WAN | slides
         rule for buffers | 2 × longest RTT × sum of rates: {MIN_BUFFER_MB:g} MB; 570 MB; 17.5 MB |
             slides
-        buffers, WAN | 3 to 23 MB | ours; slides: “different”
-        buffers, advanced | 8 to 64 MB | ours; slides: “different”
-        buffers, LAN and WAN | 5, 10 and 17.5 MB | 10 MB and rule: slides; 5 MB ours
+        buffers, WAN | 3 to 23 MB | this project; slides: “different”
+        buffers, advanced | 8 to 64 MB | this project; slides: “different”
+        buffers, LAN and WAN | 5, 10 and 17.5 MB | 10 MB and rule: slides; 5 MB: this project
         counting of buffers, LAN and WAN | as Linux does it for the claim; also payload | the
             slides' kernel was Linux
-        HyStart++ | off; also on where a claim judges the sum | ours; whether the slides' kernel had
-            it on is unknown
-        measured time where a claim judges the sum | ≥ {_LONG_S} s | ours
+        HyStart++ | off; also on where a claim judges the sum | this project; whether the slides'
+            kernel had it on is unknown
+        measured time where a claim judges the sum | ≥ {_LONG_S} s
     """),
         *veerman12.STACK_PARAMETERS,
     ),

@@ -10,21 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from anabranch.gallery import panels
 from anabranch.gallery.claims import Needs
-from anabranch.gallery.entry import Factors, parameters
+from anabranch.gallery.entry import Cell, Factors, Tier
 from anabranch.gallery.measures import by_seed
 from anabranch.gallery.metrics import GOODPUT, Metric
 from anabranch.gallery.panels import Axes, Draw
+from anabranch.gallery.parameters import parameters
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Factor, NothingMeasured, Results
-from anabranch.scenarios.scenario import NetworkPath
+from anabranch.scenarios.scenario import Connection, NetworkPath
 from anabranch.sweeps import design
 from anabranch.sweeps.design import Range
 
@@ -41,12 +42,12 @@ _QUEUE_MS = {LOW: Range(0, 100), HIGH: Range(0, 2000)}
 _SMALLEST_QUEUE_MS = 1.0
 
 DESIGN_PARAMETERS = parameters(f"""
-        design | WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly | CoNEXT'13; the seed
-            and the linear scale are ours
+        design | WSP, 6 factors, seed {DESIGN_SEED}; capacities drawn linearly | CoNEXT'13; seed and
+            linear scale: this project
         low-BDP | 0.1–100 Mbit/s, RTT 0–50 ms, queue 0–100 ms, each path | CSWS'14
         high-BDP | 0.1–100 Mbit/s, RTT 0–400 ms, queue 0–2000 ms, each path | CSWS'14
-        baseline of the benefit | TCP NewReno over each path alone, same buffers and seeds | ours;
-            the papers use the TCP of the same kernel
+        baseline of the benefit | TCP NewReno over each path alone, same buffers and seeds | this
+            project; the papers use the TCP of the same kernel
     """)
 
 
@@ -97,6 +98,17 @@ def _path(name: str, mbps: float, rtt_ms: float, queue_ms: float) -> NetworkPath
 
 at = Factors("curve", "environment")
 """The factors that name a curve in an environment."""
+
+
+def cell(tier: Tier, point: Point, curve: str, connection: Connection) -> Cell:
+    """The cell of a curve in a setting."""
+    return tier.cell(
+        at(curve, point.environment) | {"point": point.name},
+        point.paths,
+        connection,
+        words=(curve, point.name),
+        sample_interval="1s",
+    )
 
 
 def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float]:
@@ -168,18 +180,9 @@ def both_used(*curves: str) -> Needs:
 
 def draw_benefits(environment: str, styles: Mapping[str, Style]) -> Draw:
     """Cumulative distributions of the benefit over the settings of an environment."""
-
-    def draw(results: Results, axes: Axes) -> None:
-        for curve, style in styles.items():
-            values = benefits(curve, environment)(results)
-            figures.share_of_settings(axes, values, curve, style)
-        axes.set_xlabel("aggregation benefit")
-        axes.set_xlim(-1, 1.5)
-        for place, words in ((0, "best path"), (1, "sum")):
-            axes.axvline(place, **_LINE)
-            axes.text(place + 0.02, 0.3, words, fontsize=7, color=figures.GREY, rotation=90)
-
-    return draw
+    drawn = {curve: (benefits(curve, environment), style) for curve, style in styles.items()}
+    marks = {0.0: "best path", 1.0: "sum"}
+    return panels.settings(drawn, "aggregation benefit", marks, span=(-1, 1.5))
 
 
 def draw_boxes(styles: Mapping[str, Style]) -> Draw:
@@ -200,8 +203,8 @@ def draw_boxes(styles: Mapping[str, Style]) -> Draw:
             axes.plot([], [], label=curve, **style.line_arguments())
         axes.set_xticks([0, 1], ENVIRONMENTS)
         axes.set_xlim(-0.5, 1.5)
-        axes.axhline(0, **_LINE)
-        axes.axhline(1, **_LINE)
+        axes.axhline(0, **panels.MARK)
+        axes.axhline(1, **panels.MARK)
         axes.set_ylabel("aggregation benefit")
 
     return draw
@@ -219,6 +222,3 @@ def panels_of_benefits(low: str, high: str, styles: Mapping[str, Style]) -> tupl
             draw_boxes(styles),
         ),
     )
-
-
-_LINE: Any = {"color": figures.GREY, "linewidth": 0.8, "linestyle": (0, (1, 2))}

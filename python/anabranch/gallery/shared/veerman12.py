@@ -14,9 +14,9 @@ from typing import Any, Unpack
 import numpy as np
 import polars as pl
 
-from anabranch.gallery.entry import Parameter, parameters
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.panels import Axes, Curves, Draw, Look, over
+from anabranch.gallery.parameters import Parameter, parameters
 from anabranch.reports.figures import GREY
 from anabranch.results.claims import Claim
 from anabranch.results.folder import Factor, NothingMeasured, Results
@@ -40,14 +40,14 @@ RFC_LIA = "C. Raiciu, M. Handley, D. Wischik: Coupled Congestion Control. RFC 63
 SCALING = Parameter(
     "scaling",
     f"rates and buffers are 1/{SCALE} of those in the slides, round-trip times are not scaled",
-    "ours; veerman12-unscaled is not scaled",
+    "this project; veerman12-unscaled is not scaled",
 )
 STACK_PARAMETERS = parameters("""
         MSS | 1400 (MTU 1440 bytes) unless stated as 8900 | slides
-        queues | drop-tail, one bandwidth-delay product of the path | ours
-        jitter | ± 0.1 ms towards the client, which makes seeds differ | ours
+        queues | drop-tail, one bandwidth-delay product of the path
+        jitter | ± 0.1 ms towards the client, which makes seeds differ
         workload | bulk, download | slides: iperf
-        buffer accounting | payload bytes, send = receive | ours
+        buffer accounting | payload bytes, send = receive
         congestion control | LIA (RFC 6356) | slides
         scheduler, path manager | lowest RTT, full mesh | defaults of that kernel
     """)

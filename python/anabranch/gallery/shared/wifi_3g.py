@@ -10,8 +10,8 @@ import numpy as np
 
 from anabranch.gallery import measures
 from anabranch.gallery.claims import Needs, Quantity, carried
-from anabranch.gallery.entry import parameters
 from anabranch.gallery.metrics import GOODPUT, MEAN
+from anabranch.gallery.parameters import parameters
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Style
 from anabranch.results.estimates import Sample, median
 from anabranch.results.folder import Factor, Results
@@ -63,16 +63,16 @@ CULLEN_BARBER = (
 )
 
 STACK_PARAMETERS = parameters("""
-    congestion control | TCP: NewReno; MPTCP: LIA (RFC 6356) | ours: LIA with one subflow is
+    congestion control | <congestion control> (RFC 6356) | this project: LIA with one subflow is
         NewReno, so only the paths differ
     scheduler | lowest RTT | default of the kernels of NSDI'12 and CS244
     penalisation (M2) | the form of CoNEXT'13, unless a curve says 2012 | CS244'14 and '15 ran
         kernels of May 2014, which had this form
-    host | linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10 | ours
-    buffer accounting | payload bytes at data level; KiB = 1024 bytes, kB = 1000 bytes | ours; Linux
-        doubles the requested size and charges overhead
-    start of the connection | within 200 ms; it depends on the seed | ours
-    jitter | uniform, ± the value, only in the direction of the data | ours
+    host | linux: minimum RTO 200 ms, delayed ACK 40 ms, initial window 10
+    buffer accounting | payload bytes at data level; KiB = 1024 bytes, kB = 1000 bytes | this
+        project; Linux doubles the requested size and charges overhead
+    start of the connection | within 200 ms; it depends on the seed
+    jitter | uniform, ± the value, only in the direction of the data
 """)
 
 
