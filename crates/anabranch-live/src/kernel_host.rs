@@ -5,9 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, Tc
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use anabranch_proto::config::TcpConfig;
-use anabranch_proto::{ConnectionStats, SubflowStats};
 use anabranch_sim::Side;
-use anabranch_sim::driver::{self, App, Observed, Progress};
+use anabranch_sim::driver::{self, App, ConnectionTotals, Observed, Progress, SubflowTotals};
 use anabranch_sim::scenario::{Connection, Family, Protocol, Scenario};
 use anabranch_sim::workload::{Sender, Sink, Socket};
 use anabranch_wire::{Duration, Instant, Piece};
@@ -43,9 +42,9 @@ struct KernelApp {
     /// The paths of the connection.
     paths: Vec<usize>,
     /// The subflows at the last observation.
-    seen: Vec<SubflowStats>,
+    seen: Vec<SubflowTotals>,
     /// Earlier subflows that have ended, with their last totals.
-    gone: Vec<SubflowStats>,
+    gone: Vec<SubflowTotals>,
 }
 
 /// Instructions for creating a socket.
@@ -418,8 +417,7 @@ impl KernelApp {
         let Some(stream) = self.stream() else { return };
         let now = kernel_stats::subflows(stream, &self.paths);
         let before = std::mem::replace(&mut self.seen, now);
-        let is_gone =
-            |stats: &SubflowStats| !self.seen.iter().any(|now| now.view.id == stats.view.id);
+        let is_gone = |stats: &SubflowTotals| !self.seen.iter().any(|now| now.key == stats.key);
         self.gone.extend(before.into_iter().filter(is_gone));
     }
 }
@@ -474,20 +472,20 @@ impl Observed for KernelHost {
         }
     }
 
-    fn stats(&self, _now: Instant, connection: usize) -> Option<ConnectionStats> {
+    fn stats(&self, _now: Instant, connection: usize) -> Option<ConnectionTotals> {
         let app = &self.apps[connection];
         Some(kernel_stats::connection(app.stream()?, app.written, app.app.sink().received()))
     }
 
-    fn last_stats(&self, _connection: usize) -> Option<ConnectionStats> {
+    fn last_stats(&self, _connection: usize) -> Option<ConnectionTotals> {
         None
     }
 
-    fn subflows(&self, connection: usize) -> Vec<SubflowStats> {
+    fn subflows(&self, connection: usize) -> Vec<SubflowTotals> {
         self.apps[connection].seen.clone()
     }
 
-    fn past_subflows(&self, connection: usize) -> &[SubflowStats] {
-        &self.apps[connection].gone
+    fn past_subflows(&self, connection: usize) -> Vec<SubflowTotals> {
+        self.apps[connection].gone.clone()
     }
 }

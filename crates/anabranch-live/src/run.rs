@@ -4,7 +4,9 @@ use std::io;
 
 use anabranch_net::network::Arrival;
 use anabranch_proto::Endpoint;
-use anabranch_sim::driver::{CaptureFile, Host, Hosts, Observed, Progress, Recorder, network};
+use anabranch_sim::driver::{
+    CaptureFile, EngineHost, Hosts, Observed, Progress, Recorder, network,
+};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Capture, RunError, Side, Table};
 use anabranch_wire::pcap::Direction;
@@ -128,7 +130,7 @@ pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outco
 
 /// One of two kinds of host.
 enum AnyHost {
-    Engine(Box<Host>),
+    Engine(Box<EngineHost>),
     Kernel(Box<KernelHost>),
 }
 
@@ -172,7 +174,9 @@ impl<'s, 'c> Lab<'s, 'c> {
         sys::set_timer_slack();
         let mut make = |side: Side| -> io::Result<AnyHost> {
             Ok(match stacks[side as usize] {
-                Stack::Engine => AnyHost::Engine(Box::new(Host::new(side, scenario, &[], seed))),
+                Stack::Engine => {
+                    AnyHost::Engine(Box::new(EngineHost::new(side, scenario, &[], seed)))
+                }
                 Stack::Kernel => {
                     AnyHost::Kernel(Box::new(KernelHost::new(side, scenario, &mut settings, seed)?))
                 }
@@ -447,7 +451,7 @@ fn in_order(
 
 /// Let an engine host's applications act. Returns the segments that the host sends, or `None` if
 /// nothing happens.
-fn act(host: &mut Host, now: Instant) -> Option<Vec<Segment>> {
+fn act(host: &mut EngineHost, now: Instant) -> Option<Vec<Segment>> {
     let acted = host.handle_events(now);
     let segments: Vec<_> = std::iter::from_fn(|| host.poll_transmit(now)).collect();
     (acted || !segments.is_empty()).then_some(segments)

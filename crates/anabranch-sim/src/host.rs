@@ -7,10 +7,8 @@ use anabranch_proto::config::{
 };
 use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
-use anabranch_proto::{
-    Arrived, ConnectionId, ConnectionStats, Endpoint, Event, Fallback, Reason, SubflowStats,
-};
-use anabranch_wire::{Instant, Piece, Segment, SocketAddress};
+use anabranch_proto::{Arrived, ConnectionId, Counters, Endpoint, Event};
+use anabranch_wire::{Instant, Packet, Piece, Segment, SocketAddress};
 use core::fmt;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,8 +17,9 @@ use std::sync::Arc;
 
 use crate::app::App;
 use crate::custom_policies::{self, CustomPolicies, CustomPoliciesError, Owner, PathNames};
-use crate::recorder::{Observed, Progress};
+use crate::ledger::StateSpan;
 use crate::scenario::{self, CongestionControl, LinkState, Policy};
+use crate::statistics::{ConnectionTotals, Observed, Progress, SubflowTotals};
 use crate::topology;
 use crate::workload::{Sender, Sink, Socket};
 
@@ -31,16 +30,37 @@ struct EngineApp {
     closed: bool,
     failed: bool,
     /// Totals of the closed subflows.
-    past_subflows: Vec<SubflowStats>,
+    past_subflows: Vec<SubflowTotals>,
     /// Totals of the connection when it ended.
-    past: Option<ConnectionStats>,
+    past: Option<ConnectionTotals>,
     /// The server address of the connection.
     server: IpAddr,
     config: ConnectionConfig,
 }
 
+/// A host on the links of a simulation. Its methods have the same names as the engine's.
+pub(crate) trait Host: Observed {
+    /// A packet arrives.
+    fn handle_packet(&mut self, now: Instant, packet: Packet);
+    /// Do the work that is due.
+    fn handle_timeout(&mut self, now: Instant);
+    /// Pass the transport's events to the applications. Returns `true` if there were any.
+    fn handle_events(&mut self, now: Instant) -> bool;
+    /// The next packet to send.
+    fn poll_transmit(&mut self, now: Instant) -> Option<Segment>;
+    /// When the host must be woken.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// The open subflows of a connection of the scenario, and the state of each.
+    fn states(&self, connection: usize) -> impl Iterator<Item = (SubflowTotals, StateSpan)> + '_;
+    /// Bytes of a connection's data that only the subflow at each place of
+    /// [`Observed::subflows`] holds, because they wait for earlier bytes of the subflow.
+    fn waiting_on_subflows(&self, connection: usize) -> Vec<u64>;
+    /// Totals of the host's TCP.
+    fn counters(&self) -> Counters;
+}
+
 /// A host that runs the engine. Its methods have the same names as the engine's.
-pub struct Host {
+pub struct EngineHost {
     /// The engine.
     pub endpoint: Endpoint,
     apps: Vec<EngineApp>,
@@ -54,9 +74,9 @@ pub struct Host {
     address_changes: Vec<(Instant, IpAddr, bool)>,
 }
 
-impl fmt::Debug for Host {
+impl fmt::Debug for EngineHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host").finish_non_exhaustive()
+        f.debug_struct("EngineHost").finish_non_exhaustive()
     }
 }
 
@@ -91,7 +111,7 @@ impl Socket for EngineSocket<'_> {
     }
 }
 
-impl Host {
+impl EngineHost {
     /// The host at one side of `scenario`, in a run with seed `seed`.
     pub fn new(
         side: Side,
@@ -117,7 +137,7 @@ impl Host {
                 endpoint.listen(topology::port_of(index), app.config.clone());
             }
         }
-        let mut host = Host {
+        let mut host = EngineHost {
             endpoint,
             app_of: BTreeMap::new(),
             wake_ups: EventQueue::new(apps.len()),
@@ -187,17 +207,17 @@ impl Host {
                 Event::Readable => self.read(now, index, id),
                 Event::Closed => {
                     self.apps[index].closed = true;
-                    self.apps[index].past = self.endpoint.connection_stats(now, id);
+                    self.apps[index].past = self.endpoint.connection_stats(now, id).map(Into::into);
                 }
                 Event::Failed(_) => {
                     self.apps[index].failed = true;
-                    self.apps[index].past = self.endpoint.connection_stats(now, id);
+                    self.apps[index].past = self.endpoint.connection_stats(now, id).map(Into::into);
                 }
                 Event::SubflowClosed(subflow) => {
                     let mut subflows = self.endpoint.subflow_stats(id);
                     if let Some(last) = subflows.find(|stats| stats.view.id == subflow) {
                         drop(subflows);
-                        self.apps[index].past_subflows.push(last);
+                        self.apps[index].past_subflows.push(last.into());
                     }
                 }
                 Event::SubflowEstablished(_) | Event::FellBack => {}
@@ -211,27 +231,10 @@ impl Host {
         self.written.pop_front().or_else(|| self.endpoint.poll_transmit(now))
     }
 
-    /// The open subflows of a connection of the scenario, and what each does.
-    pub(crate) fn activities(
-        &self,
-        connection: usize,
-    ) -> impl Iterator<Item = (SubflowStats, Reason)> + '_ {
-        let id = self.apps[connection].id;
-        id.into_iter()
-            .flat_map(|id| self.endpoint.subflow_stats(id).zip(self.endpoint.activities(id)))
-    }
-
     /// Data of a connection that has arrived, while the connection is open.
-    pub(crate) fn arrived_at_engine(&self, connection: usize) -> Option<Arrived> {
+    fn arrived_at_engine(&self, connection: usize) -> Option<Arrived> {
         let EngineApp { id, closed, failed, .. } = &self.apps[connection];
         id.filter(|_| !closed && !failed).and_then(|id| self.endpoint.arrived(id))
-    }
-
-    /// Returns `true` if a connection of the scenario has fallen back to TCP, as far as this host
-    /// knows.
-    pub(crate) fn has_fallen_back(&self, now: Instant, connection: usize) -> bool {
-        let stats = self.stats(now, connection);
-        stats.is_some_and(|stats| stats.fallback != Fallback::None)
     }
 
     /// The application of a connection. At a listener, the port identifies it at the first event.
@@ -277,7 +280,50 @@ impl Host {
     }
 }
 
-impl Observed for Host {
+impl Host for EngineHost {
+    fn handle_packet(&mut self, now: Instant, packet: Packet) {
+        match packet {
+            Packet::Tcp(segment) => self.endpoint.handle_segment(now, segment),
+            Packet::TooBig(message) => self.endpoint.handle_too_big(&message),
+            // Hosts ignore cross-traffic.
+            Packet::Udp(_) => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.handle_timeout(now);
+    }
+
+    fn handle_events(&mut self, now: Instant) -> bool {
+        self.handle_events(now)
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        self.poll_transmit(now)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.poll_timeout()
+    }
+
+    fn states(&self, connection: usize) -> impl Iterator<Item = (SubflowTotals, StateSpan)> + '_ {
+        let id = self.apps[connection].id;
+        let all = id
+            .into_iter()
+            .flat_map(|id| self.endpoint.subflow_stats(id).zip(self.endpoint.activities(id)));
+        all.map(|(stats, reason)| (stats.into(), reason.into()))
+    }
+
+    fn waiting_on_subflows(&self, connection: usize) -> Vec<u64> {
+        self.arrived_at_engine(connection).map(|arrived| arrived.on_subflows).unwrap_or_default()
+    }
+
+    fn counters(&self) -> Counters {
+        self.endpoint.counters()
+    }
+}
+
+impl Observed for EngineHost {
     fn sink(&self, connection: usize) -> &Sink {
         self.apps[connection].app.sink()
     }
@@ -299,21 +345,22 @@ impl Observed for Host {
         }
     }
 
-    fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats> {
-        self.apps[connection].id.and_then(|id| self.endpoint.connection_stats(now, id))
+    fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionTotals> {
+        let id = self.apps[connection].id?;
+        self.endpoint.connection_stats(now, id).map(Into::into)
     }
 
-    fn last_stats(&self, connection: usize) -> Option<ConnectionStats> {
+    fn last_stats(&self, connection: usize) -> Option<ConnectionTotals> {
         self.apps[connection].past
     }
 
-    fn subflows(&self, connection: usize) -> Vec<SubflowStats> {
+    fn subflows(&self, connection: usize) -> Vec<SubflowTotals> {
         let id = self.apps[connection].id;
-        id.into_iter().flat_map(|id| self.endpoint.subflow_stats(id)).collect()
+        id.into_iter().flat_map(|id| self.endpoint.subflow_stats(id)).map(Into::into).collect()
     }
 
-    fn past_subflows(&self, connection: usize) -> &[SubflowStats] {
-        &self.apps[connection].past_subflows
+    fn past_subflows(&self, connection: usize) -> Vec<SubflowTotals> {
+        self.apps[connection].past_subflows.clone()
     }
 }
 

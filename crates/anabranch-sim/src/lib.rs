@@ -51,6 +51,7 @@ mod network;
 mod recorder;
 pub mod scenario;
 mod simulation;
+mod statistics;
 mod topology;
 pub mod workload;
 
@@ -73,10 +74,13 @@ struct YourCustomPolicy;
 pub mod driver {
     pub use crate::app::App;
     pub use crate::capture::CaptureFile;
-    pub use crate::host::{Host, address_changes, connection_config, secret};
+    pub use crate::host::{EngineHost, address_changes, connection_config, secret};
     pub use crate::inspection::Inspection;
     pub use crate::network::network;
-    pub use crate::recorder::{Hosts, Observed, Progress, Recorder};
+    pub use crate::recorder::Recorder;
+    pub use crate::statistics::{
+        ConnectionTotals, FallbackReason, Hosts, Observed, Progress, SubflowKey, SubflowTotals,
+    };
     pub use crate::topology::{
         client_address, client_address_in, path_of, port_of, server_address, server_address_in,
         server_addresses,

@@ -2,15 +2,15 @@
 
 use anabranch_net::Side;
 use anabranch_net::network::Paths;
-use anabranch_proto::view::Bottleneck;
-use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
-use anabranch_table::{Builder, Name, Named, Table, row};
+use anabranch_table::{Builder, Name, Table, row};
 use anabranch_wire::{Duration, Instant};
 use core::fmt;
 
 use crate::scenario::{Connection, Scenario};
+use crate::statistics::{
+    ConnectionTotals, FallbackReason, Hosts, Observed, Progress, SubflowTotals,
+};
 use crate::topology;
-use crate::workload::{Sender, Sink};
 
 row! {
     /// Totals of a flow.
@@ -122,64 +122,6 @@ row! {
         unsent_bytes: u64,
     }
 }
-
-/// Reason why a connection uses TCP.
-#[derive(Clone, Copy)]
-struct FallbackReason(Fallback);
-
-impl Named for FallbackReason {
-    const NAMES: &'static [&'static str] =
-        &["", "syn", "syn_ack", "third_ack", "options_lost", "checksum", "peer"];
-
-    fn index(self) -> u8 {
-        self.0 as u8
-    }
-}
-
-/// Interface through which the recorder reads a host. Connections are numbered as in the scenario.
-pub trait Observed {
-    /// The receiving half of the connection's application.
-    fn sink(&self, connection: usize) -> &Sink;
-    /// The sending half of the connection's application, if it has one.
-    fn sender(&self, connection: usize) -> Option<&dyn Sender>;
-    /// Bytes of the data that have arrived for the connection's application, each counted once. By
-    /// default these are the ones that it has read; a host that knows more also counts what waits
-    /// for earlier data.
-    fn arrived(&self, connection: usize) -> u64 {
-        self.sink(connection).received()
-    }
-    /// State of the connection.
-    fn progress(&self, connection: usize) -> Progress;
-    /// When the connection was opened, and when it ended if it has, if that is the time to measure it
-    /// for. By default the scenario says when measuring begins, and the workload when it ends.
-    fn lifetime(&self, _connection: usize) -> Option<(Instant, Option<Instant>)> {
-        None
-    }
-    /// Current totals of the connection, if it exists.
-    fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats>;
-    /// Final totals of the connection, if it has ended.
-    fn last_stats(&self, connection: usize) -> Option<ConnectionStats>;
-    /// The open subflows of the connection.
-    fn subflows(&self, connection: usize) -> Vec<SubflowStats>;
-    /// The closed subflows of the connection.
-    fn past_subflows(&self, connection: usize) -> &[SubflowStats];
-}
-
-/// State of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// The connection is open or will be opened.
-    Underway,
-    /// Both directions were closed, and all data was acknowledged.
-    Closed,
-    /// A program reset the connection.
-    Aborted,
-    /// The connection ended in another way.
-    Failed,
-}
-
-/// Client and server.
-pub type Hosts<'a> = [&'a dyn Observed; 2];
 
 /// One direction of a connection in which the workload's data flows. In the tables of a run, the
 /// column `connection` numbers these flows, in the order of the scenario's connections.
@@ -302,18 +244,17 @@ impl Recorder {
         for subflow in sender.subflows(index) {
             let path = self.path_of(flow, &subflow);
             let link = paths.link_of(path, flow.sender.opposite());
-            let view = &subflow.view;
             let bytes_received = self.received_in_slot(hosts, paths, flow, &subflow);
             self.subflow_samples.push(SubflowSample {
                 time_ns: now.as_nanos(),
                 connection: number as u32,
-                subflow: view.id.slot.into(),
+                subflow: subflow.key.slot.into(),
                 path: path as u32,
-                cwnd: view.cwnd,
-                ssthresh: view.ssthresh,
-                bytes_in_flight: view.bytes_in_flight,
-                srtt_ns: view.srtt.map_or(0, Duration::as_nanos),
-                bottleneck: bottleneck(view.bottleneck),
+                cwnd: subflow.cwnd,
+                ssthresh: subflow.ssthresh,
+                bytes_in_flight: subflow.bytes_in_flight,
+                srtt_ns: subflow.srtt.map_or(0, Duration::as_nanos),
+                bottleneck: subflow.bottleneck,
                 queue_packets: link.queue_packets() as u32,
                 queue_bytes: link.queue_bytes(),
                 bytes_received,
@@ -323,7 +264,7 @@ impl Recorder {
 
     /// The path of a subflow of the sending host. The client's Address IDs number the paths of the
     /// connection.
-    fn path_of(&self, flow: Flow, subflow: &SubflowStats) -> usize {
+    fn path_of(&self, flow: Flow, subflow: &SubflowTotals) -> usize {
         let paths = &self.paths[flow.connection];
         paths[usize::from(flow.client_address_id(subflow)).min(paths.len() - 1)]
     }
@@ -335,12 +276,12 @@ impl Recorder {
         hosts: Hosts<'_>,
         paths: &Paths,
         flow: Flow,
-        subflow: &SubflowStats,
+        subflow: &SubflowTotals,
     ) -> u64 {
         let (sender, receiver) = flow.hosts(hosts);
-        let place = |stats: &SubflowStats| (stats.view.id.slot, self.path_of(flow, stats));
-        let past = sender.past_subflows(flow.connection).iter();
-        let past = past.filter(|stats| stats.view.id != subflow.view.id);
+        let place = |stats: &SubflowTotals| (stats.key.slot, self.path_of(flow, stats));
+        let past = sender.past_subflows(flow.connection);
+        let past = past.iter().filter(|stats| stats.key != subflow.key);
         let same = past.filter(|stats| place(stats) == place(subflow));
         same.chain([subflow]).map(|stats| flow.received(receiver, paths, stats)).sum()
     }
@@ -376,7 +317,7 @@ impl Recorder {
             table.push(ConnectionRow {
                 connection: number as u32,
                 is_mptcp: sent.is_mptcp,
-                fallback: Name(FallbackReason(fallback([stats, receiving]))),
+                fallback: Name(fallback([stats, receiving])),
                 completed: progress == [Progress::Closed; 2],
                 aborted,
                 failed: !aborted && progress.contains(&Progress::Failed),
@@ -418,10 +359,9 @@ impl Recorder {
         for (number, flow) in self.flows.iter().enumerate() {
             let (sender, receiver) = flow.hosts(hosts);
             for stats in &all_subflows(sender, flow.connection) {
-                let view = &stats.view;
                 table.push(SubflowRow {
                     connection: number as u32,
-                    subflow: view.id.slot.into(),
+                    subflow: stats.key.slot.into(),
                     path: self.path_of(*flow, stats) as u32,
                     segments_sent: stats.segments_sent,
                     bytes_sent: stats.bytes_sent,
@@ -435,8 +375,8 @@ impl Recorder {
                     idle_restarts: stats.idle_restarts,
                     ece_received: stats.ece_received,
                     ecn_reductions: stats.ecn_reductions,
-                    srtt_ns: view.srtt.map_or(0, Duration::as_nanos),
-                    min_rtt_ns: view.srtt.map_or(0, |_| view.min_rtt.as_nanos()),
+                    srtt_ns: stats.srtt.map_or(0, Duration::as_nanos),
+                    min_rtt_ns: stats.srtt.map_or(0, |_| stats.min_rtt.as_nanos()),
                     bytes_received: flow.received(receiver, paths, stats),
                 });
             }
@@ -512,16 +452,15 @@ impl Flow {
     }
 
     /// Address ID of a subflow's client address, as the sending host sees it.
-    fn client_address_id(&self, subflow: &SubflowStats) -> u8 {
-        let view = &subflow.view;
+    fn client_address_id(&self, subflow: &SubflowTotals) -> u8 {
         match self.sender {
-            Side::Client => view.local_address_id,
-            Side::Server => view.remote_address_id,
+            Side::Client => subflow.local_address_id,
+            Side::Server => subflow.remote_address_id,
         }
     }
 
     /// Payload bytes that the other end of `subflow` received in order.
-    fn received(&self, receiver: &dyn Observed, paths: &Paths, subflow: &SubflowStats) -> u64 {
+    fn received(&self, receiver: &dyn Observed, paths: &Paths, subflow: &SubflowTotals) -> u64 {
         // Middleboxes may have translated the client's address and port.
         let name = |endpoint| paths.original(endpoint);
         let this = (name(subflow.remote), name(subflow.local));
@@ -531,7 +470,7 @@ impl Flow {
     }
 
     /// The path of a subflow of the receiving host, by the client's address.
-    pub(crate) fn path_of(&self, subflow: &SubflowStats) -> Option<usize> {
+    pub(crate) fn path_of(&self, subflow: &SubflowTotals) -> Option<usize> {
         let client = match self.sender {
             Side::Client => subflow.remote,
             Side::Server => subflow.local,
@@ -559,15 +498,15 @@ fn connection_stats(
     now: Instant,
     host: &dyn Observed,
     connection: usize,
-) -> Option<ConnectionStats> {
+) -> Option<ConnectionTotals> {
     host.stats(now, connection).or_else(|| host.last_stats(connection))
 }
 
 /// Reason why a connection uses TCP. If the hosts know different reasons, the one that happened
 /// first counts.
-fn fallback(hosts: [Option<ConnectionStats>; 2]) -> Fallback {
+fn fallback(hosts: [Option<ConnectionTotals>; 2]) -> FallbackReason {
     let reasons = hosts.into_iter().flatten().map(|stats| stats.fallback);
-    reasons.filter(|why| *why != Fallback::None).min().unwrap_or_default()
+    reasons.filter(|why| *why != FallbackReason::None).min().unwrap_or_default()
 }
 
 /// The part of a time that passed after the warm-up, in nanoseconds.
@@ -576,23 +515,14 @@ fn since_warm(reached: Duration, warm: Duration) -> u64 {
 }
 
 /// All subflows of a host's connection, closed ones first.
-fn all_subflows(host: &dyn Observed, connection: usize) -> Vec<SubflowStats> {
-    let mut all = host.past_subflows(connection).to_vec();
+fn all_subflows(host: &dyn Observed, connection: usize) -> Vec<SubflowTotals> {
+    let mut all = host.past_subflows(connection);
     for stats in host.subflows(connection) {
-        if !all.iter().any(|past| past.view.id == stats.view.id) {
+        if !all.iter().any(|past| past.key == stats.key) {
             all.push(stats);
         }
     }
     all
-}
-
-/// 0 means unknown, 1 means no bottleneck, 2 and above identify bottlenecks.
-fn bottleneck(bottleneck: Bottleneck) -> u32 {
-    match bottleneck {
-        Bottleneck::Unknown => 0,
-        Bottleneck::None => 1,
-        Bottleneck::Shared(number) => 2 + u32::from(number),
-    }
 }
 
 fn links_table(paths: &Paths) -> Table {
@@ -616,21 +546,4 @@ fn links_table(paths: &Paths) -> Table {
         });
     }
     table.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_fallback_has_its_name() {
-        use Fallback::{Checksum, None, OptionsLost, Peer, Syn, SynAck, ThirdAck};
-        let all = [None, Syn, SynAck, ThirdAck, OptionsLost, Checksum, Peer];
-        let names =
-            all.map(|each| FallbackReason::NAMES[usize::from(FallbackReason(each).index())]);
-        assert_eq!(names[1..3], ["syn", "syn_ack"]);
-        for (reason, name) in all.iter().zip(names).skip(1) {
-            assert_eq!(format!("{reason:?}").to_lowercase(), name.replace('_', ""));
-        }
-    }
 }

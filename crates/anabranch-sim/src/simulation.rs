@@ -10,12 +10,13 @@ use core::fmt;
 use crate::capture::{Capture, CaptureFile};
 use crate::custom_policies::{self, CustomPolicies};
 use crate::error::RunError;
-use crate::host::Host;
+use crate::host::{EngineHost, Host};
 use crate::inspection::Inspection;
 use crate::ledger::{Arrivals, Ledger};
 use crate::network::network;
-use crate::recorder::{Hosts, Recorder};
+use crate::recorder::Recorder;
 use crate::scenario::Scenario;
+use crate::statistics::Hosts;
 
 /// Options of a run besides the scenario.
 #[derive(Default)]
@@ -78,11 +79,11 @@ pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outco
     Ok(simulation.finish())
 }
 
-struct Simulation<'s, 'c> {
+struct Simulation<'s, 'c, H> {
     scenario: &'s Scenario,
     now: Instant,
     /// Client and server.
-    hosts: [Host; 2],
+    hosts: [H; 2],
     /// When each host is due; [`Instant::FAR_FUTURE`] if it has nothing to do.
     hosts_due: [Instant; 2],
     network: Network<Inspection<'c>>,
@@ -105,13 +106,13 @@ enum Due {
     Network,
 }
 
-impl<'s, 'c> Simulation<'s, 'c> {
+impl<'s, 'c> Simulation<'s, 'c, EngineHost> {
     fn new(scenario: &'s Scenario, seed: u64, options: Options<'c>) -> Result<Self, RunError> {
         custom_policies::check_all(scenario, options.custom_policies)?;
         let capture = options.capture.map(|capture| CaptureFile::new(capture, scenario));
         let arrivals = options.ledger.then(|| Arrivals::new(scenario));
         let inspection = Inspection::counting(capture.transpose()?, arrivals, options.round_trip);
-        let host = |side: Side| Host::new(side, scenario, options.custom_policies, seed);
+        let host = |side: Side| EngineHost::new(side, scenario, options.custom_policies, seed);
         let network = network(scenario, seed, inspection);
         let ledger = options.ledger.then(|| Box::new(Ledger::new(scenario, network.paths())));
         Ok(Simulation {
@@ -130,7 +131,9 @@ impl<'s, 'c> Simulation<'s, 'c> {
             stop: options.stop,
         })
     }
+}
 
+impl<H: Host> Simulation<'_, '_, H> {
     fn run(&mut self) -> Result<(), RunError> {
         let end = Instant::ZERO + self.scenario.duration;
         [Side::Client, Side::Server].into_iter().for_each(|side| self.plan_host(side));
@@ -230,16 +233,15 @@ impl<'s, 'c> Simulation<'s, 'c> {
     fn arrive(&mut self, arrival: Arrival) -> Result<(), RunError> {
         let Arrival { receiver, path, packet } = arrival;
         self.network.tap_mut().on_received(self.now, receiver, path, &packet)?;
-        let endpoint = &mut self.hosts[receiver as usize].endpoint;
-        match packet {
+        match &packet {
             Packet::Tcp(segment) => {
                 self.data_segments_delivered += u64::from(!segment.payload.is_empty());
-                endpoint.handle_segment(self.now, segment);
             }
-            Packet::TooBig(message) => endpoint.handle_too_big(&message),
+            Packet::TooBig(_) => {}
             // Hosts ignore cross-traffic.
             Packet::Udp(_) => return Ok(()),
         }
+        self.hosts[receiver as usize].handle_packet(self.now, packet);
         self.serve_host(receiver)
     }
 
@@ -310,7 +312,7 @@ impl<'s, 'c> Simulation<'s, 'c> {
             segments: self.segments,
             data_segments_delivered: self.data_segments_delivered,
             end: self.now,
-            counters: self.hosts.each_ref().map(|host| host.endpoint.counters()),
+            counters: self.hosts.each_ref().map(|host| host.counters()),
             tables: {
                 let mut tables = self.recorder.finish(self.now, hosts, paths);
                 tables.extend(more.into_iter().flatten());
@@ -322,6 +324,6 @@ impl<'s, 'c> Simulation<'s, 'c> {
     }
 }
 
-fn observed(hosts: &[Host; 2]) -> Hosts<'_> {
+fn observed<H: Host>(hosts: &[H; 2]) -> Hosts<'_> {
     hosts.each_ref().map(|host| host as _)
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_host::{Record, Snapshot};
-use anabranch_proto::{ConnectionError, ConnectionId, ConnectionStats, Endpoint, SubflowStats};
-use anabranch_sim::driver::{Observed, Progress, Recorder};
+use anabranch_proto::{ConnectionError, ConnectionId, Endpoint};
+use anabranch_sim::driver::{ConnectionTotals, Observed, Progress, Recorder, SubflowTotals};
 use anabranch_sim::scenario::{Connection, Directions, Scenario, Workload};
 use anabranch_sim::workload::{Bulk, Sender, Sink};
 use anabranch_sim::{Side, Table};
@@ -173,20 +173,22 @@ impl Observed for View<'_> {
         Some((record.opened, record.ended.map(|(at, _)| at)))
     }
 
-    fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionStats> {
-        self.id(connection).and_then(|id| self.endpoint.connection_stats(now, id))
+    fn stats(&self, now: Instant, connection: usize) -> Option<ConnectionTotals> {
+        let id = self.id(connection)?;
+        self.endpoint.connection_stats(now, id).map(Into::into)
     }
 
-    fn last_stats(&self, connection: usize) -> Option<ConnectionStats> {
-        self.records[connection].and_then(|record| record.last)
+    fn last_stats(&self, connection: usize) -> Option<ConnectionTotals> {
+        self.records[connection]?.last.map(Into::into)
     }
 
-    fn subflows(&self, connection: usize) -> Vec<SubflowStats> {
+    fn subflows(&self, connection: usize) -> Vec<SubflowTotals> {
         let id = self.id(connection);
-        id.into_iter().flat_map(|id| self.endpoint.subflow_stats(id)).collect()
+        id.into_iter().flat_map(|id| self.endpoint.subflow_stats(id)).map(Into::into).collect()
     }
 
-    fn past_subflows(&self, connection: usize) -> &[SubflowStats] {
-        self.records[connection].map_or(&[], |record| &record.past_subflows)
+    fn past_subflows(&self, connection: usize) -> Vec<SubflowTotals> {
+        let record = self.records[connection].into_iter();
+        record.flat_map(|record| &record.past_subflows).map(|stats| (*stats).into()).collect()
     }
 }

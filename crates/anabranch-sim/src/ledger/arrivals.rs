@@ -6,7 +6,7 @@ use anabranch_wire::{Instant, Packet, Segment};
 use super::block_delays::BlockDelays;
 use super::handshakes::Handshakes;
 use crate::host::Host;
-use crate::recorder::{Flow, Observed, flows};
+use crate::recorder::{Flow, flows};
 use crate::scenario::Scenario;
 use crate::topology;
 
@@ -126,7 +126,7 @@ impl Arrivals {
 
     /// The hosts have processed what arrived in one event. All of it came over one path, except on
     /// a shared link that delivers several packets at once.
-    pub(crate) fn on_processed(&mut self, now: Instant, hosts: &[Host; 2]) {
+    pub(crate) fn on_processed(&mut self, now: Instant, hosts: &[impl Host; 2]) {
         for receiver in [Side::Client, Side::Server] {
             if std::mem::take(&mut self.arriving[receiver as usize]) {
                 self.take(now, receiver, &hosts[receiver as usize]);
@@ -136,13 +136,13 @@ impl Arrivals {
 
     /// The run ends. A fallback may have delivered data without an arrival: data that waited for its
     /// mapping.
-    pub(crate) fn on_end(&mut self, now: Instant, hosts: &[Host; 2]) {
+    pub(crate) fn on_end(&mut self, now: Instant, hosts: &[impl Host; 2]) {
         for receiver in [Side::Client, Side::Server] {
             self.take(now, receiver, &hosts[receiver as usize]);
         }
     }
 
-    fn take(&mut self, now: Instant, receiver: Side, host: &Host) {
+    fn take(&mut self, now: Instant, receiver: Side, host: &impl Host) {
         let path = self.last_path[receiver as usize];
         for (number, flow) in self.flows.iter().enumerate() {
             if flow.sender == receiver {
@@ -167,7 +167,7 @@ impl Arrivals {
     }
 
     /// Bytes that have arrived so far for a flow.
-    pub(super) fn totals(&self, number: usize, hosts: &[Host; 2]) -> Totals {
+    pub(super) fn totals(&self, number: usize, hosts: &[impl Host; 2]) -> Totals {
         let flow = self.flows[number];
         let receiver = &hosts[flow.sender.opposite() as usize];
         let mut arrived = self.arrived[number].clone();
@@ -176,8 +176,7 @@ impl Arrivals {
             each.received = ends.in_order + ends.out_of_order;
         }
         // What waits on a subflow has arrived as well.
-        let waiting = receiver.arrived_at_engine(flow.connection);
-        let on_subflows = waiting.map(|arrived| arrived.on_subflows).unwrap_or_default();
+        let on_subflows = receiver.waiting_on_subflows(flow.connection);
         for (subflow, bytes) in receiver.subflows(flow.connection).iter().zip(on_subflows) {
             if let Some(path) = flow.path_of(subflow) {
                 arrived[path].useful += bytes;

@@ -10,8 +10,9 @@ use anabranch_wire::mptcp::{CapableKeys, WideOrNarrow};
 use anabranch_wire::{Duration, Instant, Packet, Segment};
 
 use crate::app::App;
-use crate::recorder::{Flow, Hosts, block_times};
+use crate::recorder::{Flow, block_times};
 use crate::scenario::Scenario;
+use crate::statistics::Hosts;
 use crate::topology;
 
 /// The segments of the flows whose blocks have delays.

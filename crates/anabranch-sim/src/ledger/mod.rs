@@ -24,9 +24,11 @@ use anabranch_wire::Instant;
 use crate::host::Host;
 use crate::recorder::{Flow, flows};
 use crate::scenario::Scenario;
+use crate::statistics::Hosts;
 pub(crate) use arrivals::Arrivals;
 use arrivals::Totals;
 use links::Links;
+pub(crate) use states::StateSpan;
 use timelines::Timelines;
 
 /// The account of a run.
@@ -70,7 +72,7 @@ impl Ledger {
     pub(crate) fn on_quiet(
         &mut self,
         now: Instant,
-        hosts: &[Host; 2],
+        hosts: &[impl Host; 2],
         paths: &Paths,
         arrivals: &Arrivals,
     ) {
@@ -102,7 +104,7 @@ impl Ledger {
     pub(crate) fn on_begin(
         &mut self,
         now: Instant,
-        hosts: &[Host; 2],
+        hosts: &[impl Host; 2],
         paths: &Paths,
         arrivals: &Arrivals,
     ) {
@@ -119,7 +121,7 @@ impl Ledger {
         &mut self,
         now: Instant,
         number: usize,
-        hosts: &[Host; 2],
+        hosts: &[impl Host; 2],
         paths: &Paths,
         arrivals: &Arrivals,
     ) {
@@ -138,7 +140,7 @@ impl Ledger {
     pub(crate) fn finish(
         mut self,
         now: Instant,
-        hosts: &[Host; 2],
+        hosts: &[impl Host; 2],
         paths: &Paths,
         arrivals: &Arrivals,
     ) -> [Table; 4] {
@@ -173,6 +175,6 @@ impl Ledger {
     }
 }
 
-fn observed(hosts: &[Host; 2]) -> crate::recorder::Hosts<'_> {
+fn observed<H: Host>(hosts: &[H; 2]) -> Hosts<'_> {
     hosts.each_ref().map(|host| host as _)
 }

@@ -1,8 +1,6 @@
 //! The state of every subflow at every instant.
 
 use anabranch_net::Side;
-use anabranch_proto::view::SubflowId;
-use anabranch_proto::{Activity, Reason, SubflowStats};
 use anabranch_table::{Builder, Name, Table, row};
 use anabranch_wire::Instant;
 
@@ -10,6 +8,7 @@ use super::states::{State, StateSpan};
 use crate::host::Host;
 use crate::recorder::Flow;
 use crate::scenario::Scenario;
+use crate::statistics::{FallbackReason, SubflowKey, SubflowTotals};
 use crate::topology;
 
 /// The subflows of all flows. A timeline lasts from the start of the run to the end of its flow, and each
@@ -37,7 +36,7 @@ row! {
 struct Timeline {
     path: usize,
     /// `None` while no subflow has used the path.
-    subflow: Option<SubflowId>,
+    subflow: Option<SubflowKey>,
     /// State according to the engine.
     reason: StateSpan,
     /// State in the table.
@@ -67,18 +66,18 @@ impl Timelines {
         now: Instant,
         number: usize,
         flow: Flow,
-        hosts: &[Host; 2],
+        hosts: &[impl Host; 2],
         busy: &dyn Fn(usize) -> bool,
     ) {
         let host = &hosts[flow.sender as usize];
-        let without = match host.has_fallen_back(now, flow.connection) {
+        let without = match has_fallen_back(now, host, flow.connection) {
             true => StateSpan::new(State::FallenBack),
             false => StateSpan::new(State::Absent),
         };
         let mut alive = 0_u32;
-        for (stats, reason) in host.activities(flow.connection) {
-            alive |= 1 << reason.subflow.slot.0;
-            self.take(now, number, flow, (stats, reason), busy);
+        for (stats, state) in host.states(flow.connection) {
+            alive |= 1 << stats.key.slot;
+            self.take(now, number, flow, (stats, state), busy);
         }
         for timeline in 0..self.timelines[number].len() {
             let Timeline { path, subflow, .. } = self.timelines[number][timeline];
@@ -87,7 +86,7 @@ impl Timelines {
                     StateSpan::new(State::Opening)
                 }
                 None => without,
-                Some(id) if alive & (1 << id.slot.0) == 0 => StateSpan::new(State::Closed),
+                Some(id) if alive & (1 << id.slot) == 0 => StateSpan::new(State::Closed),
                 Some(_) => continue,
             };
             self.set(now, number, timeline, gone, busy);
@@ -99,7 +98,7 @@ impl Timelines {
         now: Instant,
         number: usize,
         flow: Flow,
-        (stats, reason): (SubflowStats, Reason),
+        (stats, state): (SubflowTotals, StateSpan),
         busy: &dyn Fn(usize) -> bool,
     ) {
         let client = match flow.sender {
@@ -107,12 +106,12 @@ impl Timelines {
             Side::Server => stats.remote,
         };
         let Some(path) = topology::path_of(client.address) else { return };
-        let timeline = self.timeline_of(number, path, reason.subflow);
-        self.set(now, number, timeline, reason.into(), busy);
+        let timeline = self.timeline_of(number, path, stats.key);
+        self.set(now, number, timeline, state, busy);
         // A slot that is in use again belongs to an earlier subflow no longer.
         for other in 0..self.timelines[number].len() {
             let before = self.timelines[number][other].subflow.filter(|_| other != timeline);
-            if before.is_some_and(|id| id.slot == reason.subflow.slot) {
+            if before.is_some_and(|id| id.slot == stats.key.slot) {
                 self.set(now, number, other, StateSpan::new(State::Closed), busy);
             }
         }
@@ -120,7 +119,7 @@ impl Timelines {
 
     /// The timeline of a subflow: its own, or the one that waits for the first subflow of its path, or a
     /// new one.
-    fn timeline_of(&mut self, number: usize, path: usize, id: SubflowId) -> usize {
+    fn timeline_of(&mut self, number: usize, path: usize, id: SubflowKey) -> usize {
         let timelines = &mut self.timelines[number];
         let own = timelines.iter().position(|timeline| timeline.subflow == Some(id));
         let waiting = || {
@@ -188,10 +187,16 @@ impl Timelines {
     }
 }
 
+/// Returns `true` if the connection has fallen back to TCP, as far as this host knows.
+fn has_fallen_back(now: Instant, host: &impl Host, connection: usize) -> bool {
+    let stats = host.stats(now, connection);
+    stats.is_some_and(|stats| stats.fallback != FallbackReason::None)
+}
+
 /// Returns `true` if the client is opening a subflow of a connection on this path.
-fn is_opening(client: &Host, connection: usize, path: usize) -> bool {
-    client.activities(connection).any(|(stats, reason)| {
-        reason.activity == Activity::Opening && topology::path_of(stats.local.address) == Some(path)
+fn is_opening(client: &impl Host, connection: usize, path: usize) -> bool {
+    client.states(connection).any(|(stats, state)| {
+        state.state == State::Opening && topology::path_of(stats.local.address) == Some(path)
     })
 }
 
