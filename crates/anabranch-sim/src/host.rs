@@ -47,7 +47,7 @@ pub(crate) trait Host: Observed {
     /// Pass the transport's events to the applications. Returns `true` if there were any.
     fn handle_events(&mut self, now: Instant) -> bool;
     /// The next packet to send.
-    fn poll_transmit(&mut self, now: Instant) -> Option<Segment>;
+    fn poll_transmit(&mut self, now: Instant) -> Option<Packet>;
     /// When the host must be woken.
     fn poll_timeout(&self) -> Option<Instant>;
     /// The open subflows of a connection of the scenario, and the state of each.
@@ -298,8 +298,8 @@ impl Host for EngineHost {
         self.handle_events(now)
     }
 
-    fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
-        self.poll_transmit(now)
+    fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        self.poll_transmit(now).map(Packet::Tcp)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

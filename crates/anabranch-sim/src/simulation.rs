@@ -4,7 +4,7 @@ use anabranch_net::network::Arrival;
 use anabranch_net::{Network, Side};
 use anabranch_proto::Counters;
 use anabranch_table::Table;
-use anabranch_wire::{Instant, Packet, Segment};
+use anabranch_wire::{Instant, Packet};
 use core::fmt;
 
 use crate::capture::{Capture, CaptureFile};
@@ -250,9 +250,9 @@ impl<H: Host> Simulation<'_, '_, H> {
         let number = side as usize;
         loop {
             let mut idle = !self.hosts[number].handle_events(self.now);
-            while let Some(segment) = self.hosts[number].poll_transmit(self.now) {
+            while let Some(packet) = self.hosts[number].poll_transmit(self.now) {
                 idle = false;
-                self.send(side, segment)?;
+                self.send(side, packet)?;
             }
             if idle {
                 break;
@@ -262,10 +262,10 @@ impl<H: Host> Simulation<'_, '_, H> {
         Ok(())
     }
 
-    fn send(&mut self, side: Side, segment: Segment) -> Result<(), RunError> {
+    fn send(&mut self, side: Side, packet: Packet) -> Result<(), RunError> {
         let client = match side {
-            Side::Client => segment.source.address,
-            Side::Server => segment.destination.address,
+            Side::Client => packet.source(),
+            Side::Server => packet.destination(),
         };
         // An address without a path has no route. A real host would drop the packet as well.
         let Some(path) = self.network.paths().path_of(client) else {
@@ -273,9 +273,9 @@ impl<H: Host> Simulation<'_, '_, H> {
         };
         self.segments += 1;
         if self.network.tap().looks_at_sent() {
-            return self.send_inspected(side, path, segment.into());
+            return self.send_inspected(side, path, packet);
         }
-        self.network.handle_packet(self.now, side.opposite(), path, segment.into());
+        self.network.handle_packet(self.now, side.opposite(), path, packet);
         Ok(())
     }
 
