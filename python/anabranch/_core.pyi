@@ -16,6 +16,7 @@ __all__ = [
     "ScheduleContext",
     "Send",
     "Shell",
+    "SocketView",
     "Start",
     "SubflowId",
     "SubflowView",
@@ -282,6 +283,19 @@ class Reinjection:
         """Slots of the subflows that have carried this data."""
 
 @final
+class SocketView:
+    """State of the sockets of a host that counts buffers as Linux does."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def full(self) -> frozenset[int]:
+        """Slots of the subflows with full send buffers."""
+    @property
+    def begins_fragment(self) -> bool:
+        """Whether the new data begins a page fragment."""
+
+@final
 class ScheduleContext:
     """The state that a scheduler can see."""
 
@@ -310,13 +324,10 @@ class ScheduleContext:
     def blocked(self) -> int:
         """Number of times that a full window or send buffer stopped a subflow that had room."""
     @property
-    def full(self) -> frozenset[int]:
-        """Slots of the subflows with full send buffers. Empty if subflows have none."""
-    @property
-    def begins_fragment(self) -> bool | None:
-        """Whether the new data begins a page fragment.
+    def sockets(self) -> SocketView | None:
+        """State of the host's sockets, for schedulers that follow Linux.
 
-        None if the host does not keep what was written in page fragments, as Linux does.
+        None if the host counts buffers in bytes of payload.
         """
     @property
     def rng(self) -> Random:

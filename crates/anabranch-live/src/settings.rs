@@ -55,7 +55,7 @@ pub(crate) struct Subflow {
 
 /// The bounds of the buffers that the connection's hosts tune.
 fn tuning(connection: &Connection) -> Tuning {
-    (connection.host.entry.make)(&connection.host.values).tuning
+    (connection.host.entry.make)(&connection.host.values).buffers.tuning
 }
 
 /// Whether segments that leave the middlebox may have more payload than those that entered it.

@@ -119,7 +119,7 @@ impl RttEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::{Buffers, Platform};
+    use crate::platform::Platform;
 
     #[test]
     fn first_and_second_sample_follow_the_rfc() {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn linux_bounds_the_variance_term_instead_of_the_sum() {
-        let mut rtt = RttEstimator::new(Platform::linux(Buffers::Payload).timeouts);
+        let mut rtt = RttEstimator::new(Platform::linux().timeouts);
         for _ in 0..100 {
             rtt.update(Duration::from_millis(20), Duration::from_millis(20));
         }

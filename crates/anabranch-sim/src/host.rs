@@ -6,7 +6,6 @@ use anabranch_proto::config::{
     CongestionControlFactory, ConnectionConfig, Interfaces, Protocol, TcpConfig,
 };
 use anabranch_proto::congestion::{Constructor, Start};
-use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{
     Arrived, ConnectionId, ConnectionStats, Endpoint, Event, Fallback, Reason, SubflowStats,
@@ -251,9 +250,7 @@ impl Host {
     fn write(&mut self, now: Instant, index: usize) {
         let EngineApp { app, id, config, .. } = &mut self.apps[index];
         if let Some(id) = *id {
-            // A burst of Linux's scheduler does not extend beyond a program's written data.
-            let at_once = config.platform.buffers == Buffers::Socket;
-            let written = at_once.then_some(&mut self.written);
+            let written = config.platform.sends_each_write.then_some(&mut self.written);
             app.on_writable(
                 now,
                 &mut EngineSocket { endpoint: &mut self.endpoint, id, now, written },

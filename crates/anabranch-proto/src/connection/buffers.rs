@@ -4,8 +4,9 @@ use anabranch_wire::Instant;
 
 use super::Connection;
 use super::subflows::SubflowContext;
-use crate::platform::{Incoming, socket_buffer};
+use crate::platform::Incoming;
 use crate::remedy::BufferSide;
+use crate::scheduler::SocketView;
 use crate::view::{Slot, SubflowSet};
 
 impl Connection {
@@ -99,32 +100,25 @@ impl Connection {
                 let segments = u16::try_from(view.cwnd.div_ceil(mss)).unwrap_or(u16::MAX);
                 ctx.tuned_segments = ctx.tuned_segments.max(segments);
             }
-            platform.tuned_send_memory(ctx.tuned_segments)
+            queue.buffer().share(ctx.tuned_segments)
         });
         let all = shares.sum();
         self.send.queue.buffer_mut().tune(all);
         self.wake_writer();
     }
 
-    /// The subflows whose share of the send buffer is full. They take no more data until the peer
-    /// acknowledges some (`sk_stream_memory_free`). Only Linux's sockets have such shares.
-    pub(super) fn full_subflows(&self) -> SubflowSet {
-        let (queue, platform) = (&self.send.queue, &self.config.platform);
+    /// State of the sockets for schedulers that follow Linux, on a host that has such sockets.
+    pub(super) fn socket_view(&self) -> Option<SocketView> {
+        let queue = &self.send.queue;
+        let begins_fragment = queue.begins_fragment()?;
         let mut full = SubflowSet::EMPTY;
-        if queue.buffer().fragments().is_none() {
-            return full;
-        }
         for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
             let waits = queue.assigned().get(view.id.slot.index()).copied().unwrap_or(0);
-            let share = match queue.buffer().is_autotuned() {
-                true => platform.tuned_send_memory(ctx.tuned_segments),
-                false => queue.buffer().capacity(),
-            };
-            if socket_buffer::queued(view, waits) >= share {
+            if queue.buffer().share_is_full(view, waits, ctx.tuned_segments) {
                 full.insert(view.id.slot);
             }
         }
-        full
+        Some(SocketView { full, begins_fragment })
     }
 
     /// The subflow in `slot` advertises the window as far as its own data has opened it.

@@ -134,7 +134,7 @@ impl Connection {
                 }
             }
         }
-        self.recv.plan_opening_acknowledgement(slot);
+        self.plan_opening_acknowledgement(slot);
         self.open(now, slot, Event::Connected);
     }
 

@@ -61,7 +61,7 @@ impl Connection {
         } else if confirmed && self.subflows[slot].subflow.purpose == Purpose::Join {
             self.on_subflow_ready(now, slot);
         }
-        if overtakes && self.config.platform.resets_overtaken_joins() {
+        if overtakes && self.config.platform.joins.resets_overtaken {
             // Linux opens no replacement. Without another subflow, the connection needs one (this
             // project).
             if !self.is_sole(slot) {
@@ -109,7 +109,14 @@ impl Connection {
     fn answer_join(&mut self, slot: Slot, segment: &Segment) {
         if segment.options.control.as_ref().is_some_and(|control| control.join.is_some()) {
             self.subflows[slot].subflow.demand_ack();
-            self.recv.plan_opening_acknowledgement(slot);
+            self.plan_opening_acknowledgement(slot);
+        }
+    }
+
+    /// The acknowledgement of the handshake's last segment may come before the application's data.
+    pub(super) fn plan_opening_acknowledgement(&mut self, slot: Slot) {
+        if self.config.platform.acknowledges_opening_early {
+            self.recv.acknowledge_early(slot);
         }
     }
 
@@ -227,7 +234,7 @@ impl Connection {
             return;
         }
         let subflow = &self.subflows[slot].subflow;
-        let keeps = self.config.platform.keeps_larger_window();
+        let keeps = self.config.platform.keeps_larger_window;
         let window = if keeps { subflow.kept_window() } else { subflow.advertised_window(segment) };
         if self.send.widen(offset, window) && !keeps && self.data_rto.timeouts() > 0 {
             // The peer has room again for data that it may have dropped.

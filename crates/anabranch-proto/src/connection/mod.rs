@@ -99,9 +99,9 @@ impl Connection {
         let config = new.config;
         let mut subflows = Subflows::new((config.remedies)(), config.shared_bottleneck_detection);
         let is_tcp = config.protocol == Protocol::Tcp;
-        let send_buffer = SendBuffer::new(&config.platform, is_tcp, config.send_buffer)
+        let send_buffer = SendBuffer::new(&config.platform.buffers, is_tcp, config.send_buffer)
             .beginning_with(subflows.initial_buffer(BufferSide::Send));
-        let window = ReceiveWindow::new(&config.platform, is_tcp, config.receive_buffer)
+        let window = ReceiveWindow::new(&config.platform.buffers, is_tcp, config.receive_buffer)
             .beginning_with(subflows.initial_buffer(BufferSide::Receive));
         let scale = window.scale();
         Connection {

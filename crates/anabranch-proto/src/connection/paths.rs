@@ -118,7 +118,7 @@ impl Connection {
         let is_closing = self.send.queue.is_finished() || self.recv.queue.is_complete();
         self.session.is_mptcp()
             && self.session.is_open()
-            && (self.config.platform.joins_after_close || !is_closing || self.paths.is_moving())
+            && (self.config.platform.joins.after_close || !is_closing || self.paths.is_moving())
     }
 
     /// The host has a new address, or regained one.
@@ -196,7 +196,7 @@ impl Connection {
         let address_id = self.subflows[slot].subflow.local_address_id;
         let remote = self.paths.remote_addresses();
         let peer_may_be_done = self.recv.queue.is_complete() && self.send.queue.fin_outstanding();
-        let joins = self.config.platform.joins_after_close && !peer_may_be_done;
+        let joins = self.config.platform.joins.after_close && !peer_may_be_done;
         remote.iter().any(|remote| !self.session.is_closed_there(remote.end))
             && (joins || self.paths.is_down(address_id))
     }

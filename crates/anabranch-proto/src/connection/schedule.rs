@@ -141,8 +141,7 @@ impl Connection {
             window: self.send.window(),
             assigned: self.send.queue.assigned(),
             blocked: self.scheduling.blocked,
-            full: self.full_subflows(),
-            begins_fragment: self.send.queue.begins_fragment(),
+            sockets: self.socket_view(),
         };
         let decision = self.scheduling.scheduler.schedule(&context);
         match self.judge(now, pending, decision) {
@@ -225,8 +224,7 @@ impl Connection {
             window: 0,
             assigned: &[],
             blocked: 0,
-            full: SubflowSet::EMPTY,
-            begins_fragment: None,
+            sockets: None,
         };
         let Decision::Send(id) = MinRtt.schedule(&context) else { return None };
         self.on_bad_decision(now);

@@ -3,8 +3,8 @@
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, Buffers, Counts, Growth, Nagle, OptionForm, Platform, PlatformEntry, Reduction,
-    ReorderingRule, RtoRule, Tuning,
+    AckRule, BufferModel, Counts, DataRetransmission, Growth, JoinRule, Nagle, OptionForm,
+    Platform, PlatformEntry, RecoveryRule, Reduction, ReorderingRule, RtoRule,
 };
 use crate::policy::Entry;
 
@@ -43,10 +43,22 @@ impl Platform {
             },
             requires_timestamps: true,
             keeps_unread_data: false,
-            buffers: Buffers::Payload,
-            tuning: Tuning::DEFAULT,
+            buffers: BufferModel::PAYLOAD,
             options: OptionForm::Short,
-            joins_after_close: true,
+            // RFC 8684 §3.2
+            joins: JoinRule { after_close: true, resets_overtaken: false },
+            // RFC 5681 §3.1, RFC 6937 §3
+            recovery: RecoveryRule {
+                counts_segments: false,
+                catches_up_if_safe: false,
+                grows_at_the_end: false,
+            },
+            deferral: None,
+            data_retransmission: DataRetransmission::RARE,
+            keeps_larger_window: false,
+            acknowledges_opening_early: false,
+            takes_smaller_receive_rtt: false,
+            sends_each_write: false,
         }
     }
 }

@@ -94,7 +94,7 @@ impl Linux {
         let burst = BURST.min(context.available_window);
         self.enough = self.carried + burst;
         let most = self.carried + context.available_window.min(bytes);
-        self.end = match context.begins_fragment {
+        self.end = match context.sockets {
             Some(_) => most,
             // As if full fragments were in a row.
             None => {
@@ -127,9 +127,10 @@ impl Scheduler for Linux {
             let soonest = self.soonest(context, open);
             return soonest.map_or(Decision::Wait { until: None }, |view| Decision::Send(view.id));
         };
+        let is_full = |slot| context.sockets.is_some_and(|sockets| sockets.full.contains(slot));
         let ends = |id: &mut SubflowId| {
-            context.begins_fragment == Some(true)
-                && (self.carried >= self.enough || context.full.contains(id.slot))
+            context.sockets.is_some_and(|sockets| sockets.begins_fragment)
+                && (self.carried >= self.enough || is_full(id.slot))
         };
         self.burst.take_if(ends);
         let goes_on = |id: &SubflowId| context.candidates().any(|view| view.id == *id);
@@ -139,7 +140,7 @@ impl Scheduler for Linux {
         let Some(soonest) = self.soonest(context, context.candidates()) else {
             return Decision::Wait { until: None };
         };
-        if context.full.contains(soonest.id.slot) {
+        if is_full(soonest.id.slot) {
             return Decision::Wait { until: None };
         }
         if context.available_window > 0 && bytes > 0 {
@@ -157,6 +158,7 @@ impl Scheduler for Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduler::SocketView;
     use crate::scheduler::tests::{NEW, context};
     use crate::view::Slot;
     use crate::view::SubflowSet;
@@ -197,8 +199,7 @@ mod tests {
             let assigned = [70_000 * u64::from(sent.is_some())];
             let context = ScheduleContext {
                 assigned: &assigned,
-                begins_fragment: Some(begins),
-                full,
+                sockets: Some(SocketView { full, begins_fragment: begins }),
                 ..context(&subflows, NEW)
             };
             scheduler.schedule(&context)

@@ -88,11 +88,18 @@ pub struct ScheduleContext<'a> {
     /// Number of times that a subflow had room while the shared window or a full send buffer left
     /// it nothing to send. On these occasions the engine asks the remedies.
     pub blocked: u64,
-    /// The subflows whose send buffers are full. Empty if the subflows have none of their own.
+    /// State of the host's sockets, for schedulers that follow Linux. `None` if the host counts
+    /// buffers in bytes of payload.
+    pub sockets: Option<SocketView>,
+}
+
+/// State of the sockets of a host that, like Linux, keeps written data in page fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketView {
+    /// The subflows whose send buffers are full.
     pub full: SubflowSet,
-    /// Whether the new data begins a page fragment. `None` if the host does not keep written data
-    /// in page fragments, as Linux does.
-    pub begins_fragment: Option<bool>,
+    /// Whether the new data begins a page fragment.
+    pub begins_fragment: bool,
 }
 
 /// A scheduler's decision.
@@ -217,8 +224,7 @@ mod tests {
             window: 2_000_000,
             assigned: &[],
             blocked: 0,
-            full: SubflowSet::EMPTY,
-            begins_fragment: None,
+            sockets: None,
         }
     }
 }

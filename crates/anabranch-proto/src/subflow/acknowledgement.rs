@@ -76,13 +76,14 @@ impl Subflow {
         // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
         let fast = self.recovery.phase() == Phase::Recovery;
         let recovered = self.recovery.leave_if_done(self.una) && fast;
-        let grows = !recovered || self.config.platform.grows_with_the_end_of_recovery();
+        let grows = !recovered || self.config.platform.recovery.grows_at_the_end;
         let counted = self.counted_bytes(acked, &tally);
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
         if self.recovery.phase() == Phase::Recovery {
             let ssthresh = self.congestion_control.ssthresh();
             let is_safe = advanced && !shows_loss;
-            let extra = if self.config.platform.catches_up_after(is_safe) { mss } else { 0 };
+            let catches_up = is_safe || !self.config.platform.recovery.catches_up_if_safe;
+            let extra = if catches_up { mss } else { 0 };
             let delivered = match self.counts_segments() {
                 true => tally.segments * mss,
                 false => delivered,

@@ -129,7 +129,7 @@ impl Subflow {
         };
         let platform = &self.config.platform;
         let is_tcp = self.config.protocol == Protocol::Tcp;
-        let opening = platform.opening(self.config.receive_buffer, self.own_mss(), is_tcp);
+        let opening = platform.buffers.opening(self.config.receive_buffer, self.own_mss(), is_tcp);
         self.receiver = Receiver::new(segment.header.seq, platform.acknowledging, opening);
         self.mss = self.mss_without_options();
         if options.window_scale.is_none() {
@@ -459,7 +459,8 @@ impl Subflow {
     fn sample_receive_rtt(&mut self, now: Instant, bytes: usize, options: &TcpOptions) {
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
             let full = 2 * bytes as u64 >= u64::from(self.mss());
-            self.clock.on_receive_rtt(now, timestamps, full, &self.config.platform);
+            let takes_smaller = self.config.platform.takes_smaller_receive_rtt;
+            self.clock.on_receive_rtt(now, timestamps, full, takes_smaller);
         }
     }
 

@@ -22,9 +22,10 @@ impl Subflow {
 
     /// Returns `true` if the platform waits for more room in the congestion window.
     pub(crate) fn defers(&self, now: Instant, waiting: Unsent) -> bool {
+        let Some(deferral) = &self.config.platform.deferral else { return false };
         let Some(oldest) = self.board.oldest_sent_at() else { return false };
         self.recovery.phase() == Phase::Open
-            && self.config.platform.defers(&Burst {
+            && deferral.waits(&Burst {
                 waiting,
                 available_cwnd: self.cwnd_for_new_data(),
                 since_last: now.saturating_since(self.last_data_sent),
@@ -40,7 +41,7 @@ impl Subflow {
         now: Instant,
         waiting: impl FnOnce() -> Unsent,
     ) -> bool {
-        if !self.config.platform.may_defer() {
+        if self.config.platform.deferral.is_none() {
             return false;
         }
         if self.last_data_sent != now || self.burst_left == 0 {

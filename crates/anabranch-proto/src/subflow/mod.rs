@@ -459,7 +459,7 @@ impl Subflow {
     /// Returns `true` if congestion control counts segments. It does so on some platforms, and only
     /// with selective acknowledgements, which identify each segment.
     fn counts_segments(&self) -> bool {
-        self.config.platform.counts_segments() && self.peer.sack
+        self.config.platform.recovery.counts_segments && self.peer.sack
     }
 
     /// Returns `true` if the peer's window admits another byte.
@@ -495,7 +495,7 @@ impl Subflow {
 
     /// Largest receive window that this host's SYN may advertise.
     pub(crate) fn first_window(&self) -> u32 {
-        self.config.platform.first_window(self.config.receive_buffer, self.own_mss())
+        self.config.platform.buffers.first_window(self.config.receive_buffer, self.own_mss())
     }
 
     /// Largest IP packet in bytes that this subflow's interface sends.

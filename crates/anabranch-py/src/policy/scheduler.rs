@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_proto::scheduler::{Decision, Pending, ScheduleContext, Scheduler};
+use anabranch_proto::scheduler::{Decision, Pending, ScheduleContext, Scheduler, SocketView};
 use anabranch_proto::view::{SubflowId, SubflowSet, SubflowView};
 use anabranch_wire::Instant;
 use pyo3::exceptions::PyTypeError;
@@ -26,6 +26,11 @@ struct NewData {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reinjection(SubflowSet);
 
+/// State of the sockets of a host that counts buffers as Linux does.
+#[pyclass(frozen, eq, module = "anabranch.policy", name = "SocketView")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PySocketView(SocketView);
+
 /// The state that a scheduler can see.
 #[pyclass(frozen, module = "anabranch.policy", name = "ScheduleContext")]
 struct PyScheduleContext {
@@ -40,9 +45,7 @@ struct PyScheduleContext {
     window: u64,
     #[pyo3(get)]
     blocked: u64,
-    full: SubflowSet,
-    #[pyo3(get)]
-    begins_fragment: Option<bool>,
+    sockets: Option<SocketView>,
     rng: Arc<Rng>,
     place: Place,
 }
@@ -97,8 +100,7 @@ impl PyScheduler {
             available_window: context.available_window,
             window: context.window,
             blocked: context.blocked,
-            full: context.full,
-            begins_fragment: context.begins_fragment,
+            sockets: context.sockets,
             rng: self.rng.clone(),
             place: self.place.clone(),
         }
@@ -149,8 +151,8 @@ impl PyScheduleContext {
     }
 
     #[getter]
-    fn full<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
-        PyFrozenSet::new(py, self.full.slots().map(u8::from))
+    fn sockets(&self) -> Option<PySocketView> {
+        self.sockets.map(PySocketView)
     }
 
     #[getter]
@@ -207,9 +209,26 @@ impl PyScheduleContext {
             window: self.window,
             assigned: &self.assigned,
             blocked: self.blocked,
-            full: self.full,
-            begins_fragment: self.begins_fragment,
+            sockets: self.sockets,
         }
+    }
+}
+
+#[pymethods]
+impl PySocketView {
+    #[getter]
+    fn full<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        PyFrozenSet::new(py, self.0.full.slots().map(u8::from))
+    }
+
+    #[getter]
+    fn begins_fragment(&self) -> bool {
+        self.0.begins_fragment
+    }
+
+    fn __repr__(&self) -> String {
+        let begins = if self.0.begins_fragment { "True" } else { "False" };
+        format!("SocketView(full={}, begins_fragment={begins})", slots(self.0.full))
     }
 }
 
@@ -310,6 +329,7 @@ fn slots(set: SubflowSet) -> String {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NewData>()?;
+    module.add_class::<PySocketView>()?;
     module.add_class::<Reinjection>()?;
     module.add_class::<PyScheduleContext>()?;
     module.add_class::<Send>()?;

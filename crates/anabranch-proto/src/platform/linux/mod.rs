@@ -5,35 +5,27 @@ mod buffers;
 mod cwnd_usage;
 mod fragments;
 mod send_memory;
-mod sending;
 pub(crate) mod socket_buffer;
 
 pub use autotuning::Tuning;
 pub(super) use autotuning::{ReadRounds, Reading, segments_at_a_time, shared_send_memory};
 pub(super) use buffers::{
-    KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged, early_edge, first_window,
-    is_worth_advertising, known_window, offered_at_first, opening, receive_buffer, send_buffer,
-    tuned_receive_buffer, waiting_beyond_holes, window_scale,
+    capacity_offering_at_first, charged, early_edge, first_window, is_worth_advertising,
+    known_window, offered_at_first, opening, receive_buffer, send_buffer, tuned_receive_buffer,
+    waiting_beyond_holes, window_scale,
 };
 pub(super) use cwnd_usage::CwndUsage;
 pub(crate) use fragments::FRAGMENT;
-pub(super) use fragments::{DATA_RETRANSMISSION, Fragments};
+pub(super) use fragments::Fragments;
 pub(super) use send_memory::SendMemory;
-pub(super) use sending::{
-    COUNTS_SEGMENTS, GROWS_WITH_THE_END_OF_RECOVERY, catches_up_after, defers,
-};
 
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, Buffers, Counts, Growth, Nagle, OptionForm, Platform, PlatformEntry, Reduction,
-    ReorderingRule, RtoRule,
+    AckRule, BufferModel, Counts, DataRetransmission, Deferral, Growth, JoinRule, Nagle,
+    OptionForm, Pause, Platform, PlatformEntry, RecoveryRule, Reduction, ReorderingRule, RtoRule,
 };
 use crate::policy::{Entry, Kind, Parameter, Value};
-
-/// Data that overtakes the acknowledgement that completes a join resets the subflow
-/// (`check_fully_established`).
-pub(super) const RESETS_OVERTAKEN_JOINS: bool = true;
 
 pub(super) const ENTRY: PlatformEntry = Entry {
     name: "linux",
@@ -71,16 +63,17 @@ pub(super) const ENTRY: PlatformEntry = Entry {
             "Linux 6.18",
         ),
     ],
-    make: |values| Platform {
-        tuning: Tuning {
+    make: |values| {
+        let base = match values.choice("buffers") {
+            "socket" => Platform::linux_socket(),
+            _ => Platform::linux(),
+        };
+        let tuning = Tuning {
             first_receive: values.bytes("tcp_rmem_default") as u32,
             largest_receive: values.bytes("tcp_rmem_max") as u32,
             largest_send: values.bytes("tcp_wmem_max") as u32,
-        },
-        ..Platform::linux(match values.choice("buffers") {
-            "socket" => Buffers::Socket,
-            _ => Buffers::Payload,
-        })
+        };
+        Platform { buffers: BufferModel { tuning, ..base.buffers }, ..base }
     },
 };
 
@@ -104,8 +97,9 @@ const fn memory(
 impl Platform {
     /// Behaviour of Linux: a minimum RTO of 200 ms, acknowledgements delayed by 40 ms after a run
     /// of immediate ones and not for short segments, reductions of the congestion window whatever
-    /// part of it is in use.
-    pub const fn linux(buffers: Buffers) -> Self {
+    /// part of it is in use. Buffers count payload, and segments have the same size as on other
+    /// platforms.
+    pub const fn linux() -> Self {
         Platform {
             // TCP_TIMEOUT_INIT, TCP_RTO_MIN and TCP_RTO_MAX; `tcp_rtt_estimator` bounds the
             // variance.
@@ -139,17 +133,63 @@ impl Platform {
             requires_timestamps: false,
             // `tcp_reset` and `tcp_write_err` leave the receive queue alone.
             keeps_unread_data: true,
-            buffers,
-            tuning: Tuning::DEFAULT,
-            // `mptcp_established_options_dss` and `tcp_options_write`. Hosts whose buffers count
-            // payload send segments of the same size on every platform.
-            options: match buffers {
-                Buffers::Payload => OptionForm::Short,
-                Buffers::Socket => OptionForm::Long,
+            // What follows from buffers that count payload is as on all such hosts.
+            ..Platform::rfc()
+        }
+    }
+
+    /// The same, with everything that follows from the memory of its sockets: what a program asks a
+    /// socket for is not what it gets, and the lengths of segments are those of the kernel.
+    pub const fn linux_socket() -> Self {
+        Platform {
+            buffers: BufferModel::SOCKET,
+            // `mptcp_established_options_dss` and `tcp_options_write`
+            options: OptionForm::Long,
+            joins: JoinRule {
+                // `mptcp_is_fully_established` requires TCP_ESTABLISHED. A sender with a large
+                // buffer then uses only its first path.
+                after_close: false,
+                // `check_fully_established`
+                resets_overtaken: true,
             },
-            // `mptcp_is_fully_established` requires TCP_ESTABLISHED. A sender with a large buffer
-            // then uses only its first path. Other hosts therefore accept joins after a close.
-            joins_after_close: matches!(buffers, Buffers::Payload),
+            recovery: RecoveryRule {
+                // `tcp_cwnd_test`, `tcp_cong_control` and `tcp_cwnd_reduction`
+                counts_segments: true,
+                // `tcp_cwnd_reduction`
+                catches_up_if_safe: true,
+                // `tcp_cong_control`: it grows as with later ones.
+                grows_at_the_end: true,
+            },
+            // `tcp_tso_should_defer` as of 6.12.117; `tcp_tso_win_divisor`
+            deferral: Some(Deferral {
+                recent: Duration::from_millis(1),
+                soon: Duration::from_millis(1),
+                enough: 3,
+            }),
+            // The data-level retransmission timer follows the timers of the subflows, and resends
+            // the oldest fragment on a subflow whose queues are empty
+            // (`mptcp_timeout_from_subflow`, `__mptcp_retrans`, `mptcp_subflow_get_retrans`). Linux
+            // does not back off. The engine does from the third time on, so that an outage of all
+            // paths does not make the timer fire all the time.
+            data_retransmission: DataRetransmission {
+                // TCP_RTO_MIN
+                pause: Pause::PendingTimers { none: Duration::from_millis(200) },
+                whole_fragments: true,
+                needs_idle_subflow: true,
+            },
+            // A duplicate acknowledgement on a subflow does not shrink its window
+            // (`tcp_may_update_window`), and its DATA_ACK is added to the window that is kept
+            // (`ack_update_msk`). The sender then exceeds the peer's edge by the data that other
+            // subflows have delivered since. The peer acknowledges that data on the subflow, and
+            // then drops it.
+            keeps_larger_window: true,
+            // `tcp_rcv_synsent_state_process`
+            acknowledges_opening_early: true,
+            // `tcp_rcv_rtt_update`
+            takes_smaller_receive_rtt: true,
+            // `__mptcp_push_pending`: a burst does not extend beyond written data.
+            sends_each_write: true,
+            ..Platform::linux()
         }
     }
 }

@@ -232,17 +232,16 @@ fn what_was_selectively_acknowledged_goes_out_again_after_a_second_timeout_in_a_
 #[test]
 fn the_last_of_several_segments_that_go_out_together_has_psh_on_linux() {
     // `__tcp_transmit_skb`: two segments go out at a time.
-    for (buffers, pushed) in
-        [(Buffers::Payload, [false; 5]), (Buffers::Socket, [false, true, false, true, false])]
-    {
-        let mut scene = Scene::open_to(all_options(), |config| {
-            config.platform = Platform::linux(buffers);
-        });
+    for (platform, pushed) in [
+        (Platform::linux(), [false; 5]),
+        (Platform::linux_socket(), [false, true, false, true, false]),
+    ] {
+        let mut scene = Scene::open_to(all_options(), |config| config.platform = platform);
         let waiting = || Unsent { all: 5000, first: 5000, at_a_time: 5000 };
         let flags = pushed.map(|_| {
             assert!(!scene.subflow.waits_for_room(scene.now, waiting));
             scene.write_bytes(MSS as u32, None).header.flags.contains(Flags::PSH)
         });
-        assert_eq!(flags, pushed, "{buffers:?}");
+        assert_eq!(flags, pushed, "{:?}", platform.buffers);
     }
 }

@@ -16,7 +16,7 @@ use super::input::RxOutcome;
 use super::*;
 use crate::config::TcpConfig;
 use crate::congestion::NewReno;
-use crate::platform::{Buffers, Growth, Platform, Unsent};
+use crate::platform::{Growth, Platform, Unsent};
 
 const MSS: u64 = 1000;
 const ISS: SeqNumber = SeqNumber(1 << 20);
