@@ -126,7 +126,7 @@ impl Connection {
         if let Some(Echo { slot, option }) = self.paths.announcements.echoes.first().copied() {
             // RFC 8684 §3.4.1: the echo uses the subflow on which the announcement arrived.
             let subflow = &mut self.subflows[slot].subflow;
-            if !subflow.is_established() || subflow.signal_address(option) {
+            if !subflow.is_established() || subflow.signals_mut().address(option) {
                 self.paths.announcements.echoes.remove(0);
             }
             return;
@@ -143,7 +143,7 @@ impl Connection {
         let hmac = address_hmac(keys.local, keys.remote, id, address, 0);
         let option = AddAddr { address_id: id, address, port: None, truncated_hmac: Some(hmac) };
         announcement.due = now + FIRST_PAUSE * (1 << announcement.told);
-        if usable.is_some_and(|slot| self.subflows[slot].subflow.signal_address(option)) {
+        if usable.is_some_and(|slot| self.subflows[slot].subflow.signals_mut().address(option)) {
             announcement.told += 1;
         }
     }
@@ -162,7 +162,7 @@ impl Connection {
             address_hmac(keys.remote, keys.local, address_id, address, port.unwrap_or(0));
         // RFC 8684 §3.4.1: without a port, the port is that of the subflow that carries the
         // announcement.
-        let own_port = self.subflows[slot].subflow.remote.port;
+        let own_port = self.subflows[slot].subflow.identity().remote.port;
         let remote = SocketAddress::new(address, port.unwrap_or(own_port));
         let told = RemoteAddress { id: address_id, end: remote };
         // RFC 8684 §3.4.1: ignore an address with a wrong HMAC. Also ignore addresses to which
@@ -174,7 +174,8 @@ impl Connection {
         }
         // A peer that knows both keys has completed the handshake. RFC 8684 §3.1.
         let ctx = &mut self.subflows[slot];
-        (ctx.subflow.confirmed, ctx.dss_seen) = (true, true);
+        ctx.subflow.confirm();
+        ctx.dss_seen = true;
         let echo = Echo { slot, option: AddAddr { truncated_hmac: None, ..*option } };
         if self.paths.announcements.hear(told, echo, self.config.add_addr_accepted.map(usize::from))
         {

@@ -97,7 +97,7 @@ impl Connection {
         let Some(failing) = self.fallback.failing() else { return };
         let subflow = &mut self.subflows[failing.slot].subflow;
         if failing.told < MOST_TOLD {
-            subflow.signal_fail(failing.fail);
+            subflow.signals_mut().fail(failing.fail);
             let pause = subflow.rto_without_backoff() * (1 << failing.told);
             self.timers.set(Timer::Fail, now + pause);
             failing.told += 1;

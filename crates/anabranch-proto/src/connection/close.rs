@@ -49,7 +49,7 @@ impl Connection {
         let key = self.session.keys().map(|keys| keys.remote);
         for ctx in self.subflows.iter_mut().filter(|ctx| !ctx.reaped) {
             // The host reveals the peer's key only to a peer that has proved to know it.
-            match key.filter(|_| ctx.subflow.confirmed) {
+            match key.filter(|_| ctx.subflow.is_confirmed()) {
                 Some(receiver_key) => ctx.subflow.fastclose(MpFastclose { receiver_key }),
                 None => ctx.subflow.reset(None),
             }
@@ -123,7 +123,7 @@ impl Connection {
 
     /// RFC 8684 §3.1: the initiator's keys come first, on the third ACK or on data.
     fn owes_keys(&self) -> bool {
-        let totals = &self.subflows[0].subflow.totals;
+        let totals = &self.subflows[0].subflow.totals();
         self.keys_to_repeat().is_some() && totals.acks_sent == 0 && totals.segments_sent == 0
     }
 
@@ -202,8 +202,9 @@ impl Connection {
 
     fn reap_subflow(&mut self, now: Instant, slot: Slot) {
         let subflow = &self.subflows.reap(slot).subflow;
-        let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
-        let (local_address_id, end) = (subflow.local_address_id, subflow.end());
+        let (id, local, remote) =
+            (subflow.id(), subflow.identity().local, subflow.identity().remote);
+        let (local_address_id, end) = (subflow.identity().local_address_id, subflow.end());
         self.outbox.register(Registration { slot, local, remote, exists: false });
         self.reinject_unacknowledged(slot);
         if self.subflows[slot].payload_unreliable && self.session.is_mptcp() {

@@ -302,7 +302,7 @@ impl Connection {
         if self.session.is_tcp() {
             // Also send MP_FAIL. A peer may take an announced address as proof that the path is
             // usable, and then ignore everything else.
-            self.subflows[slot].subflow.signal_fail(fail);
+            self.subflows[slot].subflow.signals_mut().fail(fail);
         }
     }
 
@@ -340,7 +340,7 @@ impl Connection {
     /// Returns `true` if it is the connection's first subflow, and there has never been another.
     fn is_alone(&self, slot: Slot) -> bool {
         let subflow = &self.subflows[slot].subflow;
-        subflow.purpose == Purpose::Initial && !self.fallback.joined
+        subflow.identity().purpose == Purpose::Initial && !self.fallback.joined
     }
 
     /// Returns `true` if no other subflow is in use.
@@ -466,7 +466,7 @@ impl Connection {
                 self.counters.dss_corruption_fallback += 1;
                 self.revert(slot, shift, true);
                 if !answers {
-                    self.subflows[slot].subflow.signal_fail(own);
+                    self.subflows[slot].subflow.signals_mut().fail(own);
                 }
             }
             None => self.break_failing(slot, own),

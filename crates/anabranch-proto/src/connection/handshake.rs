@@ -46,8 +46,9 @@ impl Connection {
         self.open_receive_window(slot);
         if self.session.is_negotiating() {
             let syn = self.session.capable(CapableKeys::None);
-            self.subflows[slot].subflow.handshake_options =
-                option(|control| control.capable = Some(syn));
+            self.subflows[slot]
+                .subflow
+                .carry_handshake(option(|control| control.capable = Some(syn)));
         }
     }
 
@@ -70,8 +71,9 @@ impl Connection {
                 // RFC 8684 §3.1: checksums are used if either host requires them.
                 self.session.handle_checksum_flag(offer.flags);
                 let answer = self.session.capable(CapableKeys::Sender(self.session.key()));
-                self.subflows[slot].subflow.handshake_options =
-                    option(|control| control.capable = Some(answer));
+                self.subflows[slot]
+                    .subflow
+                    .carry_handshake(option(|control| control.capable = Some(answer)));
             } else {
                 self.session.fall_back();
             }
@@ -100,16 +102,16 @@ impl Connection {
         let nonce = self.secrets.draw("nonce") as u32;
         let mut ctx = self.subflows.edit(slot);
         ctx.nonces.local = nonce;
-        ctx.subflow.priority.signalled = backup;
-        ctx.subflow.handshake_options = option(|control| {
+        ctx.subflow.request_priority(backup);
+        ctx.subflow.carry_handshake(option(|control| {
             let token = keys::token(agreed.remote);
             control.join = Some(MpJoin::Syn { backup, address_id: local.id, token, nonce });
-        });
+        }));
     }
 
     /// The SYN/ACK arrived: process the peer's answer.
     pub(super) fn on_syn_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
-        match self.subflows[slot].subflow.purpose {
+        match self.subflows[slot].subflow.identity().purpose {
             Purpose::Initial => self.on_capable_syn_ack(now, slot, segment),
             Purpose::Join => self.on_join_syn_ack(slot, segment),
         }
@@ -117,7 +119,7 @@ impl Connection {
 
     /// RFC 8684 §3.7.
     fn on_capable_syn_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
-        self.subflows[slot].subflow.handshake_options = None;
+        self.subflows[slot].subflow.carry_handshake(None);
         if self.session.is_negotiating() {
             // RFC 8684 §3.1: the listener chooses one of the offered hash algorithms, of which
             // there is only one.
@@ -141,10 +143,10 @@ impl Connection {
     /// The last step of the handshake arrived, so the connection is open at the listener.
     pub(super) fn on_third_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         let ctx = &mut self.subflows[slot];
-        let passive = self.session.is_listener() || ctx.subflow.purpose == Purpose::Join;
+        let passive = self.session.is_listener() || ctx.subflow.identity().purpose == Purpose::Join;
         self.counters.passive_opens += u64::from(passive);
-        ctx.subflow.handshake_options = None;
-        if ctx.subflow.purpose == Purpose::Join {
+        ctx.subflow.carry_handshake(None);
+        if ctx.subflow.identity().purpose == Purpose::Join {
             return self.on_join_ack(now, slot, segment);
         }
         if self.session.is_negotiating() {
@@ -183,7 +185,7 @@ impl Connection {
     /// Both hosts use Multipath TCP, and `remote` is the peer's key.
     fn agree(&mut self, slot: Slot, remote: u64, flags: CapableFlags) {
         let subflow = &self.subflows[slot].subflow;
-        self.session.agree(remote, flags, subflow.local, subflow.remote);
+        self.session.agree(remote, flags, subflow.identity().local, subflow.identity().remote);
     }
 
     /// RFC 8684 §3.7: continue as plain TCP.
@@ -202,7 +204,7 @@ impl Connection {
             self.start_path_manager(now);
         }
         if self.session.is_tcp() {
-            self.subflows[slot].subflow.confirmed = true;
+            self.subflows[slot].subflow.confirm();
         }
     }
 
@@ -250,8 +252,7 @@ impl Connection {
             return;
         }
         ctx.nonces.remote = nonce;
-        ctx.subflow.remote_address_id = address_id;
-        ctx.subflow.priority.by_peer = backup;
+        ctx.subflow.on_join_answer(address_id, backup);
         let expected = keys::truncated_64(&agreed.proof_of_peer(ctx.nonces));
         if !keys::equal_in_constant_time(&expected.to_be_bytes(), &truncated_hmac.to_be_bytes()) {
             self.counters.join_syn_ack_hmac_failure += 1;
@@ -261,9 +262,9 @@ impl Connection {
         // From the third ACK on, the peer may have data on both subflows.
         self.fallback.peer_may_spread();
         let hmac = agreed.proof(ctx.nonces);
-        ctx.subflow.handshake_options = option(|control| {
+        ctx.subflow.carry_handshake(option(|control| {
             control.join = Some(MpJoin::Ack { hmac: keys::truncated_160(&hmac) });
-        });
+        }));
         self.settle_options(slot);
     }
 
@@ -288,12 +289,12 @@ impl Connection {
 
     /// A joined subflow can carry data at both ends.
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: Slot) {
-        self.subflows.edit(slot).subflow.handshake_options = None;
+        self.subflows.edit(slot).subflow.carry_handshake(None);
         self.timers.stop(Timer::Orphan);
         self.paths.end_move();
         self.fallback.both_may_spread();
         self.abandon_failing();
-        let id = self.subflows[slot].subflow.id;
+        let id = self.subflows[slot].subflow.id();
         self.outbox.tell(Event::SubflowEstablished(id));
         self.reinject_from_failed();
         if self.send.queue.fin_outstanding() && self.data_rto.timeouts() > 0 {
@@ -308,8 +309,8 @@ impl Connection {
         let Keys { local, remote } = self.session.keys()?;
         let initial = self.subflows.first().filter(|ctx| {
             self.session.is_initiator()
-                && ctx.subflow.purpose == Purpose::Initial
-                && !ctx.subflow.confirmed
+                && ctx.subflow.identity().purpose == Purpose::Initial
+                && !ctx.subflow.is_confirmed()
         });
         let keys = CapableKeys::Both { sender: local, receiver: remote };
         initial.map(|_| self.session.capable(keys))

@@ -38,7 +38,7 @@ impl Connection {
         };
         let ctx = &mut self.subflows[slot];
         let was_opening = ctx.subflow.state() == State::SynSent;
-        let was_confirmed = ctx.subflow.confirmed;
+        let was_confirmed = ctx.subflow.is_confirmed();
         let overtakes = ctx.subflow.overtakes_fourth_ack(segment);
         let optionless = segment.options.dss.is_none() && segment.options.control.is_none();
         if optionless && !was_opening && !segment.payload.is_empty() {
@@ -48,7 +48,7 @@ impl Connection {
         let (ctx, views) = self.subflows.with_views(slot);
         let arrived = RxContext { window, shared_window, views };
         let handled = ctx.subflow.handle_segment(now, segment, &arrived);
-        let confirmed = ctx.subflow.confirmed && !was_confirmed;
+        let confirmed = ctx.subflow.is_confirmed() && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && ctx.subflow.state() == State::Closed {
             self.handle_reset(now, slot, segment);
         }
@@ -58,7 +58,7 @@ impl Connection {
             } else {
                 self.on_third_ack(now, slot, segment);
             }
-        } else if confirmed && self.subflows[slot].subflow.purpose == Purpose::Join {
+        } else if confirmed && self.subflows[slot].subflow.identity().purpose == Purpose::Join {
             self.on_subflow_ready(now, slot);
         }
         if overtakes && self.config.platform.joins.resets_overtaken {
@@ -126,7 +126,7 @@ impl Connection {
         let subflow = &self.subflows[slot].subflow;
         let has_keys = segment.options.control.as_ref().is_some_and(|c| c.capable.is_some());
         subflow.state() == State::SynReceived
-            && subflow.purpose == Purpose::Initial
+            && subflow.identity().purpose == Purpose::Initial
             && self.session.is_negotiating()
             && segment.options.dss.is_some()
             && !has_keys
@@ -137,9 +137,7 @@ impl Connection {
     fn handle_options(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss {
             let ctx = &mut self.subflows[slot];
-            if !ctx.subflow.confirmed {
-                ctx.subflow.confirmed = true;
-            }
+            ctx.subflow.confirm();
             (ctx.dss_seen, ctx.dss_seen_at, ctx.optionless_acks) = (true, now, false);
             self.handle_data_ack(now, slot, dss, segment);
             self.handle_mapping(slot, dss);
@@ -166,7 +164,7 @@ impl Connection {
             && let Some(Keys { local, remote }) = self.session.keys()
             && (sender, receiver) == (remote, local)
             && self.session.is_listener()
-            && self.subflows[slot].subflow.purpose == Purpose::Initial
+            && self.subflows[slot].subflow.identity().purpose == Purpose::Initial
             && self.is_as_agreed(slot, checksum)
         {
             let len = u64::from(data_len);
@@ -179,7 +177,7 @@ impl Connection {
     fn handle_reset(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss
             && self.session.is_mptcp()
-            && self.subflows[slot].subflow.confirmed
+            && self.subflows[slot].subflow.is_confirmed()
         {
             self.handle_data_ack(now, slot, dss, segment);
         }
@@ -201,7 +199,7 @@ impl Connection {
         if let Some(prio) = control.prio {
             // RFC 8684 §3.3.8: it concerns the subflow that it arrives on.
             self.counters.mp_prio_rx += 1;
-            self.subflows[slot].subflow.priority.by_peer = prio.backup;
+            self.subflows[slot].subflow.on_priority_request(prio.backup);
         }
         if let Some(removed) = &control.remove_addr {
             self.counters.rm_addr += removed.address_ids().len() as u64;

@@ -74,7 +74,7 @@ impl Connection {
         let accept = |open: crate::subflow::Open<'_>| Subflow::accept(open, now, syn);
         let mut subflow = self.make_subflow(nobody, accept, joining.place);
         subflow.use_numbers(answered.numbers);
-        subflow.handshake_options = Some(joining.answer);
+        subflow.carry_handshake(Some(joining.answer));
         let mut answer = subflow.poll_transmit(now, &self.data_level())?;
         remember_in_timestamp(&mut answer, syn);
         self.counters.join_syn_rx += 1;
@@ -103,7 +103,7 @@ impl Connection {
     fn half_open_joins(&self) -> impl Iterator<Item = usize> + '_ {
         self.subflows.iter().enumerate().filter_map(|(slot, ctx)| {
             let half_open = ctx.subflow.state() == State::SynReceived
-                && ctx.subflow.purpose == Purpose::Join
+                && ctx.subflow.identity().purpose == Purpose::Join
                 && !ctx.reaped;
             half_open.then_some(slot)
         })
@@ -146,8 +146,8 @@ impl Connection {
         let slot = self.add_subflow(|open| Subflow::accept(open, now, syn), joining.place);
         let ctx = &mut self.subflows[slot];
         ctx.nonces = joining.nonces;
-        ctx.subflow.priority.by_peer = joining.backup;
-        ctx.subflow.handshake_options = Some(joining.answer);
+        ctx.subflow.on_priority_request(joining.backup);
+        ctx.subflow.carry_handshake(Some(joining.answer));
         match answered {
             Some(numbers) => self.resume(now, slot, numbers),
             None => self.counters.join_syn_rx += 1,

@@ -51,7 +51,7 @@ use crate::keys::Secrets;
 use crate::path_manager::{LocalAddress, PathEvent};
 use crate::platform::{ReceiveWindow, SendBuffer};
 use crate::remedy::BufferSide;
-use crate::subflow::{Open, Purpose, Subflow};
+use crate::subflow::{Identity, Open, Purpose, Subflow};
 use crate::trace::TraceEvent;
 use crate::view::{Slot, SubflowId};
 use data_fin::DataFin;
@@ -172,7 +172,7 @@ impl Connection {
 
     /// The local port of the connection's first subflow.
     pub(crate) fn local_port(&self) -> Option<u16> {
-        self.subflows.first().map(|ctx| ctx.subflow.local.port)
+        self.subflows.first().map(|ctx| ctx.subflow.identity().local.port)
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
@@ -228,12 +228,14 @@ impl Connection {
         place: Place,
     ) -> Subflow {
         make(Open {
-            id,
-            purpose: place.purpose,
-            local: place.local,
-            remote: place.remote,
-            local_address_id: place.local_address_id,
-            remote_address_id: place.remote_address_id,
+            identity: Identity {
+                id,
+                purpose: place.purpose,
+                local: place.local,
+                remote: place.remote,
+                local_address_id: place.local_address_id,
+                remote_address_id: place.remote_address_id,
+            },
             iss: self.secrets.initial_sequence(place.local, place.remote)
                 + (place.now.as_nanos() / 64) as u32,
             timestamp_offset: self.secrets.draw("timestamp") as u32,
@@ -271,7 +273,7 @@ impl Connection {
             self.reinject_outstanding(slot);
         }
         let subflow = &self.subflows[slot].subflow;
-        let (id, in_a_row) = (subflow.id, subflow.timeouts_in_a_row());
+        let (id, in_a_row) = (subflow.id(), subflow.timeouts_in_a_row());
         self.tell_path_manager(now, &PathEvent::SubflowTimeout { id, in_a_row });
     }
 }

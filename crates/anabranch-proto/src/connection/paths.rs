@@ -36,7 +36,7 @@ impl Connection {
         if self.paths.is_started() || !self.session.is_mptcp() {
             return;
         }
-        let remote = self.subflows[0].subflow.remote;
+        let remote = self.subflows[0].subflow.identity().remote;
         self.paths.start(now, self.session.is_initiator(), remote, self.subflows.views());
         self.carry_out_duties();
     }
@@ -193,7 +193,7 @@ impl Connection {
     /// have closed the connection (RFC 8684 §3.3.3). In both cases, the host gives up only a subflow
     /// whose interface is down.
     fn may_replace(&self, slot: Slot) -> bool {
-        let address_id = self.subflows[slot].subflow.local_address_id;
+        let address_id = self.subflows[slot].subflow.identity().local_address_id;
         let remote = self.paths.remote_addresses();
         let peer_may_be_done = self.recv.queue.is_complete() && self.send.queue.fin_outstanding();
         let joins = self.config.platform.joins.after_close && !peer_may_be_done;
@@ -206,7 +206,7 @@ impl Connection {
         if signalled {
             ctx.subflow.signal_priority(backup);
         } else {
-            ctx.subflow.priority.standby = backup;
+            ctx.subflow.set_standby(backup);
         }
     }
 
@@ -218,8 +218,10 @@ impl Connection {
         let usable = self.subflows.usable();
         for (slot, ctx) in self.subflows.slots().zip(self.subflows.iter_mut()) {
             let subflow = &mut ctx.subflow;
-            if usable.contains(slot) && !removed.address_ids().contains(&subflow.local_address_id) {
-                subflow.signal_removal(removed);
+            if usable.contains(slot)
+                && !removed.address_ids().contains(&subflow.identity().local_address_id)
+            {
+                subflow.signals_mut().removal(removed);
                 told = true;
             }
         }
@@ -233,7 +235,7 @@ impl Connection {
     pub(super) fn verify_liveness_of(&mut self, now: Instant, told_on: Slot, address_ids: &[u8]) {
         for slot in self.subflows.slots() {
             let ctx = &self.subflows[slot];
-            let lost = address_ids.contains(&ctx.subflow.remote_address_id);
+            let lost = address_ids.contains(&ctx.subflow.identity().remote_address_id);
             if lost && slot != told_on && !ctx.reaped {
                 self.subflows.edit(slot).subflow.verify_liveness(now);
                 // A peer that lost its interface drops out-of-order data as well.

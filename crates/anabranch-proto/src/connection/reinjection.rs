@@ -102,7 +102,7 @@ impl Connection {
         let (ctx, views) = self.subflows.with_views(slot);
         ctx.run.extend(ctx.subflow.send_next(), start, u64::from(len));
         ctx.reinjected_bytes += if why == RetransmitCause::Assigned { 0 } else { u64::from(len) };
-        let subflow = ctx.subflow.id;
+        let subflow = ctx.subflow.id();
         let segment = ctx.subflow.send_data(now, level, payload, Some(meta), push, views);
         if counts_as_short && len < mss {
             ctx.short_end = ctx.subflow.send_next();

@@ -167,11 +167,11 @@ impl Connection {
     /// Totals of each subflow, by slot.
     pub(crate) fn subflow_stats(&self) -> impl Iterator<Item = SubflowStats> + '_ {
         self.subflows.iter().zip(self.subflows.views()).map(|(ctx, view)| {
-            let totals = ctx.subflow.totals;
+            let totals = ctx.subflow.totals();
             SubflowStats {
                 view: *view,
-                local: ctx.subflow.local,
-                remote: ctx.subflow.remote,
+                local: ctx.subflow.identity().local,
+                remote: ctx.subflow.identity().remote,
                 segments_sent: totals.segments_sent,
                 bytes_sent: totals.bytes_sent,
                 segments_retransmitted: totals.segments_retransmitted,

@@ -161,7 +161,7 @@ impl Subflows {
         ctx.reaped = true;
         ctx.subflow.add_to(self.ended.get_or_insert_default());
         if let Some(detector) = &mut self.detector {
-            detector.forget(ctx.subflow.id);
+            detector.forget(ctx.subflow.id());
         }
         self.refresh(slot);
         &self.contexts[slot]
@@ -173,21 +173,21 @@ impl Subflows {
     pub(super) fn detect_bottlenecks(&mut self, now: Instant, slot: Slot) {
         let Some(detector) = &mut self.detector else { return };
         let subflow = &mut self.contexts[slot].subflow;
-        let Some(delay) = subflow.one_way_delay.take() else { return };
-        detector.on_delay(now, subflow.id, delay);
+        let Some(delay) = subflow.take_one_way_delay() else { return };
+        detector.on_delay(now, subflow.id(), delay);
         if !detector.is_due(now) {
             return;
         }
         let subflows = &self.contexts;
         let totals = |id: SubflowId| {
-            let totals = subflows[id.slot].subflow.totals;
+            let totals = subflows[id.slot].subflow.totals();
             let again = totals.segments_retransmitted;
             Totals { sent: totals.segments_sent + again, lost: again }
         };
         let verdicts = detector.close_interval(now, totals);
         for (id, verdict) in verdicts {
             if let Some(mut ctx) = self.edit_by_id(id) {
-                ctx.subflow.bottleneck = verdict;
+                ctx.subflow.on_bottleneck(verdict);
             }
         }
     }
@@ -204,7 +204,7 @@ impl Subflows {
     /// Identifier of the next subflow.
     pub(super) fn next_id(&self) -> SubflowId {
         let slot = self.free_slot();
-        let before = self.contexts.get(slot).map(|ctx| ctx.subflow.id.generation);
+        let before = self.contexts.get(slot).map(|ctx| ctx.subflow.id().generation);
         let generation = before.map_or(0, |generation| generation.wrapping_add(1));
         SubflowId { slot: Slot(slot as u8), generation }
     }
@@ -216,7 +216,7 @@ impl Subflows {
 
     /// Add a subflow that has this identifier, and return its slot.
     pub(super) fn add(&mut self, subflow: Subflow) -> Slot {
-        let slot = subflow.id.slot;
+        let slot = subflow.id().slot;
         let (view, ctx) = (subflow.view(), SubflowContext::new(subflow));
         match self.contexts.get_mut(slot.index()) {
             Some(free) => {
@@ -252,7 +252,7 @@ impl Subflows {
     /// As [`Subflows::edit`], if the subflow still exists.
     pub(super) fn edit_by_id(&mut self, id: SubflowId) -> Option<Edit<'_>> {
         let ctx = self.contexts.get(id.slot.index())?;
-        (ctx.subflow.id == id && !ctx.reaped).then(|| self.edit(id.slot))
+        (ctx.subflow.id() == id && !ctx.reaped).then(|| self.edit(id.slot))
     }
 
     /// The subflow in `slot` and all views, which its congestion control needs.

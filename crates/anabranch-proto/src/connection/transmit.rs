@@ -186,7 +186,8 @@ impl Connection {
 
     /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.
     fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let slot = self.subflows.iter().find(|ctx| ctx.subflow.wants_tail_probe())?.subflow.id.slot;
+        let slot =
+            self.subflows.iter().find(|ctx| ctx.subflow.wants_tail_probe())?.subflow.id().slot;
         if self.subflows.view(slot).usability != Usability::Usable {
             return None;
         }
@@ -345,7 +346,7 @@ impl Connection {
         });
         let (ctx, views) = self.subflows.with_views(slot);
         ctx.run.extend(ctx.subflow.send_next(), start, len);
-        let id = ctx.subflow.id;
+        let id = ctx.subflow.id();
         let segment = ctx.subflow.send_data(now, level, payload, meta, last, views);
         if is_short {
             ctx.short_end = ctx.subflow.send_next();

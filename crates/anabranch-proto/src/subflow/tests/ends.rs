@@ -28,7 +28,7 @@ fn syns_are_repeated_with_their_multipath_options_but_for_the_last_that_open_a_c
         (Purpose::Join, State::SynReceived, 7),
     ] {
         let mut scene = Scene::closed(purpose, state, |_| {});
-        scene.subflow.handshake_options = Some(Box::default());
+        scene.subflow.carry_handshake(Some(Box::default()));
         let mut syns = scene.sends();
         while scene.subflow.end().is_none() && syns.len() < 20 {
             scene.waits();

@@ -157,7 +157,8 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
         scene.write_and_wait(bytes / MSS);
         scene.takes(scene.ack(1 + bytes, &[]));
         let before = scene.cwnd();
-        scene.now = scene.subflow.last_data_sent + scene.subflow.rto() + ms(beyond);
+        let idle = scene.subflow.congestion.idle(scene.now);
+        scene.now = scene.now + scene.subflow.rto() + ms(beyond) - idle;
         scene.write_and_wait(1);
         assert_eq!(scene.cwnd(), left, "{restart} {bytes} {beyond}");
         assert_eq!(scene.subflow.totals.idle_restarts, u32::from(left < before));
