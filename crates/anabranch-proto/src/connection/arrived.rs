@@ -28,7 +28,7 @@ impl Connection {
         let mut on_subflows = Vec::with_capacity(self.subflows.len());
         for ctx in self.subflows.iter() {
             // Data that a subflow held dies with it.
-            let of_tcp = if ctx.reaped { 0 } else { self.add_held(ctx, &mut ranges) };
+            let of_tcp = if ctx.is_reaped() { 0 } else { self.add_held(ctx, &mut ranges) };
             let all = beyond(next, &mut ranges);
             on_subflows.push(all - known + of_tcp);
             bytes += all - known + of_tcp;

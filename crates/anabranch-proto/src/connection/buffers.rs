@@ -50,7 +50,7 @@ impl Connection {
         let incoming = Incoming {
             rtt,
             mss: mss.into(),
-            open_ones_bring_data: self.bring_data(|ctx| ctx.subflow.is_established()),
+            open_ones_bring_data: self.subflows.bring_data(|ctx| ctx.subflow.is_established()),
             all_bring_data: self.all_bring_data(),
         };
         let read = self.recv.queue.bytes_read();
@@ -65,13 +65,8 @@ impl Connection {
     /// their SYN on, and others once they are open.
     fn all_bring_data(&self) -> bool {
         let opens = !self.session.is_listener();
-        !self.paths.has_openings() && self.bring_data(|ctx| opens || ctx.subflow.is_established())
-    }
-
-    /// Returns `true` if all subflows for which `counts` is true have brought data.
-    fn bring_data(&self, counts: impl Fn(&SubflowContext) -> bool) -> bool {
-        let mut subflows = self.subflows.iter().filter(|ctx| !ctx.reaped && counts(ctx));
-        subflows.all(|ctx| ctx.subflow.receive_next() > 1)
+        !self.paths.has_openings()
+            && self.subflows.bring_data(|ctx| opens || ctx.subflow.is_established())
     }
 
     /// The send buffer grows while the application waits for room. It is the sum of the subflows'
@@ -80,7 +75,7 @@ impl Connection {
         let platform = &self.config.platform;
         let queue = &self.send.queue;
         let is_tcp = self.session.is_tcp();
-        let open = |ctx: &&mut SubflowContext| !ctx.reaped && !ctx.subflow.is_opening();
+        let open = |ctx: &&mut SubflowContext| !ctx.is_reaped() && !ctx.subflow.is_opening();
         let live = self.subflows.iter_mut().filter(open);
         let shares = live.map(|ctx| {
             let view = ctx.subflow.view();
@@ -98,9 +93,9 @@ impl Connection {
             };
             if (ctx.subflow.flight() + sent).div_ceil(mss) < view.cwnd / mss {
                 let segments = u16::try_from(view.cwnd.div_ceil(mss)).unwrap_or(u16::MAX);
-                ctx.tuned_segments = ctx.tuned_segments.max(segments);
+                ctx.tune_to(segments);
             }
-            queue.buffer().share(ctx.tuned_segments)
+            queue.buffer().share(ctx.tuned_segments())
         });
         let all = shares.sum();
         self.send.queue.buffer_mut().tune(all);
@@ -114,7 +109,7 @@ impl Connection {
         let mut full = SubflowSet::EMPTY;
         for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
             let waits = queue.assigned().get(view.id.slot.index()).copied().unwrap_or(0);
-            if queue.buffer().share_is_full(view, waits, ctx.tuned_segments) {
+            if queue.buffer().share_is_full(view, waits, ctx.tuned_segments()) {
                 full.insert(view.id.slot);
             }
         }

@@ -6,7 +6,7 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{Instant, Segment, SocketAddress};
 
-use super::session::Keys;
+use super::session::{Keys, Nonces};
 use super::timer::Timer;
 use super::{Connection, Opening, Place};
 use crate::event::Event;
@@ -101,7 +101,7 @@ impl Connection {
         let slot = self.add_subflow(Subflow::connect, place);
         let nonce = self.secrets.draw("nonce") as u32;
         let mut ctx = self.subflows.edit(slot);
-        ctx.nonces.local = nonce;
+        ctx.set_nonces(Nonces { local: nonce, ..Nonces::default() });
         ctx.subflow.request_priority(backup);
         ctx.subflow.carry_handshake(option(|control| {
             let token = keys::token(agreed.remote);
@@ -150,7 +150,7 @@ impl Connection {
             return self.on_join_ack(now, slot, segment);
         }
         if self.session.is_negotiating() {
-            match self.peer_keys(segment) {
+            match acceptable(segment).and_then(|capable| self.session.initiator(&capable)) {
                 Some((key, flags)) => {
                     self.counters.mp_capable_ack_rx += 1;
                     self.agree(slot, key, flags);
@@ -164,22 +164,6 @@ impl Connection {
         let simultaneous = self.session.is_initiator();
         let event = if simultaneous { Event::Connected } else { Event::Accepted };
         self.open(now, slot, event);
-    }
-
-    /// The initiator's key and flags, if the segment repeats both keys, this host's key is correct,
-    /// and the checksum flag agrees. RFC 8684 §3.1 requires the initiator to repeat that flag. If
-    /// it differs, a middlebox has changed the flags, and the two hosts do not agree.
-    fn peer_keys(&self, segment: &Segment) -> Option<(u64, CapableFlags)> {
-        let MpCapable { keys, flags, .. } = acceptable(segment)?;
-        match keys {
-            CapableKeys::Both { sender, receiver }
-            | CapableKeys::WithData { sender, receiver, .. } => {
-                let agreed = receiver == self.session.key()
-                    && flags.checksum_required == self.session.checksums();
-                agreed.then_some((sender, flags))
-            }
-            CapableKeys::None | CapableKeys::Sender(_) => None,
-        }
     }
 
     /// Both hosts use Multipath TCP, and `remote` is the peer's key.
@@ -251,9 +235,9 @@ impl Connection {
             ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         }
-        ctx.nonces.remote = nonce;
+        ctx.on_nonce(nonce);
         ctx.subflow.on_join_answer(address_id, backup);
-        let expected = keys::truncated_64(&agreed.proof_of_peer(ctx.nonces));
+        let expected = keys::truncated_64(&agreed.proof_of_peer(ctx.nonces()));
         if !keys::equal_in_constant_time(&expected.to_be_bytes(), &truncated_hmac.to_be_bytes()) {
             self.counters.join_syn_ack_hmac_failure += 1;
             ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
@@ -261,7 +245,7 @@ impl Connection {
         }
         // From the third ACK on, the peer may have data on both subflows.
         self.fallback.peer_may_spread();
-        let hmac = agreed.proof(ctx.nonces);
+        let hmac = agreed.proof(ctx.nonces());
         ctx.subflow.carry_handshake(option(|control| {
             control.join = Some(MpJoin::Ack { hmac: keys::truncated_160(&hmac) });
         }));
@@ -277,7 +261,7 @@ impl Connection {
             return;
         };
         self.counters.join_ack_rx += 1;
-        let expected = agreed.proof_of_peer(ctx.nonces);
+        let expected = agreed.proof_of_peer(ctx.nonces());
         if !keys::equal_in_constant_time(&keys::truncated_160(&expected), &hmac) {
             self.counters.join_ack_hmac_failure += 1;
             ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));

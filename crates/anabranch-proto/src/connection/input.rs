@@ -42,7 +42,7 @@ impl Connection {
         let overtakes = ctx.subflow.overtakes_fourth_ack(segment);
         let optionless = segment.options.dss.is_none() && segment.options.control.is_none();
         if optionless && !was_opening && !segment.payload.is_empty() {
-            ctx.optionless_end = ctx.optionless_end.max(ctx.subflow.end_of(segment));
+            ctx.signs.on_optionless_payload(ctx.subflow.end_of(segment));
         }
         let shared_window = self.session.is_mptcp();
         let (ctx, views) = self.subflows.with_views(slot);
@@ -64,10 +64,10 @@ impl Connection {
         if overtakes && self.config.platform.joins.resets_overtaken {
             // Linux opens no replacement. Without another subflow, the connection needs one (this
             // project).
-            if !self.is_sole(slot) {
-                self.subflows[slot].retry = Some(Retry::Never);
+            if !self.subflows.is_sole(slot) {
+                self.subflows[slot].set_retry(Some(Retry::Never));
             }
-            self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
+            self.subflows.break_off(slot, ResetReason::MPTCP_SPECIFIC);
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself. RFC 9293
         // §3.10.7.4, LAST-ACK: an acceptable segment that closes the subflow in order counts.
@@ -76,8 +76,9 @@ impl Connection {
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
             if optionless && self.session.is_mptcp() {
-                let fin = segment.header.flags.contains(Flags::FIN);
-                self.subflows[slot].optionless_fin |= fin;
+                if segment.header.flags.contains(Flags::FIN) {
+                    self.subflows[slot].signs.on_optionless_fin();
+                }
                 self.handle_optionless(slot, handled.ack);
             }
             match self.session.is_mptcp() {
@@ -138,7 +139,7 @@ impl Connection {
         if let Some(dss) = &segment.options.dss {
             let ctx = &mut self.subflows[slot];
             ctx.subflow.confirm();
-            (ctx.dss_seen, ctx.dss_seen_at, ctx.optionless_acks) = (true, now, false);
+            ctx.signs.on_dss(now);
             self.handle_data_ack(now, slot, dss, segment);
             self.handle_mapping(slot, dss);
             self.start_path_manager(now);
@@ -185,11 +186,15 @@ impl Connection {
         self.counters.mp_rst_rx += u64::from(control.reset.is_some());
         self.counters.mp_fail_rx += u64::from(control.fail.is_some());
         let because_of = |reason| control.reset.is_some_and(|reset| reset.reason == reason);
-        self.subflows[slot].retry = control.reset.map(retry_after);
+        let ctx = &mut self.subflows[slot];
+        ctx.set_retry(control.reset.map(retry_after));
         // RFC 8684 §3.7: the peer has discarded the payload that it received on this subflow.
-        self.subflows[slot].payload_unreliable |= control.fail.is_some()
+        if control.fail.is_some()
             || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
-            || because_of(ResetReason::MPTCP_SPECIFIC);
+            || because_of(ResetReason::MPTCP_SPECIFIC)
+        {
+            ctx.signs.distrust_payload();
+        }
         if let Some(fastclose) = control.fastclose {
             self.handle_fastclose(fastclose);
         }
@@ -270,7 +275,7 @@ impl Connection {
         // RFC 8684 §3.3.3: the DATA_FIN is the mapping's last byte.
         len -= u64::from(dss.data_fin);
         if dss.data_fin && (len == 0 || checksum.is_none()) {
-            if self.is_right_without_payload(data, checksum) {
+            if self.session.admits_data_fin(data, checksum) {
                 self.handle_data_fin(slot, data + len);
             } else {
                 self.counters.data_csum_err += 1;
@@ -338,8 +343,8 @@ impl Connection {
         let ctx = &mut self.subflows[slot];
         if ctx.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
-            self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
-        } else if ctx.mappings.waiting_bytes() > 0 || ctx.unmapped_since.is_some() {
+            self.subflows.break_off(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
+        } else if ctx.mappings.waiting_bytes() > 0 || ctx.signs.waiting_since().is_some() {
             self.check_mapped(now, slot);
         }
     }

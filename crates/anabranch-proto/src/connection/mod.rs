@@ -2,15 +2,19 @@
 
 mod activity;
 mod announce;
+mod announcements;
 mod arrived;
 mod buffers;
+mod carried;
 mod checksum;
 mod close;
 mod data_fin;
 mod data_rto;
+mod data_timers;
 mod fallback;
 mod handshake;
 mod input;
+mod interference;
 mod join;
 mod mapping;
 mod outbox;
@@ -21,9 +25,11 @@ mod receiver;
 mod recv_queue;
 mod reinjection;
 mod schedule;
+mod scheduling;
 mod send_queue;
 mod sender;
 mod session;
+mod signs;
 mod stats;
 mod stopwatch;
 mod subflows;
@@ -60,7 +66,7 @@ use outbox::Outbox;
 use path_driver::PathDriver;
 use receiver::Receiver;
 use recv_queue::RecvQueue;
-use schedule::Scheduling;
+use scheduling::Scheduling;
 use send_queue::SendQueue;
 use sender::Sender;
 use session::Session;
@@ -198,7 +204,7 @@ impl Connection {
 
     /// Returns `true` if nothing is left to do, so that the endpoint may forget the connection.
     pub(crate) fn is_gone(&self) -> bool {
-        let ended = self.session.has_ended() && self.subflows.iter().all(|ctx| ctx.reaped);
+        let ended = self.session.has_ended() && self.subflows.iter().all(|ctx| ctx.is_reaped());
         ended && !self.recv.queue.has_data()
     }
 

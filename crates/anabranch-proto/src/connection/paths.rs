@@ -107,7 +107,7 @@ impl Connection {
     /// Returns `true` if there is room for another subflow, with `uncounted` of the existing ones
     /// left out of the count.
     pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
-        let live = self.subflows.iter().filter(|ctx| !ctx.reaped).count() - uncounted;
+        let live = self.subflows.live().count() - uncounted;
         self.wants_subflows()
             && live < usize::from(self.config.max_subflows).min(SubflowSet::CAPACITY)
     }
@@ -157,7 +157,7 @@ impl Connection {
             match duty {
                 Duty::Close { subflow, reset } => self.close_subflow(subflow, reset),
                 Duty::SetPriority { subflow, backup, signalled } => {
-                    self.set_priority(subflow, backup, signalled);
+                    self.subflows.set_priority(subflow, backup, signalled);
                 }
                 Duty::Probe { subflow, count, bytes } => {
                     let end = self.send.queue.carried_to();
@@ -169,7 +169,7 @@ impl Connection {
     }
 
     fn close_subflow(&mut self, id: SubflowId, reset: bool) {
-        let is_sole = self.is_sole(id.slot);
+        let is_sole = self.subflows.is_sole(id.slot);
         if is_sole && !self.may_replace(id.slot) {
             // The connection would end, although the path may recover.
             return;
@@ -201,15 +201,6 @@ impl Connection {
             && (joins || self.paths.is_down(address_id))
     }
 
-    fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {
-        let Some(mut ctx) = self.subflows.edit_by_id(id) else { return };
-        if signalled {
-            ctx.subflow.signal_priority(backup);
-        } else {
-            ctx.subflow.set_standby(backup);
-        }
-    }
-
     /// Send the removed addresses to the peer on every subflow that can carry the option, because
     /// the peer does not acknowledge it. RFC 8684 §3.4.2.
     pub(super) fn signal_removals(&mut self) {
@@ -236,7 +227,7 @@ impl Connection {
         for slot in self.subflows.slots() {
             let ctx = &self.subflows[slot];
             let lost = address_ids.contains(&ctx.subflow.identity().remote_address_id);
-            if lost && slot != told_on && !ctx.reaped {
+            if lost && slot != told_on && !ctx.is_reaped() {
                 self.subflows.edit(slot).subflow.verify_liveness(now);
                 // A peer that lost its interface drops out-of-order data as well.
                 self.reinject_unacknowledged(slot);

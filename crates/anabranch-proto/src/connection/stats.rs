@@ -176,7 +176,7 @@ impl Connection {
                 bytes_sent: totals.bytes_sent,
                 segments_retransmitted: totals.segments_retransmitted,
                 bytes_retransmitted: totals.bytes_retransmitted,
-                bytes_reinjected: ctx.reinjected_bytes,
+                bytes_reinjected: ctx.carried.reinjected(),
                 segments_received: totals.segments_received,
                 bytes_received: totals.bytes_received,
                 acks_sent: totals.acks_sent,

@@ -25,7 +25,7 @@ impl Connection {
             return Some(segment);
         }
         if self.recv.queue.update_is_due(|| self.subflows.largest_mss()) {
-            self.demand_acks();
+            self.subflows.demand_acks();
         }
         let level = self.data_level();
         let window = level.window;
@@ -73,22 +73,10 @@ impl Connection {
         None
     }
 
-    /// Count the signals of a segment that leaves.
+    /// The segment leaves: count its signals.
     #[inline]
     pub(crate) fn count(&mut self, segment: &Segment) {
-        let counters = &mut self.counters;
-        counters.out_resets += u64::from(segment.header.flags.contains(Flags::RST));
-        if let Some(control) = &segment.options.control {
-            counters.mp_fail_tx += u64::from(control.fail.is_some());
-            counters.mp_rst_tx += u64::from(control.reset.is_some());
-            counters.mp_fastclose_tx += u64::from(control.fastclose.is_some());
-            counters.mp_prio_tx += u64::from(control.prio.is_some());
-            let removed = control.remove_addr.map_or(0, |option| option.address_ids().len());
-            counters.rm_addr_tx += removed as u64;
-            let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
-            counters.add_addr_tx += u64::from(told == Some(true));
-            counters.echo_add_tx += u64::from(told == Some(false));
-        }
+        self.counters.on_sent(segment);
     }
 
     /// Acknowledge the latest data, with the window before the application has read all of it.
@@ -143,16 +131,6 @@ impl Connection {
             checksums: self.session.checksums(),
             wide: self.send.is_wide(),
             writer_waits: self.session.is_tcp() && self.send.writer_waits(),
-        }
-    }
-
-    /// The window opened by much: tell the peer on every subflow, the quickest of which it will
-    /// hear first.
-    fn demand_acks(&mut self) {
-        for ctx in self.subflows.iter_mut() {
-            if ctx.subflow.is_established() {
-                ctx.subflow.demand_ack();
-            }
         }
     }
 
@@ -345,11 +323,11 @@ impl Connection {
             ..MappingMeta::new(data_seq)
         });
         let (ctx, views) = self.subflows.with_views(slot);
-        ctx.run.extend(ctx.subflow.send_next(), start, len);
+        ctx.carried.on_sent(ctx.subflow.send_next(), start, len);
         let id = ctx.subflow.id();
         let segment = ctx.subflow.send_data(now, level, payload, meta, last, views);
         if is_short {
-            ctx.short_end = ctx.subflow.send_next();
+            ctx.carried.on_short(ctx.subflow.send_next());
         }
         self.scheduling.on_sent(id, len);
         self.outbox.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });
