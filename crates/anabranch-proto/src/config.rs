@@ -114,17 +114,17 @@ pub struct ConnectionConfig {
     pub tcp: TcpConfig,
     /// Send buffer in bytes, counted as in [`Platform::buffers`]. It holds data that the
     /// application has written and the peer has not acknowledged at the data level. The platform
-    /// decides if it is `None`: 4 MiB, or with [`Unit::Memory`] a size that follows the
+    /// decides if it is `None`: 4 MiB, or with [`Buffers::Socket`] a size that follows the
     /// congestion windows.
     ///
-    /// [`Unit::Memory`]: crate::platform::Unit::Memory
+    /// [`Buffers::Socket`]: crate::platform::Buffers::Socket
     pub send_buffer: Option<u64>,
     /// Receive buffer in bytes, counted as in [`Platform::buffers`]. It limits how far the peer may
     /// send beyond the data that the application has read. All subflows share it. The platform
-    /// decides if it is `None`: 6 MiB, or with [`Unit::Memory`] a size that follows what the
+    /// decides if it is `None`: 6 MiB, or with [`Buffers::Socket`] a size that follows what the
     /// application reads, up to as much memory.
     ///
-    /// [`Unit::Memory`]: crate::platform::Unit::Memory
+    /// [`Buffers::Socket`]: crate::platform::Buffers::Socket
     pub receive_buffer: Option<u64>,
     /// Require DSS checksums; both hosts then use them. Checksums reveal middleboxes that change
     /// the payload. They cost computing time and two bytes in each segment. RFC 8684 §3.1.

@@ -364,7 +364,7 @@ impl Endpoint {
     }
 
     /// Number of bytes that [`Endpoint::send`] would accept now. It may accept more if buffers are
-    /// charged with memory ([`crate::platform::Unit::Memory`]).
+    /// charged with memory ([`crate::platform::Buffers::Socket`]).
     pub fn send_buffer_space(&self, id: ConnectionId) -> u64 {
         self.connection(id).map_or(0, Connection::send_buffer_space)
     }

@@ -59,7 +59,7 @@ pub struct Platform {
     pub options: OptionForm,
     /// Behaviour while subflows join.
     pub joins: JoinRule,
-    /// Unit in which the congestion window counts, and its behaviour in fast recovery.
+    /// Buffers in which the congestion window counts, and its behaviour in fast recovery.
     pub recovery: RecoveryRule,
     /// When a sender waits for more room in the congestion window before it sends more. `None`: it
     /// never does.
@@ -90,7 +90,7 @@ pub struct JoinRule {
     pub resets_overtaken: bool,
 }
 
-/// Unit in which the congestion window counts, and its behaviour in fast recovery.
+/// Buffers in which the congestion window counts, and its behaviour in fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryRule {
     /// Whether the congestion window counts segments, whatever their length. RFC 5681 counts bytes.
@@ -194,22 +194,23 @@ pub enum OptionForm {
     Long,
 }
 
+/// Meaning of buffer sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffers {
+    /// Bytes of payload, at the connection level. RFC 8684 §3.3.5.
+    Payload,
+    /// Sizes that a program asks the sockets of this host for. The sockets grant other sizes, and
+    /// charge data with the memory that holds it.
+    Socket,
+}
+
 /// How a host counts its buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferModel {
-    /// What requested sizes, and the buffers, count.
-    pub unit: Unit,
+    /// Meaning of their sizes.
+    pub sizes: Buffers,
     /// Bounds of the buffers that no size was requested for.
     pub tuning: Tuning,
-}
-
-/// What sizes of buffers count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Bytes of payload, at the connection level. RFC 8684 §3.3.5.
-    Payload,
-    /// Bytes of memory that sockets charge. A program asks for other sizes than the sockets grant.
-    Memory,
 }
 
 /// When a sender waits until it can send as much as it sends at a time.

@@ -5,12 +5,12 @@
 use anabranch_wire::Instant;
 
 use super::linux::{self, ReadRounds, Reading};
-use super::{BufferModel, Incoming, RecvQueueState, Unit};
+use super::{BufferModel, Buffers, Incoming, RecvQueueState};
 
 /// The receive window of a connection.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
-    unit: Unit,
+    sizes: Buffers,
     /// Bytes of payload that the buffer holds.
     capacity: u64,
     /// Upper bound of the capacity.
@@ -36,23 +36,23 @@ impl ReceiveWindow {
     /// The window of a buffer of `requested` bytes, as the model counts them. `is_tcp`: the
     /// connection is plain TCP.
     pub(crate) fn new(buffers: &BufferModel, is_tcp: bool, requested: Option<u64>) -> Self {
-        let BufferModel { unit, tuning } = *buffers;
+        let BufferModel { sizes, tuning } = *buffers;
         let (capacity, most) =
-            match (unit, requested.map(|asked| linux::receive_buffer(asked, is_tcp))) {
-                (Unit::Payload, _) => {
+            match (sizes, requested.map(|asked| linux::receive_buffer(asked, is_tcp))) {
+                (Buffers::Payload, _) => {
                     [requested.unwrap_or(tuning.largest_receive.into()); 2].into()
                 }
-                (Unit::Memory, Some(granted)) => (granted, granted),
-                (Unit::Memory, None) => linux::tuned_receive_buffer(&tuning, is_tcp).into(),
+                (Buffers::Socket, Some(granted)) => (granted, granted),
+                (Buffers::Socket, None) => linux::tuned_receive_buffer(&tuning, is_tcp).into(),
             };
-        let scale = match unit {
-            Unit::Payload => smallest_scale(most),
-            Unit::Memory => linux::window_scale(&tuning, requested),
+        let scale = match sizes {
+            Buffers::Payload => smallest_scale(most),
+            Buffers::Socket => linux::window_scale(&tuning, requested),
         };
-        let counts_memory = unit == Unit::Memory;
+        let counts_memory = sizes == Buffers::Socket;
         let at_first = u32::try_from(linux::offered_at_first(capacity, is_tcp)).unwrap_or(u32::MAX);
         ReceiveWindow {
-            unit,
+            sizes,
             capacity,
             most,
             offers_less: counts_memory && !is_tcp,
@@ -198,9 +198,9 @@ impl ReceiveWindow {
 
     /// Up to where the buffer has room.
     fn free(&self, held: RecvQueueState) -> u64 {
-        let charged = match self.unit {
-            Unit::Payload => 0,
-            Unit::Memory => {
+        let charged = match self.sizes {
+            Buffers::Payload => 0,
+            Buffers::Socket => {
                 self.charged(linux::waiting_beyond_holes(held) + u64::from(self.waiting_below))
             }
         };
@@ -215,9 +215,9 @@ impl ReceiveWindow {
     /// Upper limit of the window's edge, whatever the buffer. Linux keeps an edge that the window
     /// field cannot express (`tcp_select_window`).
     fn widest(&self, held: RecvQueueState) -> u64 {
-        let largest = match self.unit {
-            Unit::Payload => u64::from(self.opened).min(u64::from(u16::MAX) << self.scale),
-            Unit::Memory => self.opened.into(),
+        let largest = match self.sizes {
+            Buffers::Payload => u64::from(self.opened).min(u64::from(u16::MAX) << self.scale),
+            Buffers::Socket => self.opened.into(),
         };
         held.nxt.saturating_add(largest)
     }
@@ -225,9 +225,9 @@ impl ReceiveWindow {
     /// Returns `true` if moving on to `edge` is worth an advertisement.
     fn is_worthwhile(&self, held: RecvQueueState, edge: u64, mss: impl FnOnce() -> u64) -> bool {
         edge > self.promised
-            && match self.unit {
-                Unit::Payload => edge >= self.promised + mss().min(self.offered() / 2).max(1),
-                Unit::Memory => {
+            && match self.sizes {
+                Buffers::Payload => edge >= self.promised + mss().min(self.offered() / 2).max(1),
+                Buffers::Socket => {
                     let room = self.free(held).saturating_sub(held.nxt);
                     linux::is_worth_advertising(room, self.offered(), mss)
                 }
@@ -252,7 +252,7 @@ impl ReceiveWindow {
     ) -> u64 {
         let edge = if self.is_worthwhile(held, edge, mss) { edge } else { self.promised };
         let window = edge.saturating_sub(held.nxt);
-        if self.unit == Unit::Memory {
+        if self.sizes == Buffers::Socket {
             return window;
         }
         self.promised = edge;
@@ -262,7 +262,7 @@ impl ReceiveWindow {
 
     /// A segment has advertised this window.
     pub(crate) fn on_advertised(&mut self, held: RecvQueueState, window: u64) {
-        if self.unit == Unit::Memory {
+        if self.sizes == Buffers::Socket {
             self.promised = self.promised.max(held.nxt + window);
             self.advertised = u32::try_from(window).unwrap_or(u32::MAX);
         }
@@ -271,18 +271,18 @@ impl ReceiveWindow {
     /// Returns `true` if the application has read all that counts as received, apart from data that
     /// is ready.
     pub(crate) fn is_drained(&self, held: RecvQueueState) -> bool {
-        match self.unit {
-            Unit::Payload => true,
-            Unit::Memory => linux::waiting_beyond_holes(held) == 0,
+        match self.sizes {
+            Buffers::Payload => true,
+            Buffers::Socket => linux::waiting_beyond_holes(held) == 0,
         }
     }
 
     /// The edge to advertise with the latest data, if that should happen before the application has
     /// read all of it. Full segments have `full` bytes.
     pub(crate) fn early_edge(&self, held: RecvQueueState, full: u32) -> Option<u64> {
-        match self.unit {
-            Unit::Payload => None,
-            Unit::Memory => {
+        match self.sizes {
+            Buffers::Payload => None,
+            Buffers::Socket => {
                 let charged = |unread| self.charged(unread);
                 let edge = linux::early_edge(held, self.free(held), full.into(), charged)?;
                 Some(edge.min(self.widest(held)))
@@ -295,9 +295,9 @@ impl ReceiveWindow {
     /// is the remainder up to the promised edge, or the window advertised last.
     pub(crate) fn update_is_due(&self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> bool {
         let edge = self.edge(held);
-        let known = match self.unit {
-            Unit::Payload => self.promised_from(held),
-            Unit::Memory => linux::known_window(self.advertised.into()),
+        let known = match self.sizes {
+            Buffers::Payload => self.promised_from(held),
+            Buffers::Socket => linux::known_window(self.advertised.into()),
         };
         edge.saturating_sub(held.nxt) >= 2 * known && self.is_worthwhile(held, edge, mss)
     }

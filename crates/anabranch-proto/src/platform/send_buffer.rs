@@ -1,7 +1,7 @@
 //! Limit on the data that the application may write ahead of the peer's acknowledgements.
 
 use super::linux::{self, Fragments, SendMemory, Tuning, socket_buffer};
-use super::{BufferModel, SendOffsets, Unit};
+use super::{BufferModel, Buffers, SendOffsets};
 use crate::view::SubflowView;
 
 /// The send buffer of a connection.
@@ -18,7 +18,7 @@ pub(crate) struct SendBuffer {
     tuning: Tuning,
 }
 
-/// Unit in which data is charged, which sets how far a write may exceed the capacity.
+/// Buffers in which data is charged, which sets how far a write may exceed the capacity.
 #[derive(Debug)]
 enum Charging {
     /// By socket buffers, as TCP is.
@@ -31,17 +31,17 @@ impl SendBuffer {
     /// A buffer of `requested` bytes, as the model counts them. `is_tcp`: the connection is
     /// plain TCP.
     pub(crate) fn new(buffers: &BufferModel, is_tcp: bool, requested: Option<u64>) -> Self {
-        let BufferModel { unit, tuning } = *buffers;
-        let charging = match unit {
-            Unit::Payload => None,
-            Unit::Memory if is_tcp => Some(Charging::Memory(SendMemory::default())),
-            Unit::Memory => Some(Charging::Fragments(Fragments::default())),
+        let BufferModel { sizes, tuning } = *buffers;
+        let charging = match sizes {
+            Buffers::Payload => None,
+            Buffers::Socket if is_tcp => Some(Charging::Memory(SendMemory::default())),
+            Buffers::Socket => Some(Charging::Fragments(Fragments::default())),
         }
         .map(Box::new);
-        let autotuned = unit == Unit::Memory && requested.is_none();
+        let autotuned = sizes == Buffers::Socket && requested.is_none();
         let (capacity, most) = match requested {
             _ if autotuned => (0, u64::MAX),
-            Some(bytes) if unit == Unit::Memory => [linux::send_buffer(bytes); 2].into(),
+            Some(bytes) if sizes == Buffers::Socket => [linux::send_buffer(bytes); 2].into(),
             _ => [requested.unwrap_or(tuning.largest_send.into()); 2].into(),
         };
         let mut buffer = SendBuffer { capacity, most, charging, autotuned, tuning };
