@@ -59,7 +59,7 @@ pub struct Platform {
     pub options: OptionForm,
     /// Behaviour while subflows join.
     pub joins: JoinRule,
-    /// Buffers in which the congestion window counts, and its behaviour in fast recovery.
+    /// Unit in which the congestion window counts, and its behaviour in fast recovery.
     pub recovery: RecoveryRule,
     /// When a sender waits for more room in the congestion window before it sends more. `None`: it
     /// never does.
@@ -90,7 +90,7 @@ pub struct JoinRule {
     pub resets_overtaken: bool,
 }
 
-/// Buffers in which the congestion window counts, and its behaviour in fast recovery.
+/// Unit in which the congestion window counts, and its behaviour in fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryRule {
     /// Whether the congestion window counts segments, whatever their length. RFC 5681 counts bytes.

@@ -18,7 +18,7 @@ pub(crate) struct SendBuffer {
     tuning: Tuning,
 }
 
-/// Buffers in which data is charged, which sets how far a write may exceed the capacity.
+/// Unit in which data is charged, which sets how far a write may exceed the capacity.
 #[derive(Debug)]
 enum Charging {
     /// By socket buffers, as TCP is.
