@@ -4,7 +4,6 @@
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 
-use anabranch_proto::platform::Platform;
 use anabranch_proto::view::{Bottleneck, Phase, Slot, SubflowId, SubflowView, Usability};
 use anabranch_proto::{ConnectionStats, Fallback, SubflowStats};
 use anabranch_sim::driver;
@@ -133,7 +132,6 @@ fn view(each: &KernelSubflow, paths: &[usize]) -> SubflowView {
         ssthresh,
         bytes_in_flight: in_flight,
         available_cwnd: bytes(snd_cwnd).saturating_sub(in_flight),
-        paced_window: Platform::default().paced_window(bytes(snd_cwnd), ssthresh, in_flight),
         srtt: Some(micros(each.tcp.rtt)).filter(|rtt| !rtt.is_zero()),
         rttvar: micros(each.tcp.rttvar),
         min_rtt: micros(each.tcp.min_rtt),

@@ -6,7 +6,6 @@ use super::Connection;
 use super::subflows::SubflowContext;
 use crate::platform::Incoming;
 use crate::remedy::BufferSide;
-use crate::scheduler::SocketView;
 use crate::view::{Slot, SubflowSet};
 
 impl Connection {
@@ -89,7 +88,10 @@ impl Connection {
             // the window as a whole one.
             let sent = match ctx.subflow.defers(now, waits) {
                 true => 0,
-                false => waits.at_a_time.min(platform.segments_at_a_time(&view) * mss),
+                false => {
+                    let paced_window = ctx.subflow.paced_window();
+                    waits.at_a_time.min(platform.segments_at_a_time(&view, paced_window) * mss)
+                }
             };
             if (ctx.subflow.flight() + sent).div_ceil(mss) < view.cwnd / mss {
                 let segments = u16::try_from(view.cwnd.div_ceil(mss)).unwrap_or(u16::MAX);
@@ -102,18 +104,20 @@ impl Connection {
         self.wake_writer();
     }
 
-    /// State of the sockets for schedulers that follow Linux, on a host that has such sockets.
-    pub(super) fn socket_view(&self) -> Option<SocketView> {
+    /// The subflows whose share of the send buffer is full. Only Linux's sockets have such shares.
+    pub(super) fn full_subflows(&self) -> SubflowSet {
         let queue = &self.send.queue;
-        let begins_fragment = queue.begins_fragment()?;
         let mut full = SubflowSet::EMPTY;
+        if queue.buffer().fragments().is_none() {
+            return full;
+        }
         for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
             let waits = queue.assigned().get(view.id.slot.index()).copied().unwrap_or(0);
             if queue.buffer().share_is_full(view, waits, ctx.tuned_segments()) {
                 full.insert(view.id.slot);
             }
         }
-        Some(SocketView { full, begins_fragment })
+        full
     }
 
     /// The subflow in `slot` advertises the window as far as its own data has opened it.

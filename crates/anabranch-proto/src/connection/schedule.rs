@@ -4,7 +4,7 @@ use anabranch_wire::{Duration, Instant};
 
 use super::Connection;
 use super::timer::Timer;
-use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use crate::scheduler::{Decision, LinuxView, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::trace::TraceKind;
 use crate::view::{Slot, SubflowId, SubflowSet, Usability};
 
@@ -53,7 +53,11 @@ impl Connection {
             window: self.send.window(),
             assigned: self.send.queue.assigned(),
             blocked: self.scheduling.blocked(),
-            sockets: self.socket_view(),
+            linux: LinuxView {
+                paced_windows: self.subflows.paced_windows(),
+                full: self.full_subflows(),
+                begins_fragment: self.send.queue.begins_fragment(),
+            },
         };
         let decision = self.scheduling.ask(&context);
         match self.judge(now, pending, decision) {
@@ -136,7 +140,7 @@ impl Connection {
             window: 0,
             assigned: &[],
             blocked: 0,
-            sockets: None,
+            linux: LinuxView::default(),
         };
         let Decision::Send(id) = MinRtt.schedule(&context) else { return None };
         self.on_bad_decision(now);

@@ -10,13 +10,14 @@ impl Deferral {
     /// succession. The rest of a socket buffer is sent as soon as all of it can be, unless more data
     /// may join it. A single segment never waits (`tcp_write_xmit`).
     pub(crate) fn waits(&self, burst: &Burst<'_>) -> bool {
-        let Burst { waiting, available_cwnd, since_last, since_oldest, view } = *burst;
+        let Burst { waiting, available_cwnd, since_last, since_oldest, paced_window, view } =
+            *burst;
         let mss = u64::from(view.mss);
         let srtt = view.srtt.unwrap_or(Duration::ZERO);
         let ends = if waiting.first < waiting.all { waiting.first } else { u64::MAX };
         waiting.first > mss
             && available_cwnd < ends
-            && available_cwnd < segments_at_a_time(view) * mss
+            && available_cwnd < segments_at_a_time(view, paced_window) * mss
             && available_cwnd < view.cwnd / self.enough
             && since_last <= self.recent
             && since_oldest + self.soon.min(srtt / 2) >= srtt
@@ -27,7 +28,6 @@ impl Deferral {
 mod tests {
     use super::*;
     use crate::platform::{Platform, Unsent};
-    use crate::view::SubflowView;
     use crate::view::tests::view;
 
     const LINUX: Deferral = match Platform::linux_socket().deferral {
@@ -42,16 +42,17 @@ mod tests {
     #[test]
     fn more_room_is_awaited_while_acknowledgements_come_in_quick_succession() {
         // A window of 20 segments over 2 ms. Its oldest segment was sent 1 ms ago.
-        let short = SubflowView { paced_window: 18_000, ..view(0, 2) };
+        let short = view(0, 2);
         let ms = Duration::from_millis;
         let burst = Burst {
             waiting: waiting(9_000, 9_000),
             available_cwnd: 4_000,
             since_last: ms(1),
             since_oldest: ms(1),
+            paced_window: 18_000,
             view: &short,
         };
-        assert_eq!(segments_at_a_time(&short), 16);
+        assert_eq!(segments_at_a_time(&short, 18_000), 16);
         assert!(LINUX.waits(&burst));
         for at_once in [
             Burst { waiting: waiting(1_000, 1_000), ..burst },
@@ -66,7 +67,7 @@ mod tests {
         let joined = Burst { waiting: waiting(4_000, 4_000), ..burst };
         assert!(LINUX.waits(&joined), "data may join the last socket buffer");
         // Two segments at a time on a long path.
-        let long = SubflowView { paced_window: 18_000, ..view(0, 100) };
+        let long = view(0, 100);
         assert!(!LINUX.waits(&Burst {
             available_cwnd: 2_000,
             since_oldest: ms(99),

@@ -281,13 +281,13 @@ impl Platform {
     }
 
     /// Segments that a subflow sends at a time if its congestion window allows it.
-    pub(crate) fn segments_at_a_time(&self, view: &SubflowView) -> u64 {
-        linux::segments_at_a_time(view)
+    pub(crate) fn segments_at_a_time(&self, view: &SubflowView, paced_window: u64) -> u64 {
+        linux::segments_at_a_time(view, paced_window)
     }
 
     /// Bytes that pacing would send in a round-trip time, whether the host paces or not. No RFC
     /// says how many: every platform has the rule of Linux.
-    pub fn paced_window(&self, cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
+    pub(crate) fn paced_window(&self, cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
         linux::paced_window(cwnd, ssthresh, bytes_in_flight)
     }
 }

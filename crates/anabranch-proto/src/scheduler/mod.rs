@@ -88,18 +88,21 @@ pub struct ScheduleContext<'a> {
     /// Number of times that a subflow had room while the shared window or a full send buffer left
     /// it nothing to send. On these occasions the engine asks the remedies.
     pub blocked: u64,
-    /// State of the host's sockets, for schedulers that follow Linux. `None` if the host counts
-    /// buffers in bytes of payload.
-    pub sockets: Option<SocketView>,
+    /// More, for schedulers that follow Linux.
+    pub linux: LinuxView<'a>,
 }
 
-/// State of the sockets of a host that, like Linux, keeps written data in page fragments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SocketView {
-    /// The subflows whose send buffers are full.
+/// The information that Linux's own scheduler uses besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinuxView<'a> {
+    /// Bytes that pacing would send on each subflow in one round-trip time, as of its last
+    /// acknowledgement, by slot.
+    pub paced_windows: &'a [u64],
+    /// The subflows whose send buffers are full. Empty if the subflows have none of their own.
     pub full: SubflowSet,
-    /// Whether the new data begins a page fragment.
-    pub begins_fragment: bool,
+    /// Whether the new data begins a page fragment. `None` if the host does not keep written data
+    /// in page fragments, as Linux does.
+    pub begins_fragment: Option<bool>,
 }
 
 /// A scheduler's decision.
@@ -224,7 +227,7 @@ mod tests {
             window: 2_000_000,
             assigned: &[],
             blocked: 0,
-            sockets: None,
+            linux: LinuxView { paced_windows: &[24_000; 4], ..LinuxView::default() },
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::view::{Slot, SubflowView};
 pub(super) struct Congestion {
     control: Box<dyn CongestionControl>,
     usage: CwndUsage,
-    /// Value at the last acknowledgement; see [`SubflowView::paced_window`].
+    /// Bytes that pacing would send in one round-trip time, as of the last acknowledgement.
     paced_window: u64,
     last_data_sent: Instant,
 }

@@ -30,6 +30,7 @@ impl Subflow {
                 available_cwnd: self.cwnd_for_new_data(),
                 since_last: self.congestion.idle(now),
                 since_oldest: now.saturating_since(oldest),
+                paced_window: self.paced_window(),
                 view: &self.view(),
             })
     }
@@ -53,7 +54,8 @@ impl Subflow {
             let view = self.view();
             let mss = u64::from(self.mss());
             let admitted = self.cwnd_for_new_data().min(view.cwnd / 2) / mss;
-            let burst = self.config.platform.segments_at_a_time(&view).min(admitted);
+            let burst =
+                self.config.platform.segments_at_a_time(&view, self.paced_window()).min(admitted);
             self.train.begin(burst.min(waiting.at_a_time.div_ceil(mss)));
         }
         self.train.advance();

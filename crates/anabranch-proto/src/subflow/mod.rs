@@ -364,6 +364,12 @@ impl Subflow {
         self.bottleneck = verdict;
     }
 
+    /// Bytes that pacing would send in one round-trip time, as of the last acknowledgement.
+    #[inline]
+    pub(crate) fn paced_window(&self) -> u64 {
+        self.congestion.paced_window()
+    }
+
     /// The subflow's view for policies.
     pub(crate) fn view(&self) -> SubflowView {
         let cwnd = self.congestion.cwnd();
@@ -379,7 +385,6 @@ impl Subflow {
             ssthresh: self.congestion.ssthresh(),
             bytes_in_flight: self.bytes_in_flight(),
             available_cwnd: self.cwnd_for_new_data(),
-            paced_window: self.congestion.paced_window(),
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),

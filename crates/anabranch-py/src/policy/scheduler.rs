@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_proto::scheduler::{Decision, Pending, ScheduleContext, Scheduler, SocketView};
+use anabranch_proto::scheduler::{Decision, LinuxView, Pending, ScheduleContext, Scheduler};
 use anabranch_proto::view::{SubflowId, SubflowSet, SubflowView};
 use anabranch_wire::Instant;
 use pyo3::exceptions::PyTypeError;
@@ -26,10 +26,16 @@ struct NewData {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reinjection(SubflowSet);
 
-/// State of the sockets of a host that counts buffers as Linux does.
-#[pyclass(frozen, eq, module = "anabranch.policy", name = "SocketView")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PySocketView(SocketView);
+/// The information that Linux's own scheduler uses besides.
+#[pyclass(frozen, eq, module = "anabranch.policy", name = "LinuxView")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PyLinuxView {
+    #[pyo3(get)]
+    paced_windows: Vec<u64>,
+    full: SubflowSet,
+    #[pyo3(get)]
+    begins_fragment: Option<bool>,
+}
 
 /// The state that a scheduler can see.
 #[pyclass(frozen, module = "anabranch.policy", name = "ScheduleContext")]
@@ -45,7 +51,7 @@ struct PyScheduleContext {
     window: u64,
     #[pyo3(get)]
     blocked: u64,
-    sockets: Option<SocketView>,
+    linux: PyLinuxView,
     rng: Arc<Rng>,
     place: Place,
 }
@@ -100,7 +106,11 @@ impl PyScheduler {
             available_window: context.available_window,
             window: context.window,
             blocked: context.blocked,
-            sockets: context.sockets,
+            linux: PyLinuxView {
+                paced_windows: context.linux.paced_windows.to_vec(),
+                full: context.linux.full,
+                begins_fragment: context.linux.begins_fragment,
+            },
             rng: self.rng.clone(),
             place: self.place.clone(),
         }
@@ -151,8 +161,8 @@ impl PyScheduleContext {
     }
 
     #[getter]
-    fn sockets(&self) -> Option<PySocketView> {
-        self.sockets.map(PySocketView)
+    fn linux(&self) -> PyLinuxView {
+        self.linux.clone()
     }
 
     #[getter]
@@ -209,26 +219,20 @@ impl PyScheduleContext {
             window: self.window,
             assigned: &self.assigned,
             blocked: self.blocked,
-            sockets: self.sockets,
+            linux: LinuxView {
+                paced_windows: &self.linux.paced_windows,
+                full: self.linux.full,
+                begins_fragment: self.linux.begins_fragment,
+            },
         }
     }
 }
 
 #[pymethods]
-impl PySocketView {
+impl PyLinuxView {
     #[getter]
     fn full<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
-        PyFrozenSet::new(py, self.0.full.slots().map(u8::from))
-    }
-
-    #[getter]
-    fn begins_fragment(&self) -> bool {
-        self.0.begins_fragment
-    }
-
-    fn __repr__(&self) -> String {
-        let begins = if self.0.begins_fragment { "True" } else { "False" };
-        format!("SocketView(full={}, begins_fragment={begins})", slots(self.0.full))
+        PyFrozenSet::new(py, self.full.slots().map(u8::from))
     }
 }
 
@@ -329,7 +333,7 @@ fn slots(set: SubflowSet) -> String {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NewData>()?;
-    module.add_class::<PySocketView>()?;
+    module.add_class::<PyLinuxView>()?;
     module.add_class::<Reinjection>()?;
     module.add_class::<PyScheduleContext>()?;
     module.add_class::<Send>()?;

@@ -41,12 +41,12 @@ const FEWEST_SEGMENTS: u64 = 10;
 const SHARED_SEND: u64 = 4096;
 
 /// Segments that Linux sends at a time: what pacing would send in a 1024th of a second, more on paths
-/// of less than 16 ms, and at least two (`tcp_tso_autosize`).
-pub(crate) fn segments_at_a_time(view: &SubflowView) -> u64 {
+/// of less than 16 ms, and at least two (`tcp_tso_autosize`). Pacing sends `paced_window` bytes in a
+/// round-trip time.
+pub(crate) fn segments_at_a_time(view: &SubflowView, paced_window: u64) -> u64 {
     let paced = view.srtt.map_or(0, |srtt| {
         let nanoseconds = u128::from(srtt.as_nanos().max(1)) * 1024;
-        u64::try_from(u128::from(view.paced_window) * 1_000_000_000 / nanoseconds)
-            .unwrap_or(u64::MAX)
+        u64::try_from(u128::from(paced_window) * 1_000_000_000 / nanoseconds).unwrap_or(u64::MAX)
     });
     let halvings = u32::try_from(view.min_rtt.as_micros() >> 9).unwrap_or(u32::MAX);
     let short = LARGEST_BURST.checked_shr(halvings).unwrap_or(0);
@@ -163,8 +163,8 @@ mod tests {
     fn two_segments_go_at_a_time_and_more_on_fast_or_short_paths() {
         let ms = Duration::from_millis;
         let of = |paced_window, srtt, min_rtt| {
-            let view = SubflowView { paced_window, srtt, min_rtt, mss: 1448, ..view(0, 1) };
-            segments_at_a_time(&view)
+            let view = SubflowView { srtt, min_rtt, mss: 1448, ..view(0, 1) };
+            segments_at_a_time(&view, paced_window)
         };
         assert_eq!(of(14_480, None, Duration::MAX), 2, "after_end_of a round-trip time");
         // 1.25 MB/s are 1220 bytes in a 1024th of a second, and 12.5 MB/s are 12,207.

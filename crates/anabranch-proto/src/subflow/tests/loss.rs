@@ -163,9 +163,9 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
         assert_eq!(scene.cwnd(), left, "{restart} {bytes} {beyond}");
         assert_eq!(scene.subflow.totals.idle_restarts, u32::from(left < before));
         // Twice the window is paced out; this value follows with the next acknowledgement.
-        assert_eq!(scene.subflow.view().paced_window, 2 * before);
+        assert_eq!(scene.subflow.paced_window(), 2 * before);
         scene.takes(scene.ack(1 + bytes + MSS, &[]));
-        assert_eq!(scene.subflow.view().paced_window, 2 * scene.cwnd());
+        assert_eq!(scene.subflow.paced_window(), 2 * scene.cwnd());
     }
 }
 
