@@ -7,7 +7,9 @@ mod loss;
 mod options;
 
 use crate::view::Slot;
-use anabranch_wire::mptcp::{AddAddr, CapableFlags, CapableKeys, Dss, MpCapable, WideOrNarrow};
+use anabranch_wire::mptcp::{
+    AddAddr, CapableFlags, CapableKeys, Dss, Mapping, MpCapable, WideOrNarrow,
+};
 use anabranch_wire::{
     CE, Flags, MAX_OPTION_BYTES, Piece, SackBlock, SocketAddress, TcpHeader, TcpOptions, Timestamps,
 };
