@@ -6,6 +6,7 @@ use super::Connection;
 use super::subflows::SubflowContext;
 use crate::platform::Incoming;
 use crate::remedy::BufferSide;
+use crate::scheduler::LinuxView;
 use crate::view::{Slot, SubflowSet};
 
 impl Connection {
@@ -104,8 +105,20 @@ impl Connection {
         self.wake_writer();
     }
 
+    /// The view of schedulers that follow Linux. `paced_windows` has room for all slots.
+    pub(super) fn linux_view<'a>(&self, paced_windows: &'a mut [u64]) -> LinuxView<'a> {
+        for (ctx, paced_window) in self.subflows.iter().zip(&mut *paced_windows) {
+            *paced_window = ctx.subflow.paced_window();
+        }
+        LinuxView {
+            paced_windows,
+            full: self.full_subflows(),
+            begins_fragment: self.send.queue.begins_fragment(),
+        }
+    }
+
     /// The subflows whose share of the send buffer is full. Only Linux's sockets have such shares.
-    pub(super) fn full_subflows(&self) -> SubflowSet {
+    fn full_subflows(&self) -> SubflowSet {
         let queue = &self.send.queue;
         let mut full = SubflowSet::EMPTY;
         if queue.buffer().fragments().is_none() {

@@ -35,7 +35,7 @@ impl Connection {
         self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
     }
 
-    pub(super) fn data_retransmission(&self) -> DataRetransmission {
+    pub(super) fn data_retransmission(&self) -> &'static DataRetransmission {
         self.config.platform.data_retransmission(self.subflows.len())
     }
 

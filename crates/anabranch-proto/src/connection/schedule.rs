@@ -53,13 +53,16 @@ impl Connection {
             window: self.send.window(),
             assigned: self.send.queue.assigned(),
             blocked: self.scheduling.blocked(),
-            linux: LinuxView {
-                paced_windows: self.subflows.paced_windows(),
-                full: self.full_subflows(),
-                begins_fragment: self.send.queue.begins_fragment(),
-            },
+            linux: LinuxView::default(),
         };
-        let decision = self.scheduling.ask(&context);
+        let decision = match self.scheduling.follows_linux() {
+            false => self.scheduling.ask(&context),
+            true => {
+                let mut paced_windows = [0; SubflowSet::CAPACITY];
+                let linux = self.linux_view(&mut paced_windows);
+                self.scheduling.ask(&ScheduleContext { linux, ..context })
+            }
+        };
         match self.judge(now, pending, decision) {
             Verdict::Sends(choice) => Some(choice),
             Verdict::Waits => self.unless_hanging(now, pending),

@@ -9,6 +9,7 @@ use crate::view::{SubflowId, SubflowSet};
 /// The scheduler and its decisions, and the state of asking the remedies.
 pub(super) struct Scheduling {
     scheduler: Box<dyn Scheduler>,
+    follows_linux: bool,
     /// The subflows on which it last wanted copies of new data.
     copies: SubflowSet,
     /// The remedies were asked since the last change.
@@ -23,6 +24,7 @@ pub(super) struct Scheduling {
 impl Scheduling {
     pub(super) fn new(scheduler: Box<dyn Scheduler>) -> Self {
         Scheduling {
+            follows_linux: scheduler.follows_linux(),
             scheduler,
             copies: SubflowSet::EMPTY,
             remedies_asked: false,
@@ -42,6 +44,12 @@ impl Scheduling {
     #[inline]
     pub(super) fn blocked(&self) -> u64 {
         self.blocked
+    }
+
+    /// Returns `true` if the scheduler uses the view of those that follow Linux.
+    #[inline]
+    pub(super) fn follows_linux(&self) -> bool {
+        self.follows_linux
     }
 
     /// Ask the scheduler.

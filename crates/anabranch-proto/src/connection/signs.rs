@@ -16,8 +16,8 @@ pub(super) struct Signs {
     optionless_end: u64,
     /// The peer's FIN came without any Multipath TCP option.
     optionless_fin: bool,
-    /// Time since which payload waits for a mapping.
-    unmapped_since: Option<Instant>,
+    /// Time since which payload waits for a mapping; far in the future if none does.
+    unmapped_since: Instant,
     /// The path modifies its payload, so data acknowledged on the subflow may not have arrived.
     payload_unreliable: bool,
 }
@@ -30,7 +30,7 @@ impl Signs {
             optionless_acks: false,
             optionless_end: 0,
             optionless_fin: false,
-            unmapped_since: None,
+            unmapped_since: Instant::FAR_FUTURE,
             payload_unreliable: false,
         }
     }
@@ -89,20 +89,20 @@ impl Signs {
 
     /// Payload waits for its mapping. Returns `true` if it has begun to wait now.
     pub(super) fn begin_to_wait(&mut self, now: Instant) -> bool {
-        let begins = self.unmapped_since.is_none();
-        self.unmapped_since.get_or_insert(now);
+        let begins = self.unmapped_since == Instant::FAR_FUTURE;
+        self.unmapped_since = self.unmapped_since.min(now);
         begins
     }
 
     /// No payload waits for a mapping any more.
     pub(super) fn end_waiting(&mut self) {
-        self.unmapped_since = None;
+        self.unmapped_since = Instant::FAR_FUTURE;
     }
 
     /// Time since which payload waits for a mapping.
     #[inline]
     pub(super) fn waiting_since(&self) -> Option<Instant> {
-        self.unmapped_since
+        Some(self.unmapped_since).filter(|since| *since != Instant::FAR_FUTURE)
     }
 
     /// The path modifies payload, or the peer has discarded what it received.

@@ -117,8 +117,6 @@ pub(super) struct Subflows {
     contexts: Vec<SubflowContext>,
     /// Views of the subflows, by slot.
     views: Vec<SubflowView>,
-    /// Bytes that pacing would send on each in one round-trip time, by slot.
-    paced_windows: Vec<u64>,
     /// Remedies may limit a subflow's data in flight, and thereby the room in its view.
     remedies: Vec<Box<dyn Remedy>>,
     /// Detects which subflows share bottlenecks.
@@ -180,7 +178,6 @@ impl Subflows {
         Subflows {
             contexts: Vec::new(),
             views: Vec::new(),
-            paced_windows: Vec::new(),
             remedies,
             detector: loss_threshold.map(Detector::new),
             ended: None,
@@ -373,12 +370,10 @@ impl Subflows {
             Some(free) => {
                 *free = ctx;
                 self.views[slot] = view;
-                self.paced_windows[slot] = 0;
             }
             None => {
                 self.contexts.push(ctx);
                 self.views.push(view);
-                self.paced_windows.push(0);
             }
         }
         slot
@@ -388,12 +383,6 @@ impl Subflows {
     #[inline]
     pub(super) fn views(&self) -> &[SubflowView] {
         &self.views
-    }
-
-    /// Bytes that pacing would send on each subflow in one round-trip time, by slot.
-    #[inline]
-    pub(super) fn paced_windows(&self) -> &[u64] {
-        &self.paced_windows
     }
 
     /// The view of the subflow in `slot`.
@@ -424,9 +413,7 @@ impl Subflows {
     #[inline]
     pub(super) fn refresh(&mut self, slot: Slot) {
         let view = &mut self.views[slot];
-        let subflow = &self.contexts[slot].subflow;
-        *view = subflow.view();
-        self.paced_windows[slot] = subflow.paced_window();
+        *view = self.contexts[slot].subflow.view();
         limit_room(&mut self.remedies, view);
     }
 
@@ -495,7 +482,6 @@ impl Subflows {
     pub(super) fn release_memory(&mut self) {
         self.contexts.shrink_to_fit();
         self.views.shrink_to_fit();
-        self.paced_windows.shrink_to_fit();
         for ctx in &mut self.contexts {
             ctx.mappings.release_memory();
             ctx.subflow.release_memory();

@@ -30,7 +30,7 @@ mod tests {
     use crate::platform::{Platform, Unsent};
     use crate::view::tests::view;
 
-    const LINUX: Deferral = match Platform::linux_socket().deferral {
+    const LINUX: &Deferral = match Platform::linux_socket().deferral {
         Some(deferral) => deferral,
         None => unreachable!(),
     };

@@ -30,11 +30,11 @@ use anabranch_wire::Duration;
 use crate::policy::{Entry, Values};
 use crate::view::SubflowView;
 
-/// Behaviour of a host where hosts differ.
+/// Behaviour of a host where hosts differ. Each connection has a copy, so larger facts are static.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Platform {
     /// Rule by which the retransmission timeout follows from the estimators.
-    pub timeouts: RtoRule,
+    pub timeouts: &'static RtoRule,
     /// Timeouts in the handshake after which the congestion window still begins in full.
     /// RFC 5681 §3.1.
     pub lost_syns_forgiven: u32,
@@ -63,9 +63,9 @@ pub struct Platform {
     pub recovery: RecoveryRule,
     /// When a sender waits for more room in the congestion window before it sends more. `None`: it
     /// never does.
-    pub deferral: Option<Deferral>,
+    pub deferral: Option<&'static Deferral>,
     /// When data is retransmitted at the data level on a connection with several subflows.
-    pub data_retransmission: DataRetransmission,
+    pub data_retransmission: &'static DataRetransmission,
     /// Whether a DATA_ACK counts with the larger window that the subflow had before, where its
     /// segment advertises less and acknowledges nothing new on the subflow.
     pub keeps_larger_window: bool,
@@ -276,8 +276,8 @@ impl Default for Platform {
 impl Platform {
     /// Rules for retransmitting at the data level with this number of subflows. Copies on a sole
     /// subflow would make fallback impossible, so all platforms send few.
-    pub(crate) fn data_retransmission(&self, subflows: usize) -> DataRetransmission {
-        if subflows > 1 { self.data_retransmission } else { DataRetransmission::RARE }
+    pub(crate) fn data_retransmission(&self, subflows: usize) -> &'static DataRetransmission {
+        if subflows > 1 { self.data_retransmission } else { &DataRetransmission::RARE }
     }
 
     /// Segments that a subflow sends at a time if its congestion window allows it.

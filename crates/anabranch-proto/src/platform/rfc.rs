@@ -16,17 +16,19 @@ pub(super) const ENTRY: PlatformEntry = Entry {
     make: |_| Platform::rfc(),
 };
 
+/// RFC 6298 §2
+const TIMEOUTS: RtoRule = RtoRule {
+    initial: Duration::from_secs(1),
+    minimum: Duration::from_secs(1),
+    minimum_bounds_variance: false,
+    maximum: Duration::from_secs(60),
+};
+
 impl Platform {
     /// Values of the RFCs: a minimum RTO of 1 s, acknowledgements delayed by 200 ms.
     pub const fn rfc() -> Self {
         Platform {
-            // RFC 6298 §2
-            timeouts: RtoRule {
-                initial: Duration::from_secs(1),
-                minimum: Duration::from_secs(1),
-                minimum_bounds_variance: false,
-                maximum: Duration::from_secs(60),
-            },
+            timeouts: &TIMEOUTS,
             lost_syns_forgiven: 0,
             acknowledging: AckRule {
                 delay: Duration::from_millis(200),
@@ -54,7 +56,7 @@ impl Platform {
                 grows_at_the_end: false,
             },
             deferral: None,
-            data_retransmission: DataRetransmission::RARE,
+            data_retransmission: &DataRetransmission::RARE,
             keeps_larger_window: false,
             acknowledges_opening_early: false,
             takes_smaller_receive_rtt: false,

@@ -1,6 +1,6 @@
 //! Limit on the data that the application may write ahead of the peer's acknowledgements.
 
-use super::linux::{self, Fragments, SendMemory, Tuning, socket_buffer};
+use super::linux::{self, Fragments, SendMemory, socket_buffer};
 use super::{BufferModel, Buffers, SendOffsets};
 use crate::view::SubflowView;
 
@@ -15,7 +15,8 @@ pub(crate) struct SendBuffer {
     charging: Option<Box<Charging>>,
     /// Linux tunes the capacity, since no size was requested.
     autotuned: bool,
-    tuning: Tuning,
+    /// Most memory of a subflow's autotuned share.
+    largest_share: u32,
 }
 
 /// Unit in which data is charged, which sets how far a write may exceed the capacity.
@@ -44,8 +45,9 @@ impl SendBuffer {
             Some(bytes) if sizes == Buffers::Socket => [linux::send_buffer(bytes); 2].into(),
             _ => [requested.unwrap_or(tuning.largest_send.into()); 2].into(),
         };
-        let mut buffer = SendBuffer { capacity, most, charging, autotuned, tuning };
-        buffer.tune(tuning.send_memory(0));
+        let mut buffer =
+            SendBuffer { capacity, most, charging, autotuned, largest_share: tuning.largest_send };
+        buffer.tune(buffer.share(0));
         buffer
     }
 
@@ -57,7 +59,7 @@ impl SendBuffer {
     /// Memory of a subflow's autotuned send buffer, in bytes, where its congestion window had so
     /// many segments.
     pub(crate) fn share(&self, segments: u16) -> u64 {
-        self.tuning.send_memory(segments)
+        linux::send_memory(segments, self.largest_share)
     }
 
     /// Returns `true` if a subflow's share of the buffer is full, so that it takes no more data

@@ -153,6 +153,10 @@ impl Scheduler for Linux {
         Decision::Assign(soonest.id)
     }
 
+    fn follows_linux(&self) -> bool {
+        true
+    }
+
     fn on_sent(&mut self, subflow: SubflowId, bytes: u64) {
         self.carried += bytes;
         self.burst.take_if(|id| *id != subflow || self.carried >= self.end);

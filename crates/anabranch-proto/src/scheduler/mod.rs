@@ -88,7 +88,7 @@ pub struct ScheduleContext<'a> {
     /// Number of times that a subflow had room while the shared window or a full send buffer left
     /// it nothing to send. On these occasions the engine asks the remedies.
     pub blocked: u64,
-    /// More, for schedulers that follow Linux.
+    /// More, for schedulers that ask for it ([`Scheduler::follows_linux`]).
     pub linux: LinuxView<'a>,
 }
 
@@ -143,6 +143,12 @@ pub trait Scheduler: Debug + Send {
     /// The engine does not always send on the chosen subflow: the shared window or Nagle's
     /// algorithm may forbid it.
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision;
+
+    /// Returns `true` if the scheduler uses [`ScheduleContext::linux`], which is empty otherwise. The
+    /// engine asks once.
+    fn follows_linux(&self) -> bool {
+        false
+    }
 
     /// `bytes` of new data were mapped to `subflow`.
     fn on_sent(&mut self, _subflow: SubflowId, _bytes: u64) {}

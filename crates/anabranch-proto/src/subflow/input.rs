@@ -313,7 +313,10 @@ impl Subflow {
     /// the MP_PRIO may have been lost, as it is not acknowledged. RFC 8684 §3.3.8.
     fn repeat_priority(&mut self, now: Instant, segment: &Segment) {
         let pause = self.rtt.srtt().unwrap_or(Duration::from_secs(1)) * 2;
-        if !segment.payload.is_empty() && self.priority.is_disregarded(now, pause) {
+        if self.priority.is_signalled()
+            && !segment.payload.is_empty()
+            && self.signals.since_priority(now) > pause
+        {
             self.signal_priority(true);
         }
     }

@@ -22,7 +22,7 @@ impl Subflow {
 
     /// Returns `true` if the platform waits for more room in the congestion window.
     pub(crate) fn defers(&self, now: Instant, waiting: Unsent) -> bool {
-        let Some(deferral) = &self.config.platform.deferral else { return false };
+        let Some(deferral) = self.config.platform.deferral else { return false };
         let Some(oldest) = self.board.oldest_sent_at() else { return false };
         self.recovery.phase() == Phase::Open
             && deferral.waits(&Burst {

@@ -107,18 +107,11 @@ impl Subflow {
         self.totals.acks_sent += 1;
         let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.data_fin);
         if signals && segment.options.control.is_none() {
-            self.attach_signals(now, &mut segment.options);
+            self.signals.attach(now, &mut segment.options, self.receiver.ack_is_due());
         }
         self.add_sacks(&mut segment.options, 0);
         self.sent();
         segment
-    }
-
-    fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) {
-        self.signals.attach(options, self.receiver.ack_is_due());
-        if options.control.as_ref().is_some_and(|control| control.prio.is_some()) {
-            self.priority.on_sent(now);
-        }
     }
 
     /// Send `payload`, which this subflow has never sent before.

@@ -1,7 +1,5 @@
 //! Requests to use a subflow only if no regular subflow is usable. RFC 8684 §3.3.8.
 
-use anabranch_wire::{Duration, Instant};
-
 /// Who has requested to use the subflow as a backup.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Priority {
@@ -11,8 +9,6 @@ pub(super) struct Priority {
     by_peer: bool,
     /// Only this host's path manager requested it, without telling the peer.
     standby: bool,
-    /// Time of the last MP_PRIO.
-    sent_at: Instant,
 }
 
 impl Priority {
@@ -22,36 +18,26 @@ impl Priority {
     }
 
     /// This host requests it of the peer, or no longer does.
-    #[inline]
     pub(super) fn signal(&mut self, backup: bool) {
         self.signalled = backup;
     }
 
     /// The peer requests it, or no longer does.
-    #[inline]
     pub(super) fn on_request(&mut self, backup: bool) {
         self.by_peer = backup;
     }
 
-    #[inline]
     pub(super) fn set_standby(&mut self, backup: bool) {
         self.standby = backup;
     }
 
-    #[inline]
-    pub(super) fn on_sent(&mut self, now: Instant) {
-        self.sent_at = now;
-    }
-
-    /// Returns `true` if the request to leave the subflow alone is older than `pause`.
-    #[inline]
-    pub(super) fn is_disregarded(&self, now: Instant, pause: Duration) -> bool {
-        self.signalled && now.saturating_since(self.sent_at) > pause
+    /// Returns `true` if the peer was asked to leave the subflow alone.
+    pub(super) fn is_signalled(&self) -> bool {
+        self.signalled
     }
 
     /// Multipath TCP ends here.
-    #[inline]
     pub(super) fn forget(&mut self) {
-        *self = Priority { sent_at: self.sent_at, ..Priority::default() };
+        *self = Priority::default();
     }
 }

@@ -126,6 +126,10 @@ impl Scheduler for PyScheduler {
         asked.unwrap_or(Decision::Wait { until: None })
     }
 
+    fn follows_linux(&self) -> bool {
+        true
+    }
+
     fn on_sent(&mut self, subflow: SubflowId, bytes: u64) {
         if let Some(on_sent) = &self.on_sent {
             self.own.ask_again(|py| on_sent.call1(py, (PySubflowId(subflow), bytes)).map(drop));

@@ -20,12 +20,13 @@ impl Tuning {
     /// largest receive buffer.
     pub const DEFAULT: Tuning =
         Tuning { first_receive: 131_072, largest_receive: 6 << 20, largest_send: 4 << 20 };
+}
 
-    /// Memory of a subflow's send buffer: two congestion windows of so many segments.
-    pub(crate) fn send_memory(&self, segments: u16) -> u64 {
-        let segments = u64::from(segments).max(FEWEST_SEGMENTS);
-        (2 * SEGMENT_MEMORY * segments).min(self.largest_send.into())
-    }
+/// Memory of a subflow's send buffer: two congestion windows of so many segments, and at most
+/// `largest` bytes.
+pub(crate) fn send_memory(segments: u16, largest: u32) -> u64 {
+    let segments = u64::from(segments).max(FEWEST_SEGMENTS);
+    (2 * SEGMENT_MEMORY * segments).min(largest.into())
 }
 
 /// Memory of a socket buffer with a full segment, as the send buffer is reckoned
@@ -178,9 +179,9 @@ mod tests {
 
     #[test]
     fn the_send_buffer_holds_two_congestion_windows() {
-        let tuning = Tuning::DEFAULT;
-        assert_eq!(tuning.send_memory(1), 46_080);
-        assert_eq!(tuning.send_memory(100), 460_800);
-        assert_eq!(tuning.send_memory(u16::MAX), tuning.largest_send.into());
+        let largest = Tuning::DEFAULT.largest_send;
+        assert_eq!(send_memory(1, largest), 46_080);
+        assert_eq!(send_memory(100, largest), 460_800);
+        assert_eq!(send_memory(u16::MAX, largest), u64::from(largest));
     }
 }

@@ -8,7 +8,9 @@ mod send_memory;
 pub(crate) mod socket_buffer;
 
 pub use autotuning::Tuning;
-pub(super) use autotuning::{ReadRounds, Reading, segments_at_a_time, shared_send_memory};
+pub(super) use autotuning::{
+    ReadRounds, Reading, segments_at_a_time, send_memory, shared_send_memory,
+};
 pub(super) use buffers::{
     capacity_offering_at_first, charged, early_edge, first_window, is_worth_advertising,
     known_window, offered_at_first, opening, receive_buffer, send_buffer, tuned_receive_buffer,
@@ -94,6 +96,29 @@ const fn memory(
     }
 }
 
+/// TCP_TIMEOUT_INIT, TCP_RTO_MIN and TCP_RTO_MAX; `tcp_rtt_estimator` bounds the variance.
+const TIMEOUTS: RtoRule = RtoRule {
+    initial: Duration::from_secs(1),
+    minimum: Duration::from_millis(200),
+    minimum_bounds_variance: true,
+    maximum: Duration::from_secs(120),
+};
+
+/// `tcp_tso_should_defer` as of 6.12.117; `tcp_tso_win_divisor`.
+const DEFERRAL: Deferral =
+    Deferral { recent: Duration::from_millis(1), soon: Duration::from_millis(1), enough: 3 };
+
+/// The data-level retransmission timer follows the timers of the subflows, and resends the oldest
+/// fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`, `__mptcp_retrans`,
+/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does from the third time on, so
+/// that an outage of all paths does not make the timer fire all the time.
+const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
+    // TCP_RTO_MIN
+    pause: Pause::PendingTimers { none: Duration::from_millis(200) },
+    whole_fragments: true,
+    needs_idle_subflow: true,
+};
+
 impl Platform {
     /// Behaviour of Linux: a minimum RTO of 200 ms, acknowledgements delayed by 40 ms after a run
     /// of immediate ones and not for short segments, reductions of the congestion window whatever
@@ -101,14 +126,7 @@ impl Platform {
     /// platforms.
     pub const fn linux() -> Self {
         Platform {
-            // TCP_TIMEOUT_INIT, TCP_RTO_MIN and TCP_RTO_MAX; `tcp_rtt_estimator` bounds the
-            // variance.
-            timeouts: RtoRule {
-                initial: Duration::from_secs(1),
-                minimum: Duration::from_millis(200),
-                minimum_bounds_variance: true,
-                maximum: Duration::from_secs(120),
-            },
+            timeouts: &TIMEOUTS,
             // `tcp_init_transfer` forgives one, since it waits for 1 s only and not for 3.
             lost_syns_forgiven: 1,
             // TCP_DELACK_MIN and TCP_MAX_QUICKACKS; `__tcp_ack_snd_check` and `tcp_cleanup_rbuf`.
@@ -160,23 +178,8 @@ impl Platform {
                 // `tcp_cong_control`: it grows as with later ones.
                 grows_at_the_end: true,
             },
-            // `tcp_tso_should_defer` as of 6.12.117; `tcp_tso_win_divisor`
-            deferral: Some(Deferral {
-                recent: Duration::from_millis(1),
-                soon: Duration::from_millis(1),
-                enough: 3,
-            }),
-            // The data-level retransmission timer follows the timers of the subflows, and resends
-            // the oldest fragment on a subflow whose queues are empty
-            // (`mptcp_timeout_from_subflow`, `__mptcp_retrans`, `mptcp_subflow_get_retrans`). Linux
-            // does not back off. The engine does from the third time on, so that an outage of all
-            // paths does not make the timer fire all the time.
-            data_retransmission: DataRetransmission {
-                // TCP_RTO_MIN
-                pause: Pause::PendingTimers { none: Duration::from_millis(200) },
-                whole_fragments: true,
-                needs_idle_subflow: true,
-            },
+            deferral: Some(&DEFERRAL),
+            data_retransmission: &DATA_RETRANSMISSION,
             // A duplicate acknowledgement on a subflow does not shrink its window
             // (`tcp_may_update_window`), and its DATA_ACK is added to the window that is kept
             // (`ack_update_msk`). The sender then exceeds the peer's edge by the data that other
