@@ -20,7 +20,6 @@ pub(super) struct Congestion {
 }
 
 impl Congestion {
-    #[inline]
     pub(super) fn new(config: &ConnectionConfig, start: &Start) -> Self {
         Congestion {
             control: (config.congestion_control)(start),
@@ -62,7 +61,6 @@ impl Congestion {
         self.control.on_ack(sample, slot.index(), views);
     }
 
-    #[inline]
     pub(super) fn reduce(&mut self, reduction: ExternalReduction) {
         self.control.on_external_reduction(reduction);
     }
@@ -97,7 +95,6 @@ impl Congestion {
     }
 
     /// The window was reduced because the sender had been idle.
-    #[inline]
     pub(super) fn restart(&mut self, now: Instant) {
         self.usage.restart(now);
     }

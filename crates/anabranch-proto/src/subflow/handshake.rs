@@ -36,7 +36,6 @@ impl Handshake {
         }
     }
 
-    #[inline]
     pub(super) fn is_active(&self) -> bool {
         self.active
     }
@@ -52,18 +51,15 @@ impl Handshake {
     }
 
     /// Multipath TCP ends here, and with it what the handshake would still have to say.
-    #[inline]
     pub(super) fn forget_options(&mut self) {
         (self.options, self.confirmed) = (None, true);
     }
 
     /// Carry these options, or none.
-    #[inline]
     pub(super) fn carry(&mut self, options: Option<Box<Control>>) {
         self.options = options;
     }
 
-    #[inline]
     pub(super) fn options(&self) -> Option<&Control> {
         self.options.as_deref()
     }
@@ -79,19 +75,16 @@ impl Handshake {
         self.syn_due
     }
 
-    #[inline]
     pub(super) fn demand_syn(&mut self) {
         self.syn_due = true;
     }
 
     /// The peer has answered, or the subflow has ended.
-    #[inline]
     pub(super) fn end_syns(&mut self) {
         self.syn_due = false;
     }
 
     /// Returns `true` if it is a retransmission.
-    #[inline]
     pub(super) fn on_syn_sent(&mut self, now: Instant) -> bool {
         let again = self.syns_sent > 0;
         self.syns_sent = self.syns_sent.saturating_add(1);
@@ -99,13 +92,11 @@ impl Handshake {
         again
     }
 
-    #[inline]
     pub(super) fn syns_sent(&self) -> u32 {
         self.syns_sent.into()
     }
 
     /// The time of the SYN/ACK is unknown.
-    #[inline]
     pub(super) fn forget_syn_time(&mut self) {
         self.syn_sent_at = Instant::FAR_FUTURE;
     }
@@ -113,7 +104,6 @@ impl Handshake {
     /// The round-trip time from an answered SYN. A retransmitted SYN gives a sample only if the
     /// answer `echoes` its last transmission (RFC 6298 §3, RFC 7323 §4.1): an older echo belongs to
     /// a SYN that arrived late, or to one whose answer was lost.
-    #[inline]
     pub(super) fn rtt(&self, now: Instant, echoes: impl Fn(Instant) -> bool) -> Option<Duration> {
         let sent = self.syn_sent_at;
         let is_answered = self.syns_sent == 1 || echoes(sent);
@@ -122,13 +112,11 @@ impl Handshake {
 
     /// Keep a SYN with text or a FIN for later. Not one of Multipath TCP: there is no mapping for its
     /// text, which the peer will send again.
-    #[inline]
     pub(super) fn keep_payload(&mut self, syn: &Segment) {
         let text = !syn.payload.is_empty() || syn.header.flags.contains(Flags::FIN);
         self.syn_payload = (text && syn.options.control.is_none()).then(|| Box::new(syn.clone()));
     }
 
-    #[inline]
     pub(super) fn take_payload(&mut self) -> Option<Box<Segment>> {
         self.syn_payload.take()
     }

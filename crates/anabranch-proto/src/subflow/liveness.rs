@@ -36,7 +36,6 @@ impl Liveness {
     }
 
     /// The retransmission timer has expired without progress.
-    #[inline]
     pub(super) fn on_timeout(&mut self) {
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
     }
@@ -47,13 +46,11 @@ impl Liveness {
     }
 
     /// Returns `true` if an acceptable segment has arrived since this was last asked.
-    #[inline]
     pub(super) fn take_answered(&mut self) -> bool {
         std::mem::take(&mut self.answered)
     }
 
     /// The peer reports that the path is gone. Returns `true` if that is news.
-    #[inline]
     pub(super) fn doubt(&mut self) -> bool {
         let news = !self.doubtful;
         self.doubtful = true;
@@ -66,13 +63,11 @@ impl Liveness {
         self.timeouts_in_a_row > 0 || self.doubtful
     }
 
-    #[inline]
     pub(super) fn demand_probe(&mut self) {
         self.probe_due = true;
     }
 
     /// Probe an idle peer. Returns `false` if `most` probes in a row have remained unanswered.
-    #[inline]
     pub(super) fn keep_alive(&mut self, most: u32) -> bool {
         let goes_on = u32::from(self.keep_alive_probes) < most;
         if goes_on {
@@ -87,7 +82,6 @@ impl Liveness {
         self.probe_due
     }
 
-    #[inline]
     pub(super) fn take_probe(&mut self) -> bool {
         std::mem::take(&mut self.probe_due)
     }

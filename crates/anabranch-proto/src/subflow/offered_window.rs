@@ -13,18 +13,15 @@ impl OfferedWindow {
         OfferedWindow { scale, last: 0 }
     }
 
-    #[inline]
     pub(super) fn scale(&self) -> u8 {
         self.scale
     }
 
     /// RFC 7323 §1.3: scaling is used in both directions or in none.
-    #[inline]
     pub(super) fn stop_scaling(&mut self) {
         self.scale = 0;
     }
 
-    #[inline]
     pub(super) fn last(&self) -> u64 {
         self.last.into()
     }
@@ -39,7 +36,6 @@ impl OfferedWindow {
     }
 
     /// The field of a SYN, whose window is never scaled. RFC 7323 §2.2.
-    #[inline]
     pub(super) fn offer_on_syn(&mut self, window: u64) -> u16 {
         self.note(window);
         window.min(u64::from(u16::MAX)) as u16

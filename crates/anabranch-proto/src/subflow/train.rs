@@ -11,7 +11,6 @@ pub(super) struct Train {
 
 impl Train {
     /// The next segments are sent together: at least one, and no more than can be counted.
-    #[inline]
     pub(super) fn begin(&mut self, segments: u64) {
         self.len = u8::try_from(segments.max(1)).unwrap_or(u8::MAX);
         self.left = self.len;
@@ -23,7 +22,6 @@ impl Train {
     }
 
     /// Another segment is sent.
-    #[inline]
     pub(super) fn advance(&mut self) {
         self.left -= 1;
     }
