@@ -40,7 +40,7 @@ impl Connection {
     /// Add the data offsets of a subflow's held data. Returns the number of bytes without data
     /// offsets that count as well: all of them after a fallback, where nothing arrives twice.
     fn add_held(&self, ctx: &SubflowContext, ranges: &mut Vec<Range<u64>>) -> u64 {
-        let held = ctx.subflow.beyond_hole().chain([ctx.mappings.waiting()]);
+        let held = ctx.subflow.receiver().beyond_hole().chain([ctx.mappings.waiting()]);
         if !self.session.is_mptcp() {
             return held.map(|range| range.end - range.start).sum();
         }

@@ -138,12 +138,12 @@ impl Connection {
         if self.session.is_tcp()
             && let Some(ctx) = self.subflows.first()
         {
-            let bytes = ctx.subflow.out_of_order_bytes();
+            let bytes = ctx.subflow.receiver().out_of_order_bytes();
             self.recv.queue.window_mut().note_waiting_below(bytes);
         }
         let subflow = &self.subflows[slot].subflow;
-        if subflow.receive_next() > 1 {
-            self.recv.queue.window_mut().open_to(subflow.opened_window());
+        if subflow.receiver().nxt() > 1 {
+            self.recv.queue.window_mut().open_to(subflow.receiver().opening().opened);
         }
     }
 
@@ -154,7 +154,7 @@ impl Connection {
             && let Some(ctx) = self.subflows.first()
         {
             let mss = u64::from(ctx.subflow.mss());
-            self.send.queue.buffer_mut().measure(mss, ctx.subflow.largest_window());
+            self.send.queue.buffer_mut().measure(mss, ctx.subflow.send_window().largest());
         }
     }
 

@@ -107,7 +107,7 @@ impl Connection {
         let subflow = &mut self.subflows[failing.slot].subflow;
         let Some((fail, before)) = failing.next() else { return self.abandon_failing() };
         subflow.signals_mut().fail(fail);
-        let pause = subflow.rto_without_backoff() * (1 << before);
+        let pause = subflow.rtt().rto_without_backoff() * (1 << before);
         self.timers.set(Timer::Fail, now + pause);
     }
 

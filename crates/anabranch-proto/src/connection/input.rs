@@ -92,7 +92,7 @@ impl Connection {
                 if self.session.is_mptcp() {
                     self.check_optionless_end(slot);
                 }
-                if self.subflows[slot].subflow.owes_acknowledgement() {
+                if self.subflows[slot].subflow.receiver().ack_is_due() {
                     self.offer_buffer(slot);
                     let subflow = &self.subflows[slot].subflow;
                     self.recv.plan_early_acknowledgement(slot, subflow);
@@ -238,7 +238,8 @@ impl Connection {
         }
         let subflow = &self.subflows[slot].subflow;
         let keeps = self.config.platform.keeps_larger_window;
-        let window = if keeps { subflow.kept_window() } else { subflow.advertised_window(segment) };
+        let window =
+            if keeps { subflow.send_window().kept() } else { subflow.advertised_window(segment) };
         if self.send.widen(offset, window) && !keeps && self.data_rto.timeouts() > 0 {
             // The peer has room again for data that it may have dropped.
             self.timers.set(Timer::Retransmission, now);
@@ -260,7 +261,7 @@ impl Connection {
         if data.checked_add(u64::from(mapping.len)).is_none() {
             return;
         }
-        let next = self.subflows[slot].subflow.receive_next();
+        let next = self.subflows[slot].subflow.receiver().nxt();
         let subflow =
             next as i64 + i64::from(mapping.subflow_seq.0.wrapping_sub(next as u32) as i32);
         let subflow = u64::try_from(subflow).ok();
@@ -289,7 +290,7 @@ impl Connection {
 
     fn add_mapping(&mut self, slot: Slot, mapping: Received) {
         let ctx = &mut self.subflows[slot];
-        let next = ctx.subflow.receive_next();
+        let next = ctx.subflow.receiver().nxt();
         let reach = self.recv.queue.window().most() * COPIES + (1 << 16);
         let near = mapping.subflow + mapping.len > next.saturating_sub(reach)
             && mapping.subflow < next + reach
@@ -303,7 +304,7 @@ impl Connection {
     /// only its ACKs count.
     fn handle_plain(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         let shift = self.fallback.sent_shift();
-        let edge = self.subflows[slot].subflow.window_edge();
+        let edge = self.subflows[slot].subflow.send_window().edge();
         if let Some(edge) = edge.checked_add_signed(shift) {
             self.send.set_edge(edge);
         }

@@ -78,7 +78,7 @@ impl Connection {
     /// §3.3.3). Either the path dropped the DATA_FIN, or the peer has fallen back to TCP.
     fn is_at_optionless_end(&self, slot: Slot) -> bool {
         let ctx = &self.subflows[slot];
-        let ended = ctx.signs.has_optionless_fin() && ctx.subflow.peer_finished();
+        let ended = ctx.signs.has_optionless_fin() && ctx.subflow.receiver().finished();
         ended && !self.recv.queue.is_complete() && self.session.is_open() && self.is_alone(slot)
     }
 

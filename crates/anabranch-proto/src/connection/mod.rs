@@ -171,7 +171,8 @@ impl Connection {
             true => self.recv.queue.is_complete(),
             false => {
                 let ctx = self.subflows.get(self.fallback.slot().index());
-                self.recv.queue.is_complete() || ctx.is_some_and(|ctx| ctx.subflow.peer_finished())
+                self.recv.queue.is_complete()
+                    || ctx.is_some_and(|ctx| ctx.subflow.receiver().finished())
             }
         }
     }

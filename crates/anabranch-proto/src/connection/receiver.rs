@@ -64,7 +64,7 @@ impl Receiver {
     /// reads.
     #[inline]
     pub(super) fn plan_early_acknowledgement(&mut self, slot: Slot, subflow: &Subflow) {
-        if let Some(edge) = self.queue.early_edge(subflow.full_segment())
+        if let Some(edge) = self.queue.early_edge(subflow.receiver().full_segment())
             && subflow.acknowledges_early(edge.saturating_sub(self.queue.nxt()))
         {
             self.early = Some(EarlyAcknowledgement { slot, edge: Some(edge) });

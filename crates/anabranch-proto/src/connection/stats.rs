@@ -185,7 +185,7 @@ impl Connection {
                 undone: u64::from(totals.undone),
                 probes: u64::from(totals.probes),
                 idle_restarts: totals.idle_restarts.into(),
-                out_of_order_bytes: ctx.subflow.out_of_order_bytes(),
+                out_of_order_bytes: ctx.subflow.receiver().out_of_order_bytes(),
                 ce_received: totals.ce_received,
                 ece_received: totals.ece_received,
                 ecn_reductions: totals.ecn_reductions,

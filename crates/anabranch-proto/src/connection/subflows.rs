@@ -107,7 +107,7 @@ impl SubflowContext {
     /// it. Pieces of a split segment may arrive without its options.
     pub(super) fn has_optionless_data(&self) -> bool {
         let reach = self.mappings.reach();
-        self.signs.optionless_end() > reach && self.subflow.receive_next() > reach
+        self.signs.optionless_end() > reach && self.subflow.receiver().nxt() > reach
     }
 }
 
@@ -268,7 +268,7 @@ impl Subflows {
 
     /// Returns `true` if all subflows for which `counts` is true have brought data.
     pub(super) fn bring_data(&self, counts: impl Fn(&SubflowContext) -> bool) -> bool {
-        self.live().filter(|ctx| counts(ctx)).all(|ctx| ctx.subflow.receive_next() > 1)
+        self.live().filter(|ctx| counts(ctx)).all(|ctx| ctx.subflow.receiver().nxt() > 1)
     }
 
     /// The path manager wants this priority of a subflow.
@@ -319,13 +319,14 @@ impl Subflows {
     /// Retransmission timeout of the slowest usable subflow.
     #[inline]
     pub(super) fn longest_timeout(&self) -> Duration {
-        let timeouts = self.usable_contexts().map(|(ctx, _)| ctx.subflow.rto_without_backoff());
+        let timeouts =
+            self.usable_contexts().map(|(ctx, _)| ctx.subflow.rtt().rto_without_backoff());
         timeouts.max().unwrap_or(Duration::from_secs(1))
     }
 
     /// Shortest retransmission timeout of any subflow.
     pub(super) fn shortest_rto(&self) -> Duration {
-        self.contexts.iter().map(|ctx| ctx.subflow.rto()).min().unwrap_or(LONGEST_PAUSE)
+        self.contexts.iter().map(|ctx| ctx.subflow.rtt().rto()).min().unwrap_or(LONGEST_PAUSE)
     }
 
     /// Longest time until a usable subflow retransmits or probes.
@@ -444,7 +445,7 @@ impl Subflows {
 
     /// The largest window that the peer has advertised on any subflow.
     pub(super) fn largest_window(&self) -> u64 {
-        self.contexts.iter().map(|ctx| ctx.subflow.largest_window()).max().unwrap_or(0)
+        self.contexts.iter().map(|ctx| ctx.subflow.send_window().largest()).max().unwrap_or(0)
     }
 
     /// Number of remedies.

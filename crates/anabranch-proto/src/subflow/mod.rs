@@ -265,6 +265,23 @@ impl Subflow {
         self.identity.id
     }
 
+    /// The data that has arrived, and how it is acknowledged.
+    #[inline]
+    pub(crate) fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// The peer's window.
+    #[inline]
+    pub(crate) fn send_window(&self) -> &SendWindow {
+        &self.send_window
+    }
+
+    #[inline]
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
     #[inline]
     pub(crate) fn totals(&self) -> &Totals {
         &self.totals
@@ -391,16 +408,6 @@ impl Subflow {
         self.nxt < self.send_window.edge()
     }
 
-    /// Offset of the end of the peer's window.
-    pub(crate) fn window_edge(&self) -> u64 {
-        self.send_window.edge()
-    }
-
-    /// The largest window that the peer has offered, in bytes.
-    pub(crate) fn largest_window(&self) -> u64 {
-        self.send_window.largest()
-    }
-
     /// Payload bytes of a full data segment.
     #[inline]
     pub(crate) fn mss(&self) -> u32 {
@@ -466,11 +473,6 @@ impl Subflow {
         self.nxt
     }
 
-    /// RCV.NXT as an offset.
-    pub(crate) fn receive_next(&self) -> u64 {
-        self.receiver.nxt()
-    }
-
     /// Subflow offset of the end of an arriving segment's payload.
     pub(crate) fn end_of(&self, segment: &Segment) -> u64 {
         let start = self.receiver.nxt() as i64 + self.receiver.distance(segment.header.seq);
@@ -496,19 +498,9 @@ impl Subflow {
         self.totals.bytes_sent > 0
     }
 
-    /// Returns `true` if the peer's FIN has arrived, and everything before it.
-    pub(crate) fn peer_finished(&self) -> bool {
-        self.receiver.finished()
-    }
-
     /// Add the subflow's totals to the counters of its connection.
     pub(crate) fn add_to(&self, counters: &mut Counters) {
         counters.add_subflow(&self.totals, self.peer.sack);
-    }
-
-    /// The valid window in bytes on a host that keeps the larger window.
-    pub(crate) fn kept_window(&self) -> u64 {
-        self.send_window.kept()
     }
 
     /// The window of a segment in bytes. RFC 7323 §2.2: the window of a SYN is never scaled.
@@ -519,36 +511,19 @@ impl Subflow {
         u64::from(segment.header.window) << scale
     }
 
-    pub(crate) fn out_of_order_bytes(&self) -> u64 {
-        self.receiver.out_of_order_bytes()
-    }
-
-    pub(crate) fn rto(&self) -> Duration {
-        self.rtt.rto()
-    }
-
-    pub(crate) fn rto_without_backoff(&self) -> Duration {
-        self.rtt.rto_without_backoff()
-    }
-
     /// The next in-order payload with its subflow offset.
     pub(crate) fn poll_received(&mut self) -> Option<(u64, Payload)> {
         self.receiver.poll_ready()
     }
 
-    /// Payload bytes of the peer's full-sized segments.
-    pub(crate) fn full_segment(&self) -> u32 {
-        self.receiver.full_segment()
-    }
-
-    /// Returns `true` if the subflow must send an acknowledgement at once.
-    pub(crate) fn owes_acknowledgement(&self) -> bool {
-        self.receiver.ack_is_due()
-    }
-
     /// Make the subflow send an acknowledgement at once.
     pub(crate) fn demand_ack(&mut self) {
         self.receiver.demand_ack();
+    }
+
+    /// Let the receive window open up to so many bytes.
+    pub(crate) fn open_window_up_to(&mut self, bytes: u64) {
+        self.receiver.open_up_to(bytes);
     }
 
     /// The application has read all data.

@@ -158,7 +158,7 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
         scene.takes(scene.ack(1 + bytes, &[]));
         let before = scene.cwnd();
         let idle = scene.subflow.congestion.idle(scene.now);
-        scene.now = scene.now + scene.subflow.rto() + ms(beyond) - idle;
+        scene.now = scene.now + scene.subflow.rtt().rto() + ms(beyond) - idle;
         scene.write_and_wait(1);
         assert_eq!(scene.cwnd(), left, "{restart} {bytes} {beyond}");
         assert_eq!(scene.subflow.totals.idle_restarts, u32::from(left < before));
