@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_proto::platform::{Buffers, Platform};
+use anabranch_proto::platform::Platform;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::{
     Duration, Flags, Instant, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpOptions,
@@ -394,8 +394,7 @@ impl Hosts {
 
 /// A configuration with small buffers, so their limits are reached, on one of the platforms.
 fn config(dss_checksum: bool, platform: usize) -> ConnectionConfig {
-    let platforms =
-        [Platform::linux(Buffers::Payload), Platform::linux(Buffers::Socket), Platform::rfc()];
+    let platforms = [Platform::linux(), Platform::linux_socket(), Platform::rfc()];
     ConnectionConfig::default()
         .platform(platforms[platform % platforms.len()])
         .send_buffer(100_000)

@@ -10,6 +10,7 @@ __all__ = [
     "AckSample",
     "Assign",
     "Duplicate",
+    "LinuxView",
     "NewData",
     "Reinjection",
     "Scenario",
@@ -224,9 +225,6 @@ class SubflowView:
     def available_cwnd(self) -> int:
         """Bytes that congestion control allows the subflow to send now."""
     @property
-    def paced_window(self) -> int:
-        """Bytes that Linux's pacing would send in one round-trip time, as of the last ACK."""
-    @property
     def srtt_ns(self) -> int | None:
         """Smoothed round-trip time; `None` before the first sample."""
     @property
@@ -282,6 +280,28 @@ class Reinjection:
         """Slots of the subflows that have carried this data."""
 
 @final
+class LinuxView:
+    """The information that Linux's own scheduler uses besides."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def paced_windows(self) -> list[int]:
+        """Bytes that pacing would send on each subflow in one round-trip time, by slot.
+
+        The values are those of each subflow's last acknowledgement.
+        """
+    @property
+    def full(self) -> frozenset[int]:
+        """Slots of the subflows with full send buffers. Empty if subflows have none."""
+    @property
+    def begins_fragment(self) -> bool | None:
+        """Whether the new data begins a page fragment.
+
+        None if the host does not keep what was written in page fragments, as Linux does.
+        """
+
+@final
 class ScheduleContext:
     """The state that a scheduler can see."""
 
@@ -310,14 +330,8 @@ class ScheduleContext:
     def blocked(self) -> int:
         """Number of times that a full window or send buffer stopped a subflow that had room."""
     @property
-    def full(self) -> frozenset[int]:
-        """Slots of the subflows with full send buffers. Empty if subflows have none."""
-    @property
-    def begins_fragment(self) -> bool | None:
-        """Whether the new data begins a page fragment.
-
-        None if the host does not keep what was written in page fragments, as Linux does.
-        """
+    def linux(self) -> LinuxView:
+        """More, for schedulers that follow Linux."""
     @property
     def rng(self) -> Random:
         """This scheduler's random numbers; their seed derives from the run's seed."""

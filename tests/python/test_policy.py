@@ -172,7 +172,7 @@ def python_fields(kind: type) -> set[str]:
 
 VIEWS = {
     "view.rs": ["SubflowId", "SubflowView"],
-    "scheduler/mod.rs": ["ScheduleContext", "NewData", "Reinjection", "Wait"],
+    "scheduler/mod.rs": ["ScheduleContext", "LinuxView", "NewData", "Reinjection", "Wait"],
     "congestion/mod.rs": ["Start", "AckSample", "Recovery", "Timeout", "Idle", "MssChanged"],
     "path_manager/mod.rs": [
         *("LocalAddress", "Established", "SubflowTimeout", "SubflowClosed", "AddressAnnounced"),

@@ -56,7 +56,7 @@ pub(crate) struct Subflow {
 
 /// The bounds of the buffers that the connection's hosts tune.
 fn tuning(connection: &Connection) -> Tuning {
-    connection.host.part().build().tuning
+    connection.host.part().build().buffers.tuning
 }
 
 /// Whether segments that leave the middlebox may have more payload than those that entered it.

@@ -1,5 +1,7 @@
 //! Event counters of a host, with their meanings and the kernel's names.
 
+use anabranch_wire::{Flags, Segment};
+
 /// Generates the structs of counters from one table of meaning, field and name in results.
 macro_rules! counters {
     (
@@ -199,6 +201,25 @@ impl Counters {
         self.ce_received += totals.ce_received;
         self.ece_received += totals.ece_received;
         self.ecn_reductions += totals.ecn_reductions;
+    }
+}
+
+impl ConnectionCounters {
+    /// Count the signals of a segment that leaves.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, segment: &Segment) {
+        self.out_resets += u64::from(segment.header.flags.contains(Flags::RST));
+        if let Some(control) = &segment.options.control {
+            self.mp_fail_tx += u64::from(control.fail.is_some());
+            self.mp_rst_tx += u64::from(control.reset.is_some());
+            self.mp_fastclose_tx += u64::from(control.fastclose.is_some());
+            self.mp_prio_tx += u64::from(control.prio.is_some());
+            let removed = control.remove_addr.map_or(0, |option| option.address_ids().len());
+            self.rm_addr_tx += removed as u64;
+            let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
+            self.add_addr_tx += u64::from(told == Some(true));
+            self.echo_add_tx += u64::from(told == Some(false));
+        }
     }
 }
 

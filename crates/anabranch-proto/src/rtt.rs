@@ -10,7 +10,9 @@ const INITIAL_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 /// Smoothed round-trip time, its variation, and the resulting timeout.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
-    rule: RtoRule,
+    rule: &'static RtoRule,
+    /// Timeout before the first sample.
+    initial: Duration,
     srtt: Option<Duration>,
     rttvar: Duration,
     min_rtt: Duration,
@@ -21,9 +23,10 @@ pub struct RttEstimator {
 
 impl RttEstimator {
     /// An estimator without samples.
-    pub fn new(rule: RtoRule) -> Self {
+    pub fn new(rule: &'static RtoRule) -> Self {
         RttEstimator {
             rule,
+            initial: rule.initial,
             srtt: None,
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,
@@ -59,7 +62,7 @@ impl RttEstimator {
     /// RFC 6298 §5.7 requires this in any case. If timestamps did give a sample, it takes
     /// precedence, as in Linux.
     pub fn begin_without_sample(&mut self) {
-        self.rule.initial = self.rule.initial.max(INITIAL_AFTER_LOST_SYN);
+        self.initial = self.initial.max(INITIAL_AFTER_LOST_SYN);
     }
 
     /// Smoothed round-trip time.
@@ -90,7 +93,7 @@ impl RttEstimator {
     /// The retransmission timeout without back-off.
     pub fn rto_without_backoff(&self) -> Duration {
         match self.srtt {
-            None => self.rule.initial,
+            None => self.initial,
             Some(srtt) if self.rule.minimum_bounds_variance => {
                 srtt + (self.rttvar * 4).max(self.rule.minimum)
             }
@@ -119,7 +122,7 @@ impl RttEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::{Buffers, Platform};
+    use crate::platform::Platform;
 
     #[test]
     fn first_and_second_sample_follow_the_rfc() {
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn linux_bounds_the_variance_term_instead_of_the_sum() {
-        let mut rtt = RttEstimator::new(Platform::linux(Buffers::Payload).timeouts);
+        let mut rtt = RttEstimator::new(Platform::linux().timeouts);
         for _ in 0..100 {
             rtt.update(Duration::from_millis(20), Duration::from_millis(20));
         }

@@ -100,9 +100,6 @@ pub struct SubflowView {
     pub bytes_in_flight: u64,
     /// Bytes that congestion control allows the subflow to send now.
     pub available_cwnd: u64,
-    /// Bytes that the platform's pacing would send in one round-trip time, as of the last
-    /// acknowledgement.
-    pub paced_window: u64,
     /// Smoothed round-trip time; `None` before the first sample. RFC 6298.
     pub srtt: Option<Duration>,
     /// Round-trip time variation.
@@ -264,7 +261,6 @@ pub(crate) mod tests {
             ssthresh: 10_000,
             bytes_in_flight: 19_000,
             available_cwnd: 1_000,
-            paced_window: 24_000,
             srtt: Some(Duration::from_millis(srtt_ms)),
             rttvar: Duration::ZERO,
             min_rtt: Duration::from_millis(srtt_ms),

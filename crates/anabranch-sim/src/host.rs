@@ -5,7 +5,6 @@ use anabranch_net::{EventQueue, Side};
 use anabranch_proto::config::{
     CongestionControlFactory, ConnectionConfig, Interfaces, Protocol, TcpConfig,
 };
-use anabranch_proto::platform::Buffers;
 use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{Arrived, ConnectionId, Counters, Endpoint, Event};
 use anabranch_wire::{Instant, Packet, Piece, Segment, SocketAddress};
@@ -253,9 +252,7 @@ impl EngineHost {
     fn write(&mut self, now: Instant, index: usize) {
         let EngineApp { app, id, config, .. } = &mut self.apps[index];
         if let Some(id) = *id {
-            // A burst of Linux's scheduler does not extend beyond a program's written data.
-            let at_once = config.platform.buffers == Buffers::Socket;
-            let written = at_once.then_some(&mut self.written);
+            let written = config.platform.sends_each_write.then_some(&mut self.written);
             app.on_writable(
                 now,
                 &mut EngineSocket { endpoint: &mut self.endpoint, id, now, written },

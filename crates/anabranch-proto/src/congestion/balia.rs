@@ -2,8 +2,8 @@
 //! analysis, design, and implementation", 2013–2016; draft-walid-mptcp-congestion-control.
 
 use super::{
-    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, Coupled,
-    ExternalReduction, HyStart, SlowStartExit, Start, Window, coupled,
+    AckSample, BuildCongestionControl, Composed, CongestionControl, Coupled, SlowStartExit, Start,
+    Window, WindowAdjustment, coupled,
 };
 use crate::view::SubflowView;
 use anabranch_config::part_without_parameters;
@@ -13,11 +13,11 @@ use anabranch_config::part_without_parameters;
 /// With x_r = w_r / rtt_r and a_r = max_k x_k / x_r: in congestion avoidance, w_r grows by `x_r /
 /// (rtt_r · (Σ x_k)²) · (1 + a_r)/2 · (4 + a_r)/5` for each window acknowledged. A loss reduces it
 /// by `w_r / 2 · min(a_r, 1.5)`. Slow start is that of standard TCP.
-#[derive(Clone, Debug)]
-pub struct Balia {
-    window: Window,
-    hystart: Option<HyStart>,
-}
+pub type Balia = Composed<Balanced>;
+
+/// Window adjustment of [`Balia`].
+#[derive(Clone, Copy, Debug)]
+pub struct Balanced;
 
 /// Largest reduction after a loss, in halves of the window.
 const MAX_DECREASE: f64 = 1.5;
@@ -66,48 +66,22 @@ impl BuildCongestionControl for BaliaConfig {
     }
 }
 
-impl Balia {
-    /// BALIA in slow start, with the initial window.
-    pub fn new(start: &Start) -> Self {
-        Balia { window: Window::new(start), hystart: None }
+impl WindowAdjustment for Balanced {
+    fn increase(
+        acked: u64,
+        window: &Window,
+        sample: &AckSample,
+        me: usize,
+        peers: &[SubflowView],
+    ) -> f64 {
+        let own = Coupled::own(window.cwnd(), sample, me, peers);
+        increase(acked, window.mss(), &own, coupled::subflows(own, me, peers))
     }
 
-    /// BALIA in slow start, which HyStart++ ends. RFC 9406.
-    pub fn with_hystart(start: &Start) -> Self {
-        Balia { window: Window::new(start), hystart: Some(HyStart::default()) }
-    }
-}
-
-impl CongestionControl for Balia {
-    fn cwnd(&self) -> u64 {
-        self.window.cwnd()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]) {
-        let left = HyStart::slow_start(&mut self.hystart, &mut self.window, sample);
-        if left > 0 {
-            let own = Coupled::own(self.window.cwnd(), sample, me, peers);
-            let subflows = coupled::subflows(own, me, peers);
-            self.window.grow(increase(left, self.window.mss(), &own, subflows));
-        }
-    }
-
-    fn on_congestion_event(&mut self, event: &CongestionEvent, me: usize, peers: &[SubflowView]) {
-        // Before its first round-trip time sample, a subflow has no rate and halves as in standard
-        // TCP.
-        let a = peers
-            .get(me)
-            .and_then(Coupled::of)
-            .map_or(1.0, |own| rate_ratio(&own, coupled::subflows(own, me, peers)));
-        self.window.on_event(event, decrease(a));
-    }
-
-    fn on_external_reduction(&mut self, reduction: ExternalReduction) {
-        self.window.on_external_reduction(reduction);
+    /// Before its first round-trip time sample, a subflow has no rate and halves as in standard TCP.
+    fn decrease(me: usize, peers: &[SubflowView]) -> f64 {
+        let own = peers.get(me).and_then(Coupled::of);
+        decrease(own.map_or(1.0, |own| rate_ratio(&own, coupled::subflows(own, me, peers))))
     }
 }
 
@@ -117,6 +91,7 @@ mod tests {
     use crate::congestion::coupled::tests::same;
     use crate::congestion::new_reno;
     use crate::congestion::tests::start;
+    use crate::congestion::{CongestionControl, CongestionEvent};
     use crate::view::{SubflowView, tests::view};
     use anabranch_wire::Instant;
 

@@ -2,18 +2,18 @@
 //! RFC 6356; Wischik et al., NSDI 2011.
 
 use super::{
-    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, Coupled,
-    ExternalReduction, HyStart, SlowStartExit, Start, Window, coupled, new_reno,
+    AckSample, BuildCongestionControl, Composed, CongestionControl, Coupled, SlowStartExit, Start,
+    Window, WindowAdjustment, coupled, new_reno,
 };
 use crate::view::SubflowView;
 use anabranch_config::part_without_parameters;
 
 /// LIA for one subflow.
-#[derive(Clone, Debug)]
-pub struct Lia {
-    window: Window,
-    hystart: Option<HyStart>,
-}
+pub type Lia = Composed<Linked>;
+
+/// Window adjustment of [`Lia`].
+#[derive(Clone, Copy, Debug)]
+pub struct Linked;
 
 /// The aggressiveness factor of RFC 6356 §3:
 /// alpha = cwnd_total · max(cwnd_i / rtt_i²) / (Σ cwnd_i / rtt_i)².
@@ -56,56 +56,24 @@ impl BuildCongestionControl for LiaConfig {
     }
 }
 
-impl Lia {
-    /// LIA in slow start, with the initial window.
-    pub fn new(start: &Start) -> Self {
-        Lia { window: Window::new(start), hystart: None }
-    }
-
-    /// LIA in slow start, which HyStart++ ends. RFC 9406.
-    pub fn with_hystart(start: &Start) -> Self {
-        Lia { window: Window::new(start), hystart: Some(HyStart::default()) }
-    }
-
-    fn coupled_increase(
-        &self,
+impl WindowAdjustment for Linked {
+    fn increase(
         acked: u64,
+        window: &Window,
         sample: &AckSample,
         me: usize,
         peers: &[SubflowView],
     ) -> f64 {
-        let cwnd = self.window.cwnd();
+        let cwnd = window.cwnd();
         let own = Coupled::own(cwnd, sample, me, peers);
         let subflows = || coupled::subflows(own, me, peers);
         let total = subflows().map(|subflow| subflow.cwnd).sum();
-        increase(acked, self.window.mss(), cwnd, total, alpha(subflows()))
-    }
-}
-
-impl CongestionControl for Lia {
-    fn cwnd(&self) -> u64 {
-        self.window.cwnd()
+        increase(acked, window.mss(), cwnd, total, alpha(subflows()))
     }
 
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]) {
-        // RFC 6356 §2: slow start is that of standard TCP, per subflow.
-        let left = HyStart::slow_start(&mut self.hystart, &mut self.window, sample);
-        if left > 0 {
-            self.window.grow(self.coupled_increase(left, sample, me, peers));
-        }
-    }
-
-    fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
-        // RFC 6356 §2: the decrease is that of standard TCP, per subflow.
-        self.window.on_event(event, new_reno::DECREASE);
-    }
-
-    fn on_external_reduction(&mut self, reduction: ExternalReduction) {
-        self.window.on_external_reduction(reduction);
+    /// RFC 6356 §2: the decrease is that of standard TCP, per subflow, and so is slow start.
+    fn decrease(_me: usize, _peers: &[SubflowView]) -> f64 {
+        new_reno::DECREASE
     }
 }
 

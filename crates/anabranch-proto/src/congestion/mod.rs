@@ -1,9 +1,11 @@
 //! Congestion control: one object per subflow, which owns the congestion window.
 //!
 //! The arithmetic of each algorithm is in small stateless functions, which the objects apply.
-//! Windows are counted in bytes, and grow by whole segments.
+//! Windows are counted in bytes, and grow by whole segments. Algorithms without state besides the
+//! window are adjustments of it ([`WindowAdjustment`]), which [`Composed`] joins with slow start.
 
 mod balia;
+mod composed;
 mod coupled;
 mod cubic;
 mod cubic_linux;
@@ -15,6 +17,7 @@ mod window;
 mod wvegas;
 
 pub use balia::{Balia, BaliaConfig};
+pub use composed::{Composed, WindowAdjustment};
 pub use cubic::{Cubic, CubicConfig};
 pub use cubic_linux::CubicLinuxConfig;
 use hystart::FirstHyStart;

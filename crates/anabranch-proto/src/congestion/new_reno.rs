@@ -1,18 +1,18 @@
 //! NewReno: RFC 5681, RFC 6582.
 
 use super::{
-    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, ExternalReduction,
-    HyStart, SlowStartExit, Start, Window,
+    AckSample, BuildCongestionControl, Composed, CongestionControl, SlowStartExit, Start, Window,
+    WindowAdjustment,
 };
 use crate::view::SubflowView;
 use anabranch_config::part_without_parameters;
 
 /// NewReno for one subflow, independent of the others.
-#[derive(Clone, Debug)]
-pub struct NewReno {
-    window: Window,
-    hystart: Option<HyStart>,
-}
+pub type NewReno = Composed<Additive>;
+
+/// Window adjustment of [`NewReno`].
+#[derive(Clone, Copy, Debug)]
+pub struct Additive;
 
 /// Factor by which a loss reduces the window. RFC 5681 §3.1.
 pub(super) const DECREASE: f64 = 0.5;
@@ -45,40 +45,19 @@ impl BuildCongestionControl for NewRenoConfig {
     }
 }
 
-impl NewReno {
-    /// NewReno in slow start, with the initial window.
-    pub fn new(start: &Start) -> Self {
-        NewReno { window: Window::new(start), hystart: None }
+impl WindowAdjustment for Additive {
+    fn increase(
+        acked: u64,
+        window: &Window,
+        _sample: &AckSample,
+        _me: usize,
+        _peers: &[SubflowView],
+    ) -> f64 {
+        increase(acked, window.mss(), window.cwnd())
     }
 
-    /// NewReno in slow start, which HyStart++ ends. RFC 9406.
-    pub fn with_hystart(start: &Start) -> Self {
-        NewReno { window: Window::new(start), hystart: Some(HyStart::default()) }
-    }
-}
-
-impl CongestionControl for NewReno {
-    fn cwnd(&self) -> u64 {
-        self.window.cwnd()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn on_ack(&mut self, sample: &AckSample, _me: usize, _peers: &[SubflowView]) {
-        let left = HyStart::slow_start(&mut self.hystart, &mut self.window, sample);
-        if left > 0 {
-            self.window.grow(increase(left, self.window.mss(), self.window.cwnd()));
-        }
-    }
-
-    fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
-        self.window.on_event(event, DECREASE);
-    }
-
-    fn on_external_reduction(&mut self, reduction: ExternalReduction) {
-        self.window.on_external_reduction(reduction);
+    fn decrease(_me: usize, _peers: &[SubflowView]) -> f64 {
+        DECREASE
     }
 }
 
@@ -86,6 +65,7 @@ impl CongestionControl for NewReno {
 mod tests {
     use super::*;
     use crate::congestion::tests::start;
+    use crate::congestion::{CongestionControl, CongestionEvent};
     use anabranch_wire::{Duration, Instant};
 
     fn sample(acked: u64) -> AckSample {

@@ -2,8 +2,8 @@
 //! draft-khalili-mptcp-congestion-control.
 
 use super::{
-    AckSample, BuildCongestionControl, CongestionControl, CongestionEvent, Coupled,
-    ExternalReduction, HyStart, SlowStartExit, Start, Window, coupled, new_reno,
+    AckSample, BuildCongestionControl, Composed, CongestionControl, Coupled, SlowStartExit, Start,
+    Window, WindowAdjustment, coupled, new_reno,
 };
 use crate::view::SubflowView;
 use anabranch_config::part_without_parameters;
@@ -14,11 +14,11 @@ use anabranch_config::part_without_parameters;
 /// `(w_r / rtt_r²) / (Σ w_p / rtt_p)² + alpha_r / w_r`. The first term is Pareto-optimal. The
 /// second term moves traffic from the subflows with the largest windows to those that have
 /// performed best recently; it may be negative. Slow start and decrease are those of standard TCP.
-#[derive(Clone, Debug)]
-pub struct Olia {
-    window: Window,
-    hystart: Option<HyStart>,
-}
+pub type Olia = Composed<Opportunistic>;
+
+/// Window adjustment of [`Olia`].
+#[derive(Clone, Copy, Debug)]
+pub struct Opportunistic;
 
 /// The sets of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,42 +117,20 @@ impl BuildCongestionControl for OliaConfig {
     }
 }
 
-impl Olia {
-    /// OLIA in slow start, with the initial window.
-    pub fn new(start: &Start) -> Self {
-        Olia { window: Window::new(start), hystart: None }
+impl WindowAdjustment for Opportunistic {
+    fn increase(
+        acked: u64,
+        window: &Window,
+        sample: &AckSample,
+        me: usize,
+        peers: &[SubflowView],
+    ) -> f64 {
+        let own = Coupled::own(window.cwnd(), sample, me, peers);
+        increase(acked, window.mss(), &own, coupled::subflows(own, me, peers))
     }
 
-    /// OLIA in slow start, which HyStart++ ends. RFC 9406.
-    pub fn with_hystart(start: &Start) -> Self {
-        Olia { window: Window::new(start), hystart: Some(HyStart::default()) }
-    }
-}
-
-impl CongestionControl for Olia {
-    fn cwnd(&self) -> u64 {
-        self.window.cwnd()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn on_ack(&mut self, sample: &AckSample, me: usize, peers: &[SubflowView]) {
-        let left = HyStart::slow_start(&mut self.hystart, &mut self.window, sample);
-        if left > 0 {
-            let own = Coupled::own(self.window.cwnd(), sample, me, peers);
-            let subflows = coupled::subflows(own, me, peers);
-            self.window.grow(increase(left, self.window.mss(), &own, subflows));
-        }
-    }
-
-    fn on_congestion_event(&mut self, event: &CongestionEvent, _me: usize, _peers: &[SubflowView]) {
-        self.window.on_event(event, new_reno::DECREASE);
-    }
-
-    fn on_external_reduction(&mut self, reduction: ExternalReduction) {
-        self.window.on_external_reduction(reduction);
+    fn decrease(_me: usize, _peers: &[SubflowView]) -> f64 {
+        new_reno::DECREASE
     }
 }
 

@@ -2,7 +2,7 @@
 //! cost nothing unless a driver asks.
 
 use super::Connection;
-use super::schedule::FullBuffers;
+use super::scheduling::FullBuffers;
 use super::stats::Fallback;
 use super::subflows::SubflowContext;
 use crate::activity::{Activity, Reason};
@@ -30,14 +30,14 @@ impl Connection {
             Usability::PotentiallyFailed => return Activity::Silent,
             Usability::Usable => {}
         }
-        if view.backup && view.bytes_in_flight == 0 && self.has_regular_subflow() {
+        if view.backup && view.bytes_in_flight == 0 && self.subflows.have_regular() {
             return Activity::Standby;
         }
         let has_room = view.can_send();
         if !has_room && view.phase == Phase::Loss {
             return Activity::Silent;
         }
-        if self.has_nothing_to_send() {
+        if self.send.has_nothing_left() {
             return Activity::Application;
         }
         if has_room { self.limit_beyond_congestion(view) } else { congestion_limit(ctx, view) }
@@ -80,17 +80,6 @@ impl Connection {
     /// Less than a segment is left: the application has written no more, or could not.
     fn limit_by_writer(&self) -> Activity {
         if self.send.writer_waits() { Activity::SendBuffer } else { Activity::Application }
-    }
-
-    /// Returns `true` if everything written was sent and the application does not wait for room.
-    fn has_nothing_to_send(&self) -> bool {
-        let queue = &self.send.queue;
-        let assigned = queue.assigned().iter().any(|bytes| *bytes > 0);
-        queue.unsent() == 0 && !assigned && !self.send.writer_waits()
-    }
-
-    fn has_regular_subflow(&self) -> bool {
-        self.subflows.views().iter().any(|view| view.usability == Usability::Usable && !view.backup)
     }
 
     /// The subflow that carries the oldest unacknowledged data. If several do, the one that carried

@@ -28,7 +28,7 @@ impl Connection {
         let mut on_subflows = Vec::with_capacity(self.subflows.len());
         for ctx in self.subflows.iter() {
             // Data that a subflow held dies with it.
-            let of_tcp = if ctx.reaped { 0 } else { self.add_held(ctx, &mut ranges) };
+            let of_tcp = if ctx.is_reaped() { 0 } else { self.add_held(ctx, &mut ranges) };
             let all = beyond(next, &mut ranges);
             on_subflows.push(all - known + of_tcp);
             bytes += all - known + of_tcp;
@@ -40,7 +40,7 @@ impl Connection {
     /// Add the data offsets of a subflow's held data. Returns the number of bytes without data
     /// offsets that count as well: all of them after a fallback, where nothing arrives twice.
     fn add_held(&self, ctx: &SubflowContext, ranges: &mut Vec<Range<u64>>) -> u64 {
-        let held = ctx.subflow.beyond_hole().chain([ctx.mappings.waiting()]);
+        let held = ctx.subflow.receiver().beyond_hole().chain([ctx.mappings.waiting()]);
         if !self.session.is_mptcp() {
             return held.map(|range| range.end - range.start).sum();
         }

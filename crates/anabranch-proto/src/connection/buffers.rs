@@ -4,8 +4,9 @@ use anabranch_wire::Instant;
 
 use super::Connection;
 use super::subflows::SubflowContext;
-use crate::platform::{Incoming, socket_buffer};
+use crate::platform::Incoming;
 use crate::remedy::BufferSide;
+use crate::scheduler::LinuxView;
 use crate::view::{Slot, SubflowSet};
 
 impl Connection {
@@ -49,7 +50,7 @@ impl Connection {
         let incoming = Incoming {
             rtt,
             mss: mss.into(),
-            open_ones_bring_data: self.bring_data(|ctx| ctx.subflow.is_established()),
+            open_ones_bring_data: self.subflows.bring_data(|ctx| ctx.subflow.is_established()),
             all_bring_data: self.all_bring_data(),
         };
         let read = self.recv.queue.bytes_read();
@@ -64,13 +65,8 @@ impl Connection {
     /// their SYN on, and others once they are open.
     fn all_bring_data(&self) -> bool {
         let opens = !self.session.is_listener();
-        !self.paths.has_openings() && self.bring_data(|ctx| opens || ctx.subflow.is_established())
-    }
-
-    /// Returns `true` if all subflows for which `counts` is true have brought data.
-    fn bring_data(&self, counts: impl Fn(&SubflowContext) -> bool) -> bool {
-        let mut subflows = self.subflows.iter().filter(|ctx| !ctx.reaped && counts(ctx));
-        subflows.all(|ctx| ctx.subflow.receive_next() > 1)
+        !self.paths.has_openings()
+            && self.subflows.bring_data(|ctx| opens || ctx.subflow.is_established())
     }
 
     /// The send buffer grows while the application waits for room. It is the sum of the subflows'
@@ -79,7 +75,7 @@ impl Connection {
         let platform = &self.config.platform;
         let queue = &self.send.queue;
         let is_tcp = self.session.is_tcp();
-        let open = |ctx: &&mut SubflowContext| !ctx.reaped && !ctx.subflow.is_opening();
+        let open = |ctx: &&mut SubflowContext| !ctx.is_reaped() && !ctx.subflow.is_opening();
         let live = self.subflows.iter_mut().filter(open);
         let shares = live.map(|ctx| {
             let view = ctx.subflow.view();
@@ -93,34 +89,44 @@ impl Connection {
             // the window as a whole one.
             let sent = match ctx.subflow.defers(now, waits) {
                 true => 0,
-                false => waits.at_a_time.min(platform.segments_at_a_time(&view) * mss),
+                false => {
+                    let paced_window = ctx.subflow.paced_window();
+                    waits.at_a_time.min(platform.segments_at_a_time(&view, paced_window) * mss)
+                }
             };
             if (ctx.subflow.flight() + sent).div_ceil(mss) < view.cwnd / mss {
                 let segments = u16::try_from(view.cwnd.div_ceil(mss)).unwrap_or(u16::MAX);
-                ctx.tuned_segments = ctx.tuned_segments.max(segments);
+                ctx.tune_to(segments);
             }
-            platform.tuned_send_memory(ctx.tuned_segments)
+            queue.buffer().share(ctx.tuned_segments())
         });
         let all = shares.sum();
         self.send.queue.buffer_mut().tune(all);
         self.wake_writer();
     }
 
-    /// The subflows whose share of the send buffer is full. They take no more data until the peer
-    /// acknowledges some (`sk_stream_memory_free`). Only Linux's sockets have such shares.
-    pub(super) fn full_subflows(&self) -> SubflowSet {
-        let (queue, platform) = (&self.send.queue, &self.config.platform);
+    /// The view of schedulers that follow Linux. `paced_windows` has room for all slots.
+    pub(super) fn linux_view<'a>(&self, paced_windows: &'a mut [u64]) -> LinuxView<'a> {
+        for (ctx, paced_window) in self.subflows.iter().zip(&mut *paced_windows) {
+            *paced_window = ctx.subflow.paced_window();
+        }
+        LinuxView {
+            paced_windows,
+            full: self.full_subflows(),
+            begins_fragment: self.send.queue.begins_fragment(),
+        }
+    }
+
+    /// The subflows whose share of the send buffer is full. Only Linux's sockets have such shares.
+    fn full_subflows(&self) -> SubflowSet {
+        let queue = &self.send.queue;
         let mut full = SubflowSet::EMPTY;
         if queue.buffer().fragments().is_none() {
             return full;
         }
         for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
             let waits = queue.assigned().get(view.id.slot.index()).copied().unwrap_or(0);
-            let share = match queue.buffer().is_autotuned() {
-                true => platform.tuned_send_memory(ctx.tuned_segments),
-                false => queue.buffer().capacity(),
-            };
-            if socket_buffer::queued(view, waits) >= share {
+            if queue.buffer().share_is_full(view, waits, ctx.tuned_segments()) {
                 full.insert(view.id.slot);
             }
         }
@@ -132,12 +138,12 @@ impl Connection {
         if self.session.is_tcp()
             && let Some(ctx) = self.subflows.first()
         {
-            let bytes = ctx.subflow.out_of_order_bytes();
+            let bytes = ctx.subflow.receiver().out_of_order_bytes();
             self.recv.queue.window_mut().note_waiting_below(bytes);
         }
         let subflow = &self.subflows[slot].subflow;
-        if subflow.receive_next() > 1 {
-            self.recv.queue.window_mut().open_to(subflow.opened_window());
+        if subflow.receiver().nxt() > 1 {
+            self.recv.queue.window_mut().open_to(subflow.receiver().opening().opened);
         }
     }
 
@@ -148,7 +154,7 @@ impl Connection {
             && let Some(ctx) = self.subflows.first()
         {
             let mss = u64::from(ctx.subflow.mss());
-            self.send.queue.buffer_mut().measure(mss, ctx.subflow.largest_window());
+            self.send.queue.buffer_mut().measure(mss, ctx.subflow.send_window().largest());
         }
     }
 

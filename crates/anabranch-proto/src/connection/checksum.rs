@@ -15,8 +15,8 @@
 //!   resets the subflow. If the peer does not answer any of the repeated MP_FAILs, this host resets
 //!   the subflow.
 
+use anabranch_wire::Instant;
 use anabranch_wire::mptcp::{MpFail, ResetReason};
-use anabranch_wire::{Checksum, Instant, SeqNumber};
 
 use super::Connection;
 use super::handshake::because;
@@ -32,6 +32,15 @@ pub(super) struct Failing {
     fail: MpFail,
     /// Number of MP_FAILs sent.
     told: u32,
+}
+
+impl Failing {
+    /// The next MP_FAIL, and the number of those before; `None` after the last repetition.
+    fn next(&mut self) -> Option<(MpFail, u32)> {
+        let before = self.told;
+        self.told += 1;
+        (before < MOST_TOLD).then_some((self.fail, before))
+    }
 }
 
 /// Maximum number of MP_FAILs, at intervals that double from the retransmission timeout (this
@@ -76,7 +85,7 @@ impl Connection {
     fn on_wrong_checksum(&mut self, now: Instant, slot: Slot, data: u64) {
         self.counters.data_csum_err += 1;
         let fail = MpFail { data_seq: self.session.peer_idsn() + data };
-        if self.is_sole(slot) && self.way_back(slot).is_some() {
+        if self.subflows.is_sole(slot) && self.way_back(slot).is_some() {
             self.fallback.begin_failing(Failing { slot, fail, told: 0 });
             self.tell_failure(now);
         } else {
@@ -88,7 +97,7 @@ impl Connection {
     pub(super) fn break_failing(&mut self, slot: Slot, fail: MpFail) {
         self.counters.dss_corruption_reset += 1;
         let mut ctx = self.subflows.edit(slot);
-        ctx.payload_unreliable = true;
+        ctx.signs.distrust_payload();
         ctx.subflow.reset_failing(fail, because(ResetReason::MIDDLEBOX_INTERFERENCE));
     }
 
@@ -96,14 +105,10 @@ impl Connection {
     pub(super) fn tell_failure(&mut self, now: Instant) {
         let Some(failing) = self.fallback.failing() else { return };
         let subflow = &mut self.subflows[failing.slot].subflow;
-        if failing.told < MOST_TOLD {
-            subflow.signal_fail(failing.fail);
-            let pause = subflow.rto_without_backoff() * (1 << failing.told);
-            self.timers.set(Timer::Fail, now + pause);
-            failing.told += 1;
-        } else {
-            self.abandon_failing();
-        }
+        let Some((fail, before)) = failing.next() else { return self.abandon_failing() };
+        subflow.signals_mut().fail(fail);
+        let pause = subflow.rtt().rto_without_backoff() * (1 << before);
+        self.timers.set(Timer::Fail, now + pause);
     }
 
     /// The subflow that waits for an answer to MP_FAIL is not the only one any more.
@@ -118,15 +123,8 @@ impl Connection {
     pub(super) fn is_as_agreed(&mut self, slot: Slot, checksum: Option<u16>) -> bool {
         let agreed = checksum.is_some() == self.session.checksums();
         if !agreed {
-            self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
+            self.subflows.break_off(slot, ResetReason::MPTCP_SPECIFIC);
         }
         agreed
-    }
-
-    /// The checksum of a DATA_FIN without payload covers only the pseudo-header. RFC 8684 §3.3.3.
-    pub(super) fn is_right_without_payload(&self, data: u64, checksum: Option<u16>) -> bool {
-        let data_seq = self.session.peer_idsn() + data;
-        let sum = Checksum::of_dss_pseudo_header(data_seq, SeqNumber(0), 1);
-        checksum.is_none_or(|checksum| sum.verifies(checksum))
     }
 }

@@ -4,12 +4,13 @@ use anabranch_wire::mptcp::MpFastclose;
 use anabranch_wire::{DataSeq, Duration, Instant};
 
 use super::data_rto::DataRto;
-use super::schedule::FullBuffers;
+use super::scheduling::FullBuffers;
+use super::subflows::SubflowContext;
 use super::timer::Timer;
 use super::{Connection, Registration};
 use crate::error::ConnectionError;
 use crate::event::Event;
-use crate::path_manager::{PathEvent, Retry};
+use crate::path_manager::PathEvent;
 use crate::subflow::{State, SubflowEnd};
 use crate::view::{Slot, SubflowView, Usability};
 
@@ -47,9 +48,9 @@ impl Connection {
     /// connection has ended. RFC 8684 §3.5, the form with RST.
     pub(crate) fn abort(&mut self) {
         let key = self.session.keys().map(|keys| keys.remote);
-        for ctx in self.subflows.iter_mut().filter(|ctx| !ctx.reaped) {
+        for ctx in self.subflows.iter_mut().filter(|ctx| !ctx.is_reaped()) {
             // The host reveals the peer's key only to a peer that has proved to know it.
-            match key.filter(|_| ctx.subflow.confirmed) {
+            match key.filter(|_| ctx.subflow.is_confirmed()) {
                 Some(receiver_key) => ctx.subflow.fastclose(MpFastclose { receiver_key }),
                 None => ctx.subflow.reset(None),
             }
@@ -123,7 +124,7 @@ impl Connection {
 
     /// RFC 8684 §3.1: the initiator's keys come first, on the third ACK or on data.
     fn owes_keys(&self) -> bool {
-        let totals = &self.subflows[0].subflow.totals;
+        let totals = &self.subflows[0].subflow.totals();
         self.keys_to_repeat().is_some() && totals.acks_sent == 0 && totals.segments_sent == 0
     }
 
@@ -172,7 +173,7 @@ impl Connection {
     fn close_subflows_when_done(&mut self) {
         if self.session.is_mptcp() && self.is_done() {
             for slot in 0..self.subflows.len() {
-                if !self.subflows[slot].reaped {
+                if !self.subflows[slot].is_reaped() {
                     self.subflows.edit(Slot(slot as u8)).subflow.finish(true);
                 }
             }
@@ -182,10 +183,7 @@ impl Connection {
     /// Process the subflows that have ended, and the end of the connection after its last subflow.
     #[inline]
     pub(super) fn reap(&mut self, now: Instant) {
-        let ended = |ctx: &super::subflows::SubflowContext| {
-            ctx.subflow.state() == State::Closed && !ctx.reaped
-        };
-        if self.is_done() || self.subflows.iter().any(ended) {
+        if self.is_done() || self.subflows.iter().any(SubflowContext::has_just_ended) {
             self.reap_ended(now);
         }
     }
@@ -193,7 +191,7 @@ impl Connection {
     fn reap_ended(&mut self, now: Instant) {
         self.close_subflows_when_done();
         for slot in 0..self.subflows.len() {
-            if self.subflows[slot].subflow.state() == State::Closed && !self.subflows[slot].reaped {
+            if self.subflows[slot].has_just_ended() {
                 self.reap_subflow(now, Slot(slot as u8));
             }
         }
@@ -202,11 +200,12 @@ impl Connection {
 
     fn reap_subflow(&mut self, now: Instant, slot: Slot) {
         let subflow = &self.subflows.reap(slot).subflow;
-        let (id, local, remote) = (subflow.id, subflow.local, subflow.remote);
-        let (local_address_id, end) = (subflow.local_address_id, subflow.end());
+        let (id, local, remote) =
+            (subflow.id(), subflow.identity().local, subflow.identity().remote);
+        let (local_address_id, end) = (subflow.identity().local_address_id, subflow.end());
         self.outbox.register(Registration { slot, local, remote, exists: false });
         self.reinject_unacknowledged(slot);
-        if self.subflows[slot].payload_unreliable && self.session.is_mptcp() {
+        if self.subflows[slot].signs.distrusts_payload() && self.session.is_mptcp() {
             // RFC 8684 §3.7: reinject data that was not DATA_ACKed, even if the subflow
             // acknowledged it.
             self.send.queue.reinject_carried(slot, self.subflows.usable());
@@ -219,26 +218,15 @@ impl Connection {
             // RFC 8684 §3.3.6: resend a DATA_FIN that was lost with the subflow.
             self.data_fin.send();
         }
-        if self.is_known() {
+        if self.session.is_known() {
             self.outbox.tell(Event::SubflowClosed(id));
         }
-        let retry = self.retry(slot);
+        let retry = self.subflows[slot].retry();
         let id = Some(id);
         let closed = PathEvent::SubflowClosed { id, local_address_id, remote, retry };
         self.tell_path_manager(now, &closed);
-        if self.subflows.iter().all(|ctx| ctx.reaped) {
+        if self.subflows.iter().all(|ctx| ctx.is_reaped()) {
             self.on_last_subflow(now, end);
-        }
-    }
-
-    /// Returns when the path manager should try another subflow in place of the one in `slot`.
-    fn retry(&self, slot: Slot) -> Retry {
-        let ctx = &self.subflows[slot];
-        let good = ctx.subflow.has_carried_data() && !ctx.payload_unreliable;
-        match ctx.retry {
-            Some(said @ (Retry::Later | Retry::Never)) => said,
-            _ if good => Retry::Soon,
-            _ => Retry::Later,
         }
     }
 
@@ -282,9 +270,8 @@ impl Connection {
         }
         // With Multipath TCP, both hosts know the end of the stream. Plain TCP also needs the FINs
         // acknowledged.
-        let closing = |ctx: &super::subflows::SubflowContext| {
-            matches!(ctx.subflow.state(), State::TimeWait | State::Closed)
-        };
+        let closing =
+            |ctx: &SubflowContext| matches!(ctx.subflow.state(), State::TimeWait | State::Closed);
         if self.session.is_mptcp() || self.subflows.iter().all(closing) {
             self.session.end();
             self.scheduling.limited_by(now, FullBuffers::default());
@@ -314,15 +301,9 @@ impl Connection {
         self.end(Some(error).filter(|_| !(arrived && told)));
     }
 
-    /// Returns `true` if the application knows this connection. RFC 9293 §3.10.7.4: a listening
-    /// application need not learn of an attempt that never became a connection.
-    fn is_known(&self) -> bool {
-        self.session.is_initiator() || !self.session.is_opening()
-    }
-
     fn end(&mut self, error: Option<ConnectionError>) {
         if !self.session.has_ended() {
-            let known = self.is_known();
+            let known = self.session.is_known();
             self.session.end();
             if error.is_some() && !self.config.platform.keeps_unread_data {
                 self.recv.queue.discard();

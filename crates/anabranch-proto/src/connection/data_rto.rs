@@ -1,15 +1,8 @@
-//! Timers for data that stays unacknowledged at the data level, and for windows that stay shut: the
-//! connection waits, retransmits or probes, and finally gives up.
-
-use std::ops::RangeInclusive;
+//! Counts of the data level's timeouts and probes, and the pauses that follow from them.
 
 use anabranch_wire::{Duration, Instant};
 
-use super::Connection;
-use super::timer::Timer;
-use crate::error::ConnectionError;
-use crate::platform::{DataRetransmission, Pause};
-use crate::view::{SubflowView, Usability};
+use crate::platform::Pause;
 
 /// State of the data-level timers: for data that stays unacknowledged, and for a window that stays
 /// shut.
@@ -33,16 +26,8 @@ pub(super) struct DataRto {
     pending_ms: u32,
 }
 
-/// Time that data may go unacknowledged at the data level (this project; RFC 8684 §3.3 leaves it
-/// open): about twice what TCP's timeouts take. Subflows that fail may be replaced by others
-/// without end.
-const SEND_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// Time that a small window waits to grow before it is used: the timeout, within these bounds. RFC
-/// 9293 §3.8.6.2.1: 0.1 to 1 seconds.
-const SMALL_WINDOW_PAUSES: RangeInclusive<Duration> =
-    Duration::from_millis(100)..=Duration::from_secs(1);
 /// Longest pause between data-level retransmissions, and between window probes.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl DataRto {
     /// Expiries of the retransmission timer since the last progress.
@@ -51,225 +36,104 @@ impl DataRto {
         self.timeouts.into()
     }
 
+    /// When the first timeout since the last progress was.
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+
     /// Something acceptable came from the peer.
     #[inline]
     pub(super) fn on_segment(&mut self) {
         self.unanswered = 0;
     }
-}
 
-impl Connection {
-    /// Something is outstanding: its timer runs from the oldest on.
-    pub(super) fn start_retransmission(&mut self, now: Instant) {
-        if !self.timers.is_running(Timer::Retransmission) {
-            self.arm_retransmission(now);
-        }
+    /// The longest time to the next timer of a subflow, now that the scheduler is asked.
+    #[inline]
+    pub(super) fn note_pending(&mut self, longest: Duration) {
+        self.pending_ms = longest.as_millis() as u32;
     }
 
-    /// RFC 8684 §3.3.6 and §4: data counts as delivered only when the data level acknowledges it.
-    pub(super) fn arm_retransmission(&mut self, now: Instant) {
-        let DataRto { timeouts, pending_ms, .. } = self.data_rto;
-        let pause = match self.data_retransmission().pause {
+    /// Time until data is retransmitted at the data level, where `timeout` gives the retransmission
+    /// timeout of the slowest subflow. RFC 8684 §3.3.6 and §4: data counts as delivered only when the
+    /// data level acknowledges it.
+    #[inline]
+    pub(super) fn pause(&self, rule: Pause, timeout: impl Fn() -> Duration) -> Duration {
+        let pause = match rule {
             Pause::PendingTimers { none } => {
-                let pending = Duration::from_millis(pending_ms.into());
-                let first = if pending_ms > 0 { pending } else { none };
-                match timeouts {
+                let pending = Duration::from_millis(self.pending_ms.into());
+                let first = if self.pending_ms > 0 { pending } else { none };
+                match self.timeouts {
                     0 | 1 => first,
-                    _ => first.max(self.longest_timeout()) * (1 << (timeouts - 1).min(16)),
+                    timeouts => first.max(timeout()) * (1 << (timeouts - 1).min(16)),
                 }
             }
-            Pause::Timeouts => self.longest_timeout() * 2 * (1 << timeouts.min(16)),
+            Pause::Timeouts => timeout() * 2 * (1 << self.timeouts.min(16)),
         };
-        self.timers.set(Timer::Retransmission, now + pause.min(LONGEST_PAUSE));
-        self.timers.set_if_earlier(Timer::GiveUp, now + SEND_TIMEOUT);
+        pause.min(LONGEST_PAUSE)
     }
 
-    pub(super) fn data_retransmission(&self) -> DataRetransmission {
-        self.config.platform.data_retransmission(self.subflows.len())
-    }
-
-    /// Retransmission timeout of the slowest usable subflow.
-    fn longest_timeout(&self) -> Duration {
-        let subflows = self.subflows.iter().zip(self.subflows.views());
-        let usable = subflows.filter(|(_, view)| view.usability == Usability::Usable);
-        let timeouts = usable.map(|(ctx, _)| ctx.subflow.rto_without_backoff());
-        timeouts.max().unwrap_or(Duration::from_secs(1))
-    }
-
-    /// The scheduler is asked about new data. Linux asks only while the peer's window has room
-    /// (`ack_update_msk`).
-    pub(super) fn note_pending_timers(&mut self, now: Instant) {
-        if let Pause::PendingTimers { .. } = self.data_retransmission().pause
-            && self.send.available_window() > 0
-        {
-            let subflows = self.subflows.iter().zip(self.subflows.views());
-            let usable = subflows.filter(|(_, view)| view.usability == Usability::Usable);
-            let pending = usable.filter_map(|(ctx, _)| ctx.subflow.next_loss_timer());
-            let longest = pending.max().map_or(Duration::ZERO, |at| at.saturating_since(now));
-            self.data_rto.pending_ms = longest.as_millis() as u32;
-        }
-    }
-
-    /// The peer's window has `available`, which is nothing or not worth using.
-    pub(super) fn arm_persist(&mut self, now: Instant, available: u64) {
-        if available > 0 {
-            let (least, most) = SMALL_WINDOW_PAUSES.into_inner();
-            self.timers
-                .set_if_earlier(Timer::Persist, now + self.shortest_rto().clamp(least, most));
-        } else if !self.timers.is_running(Timer::Persist) {
-            self.timers.set(Timer::Persist, now + self.probe_pause());
-        }
-    }
-
-    fn shortest_rto(&self) -> Duration {
-        self.subflows.iter().map(|ctx| ctx.subflow.rto()).min().unwrap_or(LONGEST_PAUSE)
-    }
-
-    /// Time from the last window probe to the next one.
-    fn probe_pause(&self) -> Duration {
-        (self.shortest_rto() * (1 << self.data_rto.probes.min(16))).min(LONGEST_PAUSE)
+    /// Time from the last window probe to the next one, with this retransmission timeout.
+    pub(super) fn probe_pause(&self, timeout: Duration) -> Duration {
+        (timeout * (1 << self.probes.min(16))).min(LONGEST_PAUSE)
     }
 
     /// DATA_ACK moved on.
-    pub(super) fn on_data_acknowledged(&mut self, now: Instant) {
-        (self.data_rto.timeouts, self.data_rto.probes) = (0, 0);
-        self.data_rto.unexplained = 0;
-        self.timers.stop(Timer::Persist);
-        self.send.on_progress();
-        self.timers.stop(Timer::GiveUp);
-        if self.send.queue.all_acknowledged() {
-            self.data_rto.repeating = 0;
-            self.timers.stop(Timer::Retransmission);
-            return;
-        }
-        if !self.has_data_under_way() {
-            // The peer lacked this data, so it may lack the data after it as well.
-            self.data_rto.repeating = self.data_rto.repeating.saturating_mul(2);
-            self.send.queue.reinject_first(self.data_rto.repeating.into());
-        }
-        self.arm_retransmission(now);
+    #[inline]
+    pub(super) fn on_progress(&mut self) {
+        (self.timeouts, self.probes, self.unexplained) = (0, 0, 0);
     }
 
-    /// On a connection's only subflow, TCP delivers everything. A copy of data would prevent the
-    /// fallback to TCP: without its mapping, the peer would read it as the next data. So the host
-    /// repeats data only for a peer that dropped it after the TCP acknowledgement, and whose
-    /// DATA_ACKs still exclude it. A peer without DATA_ACKs may have fallen back to TCP.
-    pub(super) fn may_repeat_on_only_subflow(&self) -> bool {
-        !self.has_data_under_way()
-            && self.data_rto.timeouts > 1
-            && self.subflows.iter().any(|ctx| ctx.dss_seen_at > self.data_rto.since)
+    /// The peer has acknowledged everything.
+    #[inline]
+    pub(super) fn on_all_acknowledged(&mut self) {
+        self.repeating = 0;
     }
 
-    fn has_data_under_way(&self) -> bool {
-        self.subflows.iter().any(|ctx| ctx.subflow.has_outstanding())
+    /// The peer lacked the data that it has now acknowledged, so it may lack the data after it as
+    /// well. Returns the number of segments to send again.
+    pub(super) fn widen_repetition(&mut self) -> u32 {
+        self.repeating = self.repeating.saturating_mul(2);
+        self.repeating.into()
     }
 
-    /// Returns `true` if some subflow has nothing to send and nothing outstanding.
-    fn has_idle_subflow(&self) -> bool {
-        let assigned = self.send.queue.assigned();
-        self.subflows.iter().zip(self.subflows.views()).any(|(ctx, view)| {
-            view.usability == Usability::Usable
-                && !ctx.subflow.has_outstanding()
-                && assigned.get(view.id.slot.index()).is_none_or(|bytes| *bytes == 0)
-        })
+    /// The retransmission timer expired, with data `under_way` on a subflow or not. Returns the
+    /// number of the latest expiries without.
+    pub(super) fn on_expired(&mut self, under_way: bool) -> u32 {
+        self.unexplained = if under_way { 0 } else { self.unexplained.saturating_add(1) };
+        self.unexplained.into()
     }
 
-    pub(super) fn handle_data_timers(&mut self, now: Instant) {
-        while let Some(timer) = self.timers.pop_expired(now) {
-            match timer {
-                Timer::Retransmission => self.on_data_retransmission(now),
-                Timer::Persist if self.send.available_window() > 0 => self.send.use_small_window(),
-                Timer::Persist => self.probe_window(now),
-                Timer::Unmapped => self.on_unmapped_timeout(now),
-                Timer::Fail => self.tell_failure(now),
-                Timer::GiveUp if self.session.is_mptcp() => {
-                    self.give_up(ConnectionError::TimedOut);
-                }
-                Timer::Orphan => self.give_up(ConnectionError::NoSubflow),
-                Timer::GiveUp | Timer::Scheduler => {}
-            }
-        }
+    /// What the timeout could bring about is done. Data that is not `under_way` is repeated.
+    pub(super) fn begin_repetition(&mut self, under_way: bool) {
+        self.repeating = u16::from(!under_way);
     }
 
-    /// Ask the peer for its window. RFC 9293 §3.8.6.1 has probes go on as long as they are
-    /// answered.
-    fn probe_window(&mut self, now: Instant) {
-        let probed_at = now - self.probe_pause();
-        let is_optionless = self.data_rto.probes > 0
-            && self.data_rto.unanswered == 0
-            && self.subflows.iter().all(|ctx| ctx.dss_seen_at <= probed_at);
-        self.data_rto.optionless_probes =
-            if is_optionless { self.data_rto.optionless_probes.saturating_add(1) } else { 0 };
-        self.probe_peer(self.data_rto.probes.into());
-        self.data_rto.probes = self.data_rto.probes.saturating_add(1);
-        self.data_rto.unanswered = self.data_rto.unanswered.saturating_add(1);
-        self.arm_persist(now, 0);
-        if u32::from(self.data_rto.unanswered) > self.config.tcp.retries {
-            self.give_up(ConnectionError::TimedOut);
-        } else if self.session.is_mptcp() {
-            self.give_up_on_window(self.data_rto.optionless_probes);
+    /// The timeout counts.
+    pub(super) fn count_timeout(&mut self, now: Instant) {
+        if self.timeouts == 0 {
+            self.since = now;
         }
+        self.timeouts = self.timeouts.saturating_add(1);
     }
 
-    fn on_data_retransmission(&mut self, now: Instant) {
-        if self.send.queue.all_acknowledged() {
-            return;
-        }
-        self.give_up_on_optionless_acks();
-        self.give_up_on_data_fin();
-        if !self.session.is_mptcp() {
-            return;
-        }
-        if self.send.queue.fin_outstanding() {
-            self.data_fin.send();
-        }
-        self.send.queue.reinject_uncarried();
-        let under_way = self.has_data_under_way();
-        self.data_rto.unexplained =
-            if under_way { 0 } else { self.data_rto.unexplained.saturating_add(1) };
-        if u32::from(self.data_rto.unexplained) > self.config.tcp.retries {
-            // RFC 8684 §3.3 leaves a send timeout to the connection: no subflow has anything
-            // outstanding that it could give up for.
-            return self.give_up(ConnectionError::TimedOut);
-        }
-        let rule = self.data_retransmission();
-        let possible = match rule.needs_idle_subflow {
-            true => self.has_idle_subflow(),
-            false => self.subflows.len() > 1 || !under_way,
-        };
-        if !possible && rule.needs_idle_subflow && under_way {
-            // The data may just wait behind other data.
-            return self.timers.set(Timer::Retransmission, now + self.longest_timeout());
-        }
-        if possible {
-            match rule.whole_fragments {
-                true => self.send.queue.reinject_fragment(),
-                false => self.send.queue.reinject_first(1),
-            }
-        }
-        self.data_rto.repeating = u16::from(!under_way);
-        if !self.fallback.may_repeat() {
-            self.probe_peer(self.data_rto.timeouts());
-        }
-        if self.data_rto.timeouts == 0 {
-            self.data_rto.since = now;
-        }
-        self.data_rto.timeouts = self.data_rto.timeouts.saturating_add(1);
-        self.arm_retransmission(now);
+    /// The window probes since the last progress.
+    pub(super) fn probes(&self) -> u32 {
+        self.probes.into()
     }
 
-    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The
-    /// best first, and then in turn: no other sign comes from a dead path on which nothing is
-    /// outstanding.
-    fn probe_peer(&mut self, attempt: u32) {
-        let usable =
-            || self.subflows.views().iter().filter(|view| view.usability == Usability::Usable);
-        let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
-        let turn = attempt as usize % usable().count().max(1);
-        let next =
-            |view: &&SubflowView| usable().filter(|other| key(other) < key(view)).count() == turn;
-        if let Some(id) = usable().find(next).map(|view| view.id) {
-            self.subflows[id.slot].subflow.demand_probe();
-        }
+    /// Another window probe is sent. `silent`: no data sequence signal has arrived since the last
+    /// one. Returns the number of probes in a row that the peer has answered without one.
+    pub(super) fn on_probe(&mut self, silent: bool) -> u16 {
+        let is_optionless = self.probes > 0 && self.unanswered == 0 && silent;
+        self.optionless_probes =
+            if is_optionless { self.optionless_probes.saturating_add(1) } else { 0 };
+        self.probes = self.probes.saturating_add(1);
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.optionless_probes
+    }
+
+    /// Window probes since anything came from the peer.
+    pub(super) fn unanswered(&self) -> u32 {
+        self.unanswered.into()
     }
 }

@@ -6,7 +6,7 @@ use anabranch_wire::mptcp::{
 };
 use anabranch_wire::{Instant, Segment, SocketAddress};
 
-use super::session::Keys;
+use super::session::{Keys, Nonces};
 use super::timer::Timer;
 use super::{Connection, Opening, Place};
 use crate::event::Event;
@@ -46,8 +46,9 @@ impl Connection {
         self.open_receive_window(slot);
         if self.session.is_negotiating() {
             let syn = self.session.capable(CapableKeys::None);
-            self.subflows[slot].subflow.handshake_options =
-                option(|control| control.capable = Some(syn));
+            self.subflows[slot]
+                .subflow
+                .carry_handshake(option(|control| control.capable = Some(syn)));
         }
     }
 
@@ -70,8 +71,9 @@ impl Connection {
                 // RFC 8684 §3.1: checksums are used if either host requires them.
                 self.session.handle_checksum_flag(offer.flags);
                 let answer = self.session.capable(CapableKeys::Sender(self.session.key()));
-                self.subflows[slot].subflow.handshake_options =
-                    option(|control| control.capable = Some(answer));
+                self.subflows[slot]
+                    .subflow
+                    .carry_handshake(option(|control| control.capable = Some(answer)));
             } else {
                 self.session.fall_back();
             }
@@ -99,17 +101,17 @@ impl Connection {
         let slot = self.add_subflow(Subflow::connect, place);
         let nonce = self.secrets.draw("nonce") as u32;
         let mut ctx = self.subflows.edit(slot);
-        ctx.nonces.local = nonce;
-        ctx.subflow.priority.signalled = backup;
-        ctx.subflow.handshake_options = option(|control| {
+        ctx.set_nonces(Nonces { local: nonce, ..Nonces::default() });
+        ctx.subflow.request_priority(backup);
+        ctx.subflow.carry_handshake(option(|control| {
             let token = keys::token(agreed.remote);
             control.join = Some(MpJoin::Syn { backup, address_id: local.id, token, nonce });
-        });
+        }));
     }
 
     /// The SYN/ACK arrived: process the peer's answer.
     pub(super) fn on_syn_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
-        match self.subflows[slot].subflow.purpose {
+        match self.subflows[slot].subflow.identity().purpose {
             Purpose::Initial => self.on_capable_syn_ack(now, slot, segment),
             Purpose::Join => self.on_join_syn_ack(slot, segment),
         }
@@ -117,7 +119,7 @@ impl Connection {
 
     /// RFC 8684 §3.7.
     fn on_capable_syn_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
-        self.subflows[slot].subflow.handshake_options = None;
+        self.subflows[slot].subflow.carry_handshake(None);
         if self.session.is_negotiating() {
             // RFC 8684 §3.1: the listener chooses one of the offered hash algorithms, of which
             // there is only one.
@@ -134,21 +136,21 @@ impl Connection {
                 }
             }
         }
-        self.recv.plan_opening_acknowledgement(slot);
+        self.plan_opening_acknowledgement(slot);
         self.open(now, slot, Event::Connected);
     }
 
     /// The last step of the handshake arrived, so the connection is open at the listener.
     pub(super) fn on_third_ack(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         let ctx = &mut self.subflows[slot];
-        let passive = self.session.is_listener() || ctx.subflow.purpose == Purpose::Join;
+        let passive = self.session.is_listener() || ctx.subflow.identity().purpose == Purpose::Join;
         self.counters.passive_opens += u64::from(passive);
-        ctx.subflow.handshake_options = None;
-        if ctx.subflow.purpose == Purpose::Join {
+        ctx.subflow.carry_handshake(None);
+        if ctx.subflow.identity().purpose == Purpose::Join {
             return self.on_join_ack(now, slot, segment);
         }
         if self.session.is_negotiating() {
-            match self.peer_keys(segment) {
+            match acceptable(segment).and_then(|capable| self.session.initiator(&capable)) {
                 Some((key, flags)) => {
                     self.counters.mp_capable_ack_rx += 1;
                     self.agree(slot, key, flags);
@@ -164,26 +166,10 @@ impl Connection {
         self.open(now, slot, event);
     }
 
-    /// The initiator's key and flags, if the segment repeats both keys, this host's key is correct,
-    /// and the checksum flag agrees. RFC 8684 §3.1 requires the initiator to repeat that flag. If
-    /// it differs, a middlebox has changed the flags, and the two hosts do not agree.
-    fn peer_keys(&self, segment: &Segment) -> Option<(u64, CapableFlags)> {
-        let MpCapable { keys, flags, .. } = acceptable(segment)?;
-        match keys {
-            CapableKeys::Both { sender, receiver }
-            | CapableKeys::WithData { sender, receiver, .. } => {
-                let agreed = receiver == self.session.key()
-                    && flags.checksum_required == self.session.checksums();
-                agreed.then_some((sender, flags))
-            }
-            CapableKeys::None | CapableKeys::Sender(_) => None,
-        }
-    }
-
     /// Both hosts use Multipath TCP, and `remote` is the peer's key.
     fn agree(&mut self, slot: Slot, remote: u64, flags: CapableFlags) {
         let subflow = &self.subflows[slot].subflow;
-        self.session.agree(remote, flags, subflow.local, subflow.remote);
+        self.session.agree(remote, flags, subflow.identity().local, subflow.identity().remote);
     }
 
     /// RFC 8684 §3.7: continue as plain TCP.
@@ -202,7 +188,7 @@ impl Connection {
             self.start_path_manager(now);
         }
         if self.session.is_tcp() {
-            self.subflows[slot].subflow.confirmed = true;
+            self.subflows[slot].subflow.confirm();
         }
     }
 
@@ -249,10 +235,9 @@ impl Connection {
             ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
             return;
         }
-        ctx.nonces.remote = nonce;
-        ctx.subflow.remote_address_id = address_id;
-        ctx.subflow.priority.by_peer = backup;
-        let expected = keys::truncated_64(&agreed.proof_of_peer(ctx.nonces));
+        ctx.on_nonce(nonce);
+        ctx.subflow.on_join_answer(address_id, backup);
+        let expected = keys::truncated_64(&agreed.proof_of_peer(ctx.nonces()));
         if !keys::equal_in_constant_time(&expected.to_be_bytes(), &truncated_hmac.to_be_bytes()) {
             self.counters.join_syn_ack_hmac_failure += 1;
             ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
@@ -260,10 +245,10 @@ impl Connection {
         }
         // From the third ACK on, the peer may have data on both subflows.
         self.fallback.peer_may_spread();
-        let hmac = agreed.proof(ctx.nonces);
-        ctx.subflow.handshake_options = option(|control| {
+        let hmac = agreed.proof(ctx.nonces());
+        ctx.subflow.carry_handshake(option(|control| {
             control.join = Some(MpJoin::Ack { hmac: keys::truncated_160(&hmac) });
-        });
+        }));
         self.settle_options(slot);
     }
 
@@ -276,7 +261,7 @@ impl Connection {
             return;
         };
         self.counters.join_ack_rx += 1;
-        let expected = agreed.proof_of_peer(ctx.nonces);
+        let expected = agreed.proof_of_peer(ctx.nonces());
         if !keys::equal_in_constant_time(&keys::truncated_160(&expected), &hmac) {
             self.counters.join_ack_hmac_failure += 1;
             ctx.subflow.reset(Some(because(ResetReason::MPTCP_SPECIFIC)));
@@ -288,12 +273,12 @@ impl Connection {
 
     /// A joined subflow can carry data at both ends.
     pub(super) fn on_subflow_ready(&mut self, now: Instant, slot: Slot) {
-        self.subflows.edit(slot).subflow.handshake_options = None;
+        self.subflows.edit(slot).subflow.carry_handshake(None);
         self.timers.stop(Timer::Orphan);
         self.paths.end_move();
         self.fallback.both_may_spread();
         self.abandon_failing();
-        let id = self.subflows[slot].subflow.id;
+        let id = self.subflows[slot].subflow.id();
         self.outbox.tell(Event::SubflowEstablished(id));
         self.reinject_from_failed();
         if self.send.queue.fin_outstanding() && self.data_rto.timeouts() > 0 {
@@ -308,8 +293,8 @@ impl Connection {
         let Keys { local, remote } = self.session.keys()?;
         let initial = self.subflows.first().filter(|ctx| {
             self.session.is_initiator()
-                && ctx.subflow.purpose == Purpose::Initial
-                && !ctx.subflow.confirmed
+                && ctx.subflow.identity().purpose == Purpose::Initial
+                && !ctx.subflow.is_confirmed()
         });
         let keys = CapableKeys::Both { sender: local, receiver: remote };
         initial.map(|_| self.session.capable(keys))

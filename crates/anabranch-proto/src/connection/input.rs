@@ -38,17 +38,17 @@ impl Connection {
         };
         let ctx = &mut self.subflows[slot];
         let was_opening = ctx.subflow.state() == State::SynSent;
-        let was_confirmed = ctx.subflow.confirmed;
+        let was_confirmed = ctx.subflow.is_confirmed();
         let overtakes = ctx.subflow.overtakes_fourth_ack(segment);
         let optionless = segment.options.dss.is_none() && segment.options.control.is_none();
         if optionless && !was_opening && !segment.payload.is_empty() {
-            ctx.optionless_end = ctx.optionless_end.max(ctx.subflow.end_of(segment));
+            ctx.signs.on_optionless_payload(ctx.subflow.end_of(segment));
         }
         let shared_window = self.session.is_mptcp();
         let (ctx, views) = self.subflows.with_views(slot);
         let arrived = RxContext { window, shared_window, views };
         let handled = ctx.subflow.handle_segment(now, segment, &arrived);
-        let confirmed = ctx.subflow.confirmed && !was_confirmed;
+        let confirmed = ctx.subflow.is_confirmed() && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && ctx.subflow.state() == State::Closed {
             self.handle_reset(now, slot, segment);
         }
@@ -58,16 +58,16 @@ impl Connection {
             } else {
                 self.on_third_ack(now, slot, segment);
             }
-        } else if confirmed && self.subflows[slot].subflow.purpose == Purpose::Join {
+        } else if confirmed && self.subflows[slot].subflow.identity().purpose == Purpose::Join {
             self.on_subflow_ready(now, slot);
         }
-        if overtakes && self.config.platform.resets_overtaken_joins() {
+        if overtakes && self.config.platform.joins.resets_overtaken {
             // Linux opens no replacement. Without another subflow, the connection needs one (this
             // project).
-            if !self.is_sole(slot) {
-                self.subflows[slot].retry = Some(Retry::Never);
+            if !self.subflows.is_sole(slot) {
+                self.subflows[slot].set_retry(Some(Retry::Never));
             }
-            self.break_subflow(slot, ResetReason::MPTCP_SPECIFIC);
+            self.subflows.break_off(slot, ResetReason::MPTCP_SPECIFIC);
         }
         // RFC 8684 §3.2: nothing counts on a subflow whose other end has not proved itself. RFC 9293
         // §3.10.7.4, LAST-ACK: an acceptable segment that closes the subflow in order counts.
@@ -76,8 +76,9 @@ impl Connection {
             self.data_fin.on_segment();
             self.answer_join(slot, segment);
             if optionless && self.session.is_mptcp() {
-                let fin = segment.header.flags.contains(Flags::FIN);
-                self.subflows[slot].optionless_fin |= fin;
+                if segment.header.flags.contains(Flags::FIN) {
+                    self.subflows[slot].signs.on_optionless_fin();
+                }
                 self.handle_optionless(slot, handled.ack);
             }
             match self.session.is_mptcp() {
@@ -91,7 +92,7 @@ impl Connection {
                 if self.session.is_mptcp() {
                     self.check_optionless_end(slot);
                 }
-                if self.subflows[slot].subflow.owes_acknowledgement() {
+                if self.subflows[slot].subflow.receiver().ack_is_due() {
                     self.offer_buffer(slot);
                     let subflow = &self.subflows[slot].subflow;
                     self.recv.plan_early_acknowledgement(slot, subflow);
@@ -109,7 +110,14 @@ impl Connection {
     fn answer_join(&mut self, slot: Slot, segment: &Segment) {
         if segment.options.control.as_ref().is_some_and(|control| control.join.is_some()) {
             self.subflows[slot].subflow.demand_ack();
-            self.recv.plan_opening_acknowledgement(slot);
+            self.plan_opening_acknowledgement(slot);
+        }
+    }
+
+    /// The acknowledgement of the handshake's last segment may come before the application's data.
+    pub(super) fn plan_opening_acknowledgement(&mut self, slot: Slot) {
+        if self.config.platform.acknowledges_opening_early {
+            self.recv.acknowledge_early(slot);
         }
     }
 
@@ -119,7 +127,7 @@ impl Connection {
         let subflow = &self.subflows[slot].subflow;
         let has_keys = segment.options.control.as_ref().is_some_and(|c| c.capable.is_some());
         subflow.state() == State::SynReceived
-            && subflow.purpose == Purpose::Initial
+            && subflow.identity().purpose == Purpose::Initial
             && self.session.is_negotiating()
             && segment.options.dss.is_some()
             && !has_keys
@@ -130,10 +138,8 @@ impl Connection {
     fn handle_options(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss {
             let ctx = &mut self.subflows[slot];
-            if !ctx.subflow.confirmed {
-                ctx.subflow.confirmed = true;
-            }
-            (ctx.dss_seen, ctx.dss_seen_at, ctx.optionless_acks) = (true, now, false);
+            ctx.subflow.confirm();
+            ctx.signs.on_dss(now);
             self.handle_data_ack(now, slot, dss, segment);
             self.handle_mapping(slot, dss);
             self.start_path_manager(now);
@@ -159,7 +165,7 @@ impl Connection {
             && let Some(Keys { local, remote }) = self.session.keys()
             && (sender, receiver) == (remote, local)
             && self.session.is_listener()
-            && self.subflows[slot].subflow.purpose == Purpose::Initial
+            && self.subflows[slot].subflow.identity().purpose == Purpose::Initial
             && self.is_as_agreed(slot, checksum)
         {
             let len = u64::from(data_len);
@@ -172,7 +178,7 @@ impl Connection {
     fn handle_reset(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         if let Some(dss) = &segment.options.dss
             && self.session.is_mptcp()
-            && self.subflows[slot].subflow.confirmed
+            && self.subflows[slot].subflow.is_confirmed()
         {
             self.handle_data_ack(now, slot, dss, segment);
         }
@@ -180,11 +186,15 @@ impl Connection {
         self.counters.mp_rst_rx += u64::from(control.reset.is_some());
         self.counters.mp_fail_rx += u64::from(control.fail.is_some());
         let because_of = |reason| control.reset.is_some_and(|reset| reset.reason == reason);
-        self.subflows[slot].retry = control.reset.map(retry_after);
+        let ctx = &mut self.subflows[slot];
+        ctx.set_retry(control.reset.map(retry_after));
         // RFC 8684 §3.7: the peer has discarded the payload that it received on this subflow.
-        self.subflows[slot].payload_unreliable |= control.fail.is_some()
+        if control.fail.is_some()
             || because_of(ResetReason::MIDDLEBOX_INTERFERENCE)
-            || because_of(ResetReason::MPTCP_SPECIFIC);
+            || because_of(ResetReason::MPTCP_SPECIFIC)
+        {
+            ctx.signs.distrust_payload();
+        }
         if let Some(fastclose) = control.fastclose {
             self.handle_fastclose(fastclose);
         }
@@ -194,7 +204,7 @@ impl Connection {
         if let Some(prio) = control.prio {
             // RFC 8684 §3.3.8: it concerns the subflow that it arrives on.
             self.counters.mp_prio_rx += 1;
-            self.subflows[slot].subflow.priority.by_peer = prio.backup;
+            self.subflows[slot].subflow.on_priority_request(prio.backup);
         }
         if let Some(removed) = &control.remove_addr {
             self.counters.rm_addr += removed.address_ids().len() as u64;
@@ -227,8 +237,9 @@ impl Connection {
             return;
         }
         let subflow = &self.subflows[slot].subflow;
-        let keeps = self.config.platform.keeps_larger_window();
-        let window = if keeps { subflow.kept_window() } else { subflow.advertised_window(segment) };
+        let keeps = self.config.platform.keeps_larger_window;
+        let window =
+            if keeps { subflow.send_window().kept() } else { subflow.advertised_window(segment) };
         if self.send.widen(offset, window) && !keeps && self.data_rto.timeouts() > 0 {
             // The peer has room again for data that it may have dropped.
             self.timers.set(Timer::Retransmission, now);
@@ -250,7 +261,7 @@ impl Connection {
         if data.checked_add(u64::from(mapping.len)).is_none() {
             return;
         }
-        let next = self.subflows[slot].subflow.receive_next();
+        let next = self.subflows[slot].subflow.receiver().nxt();
         let subflow =
             next as i64 + i64::from(mapping.subflow_seq.0.wrapping_sub(next as u32) as i32);
         let subflow = u64::try_from(subflow).ok();
@@ -265,7 +276,7 @@ impl Connection {
         // RFC 8684 §3.3.3: the DATA_FIN is the mapping's last byte.
         len -= u64::from(dss.data_fin);
         if dss.data_fin && (len == 0 || checksum.is_none()) {
-            if self.is_right_without_payload(data, checksum) {
+            if self.session.admits_data_fin(data, checksum) {
                 self.handle_data_fin(slot, data + len);
             } else {
                 self.counters.data_csum_err += 1;
@@ -279,7 +290,7 @@ impl Connection {
 
     fn add_mapping(&mut self, slot: Slot, mapping: Received) {
         let ctx = &mut self.subflows[slot];
-        let next = ctx.subflow.receive_next();
+        let next = ctx.subflow.receiver().nxt();
         let reach = self.recv.queue.window().most() * COPIES + (1 << 16);
         let near = mapping.subflow + mapping.len > next.saturating_sub(reach)
             && mapping.subflow < next + reach
@@ -293,7 +304,7 @@ impl Connection {
     /// only its ACKs count.
     fn handle_plain(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         let shift = self.fallback.sent_shift();
-        let edge = self.subflows[slot].subflow.window_edge();
+        let edge = self.subflows[slot].subflow.send_window().edge();
         if let Some(edge) = edge.checked_add_signed(shift) {
             self.send.set_edge(edge);
         }
@@ -333,8 +344,8 @@ impl Connection {
         let ctx = &mut self.subflows[slot];
         if ctx.mappings.holds_more_than(self.recv.queue.window().most() * COPIES) {
             // RFC 8684 §3.3.1: payload that no mapping comes for is of no use to anybody.
-            self.break_subflow(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
-        } else if ctx.mappings.waiting_bytes() > 0 || ctx.unmapped_since.is_some() {
+            self.subflows.break_off(slot, ResetReason::MIDDLEBOX_INTERFERENCE);
+        } else if ctx.mappings.waiting_bytes() > 0 || ctx.signs.waiting_since().is_some() {
             self.check_mapped(now, slot);
         }
     }

@@ -7,7 +7,7 @@ use super::session::Nonces;
 use super::{Connection, Place};
 use crate::flood::{MOST_HALF_OPEN_JOINS, Numbers, remember_in_timestamp};
 use crate::keys;
-use crate::subflow::{Purpose, State, Subflow, SubflowEnd};
+use crate::subflow::{Purpose, Subflow, SubflowEnd};
 use crate::view::{Slot, SubflowId};
 
 /// A connection's answer to the SYN of a join.
@@ -39,7 +39,7 @@ struct Joining {
 impl Connection {
     /// Answer a SYN that joins this connection, which the endpoint has found by the token.
     pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment, join: MpJoin) -> JoinAnswer {
-        let half_open = self.half_open_joins().count();
+        let half_open = self.subflows.half_open_joins().count();
         // RFC 8684 §3.1: the "C" flag told the peer.
         if self.session.is_closed_here(syn.destination) {
             return JoinAnswer::Refused(ResetReason::PROHIBITED);
@@ -74,7 +74,7 @@ impl Connection {
         let accept = |open: crate::subflow::Open<'_>| Subflow::accept(open, now, syn);
         let mut subflow = self.make_subflow(nobody, accept, joining.place);
         subflow.use_numbers(answered.numbers);
-        subflow.handshake_options = Some(joining.answer);
+        subflow.carry_handshake(Some(joining.answer));
         let mut answer = subflow.poll_transmit(now, &self.data_level())?;
         remember_in_timestamp(&mut answer, syn);
         self.counters.join_syn_rx += 1;
@@ -91,22 +91,12 @@ impl Connection {
         answered: Answered,
     ) -> Option<Slot> {
         if !self.may_open() {
-            let oldest = self.half_open_joins().next()?;
+            let oldest = self.subflows.half_open_joins().next()?;
             self.subflows.edit(Slot(oldest as u8)).subflow.abandon(SubflowEnd::TimedOut);
             self.reap(now);
         }
         let joining = self.joining(now, syn, join, answered.nonce).filter(|_| self.may_open())?;
         Some(self.add_joining(now, syn, joining, Some(answered.numbers)))
-    }
-
-    /// The subflows that the peer is opening, oldest slot first.
-    fn half_open_joins(&self) -> impl Iterator<Item = usize> + '_ {
-        self.subflows.iter().enumerate().filter_map(|(slot, ctx)| {
-            let half_open = ctx.subflow.state() == State::SynReceived
-                && ctx.subflow.purpose == Purpose::Join
-                && !ctx.reaped;
-            half_open.then_some(slot)
-        })
     }
 
     /// The addresses and identifiers of a join. RFC 8684 §3.4.1.
@@ -145,9 +135,9 @@ impl Connection {
     ) -> Slot {
         let slot = self.add_subflow(|open| Subflow::accept(open, now, syn), joining.place);
         let ctx = &mut self.subflows[slot];
-        ctx.nonces = joining.nonces;
-        ctx.subflow.priority.by_peer = joining.backup;
-        ctx.subflow.handshake_options = Some(joining.answer);
+        ctx.set_nonces(joining.nonces);
+        ctx.subflow.on_priority_request(joining.backup);
+        ctx.subflow.carry_handshake(Some(joining.answer));
         match answered {
             Some(numbers) => self.resume(now, slot, numbers),
             None => self.counters.join_syn_rx += 1,

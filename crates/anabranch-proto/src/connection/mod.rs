@@ -2,15 +2,19 @@
 
 mod activity;
 mod announce;
+mod announcements;
 mod arrived;
 mod buffers;
+mod carried;
 mod checksum;
 mod close;
 mod data_fin;
 mod data_rto;
+mod data_timers;
 mod fallback;
 mod handshake;
 mod input;
+mod interference;
 mod join;
 mod mapping;
 mod outbox;
@@ -21,9 +25,11 @@ mod receiver;
 mod recv_queue;
 mod reinjection;
 mod schedule;
+mod scheduling;
 mod send_queue;
 mod sender;
 mod session;
+mod signs;
 mod stats;
 mod stopwatch;
 mod subflows;
@@ -51,7 +57,7 @@ use crate::keys::Secrets;
 use crate::path_manager::{LocalAddress, PathEvent};
 use crate::platform::{ReceiveWindow, SendBuffer};
 use crate::remedy::BufferSide;
-use crate::subflow::{Open, Purpose, Subflow};
+use crate::subflow::{Identity, Open, Purpose, Subflow};
 use crate::trace::TraceEvent;
 use crate::view::{Slot, SubflowId};
 use data_fin::DataFin;
@@ -60,7 +66,7 @@ use outbox::Outbox;
 use path_driver::PathDriver;
 use receiver::Receiver;
 use recv_queue::RecvQueue;
-use schedule::Scheduling;
+use scheduling::Scheduling;
 use send_queue::SendQueue;
 use sender::Sender;
 use session::Session;
@@ -99,9 +105,9 @@ impl Connection {
         let config = new.config;
         let mut subflows = Subflows::new((config.remedies)(), config.shared_bottleneck_detection);
         let is_tcp = config.protocol == Protocol::Tcp;
-        let send_buffer = SendBuffer::new(&config.platform, is_tcp, config.send_buffer)
+        let send_buffer = SendBuffer::new(&config.platform.buffers, is_tcp, config.send_buffer)
             .beginning_with(subflows.initial_buffer(BufferSide::Send));
-        let window = ReceiveWindow::new(&config.platform, is_tcp, config.receive_buffer)
+        let window = ReceiveWindow::new(&config.platform.buffers, is_tcp, config.receive_buffer)
             .beginning_with(subflows.initial_buffer(BufferSide::Receive));
         let scale = window.scale();
         Connection {
@@ -165,14 +171,15 @@ impl Connection {
             true => self.recv.queue.is_complete(),
             false => {
                 let ctx = self.subflows.get(self.fallback.slot().index());
-                self.recv.queue.is_complete() || ctx.is_some_and(|ctx| ctx.subflow.peer_finished())
+                self.recv.queue.is_complete()
+                    || ctx.is_some_and(|ctx| ctx.subflow.receiver().finished())
             }
         }
     }
 
     /// The local port of the connection's first subflow.
     pub(crate) fn local_port(&self) -> Option<u16> {
-        self.subflows.first().map(|ctx| ctx.subflow.local.port)
+        self.subflows.first().map(|ctx| ctx.subflow.identity().local.port)
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
@@ -198,7 +205,7 @@ impl Connection {
 
     /// Returns `true` if nothing is left to do, so that the endpoint may forget the connection.
     pub(crate) fn is_gone(&self) -> bool {
-        let ended = self.session.has_ended() && self.subflows.iter().all(|ctx| ctx.reaped);
+        let ended = self.session.has_ended() && self.subflows.iter().all(|ctx| ctx.is_reaped());
         ended && !self.recv.queue.has_data()
     }
 
@@ -228,12 +235,14 @@ impl Connection {
         place: Place,
     ) -> Subflow {
         make(Open {
-            id,
-            purpose: place.purpose,
-            local: place.local,
-            remote: place.remote,
-            local_address_id: place.local_address_id,
-            remote_address_id: place.remote_address_id,
+            identity: Identity {
+                id,
+                purpose: place.purpose,
+                local: place.local,
+                remote: place.remote,
+                local_address_id: place.local_address_id,
+                remote_address_id: place.remote_address_id,
+            },
             iss: self.secrets.initial_sequence(place.local, place.remote)
                 + (place.now.as_nanos() / 64) as u32,
             timestamp_offset: self.secrets.draw("timestamp") as u32,
@@ -271,7 +280,7 @@ impl Connection {
             self.reinject_outstanding(slot);
         }
         let subflow = &self.subflows[slot].subflow;
-        let (id, in_a_row) = (subflow.id, subflow.timeouts_in_a_row());
+        let (id, in_a_row) = (subflow.id(), subflow.timeouts_in_a_row());
         self.tell_path_manager(now, &PathEvent::SubflowTimeout { id, in_a_row });
     }
 }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use anabranch_wire::mptcp::RemoveAddr;
 use anabranch_wire::{Duration, Instant, SocketAddress};
 
-use super::announce::Announcements;
+use super::announcements::Announcements;
 use super::probes::Probes;
 use crate::path_manager::{LocalAddress, PathAction, PathEvent, PathManager, RemoteAddress};
 use crate::view::{SubflowId, SubflowSet, SubflowView};
@@ -186,8 +186,14 @@ impl PathDriver {
         self.addresses.contains(&local)
     }
 
-    pub(super) fn addresses(&self) -> &[LocalAddress] {
-        &self.addresses
+    /// Returns `true` if the peer may be at `address`. The host's own addresses are excluded: a
+    /// peer could otherwise make the host connect to its own local services.
+    pub(super) fn is_elsewhere(&self, address: IpAddr) -> bool {
+        let loopback = |address: IpAddr| address.to_canonical().is_loopback();
+        let own = self.addresses.iter().any(|own| own.address == address);
+        let reachable =
+            !loopback(address) || self.addresses.iter().all(|own| loopback(own.address));
+        is_unicast(address) && reachable && !own
     }
 
     /// The identifier of this host's address; 0 for an unknown address.
@@ -264,4 +270,9 @@ impl PathDriver {
     pub(super) fn release_memory(&mut self) {
         self.opens.shrink_to_fit();
     }
+}
+
+fn is_unicast(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    !(broadcast || address.is_multicast() || address.is_unspecified())
 }

@@ -36,7 +36,7 @@ impl Connection {
         if self.paths.is_started() || !self.session.is_mptcp() {
             return;
         }
-        let remote = self.subflows[0].subflow.remote;
+        let remote = self.subflows[0].subflow.identity().remote;
         self.paths.start(now, self.session.is_initiator(), remote, self.subflows.views());
         self.carry_out_duties();
     }
@@ -107,7 +107,7 @@ impl Connection {
     /// Returns `true` if there is room for another subflow, with `uncounted` of the existing ones
     /// left out of the count.
     pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
-        let live = self.subflows.iter().filter(|ctx| !ctx.reaped).count() - uncounted;
+        let live = self.subflows.live().count() - uncounted;
         self.wants_subflows()
             && live < usize::from(self.config.max_subflows).min(SubflowSet::CAPACITY)
     }
@@ -118,7 +118,7 @@ impl Connection {
         let is_closing = self.send.queue.is_finished() || self.recv.queue.is_complete();
         self.session.is_mptcp()
             && self.session.is_open()
-            && (self.config.platform.joins_after_close || !is_closing || self.paths.is_moving())
+            && (self.config.platform.joins.after_close || !is_closing || self.paths.is_moving())
     }
 
     /// The host has a new address, or regained one.
@@ -157,7 +157,7 @@ impl Connection {
             match duty {
                 Duty::Close { subflow, reset } => self.close_subflow(subflow, reset),
                 Duty::SetPriority { subflow, backup, signalled } => {
-                    self.set_priority(subflow, backup, signalled);
+                    self.subflows.set_priority(subflow, backup, signalled);
                 }
                 Duty::Probe { subflow, count, bytes } => {
                     let end = self.send.queue.carried_to();
@@ -169,7 +169,7 @@ impl Connection {
     }
 
     fn close_subflow(&mut self, id: SubflowId, reset: bool) {
-        let is_sole = self.is_sole(id.slot);
+        let is_sole = self.subflows.is_sole(id.slot);
         if is_sole && !self.may_replace(id.slot) {
             // The connection would end, although the path may recover.
             return;
@@ -193,21 +193,12 @@ impl Connection {
     /// have closed the connection (RFC 8684 §3.3.3). In both cases, the host gives up only a subflow
     /// whose interface is down.
     fn may_replace(&self, slot: Slot) -> bool {
-        let address_id = self.subflows[slot].subflow.local_address_id;
+        let address_id = self.subflows[slot].subflow.identity().local_address_id;
         let remote = self.paths.remote_addresses();
         let peer_may_be_done = self.recv.queue.is_complete() && self.send.queue.fin_outstanding();
-        let joins = self.config.platform.joins_after_close && !peer_may_be_done;
+        let joins = self.config.platform.joins.after_close && !peer_may_be_done;
         remote.iter().any(|remote| !self.session.is_closed_there(remote.end))
             && (joins || self.paths.is_down(address_id))
-    }
-
-    fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {
-        let Some(mut ctx) = self.subflows.edit_by_id(id) else { return };
-        if signalled {
-            ctx.subflow.signal_priority(backup);
-        } else {
-            ctx.subflow.priority.standby = backup;
-        }
     }
 
     /// Send the removed addresses to the peer on every subflow that can carry the option, because
@@ -218,8 +209,10 @@ impl Connection {
         let usable = self.subflows.usable();
         for (slot, ctx) in self.subflows.slots().zip(self.subflows.iter_mut()) {
             let subflow = &mut ctx.subflow;
-            if usable.contains(slot) && !removed.address_ids().contains(&subflow.local_address_id) {
-                subflow.signal_removal(removed);
+            if usable.contains(slot)
+                && !removed.address_ids().contains(&subflow.identity().local_address_id)
+            {
+                subflow.signals_mut().removal(removed);
                 told = true;
             }
         }
@@ -233,8 +226,8 @@ impl Connection {
     pub(super) fn verify_liveness_of(&mut self, now: Instant, told_on: Slot, address_ids: &[u8]) {
         for slot in self.subflows.slots() {
             let ctx = &self.subflows[slot];
-            let lost = address_ids.contains(&ctx.subflow.remote_address_id);
-            if lost && slot != told_on && !ctx.reaped {
+            let lost = address_ids.contains(&ctx.subflow.identity().remote_address_id);
+            if lost && slot != told_on && !ctx.is_reaped() {
                 self.subflows.edit(slot).subflow.verify_liveness(now);
                 // A peer that lost its interface drops out-of-order data as well.
                 self.reinject_unacknowledged(slot);

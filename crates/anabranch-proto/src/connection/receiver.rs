@@ -64,19 +64,16 @@ impl Receiver {
     /// reads.
     #[inline]
     pub(super) fn plan_early_acknowledgement(&mut self, slot: Slot, subflow: &Subflow) {
-        if let Some(edge) = self.queue.early_edge(subflow.full_segment())
+        if let Some(edge) = self.queue.early_edge(subflow.receiver().full_segment())
             && subflow.acknowledges_early(edge.saturating_sub(self.queue.nxt()))
         {
             self.early = Some(EarlyAcknowledgement { slot, edge: Some(edge) });
         }
     }
 
-    /// The connection or a further subflow is open, and data can be sent from now on. The
-    /// acknowledgement of the handshake's last segment may come before.
-    pub(super) fn plan_opening_acknowledgement(&mut self, slot: Slot) {
-        if self.queue.window().acknowledges_opening_early() {
-            self.early = Some(EarlyAcknowledgement { slot, edge: None });
-        }
+    /// Acknowledge on the subflow in `slot` before the application can write.
+    pub(super) fn acknowledge_early(&mut self, slot: Slot) {
+        self.early = Some(EarlyAcknowledgement { slot, edge: None });
     }
 
     #[inline]

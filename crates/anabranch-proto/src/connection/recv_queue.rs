@@ -237,13 +237,12 @@ impl RecvQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::{Buffers, Platform};
+    use crate::platform::BufferModel;
     use anabranch_wire::Piece;
 
     fn queue_of(capacity: u64, scale: u8) -> RecvQueue {
         RecvQueue::new(
-            ReceiveWindow::new(&Platform::linux(Buffers::Payload), false, Some(capacity))
-                .scaled_by(scale),
+            ReceiveWindow::new(&BufferModel::PAYLOAD, false, Some(capacity)).scaled_by(scale),
         )
     }
 

@@ -100,12 +100,14 @@ impl Connection {
         let meta = MappingMeta { data_fin, ..MappingMeta::new(data_seq) };
         let mss = self.subflows.view(slot).mss;
         let (ctx, views) = self.subflows.with_views(slot);
-        ctx.run.extend(ctx.subflow.send_next(), start, u64::from(len));
-        ctx.reinjected_bytes += if why == RetransmitCause::Assigned { 0 } else { u64::from(len) };
-        let subflow = ctx.subflow.id;
+        ctx.carried.on_sent(ctx.subflow.send_next(), start, u64::from(len));
+        if why != RetransmitCause::Assigned {
+            ctx.carried.on_reinjected(len.into());
+        }
+        let subflow = ctx.subflow.id();
         let segment = ctx.subflow.send_data(now, level, payload, Some(meta), push, views);
         if counts_as_short && len < mss {
-            ctx.short_end = ctx.subflow.send_next();
+            ctx.carried.on_short(ctx.subflow.send_next());
         }
         self.subflows.refresh_after_sending(now, slot);
         match why {

@@ -3,98 +3,10 @@
 use anabranch_wire::{Duration, Instant};
 
 use super::Connection;
-use super::stopwatch::Stopwatch;
 use super::timer::Timer;
-use crate::scheduler::{Decision, MinRtt, Pending, ScheduleContext, Scheduler};
+use crate::scheduler::{Decision, LinuxView, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::trace::TraceKind;
 use crate::view::{Slot, SubflowId, SubflowSet, Usability};
-
-/// The scheduler and its decisions, and the state of asking the remedies.
-pub(super) struct Scheduling {
-    scheduler: Box<dyn Scheduler>,
-    /// The subflows on which it last wanted copies of new data.
-    copies: SubflowSet,
-    /// The remedies were asked since the last change.
-    remedies_asked: bool,
-    /// Number of times that a subflow had room but nothing that it may send.
-    blocked: u64,
-    /// Run while a subflow has room, but a full buffer keeps it from sending.
-    window_limited: Stopwatch,
-    send_buffer_limited: Stopwatch,
-}
-
-impl Scheduling {
-    pub(super) fn new(scheduler: Box<dyn Scheduler>) -> Self {
-        Scheduling {
-            scheduler,
-            copies: SubflowSet::EMPTY,
-            remedies_asked: false,
-            blocked: 0,
-            window_limited: Stopwatch::default(),
-            send_buffer_limited: Stopwatch::default(),
-        }
-    }
-
-    /// Something changed, so the engine may ask the remedies again.
-    #[inline]
-    pub(super) fn on_change(&mut self) {
-        self.remedies_asked = false;
-    }
-
-    /// `bytes` of new data were mapped to `subflow`.
-    #[inline]
-    pub(super) fn on_sent(&mut self, subflow: SubflowId, bytes: u64) {
-        self.scheduler.on_sent(subflow, bytes);
-    }
-
-    /// The subflows on which the scheduler last wanted copies of new data.
-    #[inline]
-    pub(super) fn copies(&self) -> SubflowSet {
-        self.copies
-    }
-
-    #[inline]
-    pub(super) fn set_copies(&mut self, copies: SubflowSet) {
-        self.copies = copies;
-    }
-
-    #[inline]
-    pub(super) fn has_asked_remedies(&self) -> bool {
-        self.remedies_asked
-    }
-
-    /// The engine asks the remedies now. `blocked` is true if a subflow has room but nothing that
-    /// it may send.
-    pub(super) fn ask_remedies(&mut self, blocked: bool) {
-        self.remedies_asked = true;
-        self.blocked += u64::from(blocked);
-    }
-
-    /// From now on, these buffers keep subflows with room from sending.
-    #[inline]
-    pub(super) fn limited_by(&mut self, now: Instant, full: FullBuffers) {
-        self.window_limited.run_if(full.receive, now);
-        self.send_buffer_limited.run_if(full.send, now);
-    }
-
-    /// Total time until `now` during which the shared window kept a subflow with room from sending.
-    pub(super) fn window_limited(&self, now: Instant) -> Duration {
-        self.window_limited.total(now)
-    }
-
-    /// Total time until `now` during which the send buffer kept a subflow with room from sending.
-    pub(super) fn send_buffer_limited(&self, now: Instant) -> Duration {
-        self.send_buffer_limited.total(now)
-    }
-}
-
-/// The buffers that keep a subflow with room from sending.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FullBuffers {
-    /// The peer's receive window.
-    pub(super) receive: bool,
-    pub(super) send: bool,
-}
 
 /// A valid decision.
 #[derive(Clone, Copy, Debug)]
@@ -140,11 +52,17 @@ impl Connection {
             available_window: self.send.available_window(),
             window: self.send.window(),
             assigned: self.send.queue.assigned(),
-            blocked: self.scheduling.blocked,
-            full: self.full_subflows(),
-            begins_fragment: self.send.queue.begins_fragment(),
+            blocked: self.scheduling.blocked(),
+            linux: LinuxView::default(),
         };
-        let decision = self.scheduling.scheduler.schedule(&context);
+        let decision = match self.scheduling.follows_linux() {
+            false => self.scheduling.ask(&context),
+            true => {
+                let mut paced_windows = [0; SubflowSet::CAPACITY];
+                let linux = self.linux_view(&mut paced_windows);
+                self.scheduling.ask(&ScheduleContext { linux, ..context })
+            }
+        };
         match self.judge(now, pending, decision) {
             Verdict::Sends(choice) => Some(choice),
             Verdict::Waits => self.unless_hanging(now, pending),
@@ -225,8 +143,7 @@ impl Connection {
             window: 0,
             assigned: &[],
             blocked: 0,
-            full: SubflowSet::EMPTY,
-            begins_fragment: None,
+            linux: LinuxView::default(),
         };
         let Decision::Send(id) = MinRtt.schedule(&context) else { return None };
         self.on_bad_decision(now);
@@ -245,6 +162,6 @@ impl Connection {
         self.config.tcp.nagle
             && !self.send.queue.is_finished()
             && len < u64::from(self.subflows.view(slot).mss)
-            && ctx.subflow.una() < ctx.short_end
+            && ctx.carried.awaits_short(ctx.subflow.una())
     }
 }

@@ -66,6 +66,13 @@ impl Sender {
         wakes
     }
 
+    /// Returns `true` if everything written was sent and the application does not wait for room.
+    #[inline]
+    pub(super) fn has_nothing_left(&self) -> bool {
+        let assigned = self.queue.assigned().iter().any(|bytes| *bytes > 0);
+        self.queue.unsent() == 0 && !assigned && !self.writer_waits
+    }
+
     /// Number of bytes that the peer's window admits.
     #[inline]
     pub(super) fn available_window(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The agreement between the hosts: the protocol they use, and their keys. RFC 8684 §3.1.
 
 use anabranch_wire::mptcp::{CapableFlags, CapableKeys, MpCapable, VERSION};
-use anabranch_wire::{DataSeq, SocketAddress};
+use anabranch_wire::{Checksum, DataSeq, SeqNumber, SocketAddress};
 
 use crate::config::{ConnectionConfig, Protocol};
 use crate::keys;
@@ -144,6 +144,12 @@ impl Session {
         self.status == Status::Ended
     }
 
+    /// Returns `true` if the application knows this connection. RFC 9293 §3.10.7.4: a listening
+    /// application need not learn of an attempt that never became a connection.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_initiator() || !self.is_opening()
+    }
+
     /// The handshake of the first subflow is complete.
     pub(super) fn open(&mut self) {
         self.status = Status::Open;
@@ -208,6 +214,27 @@ impl Session {
             ..CapableFlags::PLAIN
         };
         MpCapable { version: VERSION, flags, keys }
+    }
+
+    /// The initiator's key and flags, if it repeats both keys, this host's key is correct, and the
+    /// checksum flag agrees. RFC 8684 §3.1 requires the initiator to repeat that flag. If it differs,
+    /// a middlebox has changed the flags, and the two hosts do not agree.
+    pub(super) fn initiator(&self, capable: &MpCapable) -> Option<(u64, CapableFlags)> {
+        let (CapableKeys::Both { sender, receiver }
+        | CapableKeys::WithData { sender, receiver, .. }) = capable.keys
+        else {
+            return None;
+        };
+        let agreed = receiver == self.key && capable.flags.checksum_required == self.checksums;
+        agreed.then_some((sender, capable.flags))
+    }
+
+    /// Returns `true` unless the checksum of a DATA_FIN without payload is wrong. It covers only the
+    /// pseudo-header. RFC 8684 §3.3.3.
+    pub(super) fn admits_data_fin(&self, data: u64, checksum: Option<u16>) -> bool {
+        let data_seq = self.peer_idsn() + data;
+        let sum = Checksum::of_dss_pseudo_header(data_seq, SeqNumber(0), 1);
+        checksum.is_none_or(|checksum| sum.verifies(checksum))
     }
 
     /// Both hosts use Multipath TCP. `remote` is the peer's key, and `flags` are its requests. The

@@ -167,16 +167,16 @@ impl Connection {
     /// Totals of each subflow, by slot.
     pub(crate) fn subflow_stats(&self) -> impl Iterator<Item = SubflowStats> + '_ {
         self.subflows.iter().zip(self.subflows.views()).map(|(ctx, view)| {
-            let totals = ctx.subflow.totals;
+            let totals = ctx.subflow.totals();
             SubflowStats {
                 view: *view,
-                local: ctx.subflow.local,
-                remote: ctx.subflow.remote,
+                local: ctx.subflow.identity().local,
+                remote: ctx.subflow.identity().remote,
                 segments_sent: totals.segments_sent,
                 bytes_sent: totals.bytes_sent,
                 segments_retransmitted: totals.segments_retransmitted,
                 bytes_retransmitted: totals.bytes_retransmitted,
-                bytes_reinjected: ctx.reinjected_bytes,
+                bytes_reinjected: ctx.carried.reinjected(),
                 segments_received: totals.segments_received,
                 bytes_received: totals.bytes_received,
                 acks_sent: totals.acks_sent,
@@ -185,7 +185,7 @@ impl Connection {
                 undone: u64::from(totals.undone),
                 probes: u64::from(totals.probes),
                 idle_restarts: totals.idle_restarts.into(),
-                out_of_order_bytes: ctx.subflow.out_of_order_bytes(),
+                out_of_order_bytes: ctx.subflow.receiver().out_of_order_bytes(),
                 ce_received: totals.ce_received,
                 ece_received: totals.ece_received,
                 ecn_reductions: totals.ecn_reductions,

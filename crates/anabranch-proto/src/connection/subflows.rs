@@ -2,16 +2,20 @@
 
 use std::ops::{Deref, DerefMut};
 
-use anabranch_wire::Instant;
+use anabranch_wire::mptcp::ResetReason;
+use anabranch_wire::{Duration, Instant};
 
-use super::fallback;
+use super::carried::Carried;
+use super::data_rto::LONGEST_PAUSE;
+use super::handshake::because;
 use super::mapping::MappingTable;
 use super::session::Nonces;
+use super::signs::Signs;
 use crate::bottleneck::{Detector, Totals};
 use crate::counters::Counters;
 use crate::path_manager::Retry;
 use crate::remedy::{BufferContext, BufferSide, Remedy};
-use crate::subflow::Subflow;
+use crate::subflow::{Purpose, State, Subflow};
 use crate::view::{Slot, SubflowId, SubflowSet, SubflowView, Usability};
 
 /// A subflow and its state at the data level.
@@ -19,33 +23,18 @@ use crate::view::{Slot, SubflowId, SubflowSet, SubflowView, Usability};
 pub(super) struct SubflowContext {
     pub(super) subflow: Subflow,
     pub(super) mappings: MappingTable,
+    /// The data that it has carried.
+    pub(super) carried: Carried,
+    /// What the path does to options and payload.
+    pub(super) signs: Signs,
     /// Nonces of a join in progress.
-    pub(super) nonces: Nonces,
+    nonces: Nonces,
     /// The end of the subflow has been processed.
-    pub(super) reaped: bool,
-    pub(super) reinjected_bytes: u64,
-    /// A data sequence signal has arrived on the subflow.
-    pub(super) dss_seen: bool,
-    /// Since the last data sequence signal, data was acknowledged without any Multipath TCP option.
-    pub(super) optionless_acks: bool,
-    /// Time of the last data sequence signal.
-    pub(super) dss_seen_at: Instant,
-    /// Subflow offset of the end of the last payload without any Multipath TCP option.
-    pub(super) optionless_end: u64,
-    /// The end of the last short segment of new data, as a subflow offset.
-    pub(super) short_end: u64,
-    /// The peer's FIN came without any Multipath TCP option.
-    pub(super) optionless_fin: bool,
-    /// Time since which payload waits for a mapping.
-    pub(super) unmapped_since: Option<Instant>,
-    /// The most recent run of contiguous data sent on the subflow.
-    pub(super) run: fallback::Run,
+    reaped: bool,
     /// Segments in the largest congestion window that the send buffer was tuned to.
-    pub(super) tuned_segments: u16,
-    /// The path modifies its payload, so data acknowledged on the subflow may not have arrived.
-    pub(super) payload_unreliable: bool,
+    tuned_segments: u16,
     /// The peer's indication about another attempt when it reset the subflow. RFC 8684 §3.6.
-    pub(super) retry: Option<Retry>,
+    retry: Option<Retry>,
 }
 
 impl SubflowContext {
@@ -53,20 +42,64 @@ impl SubflowContext {
         SubflowContext {
             subflow,
             mappings: MappingTable::default(),
+            carried: Carried::default(),
+            signs: Signs::new(),
             nonces: Nonces::default(),
             reaped: false,
-            reinjected_bytes: 0,
-            dss_seen: false,
-            optionless_acks: false,
-            dss_seen_at: Instant::ZERO,
-            optionless_end: 0,
-            short_end: 0,
-            optionless_fin: false,
-            unmapped_since: None,
-            run: fallback::Run::default(),
             tuned_segments: 0,
-            payload_unreliable: false,
             retry: None,
+        }
+    }
+
+    /// Returns `true` if the end of the subflow has been processed.
+    #[inline]
+    pub(super) fn is_reaped(&self) -> bool {
+        self.reaped
+    }
+
+    /// Returns `true` if the subflow has ended, and its end has not been processed.
+    #[inline]
+    pub(super) fn has_just_ended(&self) -> bool {
+        self.subflow.state() == State::Closed && !self.reaped
+    }
+
+    pub(super) fn nonces(&self) -> Nonces {
+        self.nonces
+    }
+
+    /// The subflow joins, with these nonces as far as they are known.
+    pub(super) fn set_nonces(&mut self, nonces: Nonces) {
+        self.nonces = nonces;
+    }
+
+    /// The peer has answered the SYN of a join with this nonce.
+    pub(super) fn on_nonce(&mut self, remote: u32) {
+        self.nonces.remote = remote;
+    }
+
+    /// Segments in the largest congestion window that the send buffer was tuned to.
+    #[inline]
+    pub(super) fn tuned_segments(&self) -> u16 {
+        self.tuned_segments
+    }
+
+    /// The congestion window has this number of segments and is not full of data.
+    pub(super) fn tune_to(&mut self, segments: u16) {
+        self.tuned_segments = self.tuned_segments.max(segments);
+    }
+
+    /// The peer's indication about another attempt, or this host's own.
+    pub(super) fn set_retry(&mut self, retry: Option<Retry>) {
+        self.retry = retry;
+    }
+
+    /// Returns when the path manager should try another subflow in place of this one.
+    pub(super) fn retry(&self) -> Retry {
+        let good = self.subflow.has_carried_data() && !self.signs.distrusts_payload();
+        match self.retry {
+            Some(said @ (Retry::Later | Retry::Never)) => said,
+            _ if good => Retry::Soon,
+            _ => Retry::Later,
         }
     }
 
@@ -74,7 +107,7 @@ impl SubflowContext {
     /// it. Pieces of a split segment may arrive without its options.
     pub(super) fn has_optionless_data(&self) -> bool {
         let reach = self.mappings.reach();
-        self.optionless_end > reach && self.subflow.receive_next() > reach
+        self.signs.optionless_end() > reach && self.subflow.receiver().nxt() > reach
     }
 }
 
@@ -161,7 +194,7 @@ impl Subflows {
         ctx.reaped = true;
         ctx.subflow.add_to(self.ended.get_or_insert_default());
         if let Some(detector) = &mut self.detector {
-            detector.forget(ctx.subflow.id);
+            detector.forget(ctx.subflow.id());
         }
         self.refresh(slot);
         &self.contexts[slot]
@@ -173,21 +206,21 @@ impl Subflows {
     pub(super) fn detect_bottlenecks(&mut self, now: Instant, slot: Slot) {
         let Some(detector) = &mut self.detector else { return };
         let subflow = &mut self.contexts[slot].subflow;
-        let Some(delay) = subflow.one_way_delay.take() else { return };
-        detector.on_delay(now, subflow.id, delay);
+        let Some(delay) = subflow.take_one_way_delay() else { return };
+        detector.on_delay(now, subflow.id(), delay);
         if !detector.is_due(now) {
             return;
         }
         let subflows = &self.contexts;
         let totals = |id: SubflowId| {
-            let totals = subflows[id.slot].subflow.totals;
+            let totals = subflows[id.slot].subflow.totals();
             let again = totals.segments_retransmitted;
             Totals { sent: totals.segments_sent + again, lost: again }
         };
         let verdicts = detector.close_interval(now, totals);
         for (id, verdict) in verdicts {
             if let Some(mut ctx) = self.edit_by_id(id) {
-                ctx.subflow.bottleneck = verdict;
+                ctx.subflow.on_bottleneck(verdict);
             }
         }
     }
@@ -197,14 +230,130 @@ impl Subflows {
         if let Some(ended) = &self.ended {
             sum.add(ended);
         }
-        let live = self.contexts.iter().filter(|ctx| !ctx.reaped);
-        live.for_each(|ctx| ctx.subflow.add_to(sum));
+        self.live().for_each(|ctx| ctx.subflow.add_to(sum));
+    }
+
+    /// The subflows whose end has not been processed.
+    pub(super) fn live(&self) -> impl Iterator<Item = &SubflowContext> {
+        self.contexts.iter().filter(|ctx| !ctx.reaped)
+    }
+
+    /// Returns `true` if no other subflow is in use.
+    pub(super) fn is_sole(&self, slot: Slot) -> bool {
+        self.contexts.iter().enumerate().all(|(other, ctx)| {
+            let live = ctx.subflow.is_established() && !ctx.subflow.reset_pending();
+            other == slot.index() || !live
+        })
+    }
+
+    /// Reset the subflow in `slot`, whose payload is not to be trusted. Other subflows reinject its
+    /// data.
+    pub(super) fn break_off(&mut self, slot: Slot, reason: ResetReason) {
+        let mut ctx = self.edit(slot);
+        ctx.signs.distrust_payload();
+        if !ctx.subflow.reset_pending() {
+            ctx.subflow.reset(Some(because(reason)));
+        }
+    }
+
+    /// The subflows that the peer is opening, oldest slot first.
+    pub(super) fn half_open_joins(&self) -> impl Iterator<Item = usize> + '_ {
+        self.contexts.iter().enumerate().filter_map(|(slot, ctx)| {
+            let half_open = ctx.subflow.state() == State::SynReceived
+                && ctx.subflow.identity().purpose == Purpose::Join
+                && !ctx.is_reaped();
+            half_open.then_some(slot)
+        })
+    }
+
+    /// Returns `true` if all subflows for which `counts` is true have brought data.
+    pub(super) fn bring_data(&self, counts: impl Fn(&SubflowContext) -> bool) -> bool {
+        self.live().filter(|ctx| counts(ctx)).all(|ctx| ctx.subflow.receiver().nxt() > 1)
+    }
+
+    /// The path manager wants this priority of a subflow.
+    pub(super) fn set_priority(&mut self, id: SubflowId, backup: bool, signalled: bool) {
+        let Some(mut ctx) = self.edit_by_id(id) else { return };
+        if signalled {
+            ctx.subflow.signal_priority(backup);
+        } else {
+            ctx.subflow.set_standby(backup);
+        }
+    }
+
+    /// The window opened by much: tell the peer on every subflow, the quickest of which it will
+    /// hear first.
+    pub(super) fn demand_acks(&mut self) {
+        for ctx in &mut self.contexts {
+            if ctx.subflow.is_established() {
+                ctx.subflow.demand_ack();
+            }
+        }
+    }
+
+    /// Returns `true` if a regular subflow is usable.
+    pub(super) fn have_regular(&self) -> bool {
+        self.views.iter().any(|view| view.usability == Usability::Usable && !view.backup)
+    }
+
+    /// Returns `true` if a subflow has sent data that the peer has not acknowledged on it.
+    #[inline]
+    pub(super) fn have_outstanding(&self) -> bool {
+        self.contexts.iter().any(|ctx| ctx.subflow.has_outstanding())
+    }
+
+    /// Returns `true` if some subflow has nothing outstanding and nothing `assigned` to send.
+    pub(super) fn have_idle(&self, assigned: &[u64]) -> bool {
+        self.usable_contexts().any(|(ctx, view)| {
+            !ctx.subflow.has_outstanding()
+                && assigned.get(view.id.slot.index()).is_none_or(|bytes| *bytes == 0)
+        })
+    }
+
+    #[inline]
+    fn usable_contexts(&self) -> impl Iterator<Item = (&SubflowContext, &SubflowView)> {
+        let subflows = self.contexts.iter().zip(&self.views);
+        subflows.filter(|(_, view)| view.usability == Usability::Usable)
+    }
+
+    /// Retransmission timeout of the slowest usable subflow.
+    #[inline]
+    pub(super) fn longest_timeout(&self) -> Duration {
+        let timeouts =
+            self.usable_contexts().map(|(ctx, _)| ctx.subflow.rtt().rto_without_backoff());
+        timeouts.max().unwrap_or(Duration::from_secs(1))
+    }
+
+    /// Shortest retransmission timeout of any subflow.
+    pub(super) fn shortest_rto(&self) -> Duration {
+        self.contexts.iter().map(|ctx| ctx.subflow.rtt().rto()).min().unwrap_or(LONGEST_PAUSE)
+    }
+
+    /// Longest time until a usable subflow retransmits or probes.
+    #[inline]
+    pub(super) fn longest_loss_timer(&self, now: Instant) -> Duration {
+        let pending = self.usable_contexts().filter_map(|(ctx, _)| ctx.subflow.next_loss_timer());
+        pending.max().map_or(Duration::ZERO, |at| at.saturating_since(now))
+    }
+
+    /// Have the peer say its DATA_ACK and its window. RFC 8684 §3.3.5: any subflow will do. The
+    /// best first, and then in turn: no other sign comes from a dead path on which nothing is
+    /// outstanding.
+    pub(super) fn probe_peer(&mut self, attempt: u32) {
+        let usable = || self.views.iter().filter(|view| view.usability == Usability::Usable);
+        let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
+        let turn = attempt as usize % usable().count().max(1);
+        let next =
+            |view: &&SubflowView| usable().filter(|other| key(other) < key(view)).count() == turn;
+        if let Some(id) = usable().find(next).map(|view| view.id) {
+            self.contexts[id.slot].subflow.demand_probe();
+        }
     }
 
     /// Identifier of the next subflow.
     pub(super) fn next_id(&self) -> SubflowId {
         let slot = self.free_slot();
-        let before = self.contexts.get(slot).map(|ctx| ctx.subflow.id.generation);
+        let before = self.contexts.get(slot).map(|ctx| ctx.subflow.id().generation);
         let generation = before.map_or(0, |generation| generation.wrapping_add(1));
         SubflowId { slot: Slot(slot as u8), generation }
     }
@@ -216,7 +365,7 @@ impl Subflows {
 
     /// Add a subflow that has this identifier, and return its slot.
     pub(super) fn add(&mut self, subflow: Subflow) -> Slot {
-        let slot = subflow.id.slot;
+        let slot = subflow.id().slot;
         let (view, ctx) = (subflow.view(), SubflowContext::new(subflow));
         match self.contexts.get_mut(slot.index()) {
             Some(free) => {
@@ -252,7 +401,7 @@ impl Subflows {
     /// As [`Subflows::edit`], if the subflow still exists.
     pub(super) fn edit_by_id(&mut self, id: SubflowId) -> Option<Edit<'_>> {
         let ctx = self.contexts.get(id.slot.index())?;
-        (ctx.subflow.id == id && !ctx.reaped).then(|| self.edit(id.slot))
+        (ctx.subflow.id() == id && !ctx.reaped).then(|| self.edit(id.slot))
     }
 
     /// The subflow in `slot` and all views, which its congestion control needs.
@@ -296,7 +445,7 @@ impl Subflows {
 
     /// The largest window that the peer has advertised on any subflow.
     pub(super) fn largest_window(&self) -> u64 {
-        self.contexts.iter().map(|ctx| ctx.subflow.largest_window()).max().unwrap_or(0)
+        self.contexts.iter().map(|ctx| ctx.subflow.send_window().largest()).max().unwrap_or(0)
     }
 
     /// Number of remedies.

@@ -25,7 +25,7 @@ impl Connection {
             return Some(segment);
         }
         if self.recv.queue.update_is_due(|| self.subflows.largest_mss()) {
-            self.demand_acks();
+            self.subflows.demand_acks();
         }
         let level = self.data_level();
         let window = level.window;
@@ -73,22 +73,10 @@ impl Connection {
         None
     }
 
-    /// Count the signals of a segment that leaves.
+    /// The segment leaves: count its signals.
     #[inline]
     pub(crate) fn count(&mut self, segment: &Segment) {
-        let counters = &mut self.counters;
-        counters.out_resets += u64::from(segment.header.flags.contains(Flags::RST));
-        if let Some(control) = &segment.options.control {
-            counters.mp_fail_tx += u64::from(control.fail.is_some());
-            counters.mp_rst_tx += u64::from(control.reset.is_some());
-            counters.mp_fastclose_tx += u64::from(control.fastclose.is_some());
-            counters.mp_prio_tx += u64::from(control.prio.is_some());
-            let removed = control.remove_addr.map_or(0, |option| option.address_ids().len());
-            counters.rm_addr_tx += removed as u64;
-            let told = control.add_addr.map(|option| option.truncated_hmac.is_some());
-            counters.add_addr_tx += u64::from(told == Some(true));
-            counters.echo_add_tx += u64::from(told == Some(false));
-        }
+        self.counters.on_sent(segment);
     }
 
     /// Acknowledge the latest data, with the window before the application has read all of it.
@@ -146,16 +134,6 @@ impl Connection {
         }
     }
 
-    /// The window opened by much: tell the peer on every subflow, the quickest of which it will
-    /// hear first.
-    fn demand_acks(&mut self) {
-        for ctx in self.subflows.iter_mut() {
-            if ctx.subflow.is_established() {
-                ctx.subflow.demand_ack();
-            }
-        }
-    }
-
     /// Data, new or again.
     fn poll_data(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         self.timers.stop(Timer::Scheduler);
@@ -186,7 +164,8 @@ impl Connection {
 
     /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.
     fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let slot = self.subflows.iter().find(|ctx| ctx.subflow.wants_tail_probe())?.subflow.id.slot;
+        let slot =
+            self.subflows.iter().find(|ctx| ctx.subflow.wants_tail_probe())?.subflow.id().slot;
         if self.subflows.view(slot).usability != Usability::Usable {
             return None;
         }
@@ -344,11 +323,11 @@ impl Connection {
             ..MappingMeta::new(data_seq)
         });
         let (ctx, views) = self.subflows.with_views(slot);
-        ctx.run.extend(ctx.subflow.send_next(), start, len);
-        let id = ctx.subflow.id;
+        ctx.carried.on_sent(ctx.subflow.send_next(), start, len);
+        let id = ctx.subflow.id();
         let segment = ctx.subflow.send_data(now, level, payload, meta, last, views);
         if is_short {
-            ctx.short_end = ctx.subflow.send_next();
+            ctx.carried.on_short(ctx.subflow.send_next());
         }
         self.scheduling.on_sent(id, len);
         self.outbox.record(now, TraceKind::Scheduled { subflow: id, data_seq, len: len as u32 });

@@ -33,6 +33,8 @@ pub(crate) struct Burst<'a> {
     pub(crate) since_last: Duration,
     /// Time since it has sent the oldest data that is not acknowledged.
     pub(crate) since_oldest: Duration,
+    /// Bytes that pacing would send in a round-trip time.
+    pub(crate) paced_window: u64,
     pub(crate) view: &'a SubflowView,
 }
 

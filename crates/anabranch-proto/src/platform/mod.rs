@@ -1,10 +1,13 @@
 //! Platforms: what hosts do differently from each other, where RFCs leave a choice or an
 //! implementation departs from them.
 //!
-//! A [`Platform`] is a set of such choices. The engine asks it and knows none by name; each
-//! platform's numbers, with their sources, are in its own file.
+//! A [`Platform`] is a set of such choices, as data. The engine reads them and knows no platform by
+//! name; each platform's values, with their sources, are in its own file or folder. Another platform
+//! is such a folder, and a line in [`ALL`].
 
+mod buffer_model;
 mod cwnd_usage;
+mod deferral;
 mod facts;
 mod linux;
 mod nagle;
@@ -28,11 +31,11 @@ use anabranch_wire::Duration;
 
 use crate::view::SubflowView;
 
-/// Behaviour of a host where hosts differ.
+/// Behaviour of a host where hosts differ. Each connection has a copy, so larger facts are static.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Platform {
     /// Rule by which the retransmission timeout follows from the estimators.
-    pub timeouts: RtoRule,
+    pub timeouts: &'static RtoRule,
     /// Timeouts in the handshake after which the congestion window still begins in full.
     /// RFC 5681 §3.1.
     pub lost_syns_forgiven: u32,
@@ -52,14 +55,53 @@ pub struct Platform {
     /// with an error. RFC 9293 §3.10.7.4 has all queues flushed.
     pub keeps_unread_data: bool,
     /// Meaning of buffer sizes, and of the receive window's relation to the buffer.
-    pub buffers: Buffers,
-    /// Bounds of the buffers that no size was requested for.
-    pub tuning: Tuning,
+    pub buffers: BufferModel,
     /// Room that options take.
     pub options: OptionForm,
+    /// Behaviour while subflows join.
+    pub joins: JoinRule,
+    /// Unit in which the congestion window counts, and its behaviour in fast recovery.
+    pub recovery: RecoveryRule,
+    /// When a sender waits for more room in the congestion window before it sends more. `None`: it
+    /// never does.
+    pub deferral: Option<&'static Deferral>,
+    /// When data is retransmitted at the data level on a connection with several subflows.
+    pub data_retransmission: &'static DataRetransmission,
+    /// Whether a DATA_ACK counts with the larger window that the subflow had before, where its
+    /// segment advertises less and acknowledges nothing new on the subflow.
+    pub keeps_larger_window: bool,
+    /// Whether the acknowledgement that opens a connection or a further subflow is sent before the
+    /// application can write.
+    pub acknowledges_opening_early: bool,
+    /// Whether a receiver takes a smaller sample as the round-trip time at once, rather than as part
+    /// of an average.
+    pub takes_smaller_receive_rtt: bool,
+    /// Whether the host sends the data of a write before the application's next write.
+    pub sends_each_write: bool,
+}
+
+/// Behaviour while subflows join. RFC 8684 §3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinRule {
     /// Whether subflows may join once one of the hosts has closed its direction of the connection.
     /// RFC 8684 §3.2 allows it.
-    pub joins_after_close: bool,
+    pub after_close: bool,
+    /// Whether a host resets a subflow that it has opened, if data overtakes the acknowledgement
+    /// that completes the join.
+    pub resets_overtaken: bool,
+}
+
+/// Unit in which the congestion window counts, and its behaviour in fast recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecoveryRule {
+    /// Whether the congestion window counts segments, whatever their length. RFC 5681 counts bytes.
+    pub counts_segments: bool,
+    /// Whether a sender that has less in flight than the slow-start threshold may send a segment
+    /// more than has arrived only after an acknowledgement that advances and shows no further loss.
+    /// RFC 6937 §3 allows it with each acknowledgement.
+    pub catches_up_if_safe: bool,
+    /// Whether the acknowledgement that ends a fast recovery lets the window grow.
+    pub grows_at_the_end: bool,
 }
 
 /// Rule by which the retransmission timeout follows from the estimators. RFC 6298.
@@ -169,21 +211,50 @@ pub enum Buffers {
     Socket,
 }
 
+/// How a host counts its buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferModel {
+    /// Meaning of their sizes.
+    pub sizes: Buffers,
+    /// Bounds of the buffers that no size was requested for.
+    pub tuning: Tuning,
+}
+
+/// When a sender waits until it can send as much as it sends at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deferral {
+    /// It waits only if it has sent something no longer than this ago.
+    pub recent: Duration,
+    /// It waits only if the next acknowledgement is due within this time, or is late.
+    pub soon: Duration,
+    /// It does not wait if such a part of the congestion window is free: a third if this is 3.
+    pub enough: u64,
+}
+
 /// Rules for retransmitting data that subflows have delivered and the peer does not acknowledge at
 /// the data level. RFC 8684 §3.3.6 leaves it open.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DataRetransmission {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataRetransmission {
     /// Time that the sender waits.
-    pub(crate) pause: Pause,
+    pub pause: Pause,
     /// Whether the sender retransmits all of the oldest fragment at a time, rather than a segment.
-    pub(crate) whole_fragments: bool,
+    pub whole_fragments: bool,
     /// Whether it retransmits only while a subflow has nothing to send and nothing outstanding.
-    pub(crate) needs_idle_subflow: bool,
+    pub needs_idle_subflow: bool,
+}
+
+impl DataRetransmission {
+    /// A segment at a time, after some timeouts: the fewest copies.
+    pub(crate) const RARE: DataRetransmission = DataRetransmission {
+        pause: Pause::Timeouts,
+        whole_fragments: false,
+        needs_idle_subflow: false,
+    };
 }
 
 /// Time that a sender waits for a DATA_ACK before it retransmits.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Pause {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
     /// Two retransmission timeouts of the slowest subflow. The pause doubles each time.
     Timeouts,
     /// The longest time to the next timer of a subflow when the scheduler was asked last: a
@@ -220,122 +291,25 @@ pub trait BuildPlatform {
 impl Default for Platform {
     /// Linux, with buffers in bytes of payload.
     fn default() -> Self {
-        Platform::linux(Buffers::Payload)
+        Platform::linux()
     }
 }
 
 impl Platform {
     /// Rules for retransmitting at the data level with this number of subflows. Copies on a sole
     /// subflow would make fallback impossible, so all platforms send few.
-    pub(crate) fn data_retransmission(&self, subflows: usize) -> DataRetransmission {
-        match self.buffers {
-            Buffers::Socket if subflows > 1 => linux::DATA_RETRANSMISSION,
-            Buffers::Payload | Buffers::Socket => DataRetransmission {
-                pause: Pause::Timeouts,
-                whole_fragments: false,
-                needs_idle_subflow: false,
-            },
-        }
-    }
-
-    /// Returns `true` if a host resets a subflow that it has opened, if data overtakes the
-    /// acknowledgement that completes the join.
-    pub(crate) fn resets_overtaken_joins(&self) -> bool {
-        match self.buffers {
-            Buffers::Payload => false,
-            Buffers::Socket => linux::RESETS_OVERTAKEN_JOINS,
-        }
-    }
-
-    /// Returns `true` if a DATA_ACK counts with the larger window that the subflow had before,
-    /// where its segment advertises less and acknowledges nothing new on the subflow.
-    pub(crate) fn keeps_larger_window(&self) -> bool {
-        match self.buffers {
-            Buffers::Payload => false,
-            Buffers::Socket => linux::KEEPS_LARGER_WINDOW,
-        }
-    }
-
-    /// Returns `true` if a sender may wait for more room in the congestion window.
-    pub(crate) fn may_defer(&self) -> bool {
-        self.buffers == Buffers::Socket
-    }
-
-    /// Returns `true` if a sender waits for more room in the congestion window before it sends
-    /// more.
-    pub(crate) fn defers(&self, burst: &Burst<'_>) -> bool {
-        self.may_defer() && linux::defers(burst)
-    }
-
-    /// Returns `true` if the congestion window counts segments, whatever their length. RFC 5681
-    /// counts bytes.
-    pub(crate) fn counts_segments(&self) -> bool {
-        match self.buffers {
-            Buffers::Payload => false,
-            Buffers::Socket => linux::COUNTS_SEGMENTS,
-        }
-    }
-
-    /// Returns `true` if a sender that has less in flight than the slow-start threshold may send a
-    /// segment more than has arrived. `is_safe`: the acknowledgement advances and shows no further
-    /// loss. RFC 6937 §3 allows it with each acknowledgement.
-    pub(crate) fn catches_up_after(&self, is_safe: bool) -> bool {
-        match self.buffers {
-            Buffers::Payload => true,
-            Buffers::Socket => linux::catches_up_after(is_safe),
-        }
-    }
-
-    /// Returns `true` if the acknowledgement that ends a fast recovery lets the window grow.
-    pub(crate) fn grows_with_the_end_of_recovery(&self) -> bool {
-        match self.buffers {
-            Buffers::Payload => false,
-            Buffers::Socket => linux::GROWS_WITH_THE_END_OF_RECOVERY,
-        }
-    }
-
-    /// Largest window of a SYN, where `requested` is the size of the receive buffer.
-    pub(crate) fn first_window(&self, requested: Option<u64>, mss: OwnMss) -> u32 {
-        match self.buffers {
-            Buffers::Payload => u32::MAX,
-            Buffers::Socket => linux::first_window(&self.tuning, requested, mss),
-        }
-    }
-
-    /// Opening of the receive window on a new subflow, where `requested` is the size of the receive
-    /// buffer.
-    pub(crate) fn opening(&self, requested: Option<u64>, mss: OwnMss, is_tcp: bool) -> RcvSsthresh {
-        match self.buffers {
-            Buffers::Payload => RcvSsthresh::default(),
-            Buffers::Socket => linux::opening(&self.tuning, requested, mss, is_tcp),
-        }
-    }
-
-    /// The round-trip time that a receiver of data knows, after another sample. A receiver that
-    /// tunes its buffer as Linux does takes a smaller sample at once (`tcp_rcv_rtt_update`).
-    pub(crate) fn smoothed_receive_rtt(&self, rtt: Option<Duration>, sample: Duration) -> Duration {
-        match rtt {
-            Some(rtt) if sample >= rtt || self.buffers == Buffers::Payload => {
-                (rtt * 7 + sample) / 8
-            }
-            _ => sample,
-        }
-    }
-
-    /// Memory of a subflow's autotuned send buffer, in bytes, where its congestion window had so many
-    /// segments.
-    pub(crate) fn tuned_send_memory(&self, segments: u16) -> u64 {
-        self.tuning.send_memory(segments)
+    pub(crate) fn data_retransmission(&self, subflows: usize) -> &'static DataRetransmission {
+        if subflows > 1 { self.data_retransmission } else { &DataRetransmission::RARE }
     }
 
     /// Segments that a subflow sends at a time if its congestion window allows it.
-    pub(crate) fn segments_at_a_time(&self, view: &SubflowView) -> u64 {
-        linux::segments_at_a_time(view)
+    pub(crate) fn segments_at_a_time(&self, view: &SubflowView, paced_window: u64) -> u64 {
+        linux::segments_at_a_time(view, paced_window)
     }
 
     /// Bytes that pacing would send in a round-trip time, whether the host paces or not. No RFC
     /// says how many: every platform has the rule of Linux.
-    pub fn paced_window(&self, cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
+    pub(crate) fn paced_window(&self, cwnd: u64, ssthresh: u64, bytes_in_flight: u64) -> u64 {
         linux::paced_window(cwnd, ssthresh, bytes_in_flight)
     }
 }

@@ -5,12 +5,12 @@
 use anabranch_wire::Instant;
 
 use super::linux::{self, ReadRounds, Reading};
-use super::{Buffers, Incoming, Platform, RecvQueueState};
+use super::{BufferModel, Buffers, Incoming, RecvQueueState};
 
 /// The receive window of a connection.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
-    buffers: Buffers,
+    sizes: Buffers,
     /// Bytes of payload that the buffer holds.
     capacity: u64,
     /// Upper bound of the capacity.
@@ -33,26 +33,26 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// The window of a buffer of `requested` bytes, as the platform counts them. `is_tcp`: the
+    /// The window of a buffer of `requested` bytes, as the model counts them. `is_tcp`: the
     /// connection is plain TCP.
-    pub(crate) fn new(platform: &Platform, is_tcp: bool, requested: Option<u64>) -> Self {
-        let Platform { buffers, tuning, .. } = *platform;
+    pub(crate) fn new(buffers: &BufferModel, is_tcp: bool, requested: Option<u64>) -> Self {
+        let BufferModel { sizes, tuning } = *buffers;
         let (capacity, most) =
-            match (buffers, requested.map(|asked| linux::receive_buffer(asked, is_tcp))) {
+            match (sizes, requested.map(|asked| linux::receive_buffer(asked, is_tcp))) {
                 (Buffers::Payload, _) => {
                     [requested.unwrap_or(tuning.largest_receive.into()); 2].into()
                 }
                 (Buffers::Socket, Some(granted)) => (granted, granted),
                 (Buffers::Socket, None) => linux::tuned_receive_buffer(&tuning, is_tcp).into(),
             };
-        let scale = match buffers {
+        let scale = match sizes {
             Buffers::Payload => smallest_scale(most),
             Buffers::Socket => linux::window_scale(&tuning, requested),
         };
-        let counts_memory = buffers == Buffers::Socket;
+        let counts_memory = sizes == Buffers::Socket;
         let at_first = u32::try_from(linux::offered_at_first(capacity, is_tcp)).unwrap_or(u32::MAX);
         ReceiveWindow {
-            buffers,
+            sizes,
             capacity,
             most,
             offers_less: counts_memory && !is_tcp,
@@ -198,7 +198,7 @@ impl ReceiveWindow {
 
     /// Up to where the buffer has room.
     fn free(&self, held: RecvQueueState) -> u64 {
-        let charged = match self.buffers {
+        let charged = match self.sizes {
             Buffers::Payload => 0,
             Buffers::Socket => {
                 self.charged(linux::waiting_beyond_holes(held) + u64::from(self.waiting_below))
@@ -215,7 +215,7 @@ impl ReceiveWindow {
     /// Upper limit of the window's edge, whatever the buffer. Linux keeps an edge that the window
     /// field cannot express (`tcp_select_window`).
     fn widest(&self, held: RecvQueueState) -> u64 {
-        let largest = match self.buffers {
+        let largest = match self.sizes {
             Buffers::Payload => u64::from(self.opened).min(u64::from(u16::MAX) << self.scale),
             Buffers::Socket => self.opened.into(),
         };
@@ -225,7 +225,7 @@ impl ReceiveWindow {
     /// Returns `true` if moving on to `edge` is worth an advertisement.
     fn is_worthwhile(&self, held: RecvQueueState, edge: u64, mss: impl FnOnce() -> u64) -> bool {
         edge > self.promised
-            && match self.buffers {
+            && match self.sizes {
                 Buffers::Payload => edge >= self.promised + mss().min(self.offered() / 2).max(1),
                 Buffers::Socket => {
                     let room = self.free(held).saturating_sub(held.nxt);
@@ -252,7 +252,7 @@ impl ReceiveWindow {
     ) -> u64 {
         let edge = if self.is_worthwhile(held, edge, mss) { edge } else { self.promised };
         let window = edge.saturating_sub(held.nxt);
-        if self.buffers == Buffers::Socket {
+        if self.sizes == Buffers::Socket {
             return window;
         }
         self.promised = edge;
@@ -262,7 +262,7 @@ impl ReceiveWindow {
 
     /// A segment has advertised this window.
     pub(crate) fn on_advertised(&mut self, held: RecvQueueState, window: u64) {
-        if self.buffers == Buffers::Socket {
+        if self.sizes == Buffers::Socket {
             self.promised = self.promised.max(held.nxt + window);
             self.advertised = u32::try_from(window).unwrap_or(u32::MAX);
         }
@@ -271,7 +271,7 @@ impl ReceiveWindow {
     /// Returns `true` if the application has read all that counts as received, apart from data that
     /// is ready.
     pub(crate) fn is_drained(&self, held: RecvQueueState) -> bool {
-        match self.buffers {
+        match self.sizes {
             Buffers::Payload => true,
             Buffers::Socket => linux::waiting_beyond_holes(held) == 0,
         }
@@ -280,7 +280,7 @@ impl ReceiveWindow {
     /// The edge to advertise with the latest data, if that should happen before the application has
     /// read all of it. Full segments have `full` bytes.
     pub(crate) fn early_edge(&self, held: RecvQueueState, full: u32) -> Option<u64> {
-        match self.buffers {
+        match self.sizes {
             Buffers::Payload => None,
             Buffers::Socket => {
                 let charged = |unread| self.charged(unread);
@@ -290,18 +290,12 @@ impl ReceiveWindow {
         }
     }
 
-    /// Returns `true` if the acknowledgement that opens a connection or a further subflow is sent
-    /// before the application can write. Linux: `tcp_rcv_synsent_state_process`.
-    pub(crate) fn acknowledges_opening_early(&self) -> bool {
-        self.buffers == Buffers::Socket
-    }
-
     /// Returns `true` if the application has read so much that the window would at least double.
     /// Then the peer may be waiting, and is told on every subflow. The window that the peer knows
     /// is the remainder up to the promised edge, or the window advertised last.
     pub(crate) fn update_is_due(&self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> bool {
         let edge = self.edge(held);
-        let known = match self.buffers {
+        let known = match self.sizes {
             Buffers::Payload => self.promised_from(held),
             Buffers::Socket => linux::known_window(self.advertised.into()),
         };
@@ -324,14 +318,13 @@ mod tests {
     const READ: u64 = 1 << 16;
 
     fn payload(bytes: u64) -> ReceiveWindow {
-        ReceiveWindow::new(&Platform::linux(Buffers::Payload), false, Some(bytes))
+        ReceiveWindow::new(&BufferModel::PAYLOAD, false, Some(bytes))
     }
 
     /// The windows of TCP and of Multipath TCP, fully open and advertised.
     fn socket(asked: u64) -> [ReceiveWindow; 2] {
         [true, false].map(|is_tcp| {
-            let mut window =
-                ReceiveWindow::new(&Platform::linux(Buffers::Socket), is_tcp, Some(asked));
+            let mut window = ReceiveWindow::new(&BufferModel::SOCKET, is_tcp, Some(asked));
             window.open_to(u32::MAX);
             advertise(&mut window, held(1, 1, 0));
             window
@@ -485,21 +478,21 @@ mod tests {
     fn a_tuned_window_begins_and_ends_with_the_sizes_of_tcp_rmem() {
         // Of 87,380 and 200,000 bytes of memory, 160 of 256 are payload in TCP.
         let tuning = Tuning { first_receive: 87_380, largest_receive: 200_000, ..Tuning::DEFAULT };
-        let platform = Platform { tuning, ..Platform::linux(Buffers::Socket) };
-        let mut window = ReceiveWindow::new(&platform, true, None);
+        let model = BufferModel { tuning, ..BufferModel::SOCKET };
+        let mut window = ReceiveWindow::new(&model, true, None);
         assert_eq!((window.capacity(), window.most()), (54_613, 125_000));
         window.grow_to(1 << 20);
         assert_eq!(window.capacity(), 125_000);
         // Linux does not shrink a buffer that begins larger.
-        let platform = Platform { tuning: Tuning { largest_receive: 4096, ..tuning }, ..platform };
-        let window = ReceiveWindow::new(&platform, true, None);
+        let model = BufferModel { tuning: Tuning { largest_receive: 4096, ..tuning }, ..model };
+        let window = ReceiveWindow::new(&model, true, None);
         assert_eq!((window.most(), window.scale()), (54_613, 1));
     }
 
     #[test]
     fn the_window_of_a_socket_opens_with_what_arrives() {
         // 8,000 requested are 10,000 bytes of payload in TCP.
-        let mut window = ReceiveWindow::new(&Platform::linux(Buffers::Socket), true, Some(8_000));
+        let mut window = ReceiveWindow::new(&BufferModel::SOCKET, true, Some(8_000));
         assert_eq!(advertise(&mut window, held(1, 1, 0)), 8_000);
         window.open_to(9_075);
         assert_eq!(advertise(&mut window, held(1, 1, 0)), 9_075);

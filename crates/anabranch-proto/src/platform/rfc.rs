@@ -4,8 +4,8 @@ use anabranch_config::part_without_parameters;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, Buffers, BuildPlatform, Counts, Growth, Nagle, OptionForm, Platform, Reduction,
-    ReorderingRule, RtoRule, Tuning,
+    AckRule, BufferModel, BuildPlatform, Counts, DataRetransmission, Growth, JoinRule, Nagle,
+    OptionForm, Platform, RecoveryRule, Reduction, ReorderingRule, RtoRule,
 };
 
 part_without_parameters! {
@@ -22,17 +22,19 @@ impl BuildPlatform for RfcConfig {
     }
 }
 
+/// RFC 6298 §2
+const TIMEOUTS: RtoRule = RtoRule {
+    initial: Duration::from_secs(1),
+    minimum: Duration::from_secs(1),
+    minimum_bounds_variance: false,
+    maximum: Duration::from_secs(60),
+};
+
 impl Platform {
     /// Values of the RFCs: a minimum RTO of 1 s, acknowledgements delayed by 200 ms.
     pub const fn rfc() -> Self {
         Platform {
-            // RFC 6298 §2
-            timeouts: RtoRule {
-                initial: Duration::from_secs(1),
-                minimum: Duration::from_secs(1),
-                minimum_bounds_variance: false,
-                maximum: Duration::from_secs(60),
-            },
+            timeouts: &TIMEOUTS,
             lost_syns_forgiven: 0,
             acknowledging: AckRule {
                 delay: Duration::from_millis(200),
@@ -49,10 +51,22 @@ impl Platform {
             },
             requires_timestamps: true,
             keeps_unread_data: false,
-            buffers: Buffers::Payload,
-            tuning: Tuning::DEFAULT,
+            buffers: BufferModel::PAYLOAD,
             options: OptionForm::Short,
-            joins_after_close: true,
+            // RFC 8684 §3.2
+            joins: JoinRule { after_close: true, resets_overtaken: false },
+            // RFC 5681 §3.1, RFC 6937 §3
+            recovery: RecoveryRule {
+                counts_segments: false,
+                catches_up_if_safe: false,
+                grows_at_the_end: false,
+            },
+            deferral: None,
+            data_retransmission: &DataRetransmission::RARE,
+            keeps_larger_window: false,
+            acknowledges_opening_early: false,
+            takes_smaller_receive_rtt: false,
+            sends_each_write: false,
         }
     }
 }

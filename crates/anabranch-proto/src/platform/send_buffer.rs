@@ -1,7 +1,8 @@
 //! Limit on the data that the application may write ahead of the peer's acknowledgements.
 
-use super::linux::{self, Fragments, SendMemory};
-use super::{Buffers, Platform, SendOffsets};
+use super::linux::{self, Fragments, SendMemory, socket_buffer};
+use super::{BufferModel, Buffers, SendOffsets};
+use crate::view::SubflowView;
 
 /// The send buffer of a connection.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct SendBuffer {
     charging: Option<Box<Charging>>,
     /// Linux tunes the capacity, since no size was requested.
     autotuned: bool,
+    /// Most memory of a subflow's autotuned share.
+    largest_share: u32,
 }
 
 /// Unit in which data is charged, which sets how far a write may exceed the capacity.
@@ -26,30 +29,45 @@ enum Charging {
 }
 
 impl SendBuffer {
-    /// A buffer of `requested` bytes, as the platform counts them. `is_tcp`: the connection is
+    /// A buffer of `requested` bytes, as the model counts them. `is_tcp`: the connection is
     /// plain TCP.
-    pub(crate) fn new(platform: &Platform, is_tcp: bool, requested: Option<u64>) -> Self {
-        let Platform { buffers, tuning, .. } = *platform;
-        let charging = match buffers {
+    pub(crate) fn new(buffers: &BufferModel, is_tcp: bool, requested: Option<u64>) -> Self {
+        let BufferModel { sizes, tuning } = *buffers;
+        let charging = match sizes {
             Buffers::Payload => None,
             Buffers::Socket if is_tcp => Some(Charging::Memory(SendMemory::default())),
             Buffers::Socket => Some(Charging::Fragments(Fragments::default())),
         }
         .map(Box::new);
-        let autotuned = buffers == Buffers::Socket && requested.is_none();
+        let autotuned = sizes == Buffers::Socket && requested.is_none();
         let (capacity, most) = match requested {
             _ if autotuned => (0, u64::MAX),
-            Some(bytes) if buffers == Buffers::Socket => [linux::send_buffer(bytes); 2].into(),
+            Some(bytes) if sizes == Buffers::Socket => [linux::send_buffer(bytes); 2].into(),
             _ => [requested.unwrap_or(tuning.largest_send.into()); 2].into(),
         };
-        let mut buffer = SendBuffer { capacity, most, charging, autotuned };
-        buffer.tune(tuning.send_memory(0));
+        let mut buffer =
+            SendBuffer { capacity, most, charging, autotuned, largest_share: tuning.largest_send };
+        buffer.tune(buffer.share(0));
         buffer
     }
 
     /// Returns `true` if the buffer is tuned.
     pub(crate) fn is_autotuned(&self) -> bool {
         self.autotuned
+    }
+
+    /// Memory of a subflow's autotuned send buffer, in bytes, where its congestion window had so
+    /// many segments.
+    pub(crate) fn share(&self, segments: u16) -> u64 {
+        linux::send_memory(segments, self.largest_share)
+    }
+
+    /// Returns `true` if a subflow's share of the buffer is full, so that it takes no more data
+    /// until the peer acknowledges some (`sk_stream_memory_free`). `waiting` bytes are assigned to it
+    /// and not sent, and its congestion window had so many `segments`.
+    pub(crate) fn share_is_full(&self, view: &SubflowView, waiting: u64, segments: u16) -> bool {
+        let share = if self.autotuned { self.share(segments) } else { self.capacity };
+        socket_buffer::queued(view, waiting) >= share
     }
 
     /// The subflows have so much memory together for data to send.
@@ -152,11 +170,11 @@ mod tests {
     #[test]
     fn a_writer_is_woken_when_a_third_of_a_socket_s_buffer_is_free() {
         // The requested size is doubled.
-        let wakes = |buffers, end: u64| {
-            let buffer = SendBuffer::new(&Platform::linux(buffers), false, Some(150_000));
+        let wakes = |model, end: u64| {
+            let buffer = SendBuffer::new(&model, false, Some(150_000));
             buffer.wakes_writer(SendOffsets { una: 1, nxt: 1, end: 1 + end })
         };
-        assert!(wakes(Buffers::Socket, 200_000) && !wakes(Buffers::Socket, 200_001));
-        assert!(wakes(Buffers::Payload, 149_999) && !wakes(Buffers::Payload, 150_000));
+        assert!(wakes(BufferModel::SOCKET, 200_000) && !wakes(BufferModel::SOCKET, 200_001));
+        assert!(wakes(BufferModel::PAYLOAD, 149_999) && !wakes(BufferModel::PAYLOAD, 150_000));
     }
 }

@@ -60,21 +60,23 @@ const BURST: u64 = (1 << 16) - 20 - 40 - 40 - 8;
 
 /// The rate in bytes per second at which Linux would pace a subflow, even if the subflow is not
 /// paced. `None` before the first round-trip time sample.
-fn pacing_rate(view: &SubflowView) -> Option<f64> {
+fn pacing_rate(context: &ScheduleContext<'_>, view: &SubflowView) -> Option<f64> {
     let srtt = view.srtt?.as_secs_f64();
-    (srtt > 0.0).then(|| view.paced_window as f64 / srtt)
+    let paced_window = context.linux.paced_windows.get(view.id.slot.index()).copied().unwrap_or(0);
+    (srtt > 0.0).then(|| paced_window as f64 / srtt)
 }
 
 impl Linux {
     /// The average pacing rate of a subflow; it starts with the current rate.
-    fn pace(&mut self, view: &SubflowView) -> Option<&mut Pace> {
+    fn pace(&mut self, context: &ScheduleContext<'_>, view: &SubflowView) -> Option<&mut Pace> {
         let index = view.id.slot.index();
         if self.paces.len() <= index {
             self.paces.resize(index + 1, None);
         }
         let pace = &mut self.paces[index];
         if pace.is_none_or(|pace| pace.id != view.id) {
-            *pace = pacing_rate(view).map(|rate| Pace { id: view.id, bytes_per_second: rate });
+            *pace =
+                pacing_rate(context, view).map(|rate| Pace { id: view.id, bytes_per_second: rate });
         }
         pace.as_mut()
     }
@@ -83,7 +85,7 @@ impl Linux {
     fn linger(&mut self, context: &ScheduleContext<'_>, view: &SubflowView) -> f64 {
         let queued = queued(context, view) as f64;
         // A subflow without a known pacing rate comes last.
-        self.pace(view).map_or(f64::INFINITY, |pace| queued / pace.bytes_per_second)
+        self.pace(context, view).map_or(f64::INFINITY, |pace| queued / pace.bytes_per_second)
     }
 
     /// The subflow of `views` with the shortest linger time.
@@ -103,7 +105,7 @@ impl Linux {
         let burst = BURST.min(context.available_window);
         self.enough = self.carried + burst;
         let most = self.carried + context.available_window.min(bytes);
-        self.end = match context.begins_fragment {
+        self.end = match context.linux.begins_fragment {
             Some(_) => most,
             // As if full fragments were in a row.
             None => {
@@ -116,7 +118,10 @@ impl Linux {
         self.burst = Some(view.id);
         let burst = burst as f64;
         let queued = queued(context, view) as f64;
-        let (Some(rate), Some(pace)) = (pacing_rate(view), self.pace(view)) else { return };
+        let (Some(rate), Some(pace)) = (pacing_rate(context, view), self.pace(context, view))
+        else {
+            return;
+        };
         if queued + burst > 0.0 {
             pace.bytes_per_second =
                 (pace.bytes_per_second * queued + rate * burst) / (queued + burst);
@@ -137,8 +142,8 @@ impl Scheduler for Linux {
             return soonest.map_or(Decision::Wait { until: None }, |view| Decision::Send(view.id));
         };
         let ends = |id: &mut SubflowId| {
-            context.begins_fragment == Some(true)
-                && (self.carried >= self.enough || context.full.contains(id.slot))
+            context.linux.begins_fragment == Some(true)
+                && (self.carried >= self.enough || context.linux.full.contains(id.slot))
         };
         self.burst.take_if(ends);
         let goes_on = |id: &SubflowId| context.candidates().any(|view| view.id == *id);
@@ -148,13 +153,17 @@ impl Scheduler for Linux {
         let Some(soonest) = self.soonest(context, context.candidates()) else {
             return Decision::Wait { until: None };
         };
-        if context.full.contains(soonest.id.slot) {
+        if context.linux.full.contains(soonest.id.slot) {
             return Decision::Wait { until: None };
         }
         if context.available_window > 0 && bytes > 0 {
             self.begin(context, soonest, bytes);
         }
         Decision::Assign(soonest.id)
+    }
+
+    fn follows_linux(&self) -> bool {
+        true
     }
 
     fn on_sent(&mut self, subflow: SubflowId, bytes: u64) {
@@ -166,6 +175,7 @@ impl Scheduler for Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduler::LinuxView;
     use crate::scheduler::tests::{NEW, context};
     use crate::view::Slot;
     use crate::view::SubflowSet;
@@ -204,12 +214,9 @@ mod tests {
                 scheduler.on_sent(view.id, bytes);
             }
             let assigned = [70_000 * u64::from(sent.is_some())];
-            let context = ScheduleContext {
-                assigned: &assigned,
-                begins_fragment: Some(begins),
-                full,
-                ..context(&subflows, NEW)
-            };
+            let general = context(&subflows, NEW);
+            let linux = LinuxView { full, begins_fragment: Some(begins), ..general.linux };
+            let context = ScheduleContext { assigned: &assigned, linux, ..general };
             scheduler.schedule(&context)
         };
         let none = SubflowSet::EMPTY;
@@ -238,15 +245,17 @@ mod tests {
         let one = view(0, 100);
         let mut scheduler = Linux::default();
         let subflows = [one];
-        scheduler.schedule(&context(&subflows, NEW));
+        let general = context(&subflows, NEW);
+        scheduler.schedule(&general);
         scheduler.on_sent(one.id, 2 * FRAGMENT);
         let pace = |scheduler: &mut Linux| {
-            scheduler.pace(&one).expect("the round-trip time is known").bytes_per_second
+            scheduler.pace(&general, &one).expect("the round-trip time is known").bytes_per_second
         };
         assert_eq!(pace(&mut scheduler), 1.2 * 20_000.0 / 0.1);
         // A window twice as large, and 10,000 bytes sent in five socket buffers.
-        let twice = [SubflowView { bytes_in_flight: 10_000, paced_window: 48_000, ..one }];
-        scheduler.schedule(&context(&twice, NEW));
+        let twice = [SubflowView { bytes_in_flight: 10_000, ..one }];
+        let linux = LinuxView { paced_windows: &[48_000], ..general.linux };
+        scheduler.schedule(&ScheduleContext { linux, ..context(&twice, NEW) });
         let (before, added) = (10_000.0 + 5.0 * 832.0, BURST as f64);
         let average = (240_000.0 * before + 480_000.0 * added) / (before + added);
         assert!((pace(&mut scheduler) - average).abs() < 1e-6 * average);

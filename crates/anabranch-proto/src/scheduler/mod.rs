@@ -98,6 +98,16 @@ pub struct ScheduleContext<'a> {
     /// Number of times that a subflow had room while the shared window or a full send buffer left
     /// it nothing to send. On these occasions the engine asks the remedies.
     pub blocked: u64,
+    /// More, for schedulers that ask for it ([`Scheduler::follows_linux`]).
+    pub linux: LinuxView<'a>,
+}
+
+/// The information that Linux's own scheduler uses besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinuxView<'a> {
+    /// Bytes that pacing would send on each subflow in one round-trip time, as of its last
+    /// acknowledgement, by slot.
+    pub paced_windows: &'a [u64],
     /// The subflows whose send buffers are full. Empty if the subflows have none of their own.
     pub full: SubflowSet,
     /// Whether the new data begins a page fragment. `None` if the host does not keep written data
@@ -143,6 +153,12 @@ pub trait Scheduler: Debug + Send {
     /// The engine does not always send on the chosen subflow: the shared window or Nagle's
     /// algorithm may forbid it.
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision;
+
+    /// Returns `true` if the scheduler uses [`ScheduleContext::linux`], which is empty otherwise. The
+    /// engine asks once.
+    fn follows_linux(&self) -> bool {
+        false
+    }
 
     /// `bytes` of new data were mapped to `subflow`.
     fn on_sent(&mut self, _subflow: SubflowId, _bytes: u64) {}
@@ -227,8 +243,7 @@ mod tests {
             window: 2_000_000,
             assigned: &[],
             blocked: 0,
-            full: SubflowSet::EMPTY,
-            begins_fragment: None,
+            linux: LinuxView { paced_windows: &[24_000; 4], ..LinuxView::default() },
         }
     }
 }

@@ -33,7 +33,7 @@ impl Subflow {
             if self.path_mtu.on_acknowledged(ack) {
                 self.settle_mss(views);
             }
-            self.timeouts_in_a_row = 0;
+            self.liveness.on_progress();
             self.rtt.reset_backoff();
             delivered = delivered.saturating_sub(self.recovery.on_advance(ack, acked, mss));
             if !self.peer.sack {
@@ -76,13 +76,14 @@ impl Subflow {
         // RFC 5681 §3.1: after a timeout every acknowledgement of new data lets the window grow.
         let fast = self.recovery.phase() == Phase::Recovery;
         let recovered = self.recovery.leave_if_done(self.una) && fast;
-        let grows = !recovered || self.config.platform.grows_with_the_end_of_recovery();
+        let grows = !recovered || self.config.platform.recovery.grows_at_the_end;
         let counted = self.counted_bytes(acked, &tally);
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
         if self.recovery.phase() == Phase::Recovery {
-            let ssthresh = self.congestion_control.ssthresh();
+            let ssthresh = self.congestion.ssthresh();
             let is_safe = advanced && !shows_loss;
-            let extra = if self.config.platform.catches_up_after(is_safe) { mss } else { 0 };
+            let catches_up = is_safe || !self.config.platform.recovery.catches_up_if_safe;
+            let extra = if catches_up { mss } else { 0 };
             let delivered = match self.counts_segments() {
                 true => tally.segments * mss,
                 false => delivered,
@@ -119,7 +120,7 @@ impl Subflow {
         if self.recovery.phase() != Phase::Open || !self.ecn.is_news(self.una) {
             return;
         }
-        if self.congestion_control.cwnd() < 2 * u64::from(self.mss()) {
+        if self.congestion.cwnd() < 2 * u64::from(self.mss()) {
             // A window of one segment.
             self.ecn.hold();
         }
@@ -266,14 +267,14 @@ impl Subflow {
         let mss = u64::from(self.mss());
         // Linux counts whole segments, from the congestion window on (`tcp_cwnd_reduction`).
         let from = match self.counts_segments() {
-            true => Reduced { flight: self.congestion_control.cwnd(), unit: mss as u16 },
+            true => Reduced { flight: self.congestion.cwnd(), unit: mss as u16 },
             false => Reduced { flight: self.nxt - self.una, unit: 1 },
         };
         let (segments, oldest) = self.board.resent_in_flight();
         let oldest = oldest.map(|at| self.clock.value(at));
         self.recovery.enter_recovery(self.una, self.nxt, from, Resent { segments, oldest });
         self.reduce(now, views);
-        let ssthresh = self.congestion_control.ssthresh();
+        let ssthresh = self.congestion.ssthresh();
         self.recovery.on_progress(0, self.flight(), ssthresh, mss, mss);
         self.totals.recoveries += 1;
         self.timers.stop(Timer::TailLossProbe);
@@ -291,7 +292,7 @@ impl Subflow {
     /// Data that a reduction starts from: bytes outstanding until `acked` of them were
     /// acknowledged, or the window. RFC 5681 §3.2: what limited transmit has sent does not count.
     fn flight_size(&self, acked: u64) -> u64 {
-        let cwnd = self.congestion_control.cwnd();
+        let cwnd = self.congestion.cwnd();
         match self.config.platform.reduction {
             Reduction::Cwnd => cwnd,
             Reduction::Flight => (self.nxt - self.una + acked).min(cwnd),
@@ -322,9 +323,9 @@ impl Subflow {
         tally: &AckSummary,
         views: &[SubflowView],
     ) {
-        let bytes = self.congestion_control.cwnd();
+        let bytes = self.congestion.cwnd();
         let full = flight_before + u64::from(self.mss()) > bytes;
-        let slow_start = bytes < self.congestion_control.ssthresh();
+        let slow_start = bytes < self.congestion.ssthresh();
         let sample = AckSample {
             now,
             acked,
@@ -333,9 +334,9 @@ impl Subflow {
             bytes_in_flight: self.bytes_in_flight(),
             snd_una: self.una,
             snd_nxt: self.nxt,
-            cwnd_limited: self.cwnd_usage.limits(Cwnd { bytes, full, slow_start }),
+            cwnd_limited: self.congestion.limits(Cwnd { bytes, full, slow_start }),
         };
-        self.congestion_control.on_ack(&sample, self.id.slot.index(), views);
+        self.congestion.on_ack(&sample, self.identity.id.slot, views);
     }
 
     /// RFC 6298 §5.2, §5.3.
@@ -345,7 +346,7 @@ impl Subflow {
             self.timers.stop(Timer::TailLossProbe);
             self.timers.stop(Timer::Reordering);
             self.timers.stop(Timer::UserTimeout);
-            self.tail_probe_due = false;
+            self.recovery.cancel_probe();
         } else {
             self.timers.set(Timer::Retransmission, now + self.rtt.rto());
             if let Some(timeout) = self.config.tcp.user_timeout {

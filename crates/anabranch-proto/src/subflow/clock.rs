@@ -1,6 +1,5 @@
 //! Timestamps: this host's clock in milliseconds, and the peer's timestamps. RFC 7323.
 
-use crate::platform::Platform;
 use anabranch_wire::{Duration, Instant, Timestamps};
 
 /// RFC 7323 §5.5: a timestamp older than this is meaningless.
@@ -89,20 +88,24 @@ impl Clock {
 
     /// Round-trip time as measured by the receiver of data, by echoed timestamps: one sample for
     /// each new echo. `full` is true if the sender has probably not paused before the segment.
+    /// `takes_smaller`: [`takes_smaller_receive_rtt`](crate::platform::Platform).
     #[inline]
     pub(super) fn on_receive_rtt(
         &mut self,
         now: Instant,
         timestamps: Timestamps,
         full: bool,
-        platform: &Platform,
+        takes_smaller: bool,
     ) {
         let news = self.last_echo.replace(timestamps.echo) != Some(timestamps.echo);
         if news
             && full
             && let Some(sample) = self.since_echo(now, timestamps)
         {
-            self.receive_rtt = Some(platform.smoothed_receive_rtt(self.receive_rtt, sample));
+            self.receive_rtt = Some(match self.receive_rtt {
+                Some(rtt) if sample >= rtt || !takes_smaller => (rtt * 7 + sample) / 8,
+                _ => sample,
+            });
         }
     }
 

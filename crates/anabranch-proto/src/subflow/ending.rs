@@ -19,6 +19,62 @@ pub(crate) enum SubflowEnd {
     Aborted,
 }
 
+/// Progress of the end: this host's FIN, or its reset.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    /// The application's FIN must be sent after all data.
+    fin_wanted: bool,
+    fin_sent: bool,
+    /// The peer has nothing to send either, so the wait for its FIN is limited.
+    peer_is_done: bool,
+    /// A reset must be sent, with these options.
+    reset_due: bool,
+    reset_options: Option<Box<Control>>,
+    end: Option<SubflowEnd>,
+}
+
+impl Ending {
+    /// Send a FIN after all data.
+    fn want_fin(&mut self, peer_is_done: bool) {
+        self.fin_wanted = true;
+        self.peer_is_done |= peer_is_done;
+    }
+
+    #[inline]
+    pub(super) fn wants_fin(&self) -> bool {
+        self.fin_wanted
+    }
+
+    /// Returns `true` if the FIN is still to be sent.
+    #[inline]
+    pub(super) fn owes_fin(&self) -> bool {
+        self.fin_wanted && !self.fin_sent
+    }
+
+    pub(super) fn on_fin_sent(&mut self) {
+        self.fin_sent = true;
+    }
+
+    #[inline]
+    pub(super) fn has_sent_fin(&self) -> bool {
+        self.fin_sent
+    }
+
+    pub(super) fn peer_is_done(&self) -> bool {
+        self.peer_is_done
+    }
+
+    #[inline]
+    pub(super) fn reset_is_due(&self) -> bool {
+        self.reset_due
+    }
+
+    /// Returns the options of a reset that is due, once.
+    pub(super) fn take_reset(&mut self) -> Option<Option<Box<Control>>> {
+        std::mem::take(&mut self.reset_due).then(|| self.reset_options.take())
+    }
+}
+
 impl Subflow {
     /// Returns `true` if the subflow is closed, or about to be reset.
     pub(crate) fn reset_pending(&self) -> bool {
@@ -27,14 +83,17 @@ impl Subflow {
 
     /// Returns `true` if this host is about to reset the subflow.
     pub(crate) fn reset_is_due(&self) -> bool {
-        self.reset_due
+        self.ending.reset_is_due()
+    }
+
+    pub(crate) fn end(&self) -> Option<SubflowEnd> {
+        self.ending.end
     }
 
     /// Close the sending direction after all data. `peer_is_done` is true if the peer will send
     /// nothing but its FIN.
     pub(crate) fn finish(&mut self, peer_is_done: bool) {
-        self.fin_wanted = true;
-        self.peer_is_done |= peer_is_done;
+        self.ending.want_fin(peer_is_done);
         if self.state == State::SynSent {
             self.close(SubflowEnd::Aborted);
         }
@@ -67,14 +126,14 @@ impl Subflow {
         if self.state == State::SynSent {
             self.close(SubflowEnd::Aborted);
         } else if self.state != State::Closed {
-            (self.reset_due, self.reset_options) = (true, reason);
+            (self.ending.reset_due, self.ending.reset_options) = (true, reason);
         }
     }
 
     pub(super) fn close(&mut self, end: SubflowEnd) {
         self.state = State::Closed;
-        self.end.get_or_insert(end);
+        self.ending.end.get_or_insert(end);
         self.timers.stop_all();
-        self.syn_due = false;
+        self.handshake.end_syns();
     }
 }

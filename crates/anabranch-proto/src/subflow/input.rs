@@ -4,7 +4,7 @@ use anabranch_wire::{CE, Duration, Flags, Instant, Segment, TcpOptions};
 
 use super::receiver::{Arrival, Receiver};
 use super::send_window::Advertised;
-use super::{CHALLENGES_PER_SECOND, MIN_MSS, Peer, Purpose, State, Subflow, SubflowEnd, Timer};
+use super::{MIN_MSS, Peer, State, Subflow, SubflowEnd, Timer};
 use crate::config::Protocol;
 use crate::congestion::CongestionEvent;
 use crate::view::{Phase, SubflowView};
@@ -41,7 +41,7 @@ impl Subflow {
         arrived: &RxContext<'_>,
     ) -> RxOutcome {
         self.totals.segments_received += 1;
-        self.keep_alive_probes = 0;
+        self.liveness.on_segment();
         let handled = match self.state {
             State::Closed => RxOutcome::default(),
             State::SynSent => self.handle_in_syn_sent(now, segment, arrived),
@@ -96,8 +96,8 @@ impl Subflow {
         if !flags.contains(Flags::ACK) {
             // Simultaneous open: both have sent a SYN.
             self.state = State::SynReceived;
-            self.syn_due = true;
-            self.syn_payload = syn_payload(segment);
+            self.handshake.demand_syn();
+            self.handshake.keep_payload(segment);
             return RxOutcome::default();
         }
         self.judge_handshake(now, &segment.options, arrived.views);
@@ -110,7 +110,7 @@ impl Subflow {
             shared: false,
         });
         self.establish(now);
-        self.syn_payload = syn_payload(segment);
+        self.handshake.keep_payload(segment);
         self.receive_text_of_syn(now, arrived.window);
         self.receiver.demand_ack();
         RxOutcome { acceptable: true, established: true, ack: 1 }
@@ -129,12 +129,12 @@ impl Subflow {
         };
         let platform = &self.config.platform;
         let is_tcp = self.config.protocol == Protocol::Tcp;
-        let opening = platform.opening(self.config.receive_buffer, self.own_mss(), is_tcp);
+        let opening = platform.buffers.opening(self.config.receive_buffer, self.own_mss(), is_tcp);
         self.receiver = Receiver::new(segment.header.seq, platform.acknowledging, opening);
         self.mss = self.mss_without_options();
         if options.window_scale.is_none() {
             // RFC 7323 §1.3: scaling is used in both directions or in none.
-            self.receive_scale = 0;
+            self.offered.stop_scaling();
         }
         if let Some(timestamps) = options.timestamps {
             self.clock.begin(now, timestamps);
@@ -144,12 +144,12 @@ impl Subflow {
     fn establish(&mut self, now: Instant) {
         self.state = State::Established;
         self.una = 1;
-        self.syn_due = false;
+        self.handshake.end_syns();
         self.timers.stop(Timer::Retransmission);
         self.rtt.reset_backoff();
-        self.timeouts_in_a_row = 0;
+        self.liveness.on_progress();
         self.update_pacing();
-        if self.purpose == Purpose::Join && !self.confirmed {
+        if self.awaits_confirmation() {
             self.timers.set(Timer::Retransmission, now + self.rtt.rto());
         }
     }
@@ -177,7 +177,7 @@ impl Subflow {
                 // The answer echoes this one.
                 self.update_recent_timestamp(now, distance, &segment.options);
             }
-            self.syn_due = true;
+            self.handshake.demand_syn();
             return RxOutcome::default();
         }
         // First, sequence number and timestamps; second, RST.
@@ -220,10 +220,9 @@ impl Subflow {
             return RxOutcome::default();
         }
         let ack = ack.max(0) as u64;
-        self.answered = true;
         let same_window = self.update_window(now, distance, ack, segment, arrived.shared_window);
         let established = self.complete_handshake(now, &segment.options, arrived.views);
-        if std::mem::take(&mut self.liveness_doubtful) {
+        if self.liveness.on_answer() {
             self.timers.stop(Timer::Doubt);
         }
         self.repeat_priority(now, segment);
@@ -241,7 +240,7 @@ impl Subflow {
     /// time.
     fn opens_simultaneously(&self, segment: &Segment, distance: i64) -> bool {
         self.state == State::SynReceived
-            && self.active
+            && self.handshake.is_active()
             && segment.header.flags.contains(Flags::SYN | Flags::ACK)
             && !segment.header.flags.contains(Flags::RST)
             && distance == -1
@@ -290,7 +289,7 @@ impl Subflow {
     ) -> bool {
         let established = self.state == State::SynReceived;
         if established {
-            self.confirmed = true;
+            self.handshake.confirm();
             self.judge_handshake(now, options, views);
             self.establish(now);
             if options.control.is_some() {
@@ -300,9 +299,9 @@ impl Subflow {
                 // (§3.7).
                 self.receiver.demand_ack();
             }
-        } else if self.purpose == Purpose::Join && !self.confirmed {
-            self.confirmed = true;
-            self.timeouts_in_a_row = 0;
+        } else if self.awaits_confirmation() {
+            self.handshake.confirm();
+            self.liveness.on_progress();
             if self.board.is_empty() {
                 self.timers.stop(Timer::Retransmission);
             }
@@ -314,9 +313,9 @@ impl Subflow {
     /// the MP_PRIO may have been lost, as it is not acknowledged. RFC 8684 §3.3.8.
     fn repeat_priority(&mut self, now: Instant, segment: &Segment) {
         let pause = self.rtt.srtt().unwrap_or(Duration::from_secs(1)) * 2;
-        if self.priority.signalled
+        if self.priority.is_signalled()
             && !segment.payload.is_empty()
-            && now.saturating_since(self.priority_sent) > pause
+            && self.signals.since_priority(now) > pause
         {
             self.signal_priority(true);
         }
@@ -326,7 +325,7 @@ impl Subflow {
     fn handle_reset(&mut self, now: Instant, distance: i64, window: u64) {
         if distance == 0 {
             // RFC 9293 §3.10.7.4: in SYN-RECEIVED an active open was refused.
-            let refused = self.active && self.state == State::SynReceived;
+            let refused = self.handshake.is_active() && self.state == State::SynReceived;
             self.close(if refused { SubflowEnd::Refused } else { SubflowEnd::Reset });
         } else if distance > 0 && (distance as u64) < window {
             self.challenge(now);
@@ -373,18 +372,12 @@ impl Subflow {
         }
     }
 
-    /// RFC 5961 §7: challenge ACKs are limited, per subflow so that nobody can read another
-    /// connection's state from the rate (CVE-2016-5696).
+    /// Send a challenge ACK, unless there were too many lately. RFC 5961 §7.
     fn challenge(&mut self, now: Instant) {
-        let (since, sent) = &mut **self.challenges.get_or_insert_with(|| Box::new((now, 0)));
-        if now.saturating_since(*since) >= Duration::from_secs(1) {
-            (*since, *sent) = (now, 0);
-        } else if *sent >= CHALLENGES_PER_SECOND {
-            return;
+        if self.challenges.admit(now) {
+            self.totals.challenge_acks += 1;
+            self.receiver.demand_ack();
         }
-        *sent += 1;
-        self.totals.challenge_acks += 1;
-        self.receiver.demand_ack();
     }
 
     fn update_recent_timestamp(&mut self, now: Instant, distance: i64, options: &TcpOptions) {
@@ -393,15 +386,11 @@ impl Subflow {
         }
     }
 
-    /// Take a round-trip sample of the path from an answered SYN. A retransmitted SYN gives a
-    /// sample only if the answer echoes its last transmission (RFC 6298 §3, RFC 7323 §4.1): an
-    /// older echo belongs to a SYN that arrived late, or to one whose answer was lost.
+    /// Take a round-trip sample of the path from an answered SYN.
     fn judge_handshake(&mut self, now: Instant, options: &TcpOptions, views: &[SubflowView]) {
         let echo = options.timestamps.filter(|_| self.peer.timestamps).map(|t| t.echo);
-        let is_answered =
-            |sent| self.syn_transmissions == 1 || echo == Some(self.clock.value(sent));
-        if self.syn_sent != Instant::FAR_FUTURE && is_answered(self.syn_sent) {
-            let rtt = now.saturating_since(self.syn_sent);
+        let echoes = |sent| echo == Some(self.clock.value(sent));
+        if let Some(rtt) = self.handshake.rtt(now, echoes) {
             self.rtt.update(rtt, rtt);
         } else if self.totals.expiries > 0 {
             self.rtt.begin_without_sample();
@@ -413,7 +402,7 @@ impl Subflow {
 
     /// RFC 9293 §3.10.7.3: data of the SYN is accepted when the subflow is established.
     fn receive_text_of_syn(&mut self, now: Instant, window: u64) -> bool {
-        let Some(mut segment) = self.syn_payload.take() else { return false };
+        let Some(mut segment) = self.handshake.take_payload() else { return false };
         self.receive(now, 0, &mut segment, window);
         self.advance_close(now);
         true
@@ -459,13 +448,14 @@ impl Subflow {
     fn sample_receive_rtt(&mut self, now: Instant, bytes: usize, options: &TcpOptions) {
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
             let full = 2 * bytes as u64 >= u64::from(self.mss());
-            self.clock.on_receive_rtt(now, timestamps, full, &self.config.platform);
+            let takes_smaller = self.config.platform.takes_smaller_receive_rtt;
+            self.clock.on_receive_rtt(now, timestamps, full, takes_smaller);
         }
     }
 
     /// State changes by FINs sent, acknowledged and received. RFC 9293 §3.6.
     fn advance_close(&mut self, now: Instant) {
-        let ours_acknowledged = self.fin_sent && self.una == self.nxt;
+        let ours_acknowledged = self.ending.has_sent_fin() && self.una == self.nxt;
         let theirs_arrived = self.receiver.finished();
         let state = match (self.state, ours_acknowledged, theirs_arrived) {
             (State::Established, _, true) => State::CloseWait,
@@ -480,7 +470,7 @@ impl Subflow {
             self.timers.stop_all();
             self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
         }
-        if state == State::FinWait2 && self.state != State::FinWait2 && self.peer_is_done {
+        if state == State::FinWait2 && self.state != State::FinWait2 && self.ending.peer_is_done() {
             // Nothing is waited for but a FIN, which a dead path may never bring.
             self.timers.set(Timer::TimeWait, now + self.config.tcp.time_wait);
         }
@@ -499,11 +489,4 @@ impl Subflow {
     pub(super) fn snd_una(&self) -> anabranch_wire::SeqNumber {
         self.iss + self.una as u32
     }
-}
-
-/// A SYN with text or a FIN, to be taken later. Not one of Multipath TCP: there is no mapping for
-/// its text, which the peer will send again.
-fn syn_payload(syn: &Segment) -> Option<Box<Segment>> {
-    let text = !syn.payload.is_empty() || syn.header.flags.contains(Flags::FIN);
-    (text && syn.options.control.is_none()).then(|| Box::new(syn.clone()))
 }

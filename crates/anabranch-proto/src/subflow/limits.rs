@@ -22,13 +22,15 @@ impl Subflow {
 
     /// Returns `true` if the platform waits for more room in the congestion window.
     pub(crate) fn defers(&self, now: Instant, waiting: Unsent) -> bool {
+        let Some(deferral) = self.config.platform.deferral else { return false };
         let Some(oldest) = self.board.oldest_sent_at() else { return false };
         self.recovery.phase() == Phase::Open
-            && self.config.platform.defers(&Burst {
+            && deferral.waits(&Burst {
                 waiting,
                 available_cwnd: self.cwnd_for_new_data(),
-                since_last: now.saturating_since(self.last_data_sent),
+                since_last: self.congestion.idle(now),
                 since_oldest: now.saturating_since(oldest),
+                paced_window: self.paced_window(),
                 view: &self.view(),
             })
     }
@@ -40,10 +42,10 @@ impl Subflow {
         now: Instant,
         waiting: impl FnOnce() -> Unsent,
     ) -> bool {
-        if !self.config.platform.may_defer() {
+        if self.config.platform.deferral.is_none() {
             return false;
         }
-        if self.last_data_sent != now || self.burst_left == 0 {
+        if !self.congestion.has_sent_at(now) || self.train.is_over() {
             let waiting = waiting();
             if self.defers(now, waiting) {
                 self.on_deferred(now);
@@ -52,26 +54,18 @@ impl Subflow {
             let view = self.view();
             let mss = u64::from(self.mss());
             let admitted = self.cwnd_for_new_data().min(view.cwnd / 2) / mss;
-            let burst = self.config.platform.segments_at_a_time(&view).min(admitted);
-            let burst = burst.min(waiting.at_a_time.div_ceil(mss)).max(1);
-            self.burst = u8::try_from(burst).unwrap_or(u8::MAX);
-            self.burst_left = self.burst;
+            let burst =
+                self.config.platform.segments_at_a_time(&view, self.paced_window()).min(admitted);
+            self.train.begin(burst.min(waiting.at_a_time.div_ceil(mss)));
         }
-        self.burst_left -= 1;
+        self.train.advance();
         false
-    }
-
-    /// Returns `true` if the admitted segment is the last of several that are sent together. On
-    /// Linux, it has PSH (`__tcp_transmit_skb`).
-    pub(super) fn take_burst_end(&mut self) -> bool {
-        self.burst_left == 0 && std::mem::take(&mut self.burst) > 1
     }
 
     /// The subflow waits for room in it, so the congestion window limits it.
     fn on_deferred(&mut self, now: Instant) {
-        let (bytes, ssthresh) =
-            (self.congestion_control.cwnd(), self.congestion_control.ssthresh());
-        let cwnd = Cwnd { bytes, full: true, slow_start: bytes < ssthresh };
-        self.cwnd_usage.on_sent(now, self.una..self.nxt, cwnd);
+        let bytes = self.congestion.cwnd();
+        let cwnd = Cwnd { bytes, full: true, slow_start: bytes < self.congestion.ssthresh() };
+        self.congestion.on_used(now, self.una..self.nxt, cwnd);
     }
 }

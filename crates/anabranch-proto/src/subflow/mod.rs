@@ -5,14 +5,22 @@
 //! interprets the data that arrives; a subflow never looks into it.
 
 mod acknowledgement;
+mod challenges;
 mod clock;
+mod congestion;
 mod ecn;
 mod ending;
 mod full_segment;
+mod handshake;
+mod identity;
 mod input;
 mod limits;
+mod liveness;
+mod member;
+mod offered_window;
 mod output;
 mod path_mtu;
+mod priority;
 mod receiver;
 mod recovery;
 mod scoreboard;
@@ -22,34 +30,42 @@ mod signals;
 mod tests;
 mod timeouts;
 mod timer;
+mod train;
 
 pub(crate) use ending::SubflowEnd;
+pub(crate) use identity::{Identity, Purpose};
 pub(crate) use input::RxContext;
 pub(crate) use output::{Carries, DataLevel};
 use timer::Timer;
 
 use std::sync::Arc;
 
-use anabranch_wire::mptcp::{Control, Mapping};
-use anabranch_wire::{
-    DataSeq, Duration, Flags, Instant, Payload, Segment, SeqNumber, SocketAddress,
-};
+use anabranch_wire::{DataSeq, Duration, Flags, Instant, Payload, Segment, SeqNumber};
 
 use crate::config::ConnectionConfig;
-use crate::congestion::{CongestionControl, CongestionEvent, ExternalReduction};
+use crate::congestion::{CongestionEvent, ExternalReduction};
 use crate::counters::{Counters, Totals};
 use crate::flood::Numbers;
-use crate::platform::{Cwnd, CwndUsage, OwnMss, RcvSsthresh};
+use crate::platform::{Cwnd, OwnMss, RcvSsthresh};
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
+use challenges::Challenges;
 use clock::Clock;
+use congestion::Congestion;
 use ecn::Ecn;
+use ending::Ending;
+use handshake::Handshake;
+use liveness::Liveness;
+use offered_window::OfferedWindow;
 use path_mtu::PathMtu;
+use priority::Priority;
 use receiver::Receiver;
 use recovery::Recovery;
 use scoreboard::Scoreboard;
 use send_window::SendWindow;
+use signals::Signals;
 use timer::TimerTable;
+use train::Train;
 
 /// Information that the data level attaches to a segment; retransmissions keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,32 +113,6 @@ pub(crate) enum State {
     Closed,
 }
 
-/// Origin of a subflow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// It opened the connection.
-    Initial,
-    /// It joined an existing connection. RFC 8684 §3.2.
-    Join,
-}
-
-/// Requests to use the subflow only if no regular subflow is usable. RFC 8684 §3.3.8.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Priority {
-    /// This host requested it of the peer with MP_JOIN or MP_PRIO, and does the same itself.
-    pub(crate) signalled: bool,
-    /// The peer requested it.
-    pub(crate) by_peer: bool,
-    /// Only this host's path manager requested it, without telling the peer.
-    pub(crate) standby: bool,
-}
-
-impl Priority {
-    fn is_backup(self) -> bool {
-        self.signalled || self.by_peer || self.standby
-    }
-}
-
 /// Options of the peer's SYN; the defaults apply until it arrives.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
@@ -132,105 +122,48 @@ struct Peer {
     timestamps: bool,
 }
 
+/// A subflow: a state of RFC 9293, and the parts that own the rest of its state.
 #[derive(Debug)]
 pub(crate) struct Subflow {
-    pub(crate) id: SubflowId,
-    pub(crate) purpose: Purpose,
-    /// This host sent the first SYN.
-    active: bool,
-    pub(crate) local: SocketAddress,
-    pub(crate) remote: SocketAddress,
-    pub(crate) local_address_id: u8,
-    pub(crate) remote_address_id: u8,
-    pub(crate) priority: Priority,
-    /// Verdict of the connection's bottleneck detector.
-    pub(crate) bottleneck: Bottleneck,
-    /// One-way delay of the segment acknowledged last, in milliseconds plus an unknown constant.
-    pub(crate) one_way_delay: Option<i32>,
-    /// The peer is known to have completed the handshake.
-    pub(crate) confirmed: bool,
-    /// Multipath TCP options of the handshake: on the SYN, then on ACKs until the peer confirms.
-    pub(crate) handshake_options: Option<Box<Control>>,
-    pub(crate) totals: Totals,
     config: Arc<ConnectionConfig>,
+    identity: Identity,
     state: State,
-    end: Option<SubflowEnd>,
     iss: SeqNumber,
     /// SND.UNA.
     una: u64,
     /// SND.NXT.
     nxt: u64,
     peer: Peer,
-    receive_scale: u8,
+    handshake: Handshake,
+    ending: Ending,
+    liveness: Liveness,
+    priority: Priority,
+    signals: Signals,
+    send_window: SendWindow,
+    offered: OfferedWindow,
     receiver: Receiver,
     board: Scoreboard,
     recovery: Recovery,
+    congestion: Congestion,
+    train: Train,
     rtt: RttEstimator,
-    congestion_control: Box<dyn CongestionControl>,
-    cwnd_usage: CwndUsage,
     timers: TimerTable,
     ecn: Ecn,
     clock: Clock,
+    challenges: Challenges,
     /// Payload bytes of a full data segment.
     mss: u32,
     path_mtu: PathMtu,
-    /// SYNs or SYN/ACKs sent.
-    syn_transmissions: u16,
-    /// Time of the last SYN or SYN/ACK; far in the future if it is unknown.
-    syn_sent: Instant,
-    /// The peer's SYN, if it carried payload or a FIN that has not been processed.
-    syn_payload: Option<Box<Segment>>,
-    /// A SYN or SYN/ACK must be sent now.
-    syn_due: bool,
-    /// Retransmission timeouts since the last progress.
-    timeouts_in_a_row: u16,
-    /// Keep-alive probes since the peer last answered.
-    keep_alive_probes: u16,
-    /// A zero-length segment that elicits an acknowledgement must be sent.
-    probe_due: bool,
-    /// Options to send on an acknowledgement of their own.
-    signals: Option<Box<Control>>,
-    /// The infinite mapping that ends Multipath TCP. It is sent until a byte from this offset on is
-    /// acknowledged. RFC 8684 §3.7.
-    infinite: Option<Box<(Mapping, u64)>>,
-    /// Time of the last MP_PRIO.
-    priority_sent: Instant,
-    /// The peer reports that the path is gone, and nothing has arrived over it since.
-    liveness_doubtful: bool,
-    /// Number of segments that are sent together, on a platform that may wait for room.
-    burst: u8,
-    /// Number of them that are still to be sent.
-    burst_left: u8,
-    /// The window advertised last. Its field may have less, if it is too short.
-    advertised: u32,
-    /// A tail loss probe must be sent. RFC 8985 §7.3.
-    tail_probe_due: bool,
-    /// The application's FIN must be sent after all data.
-    fin_wanted: bool,
-    /// The peer has nothing to send either, so the wait for its FIN is limited.
-    peer_is_done: bool,
-    fin_sent: bool,
-    /// A reset must be sent, with these options.
-    reset_due: bool,
-    reset_options: Option<Box<Control>>,
-    last_data_sent: Instant,
-    /// Value at the last acknowledgement; see [`SubflowView::paced_window`].
-    paced_window: u64,
-    send_window: SendWindow,
-    /// An acceptable segment has arrived since the retransmission timer last expired.
-    answered: bool,
-    /// Challenge ACKs that were sent lately, and since when. RFC 5961 §7.
-    challenges: Option<Box<(Instant, u8)>>,
+    /// One-way delay of the segment acknowledged last, in milliseconds plus an unknown constant.
+    one_way_delay: Option<i32>,
+    /// Verdict of the connection's bottleneck detector.
+    bottleneck: Bottleneck,
+    totals: Totals,
 }
 
 /// The parameters of a new subflow.
 pub(crate) struct Open<'a> {
-    pub(crate) id: SubflowId,
-    pub(crate) purpose: Purpose,
-    pub(crate) local: SocketAddress,
-    pub(crate) remote: SocketAddress,
-    pub(crate) local_address_id: u8,
-    pub(crate) remote_address_id: u8,
+    pub(crate) identity: Identity,
     pub(crate) iss: SeqNumber,
     pub(crate) timestamp_offset: u32,
     pub(crate) receive_scale: u8,
@@ -244,14 +177,6 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 const MIN_MSS: u16 = 88;
 /// Bytes that timestamps take in the header, with padding. RFC 7323 appendix A.
 const TIMESTAMPS: u16 = 12;
-/// RFC 5961 §7: maximum number of challenge ACKs per second and subflow.
-const CHALLENGES_PER_SECOND: u8 = 10;
-
-/// Bytes of the IP and TCP headers without options.
-fn header_bytes(local: SocketAddress) -> u32 {
-    if local.address.is_ipv4() { 40 } else { 60 }
-}
-
 impl Subflow {
     /// A subflow that sends a SYN.
     pub(crate) fn connect(open: Open<'_>) -> Self {
@@ -273,41 +198,34 @@ impl Subflow {
 
     /// Take no round-trip time sample of the handshake, because the time of the SYN/ACK is unknown.
     pub(crate) fn skip_handshake_sample(&mut self) {
-        self.syn_sent = Instant::FAR_FUTURE;
+        self.handshake.forget_syn_time();
     }
 
     fn new(open: Open<'_>, state: State) -> Self {
-        let config = Arc::clone(open.config);
-        let mtu = config.mtu_of(open.local.address);
+        let (identity, config) = (open.identity, Arc::clone(open.config));
+        let mtu = config.mtu_of(identity.local.address);
         let mss = u32::from(mtu) - 40;
-        let headers = header_bytes(open.local);
+        let headers = identity.header_bytes() as u16;
         let start = crate::congestion::Start {
-            local: open.local.address,
-            remote: open.remote.address,
+            local: identity.local.address,
+            remote: identity.remote.address,
             mss,
             initial_window: u64::from(config.tcp.initial_window_segments * mss),
         };
         Subflow {
-            id: open.id,
-            purpose: open.purpose,
-            active: state == State::SynSent,
-            local: open.local,
-            remote: open.remote,
-            local_address_id: open.local_address_id,
-            remote_address_id: open.remote_address_id,
-            priority: Priority::default(),
-            bottleneck: Bottleneck::Unknown,
-            one_way_delay: None,
-            confirmed: false,
-            handshake_options: None,
-            totals: Totals::default(),
+            identity,
             state,
-            end: None,
             iss: open.iss,
             una: 0,
             nxt: 0,
             peer: Peer { mss: 536, window_scale: None, sack: false, timestamps: false },
-            receive_scale: open.receive_scale,
+            handshake: Handshake::new(state == State::SynSent),
+            ending: Ending::default(),
+            liveness: Liveness::default(),
+            priority: Priority::default(),
+            signals: Signals::default(),
+            send_window: SendWindow::default(),
+            offered: OfferedWindow::new(open.receive_scale),
             receiver: Receiver::new(
                 SeqNumber(0),
                 config.platform.acknowledging,
@@ -315,39 +233,18 @@ impl Subflow {
             ),
             board: Scoreboard::default(),
             recovery: Recovery::new(),
+            congestion: Congestion::new(&config, &start),
+            train: Train::default(),
             rtt: RttEstimator::new(config.platform.timeouts),
-            congestion_control: (config.congestion_control)(&start),
-            cwnd_usage: CwndUsage::new(config.platform.growth),
             timers: TimerTable::new(),
             ecn: Ecn::default(),
             clock: Clock::new(open.timestamp_offset),
+            challenges: Challenges::default(),
             mss: 536,
-            path_mtu: PathMtu::new(mtu, config.tcp.mtu_probing, headers as u16 + TIMESTAMPS),
-            syn_transmissions: 0,
-            syn_sent: Instant::FAR_FUTURE,
-            syn_payload: None,
-            syn_due: true,
-            timeouts_in_a_row: 0,
-            keep_alive_probes: 0,
-            probe_due: false,
-            signals: None,
-            infinite: None,
-            priority_sent: Instant::ZERO,
-            liveness_doubtful: false,
-            burst: 0,
-            burst_left: 0,
-            advertised: 0,
-            tail_probe_due: false,
-            fin_wanted: false,
-            peer_is_done: false,
-            fin_sent: false,
-            reset_due: false,
-            reset_options: None,
-            last_data_sent: Instant::ZERO,
-            paced_window: 0,
-            send_window: SendWindow::default(),
-            answered: false,
-            challenges: None,
+            path_mtu: PathMtu::new(mtu, config.tcp.mtu_probing, headers + TIMESTAMPS),
+            one_way_delay: None,
+            bottleneck: Bottleneck::Unknown,
+            totals: Totals::default(),
             config,
         }
     }
@@ -358,22 +255,59 @@ impl Subflow {
         self.receiver.release_memory();
     }
 
+    #[inline]
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> SubflowId {
+        self.identity.id
+    }
+
+    /// The data that has arrived, and how it is acknowledged.
+    #[inline]
+    pub(crate) fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// The peer's window.
+    #[inline]
+    pub(crate) fn send_window(&self) -> &SendWindow {
+        &self.send_window
+    }
+
+    #[inline]
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    #[inline]
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Bytes that pacing would send in one round-trip time, as of the last acknowledgement.
+    #[inline]
+    pub(crate) fn paced_window(&self) -> u64 {
+        self.congestion.paced_window()
+    }
+
     /// The subflow's view for policies.
     pub(crate) fn view(&self) -> SubflowView {
-        let cwnd = self.congestion_control.cwnd();
+        let cwnd = self.congestion.cwnd();
         SubflowView {
-            id: self.id,
-            local_address_id: self.local_address_id,
-            remote_address_id: self.remote_address_id,
+            id: self.identity.id,
+            local_address_id: self.identity.local_address_id,
+            remote_address_id: self.identity.remote_address_id,
             usability: self.usability(),
             backup: self.priority.is_backup(),
             phase: self.recovery.phase(),
             mss: self.mss(),
             cwnd,
-            ssthresh: self.congestion_control.ssthresh(),
+            ssthresh: self.congestion.ssthresh(),
             bytes_in_flight: self.bytes_in_flight(),
             available_cwnd: self.cwnd_for_new_data(),
-            paced_window: self.paced_window,
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min_rtt(),
@@ -386,29 +320,30 @@ impl Subflow {
 
     /// Update `view` after the subflow has sent new data; everything else is unchanged.
     pub(crate) fn after_sending(&mut self, now: Instant, view: &mut SubflowView) {
-        view.cwnd = self.congestion_control.cwnd();
-        view.ssthresh = self.congestion_control.ssthresh();
+        view.cwnd = self.congestion.cwnd();
+        view.ssthresh = self.congestion.ssthresh();
         view.bytes_in_flight = self.bytes_in_flight();
         view.available_cwnd = self.cwnd_for_new_data();
         let full = self.cwnd_room(view.cwnd) < u64::from(view.mss);
         let cwnd = Cwnd { bytes: view.cwnd, full, slow_start: view.cwnd < view.ssthresh };
-        self.cwnd_usage.on_sent(now, self.una..self.nxt, cwnd);
+        self.congestion.on_used(now, self.una..self.nxt, cwnd);
     }
 
+    #[inline]
     fn update_pacing(&mut self) {
-        let (cwnd, ssthresh) = (self.congestion_control.cwnd(), self.congestion_control.ssthresh());
         let in_flight = self.bytes_in_flight();
-        self.paced_window = self.config.platform.paced_window(cwnd, ssthresh, in_flight);
+        self.congestion.update_pacing(&self.config.platform, in_flight);
     }
 
+    #[inline]
     fn usability(&self) -> Usability {
         match self.state {
             State::SynSent | State::SynReceived => Usability::Opening,
-            State::Established | State::CloseWait if self.fin_wanted => Usability::Closed,
+            State::Established | State::CloseWait if self.ending.wants_fin() => Usability::Closed,
             State::Established | State::CloseWait => {
-                if self.purpose == Purpose::Join && !self.confirmed {
+                if self.awaits_confirmation() {
                     Usability::Opening
-                } else if self.timeouts_in_a_row > 0 || self.liveness_doubtful {
+                } else if self.liveness.is_in_question() {
                     Usability::PotentiallyFailed
                 } else {
                     Usability::Usable
@@ -419,6 +354,7 @@ impl Subflow {
     }
 
     /// Number of bytes of new data that the subflow may send now.
+    #[inline]
     fn cwnd_for_new_data(&self) -> u64 {
         // RFC 8684 §3.3.5: the subflow's own window counts as well, which a middlebox may have
         // reduced. If nothing is in flight, a segment is sent regardless, to elicit a new window.
@@ -428,26 +364,30 @@ impl Subflow {
     }
 
     /// Number of bytes in flight, as far as is known.
+    #[inline]
     fn bytes_in_flight(&self) -> u64 {
         self.board.bytes_in_flight().saturating_sub(self.recovery.arrived_unreported())
     }
 
     /// Number of bytes that congestion control allows the subflow to send now.
+    #[inline]
     fn space(&self) -> u64 {
         match self.recovery.phase() {
             _ if self.ecn.is_holding() => 0,
             Phase::Recovery => self.recovery.quota(),
-            Phase::Open | Phase::Loss => self.cwnd_room(self.congestion_control.cwnd()),
+            Phase::Open | Phase::Loss => self.cwnd_room(self.congestion.cwnd()),
         }
     }
 
     /// Number of bytes that a congestion window of `cwnd` bytes admits.
+    #[inline]
     fn cwnd_room(&self, cwnd: u64) -> u64 {
         let partial = if self.counts_segments() { cwnd % u64::from(self.mss.max(1)) } else { 0 };
         (cwnd - partial).saturating_sub(self.flight())
     }
 
     /// Bytes in flight as congestion control counts them: segments in full, on some platforms.
+    #[inline]
     pub(crate) fn flight(&self) -> u64 {
         if !self.counts_segments() {
             return self.bytes_in_flight();
@@ -458,8 +398,9 @@ impl Subflow {
 
     /// Returns `true` if congestion control counts segments. It does so on some platforms, and only
     /// with selective acknowledgements, which identify each segment.
+    #[inline]
     fn counts_segments(&self) -> bool {
-        self.config.platform.counts_segments() && self.peer.sack
+        self.config.platform.recovery.counts_segments && self.peer.sack
     }
 
     /// Returns `true` if the peer's window admits another byte.
@@ -467,17 +408,8 @@ impl Subflow {
         self.nxt < self.send_window.edge()
     }
 
-    /// Offset of the end of the peer's window.
-    pub(crate) fn window_edge(&self) -> u64 {
-        self.send_window.edge()
-    }
-
-    /// The largest window that the peer has offered, in bytes.
-    pub(crate) fn largest_window(&self) -> u64 {
-        self.send_window.largest()
-    }
-
     /// Payload bytes of a full data segment.
+    #[inline]
     pub(crate) fn mss(&self) -> u32 {
         self.mss
     }
@@ -495,25 +427,26 @@ impl Subflow {
 
     /// Largest receive window that this host's SYN may advertise.
     pub(crate) fn first_window(&self) -> u32 {
-        self.config.platform.first_window(self.config.receive_buffer, self.own_mss())
+        self.config.platform.buffers.first_window(self.config.receive_buffer, self.own_mss())
     }
 
     /// Largest IP packet in bytes that this subflow's interface sends.
     pub(super) fn mtu(&self) -> u16 {
-        self.config.mtu_of(self.local.address)
+        self.config.mtu_of(self.identity.local.address)
     }
 
     pub(super) fn own_mss(&self) -> OwnMss {
         let bare = self.mtu() - self.header_bytes() as u16;
         let stamped = |stamps| if stamps { bare - TIMESTAMPS } else { bare };
         OwnMss {
-            at_syn: stamped(!self.active && self.peer.timestamps),
+            at_syn: stamped(!self.handshake.is_active() && self.peer.timestamps),
             with_timestamps: stamped(self.config.tcp.timestamps),
         }
     }
 
+    #[inline]
     fn header_bytes(&self) -> u32 {
-        header_bytes(self.local)
+        self.identity.header_bytes()
     }
 
     /// Returns `true` if the handshake is in progress.
@@ -530,10 +463,6 @@ impl Subflow {
         self.state
     }
 
-    pub(crate) fn end(&self) -> Option<SubflowEnd> {
-        self.end
-    }
-
     /// SND.UNA as an offset.
     pub(crate) fn una(&self) -> u64 {
         self.una
@@ -542,11 +471,6 @@ impl Subflow {
     /// SND.NXT as an offset.
     pub(crate) fn send_next(&self) -> u64 {
         self.nxt
-    }
-
-    /// RCV.NXT as an offset.
-    pub(crate) fn receive_next(&self) -> u64 {
-        self.receiver.nxt()
     }
 
     /// Subflow offset of the end of an arriving segment's payload.
@@ -558,9 +482,8 @@ impl Subflow {
     /// Returns `true` if the segment is out of order, and arrives before anything has shown that
     /// the peer agrees to the join that this host began. RFC 8684 §3.2.
     pub(crate) fn overtakes_fourth_ack(&self, segment: &Segment) -> bool {
-        self.active
-            && self.purpose == Purpose::Join
-            && !self.confirmed
+        self.handshake.is_active()
+            && self.awaits_confirmation()
             && self.state == State::Established
             && self.receiver.distance(segment.header.seq) > 0
     }
@@ -575,19 +498,9 @@ impl Subflow {
         self.totals.bytes_sent > 0
     }
 
-    /// Returns `true` if the peer's FIN has arrived, and everything before it.
-    pub(crate) fn peer_finished(&self) -> bool {
-        self.receiver.finished()
-    }
-
     /// Add the subflow's totals to the counters of its connection.
     pub(crate) fn add_to(&self, counters: &mut Counters) {
         counters.add_subflow(&self.totals, self.peer.sack);
-    }
-
-    /// The valid window in bytes on a host that keeps the larger window.
-    pub(crate) fn kept_window(&self) -> u64 {
-        self.send_window.kept()
     }
 
     /// The window of a segment in bytes. RFC 7323 §2.2: the window of a SYN is never scaled.
@@ -598,36 +511,19 @@ impl Subflow {
         u64::from(segment.header.window) << scale
     }
 
-    pub(crate) fn out_of_order_bytes(&self) -> u64 {
-        self.receiver.out_of_order_bytes()
-    }
-
-    pub(crate) fn rto(&self) -> Duration {
-        self.rtt.rto()
-    }
-
-    pub(crate) fn rto_without_backoff(&self) -> Duration {
-        self.rtt.rto_without_backoff()
-    }
-
     /// The next in-order payload with its subflow offset.
     pub(crate) fn poll_received(&mut self) -> Option<(u64, Payload)> {
         self.receiver.poll_ready()
     }
 
-    /// Payload bytes of the peer's full-sized segments.
-    pub(crate) fn full_segment(&self) -> u32 {
-        self.receiver.full_segment()
-    }
-
-    /// Returns `true` if the subflow must send an acknowledgement at once.
-    pub(crate) fn owes_acknowledgement(&self) -> bool {
-        self.receiver.ack_is_due()
-    }
-
     /// Make the subflow send an acknowledgement at once.
     pub(crate) fn demand_ack(&mut self) {
         self.receiver.demand_ack();
+    }
+
+    /// Let the receive window open up to so many bytes.
+    pub(crate) fn open_window_up_to(&mut self, bytes: u64) {
+        self.receiver.open_up_to(bytes);
     }
 
     /// The application has read all data.
@@ -638,27 +534,26 @@ impl Subflow {
     /// Make the subflow send a zero-length segment that the peer must acknowledge. RFC 9293
     /// §3.8.6.1.
     pub(crate) fn demand_probe(&mut self) {
-        self.probe_due = true;
+        self.liveness.demand_probe();
     }
 
     /// The peer reports that the path is gone. RFC 8684 §3.4.2: this is believed only if nothing
     /// answers.
     pub(crate) fn verify_liveness(&mut self, now: Instant) {
-        if self.is_established() && !self.liveness_doubtful {
-            self.liveness_doubtful = true;
-            self.probe_due = true;
+        if self.is_established() && self.liveness.doubt() {
+            self.liveness.demand_probe();
             self.timers.set(Timer::Doubt, now + self.rtt.rto_without_backoff() * 2);
         }
     }
 
     /// Number of expiries of the retransmission timer since the last acknowledgement of new data.
     pub(crate) fn timeouts_in_a_row(&self) -> u32 {
-        self.timeouts_in_a_row.into()
+        self.liveness.timeouts_in_a_row()
     }
 
     /// Returns `true` if a tail loss probe waits for something to send.
     pub(crate) fn wants_tail_probe(&self) -> bool {
-        self.tail_probe_due
+        self.recovery.probe_is_due()
     }
 
     /// Data sequence numbers and lengths of the segments that have not arrived.
@@ -678,13 +573,14 @@ impl Subflow {
     }
 
     /// Pass an event to the congestion control.
+    #[inline]
     fn notify(&mut self, event: &CongestionEvent, views: &[SubflowView]) {
-        self.congestion_control.on_congestion_event(event, self.id.slot.index(), views);
+        self.congestion.notify(event, self.identity.id.slot, views);
     }
 
     /// A remedy requests a smaller window.
     pub(crate) fn penalise(&mut self, reduction: ExternalReduction) {
-        self.congestion_control.on_external_reduction(reduction);
+        self.congestion.reduce(reduction);
     }
 
     /// The options of data segments are known now.

@@ -8,7 +8,7 @@ use anabranch_wire::{
     TcpHeader, TcpOptions, Timestamps, dss_checksum,
 };
 
-use super::{MappingMeta, Purpose, State, Subflow, Timer};
+use super::{MappingMeta, State, Subflow, Timer};
 use crate::congestion::CongestionEvent;
 use crate::platform::OptionForm;
 use crate::view::{Phase, SubflowView};
@@ -49,7 +49,9 @@ impl Subflow {
     /// probe.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let rare = self.syn_due || self.probe_due || self.reset_due;
+        let rare = self.handshake.syn_is_due()
+            || self.liveness.probe_is_due()
+            || self.ending.reset_is_due();
         if rare || self.board.has_lost() { self.send_urgent(now, level) } else { None }
     }
 
@@ -57,13 +59,12 @@ impl Subflow {
         if self.state == State::Closed {
             return None;
         }
-        if std::mem::take(&mut self.reset_due) {
-            let reason = self.reset_options.take();
+        if let Some(reason) = self.ending.take_reset() {
             let segment = self.build_reset(now, level, reason);
             self.close(super::SubflowEnd::Aborted);
             return Some(segment);
         }
-        if self.syn_due {
+        if self.handshake.syn_is_due() {
             return Some(self.send_syn(now, level));
         }
         if self.path_mtu.is_searching() {
@@ -74,7 +75,7 @@ impl Subflow {
         {
             return Some(self.send_again(now, level, number));
         }
-        if std::mem::take(&mut self.probe_due) {
+        if self.liveness.take_probe() {
             return Some(self.send_probe(now, level));
         }
         None
@@ -83,14 +84,16 @@ impl Subflow {
     /// Returns `true` if there may be anything to send after the scheduler was asked.
     #[inline]
     pub(crate) fn has_more_to_say(&self) -> bool {
-        let unsent_fin = self.fin_wanted && !self.fin_sent;
-        self.receiver.ack_is_due() || self.tail_probe_due || unsent_fin || self.signals.is_some()
+        self.receiver.ack_is_due()
+            || self.recovery.probe_is_due()
+            || self.ending.owes_fin()
+            || self.signals.are_waiting()
     }
 
     /// After the scheduler was asked: a FIN, or an acknowledgement that no data segment carried.
     #[inline]
     pub(crate) fn poll_acknowledge(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        let fin = self.fin_wanted && !self.fin_sent && self.is_established();
+        let fin = self.ending.owes_fin() && self.is_established();
         let acknowledgement = self.has_signals_to_send() || self.receiver.ack_is_due();
         let opening = matches!(self.state, State::SynSent | State::Closed);
         if fin {
@@ -104,35 +107,11 @@ impl Subflow {
         self.totals.acks_sent += 1;
         let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.data_fin);
         if signals && segment.options.control.is_none() {
-            self.attach_signals(now, &mut segment.options);
+            self.signals.attach(now, &mut segment.options, self.receiver.ack_is_due());
         }
         self.add_sacks(&mut segment.options, 0);
         self.sent();
         segment
-    }
-
-    /// Attach signals. If they do not fit next to a DATA_ACK that is due, the DATA_ACK precedes
-    /// them. Otherwise the first acknowledgement of data would have no DATA_ACK. If its options
-    /// were removed, this would mean a fallback (RFC 8684 §3.7).
-    fn attach_signals(&mut self, now: Instant, options: &mut TcpOptions) {
-        options.control = self.signals.take();
-        if options.bytes_len() > MAX_OPTION_BYTES {
-            if self.receiver.ack_is_due() {
-                self.signals = options.control.take();
-                return;
-            }
-            options.dss = None;
-        }
-        if options.bytes_len() > MAX_OPTION_BYTES {
-            // RFC 8684 §3.4.1: ADD_ADDR fills the options. Signals that were added later precede
-            // it.
-            let control = options.control.as_mut();
-            let add_addr = control.and_then(|control| control.add_addr.take());
-            self.signals = Some(Box::new(Control { add_addr, ..Control::default() }));
-        }
-        if options.control.as_ref().is_some_and(|control| control.prio.is_some()) {
-            self.priority_sent = now;
-        }
     }
 
     /// Send `payload`, which this subflow has never sent before.
@@ -151,7 +130,7 @@ impl Subflow {
             let (subflow_seq, mapped) = (SeqNumber(start as u32), meta.mapped(&payload));
             meta.checksum = Some(dss_checksum(meta.data_seq, subflow_seq, mapped, &payload));
         }
-        let push = self.take_burst_end() || push;
+        let push = self.train.take_end() || push;
         let flags = if push { Flags::ACK | Flags::PSH } else { Flags::ACK };
         let mut segment = self.build(now, level, start, flags, None);
         self.attach(&mut segment, level, &payload, meta, start);
@@ -186,7 +165,7 @@ impl Subflow {
     /// Send a tail loss probe if the data level has no new data: retransmit the last segment. RFC
     /// 8985 §7.3.
     pub(crate) fn send_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
-        self.tail_probe_due = false;
+        self.recovery.cancel_probe();
         let last = self.board.last().filter(|number| self.has_room_for(*number))?;
         self.recovery.on_probe_sent(self.nxt, true);
         self.totals.probes += 1;
@@ -197,7 +176,7 @@ impl Subflow {
 
     /// The tail loss probe was new data, which has just been sent.
     pub(crate) fn tail_probe_was_new(&mut self, now: Instant) {
-        self.tail_probe_due = false;
+        self.recovery.cancel_probe();
         self.recovery.on_probe_sent(self.nxt, false);
         self.totals.probes += 1;
         self.timers.stop(Timer::TailLossProbe);
@@ -250,7 +229,7 @@ impl Subflow {
     }
 
     fn on_sent(&mut self, now: Instant, bytes: u64) {
-        self.last_data_sent = now;
+        self.congestion.on_data_sent(now);
         let whole = if self.counts_segments() { u64::from(self.mss) } else { 0 };
         self.recovery.on_sent(bytes.max(whole));
         // RFC 6298 §5.1
@@ -286,13 +265,13 @@ impl Subflow {
         if !self.config.tcp.idle_restart {
             return;
         }
-        let (idle, rto) = (now.saturating_since(self.last_data_sent), self.rtt.rto());
+        let (idle, rto) = (self.congestion.idle(now), self.rtt.rto());
         if self.board.is_empty() && idle > rto {
-            let cwnd = self.congestion_control.cwnd();
+            let cwnd = self.congestion.cwnd();
             self.notify(&CongestionEvent::Idle { idle, rto }, views);
-            self.totals.idle_restarts += u32::from(self.congestion_control.cwnd() < cwnd);
-            self.cwnd_usage.restart(now);
-        } else if let Some(used) = self.cwnd_usage.take_unused(now, rto)
+            self.totals.idle_restarts += u32::from(self.congestion.cwnd() < cwnd);
+            self.congestion.restart(now);
+        } else if let Some(used) = self.congestion.take_unused(now, rto)
             && self.recovery.phase() == Phase::Open
             && !writer_waits
         {
@@ -308,34 +287,29 @@ impl Subflow {
     }
 
     fn send_syn(&mut self, now: Instant, level: &DataLevel) -> Segment {
-        self.syn_due = false;
-        self.totals.syn_retransmissions += u32::from(self.syn_transmissions > 0);
-        self.syn_transmissions = self.syn_transmissions.saturating_add(1);
-        self.syn_sent = now;
+        self.totals.syn_retransmissions += u32::from(self.handshake.on_syn_sent(now));
         self.nxt = 1;
         let answer = self.state == State::SynReceived;
         let flags = if answer {
             Flags::SYN | Flags::ACK | self.ecn.answer(self.config.tcp.ecn)
         } else {
-            Flags::SYN | self.ecn.offer(self.config.tcp.ecn, self.syn_transmissions.into())
+            Flags::SYN | self.ecn.offer(self.config.tcp.ecn, self.handshake.syns_sent())
         };
         let mut segment = self.blank(0, flags);
-        // RFC 7323 §2.2: the window of a SYN is never scaled.
         let window = level.window.min(self.first_window().into());
-        segment.header.window = window.min(u64::from(u16::MAX)) as u16;
-        self.advertised = u32::try_from(window).unwrap_or(u32::MAX);
+        segment.header.window = self.offered.offer_on_syn(window);
         let options = &mut segment.options;
         options.mss = Some(self.mtu() - self.header_bytes() as u16);
         // An answer offers only what the SYN offered.
         options.sack_permitted = if answer { self.peer.sack } else { self.config.tcp.sack };
         let scaling = !answer || self.peer.window_scale.is_some();
-        options.window_scale = scaling.then_some(self.receive_scale);
+        options.window_scale = scaling.then_some(self.offered.scale());
         let stamping = if answer { self.peer.timestamps } else { self.config.tcp.timestamps };
         if stamping {
             options.timestamps = Some(self.clock.stamp(now));
         }
         if self.offers_multipath() {
-            options.control = self.handshake_options.clone();
+            options.control = self.handshake.options().cloned().map(Box::new);
         }
         self.timers.set(Timer::Retransmission, now + self.rtt.rto());
         self.sent();
@@ -345,9 +319,9 @@ impl Subflow {
     /// A middlebox may drop SYNs because of their Multipath TCP option, so the last attempts to
     /// open a connection omit it. RFC 8684 §3.9.3, §6.
     fn offers_multipath(&self) -> bool {
-        self.purpose == Purpose::Join
+        self.identity.is_join()
             || self.state == State::SynReceived
-            || u32::from(self.syn_transmissions) <= self.config.tcp.syn_retries_before_fallback + 1
+            || self.handshake.syns_sent() <= self.config.tcp.syn_retries_before_fallback + 1
     }
 
     fn send_fin(&mut self, now: Instant, level: &DataLevel) -> Segment {
@@ -355,7 +329,7 @@ impl Subflow {
         let segment = self.build(now, level, self.nxt, flags, None);
         self.board.push(self.nxt, Payload::EMPTY, None, flags, now);
         self.nxt += 1;
-        self.fin_sent = true;
+        self.ending.on_fin_sent();
         self.state = match self.state {
             State::CloseWait => State::LastAck,
             _ => State::FinWait1,
@@ -379,7 +353,7 @@ impl Subflow {
     ) -> Segment {
         // Include the DATA_ACK, so that the peer does not resend data that the subflow has
         // delivered.
-        let data_ack = level.data_ack.filter(|_| self.confirmed && self.is_established());
+        let data_ack = level.data_ack.filter(|_| self.is_confirmed() && self.is_established());
         let mut segment = self.build(now, level, self.nxt, Flags::RST | Flags::ACK, None);
         segment.options.control = reason;
         segment.options.dss =
@@ -399,16 +373,14 @@ impl Subflow {
     ) -> Segment {
         let mut segment = self.blank(start, flags);
         self.ecn.echo(&mut segment.header);
-        self.advertised = u32::try_from(level.window).unwrap_or(u32::MAX);
-        segment.header.window = self.window_field(level.window);
+        segment.header.window = self.offered.offer(level.window);
         if self.peer.timestamps {
             segment.options.timestamps = Some(self.clock.stamp(now));
         }
-        if let Some((mapping, _)) = self.infinite.as_deref() {
-            let dss = Dss { data_ack: None, mapping: Some(*mapping), data_fin: false };
-            segment.options.dss = Some(dss);
-        } else if !self.confirmed && self.handshake_options.is_some() {
-            segment.options.control = self.handshake_options.clone();
+        if let mapping @ Some(_) = self.signals.infinite() {
+            segment.options.dss = Some(Dss { data_ack: None, mapping, data_fin: false });
+        } else if let Some(options) = self.handshake.unconfirmed_options() {
+            segment.options.control = Some(Box::new(options.clone()));
         } else if let Some(keys) = level.keys.filter(|_| data_fin.is_none()) {
             segment.options.control_mut().capable = Some(keys);
         } else if let Some(data_ack) = level.data_ack {
@@ -519,8 +491,8 @@ impl Subflow {
         let ack =
             if flags.contains(Flags::ACK) { self.receiver.ack_number() } else { SeqNumber(0) };
         Segment {
-            source: self.local,
-            destination: self.remote,
+            source: self.identity.local,
+            destination: self.identity.remote,
             header: TcpHeader { seq: self.iss + start as u32, ack, flags, window: 0, urgent: 0 },
             options: match flags.contains(Flags::SYN) {
                 true => TcpOptions::default(),
@@ -569,19 +541,12 @@ impl Subflow {
     /// Returns `true` if the subflow may acknowledge the latest data with this window, before the
     /// application has read it.
     pub(crate) fn acknowledges_early(&self, window: u64) -> bool {
-        let slack = (1 << self.receive_scale) - 1;
-        !self.receiver.ack_may_wait() || window + slack >= self.advertised.into()
+        !self.receiver.ack_may_wait() || !self.offered.shrinks_to(window)
     }
 
     /// The window that was advertised last.
     pub(crate) fn advertised(&self) -> u64 {
-        self.advertised.into()
-    }
-
-    /// The window field, rounded up so that the advertised edge never moves back.
-    fn window_field(&self, window: u64) -> u16 {
-        let scaled = window.div_ceil(1 << self.receive_scale);
-        scaled.min(u64::from(u16::MAX)) as u16
+        self.offered.last()
     }
 }
 

@@ -171,7 +171,7 @@ impl Subflow {
     ) -> bool {
         let offset = self.una as i64 + i64::from(seq.distance_from(self.snd_una()));
         let is_outstanding = (self.una as i64..self.nxt as i64).contains(&offset);
-        let is_ipv4 = self.local.address.is_ipv4();
+        let is_ipv4 = self.identity.local.address.is_ipv4();
         let changed = is_outstanding && self.path_mtu.on_too_big(mtu, is_ipv4);
         if changed {
             self.fit_segments(views);
@@ -216,7 +216,7 @@ impl Subflow {
         let mss = u64::from(self.mss);
         let bytes = u64::from(size).saturating_sub(u64::from(self.path_mtu.value())) + mss;
         let calm = self.recovery.phase() == Phase::Open && !self.board.has_lost();
-        let large = self.congestion_control.cwnd() >= LEAST_PROBING_CWND * mss;
+        let large = self.congestion.cwnd() >= LEAST_PROBING_CWND * mss;
         (calm && large && bytes <= self.cwnd_for_new_data()).then_some(bytes)
     }
 

@@ -317,26 +317,14 @@ impl Receiver {
         blocks
     }
 
+    /// The ranges held beyond a hole, as subflow offsets.
+    pub(crate) fn beyond_hole(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.out_of_order.ranges()
+    }
+
     /// Returns `true` if there is a SACK block to send.
     pub(crate) fn has_sacks(&self) -> bool {
         self.duplicate.is_some() || !self.runs.is_empty()
-    }
-}
-
-impl super::Subflow {
-    /// The ranges held beyond a hole, as subflow offsets.
-    pub(crate) fn beyond_hole(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.receiver.out_of_order.ranges()
-    }
-
-    /// Bytes to which the receive window is open on this subflow.
-    pub(crate) fn opened_window(&self) -> u32 {
-        self.receiver.opening().opened
-    }
-
-    /// The receive window may open up to so many bytes.
-    pub(crate) fn open_window_up_to(&mut self, bytes: u64) {
-        self.receiver.open_up_to(bytes);
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Recovery {
     duplicate_acks: u32,
     /// Bytes that have arrived beyond the hole according to these acknowledgements.
     arrived_unreported: u64,
+    /// A tail loss probe must be sent. RFC 8985 §7.3.
+    probe_due: bool,
     /// SND.NXT when a tail loss probe was sent, and whether it repeated data. RFC 8985 §7.3.
     probe: Option<Probe>,
     /// SND.UNA at the last two losses or reductions because of marks, the older first.
@@ -135,6 +137,7 @@ impl Recovery {
             undo: None,
             duplicate_acks: 0,
             arrived_unreported: 0,
+            probe_due: false,
             probe: None,
             losses: [0; 2],
         }
@@ -446,6 +449,23 @@ impl Recovery {
     /// Returns `true` if the subflow may schedule a tail loss probe. RFC 8985 §7.2.
     pub(crate) fn may_probe(&self, board: &Scoreboard) -> bool {
         self.phase == Phase::Open && self.probe.is_none() && board.bytes_sacked() == 0
+    }
+
+    /// The timer for a tail loss probe has expired.
+    pub(crate) fn demand_probe(&mut self) {
+        self.probe_due = true;
+    }
+
+    /// Returns `true` if a tail loss probe waits for something to send.
+    #[inline]
+    pub(crate) fn probe_is_due(&self) -> bool {
+        self.probe_due
+    }
+
+    /// There is nothing to probe with, or no longer anything to probe for.
+    #[inline]
+    pub(crate) fn cancel_probe(&mut self) {
+        self.probe_due = false;
     }
 
     /// A tail loss probe was sent. RFC 8985 §7.3.

@@ -2,7 +2,7 @@
 
 /// Edges are subflow offsets: of the first byte that may not be sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SendWindow {
+pub(crate) struct SendWindow {
     /// The edge that counts.
     edge: u64,
     /// The edge that the peer advertised last.
@@ -57,17 +57,17 @@ impl SendWindow {
 
     /// The window that counts on a host that passes over an advertisement of less which neither
     /// acknowledges nor brings anything new, in bytes. RFC 9293 §3.10.7.4 takes such advertisements.
-    pub(super) fn kept(&self) -> u64 {
+    pub(crate) fn kept(&self) -> u64 {
         self.kept.into()
     }
 
     /// First offset that may not be sent.
-    pub(super) fn edge(&self) -> u64 {
+    pub(crate) fn edge(&self) -> u64 {
         self.edge
     }
 
     /// Largest window advertised so far, in bytes. RFC 5961 §5: MAX.SND.WND.
-    pub(super) fn largest(&self) -> u64 {
+    pub(crate) fn largest(&self) -> u64 {
         u64::from(self.largest)
     }
 

@@ -2,7 +2,7 @@
 
 use anabranch_wire::Instant;
 
-use super::{Purpose, State, Subflow, SubflowEnd, Timer};
+use super::{State, Subflow, SubflowEnd, Timer};
 use crate::congestion::CongestionEvent;
 use crate::platform::Reduction;
 use crate::view::{Phase, SubflowView};
@@ -21,7 +21,7 @@ impl Subflow {
             match timer {
                 Timer::Retransmission => timed_out |= self.on_retransmission_timeout(now, views),
                 Timer::TailLossProbe => {
-                    self.tail_probe_due = true;
+                    self.recovery.demand_probe();
                     self.timers.set(Timer::Retransmission, now + self.rtt.rto());
                 }
                 Timer::Reordering => self.on_reordering_timer(now, views),
@@ -50,7 +50,7 @@ impl Subflow {
                     self.give_up();
                 } else {
                     self.rtt.back_off();
-                    self.syn_due = true;
+                    self.handshake.demand_syn();
                 }
                 false
             }
@@ -60,13 +60,13 @@ impl Subflow {
             }
             _ => {
                 self.totals.expiries += 1;
-                let answered = std::mem::take(&mut self.answered);
+                let answered = self.liveness.take_answered();
                 // The peer may answer other segments, so an answer alone says nothing about this one.
                 let is_held = answered && self.is_refused();
                 if !is_held {
-                    self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
+                    self.liveness.on_timeout();
                 }
-                if u32::from(self.timeouts_in_a_row) > self.config.tcp.retries {
+                if self.liveness.timeouts_in_a_row() > self.config.tcp.retries {
                     self.give_up();
                     return false;
                 }
@@ -88,11 +88,11 @@ impl Subflow {
 
     /// RFC 8684 §3.2: retransmit the third ACK of a join until the peer acknowledges it.
     fn repeat_third_ack(&mut self, now: Instant) {
-        if self.confirmed || self.purpose != Purpose::Join {
+        if !self.awaits_confirmation() {
             return;
         }
-        self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
-        if u32::from(self.timeouts_in_a_row) > self.config.tcp.syn_retries {
+        self.liveness.on_timeout();
+        if self.liveness.timeouts_in_a_row() > self.config.tcp.syn_retries {
             self.give_up();
             return;
         }
@@ -104,11 +104,11 @@ impl Subflow {
     /// RFC 6298 §5, RFC 5681 §3.1.
     fn begin_loss_recovery(&mut self, now: Instant, views: &[SubflowView]) {
         let flight_size = match self.config.platform.reduction {
-            Reduction::Cwnd => self.congestion_control.cwnd(),
+            Reduction::Cwnd => self.congestion.cwnd(),
             Reduction::Flight => self.nxt - self.una,
         };
         let first = self.recovery.phase() != Phase::Loss;
-        if self.timeouts_in_a_row > 1 {
+        if self.liveness.timeouts_in_a_row() > 1 {
             self.board.forget_sacks();
         }
         self.board.mark_all_lost();
@@ -129,13 +129,11 @@ impl Subflow {
         if !self.board.is_empty() {
             return;
         }
-        if u32::from(self.keep_alive_probes) >= self.config.tcp.retries {
+        if !self.liveness.keep_alive(self.config.tcp.retries) {
             self.give_up();
             return;
         }
-        self.keep_alive_probes = self.keep_alive_probes.saturating_add(1);
         self.totals.keep_alive_probes += 1;
-        self.probe_due = true;
     }
 
     fn give_up(&mut self) {

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_proto::platform::{Buffers, Platform};
+use anabranch_proto::platform::Platform;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::{Duration, Flags, Instant, Payload, Segment, SocketAddress};
 
@@ -97,7 +97,7 @@ pub fn on_any_platform() -> ConnectionConfig {
     let named = std::env::var("ANABRANCH_TEST_HOST").ok().filter(|_| !DEPENDS.get());
     let platform = match named.as_deref() {
         None => Platform::default(),
-        Some("linux-socket") => Platform::linux(Buffers::Socket),
+        Some("linux-socket") => Platform::linux_socket(),
         Some("rfc") => Platform::rfc(),
         Some(other) => panic!("ANABRANCH_TEST_HOST: there is no platform {other}"),
     };

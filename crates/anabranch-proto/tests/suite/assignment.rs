@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_proto::platform::{Buffers, Platform};
+use anabranch_proto::platform::Platform;
 use anabranch_proto::scheduler::{Decision, Linux, Pending, ScheduleContext, Scheduler};
 use anabranch_proto::view::Usability;
 use anabranch_proto::{ConnectionStats, Event};
@@ -307,7 +307,7 @@ fn after_a_large_hole_is_filled_the_acknowledgement_waits_until_64_kib_are_read_
     const BUFFER: u64 = 395_000;
     let pair = |run, charges| {
         let server = match charges {
-            true => in_turn(run).platform(Platform::linux(Buffers::Socket)).receive_buffer(320_000),
+            true => in_turn(run).platform(Platform::linux_socket()).receive_buffer(320_000),
             false => in_turn(run).receive_buffer(BUFFER),
         };
         let mut pair = Pair::new(2, in_turn(run), server).with_slow_path(1, ms(500));

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use anabranch_proto::config::{ConnectionConfig, Protocol, TcpConfig};
-use anabranch_proto::platform::{Buffers, Platform};
+use anabranch_proto::platform::Platform;
 use anabranch_proto::{ConnectionError, Endpoint, Event, SubflowStats};
 use anabranch_wire::{Duration, Flags, Instant, Payload, Piece, SocketAddress};
 use anabranch_wire::{Segment, SeqNumber};
@@ -200,7 +200,7 @@ fn asking(seconds: u64, retries: u32, segments: u64) -> Pair {
         tcp.keep_alive = Some(Duration::from_secs(seconds));
         tcp.retries = retries;
     });
-    let acknowledges_first = keep_alive.platform.buffers == Buffers::Socket;
+    let acknowledges_first = keep_alive.platform.acknowledges_opening_early;
     let segments = segments.saturating_add(acknowledges_first.into());
     Pair::new(1, keep_alive, tcp(|_| {}))
         .with_filter(move |n, _| if n < segments { Fate::Deliver } else { Fate::Drop })

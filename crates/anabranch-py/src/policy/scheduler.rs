@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_proto::scheduler::{Decision, Pending, ScheduleContext, Scheduler};
+use anabranch_proto::scheduler::{Decision, LinuxView, Pending, ScheduleContext, Scheduler};
 use anabranch_proto::view::{SubflowId, SubflowSet, SubflowView};
 use anabranch_wire::Instant;
 use pyo3::exceptions::PyTypeError;
@@ -26,6 +26,17 @@ struct NewData {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reinjection(SubflowSet);
 
+/// The information that Linux's own scheduler uses besides.
+#[pyclass(frozen, eq, module = "anabranch.policy", name = "LinuxView")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PyLinuxView {
+    #[pyo3(get)]
+    paced_windows: Vec<u64>,
+    full: SubflowSet,
+    #[pyo3(get)]
+    begins_fragment: Option<bool>,
+}
+
 /// The state that a scheduler can see.
 #[pyclass(frozen, module = "anabranch.policy", name = "ScheduleContext")]
 struct PyScheduleContext {
@@ -40,9 +51,7 @@ struct PyScheduleContext {
     window: u64,
     #[pyo3(get)]
     blocked: u64,
-    full: SubflowSet,
-    #[pyo3(get)]
-    begins_fragment: Option<bool>,
+    linux: PyLinuxView,
     rng: Arc<Rng>,
     place: Place,
 }
@@ -97,8 +106,11 @@ impl PyScheduler {
             available_window: context.available_window,
             window: context.window,
             blocked: context.blocked,
-            full: context.full,
-            begins_fragment: context.begins_fragment,
+            linux: PyLinuxView {
+                paced_windows: context.linux.paced_windows.to_vec(),
+                full: context.linux.full,
+                begins_fragment: context.linux.begins_fragment,
+            },
             rng: self.rng.clone(),
             place: self.place.clone(),
         }
@@ -112,6 +124,10 @@ impl Scheduler for PyScheduler {
             decision(schedule.call1(py, (self.context(context),))?.bind(py))
         });
         asked.unwrap_or(Decision::Wait { until: None })
+    }
+
+    fn follows_linux(&self) -> bool {
+        true
     }
 
     fn on_sent(&mut self, subflow: SubflowId, bytes: u64) {
@@ -149,8 +165,8 @@ impl PyScheduleContext {
     }
 
     #[getter]
-    fn full<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
-        PyFrozenSet::new(py, self.full.slots().map(u8::from))
+    fn linux(&self) -> PyLinuxView {
+        self.linux.clone()
     }
 
     #[getter]
@@ -207,9 +223,20 @@ impl PyScheduleContext {
             window: self.window,
             assigned: &self.assigned,
             blocked: self.blocked,
-            full: self.full,
-            begins_fragment: self.begins_fragment,
+            linux: LinuxView {
+                paced_windows: &self.linux.paced_windows,
+                full: self.linux.full,
+                begins_fragment: self.linux.begins_fragment,
+            },
         }
+    }
+}
+
+#[pymethods]
+impl PyLinuxView {
+    #[getter]
+    fn full<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        PyFrozenSet::new(py, self.full.slots().map(u8::from))
     }
 }
 
@@ -310,6 +337,7 @@ fn slots(set: SubflowSet) -> String {
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NewData>()?;
+    module.add_class::<PyLinuxView>()?;
     module.add_class::<Reinjection>()?;
     module.add_class::<PyScheduleContext>()?;
     module.add_class::<Send>()?;

@@ -149,11 +149,6 @@ impl PySubflowView {
     }
 
     #[getter]
-    fn paced_window(&self) -> u64 {
-        self.0.paced_window
-    }
-
-    #[getter]
     fn srtt_ns(&self) -> Option<u64> {
         self.0.srtt.map(Duration::as_nanos)
     }

@@ -161,7 +161,7 @@ mod tests {
 
     use super::super::tests::{queue_of, sent_again};
     use super::*;
-    use crate::platform::{Buffers, Platform, SendBuffer};
+    use crate::platform::{BufferModel, SendBuffer};
 
     #[test]
     fn what_is_assigned_is_counted_until_somebody_carries_it_or_it_is_acknowledged() {
@@ -214,8 +214,7 @@ mod tests {
 
     #[test]
     fn data_joins_a_socket_buffer_only_while_nothing_of_it_was_sent() {
-        let platform = Platform::linux(Buffers::Socket);
-        let mut queue = SendQueue::new(SendBuffer::new(&platform, false, Some(100_000)));
+        let mut queue = SendQueue::new(SendBuffer::new(&BufferModel::SOCKET, false, Some(100_000)));
         queue.buffer_mut().measure(1000, 10_000);
         queue.write(Piece::pattern(0, 8_000));
         queue.map_next(1000, Slot(1), SubflowSet::EMPTY);

@@ -565,10 +565,10 @@ impl SendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::{Buffers, Platform};
+    use crate::platform::BufferModel;
 
     pub(super) fn queue_of(bytes: u64) -> SendQueue {
-        SendQueue::new(SendBuffer::new(&Platform::linux(Buffers::Payload), false, Some(bytes)))
+        SendQueue::new(SendBuffer::new(&BufferModel::PAYLOAD, false, Some(bytes)))
     }
     use bytes::Bytes;
 

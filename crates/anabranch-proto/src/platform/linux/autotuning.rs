@@ -20,12 +20,13 @@ impl Tuning {
     /// largest receive buffer.
     pub const DEFAULT: Tuning =
         Tuning { first_receive: 131_072, largest_receive: 6 << 20, largest_send: 4 << 20 };
+}
 
-    /// Memory of a subflow's send buffer: two congestion windows of so many segments.
-    pub(crate) fn send_memory(&self, segments: u16) -> u64 {
-        let segments = u64::from(segments).max(FEWEST_SEGMENTS);
-        (2 * SEGMENT_MEMORY * segments).min(self.largest_send.into())
-    }
+/// Memory of a subflow's send buffer: two congestion windows of so many segments, and at most
+/// `largest` bytes.
+pub(crate) fn send_memory(segments: u16, largest: u32) -> u64 {
+    let segments = u64::from(segments).max(FEWEST_SEGMENTS);
+    (2 * SEGMENT_MEMORY * segments).min(largest.into())
 }
 
 /// Memory of a socket buffer with a full segment, as the send buffer is reckoned
@@ -41,12 +42,12 @@ const FEWEST_SEGMENTS: u64 = 10;
 const SHARED_SEND: u64 = 4096;
 
 /// Segments that Linux sends at a time: what pacing would send in a 1024th of a second, more on paths
-/// of less than 16 ms, and at least two (`tcp_tso_autosize`).
-pub(crate) fn segments_at_a_time(view: &SubflowView) -> u64 {
+/// of less than 16 ms, and at least two (`tcp_tso_autosize`). Pacing sends `paced_window` bytes in a
+/// round-trip time.
+pub(crate) fn segments_at_a_time(view: &SubflowView, paced_window: u64) -> u64 {
     let paced = view.srtt.map_or(0, |srtt| {
         let nanoseconds = u128::from(srtt.as_nanos().max(1)) * 1024;
-        u64::try_from(u128::from(view.paced_window) * 1_000_000_000 / nanoseconds)
-            .unwrap_or(u64::MAX)
+        u64::try_from(u128::from(paced_window) * 1_000_000_000 / nanoseconds).unwrap_or(u64::MAX)
     });
     let halvings = u32::try_from(view.min_rtt.as_micros() >> 9).unwrap_or(u32::MAX);
     let short = LARGEST_BURST.checked_shr(halvings).unwrap_or(0);
@@ -163,8 +164,8 @@ mod tests {
     fn two_segments_go_at_a_time_and_more_on_fast_or_short_paths() {
         let ms = Duration::from_millis;
         let of = |paced_window, srtt, min_rtt| {
-            let view = SubflowView { paced_window, srtt, min_rtt, mss: 1448, ..view(0, 1) };
-            segments_at_a_time(&view)
+            let view = SubflowView { srtt, min_rtt, mss: 1448, ..view(0, 1) };
+            segments_at_a_time(&view, paced_window)
         };
         assert_eq!(of(14_480, None, Duration::MAX), 2, "after_end_of a round-trip time");
         // 1.25 MB/s are 1220 bytes in a 1024th of a second, and 12.5 MB/s are 12,207.
@@ -178,9 +179,9 @@ mod tests {
 
     #[test]
     fn the_send_buffer_holds_two_congestion_windows() {
-        let tuning = Tuning::DEFAULT;
-        assert_eq!(tuning.send_memory(1), 46_080);
-        assert_eq!(tuning.send_memory(100), 460_800);
-        assert_eq!(tuning.send_memory(u16::MAX), u64::from(tuning.largest_send));
+        let largest = Tuning::DEFAULT.largest_send;
+        assert_eq!(send_memory(1, largest), 46_080);
+        assert_eq!(send_memory(100, largest), 460_800);
+        assert_eq!(send_memory(u16::MAX, largest), u64::from(largest));
     }
 }

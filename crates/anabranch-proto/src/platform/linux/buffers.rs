@@ -109,12 +109,6 @@ pub(crate) fn is_worth_advertising(free: u64, offered: u64, mss: impl FnOnce() -
     free >= offered / 2 || (free >= offered / 16 && free >= mss().min(offered))
 }
 
-/// A duplicate acknowledgement on a subflow does not shrink its window (`tcp_may_update_window`),
-/// and its DATA_ACK is added to the window that is kept (`ack_update_msk`). The sender then exceeds
-/// the peer's edge by the data that other subflows have delivered since. The peer acknowledges that
-/// data on the subflow, and then drops it.
-pub(crate) const KEEPS_LARGER_WINDOW: bool = true;
-
 /// The window that the peer knows, as Linux assumes: the one advertised last.
 pub(crate) fn known_window(advertised: u64) -> u64 {
     advertised

@@ -9,10 +9,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use anabranch_wire::Duration;
-
 use super::socket_buffer;
-use crate::platform::{DataRetransmission, Pause, SendOffsets};
+use crate::platform::SendOffsets;
 
 /// Bytes of a page (`SKB_FRAG_PAGE_ORDER`).
 const PAGE: u64 = 1 << 15;
@@ -22,17 +20,6 @@ const DESCRIPTOR: u64 = 40;
 const LEAST: u64 = 32;
 /// Most bytes of payload in a fragment.
 pub(crate) const FRAGMENT: u64 = PAGE - DESCRIPTOR;
-
-/// The data-level retransmission timer follows the timers of the subflows, and resends the oldest
-/// fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`, `__mptcp_retrans`,
-/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does from the third time on, so
-/// that an outage of all paths does not make the timer fire all the time.
-pub(crate) const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
-    // TCP_RTO_MIN
-    pause: Pause::PendingTimers { none: Duration::from_millis(200) },
-    whole_fragments: true,
-    needs_idle_subflow: true,
-};
 
 /// The fragments of written data that is not acknowledged.
 #[derive(Debug, Default)]

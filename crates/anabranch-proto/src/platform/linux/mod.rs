@@ -5,36 +5,30 @@ mod buffers;
 mod cwnd_usage;
 mod fragments;
 mod send_memory;
-mod sending;
 pub(crate) mod socket_buffer;
 
 pub use autotuning::Tuning;
-pub(super) use autotuning::{ReadRounds, Reading, segments_at_a_time, shared_send_memory};
+pub(super) use autotuning::{
+    ReadRounds, Reading, segments_at_a_time, send_memory, shared_send_memory,
+};
 pub(super) use buffers::{
-    KEEPS_LARGER_WINDOW, capacity_offering_at_first, charged, early_edge, first_window,
-    is_worth_advertising, known_window, offered_at_first, opening, receive_buffer, send_buffer,
-    tuned_receive_buffer, waiting_beyond_holes, window_scale,
+    capacity_offering_at_first, charged, early_edge, first_window, is_worth_advertising,
+    known_window, offered_at_first, opening, receive_buffer, send_buffer, tuned_receive_buffer,
+    waiting_beyond_holes, window_scale,
 };
 pub(super) use cwnd_usage::CwndUsage;
 pub(crate) use fragments::FRAGMENT;
-pub(super) use fragments::{DATA_RETRANSMISSION, Fragments};
+pub(super) use fragments::Fragments;
 pub(super) use send_memory::SendMemory;
-pub(super) use sending::{
-    COUNTS_SEGMENTS, GROWS_WITH_THE_END_OF_RECOVERY, catches_up_after, defers,
-};
 
 use anabranch_config::Part;
 use anabranch_config::units::ByteCount;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, Buffers, BuildPlatform, Counts, Growth, Nagle, OptionForm, Platform, Reduction,
-    ReorderingRule, RtoRule,
+    AckRule, BufferModel, Buffers, BuildPlatform, Counts, DataRetransmission, Deferral, Growth,
+    JoinRule, Nagle, OptionForm, Pause, Platform, RecoveryRule, Reduction, ReorderingRule, RtoRule,
 };
-
-/// Data that overtakes the acknowledgement that completes a join resets the subflow
-/// (`check_fully_established`).
-pub(super) const RESETS_OVERTAKEN_JOINS: bool = true;
 
 /// Parameters of the platform of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,31 +93,50 @@ impl Part for LinuxConfig {
 
 impl BuildPlatform for LinuxConfig {
     fn build(&self) -> Platform {
-        Platform {
-            tuning: Tuning {
-                first_receive: self.tcp_rmem_default.as_u64() as u32,
-                largest_receive: self.tcp_rmem_max.as_u64() as u32,
-                largest_send: self.tcp_wmem_max.as_u64() as u32,
-            },
-            ..Platform::linux(self.buffers)
-        }
+        let base = match self.buffers {
+            Buffers::Payload => Platform::linux(),
+            Buffers::Socket => Platform::linux_socket(),
+        };
+        let tuning = Tuning {
+            first_receive: self.tcp_rmem_default.as_u64() as u32,
+            largest_receive: self.tcp_rmem_max.as_u64() as u32,
+            largest_send: self.tcp_wmem_max.as_u64() as u32,
+        };
+        Platform { buffers: BufferModel { tuning, ..base.buffers }, ..base }
     }
 }
+
+/// TCP_TIMEOUT_INIT, TCP_RTO_MIN and TCP_RTO_MAX; `tcp_rtt_estimator` bounds the variance.
+const TIMEOUTS: RtoRule = RtoRule {
+    initial: Duration::from_secs(1),
+    minimum: Duration::from_millis(200),
+    minimum_bounds_variance: true,
+    maximum: Duration::from_secs(120),
+};
+
+/// `tcp_tso_should_defer` as of 6.12.117; `tcp_tso_win_divisor`.
+const DEFERRAL: Deferral =
+    Deferral { recent: Duration::from_millis(1), soon: Duration::from_millis(1), enough: 3 };
+
+/// The data-level retransmission timer follows the timers of the subflows, and resends the oldest
+/// fragment on a subflow whose queues are empty (`mptcp_timeout_from_subflow`, `__mptcp_retrans`,
+/// `mptcp_subflow_get_retrans`). Linux does not back off. The engine does from the third time on, so
+/// that an outage of all paths does not make the timer fire all the time.
+const DATA_RETRANSMISSION: DataRetransmission = DataRetransmission {
+    // TCP_RTO_MIN
+    pause: Pause::PendingTimers { none: Duration::from_millis(200) },
+    whole_fragments: true,
+    needs_idle_subflow: true,
+};
 
 impl Platform {
     /// Behaviour of Linux: a minimum RTO of 200 ms, acknowledgements delayed by 40 ms after a run
     /// of immediate ones and not for short segments, reductions of the congestion window whatever
-    /// part of it is in use.
-    pub const fn linux(buffers: Buffers) -> Self {
+    /// part of it is in use. Buffers count payload, and segments have the same size as on other
+    /// platforms.
+    pub const fn linux() -> Self {
         Platform {
-            // TCP_TIMEOUT_INIT, TCP_RTO_MIN and TCP_RTO_MAX; `tcp_rtt_estimator` bounds the
-            // variance.
-            timeouts: RtoRule {
-                initial: Duration::from_secs(1),
-                minimum: Duration::from_millis(200),
-                minimum_bounds_variance: true,
-                maximum: Duration::from_secs(120),
-            },
+            timeouts: &TIMEOUTS,
             // `tcp_init_transfer` forgives one, since it waits for 1 s only and not for 3.
             lost_syns_forgiven: 1,
             // TCP_DELACK_MIN and TCP_MAX_QUICKACKS; `__tcp_ack_snd_check` and `tcp_cleanup_rbuf`.
@@ -148,17 +161,48 @@ impl Platform {
             requires_timestamps: false,
             // `tcp_reset` and `tcp_write_err` leave the receive queue alone.
             keeps_unread_data: true,
-            buffers,
-            tuning: Tuning::DEFAULT,
-            // `mptcp_established_options_dss` and `tcp_options_write`. Hosts whose buffers count
-            // payload send segments of the same size on every platform.
-            options: match buffers {
-                Buffers::Payload => OptionForm::Short,
-                Buffers::Socket => OptionForm::Long,
+            // What follows from buffers that count payload is as on all such hosts.
+            ..Platform::rfc()
+        }
+    }
+
+    /// The same, with everything that follows from the memory of its sockets: what a program asks a
+    /// socket for is not what it gets, and the lengths of segments are those of the kernel.
+    pub const fn linux_socket() -> Self {
+        Platform {
+            buffers: BufferModel::SOCKET,
+            // `mptcp_established_options_dss` and `tcp_options_write`
+            options: OptionForm::Long,
+            joins: JoinRule {
+                // `mptcp_is_fully_established` requires TCP_ESTABLISHED. A sender with a large
+                // buffer then uses only its first path.
+                after_close: false,
+                // `check_fully_established`
+                resets_overtaken: true,
             },
-            // `mptcp_is_fully_established` requires TCP_ESTABLISHED. A sender with a large buffer
-            // then uses only its first path. Other hosts therefore accept joins after a close.
-            joins_after_close: matches!(buffers, Buffers::Payload),
+            recovery: RecoveryRule {
+                // `tcp_cwnd_test`, `tcp_cong_control` and `tcp_cwnd_reduction`
+                counts_segments: true,
+                // `tcp_cwnd_reduction`
+                catches_up_if_safe: true,
+                // `tcp_cong_control`: it grows as with later ones.
+                grows_at_the_end: true,
+            },
+            deferral: Some(&DEFERRAL),
+            data_retransmission: &DATA_RETRANSMISSION,
+            // A duplicate acknowledgement on a subflow does not shrink its window
+            // (`tcp_may_update_window`), and its DATA_ACK is added to the window that is kept
+            // (`ack_update_msk`). The sender then exceeds the peer's edge by the data that other
+            // subflows have delivered since. The peer acknowledges that data on the subflow, and
+            // then drops it.
+            keeps_larger_window: true,
+            // `tcp_rcv_synsent_state_process`
+            acknowledges_opening_early: true,
+            // `tcp_rcv_rtt_update`
+            takes_smaller_receive_rtt: true,
+            // `__mptcp_push_pending`: a burst does not extend beyond written data.
+            sends_each_write: true,
+            ..Platform::linux()
         }
     }
 }

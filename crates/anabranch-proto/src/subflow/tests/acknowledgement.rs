@@ -103,14 +103,14 @@ fn the_retransmission_timer_is_restarted_by_what_arrived_and_by_nothing_else() {
     let mut scene = Scene::open();
     assert_eq!(scene.subflow.poll_timeout(), Instant::FAR_FUTURE);
     scene.write(5);
-    let begin = scene.subflow.rto();
+    let begin = scene.subflow.rtt().rto();
     scene.now += ms(50);
     scene.takes(scene.ack(1, &[]));
     assert_eq!(scene.timer(Timer::Retransmission).map(|left| left + ms(50)), Some(begin));
     for (ack, ranges) in [(1, &[(3001, 4001)]), (1001, &[(3001, 4001)])] {
         scene.now += ms(1);
         scene.takes(scene.ack(ack, ranges));
-        assert_eq!(scene.timer(Timer::Retransmission), Some(scene.subflow.rto()), "{ack}");
+        assert_eq!(scene.timer(Timer::Retransmission), Some(scene.subflow.rtt().rto()), "{ack}");
     }
     scene.takes(scene.ack(5001, &[]));
     assert_eq!(scene.subflow.poll_timeout(), Instant::FAR_FUTURE);

@@ -82,7 +82,7 @@ fn timestamps_that_were_not_agreed_on_mean_nothing() {
     old.options.timestamps = Some(Timestamps { value: u32::MAX, echo: 0 });
     assert!(scene.takes(old).acceptable);
     let reply = scene.write_bytes(100, None);
-    assert_eq!((scene.subflow.receive_next(), reply.options.timestamps), (101, None));
+    assert_eq!((scene.subflow.receiver().nxt(), reply.options.timestamps), (101, None));
 }
 
 #[test]
@@ -137,11 +137,11 @@ fn what_arrives_is_counted() {
     assert!(scene.subflow.has_carried_data());
     let totals = scene.subflow.totals;
     assert_eq!((totals.segments_received, totals.bytes_received), (3, 500));
-    assert_eq!((totals.ce_received, scene.subflow.out_of_order_bytes()), (2, 500));
+    assert_eq!((totals.ce_received, scene.subflow.receiver().out_of_order_bytes()), (2, 500));
     let mut fin = scene.segment(0, 1, 500);
     fin.header.flags |= Flags::FIN;
     scene.takes(fin);
-    assert!(!scene.subflow.peer_finished(), "data beyond the FIN has already arrived");
+    assert!(!scene.subflow.receiver().finished(), "data beyond the FIN has already arrived");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn an_acknowledgement_of_two_segments_waits_for_the_read_if_the_window_would_shr
         for _ in 0..2 {
             scene.takes(scene.segment(0, 1, MSS as u32));
         }
-        assert!(scene.subflow.owes_acknowledgement());
+        assert!(scene.subflow.receiver().ack_is_due());
         assert!(scene.subflow.acknowledges_early(PLAIN.window));
         assert_eq!(!scene.subflow.acknowledges_early(PLAIN.window - 1000), waits);
     }

@@ -28,7 +28,7 @@ fn syns_are_repeated_with_their_multipath_options_but_for_the_last_that_open_a_c
         (Purpose::Join, State::SynReceived, 7),
     ] {
         let mut scene = Scene::closed(purpose, state, |_| {});
-        scene.subflow.handshake_options = Some(Box::default());
+        scene.subflow.carry_handshake(Some(Box::default()));
         let mut syns = scene.sends();
         while scene.subflow.end().is_none() && syns.len() < 20 {
             scene.waits();
@@ -129,7 +129,11 @@ fn a_handshake_that_was_sent_again_is_measured_if_its_last_syn_is_echoed() {
             (2, None, None, ms(3000)),
         ] {
             let subflow = repeated(state, syns, echoed, |_| {}).subflow;
-            assert_eq!((subflow.view().srtt, subflow.rto()), (srtt, rto), "{state:?} {echoed:?}");
+            assert_eq!(
+                (subflow.view().srtt, subflow.rtt().rto()),
+                (srtt, rto),
+                "{state:?} {echoed:?}"
+            );
         }
     }
 }
@@ -163,7 +167,7 @@ fn a_syn_that_comes_twice_is_no_loss() {
     scene.takes(syn(&scene, None));
     assert_eq!(scene.sends().len(), 1);
     assert!(scene.takes(scene.ack(1, &[])).established);
-    assert_eq!((scene.cwnd(), scene.subflow.rto()), (10_000, ms(1000)));
+    assert_eq!((scene.cwnd(), scene.subflow.rtt().rto()), (10_000, ms(1000)));
 }
 
 #[test]
@@ -173,7 +177,7 @@ fn the_host_that_closes_last_does_not_linger() {
     let mut fin = scene.segment(0, 1, 0);
     fin.header.flags |= Flags::FIN;
     scene.takes(fin);
-    assert!(scene.subflow.peer_finished());
+    assert!(scene.subflow.receiver().finished());
     scene.subflow.finish(true);
     assert_eq!(scene.subflow.view().usability, Usability::Closed);
     assert!(scene.replies().is_some_and(|segment| segment.header.flags.contains(Flags::FIN)));
@@ -200,7 +204,7 @@ fn a_path_in_doubt_has_two_timeouts_to_answer() {
     scene.subflow.verify_liveness(scene.now);
     assert_eq!(scene.timer(Timer::Doubt), None);
     let mut scene = Scene::open();
-    let patience = scene.subflow.rto() * 2;
+    let patience = scene.subflow.rtt().rto() * 2;
     scene.subflow.verify_liveness(scene.now);
     scene.now += ms(50);
     scene.subflow.verify_liveness(scene.now);

@@ -157,14 +157,15 @@ fn the_window_restarts_after_more_than_a_timeout_without_data() {
         scene.write_and_wait(bytes / MSS);
         scene.takes(scene.ack(1 + bytes, &[]));
         let before = scene.cwnd();
-        scene.now = scene.subflow.last_data_sent + scene.subflow.rto() + ms(beyond);
+        let idle = scene.subflow.congestion.idle(scene.now);
+        scene.now = scene.now + scene.subflow.rtt().rto() + ms(beyond) - idle;
         scene.write_and_wait(1);
         assert_eq!(scene.cwnd(), left, "{restart} {bytes} {beyond}");
         assert_eq!(scene.subflow.totals.idle_restarts, u32::from(left < before));
         // Twice the window is paced out; this value follows with the next acknowledgement.
-        assert_eq!(scene.subflow.view().paced_window, 2 * before);
+        assert_eq!(scene.subflow.paced_window(), 2 * before);
         scene.takes(scene.ack(1 + bytes + MSS, &[]));
-        assert_eq!(scene.subflow.view().paced_window, 2 * scene.cwnd());
+        assert_eq!(scene.subflow.paced_window(), 2 * scene.cwnd());
     }
 }
 
@@ -232,17 +233,16 @@ fn what_was_selectively_acknowledged_goes_out_again_after_a_second_timeout_in_a_
 #[test]
 fn the_last_of_several_segments_that_go_out_together_has_psh_on_linux() {
     // `__tcp_transmit_skb`: two segments go out at a time.
-    for (buffers, pushed) in
-        [(Buffers::Payload, [false; 5]), (Buffers::Socket, [false, true, false, true, false])]
-    {
-        let mut scene = Scene::open_to(all_options(), |config| {
-            config.platform = Platform::linux(buffers);
-        });
+    for (platform, pushed) in [
+        (Platform::linux(), [false; 5]),
+        (Platform::linux_socket(), [false, true, false, true, false]),
+    ] {
+        let mut scene = Scene::open_to(all_options(), |config| config.platform = platform);
         let waiting = || Unsent { all: 5000, first: 5000, at_a_time: 5000 };
         let flags = pushed.map(|_| {
             assert!(!scene.subflow.waits_for_room(scene.now, waiting));
             scene.write_bytes(MSS as u32, None).header.flags.contains(Flags::PSH)
         });
-        assert_eq!(flags, pushed, "{buffers:?}");
+        assert_eq!(flags, pushed, "{:?}", platform.buffers);
     }
 }

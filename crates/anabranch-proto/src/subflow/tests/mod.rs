@@ -7,16 +7,18 @@ mod loss;
 mod options;
 
 use crate::view::Slot;
-use anabranch_wire::mptcp::{AddAddr, CapableFlags, CapableKeys, Dss, MpCapable, WideOrNarrow};
+use anabranch_wire::mptcp::{
+    AddAddr, CapableFlags, CapableKeys, Dss, Mapping, MpCapable, WideOrNarrow,
+};
 use anabranch_wire::{
-    CE, Flags, MAX_OPTION_BYTES, Piece, SackBlock, TcpHeader, TcpOptions, Timestamps,
+    CE, Flags, MAX_OPTION_BYTES, Piece, SackBlock, SocketAddress, TcpHeader, TcpOptions, Timestamps,
 };
 
 use super::input::RxOutcome;
 use super::*;
 use crate::config::TcpConfig;
 use crate::congestion::NewReno;
-use crate::platform::{Buffers, Growth, Platform, Unsent};
+use crate::platform::{Growth, Platform, Unsent};
 
 const MSS: u64 = 1000;
 const ISS: SeqNumber = SeqNumber(1 << 20);
@@ -65,12 +67,14 @@ impl Scene {
             ConnectionConfig { platform, tcp, congestion_control, ..ConnectionConfig::default() };
         change(&mut config);
         let open = Open {
-            id: SubflowId { slot: Slot(0), generation: 0 },
-            purpose,
-            local: SocketAddress::new([10, 0, 0, 1].into(), 1000),
-            remote: SocketAddress::new([10, 9, 0, 1].into(), 80),
-            local_address_id: 0,
-            remote_address_id: 0,
+            identity: Identity {
+                id: SubflowId { slot: Slot(0), generation: 0 },
+                purpose,
+                local: SocketAddress::new([10, 0, 0, 1].into(), 1000),
+                remote: SocketAddress::new([10, 9, 0, 1].into(), 80),
+                local_address_id: 0,
+                remote_address_id: 0,
+            },
             iss: ISS,
             timestamp_offset: 0,
             receive_scale: 0,
@@ -129,8 +133,8 @@ impl Scene {
             urgent: 0,
         };
         Segment {
-            source: self.subflow.remote,
-            destination: self.subflow.local,
+            source: self.subflow.identity.remote,
+            destination: self.subflow.identity.local,
             header,
             options: TcpOptions::default(),
             payload: Payload::from(Piece::pattern(next as u64, bytes)),

@@ -11,7 +11,7 @@ fn signalled(scene: &mut Scene) -> bool {
 fn a_priority_is_told_again_if_data_comes_later_than_two_round_trips() {
     // RFC 8684 §3.3.8
     let mut scene = Scene::open();
-    scene.subflow.confirmed = true;
+    scene.subflow.confirm();
     scene.subflow.signal_priority(true);
     assert!(signalled(&mut scene));
     for (after, again) in [(150, false), (50, false), (1, true)] {
@@ -25,7 +25,7 @@ fn a_priority_is_told_again_if_data_comes_later_than_two_round_trips() {
 fn what_is_to_be_told_waits_for_the_keys_and_is_forgotten_with_multipath_tcp() {
     // RFC 8684 §3.1, §3.7
     let mut scene = Scene::open();
-    scene.subflow.confirmed = true;
+    scene.subflow.confirm();
     scene.subflow.signal_priority(true);
     let keys = CapableKeys::Both { sender: 1, receiver: 2 };
     let keys = MpCapable { version: 1, flags: CapableFlags::PLAIN, keys };
@@ -37,7 +37,7 @@ fn what_is_to_be_told_waits_for_the_keys_and_is_forgotten_with_multipath_tcp() {
     scene.subflow.signal_priority(true);
     scene.subflow.forget_signals();
     scene.subflow.demand_ack();
-    assert!(!signalled(&mut scene) && !scene.subflow.priority.signalled);
+    assert!(!signalled(&mut scene) && !scene.subflow.view().backup);
 }
 
 #[test]
@@ -65,7 +65,9 @@ fn a_reset_acknowledges_data_once_the_join_is_complete() {
     for confirmed in [false, true] {
         let mut scene = Scene::joining(Purpose::Join, Flags::default(), all_options(), |_| {});
         scene.level = DSS;
-        scene.subflow.confirmed = confirmed;
+        if confirmed {
+            scene.subflow.confirm();
+        }
         scene.subflow.reset(None);
         let sent = scene.sends();
         assert_eq!(sent[0].header.flags, Flags::RST | Flags::ACK);
@@ -83,7 +85,7 @@ fn a_repeat_whose_numbers_have_become_wide_fits_the_packet() {
         for (short_by, acknowledges) in [(0, false), (growth - 1, false), (growth, true)] {
             let mut scene = Scene::open();
             scene.level = DSS;
-            scene.subflow.confirmed = true;
+            scene.subflow.confirm();
             let carries = Carries::Mapping { checksum: false, wide: false, wide_ack: false };
             scene.subflow.set_carries(carries, &[]);
             let bytes = scene.subflow.mss() - short_by;
@@ -116,10 +118,10 @@ fn no_packet_is_larger_than_the_path_takes() {
 fn what_does_not_fit_beside_an_address_is_told_apart_from_it() {
     // RFC 8684 §3.4.1: ADD_ADDR with an IPv6 address and timestamps fill the options.
     let mut scene = Scene::stamping();
-    scene.subflow.confirmed = true;
+    scene.subflow.confirm();
     let address = std::net::Ipv6Addr::LOCALHOST.into();
     let told = AddAddr { address_id: 3, address, port: None, truncated_hmac: Some(7) };
-    assert!(scene.subflow.signal_address(told));
+    assert!(scene.subflow.signals.address(told));
     scene.subflow.signal_priority(true);
     let mut sent = Vec::new();
     while let Some(segment) = scene.replies() {

@@ -1,0 +1,123 @@
+//! The handshake of a subflow: its SYNs, and the options that are repeated until the peer has
+//! confirmed it.
+
+use anabranch_wire::mptcp::Control;
+use anabranch_wire::{Duration, Flags, Instant, Segment};
+
+/// State of the handshake.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    /// This host sent the first SYN.
+    active: bool,
+    /// The peer is known to have completed the handshake.
+    confirmed: bool,
+    /// A SYN or SYN/ACK must be sent now.
+    syn_due: bool,
+    /// SYNs or SYN/ACKs sent.
+    syns_sent: u16,
+    /// Time of the last SYN or SYN/ACK; far in the future if it is unknown.
+    syn_sent_at: Instant,
+    /// Multipath TCP options: on the SYN, then on ACKs until the peer confirms.
+    options: Option<Box<Control>>,
+    /// The peer's SYN, if it carried payload or a FIN that has not been processed.
+    syn_payload: Option<Box<Segment>>,
+}
+
+impl Handshake {
+    pub(super) fn new(active: bool) -> Self {
+        Handshake {
+            active,
+            confirmed: false,
+            syn_due: true,
+            syns_sent: 0,
+            syn_sent_at: Instant::FAR_FUTURE,
+            options: None,
+            syn_payload: None,
+        }
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.active
+    }
+
+    #[inline]
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.confirmed
+    }
+
+    #[inline]
+    pub(super) fn confirm(&mut self) {
+        self.confirmed = true;
+    }
+
+    /// Multipath TCP ends here, and with it what the handshake would still have to say.
+    pub(super) fn forget_options(&mut self) {
+        (self.options, self.confirmed) = (None, true);
+    }
+
+    /// Carry these options, or none.
+    pub(super) fn carry(&mut self, options: Option<Box<Control>>) {
+        self.options = options;
+    }
+
+    pub(super) fn options(&self) -> Option<&Control> {
+        self.options.as_deref()
+    }
+
+    /// The options, until the peer has confirmed the handshake.
+    #[inline]
+    pub(super) fn unconfirmed_options(&self) -> Option<&Control> {
+        if self.confirmed { None } else { self.options() }
+    }
+
+    #[inline]
+    pub(super) fn syn_is_due(&self) -> bool {
+        self.syn_due
+    }
+
+    pub(super) fn demand_syn(&mut self) {
+        self.syn_due = true;
+    }
+
+    /// The peer has answered, or the subflow has ended.
+    pub(super) fn end_syns(&mut self) {
+        self.syn_due = false;
+    }
+
+    /// Returns `true` if it is a retransmission.
+    pub(super) fn on_syn_sent(&mut self, now: Instant) -> bool {
+        let again = self.syns_sent > 0;
+        self.syns_sent = self.syns_sent.saturating_add(1);
+        (self.syn_due, self.syn_sent_at) = (false, now);
+        again
+    }
+
+    pub(super) fn syns_sent(&self) -> u32 {
+        self.syns_sent.into()
+    }
+
+    /// The time of the SYN/ACK is unknown.
+    pub(super) fn forget_syn_time(&mut self) {
+        self.syn_sent_at = Instant::FAR_FUTURE;
+    }
+
+    /// The round-trip time from an answered SYN. A retransmitted SYN gives a sample only if the
+    /// answer `echoes` its last transmission (RFC 6298 §3, RFC 7323 §4.1): an older echo belongs to
+    /// a SYN that arrived late, or to one whose answer was lost.
+    pub(super) fn rtt(&self, now: Instant, echoes: impl Fn(Instant) -> bool) -> Option<Duration> {
+        let sent = self.syn_sent_at;
+        let is_answered = self.syns_sent == 1 || echoes(sent);
+        (sent != Instant::FAR_FUTURE && is_answered).then(|| now.saturating_since(sent))
+    }
+
+    /// Keep a SYN with text or a FIN for later. Not one of Multipath TCP: there is no mapping for its
+    /// text, which the peer will send again.
+    pub(super) fn keep_payload(&mut self, syn: &Segment) {
+        let text = !syn.payload.is_empty() || syn.header.flags.contains(Flags::FIN);
+        self.syn_payload = (text && syn.options.control.is_none()).then(|| Box::new(syn.clone()));
+    }
+
+    pub(super) fn take_payload(&mut self) -> Option<Box<Segment>> {
+        self.syn_payload.take()
+    }
+}

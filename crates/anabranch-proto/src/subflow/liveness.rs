@@ -1,0 +1,88 @@
+//! Signs of life: whether the peer still answers on a subflow.
+
+/// The answers that are missing, and the probes that ask for them.
+#[derive(Debug, Default)]
+pub(super) struct Liveness {
+    /// Retransmission timeouts since the last progress.
+    timeouts_in_a_row: u16,
+    /// Keep-alive probes since the peer last answered.
+    keep_alive_probes: u16,
+    /// A zero-length segment that elicits an acknowledgement must be sent.
+    probe_due: bool,
+    /// The peer reports that the path is gone, and nothing has arrived over it since.
+    doubtful: bool,
+    /// An acceptable segment has arrived since the retransmission timer last expired.
+    answered: bool,
+}
+
+impl Liveness {
+    /// A segment has arrived, acceptable or not.
+    #[inline]
+    pub(super) fn on_segment(&mut self) {
+        self.keep_alive_probes = 0;
+    }
+
+    /// An acceptable segment has arrived. Returns `true` if it ends a doubt.
+    #[inline]
+    pub(super) fn on_answer(&mut self) -> bool {
+        self.answered = true;
+        std::mem::take(&mut self.doubtful)
+    }
+
+    /// The peer has acknowledged something new.
+    #[inline]
+    pub(super) fn on_progress(&mut self) {
+        self.timeouts_in_a_row = 0;
+    }
+
+    /// The retransmission timer has expired without progress.
+    pub(super) fn on_timeout(&mut self) {
+        self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
+    }
+
+    #[inline]
+    pub(super) fn timeouts_in_a_row(&self) -> u32 {
+        self.timeouts_in_a_row.into()
+    }
+
+    /// Returns `true` if an acceptable segment has arrived since this was last asked.
+    pub(super) fn take_answered(&mut self) -> bool {
+        std::mem::take(&mut self.answered)
+    }
+
+    /// The peer reports that the path is gone. Returns `true` if that is news.
+    pub(super) fn doubt(&mut self) -> bool {
+        let news = !self.doubtful;
+        self.doubtful = true;
+        news
+    }
+
+    /// Returns `true` if nothing shows that the path works.
+    #[inline]
+    pub(super) fn is_in_question(&self) -> bool {
+        self.timeouts_in_a_row > 0 || self.doubtful
+    }
+
+    pub(super) fn demand_probe(&mut self) {
+        self.probe_due = true;
+    }
+
+    /// Probe an idle peer. Returns `false` if `most` probes in a row have remained unanswered.
+    pub(super) fn keep_alive(&mut self, most: u32) -> bool {
+        let goes_on = u32::from(self.keep_alive_probes) < most;
+        if goes_on {
+            self.keep_alive_probes = self.keep_alive_probes.saturating_add(1);
+            self.probe_due = true;
+        }
+        goes_on
+    }
+
+    #[inline]
+    pub(super) fn probe_is_due(&self) -> bool {
+        self.probe_due
+    }
+
+    pub(super) fn take_probe(&mut self) -> bool {
+        std::mem::take(&mut self.probe_due)
+    }
+}
