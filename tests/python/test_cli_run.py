@@ -48,6 +48,14 @@ def test_no_width_cuts_a_number(
     assert all(len(line) <= width or "digest" in line for line in out.splitlines())
 
 
+def test_a_stack_is_set_by_one_key_and_printed(file: Path, capsys: Captured) -> None:
+    assert run_command(["run", str(file), "--set", "connection.main.stack=linux-6.12"]) == 0
+    assert "stack linux-6.12" in capsys.readouterr().out
+    changed = "connection.main.host=linux", "connection.main.scheduler=linux"
+    assert run_command(["run", str(file), *(word for key in changed for word in ("--set", key))]) == 0
+    assert "stack" not in capsys.readouterr().out
+
+
 def test_keys_are_set_and_checked_like_the_file(file: Path, capsys: Captured) -> None:
     arguments = ["run", str(file), "--json", "--set", "path.wifi.rate=20Mbit/s"]
     assert run_command(arguments) == 0

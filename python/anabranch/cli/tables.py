@@ -225,12 +225,13 @@ def side_by_side(rows: Mapping[str, Sequence[str]]) -> Grid:
 
 
 def effort_of(run: Run, conditions: Conditions | None) -> str:
-    """A line about how a run was made, and further lines for a live run."""
+    """Lines about how a run was made."""
     if conditions is None:
-        return (
+        effort = (
             f"{run.virtual_ns / 1e9:g} s simulated in {run.wall_s:.2f} s · {run.segments:,} "
             f"segments · seed {run.seed} · digest {run.digest}"
         )
+        return "\n".join([effort, *_stacks(run.settings["connection"])])
     first = (
         f"{run.virtual_ns / 1e9:.3g} s {_time_of(conditions)} · client {conditions.client}, "
         f"server {conditions.server} · Linux {conditions.kernel} · {run.segments:,} packets · "
@@ -238,6 +239,18 @@ def effort_of(run: Run, conditions: Conditions | None) -> str:
     )
     notices = [f"note: {notice}" for notice in conditions.notices]
     return "\n".join([first, conditions.lateness(), *notices])
+
+
+def _stacks(connections: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line about the stacks that the connections select, if any does."""
+    names = {each["name"]: each.get("stack") for each in connections}
+    stacks = set(names.values())
+    if stacks == {None}:
+        return []
+    if len(stacks) == 1:
+        return [f"stack {stacks.pop()}"]
+    each = (f"{stack or 'none'} ({name})" for name, stack in names.items())
+    return [f"stacks {', '.join(each)}"]
 
 
 def _time_of(conditions: Conditions) -> str:

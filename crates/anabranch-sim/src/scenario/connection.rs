@@ -19,6 +19,7 @@ use super::names::{Directions, MtuProbing, Protocol};
 use super::paths::Paths;
 use super::policy::Policy;
 use super::remedies::Remedies;
+use super::stack::Stack;
 use super::{Path, require_before_end};
 use crate::workload::Workload;
 
@@ -44,6 +45,12 @@ pub struct Connection {
     /// Time at which the connection opens, counted from the start of the run.
     #[serde(default, with = "WithUnit::<Duration>")]
     pub start: Duration,
+    /// Stack whose settings the connection has: `host`, `congestion_control`, `scheduler`,
+    /// `path_manager`, `remedies` and `late_fallback`. Keys that the connection states itself come
+    /// first. A stack of the scenario is that of all connections that select none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Stack")]
+    pub stack: Option<Stack>,
     /// Behaviour of the hosts where TCP implementations differ: "linux", "rfc", or a table with a
     /// kind and parameters. With `{ kind = "linux", buffers = "socket" }`, buffer sizes are those
     /// that a program requests from Linux. Linux doubles both sizes and charges overhead to them.

@@ -35,6 +35,7 @@ mod policy_tests;
 mod queue;
 mod remedies;
 mod routing;
+mod stack;
 mod trace;
 mod via;
 
@@ -43,7 +44,7 @@ use std::path::Path as FilePath;
 use anabranch_net::units::{Rate, format_duration};
 use anabranch_wire::Duration;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 pub use congestion_control::CongestionControl;
 pub use connection::{Connection, Limits, SharedBottleneckDetection};
@@ -62,12 +63,13 @@ pub use paths::Paths;
 pub use policy::Policy;
 pub use queue::Queue;
 pub use routing::{Egress, Routing, ServerAddresses};
+pub use stack::Stack;
 pub use trace::TraceSource;
 pub use via::Via;
 
 pub use crate::workload::{Distribution, Workload};
 pub use anabranch_config::written::Factor;
-use anabranch_config::written::{Positive, Problem, WithUnit, describe, name};
+use anabranch_config::written::{self, Positive, Problem, WithUnit, name};
 
 /// An experiment: paths between a client and a server, and the connections over them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -121,23 +123,17 @@ impl Scenario {
         file: &str,
         folder: &FilePath,
     ) -> Result<Self, ScenarioError> {
-        let document = toml::Deserializer::parse(text)
-            .map_err(|error| ScenarioError::syntax(file, text, &error))?;
-        Scenario::read(document, file, folder)
+        Document::parse(text, file, folder)?.read()
     }
 
     /// Read, complete and check a scenario.
-    fn read<'de, D: Deserializer<'de, Error = toml::de::Error>>(
-        document: D,
-        file: &str,
-        folder: &FilePath,
-    ) -> Result<Self, ScenarioError> {
-        let scenario = serde_path_to_error::deserialize(document);
-        let mut scenario: Scenario = scenario.map_err(|error| {
-            ScenarioError::new(file, describe(error.path(), error.inner().message()))
-        })?;
-        scenario.complete(folder).map_err(|problem| ScenarioError::new(file, problem))?;
-        Ok(scenario)
+    fn read(mut table: toml::Table, file: &str, folder: &FilePath) -> Result<Self, ScenarioError> {
+        let read = stack::complete(&mut table).and_then(|()| {
+            let mut scenario: Scenario = written::read(table)?;
+            scenario.complete(folder)?;
+            Ok(scenario)
+        });
+        read.map_err(|problem| ScenarioError::new(file, problem))
     }
 
     /// The normalised scenario in TOML. Every default is spelled out, quantities have their
@@ -159,7 +155,8 @@ impl Scenario {
 
     /// The JSON Schema of scenario files, as JSON text.
     pub fn json_schema() -> String {
-        let schema = schemars::schema_for!(Scenario);
+        let mut schema = serde_json::Value::from(schemars::schema_for!(Scenario));
+        schema["properties"][stack::KEY] = stack::of_all();
         serde_json::to_string_pretty(&schema).expect("a schema is a JSON value")
     }
 

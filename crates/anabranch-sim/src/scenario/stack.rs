@@ -1,0 +1,203 @@
+//! Presets: the settings with which a connection behaves like a published stack.
+
+use std::borrow::Cow;
+
+use anabranch_config::Description;
+use anabranch_config::schema::names;
+use anabranch_config::written::{Problem, found, unknown_name};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toml::{Table, Value};
+
+/// A stack: a platform, with the policies that its hosts use by default.
+#[derive(Clone, Copy, Debug)]
+pub struct Stack(&'static Preset);
+
+/// The settings of a stack.
+#[derive(Debug)]
+struct Preset {
+    description: Description,
+    /// Keys of all its connections, in TOML.
+    always: &'static str,
+    /// Keys of its connections with Multipath TCP only.
+    multipath: &'static str,
+}
+
+const ALL: &[Preset] = &[
+    Preset {
+        description: Description {
+            name: "linux-6.12",
+            summary: "Linux of today, as calibrated: buffers by memory, its scheduler, CUBIC, no remedy.",
+            source: "Linux 6.12 and 6.18",
+        },
+        always: "host = { kind = \"linux\", buffers = \"socket\" }\ncongestion_control = \"cubic_linux\"",
+        // Linux does not notice that options are lost.
+        multipath: "scheduler = \"linux\"\npath_manager = \"full_mesh\"\nremedies = {}\nlate_fallback = false",
+    },
+    Preset {
+        description: Description {
+            name: "rfc-8684",
+            summary: "The RFCs where they are specific: LIA, lowest round-trip time, no remedy.",
+            source: "RFC 8684, 6356, 9293",
+        },
+        always: "host = \"rfc\"",
+        multipath: "congestion_control = \"lia\"\nscheduler = \"min_rtt\"\npath_manager = \"full_mesh\"\n\
+                    remedies = {}",
+    },
+];
+
+/// The key that selects a stack, of a scenario or of a connection.
+pub(super) const KEY: &str = "stack";
+
+impl Stack {
+    /// The name in scenarios.
+    pub fn name(self) -> &'static str {
+        self.0.description.name
+    }
+
+    fn named(name: &str) -> Result<Self, String> {
+        let found = ALL.iter().find(|preset| preset.description.name == name);
+        found.map(Stack).ok_or_else(|| {
+            let valid: Vec<_> = ALL.iter().map(|preset| preset.description.name).collect();
+            unknown_name(KEY, name, &valid)
+        })
+    }
+
+    /// Set the keys of the stack that the connection does not have.
+    fn complete(self, connection: &mut Table) {
+        let is_tcp = connection.get("protocol").and_then(Value::as_str) == Some("tcp");
+        let only_multipath = if is_tcp { "" } else { self.0.multipath };
+        for keys in [self.0.always, only_multipath] {
+            for (key, value) in keys.parse::<Table>().expect("a preset is TOML") {
+                connection.entry(key).or_insert(value);
+            }
+        }
+    }
+}
+
+/// The JSON Schema of the key of a scenario, which reading a scenario moves to its connections.
+pub(super) fn of_all() -> serde_json::Value {
+    let mut schema = serde_json::Value::from(schemars::schema_for!(Stack));
+    schema["description"] = "Stack of all connections that select none.".into();
+    schema
+}
+
+/// Set the keys of the stacks that the connections of a scenario select. The stack of the scenario is
+/// that of all connections which select none.
+///
+/// # Errors
+/// If a stack is unknown.
+pub(super) fn complete(scenario: &mut Table) -> Result<(), Problem> {
+    let of_all = scenario.remove(KEY);
+    if let Some(stack) = &of_all {
+        read(stack).map_err(|text| Problem::new(KEY, text))?;
+    }
+    let Some(Value::Array(connections)) = scenario.get_mut("connection") else { return Ok(()) };
+    for (index, connection) in connections.iter_mut().enumerate() {
+        let Value::Table(connection) = connection else { continue };
+        if let Some(stack) = &of_all {
+            connection.entry(KEY).or_insert_with(|| stack.clone());
+        }
+        if let Some(stack) = connection.get(KEY) {
+            let stack = read(stack);
+            let key = format!("connection[{index}].{KEY}");
+            stack.map_err(|text| Problem::new(key, text))?.complete(connection);
+        }
+    }
+    Ok(())
+}
+
+fn read(value: &Value) -> Result<Stack, String> {
+    match value.as_str() {
+        Some(name) => Stack::named(name),
+        None => Err(format!("found {}, expected a name such as \"linux-6.12\"", found(value))),
+    }
+}
+
+impl PartialEq for Stack {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Serialize for Stack {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.name().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Stack {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Stack::named(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Stack {
+    fn schema_name() -> Cow<'static, str> {
+        "Stack".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let all: Vec<Description> = ALL.iter().map(|preset| preset.description).collect();
+        Schema::try_from(names(&all)).expect("an object is a schema")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_config::Selection;
+
+    use super::super::tests::{SMALLEST, read};
+    use super::super::{Connection, Policy, Scenario};
+
+    fn connections(of_all: &str, of_one: &str) -> Result<Vec<Connection>, String> {
+        let first = format!("[[connection]]\n{of_one}");
+        let text = format!("{of_all}\n{}", SMALLEST.replacen("[[connection]]", &first, 1));
+        let text = format!(
+            "{text}\n[[connection]]\nprotocol = \"tcp\"\nworkload = {{ kind = \"bulk\" }}\n"
+        );
+        let scenario = Scenario::from_toml(&text, "a.toml").map_err(|error| error.to_string())?;
+        assert_eq!(read(&scenario.to_toml()), scenario, "{}", scenario.to_toml());
+        Ok(scenario.connections)
+    }
+
+    fn scheduler(connection: &Connection) -> &str {
+        match &connection.scheduler {
+            Policy::BuiltIn(scheduler) => scheduler.name(),
+            Policy::Custom(name) => name,
+        }
+    }
+
+    #[test]
+    fn a_stack_sets_what_a_connection_does_not() {
+        let linux = "stack = \"linux-6.12\"";
+        let [main, tcp] = &connections(linux, "").unwrap()[..] else { panic!("two connections") };
+        assert_eq!((scheduler(main), scheduler(tcp)), ("linux", "min_rtt"));
+        assert!(main.to_owned().host == tcp.host && !main.late_fallback);
+        assert_eq!(main.stack.map(|stack| stack.name()), Some("linux-6.12"));
+        let [main, tcp] = &connections("", linux).unwrap()[..] else { panic!("two connections") };
+        assert_eq!((scheduler(main), tcp.stack), ("linux", None));
+        let own = "stack = \"rfc-8684\"\nscheduler = \"ecf\"";
+        let [main, tcp] = &connections(linux, own).unwrap()[..] else { panic!("two connections") };
+        assert_eq!((scheduler(main), main.host.name(), tcp.host.name()), ("ecf", "rfc", "linux"));
+    }
+
+    #[test]
+    fn an_unknown_stack_is_named() {
+        let problem =
+            "unknown stack \"linux\"; did you mean \"linux-6.12\"? (valid: linux-6.12, rfc-8684)";
+        let error = connections("stack = \"linux\"", "").unwrap_err();
+        assert_eq!(error, format!("a.toml: stack: {problem}"));
+        let error = connections("", "stack = \"linux\"").unwrap_err();
+        assert_eq!(error, format!("a.toml: connection[0].stack: {problem}"));
+        let error = connections("stack = 6", "").unwrap_err();
+        assert_eq!(
+            error,
+            "a.toml: stack: found integer `6`, expected a name such as \"linux-6.12\""
+        );
+    }
+}
