@@ -111,6 +111,8 @@ class Scenario:
         """The scenario with another name in messages."""
     def custom_policies(self) -> list[tuple[int, str, str]]:
         """The user's own policies that it names: index of the connection, kind and name."""
+    def stacks(self) -> list[tuple[str, str | None, list[str]]]:
+        """The name and the stack of each connection, and its keys that depart from that stack."""
     def to_toml(self) -> str:
         """The normalised scenario, with every default spelled out."""
     @property

@@ -48,12 +48,17 @@ def test_no_width_cuts_a_number(
     assert all(len(line) <= width or "digest" in line for line in out.splitlines())
 
 
-def test_a_stack_is_set_by_one_key_and_printed(file: Path, capsys: Captured) -> None:
-    assert run_command(["run", str(file), "--set", "connection.main.stack=linux-6.12"]) == 0
-    assert "stack linux-6.12" in capsys.readouterr().out
-    changed = "connection.main.host=linux", "connection.main.scheduler=linux"
-    assert run_command(["run", str(file), *(word for key in changed for word in ("--set", key))]) == 0
-    assert "stack" not in capsys.readouterr().out
+def test_the_stack_of_a_connection_is_printed(tmp_path: Path, capsys: Captured) -> None:
+    file = tmp_path / "short.toml"
+    file.write_text(
+        'name = "a"\nduration = "1s"\nstack = "linux-6.12"\n'
+        '[[path]]\nname = "p"\nrate = "8Mbit/s"\ndelay = "1ms"\nlimit = "9packets"\n'
+        '[[connection]]\nname = "main"\nworkload = { kind = "bulk" }\n'
+    )
+    assert run_command(["run", str(file)]) == 0
+    assert "\nmain: stack linux-6.12\n" in capsys.readouterr().out
+    assert run_command(["run", str(file), "--scheduler", "ecf"]) == 0
+    assert "\nmain: stack linux-6.12, with its own scheduler\n" in capsys.readouterr().out
 
 
 def test_keys_are_set_and_checked_like_the_file(file: Path, capsys: Captured) -> None:

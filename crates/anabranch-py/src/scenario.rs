@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_net::units::{ByteCount, QueueLimit, Rate, UnitError, parse_duration};
-use anabranch_sim::scenario::{ChangeError, Connection, Document, Policy, Scenario, ScenarioError};
+use anabranch_sim::scenario::{
+    ChangeError, Connection, Document, Policy, Scenario, ScenarioError, Stack,
+};
 use anabranch_wire::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -245,6 +247,13 @@ impl PyScenario {
         };
         let all = self.scenario.connections.iter().enumerate().flat_map(of);
         all.filter_map(|(index, kind, name)| Some((index, kind, name?))).collect()
+    }
+
+    /// The name and the stack of each connection, and its keys that depart from that stack.
+    fn stacks(&self) -> Vec<(String, Option<&'static str>, Vec<&'static str>)> {
+        let stack =
+            |each: &Connection| (each.name.clone(), each.stack.map(Stack::name), each.departures());
+        self.scenario.connections.iter().map(stack).collect()
     }
 
     #[getter]

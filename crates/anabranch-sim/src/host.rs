@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use crate::app::App;
 use crate::custom_policies::{self, CustomPolicies, CustomPoliciesError, Owner, PathNames};
-use crate::ledger::StateSpan;
 use crate::scenario::{self, CongestionControl, LinkState, Policy};
+use crate::states::StateSpan;
 use crate::statistics::{ConnectionTotals, Observed, Progress, SubflowTotals};
 use crate::topology;
 use crate::workload::{Sender, Sink, Socket};

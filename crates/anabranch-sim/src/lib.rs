@@ -51,6 +51,7 @@ mod network;
 mod recorder;
 pub mod scenario;
 mod simulation;
+mod states;
 mod statistics;
 mod topology;
 pub mod workload;

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from anabranch import _core
 from anabranch.live.hosts import HERE
 from anabranch.results import metrics
 from anabranch.results.claims import Judgement, Verdict
@@ -231,7 +232,7 @@ def effort_of(run: Run, conditions: Conditions | None) -> str:
             f"{run.virtual_ns / 1e9:g} s simulated in {run.wall_s:.2f} s · {run.segments:,} "
             f"segments · seed {run.seed} · digest {run.digest}"
         )
-        return "\n".join([effort, *_stacks(run.settings["connection"])])
+        return "\n".join([effort, *_stacks(run.scenario)])
     first = (
         f"{run.virtual_ns / 1e9:.3g} s {_time_of(conditions)} · client {conditions.client}, "
         f"server {conditions.server} · Linux {conditions.kernel} · {run.segments:,} packets · "
@@ -241,16 +242,12 @@ def effort_of(run: Run, conditions: Conditions | None) -> str:
     return "\n".join([first, conditions.lateness(), *notices])
 
 
-def _stacks(connections: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line about the stacks that the connections select, if any does."""
-    names = {each["name"]: each.get("stack") for each in connections}
-    stacks = set(names.values())
-    if stacks == {None}:
-        return []
-    if len(stacks) == 1:
-        return [f"stack {stacks.pop()}"]
-    each = (f"{stack or 'none'} ({name})" for name, stack in names.items())
-    return [f"stacks {', '.join(each)}"]
+def _stacks(scenario: _core.Scenario) -> Iterator[str]:
+    """A line about each stack that a connection selects."""
+    for name, stack, departures in scenario.stacks():
+        if stack is not None:
+            changed = f", with its own {', '.join(departures)}" if departures else ""
+            yield f"{name}: stack {stack}{changed}"
 
 
 def _time_of(conditions: Conditions) -> str:

@@ -8,10 +8,10 @@ use anabranch_table::{Builder, Name, Named, row};
 use anabranch_wire::Instant;
 
 use super::arrivals::Arrived;
-use super::states::{State, StateSpan};
 use super::timelines::Timelines;
 use crate::recorder::Flow;
 use crate::scenario::Scenario;
+use crate::states::{State, StateSpan};
 
 /// Uses and losses of capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

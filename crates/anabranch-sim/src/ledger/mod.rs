@@ -14,7 +14,6 @@ mod arrivals;
 mod block_delays;
 mod handshakes;
 mod links;
-mod states;
 mod timelines;
 
 use anabranch_net::network::Paths;
@@ -28,7 +27,6 @@ use crate::statistics::Hosts;
 pub(crate) use arrivals::Arrivals;
 use arrivals::Totals;
 use links::Links;
-pub(crate) use states::StateSpan;
 use timelines::Timelines;
 
 /// The account of a run.

@@ -4,10 +4,10 @@ use anabranch_net::Side;
 use anabranch_table::{Builder, Name, Table, row};
 use anabranch_wire::Instant;
 
-use super::states::{State, StateSpan};
 use crate::host::Host;
 use crate::recorder::Flow;
 use crate::scenario::Scenario;
+use crate::states::{State, StateSpan};
 use crate::statistics::{FallbackReason, SubflowKey, SubflowTotals};
 use crate::topology;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path as FilePath;
 
-use anabranch_config::Selection;
-use anabranch_config::written::{Positive, Problem, WithUnit, is_default, is_yes, name, yes};
+use anabranch_config::written::{self, Positive, Problem, WithUnit, is_default, is_yes, name, yes};
+use anabranch_config::{KIND, Selection};
 use anabranch_net::units::{ByteCount, Probability};
 use anabranch_proto::path_manager::PathManagerConfig;
 use anabranch_proto::platform::PlatformConfig;
@@ -12,6 +12,7 @@ use anabranch_proto::scheduler::SchedulerConfig;
 use anabranch_wire::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use super::congestion_control::CongestionControl;
 use super::inferred::Inferred;
@@ -202,6 +203,27 @@ impl Connection {
         self.find_path_of_manager()?;
         self.require_one_direction()?;
         self.require_one_destination(paths)
+    }
+
+    /// The keys whose values are not those of the connection's stack, if it has one.
+    pub fn departures(&self) -> Vec<&'static str> {
+        let Some(keys) = self.stack.map(|stack| stack.keys(self.protocol == Protocol::Tcp)) else {
+            return Vec::new();
+        };
+        let mut table = keys.clone();
+        let workload = Table::from_iter([(KIND.to_owned(), "bulk".into())]);
+        table.insert("workload".to_owned(), workload.into());
+        let stack: Connection = written::read(table).expect("a stack has the keys of a connection");
+        let differs = [
+            ("host", stack.host != self.host),
+            ("congestion_control", stack.congestion_control != self.congestion_control),
+            ("scheduler", stack.scheduler != self.scheduler),
+            ("path_manager", stack.path_manager != self.path_manager),
+            ("remedies", stack.remedies != self.remedies),
+            ("late_fallback", stack.late_fallback != self.late_fallback),
+        ];
+        let differs = differs.into_iter().filter(|(key, is)| *is && keys.contains_key(*key));
+        differs.map(|(key, _)| key).collect()
     }
 
     /// Give the Python files of the user's own policies their whole names.

@@ -63,14 +63,18 @@ impl Stack {
         })
     }
 
+    /// The keys of a connection with this stack.
+    pub(super) fn keys(self, is_tcp: bool) -> Table {
+        let only_multipath = if is_tcp { "" } else { self.0.multipath };
+        let all = [self.0.always, only_multipath].map(|keys| keys.parse::<Table>());
+        all.into_iter().flat_map(|keys| keys.expect("a preset is TOML")).collect()
+    }
+
     /// Set the keys of the stack that the connection does not have.
     fn complete(self, connection: &mut Table) {
         let is_tcp = connection.get("protocol").and_then(Value::as_str) == Some("tcp");
-        let only_multipath = if is_tcp { "" } else { self.0.multipath };
-        for keys in [self.0.always, only_multipath] {
-            for (key, value) in keys.parse::<Table>().expect("a preset is TOML") {
-                connection.entry(key).or_insert(value);
-            }
+        for (key, value) in self.keys(is_tcp) {
+            connection.entry(key).or_insert(value);
         }
     }
 }
@@ -184,6 +188,8 @@ mod tests {
         let own = "stack = \"rfc-8684\"\nscheduler = \"ecf\"";
         let [main, tcp] = &connections(linux, own).unwrap()[..] else { panic!("two connections") };
         assert_eq!((scheduler(main), main.host.name(), tcp.host.name()), ("ecf", "rfc", "linux"));
+        let departures = |each: &Connection| each.departures();
+        assert_eq!((departures(main), departures(tcp)), (vec!["scheduler"], vec![]));
     }
 
     #[test]
