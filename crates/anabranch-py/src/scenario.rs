@@ -175,7 +175,7 @@ impl PyScenario {
         let folder = folder_of(file, folder);
         let policies = PyDict::new(py).unbind();
         if settings.is_empty() {
-            let scenario = Scenario::from_toml_beside(&text, file, &folder).map_err(invalid)?;
+            let scenario = Scenario::from_toml_in(&text, file, &folder).map_err(invalid)?;
             return Ok(PyScenario::new(scenario, Source::Text(text), file, folder, policies));
         }
         let document = Document::parse(&text, file, &folder).map_err(invalid)?;
@@ -325,7 +325,7 @@ impl PyScenario {
 #[pyfunction]
 fn _restored(text: String, file: &str, policies: Py<PyDict>) -> PyResult<PyScenario> {
     let folder = folder_of(file, None);
-    let scenario = Scenario::from_toml_beside(&text, file, &folder).map_err(invalid)?;
+    let scenario = Scenario::from_toml_in(&text, file, &folder).map_err(invalid)?;
     Ok(PyScenario::new(scenario, Source::Text(text), file, folder, policies))
 }
 

@@ -47,7 +47,7 @@ impl Connection {
         if !self.wants_subflows() {
             return JoinAnswer::Refused(ResetReason::MPTCP_SPECIFIC);
         }
-        if !self.may_open_beside(half_open) {
+        if !self.may_open_in_addition(half_open) {
             return JoinAnswer::Refused(ResetReason::LACK_OF_RESOURCES);
         }
         if half_open >= MOST_HALF_OPEN_JOINS || !self.may_open() {

@@ -101,12 +101,12 @@ impl Connection {
     }
 
     pub(super) fn may_open(&self) -> bool {
-        self.may_open_beside(0)
+        self.may_open_in_addition(0)
     }
 
     /// Returns `true` if there is room for another subflow, with `uncounted` of the existing ones
     /// left out of the count.
-    pub(super) fn may_open_beside(&self, uncounted: usize) -> bool {
+    pub(super) fn may_open_in_addition(&self, uncounted: usize) -> bool {
         let live = self.subflows.live().count() - uncounted;
         self.wants_subflows()
             && live < usize::from(self.config.max_subflows).min(SubflowSet::CAPACITY)

@@ -234,8 +234,8 @@ impl Blest {
         fast: &SubflowView,
         slow: &SubflowView,
     ) -> bool {
-        let beside = context.window.saturating_sub(slow.bytes_in_flight + u64::from(slow.mss));
-        self.estimate(fast, slow).is_some_and(|bytes| bytes > beside as f64)
+        let rest = context.window.saturating_sub(slow.bytes_in_flight + u64::from(slow.mss));
+        self.estimate(fast, slow).is_some_and(|bytes| bytes > rest as f64)
     }
 }
 

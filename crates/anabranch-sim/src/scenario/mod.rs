@@ -111,18 +111,14 @@ impl Scenario {
     /// If `text` is not TOML, or a key is missing, unknown, or has an invalid value.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
         let folder = FilePath::new(file).parent().unwrap_or(FilePath::new(""));
-        Scenario::from_toml_beside(text, file, folder)
+        Scenario::from_toml_in(text, file, folder)
     }
 
     /// Like [`from_toml`](Scenario::from_toml), with names of trace files relative to `folder`.
     ///
     /// # Errors
     /// Those of [`from_toml`](Scenario::from_toml).
-    pub fn from_toml_beside(
-        text: &str,
-        file: &str,
-        folder: &FilePath,
-    ) -> Result<Self, ScenarioError> {
+    pub fn from_toml_in(text: &str, file: &str, folder: &FilePath) -> Result<Self, ScenarioError> {
         Document::parse(text, file, folder)?.read()
     }
 

@@ -174,8 +174,7 @@ workload = { kind = "bulk" }
         let folder = folder();
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("up and down.trace"), file).unwrap();
-        let scenario =
-            Scenario::from_toml_beside(&TRACED.replacen(from, to, 1), "lte.toml", &folder);
+        let scenario = Scenario::from_toml_in(&TRACED.replacen(from, to, 1), "lte.toml", &folder);
         fs::remove_dir_all(&folder).unwrap();
         scenario
     }

@@ -115,7 +115,7 @@ fn no_packet_is_larger_than_the_path_takes() {
 }
 
 #[test]
-fn what_does_not_fit_beside_an_address_is_told_apart_from_it() {
+fn what_does_not_fit_with_an_address_is_told_apart_from_it() {
     // RFC 8684 §3.4.1: ADD_ADDR with an IPv6 address and timestamps fill the options.
     let mut scene = Scene::stamping();
     scene.subflow.confirm();
