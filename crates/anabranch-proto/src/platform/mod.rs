@@ -3,7 +3,7 @@
 //!
 //! A [`Platform`] is a set of such choices, as data. The engine reads them and knows no platform by
 //! name; each platform's values, with their sources, are in its own file or folder. Another platform
-//! is such a folder, and a line in [`ALL`].
+//! is such a folder, and a line in [`PlatformConfig`].
 
 mod buffer_model;
 mod cwnd_usage;
