@@ -278,6 +278,7 @@ impl EngineHost {
 }
 
 impl Host for EngineHost {
+    #[inline]
     fn handle_packet(&mut self, now: Instant, packet: Packet) {
         match packet {
             Packet::Tcp(segment) => self.endpoint.handle_segment(now, segment),
@@ -287,18 +288,22 @@ impl Host for EngineHost {
         }
     }
 
+    #[inline]
     fn handle_timeout(&mut self, now: Instant) {
         self.handle_timeout(now);
     }
 
+    #[inline]
     fn handle_events(&mut self, now: Instant) -> bool {
         self.handle_events(now)
     }
 
+    #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         self.poll_transmit(now).map(Packet::Tcp)
     }
 
+    #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         self.poll_timeout()
     }
