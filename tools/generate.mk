@@ -33,3 +33,7 @@ scenario-classes: $(TEST_VENV)/.installed ## generate the Python classes of scen
 .PHONY: claims
 claims: $(TEST_VENV)/.installed ## write the tables of claims and parameters into the gallery's pages
 	$(TEST_BIN)/python tools/generate/gallery_claims.py
+
+.PHONY: results
+results: ## write the pages of docs/results from their data
+	$(PYTHON) tools/generate/results.py

@@ -4,6 +4,7 @@
 """
 
 import itertools
+import json
 import os
 import re
 import shlex
@@ -15,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from anabranch.gallery import catalogue
+from recorded import dumped, update
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+RESULTS = sorted(ROOT.glob("docs/results/*.json"))
 
 _BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s#]+)[^)\s]*\)")
@@ -82,6 +85,34 @@ def test_every_relative_link_leads_to_a_file_of_the_repository() -> None:
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert not dead
+
+
+def test_the_pages_of_results_are_those_of_their_data() -> None:
+    script = ROOT / "tools/generate/results.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True)
+
+
+@pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.stem)
+def test_results_are_in_the_form_in_which_studies_write_them(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert dumped(json.loads(text)) == text
+
+
+def test_a_new_measurement_replaces_rows_date_and_build_of_one_result(tmp_path: Path) -> None:
+    file = tmp_path / "twin.json"
+    file.write_text((ROOT / "docs/results/twin.json").read_text(encoding="utf-8"))
+    before = json.loads(file.read_text(encoding="utf-8"))["results"]
+    row = ["a scenario", "without path-1", "+1 %", "+2 %", "yes"]
+    update(file, "what-if", [row], "python studies/twins.py")
+    after = json.loads(file.read_text(encoding="utf-8"))["results"]
+    changed = {each["id"]: each for each in after if each not in before}
+    assert list(changed) == ["what-if"]
+    assert changed["what-if"]["rows"] == [row]
+    assert "superseded" not in changed["what-if"]
+    assert changed["what-if"]["date"]
+    assert changed["what-if"]["build"]
+    with pytest.raises(ValueError, match="no result"):
+        update(file, "what-if", [row[1:]], "python studies/twins.py")
 
 
 def test_every_entry_that_a_page_names_exists() -> None:
