@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measured import update
 
 from anabranch import _core
 from anabranch.advice import goals, search
@@ -24,7 +25,6 @@ from anabranch.advice.goals import GOALS
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_in_time
 from anabranch.results.estimates import number
-from recorded import update
 
 FIRST_JUDGED = 1001
 COUNT = 12

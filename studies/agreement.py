@@ -38,13 +38,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
+from measured import update
 
 from anabranch import _core
 from anabranch.explanations.explanation import Explanation
 from anabranch.runs.run import run_scenario
 from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import Blocks, Connection, NetworkPath, Scenario
-from recorded import update
 
 FIRST_JUDGED = 2001
 KINDS = ("receive buffer", "neither", "send buffer")

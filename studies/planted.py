@@ -20,13 +20,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from measured import update
+
 from anabranch import _core
 from anabranch.analyze.analysis import analyze
 from anabranch.errors import InputError
 from anabranch.explanations import capture
 from anabranch.explanations.explanation import Explanation
 from anabranch.runs.run import Capture, CaptureAt, run_scenario
-from recorded import update
 
 NOTHING = "nothing"
 """The answer that no avoidable loss is large."""

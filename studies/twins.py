@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measured import update
 
 from anabranch.calibration import drawn
 from anabranch.explanations import what_if
@@ -36,7 +37,6 @@ from anabranch.scenarios.scenario import Bulk, Scenario
 from anabranch.twins import fit, observed
 from anabranch.twins.observed import Observed
 from anabranch.twins.scenario import to_toml
-from recorded import update
 
 Tables = dict[str, list[list[str]]]
 """The rows of each result."""

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from drawings import CURVES, drawn
+from measured import dumped, update
 
 from anabranch.gallery import catalogue
-from recorded import dumped, update
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -82,9 +83,25 @@ def test_every_relative_link_leads_to_a_file_of_the_repository() -> None:
         f"{page.relative_to(ROOT)}: {target}"
         for page in PAGES
         for target in _LINK.findall(page.read_text(encoding="utf-8"))
-        if "://" not in target and not (page.parent / target).exists()
+        if "://" not in target and not leads_somewhere(page.parent / target)
     ]
     assert not dead
+
+
+def leads_somewhere(target: Path) -> bool:
+    return target.exists() or Path(os.path.normpath(target)) in drawn()
+
+
+def test_git_ignores_the_pictures_that_the_site_draws() -> None:
+    files = sorted(map(str, drawn()))
+    command = ["git", "check-ignore", *files]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == files
+
+
+def test_the_picture_of_growth_has_its_results() -> None:
+    area = json.loads((ROOT / "docs/results/performance.json").read_text(encoding="utf-8"))
+    assert set(CURVES) <= {each["id"] for each in area["results"]}
 
 
 def test_the_pages_of_results_are_those_of_their_data() -> None:
