@@ -172,7 +172,7 @@ def test_the_goodput_in_sentences_is_that_of_the_outputs() -> None:
     outputs = re.findall(r"^```console\n.*?^```$", tutorial, re.MULTILINE | re.DOTALL)
     printed = [float(number) for number in re.findall(r"\d+\.\d+", "".join(outputs))]
     sentences = re.sub(r"^```.*?^```$", "", tutorial + readme, flags=re.MULTILINE | re.DOTALL)
-    written = re.findall(r"(?:(\d+\.\d) to )?(\d+\.\d) Mbit/s", sentences)
+    written = re.findall(r"(?:(\d+\.\d)\s+to\s+)?(\d+\.\d)\s+Mbit/s", sentences)
     assert len(written) >= 2
     for number in filter(None, itertools.chain.from_iterable(written)):
         assert any(f"{each:.1f}" == number for each in printed), number
