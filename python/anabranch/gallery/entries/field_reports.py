@@ -202,8 +202,8 @@ def _part(curve: str, report: Report, mbps: float) -> Measure:
 CLAIMS = (
     claim(
         "FR.harmed",
-        "Where a report has less goodput over all paths than over the best one, the model of Linux "
-        "has so, too.",
+        "If a report has less goodput over all paths than over the best one, so does the model of "
+        "Linux.",
         "the reports",
         for_each(
             f"goodput, {LINUX} / {TCP}, {{.key}}",

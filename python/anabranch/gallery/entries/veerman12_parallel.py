@@ -241,7 +241,7 @@ ENTRY = Entry(
         ),
         Panel(
             "TCP next to them, on the large link",
-            "What one TCP flow keeps. Half would be as much as the other connection has.",
+            "Share of one TCP flow. Half would be the share of the other connection.",
             panels.bars(
                 ("large link",),
                 lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),
