@@ -267,7 +267,7 @@ def _sum_mbps(report: Report) -> float:
 ENTRY = Entry(
     id="field-reports",
     title="Public reports of slow Multipath TCP",
-    question="Does the model of Linux show what people report? Do the engine's remedies help?",
+    question="Does the model of Linux have the reported goodput? Do the engine's remedies help?",
     references=tuple(dict.fromkeys(report.thread for report in REPORTS)),
     parameters=(
         *(

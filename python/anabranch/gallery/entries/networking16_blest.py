@@ -86,7 +86,7 @@ at = Factors("curve", "paths", workload=BULK)
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Every scheduler over both pairs of paths with both workloads, and bulk in other interpretations."""
+    """Every scheduler over both pairs of paths, with both workloads, and other interpretations."""
     whole = [
         _cell(tier, curve, paths, workload)
         for workload in _WORKLOADS
