@@ -2,7 +2,7 @@
 
     python docs/site/drawings.py
 
-MkDocs calls `on_pre_build`. The pictures of the policies come from runs (about a minute), and
+MkDocs calls `on_pre_build`. The pictures of the policies come from runs (a few minutes), and
 docs/img/growth.svg comes from docs/results/performance.json. They are drawn again only if the code
 that draws or runs them has changed: the stamp has a digest of it.
 """
@@ -53,7 +53,7 @@ def on_pre_build(**_: object) -> None:
     stamp = _digest()
     if STAMP.exists() and STAMP.read_text("utf-8") == stamp and all(map(Path.exists, drawn())):
         return
-    print("drawing the pictures of the policies: about a minute ...", flush=True)
+    print("drawing the pictures of the policies: a few minutes ...", flush=True)
     command = [sys.executable, str(POLICIES / "draw.py")]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     STAMP.write_text(stamp, encoding="utf-8")
