@@ -1,12 +1,12 @@
 """Measure how the cost of a segment grows with connections, subflows, windows and length.
 
-python3 bench/growth.py [--smoke] [--picture FILE]
+python3 bench/growth.py [--smoke] [--json docs/results/performance.json]
 
 Prints instructions per delivered data segment and writes them to target/growth.json. Valgrind
 counts the instructions, so the load of the machine does not matter. Each figure is the difference
-of a longer and a shorter run, which excludes the set-up. --picture draws the curves. With --smoke,
-the program measures one and a thousand connections, and fails if the thousand cost more than 1.3
-times as much.
+of a longer and a shorter run, which excludes the set-up. --json replaces the rows of the results.
+With --smoke, the program measures one and a thousand connections, and fails if the thousand cost
+more than 1.3 times as much.
 """
 
 import argparse
@@ -17,13 +17,16 @@ from pathlib import Path
 
 from run import ROOT, cachegrind, has_valgrind
 
+sys.path.insert(0, str(ROOT / "studies"))
+from measured import update
+
 MOST_GROWTH = 1.3
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="compare 1 and 1,000 connections")
-    parser.add_argument("--picture", type=Path, help="draw the curves (needs matplotlib)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="replace the rows of the results")
     arguments = parser.parse_args()
     smoke = arguments.smoke
     if not has_valgrind():
@@ -37,27 +40,19 @@ def main() -> int:
     output = ROOT / "target/growth.json"
     output.write_text(json.dumps(found, indent=2) + "\n")
     print(f"written: {output.relative_to(ROOT)}")
-    if arguments.picture:
-        draw(found, arguments.picture)
+    if arguments.json:
+        for name, costs in found.items():
+            update(arguments.json, name, rows(name, costs), "python3 bench/growth.py")
     return 0
 
 
-def draw(found: dict[str, dict[int, float]], file: Path) -> None:
-    """Draw the cost relative to the first value of each curve."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    matplotlib.rcParams["svg.hashsalt"] = "growth"  # the same file each time
-    figure = Figure(figsize=(10, 3), layout="constrained")
-    for axes, (name, costs) in zip(figure.subplots(1, len(found)), found.items(), strict=True):
-        axes.semilogx(
-            list(costs), [each / next(iter(costs.values())) for each in costs.values()], "o-"
-        )
-        axes.set(xlabel=UNITS[name], ylim=(0, 2), xticks=list(costs), xticklabels=list(costs))
-        axes.minorticks_off()
-        axes.grid(axis="y", alpha=0.3)
-    figure.axes[0].set_ylabel("relative cost of a data segment")
-    figure.savefig(file, metadata={"Date": None})
+def rows(name: str, costs: dict[int, float]) -> list[list[str]]:
+    """The rows of a result: value, instructions, and for some the cost relative to the first."""
+    first = next(iter(costs.values()))
+    return [
+        [f"{value:,}", f"{cost:,.0f}", *([f"{cost / first:.2f}"] if name in RELATIVE else [])]
+        for value, cost in costs.items()
+    ]
 
 
 def curve(name: str, scenario, values: tuple) -> dict[int, float]:
@@ -130,12 +125,7 @@ BULK = (
     '[[connection]]\ndirection = "upload"\nsend_buffer = "20MB"\nreceive_buffer = "20MB"\n'
     '[connection.workload]\nkind = "bulk"\n'
 )
-UNITS = {
-    "connections": "connections",
-    "subflows": "subflows",
-    "windows": "one-way delay (ms)",
-    "lengths": "seconds before",
-}
+RELATIVE = ("connections", "subflows")
 CURVES = {
     "connections": (connections, (1, 10, 100, 1000, 10_000)),
     "subflows": (subflows, (1, 2, 4, 8, 16)),

@@ -3,7 +3,8 @@
     python studies/advised.py --from 1001 --count 12 --for throughput
 
 draws scenarios with two paths, asks for advice, and runs each with the kernel at both ends,
-before and after, in the virtual machine of `make linux-vm`. It prints the tables of docs/advise.md.
+before and after, in the virtual machine of `make linux-vm`. It prints the tables of
+docs/results/advise.md, and ``--json docs/results/advise.json`` replaces the rows of a table.
 Seeds below 1000 were used while the command was built, and those from 1001 on judge it.
 """
 
@@ -12,9 +13,11 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measured import update
 
 from anabranch import _core
 from anabranch.advice import goals, search
@@ -77,8 +80,8 @@ def in_kernel(scenario: _core.Scenario, aims: goals.Goals) -> np.ndarray[Any, An
     return np.median(goals.of_variants(np.array(values)), axis=0)
 
 
-def row(seed: int, aims: goals.Goals) -> tuple[str, float, float]:
-    """A line of the table, and the improvement as predicted and with the kernel."""
+def row(seed: int, aims: goals.Goals) -> tuple[list[str], float, float]:
+    """A row of the table, and the improvement as predicted and with the kernel."""
     scenario = draw(seed)
     advices, _ = search.advise(scenario, aims, range(1, 6))
     advice = advices[0]
@@ -93,7 +96,7 @@ def row(seed: int, aims: goals.Goals) -> tuple[str, float, float]:
                 cells.append(number(float(measured[index])))
     predicted_gain = advice.advised.gain.value
     cells += [f"{predicted_gain:.2f}", f"{gain:.2f}"]
-    return f"| {' | '.join(cells)} |", predicted_gain, gain
+    return cells, predicted_gain, gain
 
 
 def main() -> int:
@@ -102,16 +105,18 @@ def main() -> int:
     parser.add_argument("--from", dest="first", type=int, default=FIRST_JUDGED, metavar="SEED")
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--for", dest="aims", default="throughput", help="goals, as of advise")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Replace the rows of the result.")
     chosen = parser.parse_args()
     aims = goals.parsed([chosen.aims])
     columns = "now | kernel | advice | kernel"
     shown = " | ".join(f"{columns} ({goal.words})" for goal in GOALS.values() if goal.name in aims)
     print(f"| seed | advice | {shown} | improvement × | kernel |")
     print("|---" * (4 + 4 * len(aims)) + "|")
-    gains = []
+    gains, rows = [], []
     for seed in range(chosen.first, chosen.first + chosen.count):
-        line, predicted, gain = row(seed, aims)
-        print(line, flush=True)
+        cells, predicted, gain = row(seed, aims)
+        rows.append(cells)
+        print(f"| {' | '.join(cells)} |", flush=True)
         gains.append((predicted, gain))
     changed = [pair for pair in gains if pair[0] != 1]
     better = sum(gain > 1 for _, gain in changed)
@@ -121,6 +126,9 @@ def main() -> int:
     if errors:
         print(f"Improvement, kernel / predicted: median deviation {np.median(errors):.1%}, worst "
               f"{max(errors):.1%}")  # fmt: skip
+    if chosen.json:
+        name = "two-goals" if len(aims) > 1 else chosen.aims
+        update(chosen.json, name, rows, f"python {' '.join(sys.argv)}")
     return 0
 
 

@@ -5,8 +5,9 @@
 draws scenarios with a small receive buffer, with neither buffer small, and with a small send
 buffer. Each runs with Linux at both ends of an emulated link, in real time. The sender reads the
 clocks ``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` at the end. `explain` attributes the time
-of the same scenario in virtual time. Prints the table of docs/explain.md. Seeds below 2001 were
-used while the script was built, and those from 2001 on judge.
+of the same scenario in virtual time. The script prints the table of docs/results/explain.md, and
+``--json docs/results/explain.json`` replaces its rows. Seeds below 2001 were used while the script
+was built, and those from 2001 on judge.
 
 The sender is a program that writes with blocking calls. With ``--poll``, it writes without blocking
 and waits with poll, as the hosts of live runs do. With ``--paced``, the kernel paces its segments.
@@ -34,8 +35,10 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import polars as pl
+from measured import update
 
 from anabranch import _core
 from anabranch.explanations.explanation import Explanation
@@ -299,12 +302,14 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=EACH)
     parser.add_argument("--poll", action="store_true", help="Write without blocking, with poll.")
     parser.add_argument("--paced", action="store_true", help="Let the kernel pace segments.")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Replace the rows of the result.")
     chosen = parser.parse_args()
     how = Writing(polls=chosen.poll, paced=chosen.paced)
     print("| small | path | window: explain | clock | send buffer: explain | samples | clock | |")
     print("|---|---|--:|--:|--:|--:|--:|---|")
     kinds = [chosen.kind] if chosen.kind else KINDS
     agreed: dict[str, int] = dict.fromkeys(kinds, 0)
+    rows: list[tuple[str, ...]] = []
     for kind in agreed:
         for seed in range(chosen.first, chosen.first + chosen.each):
             case = draw(seed, kind)
@@ -314,9 +319,11 @@ def main() -> int:
             agreed[kind] += agrees
             path = f"{case.mbps} Mbit/s, {2 * case.delay_ms} ms"
             cells = [f"{each * 100:.1f} %" for each in (*pairs[0], *pairs[1], clock)]
-            words = "agrees" if agrees else "differs"
-            print(f"| {kind} | {path} | {' | '.join(cells)} | {words} |", flush=True)
+            rows.append((kind, path, *cells, "yes" if agrees else "no"))
+            print(f"| {' | '.join(rows[-1])} |", flush=True)
     print("\n" + ", ".join(f"{kind}: {count} of {chosen.each}" for kind, count in agreed.items()))
+    if chosen.json:
+        update(chosen.json, "clocks", rows, f"unshare -rn python {' '.join(sys.argv)}")
     return 0
 
 

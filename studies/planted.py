@@ -3,10 +3,10 @@
     python studies/planted.py --from 1001 --seeds 50
     python studies/planted.py --capture server
 
-prints the confusion matrices of docs/explain.md: from runs, and from captures of runs. Each
+prints the confusion matrices of docs/results/explain.md: from runs, and from captures of runs. Each
 scenario is drawn so that one cause takes most of the capacity by construction, not by what the
 explanation says. Seeds below 1000 were used while the explanation was built, and those from 1001 on
-judge it.
+judge it. ``--json docs/results/explain.json`` replaces the rows of the result.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from measured import update
 
 from anabranch import _core
 from anabranch.analyze.analysis import analyze
@@ -242,8 +244,10 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--capture", choices=("server", "both"))
     parser.add_argument("--cause", choices=list(CAUSES), action="append")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Replace the rows of the result.")
     arguments = parser.parse_args()
     right = total = 0
+    rows = []
     print("| planted | right | answers |\n|---|---|---|")
     for cause in arguments.cause or CAUSES:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
@@ -256,8 +260,12 @@ def main() -> int:
         hits = sum(answers[each] for each in expected)
         right, total = right + hits, total + len(seeds)
         words = ", ".join(f"{name} {count}" for name, count in answers.most_common())
-        print(f"| {cause} | {hits} of {len(seeds)} | {words} |", flush=True)
+        rows.append((cause, f"{hits} of {len(seeds)}", words))
+        print(f"| {' | '.join(rows[-1])} |", flush=True)
     print(f"\n{right} of {total}: {right / total * 100:.1f} %")
+    if arguments.json:
+        name = f"capture-{arguments.capture}" if arguments.capture else "runs"
+        update(arguments.json, name, rows, f"python {' '.join(sys.argv)}")
     return 0
 
 

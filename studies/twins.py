@@ -4,10 +4,11 @@
     python studies/twins.py --seed 6263 --count 10 --what-if
 
 draws scenarios, runs Linux in the virtual machine, captures at the sender, makes the twin of each
-capture from the capture alone, and prints the tables of docs/twin.md. With ``--what-if``, it runs
-Linux again with the best change that Linux can make, as the twin predicts it, and compares the
-gains. The kernel of the machine is built by `make linux-vm`. Seeds below 7000 other than 6263 were
-used while the twin was built, and the others judge it. ``--folder`` keeps the captures.
+capture from the capture alone, and prints the tables of docs/results/twin.md. With ``--what-if``,
+it runs Linux again with the best change that Linux can make, as the twin predicts it, and compares
+the gains. The kernel of the machine is built by `make linux-vm`. Seeds below 7000 other than 6263
+were used while the twin was built, and the others judge it. ``--folder`` keeps the captures, and
+``--json docs/results/twin.json`` replaces the rows of the tables.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measured import update
 
 from anabranch.calibration import drawn
 from anabranch.explanations import what_if
@@ -35,6 +37,9 @@ from anabranch.scenarios.scenario import Bulk, Scenario
 from anabranch.twins import fit, observed
 from anabranch.twins.observed import Observed
 from anabranch.twins.scenario import to_toml
+
+Tables = dict[str, list[list[str]]]
+"""The rows of each result."""
 
 _HOSTS = Hosts(machine=LINUX_VM)
 GOODPUT, SHARE, RTT, GAIN = 0.05, 0.05, 0.10, 0.10
@@ -132,8 +137,8 @@ def with_change(scenario: Scenario, change: Change, twin: str) -> str:
     return loading.of(scenario, changes).to_toml()
 
 
-def judge_twins(seed: int, count: int, folder: Path) -> None:
-    """Print a row for each drawn scenario: how far its twin is off.
+def judge_twins(seed: int, count: int, folder: Path) -> Tables:
+    """Print and return a row for each drawn scenario: how far its twin is off.
 
     If it is too far, the row also has how far Linux itself is off with other seeds. The last row
     counts the same for the drawn scenarios themselves in virtual time.
@@ -141,6 +146,7 @@ def judge_twins(seed: int, count: int, folder: Path) -> None:
     print("| scenario | goodput | share | median RTT | within | Linux again |")
     print("|---|--:|--:|--:|---|--:|")
     seeds = range(2, fit.SEEDS + 2)
+    rows: list[list[str]] = []
     good, true = np.zeros(4, dtype=int), np.zeros(4, dtype=int)
     for index in range(count):
         scenario = draw(seed, index)
@@ -155,21 +161,23 @@ def judge_twins(seed: int, count: int, folder: Path) -> None:
             runs = [captured(toml, f"{name}-{each}", each, folder) for each in seeds]
             off = [run.goodput_mbps / seen.goodput_mbps - 1 for run in runs]
             again = f"{min(off):+.1%} to {max(off):+.1%}"
-        print(
-            f"| {scenario.name} | {found.goodput:+.1%} | {found.share * 100:+.1f} | "
-            f"{found.rtt:+.1%} | {'no' if again else 'yes'} | {again} |",
-            flush=True,
-        )
+        off_by = f"{found.goodput:+.1%}", f"{found.share * 100:+.1f}", f"{found.rtt:+.1%}"
+        rows.append([scenario.name, *off_by, "no" if again else "yes", again])
+        print(f"| {' | '.join(rows[-1])} |", flush=True)
     print(f"\n| of {count} within the bound | goodput | share | median RTT | all three |")
     print("|---|--:|--:|--:|--:|")
-    for words, counts in (("the twin", good), ("the true scenario in virtual time", true)):
-        print(f"| {words} | " + " | ".join(map(str, counts)) + " |")
+    both = (("the twin", good), ("the true scenario in virtual time", true))
+    totals = [[words, *map(str, counts)] for words, counts in both]
+    for total in totals:
+        print(f"| {' | '.join(total)} |")
+    return {"capture": rows, "true-scenario": totals}
 
 
-def judge_changes(seed: int, count: int, folder: Path) -> None:
-    """Print a row for each drawn scenario for whose twin a change of Linux helps."""
+def judge_changes(seed: int, count: int, folder: Path) -> Tables:
+    """Print and return a row for each drawn scenario for whose twin a change of Linux helps."""
     print("| scenario | change | predicted | seen | within |")
     print("|---|---|--:|--:|---|")
+    rows: list[list[str]] = []
     good = cases = index = 0
     while cases < count:
         scenario = limited(seed, index)
@@ -189,12 +197,11 @@ def judge_changes(seed: int, count: int, folder: Path) -> None:
         gain = after.goodput_mbps / before.goodput_mbps - 1
         is_near = abs(wanted - gain) <= GAIN
         good += is_near
-        print(
-            f"| {scenario.name} | {best.change.words} | {wanted:+.0%} | {gain:+.0%} | "
-            f"{'yes' if is_near else 'no'} |",
-            flush=True,
-        )
+        gains = f"{wanted:+.0%}", f"{gain:+.0%}", "yes" if is_near else "no"
+        rows.append([scenario.name, best.change.words, *gains])
+        print(f"| {' | '.join(rows[-1])} |", flush=True)
     print(f"\nwithin {GAIN * 100:.0f} points: {good} of {cases}; {index} scenarios drawn")
+    return {"what-if": rows}
 
 
 def main() -> int:
@@ -203,12 +210,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--what-if", action="store_true")
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Replace the rows of results.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         work = judge_changes if options.what_if else judge_twins
-        work(options.seed, options.count, folder)
+        tables = work(options.seed, options.count, folder)
+    if options.json:
+        for name, rows in tables.items():
+            update(options.json, name, rows, f"python {' '.join(sys.argv)}")
     return 0
 
 

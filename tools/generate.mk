@@ -5,7 +5,7 @@ policy-pictures: $(VENV)/.installed ## draw the pictures of docs/policies and th
 	$(BIN)/python docs/policies/draw.py
 	$(BIN)/python docs/site/picture.py
 
-# MkDocs runs the notebooks and fails on a broken link.
+# MkDocs runs the notebooks, draws the pictures that git ignores, and fails on a broken link.
 .PHONY: docs
 docs: $(VENV)/.installed-docs ## build the documentation site into target/docs
 	DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --quiet
@@ -33,3 +33,7 @@ scenario-classes: $(TEST_VENV)/.installed ## generate the Python classes of scen
 .PHONY: claims
 claims: $(TEST_VENV)/.installed ## write the tables of claims and parameters into the gallery's pages
 	$(TEST_BIN)/python tools/generate/gallery_claims.py
+
+.PHONY: results
+results: ## write the pages of docs/results from their data
+	$(PYTHON) tools/generate/results.py

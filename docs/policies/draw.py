@@ -11,6 +11,8 @@ import argparse
 import io
 import re
 import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import matplotlib
@@ -31,13 +33,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "img", help="folder for the pictures")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for each in common.ALL:
-        if not chosen.names or each.name in chosen.names:
-            draw(each, chosen.out)
+    to_draw = [name for name in names if name in chosen.names or not chosen.names]
+    with ProcessPoolExecutor() as pool:
+        for lines in pool.map(draw, to_draw, repeat(chosen.out)):
+            print(*lines, sep="\n", flush=True)
 
 
-def draw(each: common.Picture, out: Path) -> None:
-    """Draw one picture, and print the numbers behind it."""
+def draw(name: str, out: Path) -> list[str]:
+    """Draw one picture. Returns lines with the numbers behind it."""
+    (each,) = (picture for picture in common.ALL if picture.name == name)
     started = time.perf_counter()
     with matplotlib.rc_context(common.style()):
         figure, caption = common.compose(each)
@@ -45,10 +49,11 @@ def draw(each: common.Picture, out: Path) -> None:
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     file = out / f"{each.name}.svg"
     file.write_text(rounded(svg.getvalue()), encoding="utf-8")
-    print(f"{each.name} ({time.perf_counter() - started:.1f} s): {caption.title}")
-    print(f"  {one_line(caption.runs)}")
-    for name, value in caption.numbers.items():
-        print(f"  {one_line(name)}: {value:.4g}")
+    return [
+        f"{name} ({time.perf_counter() - started:.1f} s): {caption.title}",
+        f"  {one_line(caption.runs)}",
+        *(f"  {one_line(what)}: {value:.4g}" for what, value in caption.numbers.items()),
+    ]
 
 
 def one_line(text: str) -> str:

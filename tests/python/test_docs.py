@@ -4,6 +4,7 @@
 """
 
 import itertools
+import json
 import os
 import re
 import shlex
@@ -13,11 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from drawings import CURVES, drawn
+from measured import dumped, update
 
 from anabranch.gallery import catalogue
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+RESULTS = sorted(ROOT.glob("docs/results/*.json"))
 
 _BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s#]+)[^)\s]*\)")
@@ -79,9 +83,53 @@ def test_every_relative_link_leads_to_a_file_of_the_repository() -> None:
         f"{page.relative_to(ROOT)}: {target}"
         for page in PAGES
         for target in _LINK.findall(page.read_text(encoding="utf-8"))
-        if "://" not in target and not (page.parent / target).exists()
+        if "://" not in target and not leads_somewhere(page.parent / target)
     ]
     assert not dead
+
+
+def leads_somewhere(target: Path) -> bool:
+    return target.exists() or Path(os.path.normpath(target)) in drawn()
+
+
+def test_git_ignores_the_pictures_that_the_site_draws() -> None:
+    files = sorted(map(str, drawn()))
+    command = ["git", "check-ignore", *files]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == files
+
+
+def test_the_picture_of_growth_has_its_results() -> None:
+    area = json.loads((ROOT / "docs/results/performance.json").read_text(encoding="utf-8"))
+    assert set(CURVES) <= {each["id"] for each in area["results"]}
+
+
+def test_the_pages_of_results_are_those_of_their_data() -> None:
+    script = ROOT / "tools/generate/results.py"
+    subprocess.run([sys.executable, str(script), "--check"], check=True)
+
+
+@pytest.mark.parametrize("file", RESULTS, ids=lambda file: file.stem)
+def test_results_are_in_the_form_in_which_studies_write_them(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert dumped(json.loads(text)) == text
+
+
+def test_a_new_measurement_replaces_rows_date_and_build_of_one_result(tmp_path: Path) -> None:
+    file = tmp_path / "twin.json"
+    file.write_text((ROOT / "docs/results/twin.json").read_text(encoding="utf-8"))
+    before = json.loads(file.read_text(encoding="utf-8"))["results"]
+    row = ["a scenario", "without path-1", "+1 %", "+2 %", "yes"]
+    update(file, "what-if", [row], "python studies/twins.py")
+    after = json.loads(file.read_text(encoding="utf-8"))["results"]
+    changed = {each["id"]: each for each in after if each not in before}
+    assert list(changed) == ["what-if"]
+    assert changed["what-if"]["rows"] == [row]
+    assert "superseded" not in changed["what-if"]
+    assert changed["what-if"]["date"]
+    assert changed["what-if"]["build"]
+    with pytest.raises(ValueError, match="no result"):
+        update(file, "what-if", [row[1:]], "python studies/twins.py")
 
 
 def test_every_entry_that_a_page_names_exists() -> None:
@@ -124,7 +172,7 @@ def test_the_goodput_in_sentences_is_that_of_the_outputs() -> None:
     outputs = re.findall(r"^```console\n.*?^```$", tutorial, re.MULTILINE | re.DOTALL)
     printed = [float(number) for number in re.findall(r"\d+\.\d+", "".join(outputs))]
     sentences = re.sub(r"^```.*?^```$", "", tutorial + readme, flags=re.MULTILINE | re.DOTALL)
-    written = re.findall(r"(?:(\d+\.\d) to )?(\d+\.\d) Mbit/s", sentences)
+    written = re.findall(r"(?:(\d+\.\d)\s+to\s+)?(\d+\.\d)\s+Mbit/s", sentences)
     assert len(written) >= 2
     for number in filter(None, itertools.chain.from_iterable(written)):
         assert any(f"{each:.1f}" == number for each in printed), number

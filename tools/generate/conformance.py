@@ -38,7 +38,7 @@ def cell(result: dict[str, Any]) -> str:
 def table(engine: dict[str, dict[str, Any]], kernel: dict[str, dict[str, Any]]) -> str:
     """One row for each script."""
     release = platform.release().split("-")[0]
-    lines = [f"| script | what it shows | engine | Linux {release} |", "|---|---|---|---|"]
+    lines = [f"| script | subject | engine | Linux {release} |", "|---|---|---|---|"]
     for file, result in engine.items():
         name = file.removeprefix(f"{SCRIPTS}/").removesuffix(".pkt")
         link = f"[{name}](../{file})"

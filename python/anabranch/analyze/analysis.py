@@ -39,11 +39,11 @@ class Analysis:
         subflows: One row for each TCP connection. ``connection`` is null for a join whose
             connection is not in the capture.
         segments: One row for each Multipath TCP segment, in the order of time. ``dsn`` and
-            ``data_ack`` are full 64-bit numbers, and ``window`` is scaled. ``kind`` is ``none`` without
-            payload, ``new`` for data sent for the first time, ``retransmission`` for data that the
-            same subflow carried before, and ``reinjection`` for data that was sent before, but not
-            as these bytes of the subflow. ``sack_start`` and ``sack_end`` are the first SACK block,
-            which reports a duplicate if ``is_dsack`` (RFC 2883).
+            ``data_ack`` are full 64-bit numbers, and ``window`` is scaled. ``kind`` is ``none``
+            without payload, ``new`` for data sent for the first time, ``retransmission`` for data
+            that the same subflow carried before, and ``reinjection`` for data that was sent before,
+            but not as these bytes of the subflow. ``sack_start`` and ``sack_end`` are the first
+            SACK block, which reports a duplicate if ``is_dsack`` (RFC 2883).
         events: Handshakes, signals, resets, fallbacks.
         violations: Violations of RFC 8684 with their clauses.
         files: One row for each file, with a description of any damage. ``unread_packets`` could

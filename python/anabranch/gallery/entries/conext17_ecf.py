@@ -357,7 +357,7 @@ ENTRY = Entry(
         ),
         Panel(
             "Windows lost to idle times, 0.3 + 8.6 Mbit/s",
-            "How often an idle time made a congestion window smaller, per run, both subflows.",
+            "Idle times that reduced a congestion window, per run, both subflows.",
             _over_video_rate(_restarts, "restarts per run"),
         ),
         Panel(

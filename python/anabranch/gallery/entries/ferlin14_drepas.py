@@ -208,7 +208,7 @@ ENTRY = Entry(
     id="ferlin14-drepas",
     title="Dynamic relative path scoring (DRePaS) next to 2G and 3G (Globecom 2014)",
     question="Does adding a very slow cellular path to WLAN pay off? Does scoring paths (DRePaS) "
-    "keep Multipath TCP from using a path that does not?",
+    "keep Multipath TCP from using a path that does harm?",
     references=(FERLIN_GLOBECOM, ALAY_SLIDES),
     parameters=parameters(f"""
         WLAN | <path.wlan> | this project; the paper measured real ones

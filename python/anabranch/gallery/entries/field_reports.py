@@ -202,8 +202,8 @@ def _part(curve: str, report: Report, mbps: float) -> Measure:
 CLAIMS = (
     claim(
         "FR.harmed",
-        "Where a report has less goodput over all paths than over the best one, the model of Linux "
-        "has so, too.",
+        "If a report has less goodput over all paths than over the best one, so does the model of "
+        "Linux.",
         "the reports",
         for_each(
             f"goodput, {LINUX} / {TCP}, {{.key}}",
@@ -267,7 +267,7 @@ def _sum_mbps(report: Report) -> float:
 ENTRY = Entry(
     id="field-reports",
     title="Public reports of slow Multipath TCP",
-    question="Does the model of Linux show what people report? Do the engine's remedies help?",
+    question="Does the model of Linux have the reported goodput? Do the engine's remedies help?",
     references=tuple(dict.fromkeys(report.thread for report in REPORTS)),
     parameters=(
         *(

@@ -173,7 +173,7 @@ ENTRY = Entry(
                 {"in the core": CORE, "in the access": ACCESS}, GOODPUT, at, STYLES, x="bottleneck"
             ),
         ),
-        Panel("What each family carried", "Shares of MPTCP's bytes.", _draw_shares),
+        Panel("Share of each family", "Shares of MPTCP's bytes.", _draw_shares),
         Panel(
             "IPv6 goes away and comes back",
             "Goodput in bins of one second, first seed. The IPv6 route is down in the shaded time.",

@@ -86,7 +86,7 @@ at = Factors("curve", "paths", workload=BULK)
 
 
 def cells(tier: Tier) -> list[Cell]:
-    """Every scheduler over both pairs of paths with both workloads, and bulk in other readings."""
+    """Every scheduler over both pairs of paths, with both workloads, and other interpretations."""
     whole = [
         _cell(tier, curve, paths, workload)
         for workload in _WORKLOADS
@@ -317,7 +317,7 @@ ENTRY = Entry(
         step of the paper's correction | 0.01; also 0.001 and 0 | paper: 0.001 to 0.02; 0 (no
             correction): this project
         floor of the paper's correction | 0; also 0.5 | this project: the paper states none
-        other readings | 12.5 and 32.5 ms one way; 0.1 % loss; both | this project, for bulk
+        other interpretations | 12.5 and 32.5 ms one way; 0.1 % loss; both | this project, for bulk
     """),
     quick=Tier("quick", seeds=20, measured_s=145),
     full=Tier("full", seeds=50, measured_s=145),
@@ -334,7 +334,7 @@ ENTRY = Entry(
         ),
         Panel("Goodput of 64 MiB", "Medians over seeds with 95 % intervals.", _bars(TRANSFER)),
         Panel(
-            "Goodput in other readings",
+            "Goodput in other interpretations",
             "3G+WLAN with the delays as round trips, or with less loss, or both. Diamond: "
             "Networking'16.",
             panels.points(

@@ -316,7 +316,7 @@ ENTRY = Entry(
         panel_of_shares(RANDOM_LOSS),
         panel_of_shares(DROP_TAIL),
         Panel(
-            "Paths of its own",
+            "Separate paths",
             "Goodput of LIA over both paths, and of TCP over each path alone. Diamonds: NSDI'11.",
             panels.bars(
                 tuple(_PAIRS),

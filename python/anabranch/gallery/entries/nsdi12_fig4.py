@@ -262,7 +262,7 @@ ENTRY = Entry(
             panels.over("buffer_kb", DUPLICATES, _MULTIPATH, _BUFFER, span=(0, None)),
         ),
         Panel(
-            "What 3G carried",
+            "Share of 3G",
             "Shows that MPTCP used both paths.",
             panels.over("buffer_kb", share("3g", "3G"), _MULTIPATH, _BUFFER, span=(0, None)),
         ),

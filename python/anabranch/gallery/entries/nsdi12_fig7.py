@@ -359,8 +359,8 @@ ENTRY = Entry(
             _sweep(GOODPUT, top=11, lines={10: "sum of the link rates"}),
         ),
         Panel(
-            "What 3G carried",
-            "Shows that MPTCP used both paths, and why 32 KiB shows no effect.",
+            "Share of 3G",
+            "Shows that MPTCP used both paths, and the reason for no effect at 32 KiB.",
             _sweep(share("3g", "3G"), MPTCP, MPTCP_M12),
         ),
     ),

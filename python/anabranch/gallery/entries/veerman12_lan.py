@@ -361,7 +361,7 @@ def notes(results: Results) -> Sequence[str]:
     limits = veerman12.limited(results, [f"{b:g} MB" for b in BUFFERS_MB], buffers)
     recovery = veerman12.recovery_s(2, 1, RTT_MS, SMALL_MSS)
     return [
-        f"What limits throughput — {limits}. "
+        f"Limits of throughput — {limits}. "
         "A queue of one bandwidth-delay product keeps a link busy even with half the window, so "
         f"losses cost nothing. LIA needs {recovery:.1f} s to recover the other half.",
         "With a quarter of the rule's buffer, lowest RTT puts nearly everything on one link, whose "

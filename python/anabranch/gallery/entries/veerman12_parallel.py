@@ -205,7 +205,7 @@ ENTRY = Entry(
     id="veerman12-parallel",
     title="Parallel TCP, as GridFTP opens it, next to Multipath TCP (after Veerman 2012)",
     question="Is one connection of Multipath TCP as fast as several TCP flows that share a file? "
-    "What does a TCP flow that shares a link with them keep?",
+    "Which share of a link does a TCP flow next to them keep?",
     references=(veerman12.VEERMAN, veerman12.RFC_LIA),
     parameters=(
         *parameters(f"""
@@ -241,7 +241,7 @@ ENTRY = Entry(
         ),
         Panel(
             "TCP next to them, on the large link",
-            "What one TCP flow keeps. Half would be as much as the other connection has.",
+            "Share of one TCP flow. Half would be the share of the other connection.",
             panels.bars(
                 ("large link",),
                 lambda words, _: median(tcp_share(*_NEXT_TO_TCP[words])),

@@ -162,7 +162,7 @@ def notes(results: Results) -> Sequence[str]:
         for curve in (SLOW_START, HYSTART)
     )
     return [
-        f"What limits throughput — {limits}. LIA needs about n²·w/2 round trips to recover from a "
+        f"Limits of throughput — {limits}. LIA needs about n²·w/2 round trips to recover from a "
         f"loss: {RECOVERY_S:.0f} s for two windows of 1 Gbit/s × {RTT_MS} ms at "
         f"1/{veerman12.SCALE}. Where a claim judges 90 % of the sum, runs measure {_LONG_S} s or "
         "more. A queue of one bandwidth-delay product keeps a link busy even with half a window.",
@@ -239,7 +239,7 @@ ENTRY = Entry(
             ),
         ),
         Panel(
-            "Three links: who carries what",
+            "Three links: throughput by link",
             "Throughput by path, first seed.",
             veerman12.draw_paths(
                 {f"{b:g} MB": at(ADVANCED, THREE_LINKS, b) for b in ADVANCED_MB},
