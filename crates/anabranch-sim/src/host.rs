@@ -278,7 +278,7 @@ impl EngineHost {
 }
 
 impl Host for EngineHost {
-    #[inline]
+    #[inline(always)] // A packet is large: copy it once only.
     fn handle_packet(&mut self, now: Instant, packet: Packet) {
         match packet {
             Packet::Tcp(segment) => self.endpoint.handle_segment(now, segment),
@@ -298,7 +298,7 @@ impl Host for EngineHost {
         self.handle_events(now)
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         self.poll_transmit(now).map(Packet::Tcp)
     }

@@ -262,6 +262,7 @@ impl<H: Host> Simulation<'_, '_, H> {
         Ok(())
     }
 
+    #[inline(always)]
     fn send(&mut self, side: Side, packet: Packet) -> Result<(), RunError> {
         let client = match side {
             Side::Client => packet.source(),
