@@ -46,7 +46,7 @@ pub fn describe(path: &Path, message: &str) -> Problem {
     if let Some((found, valid)) = quoted_names(message, "unknown variant `") {
         let noun = last_key(path).map_or_else(|| "name".to_owned(), noun);
         // An element of a list has the name of the list.
-        let is_element = matches!(path.iter().last(), Some(Segment::Seq { .. }));
+        let is_element = matches!(path.iter().next_back(), Some(Segment::Seq { .. }));
         let noun = noun.strip_suffix('s').filter(|_| is_element).unwrap_or(&noun);
         return Problem::new(keys, unknown_name(noun, found, &valid));
     }
