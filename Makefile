@@ -131,7 +131,7 @@ axe:
 		{ mkdir -p $(AXE) && cd $(AXE) && npm pack --silent axe-core@4.14.1 >/dev/null && \
 		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is skipped"
 
-ci: test audit check-targets wheels-smoke test-platforms gallery-virtual test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, quick gallery, short benchmark and documentation
+ci: test audit check-msrv check-targets wheels-smoke test-platforms gallery-virtual test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, quick gallery, short benchmark and documentation
 
 digests-smoke: gallery-virtual ## compare the digests, with the runs of gallery-virtual
 	$(MAKE) digests CHECK=1 RESULTS=results

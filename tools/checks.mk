@@ -32,6 +32,15 @@ check-targets: $(TEST_VENV)/.installed ## compile for other platforms, without r
 	else echo "skipped: rustup could not add the targets (see above)"; fi
 	$(TEST_BIN)/mypy --platform darwin --no-warn-unreachable --cache-dir .mypy_cache/darwin python/anabranch
 
+# Cargo.toml promises users of the crates this version of Rust.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+.PHONY: check-msrv
+check-msrv: ## compile with the oldest supported Rust, without running
+	@if rustup --quiet toolchain install $(MSRV) --profile minimal --no-self-update; then set -ex; \
+		MAKEFLAGS= cargo +$(MSRV) check --quiet --workspace; \
+	else echo "skipped: rustup could not install Rust $(MSRV) (see above)"; fi
+
 # CASE='MP_PRIO back' runs the cases whose names contain all these words.
 .PHONY: interop
 interop: ## test the engine against this kernel's Multipath TCP: all cases, or CASE=MP_PRIO

@@ -211,6 +211,18 @@ def test_every_single_change_is_tried_first() -> None:
     assert made._first() == [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (0, 2)]
 
 
+def test_good_combinations_are_combined_further() -> None:
+    buffers = {(1, 0, 0): 1.3, (2, 0, 0): 1.25, (3, 0, 0): 1.24}
+    single = buffers | {(0, 1, 0): 1.2, (0, 0, 1): 0.9}
+    # From (1, 0, 0), then from (2, 0, 0). Two candidates differ in their buffers alone, so
+    # (3, 0, 0) adds no third. Then from (0, 1, 0).
+    made = searched([4, 2, 2], single)
+    assert made._promising(5) == [(1, 1, 0), (1, 0, 1), (2, 1, 0), (2, 0, 1), (0, 1, 1)]
+    # The best is (1, 1, 0). Expected are 1.5 · 1.25 / 1.3, 1.5 · 1.24 / 1.3 and 1.5 · 0.9.
+    made = searched([4, 2, 2], single | {(1, 1, 0): 1.5, (1, 0, 1): 1.0})
+    assert made._promising(3) == [(2, 1, 0), (3, 1, 0), (1, 1, 1)]
+
+
 @pytest.mark.parametrize(
     ("value", "low", "words"),
     [(1.34, 0.88, "no change surely helps."), (1.03, 1.01, "no change brings 5 %.")],

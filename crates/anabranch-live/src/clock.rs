@@ -2,7 +2,7 @@
 
 use anabranch_wire::Instant;
 
-use crate::sys;
+use crate::sys::{self, ClockId};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
@@ -12,16 +12,16 @@ pub(crate) struct Clock {
 impl Clock {
     /// Start the clock.
     pub(crate) fn start() -> Self {
-        Clock { start: sys::clock(libc::CLOCK_MONOTONIC) }
+        Clock { start: sys::clock(ClockId::Monotonic) }
     }
 
     pub(crate) fn now(self) -> Instant {
-        Instant::from_nanos(sys::clock(libc::CLOCK_MONOTONIC).saturating_sub(self.start))
+        Instant::from_nanos(sys::clock(ClockId::Monotonic).saturating_sub(self.start))
     }
 
     /// The time of the run at a given time of day. The time of day may have been set since the start.
     pub(crate) fn at_time_of_day(self, time_of_day: u64) -> Instant {
-        let ago = sys::clock(libc::CLOCK_REALTIME).saturating_sub(time_of_day);
+        let ago = sys::clock(ClockId::Realtime).saturating_sub(time_of_day);
         Instant::from_nanos(self.now().as_nanos().saturating_sub(ago))
     }
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::process::{Command, Stdio};
 
+use rustix::io::Errno;
+
 use crate::namespace::{self, Namespace};
 use crate::sys::{self, PacketSocket, Tun};
 
@@ -74,8 +76,8 @@ fn mptcp() -> io::Result<()> {
     let socket = sys::stream_socket(true, sys::MPTCP)?;
     // An unconnected socket has no information. A kernel that does not know the option returns
     // another error.
-    match sys::mptcp_info(std::os::fd::AsRawFd::as_raw_fd(&socket)) {
-        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Err(error),
+    match sys::mptcp_info(&socket) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOPROTOOPT) => Err(error),
         _ => Ok(()),
     }
 }
@@ -85,8 +87,8 @@ fn ip_mptcp() -> io::Result<()> {
 }
 
 fn cubic() -> io::Result<()> {
-    let socket = sys::stream_socket(true, libc::IPPROTO_TCP)?;
-    sys::set_congestion_control(std::os::fd::AsRawFd::as_raw_fd(&socket), "cubic").map(|_| ())
+    let socket = sys::stream_socket(true, sys::TCP)?;
+    sys::set_congestion_control(&socket, "cubic").map(|_| ())
 }
 
 fn nftables() -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use anabranch_proto::config::TcpConfig;
 use anabranch_sim::Side;
@@ -11,11 +11,13 @@ use anabranch_sim::scenario::{Connection, Family, Protocol, Scenario};
 use anabranch_sim::workload::{Sender, Sink, Socket};
 use anabranch_wire::{Duration, Instant, Piece};
 use bytes::Bytes;
+use rustix::io::Errno;
+use rustix::net::sockopt;
 
 use crate::kernel_setup::KernelNetwork;
 use crate::kernel_stats;
 use crate::settings::Settings;
-use crate::sys::{self, PollFd};
+use crate::sys::{self, PollFd, PollFlags};
 
 /// A namespace with its sockets.
 pub(crate) struct KernelHost {
@@ -70,10 +72,13 @@ struct Writer<'a> {
     written: &'a mut u64,
 }
 
+/// Sets the size of a socket's buffer.
+type SetBuffer = fn(BorrowedFd<'_>, usize) -> rustix::io::Result<()>;
+
 /// Bytes per read and write.
 const CHUNK: usize = 64 << 10;
 /// Largest value of `TCP_KEEPIDLE` and `TCP_KEEPINTVL`, in seconds.
-const LONGEST_KEEP_ALIVE: i32 = 32_767;
+const LONGEST_KEEP_ALIVE: u32 = 32_767;
 
 impl KernelHost {
     /// Create the host of one side of `scenario`, for a run with `seed`.
@@ -100,8 +105,8 @@ impl KernelHost {
         self.network.namespace.within(|| {
             for app in apps.iter_mut() {
                 let listener = TcpListener::from(app.plan.socket(settings)?);
-                sys::bind(listener.as_raw_fd(), app.plan.local)?;
-                sys::listen(listener.as_raw_fd())?;
+                sys::bind(&listener, app.plan.local)?;
+                sys::listen(&listener)?;
                 app.listener = Some(listener);
             }
             Ok(())
@@ -113,25 +118,26 @@ impl KernelHost {
     pub(crate) fn deliver(&self, path: usize, packet: &[u8]) -> io::Result<()> {
         let ports = &self.network.ports;
         match ports[path.min(ports.len() - 1)].send(packet) {
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(()),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOBUFS) => Ok(()),
             other => other,
         }
     }
 
     /// Append the descriptors to wait for.
-    pub(crate) fn wanted(&self, fds: &mut Vec<PollFd>) {
+    pub(crate) fn wanted<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
         for app in &self.apps {
             if let Some(listener) =
                 app.listener.as_ref().filter(|_| app.socket.is_none() && !app.failed)
             {
-                fds.push(sys::poll_fd(listener.as_raw_fd(), libc::POLLIN));
+                fds.push(sys::poll_fd(listener, PollFlags::IN));
             }
             let Some(socket) = &app.socket else { continue };
-            let reads = if app.at_end || app.failed { 0 } else { libc::POLLIN };
             let writes = app.connecting || app.blocked && !app.finished;
-            let writes = if writes && !app.failed { libc::POLLOUT } else { 0 };
-            if reads | writes != 0 {
-                fds.push(sys::poll_fd(socket.as_raw_fd(), reads | writes));
+            let mut events = PollFlags::empty();
+            events.set(PollFlags::IN, !app.at_end && !app.failed);
+            events.set(PollFlags::OUT, writes && !app.failed);
+            if !events.is_empty() {
+                fds.push(sys::poll_fd(socket, events));
             }
         }
     }
@@ -157,7 +163,7 @@ impl KernelHost {
             if let Some(socket) = app.socket.take() {
                 app.failed = true;
                 // A socket that does not linger loses unsent data when it is closed.
-                let _ = sys::reset_when_closed(socket.as_raw_fd());
+                let _ = sys::reset_when_closed(&socket);
             }
         }
     }
@@ -223,33 +229,32 @@ impl Plan {
     fn socket(&self, settings: &mut Settings) -> io::Result<OwnedFd> {
         let protocol = match self.protocol {
             Protocol::Mptcp => sys::MPTCP,
-            Protocol::Tcp => libc::IPPROTO_TCP,
+            Protocol::Tcp => sys::TCP,
         };
         let socket = sys::stream_socket(self.ipv4_only, protocol)?;
-        let fd = socket.as_raw_fd();
-        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
         if !self.nagle {
-            sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+            sockopt::set_tcp_nodelay(&socket, true)?;
         }
         if let Some(idle) = self.keep_alive {
-            keep_alive(fd, idle, settings)?;
+            keep_alive(&socket, idle, settings)?;
         }
-        let used = sys::set_congestion_control(fd, self.congestion_control);
+        let used = sys::set_congestion_control(&socket, self.congestion_control);
         if used.as_ref().ok().map(String::as_str) != Some(self.congestion_control) {
             let why = used.unwrap_or_else(|error| error.to_string());
             settings.notice(&format!("congestion control {}: {why}", self.congestion_control));
         }
-        for (option, key, limit, bytes) in [
-            (libc::SO_SNDBUF, "send_buffer", "wmem_max", self.send_buffer),
-            (libc::SO_RCVBUF, "receive_buffer", "rmem_max", self.receive_buffer),
+        let set_send: SetBuffer = |fd, bytes| sockopt::set_socket_send_buffer_size(fd, bytes);
+        let set_receive: SetBuffer = |fd, bytes| sockopt::set_socket_recv_buffer_size(fd, bytes);
+        for (set, key, limit, bytes) in [
+            (set_send, "send_buffer", "wmem_max", self.send_buffer),
+            (set_receive, "receive_buffer", "rmem_max", self.receive_buffer),
         ] {
             // A socket cannot request a larger buffer. The kernel then tunes the buffer up to
             // tcp_wmem and tcp_rmem, which are set to this size.
             let most = largest_buffer(limit);
             match bytes {
-                Some(bytes) if bytes <= most => {
-                    sys::set_option(fd, libc::SOL_SOCKET, option, bytes as i32)?;
-                }
+                Some(bytes) if bytes <= most => set(socket.as_fd(), bytes as usize)?,
                 Some(bytes) => settings.notice(&format!(
                     "{key} of {bytes} bytes exceeds net.core.{limit} ({most}): the kernel autotunes \
                      the buffer up to the stated size"
@@ -263,28 +268,25 @@ impl Plan {
 
     fn connect(&self, settings: &mut Settings) -> io::Result<TcpStream> {
         let stream = TcpStream::from(self.socket(settings)?);
-        sys::bind(stream.as_raw_fd(), self.local)?;
-        sys::connect(stream.as_raw_fd(), self.server)?;
+        sys::bind(&stream, self.local)?;
+        sys::connect(&stream, self.server)?;
         Ok(stream)
     }
 }
 
 /// Configure keep-alive probes as in the engine: one after each idle time, and the end of the subflow
 /// after the same number of unanswered probes.
-fn keep_alive(fd: RawFd, idle: Duration, settings: &mut Settings) -> io::Result<()> {
+fn keep_alive(socket: &OwnedFd, idle: Duration, settings: &mut Settings) -> io::Result<()> {
     let exact = idle.as_secs_f64();
-    let seconds = (exact.ceil() as i32).clamp(1, LONGEST_KEEP_ALIVE);
+    let seconds = (exact.ceil() as u32).clamp(1, LONGEST_KEEP_ALIVE);
     if f64::from(seconds) != exact {
         settings.notice(&format!("keep_alive of {exact} s: the kernel uses {seconds} s"));
     }
-    sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-    for (name, value) in [
-        (libc::TCP_KEEPIDLE, seconds),
-        (libc::TCP_KEEPINTVL, seconds),
-        (libc::TCP_KEEPCNT, TcpConfig::default().retries as i32),
-    ] {
-        sys::set_option(fd, libc::IPPROTO_TCP, name, value)?;
-    }
+    let time = std::time::Duration::from_secs(seconds.into());
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, time)?;
+    sockopt::set_tcp_keepintvl(socket, time)?;
+    sockopt::set_tcp_keepcnt(socket, TcpConfig::default().retries)?;
     Ok(())
 }
 
@@ -334,9 +336,7 @@ impl KernelApp {
     /// Returns `true` if the kernel wakes a program that waits to write. The kernel does so when a
     /// third of the send buffer is free.
     fn has_room(&self) -> bool {
-        let Some(socket) = &self.socket else { return false };
-        let mut fds = [sys::poll_fd(socket.as_raw_fd(), libc::POLLOUT)];
-        sys::poll(&mut fds, std::time::Duration::ZERO).is_ok() && fds[0].revents != 0
+        self.socket.as_ref().is_some_and(|socket| sys::is_ready(socket, PollFlags::OUT))
     }
 
     fn accept(&mut self, now: Instant) {
@@ -444,9 +444,8 @@ impl Socket for Writer<'_> {
     }
 
     fn space(&self) -> u64 {
-        let fd = self.stream.as_raw_fd();
-        let all = sys::option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF).unwrap_or(0) as usize;
-        all.saturating_sub(sys::unacknowledged(fd)) as u64
+        let all = sockopt::socket_send_buffer_size(self.stream).unwrap_or(0);
+        all.saturating_sub(sys::unacknowledged(self.stream)) as u64
     }
 
     fn finish(&mut self) {

@@ -1,10 +1,10 @@
 //! The kernel's statistics of its connections. Values that the kernel does not report are 0.
 
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsRawFd;
 
 use anabranch_sim::driver::{self, ConnectionTotals, FallbackReason, SubflowKey, SubflowTotals};
 use anabranch_wire::{Duration, SocketAddress};
+use rustix::net::sockopt;
 
 use crate::sys::{self, KernelSubflow, TcpInfo};
 
@@ -17,11 +17,9 @@ const UNLIMITED: u32 = 0x7fff_ffff;
 
 /// Totals of a connection whose application wrote and read the given numbers of bytes.
 pub(crate) fn connection(stream: &TcpStream, written: u64, read: u64) -> ConnectionTotals {
-    let fd = stream.as_raw_fd();
-    let mptcp = sys::mptcp_info(fd).ok().map(|(info, _)| info);
-    let tcp = sys::tcp_info(fd).unwrap_or_default();
+    let mptcp = sys::mptcp_info(stream).ok().map(|(info, _)| info);
+    let tcp = sys::tcp_info(stream).unwrap_or_default();
     let info = mptcp.unwrap_or_default();
-    let buffer = |name| sys::option(fd, libc::SOL_SOCKET, name).unwrap_or(0) as u64;
     let is_mptcp = mptcp.is_some() && info.flags & FALLBACK == 0;
     ConnectionTotals {
         is_mptcp,
@@ -35,15 +33,15 @@ pub(crate) fn connection(stream: &TcpStream, written: u64, read: u64) -> Connect
         bytes_delivered: read,
         unsent_bytes: if is_mptcp { 0 } else { tcp.notsent_bytes.into() },
         reinjections: info.retransmits.into(),
-        send_buffer: buffer(libc::SO_SNDBUF),
-        receive_buffer: buffer(libc::SO_RCVBUF),
+        send_buffer: sockopt::socket_send_buffer_size(stream).unwrap_or(0) as u64,
+        receive_buffer: sockopt::socket_recv_buffer_size(stream).unwrap_or(0) as u64,
         ..ConnectionTotals::default()
     }
 }
 
 /// Totals of the subflows of a connection over `paths`.
 pub(crate) fn subflows(stream: &TcpStream, paths: &[usize]) -> Vec<SubflowTotals> {
-    match sys::mptcp_info(stream.as_raw_fd()) {
+    match sys::mptcp_info(stream) {
         Ok((_, subflows)) => subflows.iter().map(|each| subflow(each, paths)).collect(),
         Err(_) => plain(stream).iter().map(|each| subflow(each, paths)).collect(),
     }
@@ -52,7 +50,7 @@ pub(crate) fn subflows(stream: &TcpStream, paths: &[usize]) -> Vec<SubflowTotals
 /// The single subflow of a TCP connection.
 fn plain(stream: &TcpStream) -> Option<KernelSubflow> {
     let (local, remote) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
-    Some(KernelSubflow { id: 0, local, remote, tcp: sys::tcp_info(stream.as_raw_fd()).ok()? })
+    Some(KernelSubflow { id: 0, local, remote, tcp: sys::tcp_info(stream).ok()? })
 }
 
 fn subflow(each: &KernelSubflow, paths: &[usize]) -> SubflowTotals {

@@ -21,7 +21,7 @@ use crate::kernel_host::KernelHost;
 use crate::lateness::Lateness;
 use crate::namespace;
 use crate::settings::Settings;
-use crate::sys;
+use crate::sys::{self, PollFlags};
 
 /// TCP stack of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -356,12 +356,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         for host in &self.hosts {
             due = due.into_iter().chain(host.poll_timeout()).min();
             if let AnyHost::Kernel(host) = host {
-                fds.extend(
-                    host.network
-                        .ports
-                        .iter()
-                        .map(|port| sys::poll_fd(port.as_raw_fd(), libc::POLLIN)),
-                );
+                fds.extend(host.network.ports.iter().map(|port| sys::poll_fd(port, PollFlags::IN)));
                 host.wanted(&mut fds);
             }
         }

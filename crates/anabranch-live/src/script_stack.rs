@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anabranch_script::{
@@ -13,10 +13,12 @@ use anabranch_script::{
 };
 use anabranch_wire::{Instant, Payload, Segment, pattern};
 use bytes::BytesMut;
+use rustix::io::Errno;
+use rustix::net::sockopt;
 
 use crate::clock::Clock;
 use crate::namespace::{Namespace, ip, set_sysctl};
-use crate::sys::{self, LONGEST_FRAME, Tun};
+use crate::sys::{self, LONGEST_FRAME, PollFlags, Tun};
 
 /// The kernel behind a TUN device.
 pub struct KernelStack {
@@ -69,8 +71,8 @@ impl KernelStack {
         self.sockets[socket.0].as_mut().expect("the player does not use closed sockets")
     }
 
-    fn fd(&mut self, socket: Handle) -> RawFd {
-        self.get(socket).stream.as_raw_fd()
+    fn stream(&mut self, socket: Handle) -> &TcpStream {
+        &self.get(socket).stream
     }
 
     /// Receive the packets that the kernel has sent.
@@ -144,23 +146,23 @@ fn endpoint(layout: Layout, host: u8, used: EndpointUse) -> String {
 
 /// The error's name in errno.h.
 fn name(error: &io::Error) -> &'static str {
-    match error.raw_os_error() {
-        Some(libc::EAGAIN) => "EAGAIN",
-        Some(libc::EINPROGRESS) => "EINPROGRESS",
-        Some(libc::ECONNREFUSED) => "ECONNREFUSED",
-        Some(libc::ECONNRESET) => "ECONNRESET",
-        Some(libc::ETIMEDOUT) => "ETIMEDOUT",
-        Some(libc::EPIPE) => "EPIPE",
-        Some(libc::ENOTCONN) => "ENOTCONN",
-        Some(libc::EISCONN) => "EISCONN",
-        Some(libc::EALREADY) => "EALREADY",
-        Some(libc::ECONNABORTED) => "ECONNABORTED",
-        Some(libc::EINVAL) => "EINVAL",
-        Some(libc::EADDRINUSE) => "EADDRINUSE",
-        Some(libc::ENETUNREACH) => "ENETUNREACH",
-        Some(libc::EHOSTUNREACH) => "EHOSTUNREACH",
-        Some(libc::ENETRESET) => "ENETRESET",
-        Some(libc::EOPNOTSUPP) => "EOPNOTSUPP",
+    match Errno::from_io_error(error) {
+        Some(Errno::AGAIN) => "EAGAIN",
+        Some(Errno::INPROGRESS) => "EINPROGRESS",
+        Some(Errno::CONNREFUSED) => "ECONNREFUSED",
+        Some(Errno::CONNRESET) => "ECONNRESET",
+        Some(Errno::TIMEDOUT) => "ETIMEDOUT",
+        Some(Errno::PIPE) => "EPIPE",
+        Some(Errno::NOTCONN) => "ENOTCONN",
+        Some(Errno::ISCONN) => "EISCONN",
+        Some(Errno::ALREADY) => "EALREADY",
+        Some(Errno::CONNABORTED) => "ECONNABORTED",
+        Some(Errno::INVAL) => "EINVAL",
+        Some(Errno::ADDRINUSE) => "EADDRINUSE",
+        Some(Errno::NETUNREACH) => "ENETUNREACH",
+        Some(Errno::HOSTUNREACH) => "EHOSTUNREACH",
+        Some(Errno::NETRESET) => "ENETRESET",
+        Some(Errno::OPNOTSUPP) => "EOPNOTSUPP",
         _ => "EBADF",
     }
 }
@@ -191,7 +193,7 @@ impl Stack for KernelStack {
         let left = until.saturating_since(self.clock.now());
         if self.sent.is_empty() && !left.is_zero() {
             let timeout = TICK.min(Duration::from_nanos(left.as_nanos()));
-            let mut fds = [sys::poll_fd(self.tun.as_raw_fd(), libc::POLLIN)];
+            let mut fds = [sys::poll_fd(&self.tun, PollFlags::IN)];
             sys::poll(&mut fds, timeout).map_err(stack_error)?;
             self.collect().map_err(stack_error)?;
         }
@@ -222,22 +224,21 @@ impl Stack for KernelStack {
     }
 
     fn socket(&mut self, mptcp: bool) -> Progress<Handle> {
-        let protocol = if mptcp { sys::MPTCP } else { libc::IPPROTO_TCP };
+        let protocol = if mptcp { sys::MPTCP } else { sys::TCP };
         let settings = &self.settings;
         let opened = self.namespace.within(|| {
             let socket = sys::stream_socket(!settings.ipv6, protocol)?;
-            let fd = socket.as_raw_fd();
-            sys::set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+            sockopt::set_socket_reuseaddr(&socket, true)?;
             let congestion = match settings.congestion {
                 Congestion::Reno => "reno",
                 Congestion::Cubic => "cubic",
             };
-            sys::set_congestion_control(fd, congestion)?;
+            sys::set_congestion_control(&socket, congestion)?;
             if let Some(seconds) = settings.keep_alive {
-                let seconds = seconds as i32;
-                sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-                sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds)?;
-                sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, seconds)?;
+                let time = Duration::from_secs(seconds.into());
+                sockopt::set_socket_keepalive(&socket, true)?;
+                sockopt::set_tcp_keepidle(&socket, time)?;
+                sockopt::set_tcp_keepintvl(&socket, time)?;
             }
             Ok(socket)
         });
@@ -248,18 +249,20 @@ impl Stack for KernelStack {
     }
 
     fn set_option(&mut self, socket: Handle, option: SocketOption) -> Progress<()> {
-        let fd = self.fd(socket);
-        let set = |level, name, value: u32| sys::set_option(fd, level, name, value as i32);
-        progress(match option {
-            SocketOption::ReceiveBuffer(bytes) => set(libc::SOL_SOCKET, libc::SO_RCVBUF, bytes),
-            SocketOption::SendBuffer(bytes) => set(libc::SOL_SOCKET, libc::SO_SNDBUF, bytes),
-            SocketOption::NoDelay(on) => set(libc::IPPROTO_TCP, libc::TCP_NODELAY, on.into()),
-            SocketOption::UserTimeout(millis) => {
-                set(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, millis)
+        let stream = self.stream(socket);
+        let set = match option {
+            SocketOption::ReceiveBuffer(bytes) => {
+                sockopt::set_socket_recv_buffer_size(stream, bytes as usize)
             }
-            SocketOption::Abort(true) => sys::reset_when_closed(fd),
+            SocketOption::SendBuffer(bytes) => {
+                sockopt::set_socket_send_buffer_size(stream, bytes as usize)
+            }
+            SocketOption::NoDelay(on) => sockopt::set_tcp_nodelay(stream, on),
+            SocketOption::UserTimeout(millis) => sockopt::set_tcp_user_timeout(stream, millis),
+            SocketOption::Abort(true) => return progress(sys::reset_when_closed(stream)),
             SocketOption::Abort(false) => Ok(()),
-        })
+        };
+        progress(set.map_err(Into::into))
     }
 
     fn bind(&mut self, socket: Handle, host: Option<u8>, port: u16) -> Progress<()> {
@@ -267,15 +270,15 @@ impl Stack for KernelStack {
         let any: IpAddr =
             if layout.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
         let address = host.map_or(any, |host| layout.host(host));
-        progress(sys::bind(self.fd(socket), SocketAddr::new(address, port)))
+        progress(sys::bind(self.stream(socket), SocketAddr::new(address, port)))
     }
 
     fn listen(&mut self, socket: Handle) -> Progress<()> {
-        progress(sys::listen(self.fd(socket)))
+        progress(sys::listen(self.stream(socket)))
     }
 
     fn accept(&mut self, socket: Handle) -> Progress<Handle> {
-        match progress(sys::accept(self.fd(socket))) {
+        match progress(sys::accept(self.stream(socket))) {
             Progress::Done(fd) => Progress::Done(self.push(stream(fd))),
             Progress::Blocked => Progress::Blocked,
             Progress::Failed(error) => Progress::Failed(error),
@@ -285,16 +288,14 @@ impl Stack for KernelStack {
     fn connect(&mut self, socket: Handle, peer: u8, port: u16) -> Progress<()> {
         let to = SocketAddr::new(self.layout().peer(peer), port);
         let socket = self.get(socket);
-        let fd = socket.stream.as_raw_fd();
         if !socket.connecting {
             socket.connecting = true;
-            return match sys::connect(fd, to) {
+            return match sys::connect(&socket.stream, to) {
                 Ok(()) => Progress::Blocked,
                 Err(error) => Progress::Failed(name(&error)),
             };
         }
-        let mut fds = [sys::poll_fd(fd, libc::POLLOUT)];
-        if sys::poll(&mut fds, Duration::ZERO).is_err() || fds[0].revents == 0 {
+        if !sys::is_ready(&socket.stream, PollFlags::OUT) {
             return Progress::Blocked;
         }
         progress(socket.stream.take_error().and_then(|error| error.map_or(Ok(()), Err)))
@@ -344,14 +345,14 @@ impl Stack for KernelStack {
     }
 
     fn info(&mut self, socket: Handle) -> Option<StackInfo> {
-        let fd = self.fd(socket);
-        if let Ok((info, subflows)) = sys::mptcp_info(fd)
+        let stream = self.stream(socket);
+        if let Ok((info, subflows)) = sys::mptcp_info(stream)
             && info.flags & FELL_BACK == 0
         {
             let cwnd = subflows.first().map_or(0, |subflow| subflow.tcp.snd_cwnd.into());
             return Some(StackInfo { is_mptcp: true, subflows: subflows.len() as u64, cwnd });
         }
-        let cwnd = sys::tcp_info(fd).map_or(0, |info| info.snd_cwnd.into());
+        let cwnd = sys::tcp_info(stream).map_or(0, |info| info.snd_cwnd.into());
         Some(StackInfo { is_mptcp: false, subflows: 1, cwnd })
     }
 }

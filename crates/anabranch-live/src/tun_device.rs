@@ -1,7 +1,7 @@
 //! A TUN device as the interface of a host of `anabranch-host`.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 
 use anabranch_host::Device;

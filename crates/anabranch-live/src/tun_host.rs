@@ -8,7 +8,7 @@ use anabranch_wire::{Instant, Payload, Segment};
 use bytes::{Bytes, BytesMut};
 
 use crate::super_segment::{self, SuperSegment};
-use crate::sys::{self, LONGEST_FRAME, Tun};
+use crate::sys::{self, LONGEST_FRAME, PollFlags, Tun};
 
 /// Number of frames read before the host acts, so that acknowledgements do not wait for a long queue.
 const BATCH: usize = 64;
@@ -109,6 +109,6 @@ impl TunHost {
     pub(crate) fn wait(&self, now: Instant, most: Duration) -> io::Result<()> {
         let due = self.endpoint.poll_timeout().map(|at| at.saturating_since(now).as_nanos());
         let timeout = due.map_or(most, |left| most.min(Duration::from_nanos(left)));
-        sys::poll(&mut [sys::poll_fd(self.tun.as_raw_fd(), libc::POLLIN)], timeout)
+        sys::poll(&mut [sys::poll_fd(&self.tun, PollFlags::IN)], timeout)
     }
 }

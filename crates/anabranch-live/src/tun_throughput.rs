@@ -6,7 +6,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use bytes::BytesMut;
 
 use crate::clock::Clock;
 use crate::namespace::{Namespace, ip, set_sysctl};
-use crate::sys::{self, LONGEST_FRAME, Tun};
+use crate::sys::{self, ClockId, LONGEST_FRAME, PollFlags, Tun};
 use crate::tun_host::TunHost;
 
 /// Role of this process between its TUN devices.
@@ -128,18 +127,18 @@ impl KernelPeer {
     }
 
     fn socket(&self, case: Case) -> io::Result<TcpStream> {
-        let protocol = if case.mptcp { sys::MPTCP } else { libc::IPPROTO_TCP };
+        let protocol = if case.mptcp { sys::MPTCP } else { sys::TCP };
         let socket = self.namespace.within(|| sys::stream_socket(true, protocol))?;
-        sys::set_congestion_control(socket.as_raw_fd(), "cubic")?;
+        sys::set_congestion_control(&socket, "cubic")?;
         Ok(TcpStream::from(socket))
     }
 
     /// Start a thread that connects to `FAR` and writes for `time`. It returns the number of bytes.
     fn send(&self, case: Case, time: Duration) -> io::Result<JoinHandle<io::Result<u64>>> {
         let stream = self.socket(case)?;
-        sys::connect(stream.as_raw_fd(), SocketAddr::new(FAR.into(), PORT))?;
+        sys::connect(&stream, SocketAddr::new(FAR.into(), PORT))?;
         named("sender", move || {
-            sys::poll(&mut [sys::poll_fd(stream.as_raw_fd(), libc::POLLOUT)], PATIENCE)?;
+            sys::poll(&mut [sys::poll_fd(&stream, PollFlags::OUT)], PATIENCE)?;
             stream.set_nonblocking(false)?;
             write_pattern(stream, time)
         })
@@ -149,8 +148,8 @@ impl KernelPeer {
     /// bytes and the time.
     fn receive(&self, case: Case) -> io::Result<JoinHandle<io::Result<(u64, Duration)>>> {
         let socket = self.socket(case)?;
-        sys::bind(socket.as_raw_fd(), SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT))?;
-        sys::listen(socket.as_raw_fd())?;
+        sys::bind(&socket, SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT))?;
+        sys::listen(&socket)?;
         let listener = TcpListener::from(std::os::fd::OwnedFd::from(socket));
         listener.set_nonblocking(false)?;
         named("receiver", move || {
@@ -214,7 +213,7 @@ struct Stopwatch {
 impl Stopwatch {
     fn start(time: Duration) -> Self {
         let give_up = Instant::from_nanos((time + PATIENCE).as_nanos() as u64);
-        Stopwatch { clock: Clock::start(), give_up, cpu: sys::clock(libc::CLOCK_THREAD_CPUTIME_ID) }
+        Stopwatch { clock: Clock::start(), give_up, cpu: sys::clock(ClockId::ThreadCPUTime) }
     }
 
     fn now(&self) -> io::Result<Instant> {
@@ -229,7 +228,7 @@ impl Stopwatch {
         (bytes, elapsed): (u64, Duration),
         frames: u64,
     ) -> io::Result<Figure> {
-        let cpu = Duration::from_nanos(sys::clock(libc::CLOCK_THREAD_CPUTIME_ID) - self.cpu);
+        let cpu = Duration::from_nanos(sys::clock(ClockId::ThreadCPUTime) - self.cpu);
         let figure = Figure { bytes, elapsed, cpu, frames };
         if bytes == sent { Ok(figure) } else { Err(wrong(bytes)) }
     }
@@ -248,7 +247,7 @@ fn copy(case: Case, time: Duration) -> io::Result<Figure> {
         let back = pass_on(&far_tun, &near_tun, &mut buffer)?;
         frames += there;
         if there + back == 0 {
-            let fds = [&near_tun, &far_tun].map(|tun| sys::poll_fd(tun.as_raw_fd(), libc::POLLIN));
+            let fds = [&near_tun, &far_tun].map(|tun| sys::poll_fd(tun, PollFlags::IN));
             sys::poll(&mut { fds }, TICK)?;
         }
     }

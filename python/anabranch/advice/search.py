@@ -1,18 +1,17 @@
 """The search for the best settings, and predictions for them.
 
-A search tries every single change first. Then it draws combinations with Optuna's tree-structured
-Parzen estimator, which learns from the candidates before. All of them run with the same seeds. The
-predictions use other seeds, so they do not inherit the luck of the search.
+A search tries every single change first. Then it changes the best candidates further. All of them
+run with the same seeds. The predictions use other seeds, so they do not inherit the luck of the
+search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import optuna
 
 from anabranch import _core
 from anabranch.advice import goals as aims
@@ -33,10 +32,11 @@ LINUX, ENGINE = "Linux", "anabranch"
 _SEARCH_SEEDS = 2
 _RIVAL = 0.9
 """Share of the best, with the first seed, from which a candidate gets a second (this project)."""
-_DRAWN, _BATCH = 24, 8
-"""A search draws 24 combinations. It runs eight candidates at a time. The numbers do not depend on
+_COMBINED, _BATCH = 24, 8
+"""A search tries 24 combinations. It runs eight candidates at a time. The numbers do not depend on
 the cores, so the result does not either."""
-_SAMPLER_SEED = 8684
+_ALIKE = 2
+"""Candidates of a round that differ in their buffers alone (this project)."""
 _SAME = 0.02
 """Difference of gains up to which candidates are equally good (this project: that of seeds)."""
 
@@ -192,7 +192,7 @@ def _planned(question: Question, space: Space) -> int:
     """Least number of runs for a question."""
     variants = len(aims.variants(question.scenario, question.goals))
     singles = sum(len(choice.options) - 1 for choice in space)
-    return variants * (singles + _DRAWN + 3)
+    return variants * (singles + _COMBINED + 3)
 
 
 class _Search:
@@ -246,21 +246,12 @@ class _Search:
 
     def _look(self) -> None:
         """Try every single change, the obvious candidates, and then combinations."""
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler = optuna.samplers.TPESampler(seed=_SAMPLER_SEED)
-        study = optuna.create_study(direction="maximize", sampler=sampler)
         first = self._first()
-        for candidate in first:
-            names = [choice.name for choice in self._space]
-            study.enqueue_trial(dict(zip(names, candidate, strict=True)))
-        total = len(first) + _DRAWN
-        for done in range(0, total, _BATCH):
-            trials = [study.ask() for _ in range(min(_BATCH, total - done))]
-            candidates = [
-                tuple(_suggested(trial, each) for each in self._space) for trial in trials
-            ]
-            for trial, score in zip(trials, self._scores(candidates), strict=True):
-                study.tell(trial, score)
+        for done in range(0, len(first), _BATCH):
+            self._scores(first[done : done + _BATCH])
+        for _ in range(0, _COMBINED, _BATCH):
+            if promising := self._promising(_BATCH):
+                self._scores(promising)
 
     def _first(self) -> list[Candidate]:
         """The present state, each single change, and the rule with both remedies toggled."""
@@ -274,6 +265,37 @@ class _Search:
             if choice.name in ("opportunistic_retransmission", "penalisation"):
                 remedied = (*remedied[:at], 1, *remedied[at + 1 :])
         return [*dict.fromkeys([self._present, *singles, rule, remedied])]
+
+    def _promising(self, count: int) -> list[Candidate]:
+        """The new candidates that differ from the best in one choice, then from the second best.
+
+        Those of the highest expected scores come first: the score should change as the single
+        changes of that choice do. At most two of them differ in their buffers alone.
+        """
+        promising: list[Candidate] = []
+        for base in sorted(self._gains, key=lambda each: (-self._score(each), each)):
+            new = [each for each in self._neighbours(base) if each[1] not in self._gains]
+            for _, candidate in sorted(new, key=lambda each: (-self._expected(base, *each), each)):
+                alike = sum(candidate[1:] == each[1:] for each in promising)
+                if candidate not in promising and alike < _ALIKE:
+                    promising.append(candidate)
+            if len(promising) >= count:
+                break
+        return promising[:count]
+
+    def _neighbours(self, candidate: Candidate) -> Iterator[tuple[int, Candidate]]:
+        """The candidates that differ in one choice, with its number."""
+        for at, choice in enumerate(self._space):
+            for option in range(len(choice.options)):
+                yield at, (*candidate[:at], option, *candidate[at + 1 :])
+
+    def _expected(self, base: Candidate, at: int, candidate: Candidate) -> float:
+        """The score of a candidate that differs from a measured one in one choice."""
+        return self._score(base) + self._alone(at, candidate) - self._alone(at, base)
+
+    def _alone(self, at: int, candidate: Candidate) -> float:
+        """The score of a candidate's option of one choice, as a single change."""
+        return self._score((*self._present[:at], candidate[at], *self._present[at + 1 :]))
 
     def _rule(self) -> Candidate:
         """The present state with the buffers of the rule."""
@@ -369,10 +391,3 @@ def _delay(values: Numbers | None) -> float:
     if values is None or np.isnan(values[:, 1]).any():
         return float("inf")
     return float(values[:, 1].mean())
-
-
-def _suggested(trial: optuna.Trial, choice: spaces.Choice) -> int:
-    last = len(choice.options) - 1
-    if choice.is_ordered:
-        return trial.suggest_int(choice.name, 0, last)
-    return int(trial.suggest_categorical(choice.name, range(last + 1)))

@@ -39,13 +39,11 @@ class Choice:
 
     Attributes:
         present: Index of the option that changes nothing.
-        is_ordered: Whether the options are in the order of their size.
     """
 
     name: str
     options: Sequence[Option]
     present: int = 0
-    is_ordered: bool = False
 
     @property
     def words(self) -> list[str]:
@@ -112,7 +110,7 @@ def _buffers(connection: Mapping[str, Any], rule: int, *, can_tune: bool) -> Cho
         found.append(Option(AUTOTUNED, {"send_buffer": None, "receive_buffer": None}))
     if not known:
         found.append(Option("", {}))
-    return Choice("buffers", found, [each.words for each in found].index(""), is_ordered=True)
+    return Choice("buffers", found, [each.words for each in found].index(""))
 
 
 def _whole(size: float) -> int:

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from anabranch.analyze.analysis import Analysis
 
 
-class Platform(StrEnum):
-    """The source of the engine's TCP parameters."""
-
-    LINUX = "linux"
-    RFC = "rfc"
-
-
 @app.command("help", epilog="Example: anabranch help sweep")
 def show_help(
     context: typer.Context,
@@ -201,6 +194,13 @@ def _save(found: Analysis, out: Path, *, csv: bool) -> None:
             analyze_report.save(found, out, advance)
 
 
+def _platform(written: str) -> str:
+    names = [str(each["name"]) for each in _core.parts() if each["sort"] == "host"]
+    if written not in names:
+        raise typer.BadParameter(f"{written} is not one of {', '.join(names)}")
+    return written
+
+
 @app.command(epilog="Example: anabranch conform conformance/ --live")
 def conform(
     scripts: Annotated[
@@ -211,9 +211,12 @@ def conform(
         bool, typer.Option("--live", help="Test this host's kernel instead of the engine.")
     ] = False,
     platform: Annotated[
-        Platform | None,
+        str | None,
         typer.Option(
-            metavar="linux|rfc", help="TCP parameters of the engine; overrides the scripts."
+            parser=_platform,
+            metavar="HOST",
+            help="TCP parameters of the engine; overrides the scripts. `anabranch policies` lists "
+            "the hosts.",
         ),
     ] = None,
     verbose: Annotated[
@@ -233,10 +236,9 @@ def conform(
     files = conformance.find(scripts)
     if live:
         enter_lab()
-    name = None if platform is None else platform.value
     results = []
     for file in files:
-        results.append(conformance.run(file, live=live, platform=name))
+        results.append(conformance.run(file, live=live, platform=platform))
         if not as_json:
             typer.echo(conformance.text(results[-1], verbose=verbose))
     typer.echo(conformance.to_json(results) if as_json else conformance.summary(results))

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,7 +84,7 @@ pub(super) async fn to_host(server: Host, own: Vec<IpAddr>) -> io::Result<()> {
             let Ok(mut near) = incoming.accept(config).await else { return };
             if carry(&mut near, &mut far).await.is_err() {
                 near.abort();
-                let _ = sys::reset_when_closed(far.as_raw_fd());
+                let _ = sys::reset_when_closed(&far);
             }
         });
     }

@@ -312,7 +312,7 @@ impl Lab {
                 drained(&emulation, of_kernel).await;
             });
             if ended_by(&orders, processes, ending).await == First::One {
-                processes.signal(Signal::Kill);
+                processes.signal(Some(Signal::KILL));
             }
             // The program may have left processes behind, which lose their network now.
             processes.end(GRACE_OF_CHILDREN).await;
@@ -348,7 +348,7 @@ async fn ended_by(
 ) -> First {
     let in_time = async {
         if first_of(orders.terminate.notified(), &mut ending).await == First::One {
-            processes.signal(Signal::Terminate);
+            processes.signal(Some(Signal::TERM));
             let _ = timeout(GRACE, ending).await;
         }
     };

@@ -8,6 +8,7 @@ use anabranch_host::Device;
 use anabranch_sim::Side;
 use anabranch_sim::driver::path_of;
 use anabranch_wire::Packet;
+use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
 use crate::kernel_setup::station;
@@ -45,7 +46,7 @@ impl Device for PortsDevice {
         packet.emit(&mut bytes).map_err(io::Error::other)?;
         match port.socket.send(&bytes) {
             // As on any host, a packet is lost if the interface has no room.
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(()),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOBUFS) => Ok(()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
             other => other,
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -85,22 +85,22 @@ pub(super) struct SandboxProcesses {
 }
 
 impl SandboxProcesses {
-    /// Send a signal to all. Returns their number.
-    pub(super) fn signal(self, signal: Signal) -> usize {
+    /// Send a signal to all, if there is one. Returns their number.
+    pub(super) fn signal(self, signal: Option<Signal>) -> usize {
         sys::signal_all(self.namespace, signal)
     }
 
     /// Send SIGTERM to all, and SIGKILL to those that are left after `grace`.
     pub(super) async fn end(self, grace: Duration) {
         let ended = async {
-            let mut left = self.signal(Signal::Terminate);
+            let mut left = self.signal(Some(Signal::TERM));
             while left > 0 {
                 sleep(TICK).await;
-                left = self.signal(Signal::None);
+                left = self.signal(None);
             }
         };
         if timeout(grace, ended).await.is_err() {
-            self.signal(Signal::Kill);
+            self.signal(Some(Signal::KILL));
         }
     }
 }
@@ -146,14 +146,15 @@ impl Sandbox {
         let mut command = Command::new(&helper[0]);
         command.args(&helper[1..]).env(SOCKET, theirs.as_raw_fd().to_string());
         if let Some(slave) = &terminal.slave {
-            let stdio = |fd: RawFd| -> io::Result<Stdio> {
-                let is_terminal = sys::is_terminal(fd);
+            let stdio = |is_terminal: bool| -> io::Result<Stdio> {
                 Ok(if is_terminal { slave.try_clone()?.into() } else { Stdio::inherit() })
             };
-            command.stdin(stdio(0)?).stdout(stdio(1)?).stderr(stdio(2)?);
+            command.stdin(stdio(io::stdin().is_terminal())?);
+            command.stdout(stdio(io::stdout().is_terminal())?);
+            command.stderr(stdio(io::stderr().is_terminal())?);
         }
-        let controlling = terminal.slave.is_some() && sys::is_terminal(0);
-        sys::keep_open(&mut command, theirs.as_raw_fd(), controlling);
+        let controlling = terminal.slave.is_some() && io::stdin().is_terminal();
+        sys::keep_open(&mut command, theirs.into(), controlling);
         sys::start_in_namespaces(&mut command, unshared, false);
         let child = command.spawn()?;
         let (user, group) = sys::user_and_group();
@@ -307,8 +308,8 @@ fn prepare(socket: &UnixStream) -> io::Result<bool> {
         Some(toml) => plan.set_up_paths(toml)?,
         None => vec![plan.set_up()?.into()],
     };
-    let raw: Vec<_> = fds.iter().map(AsRawFd::as_raw_fd).collect();
-    sys::send_descriptors(socket.as_fd(), &raw)?;
+    let lent: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+    sys::send_descriptors(socket.as_fd(), &lent)?;
     drop(fds);
     let mut go = [0];
     if reader.read(&mut go)? == 0 {
