@@ -212,7 +212,7 @@ def test_every_single_change_is_tried_first() -> None:
 
 
 def test_good_combinations_are_combined_further() -> None:
-    buffers = {(1, 0, 0): 1.3, (2, 0, 0): 1.25, (3, 0, 0): 1.24}
+    buffers: dict[tuple[int, ...], float] = {(1, 0, 0): 1.3, (2, 0, 0): 1.25, (3, 0, 0): 1.24}
     single = buffers | {(0, 1, 0): 1.2, (0, 0, 1): 0.9}
     # From (1, 0, 0), then from (2, 0, 0). Two candidates differ in their buffers alone, so
     # (3, 0, 0) adds no third. Then from (0, 1, 0).
