@@ -261,6 +261,9 @@ class Connection:
         windows up to 4 MiB of memory for each subflow (`tcp_wmem_max`).
     shared_bottleneck_detection: Detect which subflows share bottlenecks (RFC 8382), and couple
         only their congestion controls. Off by default.
+    stack: Stack whose settings the connection has: `host`, `congestion_control`, `scheduler`,
+        `path_manager`, `remedies` and `late_fallback`. Keys that the connection states itself
+        come first. A stack of the scenario is that of all connections that select none.
     start: Time at which the connection opens, counted from the start of the run. Default:
         `"0s"`.
     timestamps: Whether the hosts use TCP timestamps (RFC 7323). On by default.
@@ -309,6 +312,7 @@ class Connection:
     ) = None
     send_buffer: str | None = None
     shared_bottleneck_detection: SharedBottleneckDetection | None = None
+    stack: Literal["linux-6.12", "rfc-8684"] | None = None
     start: str | None = None
     timestamps: bool | None = None
 
@@ -657,6 +661,7 @@ class Scenario:
     cross_traffic: UDP traffic that competes with the connections.
     description: Description for readers.
     sample_interval: Interval between the samples of time series. Default: `"100ms"`.
+    stack: Stack of all connections that select none.
     warm_up: Time at the beginning of the run that metrics exclude; shorter than the duration.
         Default: `"0s"`.
     """
@@ -668,6 +673,7 @@ class Scenario:
     cross_traffic: tuple[CrossTraffic, ...] = ()
     description: str | None = None
     sample_interval: str | None = None
+    stack: Literal["linux-6.12", "rfc-8684"] | None = None
     warm_up: str | None = None
 
 
