@@ -60,6 +60,7 @@ def on_pre_build(**_: object) -> None:
     if os.environ.get("ANABRANCH_DRAWINGS") == "no":
         for file in drawn():
             if not file.exists():
+                file.parent.mkdir(exist_ok=True)
                 file.write_text(PLACEHOLDER, encoding="utf-8")
         return
     print("drawing the pictures of the policies: a few minutes ...", flush=True)
