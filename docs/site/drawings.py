@@ -39,7 +39,7 @@ CURVES = {
 """Results of docs/results/performance.json that the picture of growth shows, with their units."""
 
 PLACEHOLDER = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>\n'
-"""What stands for a picture that is missing, if ANABRANCH_DRAWINGS is "no", as in CI."""
+"""Content of a picture that is missing, if ANABRANCH_DRAWINGS is "no", as in CI."""
 
 _REGISTERED = re.compile(r"^@picture\(.*\)\ndef (\w+)\(", re.MULTILINE)
 

@@ -262,3 +262,19 @@ impl From<SubflowStats> for SubflowTotals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fallback_has_its_name() {
+        use Fallback::{Checksum, None, OptionsLost, Peer, Syn, SynAck, ThirdAck};
+        let all = [None, Syn, SynAck, ThirdAck, OptionsLost, Checksum, Peer];
+        let name = |each| FallbackReason::NAMES[usize::from(FallbackReason::from(each).index())];
+        assert_eq!(all.map(name)[..3], ["", "syn", "syn_ack"]);
+        for reason in &all[1..] {
+            assert_eq!(format!("{reason:?}").to_lowercase(), name(*reason).replace('_', ""));
+        }
+    }
+}

@@ -9,8 +9,7 @@ use super::{
 };
 use crate::view::SubflowView;
 
-/// How an algorithm adjusts its window in congestion avoidance, and after a loss. It has no state
-/// besides the window.
+/// Adjustment of a window in congestion avoidance and after a loss, without state of its own.
 pub trait WindowAdjustment: Debug + Send {
     /// Bytes by which an acknowledgement of `acked` bytes grows the window. `me` and `peers` are
     /// those of [`CongestionControl::on_ack`].
@@ -37,11 +36,7 @@ pub struct Composed<A> {
 impl<A: WindowAdjustment> Composed<A> {
     /// In slow start, with the initial window.
     pub fn new(start: &Start) -> Self {
-        Composed {
-            window: Window::new(start),
-            hystart: None,
-            adjustment: core::marker::PhantomData,
-        }
+        Composed { window: Window::new(start), hystart: None, adjustment: PhantomData }
     }
 
     /// In slow start, which HyStart++ ends. RFC 9406.

@@ -63,7 +63,7 @@ pub trait BuildCongestionControl {
         None
     }
 
-    /// What ends its slow start before a loss does.
+    /// The rule that ends its slow start before a loss does.
     fn slow_start_exit(&self) -> SlowStartExit;
 
     /// Creates the congestion control for a subflow. `hystart`: HyStart++ (RFC 9406) may end its slow
@@ -71,7 +71,7 @@ pub trait BuildCongestionControl {
     fn build(&self, start: &Start, hystart: bool) -> Box<dyn CongestionControl>;
 }
 
-/// What ends slow start before a loss does.
+/// Rule that ends slow start before a loss does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStartExit {
     /// The congestion control's own rule.

@@ -103,7 +103,7 @@ impl DataRto {
         self.unexplained.into()
     }
 
-    /// What the timeout could bring about is done. Data that is not `under_way` is repeated.
+    /// The reaction to the timeout is complete. Data that is not `under_way` is repeated.
     pub(super) fn begin_repetition(&mut self, under_way: bool) {
         self.repeating = u16::from(!under_way);
     }

@@ -3,7 +3,7 @@
 
 use anabranch_wire::Instant;
 
-/// What has arrived on a subflow with options of Multipath TCP, and what without.
+/// Record of the segments that have arrived on a subflow with and without options of Multipath TCP.
 #[derive(Debug)]
 pub(super) struct Signs {
     /// A data sequence signal has arrived on the subflow.

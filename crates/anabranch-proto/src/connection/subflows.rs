@@ -25,7 +25,7 @@ pub(super) struct SubflowContext {
     pub(super) mappings: MappingTable,
     /// The data that it has carried.
     pub(super) carried: Carried,
-    /// What the path does to options and payload.
+    /// Observed treatment of options and payload by the path.
     pub(super) signs: Signs,
     /// Nonces of a join in progress.
     nonces: Nonces,

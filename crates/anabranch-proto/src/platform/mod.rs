@@ -211,7 +211,7 @@ pub enum Buffers {
     Socket,
 }
 
-/// How a host counts its buffers.
+/// Rules by which a host counts its buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferModel {
     /// Meaning of their sizes.

@@ -1,4 +1,4 @@
-//! What tells a subflow from others: its identifier, its origin and its ends.
+//! Identity of a subflow: its identifier, its origin and its ends.
 
 use anabranch_wire::SocketAddress;
 

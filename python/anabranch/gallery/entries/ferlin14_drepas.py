@@ -84,7 +84,7 @@ def _ratio(metric: Metric, above: str, below: str) -> Callable[[int], Measure]:
 
 
 def _distance(metric: Metric) -> Callable[[int], Measure]:
-    """How far DRePaS is from the default next to 3G, by buffer."""
+    """Difference between DRePaS and the default next to 3G, by buffer."""
     return lambda kib: metric.distance(at(DREPAS, THREE_G, kib), at(MPTCP, THREE_G, kib))
 
 
