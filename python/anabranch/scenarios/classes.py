@@ -402,7 +402,7 @@ class Middlebox:
         direction of the segments that advertise windows; by default `"both"`.
     at: `rewrite_payload` only: number of bytes of the flow before the change; by default `"0B"`.
     bytes: `rewrite_payload` only: number of bytes affected; by default `4`.
-    change: `rewrite_payload` only: what happens, once in each flow and direction.
+    change: `rewrite_payload` only: the change, made once in each flow and direction.
     delay: `coalesce` only: maximum time for which a segment waits for the next; by default
         `"1ms"`.
     every: `shrink_window` only: mean time between two small windows of a host. Each time is
@@ -562,8 +562,8 @@ class NetworkPath:
 class Queue:
     """Queue discipline of a path.
 
-    interval: `codel` only: how long the sojourn time may exceed the target before packets are
-        dropped: a worst-case round-trip time; by default `"100ms"`.
+    interval: `codel` only: time for which the sojourn time may exceed the target before packets
+        are dropped: a worst-case round-trip time; by default `"100ms"`.
     kind: `drop_tail`: Drops packets only for lack of room. `codel`: Controlled delay: drops
         packets while the sojourn time stays too long. `red`: Random early detection: drops
         packets at random as the average queue grows.

@@ -23,7 +23,7 @@ pub struct RewritePayloadConfig {
     /// Which direction is affected.
     #[cfg_attr(feature = "serde", serde(rename = "applies_to", default), schemars(extend("x-origin" = "this project")))]
     pub directions: Directions,
-    /// What happens, once in each flow and direction.
+    /// The change, made once in each flow and direction.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "none: the user must choose")))]
     pub change: PayloadChange,
     /// Number of bytes affected.

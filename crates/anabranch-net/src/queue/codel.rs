@@ -21,8 +21,8 @@ pub struct CoDelConfig {
     /// Acceptable sojourn time.
     #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Duration>"), schemars(extend("x-origin" = "RFC 8289 §4.3")))]
     pub target: Duration,
-    /// How long the sojourn time may exceed the target before packets are dropped: a worst-case round-trip
-    /// time.
+    /// Time for which the sojourn time may exceed the target before packets are dropped: a
+    /// worst-case round-trip time.
     #[cfg_attr(feature = "serde", serde(with = "WithUnit::<Duration>"), schemars(extend("x-origin" = "RFC 8289 §4.2")))]
     pub interval: Duration,
 }

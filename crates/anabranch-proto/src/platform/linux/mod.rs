@@ -38,8 +38,8 @@ use super::{
     serde(default, deny_unknown_fields)
 )]
 pub struct LinuxConfig {
-    /// What buffer sizes count: bytes of payload, or what a program asks a socket for, which Linux
-    /// doubles and charges with memory.
+    /// Meaning of buffer sizes: bytes of payload, or the size that a program requests of a socket.
+    /// Linux doubles that size, and charges memory to it.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project")))]
     pub buffers: Buffers,
     /// Memory of a receive buffer that Linux tunes, at first: the second number of the sysctl
