@@ -88,7 +88,7 @@ impl Parameter {
     }
 }
 
-/// A property without what describes it.
+/// The schema of a property without its description, default and examples.
 pub(crate) fn form(property: &Json) -> Map<String, Json> {
     let mut form = property.as_object().cloned().unwrap_or_default();
     form.retain(|key, _| {
@@ -176,7 +176,7 @@ fn keys_of<P: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
     keys
 }
 
-/// A deserializer that notes the fields that a struct asks for.
+/// A deserializer that records the fields that a struct asks for.
 struct Keys<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for Keys<'_> {

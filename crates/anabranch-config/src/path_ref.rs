@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// A path, identified by its name in a scenario and by its index in a list of paths. In a file it is
-/// the name. Who reads the file has to find the index.
+/// A path, identified by its name in a scenario and by its index in a list of paths. A file contains
+/// the name. The caller that reads the file must find the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRef {
     /// The name. An empty name means the path at this index, whatever its name.

@@ -1,4 +1,4 @@
-//! A path, which files name. Who reads the file has to find the path's index.
+//! A path in a file: its name. The caller that reads the file must find the path's index.
 
 use std::borrow::Cow;
 
