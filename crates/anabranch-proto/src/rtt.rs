@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout. RFC 6298.
 
-use anabranch_wire::Duration;
+use anabranch_wire::{Duration, Instant};
 
 use crate::platform::RtoRule;
 
@@ -34,6 +34,18 @@ impl RttEstimator {
             latest: Duration::ZERO,
             backoff: 0,
         }
+    }
+
+    /// Data that was sent at these times and only once was acknowledged.
+    pub fn on_acknowledged(&mut self, now: Instant, oldest: Instant, newest: Instant) {
+        let since = |sent: Instant| match self.rule.tick {
+            None => now.saturating_since(sent),
+            Some(tick) => {
+                let ticks = |at: Instant| at.as_nanos() / tick.as_nanos();
+                tick * (ticks(now) - ticks(sent)).max(1)
+            }
+        };
+        self.update(since(oldest), since(newest));
     }
 
     /// Add a sample. `rtt` updates the smoothed estimate, and `shortest` the minimum. `shortest`
@@ -146,6 +158,17 @@ mod tests {
             rtt.update(Duration::from_millis(20), Duration::from_millis(20));
         }
         assert_eq!(rtt.rto(), Duration::from_millis(220));
+    }
+
+    #[test]
+    fn a_clock_of_ticks_counts_their_ends() {
+        // From 3 to 21 ms are 5 ends of 4 ms, and from 5 to 6 ms none, which counts as one.
+        let mut rtt = RttEstimator::new(Platform::mptcp_org().timeouts);
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        rtt.on_acknowledged(at(21), at(3), at(3));
+        assert_eq!(rtt.latest(), Duration::from_millis(20));
+        rtt.on_acknowledged(at(6), at(5), at(5));
+        assert_eq!(rtt.latest(), Duration::from_millis(4));
     }
 
     #[test]

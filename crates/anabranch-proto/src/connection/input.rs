@@ -10,6 +10,7 @@ use super::mapping::Received;
 use super::session::Keys;
 use super::timer::Timer;
 use crate::path_manager::Retry;
+use crate::platform::DataAckRule;
 use crate::subflow::{Purpose, RxContext, State};
 use crate::view::Slot;
 
@@ -32,10 +33,14 @@ impl Connection {
         if self.waits_for_keys(slot, segment) || self.subflows[slot].subflow.reset_pending() {
             return;
         }
-        let window = match self.session.is_mptcp() {
+        let shared_window = self.session.is_mptcp();
+        let window = match shared_window {
             true => (self.recv.queue.window().most() * COPIES).max(1 << 16),
             false => self.recv.queue.accepted_window(),
         };
+        if self.config.platform.data_ack == DataAckRule::BeforeAck && shared_window {
+            self.acknowledge_data_first(now, slot, segment, window);
+        }
         let ctx = &mut self.subflows[slot];
         let was_opening = ctx.subflow.state() == State::SynSent;
         let was_confirmed = ctx.subflow.is_confirmed();
@@ -44,10 +49,13 @@ impl Connection {
         if optionless && !was_opening && !segment.payload.is_empty() {
             ctx.signs.on_optionless_payload(ctx.subflow.end_of(segment));
         }
-        let shared_window = self.session.is_mptcp();
         let (ctx, views) = self.subflows.with_views(slot);
         let arrived = RxContext { window, shared_window, views };
+        let una = ctx.subflow.una();
         let handled = ctx.subflow.handle_segment(now, segment, &arrived);
+        if ctx.subflow.una() > una || handled.established {
+            self.scheduling.on_change();
+        }
         let confirmed = ctx.subflow.is_confirmed() && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && ctx.subflow.state() == State::Closed {
             self.handle_reset(now, slot, segment);
@@ -88,7 +96,14 @@ impl Connection {
             // A subflow that is about to be reset delivers nothing, not even data from this
             // segment.
             if !self.subflows[slot].subflow.reset_is_due() {
+                let held = self.recv.queue.out_of_order_bytes();
                 self.deliver(now, slot);
+                if self.recv.queue.out_of_order_bytes() > held
+                    && self.config.platform.acknowledging.quick_beyond_data_hole
+                {
+                    let window = self.recv.queue.accepted_window();
+                    self.subflows[slot].subflow.enter_quickack(window);
+                }
                 if self.session.is_mptcp() {
                     self.check_optionless_end(slot);
                 }
@@ -227,7 +242,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.2: DATA_ACK acknowledges cumulatively, and the window counts from it.
-    fn handle_data_ack(&mut self, now: Instant, slot: Slot, dss: &Dss, segment: &Segment) {
+    pub(super) fn handle_data_ack(&mut self, now: Instant, slot: Slot, dss: &Dss, segment: &Segment) {
         let Some(data_ack) = dss.data_ack else { return };
         let outstanding = self.send.queue.outstanding();
         let near = self.session.data_seq(*outstanding.start());

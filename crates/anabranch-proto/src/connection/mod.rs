@@ -21,6 +21,7 @@ mod outbox;
 mod path_driver;
 mod paths;
 mod probes;
+mod push;
 mod receiver;
 mod recv_queue;
 mod reinjection;

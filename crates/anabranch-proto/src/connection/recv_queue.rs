@@ -207,8 +207,13 @@ impl RecvQueue {
         self.ready.is_empty() && self.window.is_drained(self.held())
     }
 
+    /// Returns `true` if less than half of the buffer is free.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.window.is_half_full(self.held())
+    }
+
     /// The window to advertise now.
-    pub(crate) fn advertise(&mut self, mss: impl FnOnce() -> u64) -> u64 {
+    pub(crate) fn advertise(&mut self, mss: impl Fn() -> u64) -> u64 {
         self.window.advertise(self.held(), mss)
     }
 
@@ -219,7 +224,7 @@ impl RecvQueue {
     }
 
     /// The window to advertise now, up to the given edge.
-    pub(crate) fn advertise_up_to(&mut self, edge: u64, mss: impl FnOnce() -> u64) -> u64 {
+    pub(crate) fn advertise_up_to(&mut self, edge: u64, mss: impl Fn() -> u64) -> u64 {
         self.window.promise(self.held(), edge, mss)
     }
 

@@ -14,6 +14,8 @@ pub(super) struct Scheduling {
     copies: SubflowSet,
     /// The remedies were asked since the last change.
     remedies_asked: bool,
+    /// Everything that the scheduler admitted was sent, and nothing has happened since.
+    pushed: bool,
     /// Number of times that a subflow had room but nothing that it may send.
     blocked: u64,
     /// Run while a subflow has room, but a full buffer keeps it from sending.
@@ -28,16 +30,28 @@ impl Scheduling {
             scheduler,
             copies: SubflowSet::EMPTY,
             remedies_asked: false,
+            pushed: false,
             blocked: 0,
             window_limited: Stopwatch::default(),
             send_buffer_limited: Stopwatch::default(),
         }
     }
 
-    /// Something changed, so the engine may ask the remedies again.
+    /// Something changed, so the engine may ask the scheduler and the remedies again.
     #[inline]
     pub(super) fn on_change(&mut self) {
-        self.remedies_asked = false;
+        (self.remedies_asked, self.pushed) = (false, false);
+    }
+
+    /// Everything that the scheduler admits was sent.
+    pub(super) fn on_pushed(&mut self) {
+        self.pushed = true;
+    }
+
+    /// Returns `true` if something has happened since the scheduler admitted nothing more.
+    #[inline]
+    pub(super) fn may_admit_more(&self) -> bool {
+        !self.pushed
     }
 
     /// Number of times that a subflow had room but nothing that it may send.

@@ -21,6 +21,9 @@ const PROBE_FOLLOWERS: u64 = 4;
 impl Connection {
     /// The next segment to send, if any.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        if let Some(segment) = self.outbox.take_pushed() {
+            return Some(segment);
+        }
         if let Some(segment) = self.acknowledge_early(now) {
             return Some(segment);
         }
@@ -41,7 +44,7 @@ impl Connection {
                 return Some(segment);
             }
         }
-        if self.session.is_open() {
+        if self.session.is_open() && self.scheduling.may_admit_more() {
             if let Some(segment) = self.poll_data(now, &level) {
                 return Some(segment);
             }
@@ -131,11 +134,13 @@ impl Connection {
             checksums: self.session.checksums(),
             wide: self.send.is_wide(),
             writer_waits: self.session.is_tcp() && self.send.writer_waits(),
+            ends_quickack: self.config.platform.acknowledging.quick_beyond_data_hole
+                && self.recv.queue.is_half_full(),
         }
     }
 
     /// Data, new or again.
-    fn poll_data(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    pub(super) fn poll_data(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
         self.timers.stop(Timer::Scheduler);
         if let Some(segment) = self.poll_reinjection(now, level) {
             return Some(segment);

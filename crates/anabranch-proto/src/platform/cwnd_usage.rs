@@ -19,7 +19,7 @@ impl CwndUsage {
     /// Nothing has been sent.
     pub(crate) fn new(growth: Growth) -> Self {
         match growth {
-            Growth::WhileFull => CwndUsage::Present,
+            Growth::WhileFull(_) => CwndUsage::Present,
             Growth::OnceFull => CwndUsage::Recorded(linux::CwndUsage::default()),
         }
     }

@@ -10,20 +10,26 @@ mod cwnd_usage;
 mod deferral;
 mod facts;
 mod linux;
+mod mptcp_org;
 mod nagle;
 mod receive_window;
 mod rfc;
+mod segment_memory;
 mod send_buffer;
+mod socket_memory;
 
 pub(crate) use cwnd_usage::CwndUsage;
 pub use linux::{LinuxConfig, Tuning};
+pub use mptcp_org::MptcpOrgConfig;
 pub use rfc::RfcConfig;
+pub use socket_memory::{Charge, FirstWindow, SocketMemory};
 
 pub(crate) use facts::{
     Burst, Cwnd, Incoming, OwnMss, RcvSsthresh, RecvQueueState, SendOffsets, ShortSegments, Unsent,
 };
 pub(crate) use linux::{FRAGMENT, socket_buffer};
 pub(crate) use receive_window::ReceiveWindow;
+pub(crate) use segment_memory::SegmentMemory;
 pub(crate) use send_buffer::SendBuffer;
 
 use anabranch_config::parts;
@@ -78,6 +84,10 @@ pub struct Platform {
     pub takes_smaller_receive_rtt: bool,
     /// Whether the host sends the data of a write before the application's next write.
     pub sends_each_write: bool,
+    /// When a segment's DATA_ACK counts.
+    pub data_ack: DataAckRule,
+    /// The peer's window for a subflow.
+    pub own_window: OwnWindow,
 }
 
 /// Behaviour while subflows join. RFC 8684 §3.2.
@@ -104,6 +114,39 @@ pub struct RecoveryRule {
     pub grows_at_the_end: bool,
 }
 
+/// When a segment's DATA_ACK counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum DataAckRule {
+    /// After the segment's acknowledgement on the subflow.
+    AfterAck,
+    /// Before it, and the host sends what the DATA_ACK admits at once. To the scheduler, the
+    /// subflow still has everything in flight that the segment acknowledges.
+    BeforeAck,
+}
+
+/// The peer's window for new data on a subflow. RFC 8684 §3.3.5 has a window for the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum OwnWindow {
+    /// Its edge is the farthest that the subflow was offered.
+    Farthest,
+    /// It counts from the subflow's acknowledgement, as TCP's does, and may shrink.
+    AsTcp,
+    /// It does not matter. Only the connection's window does.
+    Ignored,
+}
+
 /// Rule by which the retransmission timeout follows from the estimators. RFC 6298.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoRule {
@@ -115,6 +158,8 @@ pub struct RtoRule {
     pub minimum_bounds_variance: bool,
     /// Upper bound, after back-off.
     pub maximum: Duration,
+    /// Length of the ticks in which a clock counts round-trip times. `None`: it is exact.
+    pub tick: Option<Duration>,
 }
 
 /// When acknowledgements are delayed. RFC 9293 §3.8.6.3.
@@ -128,6 +173,11 @@ pub struct AckRule {
     /// acknowledge a segment that is short or has PSH once the application has read everything,
     /// unless it answers. If `false`, the host acknowledges every second full-sized segment.
     pub prompt: bool,
+    /// Whether a full segment with PSH counts as a short one.
+    pub heeds_push: bool,
+    /// Whether a segment beyond a hole of the connection is acknowledged at once, and so are the next
+    /// ones on its subflow: as many as half of the window has.
+    pub quick_beyond_data_hole: bool,
 }
 
 /// Event that a short segment waits for. RFC 9293 §3.7.4.
@@ -153,8 +203,9 @@ pub enum Reduction {
 /// When the congestion window counts as used, so that it may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// Where it was full when the acknowledgement came (RFC 7661's spirit).
-    WhileFull,
+    /// Where no more than so many segments of it were free when the acknowledgement came (RFC 7661's
+    /// spirit).
+    WhileFull(u8),
     /// On all acknowledgements of a window of data that filled it once, and in slow start to twice
     /// the data that was outstanding. When it was not in use for a retransmission timeout, it
     /// shrinks half of the way to the part that was in use. RFC 2861.
@@ -178,6 +229,9 @@ pub struct ReorderingRule {
 pub enum Counts {
     /// Those that an acknowledgement covers cumulatively. RFC 5681 §3.1.
     Acknowledged,
+    /// The same in slow start. Later, each acknowledgement of new data counts as a segment, whatever
+    /// it covers.
+    EachAcknowledgement,
     /// Those that an acknowledgement reports for the first time, cumulatively or selectively. What
     /// arrived beyond a hole counts only on a path that was seen to reorder by more than three
     /// segments.
@@ -216,6 +270,8 @@ pub enum Buffers {
 pub struct BufferModel {
     /// Meaning of their sizes.
     pub sizes: Buffers,
+    /// Rules by which sizes of sockets turn into windows.
+    pub memory: &'static SocketMemory,
     /// Bounds of the buffers that no size was requested for.
     pub tuning: Tuning,
 }
@@ -270,6 +326,7 @@ parts! {
     pub enum PlatformConfig: "host", dyn BuildPlatform {
         Linux(LinuxConfig),
         Rfc(RfcConfig),
+        MptcpOrg(MptcpOrgConfig),
     }
 }
 

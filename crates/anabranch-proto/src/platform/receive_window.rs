@@ -5,12 +5,14 @@
 use anabranch_wire::Instant;
 
 use super::linux::{self, ReadRounds, Reading};
-use super::{BufferModel, Buffers, Incoming, RecvQueueState};
+use super::{BufferModel, Buffers, Incoming, RecvQueueState, SocketMemory};
 
 /// The receive window of a connection.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     sizes: Buffers,
+    memory: &'static SocketMemory,
+    is_tcp: bool,
     /// Bytes of payload that the buffer holds.
     capacity: u64,
     /// Upper bound of the capacity.
@@ -36,23 +38,25 @@ impl ReceiveWindow {
     /// The window of a buffer of `requested` bytes, as the model counts them. `is_tcp`: the
     /// connection is plain TCP.
     pub(crate) fn new(buffers: &BufferModel, is_tcp: bool, requested: Option<u64>) -> Self {
-        let BufferModel { sizes, tuning } = *buffers;
+        let BufferModel { sizes, memory, tuning } = *buffers;
         let (capacity, most) =
-            match (sizes, requested.map(|asked| linux::receive_buffer(asked, is_tcp))) {
+            match (sizes, requested.map(|asked| memory.receive_buffer(asked, is_tcp))) {
                 (Buffers::Payload, _) => {
                     [requested.unwrap_or(tuning.largest_receive.into()); 2].into()
                 }
                 (Buffers::Socket, Some(granted)) => (granted, granted),
-                (Buffers::Socket, None) => linux::tuned_receive_buffer(&tuning, is_tcp).into(),
+                (Buffers::Socket, None) => memory.tuned_receive_buffer(&tuning, is_tcp).into(),
             };
         let scale = match sizes {
             Buffers::Payload => smallest_scale(most),
             Buffers::Socket => linux::window_scale(&tuning, requested),
         };
         let counts_memory = sizes == Buffers::Socket;
-        let at_first = u32::try_from(linux::offered_at_first(capacity, is_tcp)).unwrap_or(u32::MAX);
+        let at_first = u32::try_from(memory.offered_at_first(capacity, is_tcp)).unwrap_or(u32::MAX);
         ReceiveWindow {
             sizes,
+            memory,
+            is_tcp,
             capacity,
             most,
             offers_less: counts_memory && !is_tcp,
@@ -140,7 +144,7 @@ impl ReceiveWindow {
         let Reading::Grows(window) = reading else { return None };
         let before = self.capacity;
         self.grow_to(match self.offers_less {
-            true => linux::capacity_offering_at_first(window),
+            true => self.memory.capacity_offering_at_first(window),
             false => window,
         });
         (self.capacity > before).then(|| self.offered())
@@ -149,13 +153,16 @@ impl ReceiveWindow {
     /// Open the window to so many bytes, because of data that arrived on the subflow that
     /// acknowledges now.
     pub(crate) fn open_to(&mut self, bytes: u32) {
-        self.opened = bytes;
+        self.opened = match self.memory.opens_together {
+            true => self.opened.max(bytes),
+            false => bytes,
+        };
     }
 
     /// The part of the buffer that is offered.
     fn offered(&self) -> u64 {
         match self.offers_less {
-            true => linux::offered_at_first(self.capacity, false),
+            true => self.memory.offered_at_first(self.capacity, false),
             false => self.capacity,
         }
     }
@@ -209,7 +216,7 @@ impl ReceiveWindow {
 
     /// Reduction of the window by so many bytes in the buffer of a socket.
     fn charged(&self, bytes: u64) -> u64 {
-        linux::charged(bytes, self.offered(), self.capacity)
+        self.memory.charged(bytes, self.offered(), self.capacity, self.is_tcp)
     }
 
     /// Upper limit of the window's edge, whatever the buffer. Linux keeps an edge that the window
@@ -229,7 +236,7 @@ impl ReceiveWindow {
                 Buffers::Payload => edge >= self.promised + mss().min(self.offered() / 2).max(1),
                 Buffers::Socket => {
                     let room = self.free(held).saturating_sub(held.nxt);
-                    linux::is_worth_advertising(room, self.offered(), mss)
+                    self.memory.is_worth_advertising(room, self.offered(), mss)
                 }
             }
     }
@@ -237,7 +244,7 @@ impl ReceiveWindow {
     /// The window to advertise now. The promised edge moves only by a worthwhile step, so that the
     /// sender is not drawn into small segments. RFC 9293 §3.8.6.2.2. `mss` is asked for where it
     /// counts.
-    pub(crate) fn advertise(&mut self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> u64 {
+    pub(crate) fn advertise(&mut self, held: RecvQueueState, mss: impl Fn() -> u64) -> u64 {
         self.promise(held, self.edge(held), mss)
     }
 
@@ -248,8 +255,14 @@ impl ReceiveWindow {
         &mut self,
         held: RecvQueueState,
         edge: u64,
-        mss: impl FnOnce() -> u64,
+        mss: impl Fn() -> u64,
     ) -> u64 {
+        let unscaled = self.sizes == Buffers::Socket && self.scale == 0;
+        let part = match unscaled && self.memory.whole_segments {
+            true => edge.saturating_sub(held.nxt) % mss().max(1),
+            false => 0,
+        };
+        let edge = edge - part;
         let edge = if self.is_worthwhile(held, edge, mss) { edge } else { self.promised };
         let window = edge.saturating_sub(held.nxt);
         if self.sizes == Buffers::Socket {
@@ -266,6 +279,12 @@ impl ReceiveWindow {
             self.promised = self.promised.max(held.nxt + window);
             self.advertised = u32::try_from(window).unwrap_or(u32::MAX);
         }
+    }
+
+    /// Returns `true` if less than half of the buffer is free.
+    pub(crate) fn is_half_full(&self, held: RecvQueueState) -> bool {
+        let all = self.charged(held.out_of_order + held.nxt - held.read);
+        self.sizes == Buffers::Socket && all > self.capacity / 2
     }
 
     /// Returns `true` if the application has read all that counts as received, apart from data that
@@ -296,8 +315,9 @@ impl ReceiveWindow {
     pub(crate) fn update_is_due(&self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> bool {
         let edge = self.edge(held);
         let known = match self.sizes {
-            Buffers::Payload => self.promised_from(held),
-            Buffers::Socket => linux::known_window(self.advertised.into()),
+            Buffers::Socket if !self.memory.counts_remaining => self.advertised.into(),
+            Buffers::Socket if self.promised_from(held) == 0 => return false,
+            Buffers::Payload | Buffers::Socket => self.promised_from(held),
         };
         edge.saturating_sub(held.nxt) >= 2 * known && self.is_worthwhile(held, edge, mss)
     }

@@ -4,8 +4,8 @@ use anabranch_config::part_without_parameters;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, BufferModel, BuildPlatform, Counts, DataRetransmission, Growth, JoinRule, Nagle,
-    OptionForm, Platform, RecoveryRule, Reduction, ReorderingRule, RtoRule,
+    AckRule, BufferModel, BuildPlatform, Counts, DataAckRule, DataRetransmission, Growth, JoinRule,
+    Nagle, OptionForm, OwnWindow, Platform, RecoveryRule, Reduction, ReorderingRule, RtoRule,
 };
 
 part_without_parameters! {
@@ -28,6 +28,7 @@ const TIMEOUTS: RtoRule = RtoRule {
     minimum: Duration::from_secs(1),
     minimum_bounds_variance: false,
     maximum: Duration::from_secs(60),
+    tick: None,
 };
 
 impl Platform {
@@ -40,10 +41,12 @@ impl Platform {
                 delay: Duration::from_millis(200),
                 quick_acks: 0,
                 prompt: false,
+                heeds_push: false,
+                quick_beyond_data_hole: false,
             },
             nagle: Nagle::All,
             reduction: Reduction::Flight,
-            growth: Growth::WhileFull,
+            growth: Growth::WhileFull(0),
             reordering: ReorderingRule {
                 timer_slack: Duration::ZERO,
                 undo_awaits_retransmissions: false,
@@ -67,6 +70,8 @@ impl Platform {
             acknowledges_opening_early: false,
             takes_smaller_receive_rtt: false,
             sends_each_write: false,
+            data_ack: DataAckRule::AfterAck,
+            own_window: OwnWindow::Farthest,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Limit on the data that the application may write ahead of the peer's acknowledgements.
 
 use super::linux::{self, Fragments, SendMemory, socket_buffer};
-use super::{BufferModel, Buffers, SendOffsets};
+use super::{BufferModel, Buffers, SegmentMemory, SendOffsets};
 use crate::view::SubflowView;
 
 /// The send buffer of a connection.
@@ -26,15 +26,20 @@ enum Charging {
     Memory(SendMemory),
     /// By page fragments, as Multipath TCP is.
     Fragments(Fragments),
+    /// By socket buffers of one segment each.
+    Segments(SegmentMemory),
 }
 
 impl SendBuffer {
     /// A buffer of `requested` bytes, as the model counts them. `is_tcp`: the connection is
     /// plain TCP.
     pub(crate) fn new(buffers: &BufferModel, is_tcp: bool, requested: Option<u64>) -> Self {
-        let BufferModel { sizes, tuning } = *buffers;
+        let BufferModel { sizes, memory, tuning } = *buffers;
         let charging = match sizes {
             Buffers::Payload => None,
+            Buffers::Socket if let Some(segment) = memory.segment => {
+                Some(Charging::Segments(SegmentMemory::new(segment)))
+            }
             Buffers::Socket if is_tcp => Some(Charging::Memory(SendMemory::default())),
             Buffers::Socket => Some(Charging::Fragments(Fragments::default())),
         }
@@ -90,6 +95,7 @@ impl SendBuffer {
         match self.charging.as_deref() {
             None => self.capacity.saturating_sub(offsets.end - offsets.una),
             Some(Charging::Memory(memory)) => memory.space(self.capacity, offsets),
+            Some(Charging::Segments(memory)) => memory.space(self.capacity, offsets),
             Some(Charging::Fragments(fragments)) => fragments.space(self.capacity, offsets),
         }
     }
@@ -98,7 +104,9 @@ impl SendBuffer {
     pub(crate) fn first_unsent(&self, offsets: SendOffsets) -> u64 {
         match self.charging.as_deref() {
             Some(Charging::Memory(memory)) => memory.first(offsets),
-            None | Some(Charging::Fragments(_)) => offsets.end - offsets.nxt,
+            None | Some(Charging::Fragments(_) | Charging::Segments(_)) => {
+                offsets.end - offsets.nxt
+            }
         }
     }
 
@@ -106,7 +114,8 @@ impl SendBuffer {
     /// it when a third of the buffer is free (`sk_stream_is_writeable`).
     pub(crate) fn wakes_writer(&self, offsets: SendOffsets) -> bool {
         let charged = match self.charging.as_deref() {
-            None => return self.space(offsets) > 0,
+            // The original kernel's writers continued as soon as they could.
+            None | Some(Charging::Segments(_)) => return self.space(offsets) > 0,
             Some(Charging::Memory(memory)) => memory.charged(offsets),
             Some(Charging::Fragments(fragments)) => fragments.charged(offsets),
         };
@@ -116,7 +125,7 @@ impl SendBuffer {
     /// So many bytes are written, no more than there is room for.
     pub(crate) fn charge(&mut self, bytes: u64, offsets: SendOffsets) {
         match self.charging.as_deref_mut() {
-            None => {}
+            None | Some(Charging::Segments(_)) => {}
             Some(Charging::Memory(memory)) => memory.charge(bytes, offsets),
             Some(Charging::Fragments(fragments)) => fragments.charge(bytes, offsets),
         }
@@ -148,6 +157,7 @@ impl SendBuffer {
         match self.charging.as_deref_mut() {
             None => {}
             Some(Charging::Memory(memory)) => memory.measure(mss, window),
+            Some(Charging::Segments(memory)) => memory.measure(mss),
             Some(Charging::Fragments(fragments)) => fragments.measure(mss, window),
         }
     }

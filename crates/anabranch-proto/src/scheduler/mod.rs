@@ -6,6 +6,7 @@ mod daps;
 mod ecf;
 mod linux;
 mod min_rtt;
+mod mptcp_org;
 mod otias;
 mod redundant;
 mod round_robin;
@@ -16,6 +17,9 @@ pub use daps::{Daps, DapsConfig};
 pub use ecf::{Ecf, EcfConfig};
 pub use linux::{Linux, LinuxConfig};
 pub use min_rtt::{MinRtt, MinRttConfig};
+pub use mptcp_org::{
+    MptcpOrg, MptcpOrgConfig, MptcpOrgRoundRobin, MptcpOrgRoundRobinConfig,
+};
 pub use otias::{Otias, OtiasConfig};
 pub use redundant::{Redundant, RedundantConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};
@@ -40,6 +44,8 @@ parts! {
         Sttf(SttfConfig),
         Daps(DapsConfig),
         Linux(LinuxConfig),
+        MptcpOrg(MptcpOrgConfig),
+        MptcpOrgRoundRobin(MptcpOrgRoundRobinConfig),
     }
 }
 

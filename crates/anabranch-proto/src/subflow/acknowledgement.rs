@@ -7,7 +7,7 @@ use super::recovery::{Judgement, ProbeAnswer, Reduced, Resent};
 use super::scoreboard::Delivered;
 use super::{Subflow, Timer};
 use crate::congestion::{AckSample, CongestionEvent};
-use crate::platform::{Counts, Cwnd, Reduction};
+use crate::platform::{Counts, Cwnd, Growth, Reduction};
 use crate::view::{Phase, SubflowView};
 
 impl Subflow {
@@ -203,7 +203,7 @@ impl Subflow {
         segment: &Segment,
     ) {
         if let Some((oldest, newest)) = tally.clean.filter(|_| !tally.retransmitted) {
-            self.rtt.update(now.saturating_since(oldest), now.saturating_since(newest));
+            self.rtt.on_acknowledged(now, oldest, newest);
         } else if echo_counts
             && self.peer.timestamps
             && let Some(timestamps) = segment.options.timestamps
@@ -305,6 +305,12 @@ impl Subflow {
         let in_order = acked > 0;
         match self.config.platform.reordering.counts {
             Counts::Acknowledged => acked,
+            Counts::EachAcknowledgement if acked == 0 => 0,
+            Counts::EachAcknowledgement => {
+                let segment = u64::from(self.mss());
+                let slow_start = self.congestion.cwnd() < self.congestion.ssthresh();
+                if slow_start { tally.segments * segment } else { segment }
+            }
             Counts::Delivered if in_order || self.recovery.is_much_reordered(self.mss()) => {
                 match self.counts_segments() {
                     true => tally.segments * u64::from(self.mss()),
@@ -324,7 +330,11 @@ impl Subflow {
         views: &[SubflowView],
     ) {
         let bytes = self.congestion.cwnd();
-        let full = flight_before + u64::from(self.mss()) > bytes;
+        let free = match self.config.platform.growth {
+            Growth::WhileFull(segments) => u64::from(segments) + 1,
+            Growth::OnceFull => 1,
+        };
+        let full = flight_before + free * u64::from(self.mss()) > bytes;
         let slow_start = bytes < self.congestion.ssthresh();
         let sample = AckSample {
             now,

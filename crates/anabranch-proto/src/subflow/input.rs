@@ -332,6 +332,21 @@ impl Subflow {
         }
     }
 
+    /// Returns `true` if the subflow will accept the segment with its acknowledgement. RFC 9293
+    /// §3.10.7.4.
+    pub(crate) fn accepts(&self, now: Instant, segment: &Segment, window: u64) -> bool {
+        let flags = segment.header.flags;
+        let ack = i64::from(segment.header.ack.distance_from(self.snd_una()));
+        self.is_established()
+            && flags.contains(Flags::ACK)
+            && !flags.intersects(Flags::SYN | Flags::RST)
+            && !self.lacks_timestamp(&segment.options)
+            && !self.is_old_duplicate(now, &segment.options)
+            && self.is_in_window(self.receiver.distance(segment.header.seq), segment, window)
+            && ack <= (self.nxt - self.una) as i64
+            && ack >= -(self.send_window.largest().max(u64::from(u16::MAX)) as i64)
+    }
+
     /// RFC 7323 §5.3: protection against wrapped sequence numbers.
     fn is_old_duplicate(&self, now: Instant, options: &TcpOptions) -> bool {
         let timestamps = options.timestamps.filter(|_| self.peer.timestamps);

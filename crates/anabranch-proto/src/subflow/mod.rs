@@ -46,7 +46,7 @@ use crate::config::ConnectionConfig;
 use crate::congestion::{CongestionEvent, ExternalReduction};
 use crate::counters::{Counters, Totals};
 use crate::flood::Numbers;
-use crate::platform::{Cwnd, OwnMss, RcvSsthresh};
+use crate::platform::{Cwnd, OwnMss, OwnWindow, RcvSsthresh};
 use crate::rtt::RttEstimator;
 use crate::view::{Bottleneck, Phase, SubflowId, SubflowView, Usability};
 use challenges::Challenges;
@@ -358,9 +358,19 @@ impl Subflow {
     fn cwnd_for_new_data(&self) -> u64 {
         // RFC 8684 §3.3.5: the subflow's own window counts as well, which a middlebox may have
         // reduced. If nothing is in flight, a segment is sent regardless, to elicit a new window.
-        let left = self.send_window.edge().saturating_sub(self.nxt);
+        let left = self.own_edge().saturating_sub(self.nxt);
         let least = if self.board.is_empty() { u64::from(self.mss()) } else { 0 };
         self.space().min(left.max(least))
+    }
+
+    /// First offset that the peer's window for this subflow does not admit.
+    #[inline]
+    fn own_edge(&self) -> u64 {
+        match self.config.platform.own_window {
+            OwnWindow::Farthest => self.send_window.edge(),
+            OwnWindow::AsTcp => self.una + self.send_window.kept(),
+            OwnWindow::Ignored => u64::MAX,
+        }
     }
 
     /// Number of bytes in flight, as far as is known.
@@ -519,6 +529,11 @@ impl Subflow {
     /// Make the subflow send an acknowledgement at once.
     pub(crate) fn demand_ack(&mut self) {
         self.receiver.demand_ack();
+    }
+
+    /// Acknowledge this segment at once, and the next ones of half a `window`.
+    pub(crate) fn enter_quickack(&mut self, window: u64) {
+        self.receiver.enter_quickack(window);
     }
 
     /// Let the receive window open up to so many bytes.

@@ -31,6 +31,8 @@ pub(crate) struct DataLevel {
     pub(crate) wide: bool,
     /// The connection is plain TCP, and the application waits for room in the send buffer.
     pub(crate) writer_waits: bool,
+    /// Later segments need not be acknowledged at once, whatever was decided before.
+    pub(crate) ends_quickack: bool,
 }
 
 impl DataLevel {
@@ -110,6 +112,9 @@ impl Subflow {
             self.signals.attach(now, &mut segment.options, self.receiver.ack_is_due());
         }
         self.add_sacks(&mut segment.options, 0);
+        if level.ends_quickack {
+            self.receiver.end_quickack();
+        }
         self.sent();
         segment
     }

@@ -163,7 +163,8 @@ impl Receiver {
         self.on_fin();
         if arrival == Arrival::InOrder {
             let short = self.full_segment.measure(bytes, flags);
-            self.acks.pushed |= short || flags.contains(Flags::PSH);
+            self.acks.pushed |=
+                short || (self.acks.rule.heeds_push && flags.contains(Flags::PSH));
         }
         let full = self.full_segment.bytes();
         let opens = match arrival {
@@ -246,6 +247,20 @@ impl Receiver {
     /// An acknowledgement must be sent at once.
     pub(crate) fn demand_ack(&mut self) {
         self.acks.due = AckDue::Now;
+    }
+
+    /// An acknowledgement must be sent at once, and so must those of the next segments. Linux:
+    /// `tcp_enter_quickack_mode`.
+    pub(crate) fn enter_quickack(&mut self, window: u64) {
+        let segments = window / (2 * u64::from(self.full_segment.bytes().max(1)));
+        let quick_acks = segments.clamp(2, self.acks.rule.quick_acks.into()) as u16;
+        self.acks.quick_acks_left = self.acks.quick_acks_left.max(quick_acks);
+        self.demand_ack();
+    }
+
+    /// Later segments need not be acknowledged at once. Linux: `__tcp_select_window`.
+    pub(super) fn end_quickack(&mut self) {
+        self.acks.quick_acks_left = 0;
     }
 
     /// Payload bytes of the peer's full-sized segments.

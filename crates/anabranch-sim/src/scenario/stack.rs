@@ -44,6 +44,17 @@ const ALL: &[Preset] = &[
         multipath: "congestion_control = \"lia\"\nscheduler = \"min_rtt\"\npath_manager = \"full_mesh\"\n\
                     remedies = {}",
     },
+    Preset {
+        description: Description {
+            name: "mptcp.org-0.89",
+            summary: "The original kernel, which the papers of 2012 to 2015 ran: LIA, M1 and M2.",
+            source: "Linux 3.14.33 with Multipath TCP 0.89.5",
+        },
+        always: "host = \"mptcp.org-0.89\"\ncongestion_control = \"cubic_linux\"",
+        multipath: "congestion_control = \"lia\"\nscheduler = \"mptcp_org\"\npath_manager = \"full_mesh\"\n\
+                    dss_checksum = true\nlate_fallback = false\n\
+                    remedies = { opportunistic_retransmission = {}, penalisation = {} }",
+    },
 ];
 
 /// The key that selects a stack, of a scenario or of a connection.

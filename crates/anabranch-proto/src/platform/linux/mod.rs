@@ -12,9 +12,7 @@ pub(super) use autotuning::{
     ReadRounds, Reading, segments_at_a_time, send_memory, shared_send_memory,
 };
 pub(super) use buffers::{
-    capacity_offering_at_first, charged, early_edge, first_window, is_worth_advertising,
-    known_window, offered_at_first, opening, receive_buffer, send_buffer, tuned_receive_buffer,
-    waiting_beyond_holes, window_scale,
+    early_edge, send_buffer, waiting_beyond_holes, window_scale,
 };
 pub(super) use cwnd_usage::CwndUsage;
 pub(crate) use fragments::FRAGMENT;
@@ -26,8 +24,9 @@ use anabranch_config::units::ByteCount;
 use anabranch_wire::Duration;
 
 use super::{
-    AckRule, BufferModel, Buffers, BuildPlatform, Counts, DataRetransmission, Deferral, Growth,
-    JoinRule, Nagle, OptionForm, Pause, Platform, RecoveryRule, Reduction, ReorderingRule, RtoRule,
+    AckRule, BufferModel, Buffers, BuildPlatform, Charge, Counts, DataRetransmission, Deferral,
+    FirstWindow, Growth, JoinRule, Nagle, OptionForm, Pause, Platform, RecoveryRule, Reduction,
+    ReorderingRule, RtoRule, SocketMemory,
 };
 
 /// Parameters of the platform of Linux.
@@ -112,6 +111,21 @@ const TIMEOUTS: RtoRule = RtoRule {
     minimum: Duration::from_millis(200),
     minimum_bounds_variance: true,
     maximum: Duration::from_secs(120),
+    tick: None,
+};
+
+/// 1448 of the 2304 bytes of a full segment of TCP that came through a veth device are payload, and
+/// 1424 with Multipath TCP (`tcp_measure_rcv_mss`). The window is that share of the free memory
+/// (`__tcp_select_window`).
+pub(super) const SOCKET_MEMORY: SocketMemory = SocketMemory {
+    offered: [160, 158],
+    charge: Charge::Payload,
+    first: FirstWindow::Half,
+    opens_together: false,
+    least_free: Some(16),
+    whole_segments: false,
+    counts_remaining: false,
+    segment: None,
 };
 
 /// `tcp_tso_should_defer` as of 6.12.117; `tcp_tso_win_divisor`.
@@ -144,6 +158,8 @@ impl Platform {
                 delay: Duration::from_millis(40),
                 quick_acks: 16,
                 prompt: true,
+                heeds_push: true,
+                quick_beyond_data_hole: false,
             },
             // `tcp_minshall_check`
             nagle: Nagle::Short,

@@ -1,0 +1,122 @@
+//! Behaviour of the original kernel of multipath-tcp.org: Linux 3.14 with Multipath TCP 0.89.5, which
+//! the papers of 2012 to 2015 ran. What it shares with later kernels is that of Linux.
+
+use anabranch_config::Part;
+use anabranch_wire::Duration;
+
+use super::{
+    AckRule, BufferModel, BuildPlatform, Charge, Counts, DataAckRule, DataRetransmission,
+    FirstWindow, Growth, JoinRule, OptionForm, OwnWindow, Platform, RecoveryRule, ReorderingRule,
+    RtoRule, SocketMemory,
+};
+
+/// Parameters of the platform of multipath-tcp.org.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct MptcpOrgConfig {
+    /// When a segment's DATA_ACK counts: before or after its acknowledgement on the subflow.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_input.c, version 0.89.5")))]
+    pub data_ack: DataAckRule,
+    /// The peer's window for a subflow: that of TCP, or the farthest edge that it was offered.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_sched.c, version 0.89.5")))]
+    pub own_window: OwnWindow,
+    /// Whether data beyond a hole takes up the receive buffer. It takes up next to nothing where
+    /// netem, on the sender's interface in a namespace of the same kernel, has delayed it: from
+    /// Linux 3.12 until 2017, netem sets the memory of a segment to one byte.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "a real network")))]
+    pub charges_delayed_segments: bool,
+}
+
+impl Default for MptcpOrgConfig {
+    fn default() -> Self {
+        MptcpOrgConfig {
+            data_ack: DataAckRule::BeforeAck,
+            own_window: OwnWindow::AsTcp,
+            charges_delayed_segments: true,
+        }
+    }
+}
+
+impl Part for MptcpOrgConfig {
+    const NAME: &'static str = "mptcp.org-0.89";
+    const SUMMARY: &'static str =
+        "The original kernel of 2012 to 2015: its windows, buffers and order of acknowledgements.";
+    const SOURCE: &'static str = "Linux 3.14.33 with Multipath TCP 0.89.5";
+}
+
+impl BuildPlatform for MptcpOrgConfig {
+    fn build(&self) -> Platform {
+        let MptcpOrgConfig { data_ack, own_window, charges_delayed_segments } = *self;
+        let memory = if charges_delayed_segments { &SOCKET_MEMORY } else { &DELAYED_BY_NETEM };
+        let buffers = BufferModel { memory, ..BufferModel::SOCKET };
+        Platform { data_ack, own_window, buffers, ..Platform::mptcp_org() }
+    }
+}
+
+/// `TCP_TIMEOUT_INIT`, `TCP_RTO_MIN`, `TCP_RTO_MAX`; timestamps of 250 Hz.
+const TIMEOUTS: RtoRule = RtoRule {
+    initial: Duration::from_secs(1),
+    minimum: Duration::from_millis(200),
+    minimum_bounds_variance: true,
+    maximum: Duration::from_secs(120),
+    tick: Some(Duration::from_millis(4)),
+};
+
+/// Memory of a full segment (`truesize`), in which checksums leave room for one segment only.
+const SEGMENT: u64 = 2304;
+
+/// Half of the free memory is the window (`tcp_adv_win_scale` = 1), and every segment is charged,
+/// also beyond a hole. Their payload is 1448 bytes with TCP and 1428 with Multipath TCP.
+const SOCKET_MEMORY: SocketMemory = SocketMemory {
+    offered: [128, 128],
+    charge: Charge::PerKibibyte([(SEGMENT / 2 << 10) / 1448, (SEGMENT / 2 << 10) / 1428]),
+    // `tcp_default_init_rwnd`
+    first: FirstWindow::Segments(20),
+    opens_together: true,
+    least_free: None,
+    whole_segments: true,
+    counts_remaining: true,
+    segment: Some(SEGMENT),
+};
+
+/// The same, where a segment counts as one byte (`skb_orphan_partial`).
+const DELAYED_BY_NETEM: SocketMemory =
+    SocketMemory { charge: Charge::PerKibibyte([0, 0]), ..SOCKET_MEMORY };
+
+impl Platform {
+    /// Behaviour of the original kernel.
+    pub const fn mptcp_org() -> Self {
+        let linux = Platform::linux_socket();
+        Platform {
+            timeouts: &TIMEOUTS,
+            // `__tcp_ack_snd_check`
+            acknowledging: AckRule {
+                heeds_push: false,
+                quick_beyond_data_hole: true,
+                ..linux.acknowledging
+            },
+            // `tcp_is_cwnd_limited`, `tcp_max_tso_deferred_mss`
+            growth: Growth::WhileFull(3),
+            // `tcp_cong_avoid_ai`
+            reordering: ReorderingRule { counts: Counts::EachAcknowledgement, ..linux.reordering },
+            // DSS of 20 bytes with data: 32-bit numbers and a checksum.
+            options: OptionForm::Short,
+            joins: JoinRule { after_close: true, resets_overtaken: false },
+            recovery: RecoveryRule { counts_segments: true, ..linux.recovery },
+            deferral: None,
+            // `mptcp_retransmit_timer`: 2 RTOs of the slowest subflow.
+            data_retransmission: &DataRetransmission::RARE,
+            keeps_larger_window: false,
+            acknowledges_opening_early: false,
+            takes_smaller_receive_rtt: false,
+            sends_each_write: true,
+            data_ack: DataAckRule::BeforeAck,
+            own_window: OwnWindow::AsTcp,
+            ..linux
+        }
+    }
+}
