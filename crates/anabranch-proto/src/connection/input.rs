@@ -242,7 +242,13 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.2: DATA_ACK acknowledges cumulatively, and the window counts from it.
-    pub(super) fn handle_data_ack(&mut self, now: Instant, slot: Slot, dss: &Dss, segment: &Segment) {
+    pub(super) fn handle_data_ack(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        dss: &Dss,
+        segment: &Segment,
+    ) {
         let Some(data_ack) = dss.data_ack else { return };
         let outstanding = self.send.queue.outstanding();
         let near = self.session.data_seq(*outstanding.start());

@@ -169,7 +169,13 @@ mod tests {
             (4, 500, 52_896),
             (4, 127, 50_000),
         ] {
-            let mut opening = RcvSsthresh { opened: 50_000, limit: 60_000, step: 2_896, largest, counts_held: true };
+            let mut opening = RcvSsthresh {
+                opened: 50_000,
+                limit: 60_000,
+                step: 2_896,
+                largest,
+                counts_held: true,
+            };
             assert_eq!(opening.grow(bytes, 1_448, 1_448), opened > 50_000, "{bytes} of {largest}");
             assert_eq!(opening.opened, opened, "{bytes} of {largest}");
         }

@@ -9,8 +9,7 @@ pub struct SocketMemory {
     /// Part of a receive buffer that is offered as the window, in 256ths: by TCP, and by Multipath
     /// TCP once all subflows have brought data. Until then, Multipath TCP offers a half.
     pub offered: [u16; 2],
-    /// Bytes by which a full segment in the receive buffer reduces the window, and its bytes of
-    /// payload.
+    /// Reduction of the window by data in the receive buffer.
     pub charge: Charge,
     /// The window with which a subflow begins.
     pub first: FirstWindow,
@@ -30,13 +29,18 @@ pub struct SocketMemory {
     pub segment: Option<u64>,
 }
 
-/// Bytes by which a full segment in the receive buffer reduces the window.
+/// Reduction of the window by data in the receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
-    /// Those of its payload.
+    /// By its bytes.
     Payload,
-    /// So many bytes, of TCP and of Multipath TCP, for a segment of 1024 bytes.
-    PerKibibyte([u64; 2]),
+    /// By `window` bytes for each segment of so much payload with TCP and with Multipath TCP.
+    Segments {
+        /// Bytes of the window.
+        window: u64,
+        /// Bytes of payload.
+        payload: [u64; 2],
+    },
 }
 
 /// The window with which a subflow begins. It opens with the data that arrives.
@@ -87,20 +91,15 @@ impl SocketMemory {
     pub(super) fn charged(&self, bytes: u64, offered: u64, capacity: u64, is_tcp: bool) -> u64 {
         let bytes = match self.charge {
             Charge::Payload => u128::from(bytes),
-            Charge::PerKibibyte(charge) => {
-                u128::from(bytes) * u128::from(charge[usize::from(!is_tcp)]) >> 10
+            Charge::Segments { window, payload } => {
+                u128::from(bytes) * u128::from(window) / u128::from(payload[usize::from(!is_tcp)])
             }
         };
         (bytes * u128::from(offered) / u128::from(capacity.max(1))) as u64
     }
 
     /// The window of a SYN, in whole segments (`tcp_select_initial_window`).
-    pub(super) fn first_window(
-        &self,
-        tuning: &Tuning,
-        requested: Option<u64>,
-        mss: OwnMss,
-    ) -> u32 {
+    pub(super) fn first_window(&self, tuning: &Tuning, requested: Option<u64>, mss: OwnMss) -> u32 {
         let segment = u32::from(mss.at_syn);
         let most = match self.first {
             FirstWindow::Half => u32::MAX,
@@ -126,7 +125,8 @@ impl SocketMemory {
             None => self.tuned_receive_buffer(tuning, is_tcp)[1],
         };
         let reserved = half.saturating_sub(segment).max(2 * segment).min(half);
-        let limit = self.receive_buffer(asked(tuning, requested), is_tcp).min(LARGEST_WINDOW) as u32;
+        let limit =
+            self.receive_buffer(asked(tuning, requested), is_tcp).min(LARGEST_WINDOW) as u32;
         RcvSsthresh {
             opened: reserved.min(self.first_window(tuning, requested, mss)),
             limit: match self.first {

@@ -17,9 +17,7 @@ pub use daps::{Daps, DapsConfig};
 pub use ecf::{Ecf, EcfConfig};
 pub use linux::{Linux, LinuxConfig};
 pub use min_rtt::{MinRtt, MinRttConfig};
-pub use mptcp_org::{
-    MptcpOrg, MptcpOrgConfig, MptcpOrgRoundRobin, MptcpOrgRoundRobinConfig,
-};
+pub use mptcp_org::{MptcpOrg, MptcpOrgConfig, MptcpOrgRoundRobin, MptcpOrgRoundRobinConfig};
 pub use otias::{Otias, OtiasConfig};
 pub use redundant::{Redundant, RedundantConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};

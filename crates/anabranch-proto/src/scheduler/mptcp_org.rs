@@ -146,7 +146,10 @@ mod tests {
         };
         let (first, second) = (view(0, 20), view(1, 150));
         let both = [first, second];
-        assert_eq!([take(&both), take(&both), take(&both)], [0, 1, 0].map(|i| Decision::Send(both[i].id)));
+        assert_eq!(
+            [take(&both), take(&both), take(&both)],
+            [0, 1, 0].map(|i| Decision::Send(both[i].id))
+        );
         let full = SubflowView { bytes_in_flight: 19_500, ..second };
         assert_eq!(take(&[first, full]), Decision::Send(first.id));
         let no_window = SubflowView { available_cwnd: 0, ..second };

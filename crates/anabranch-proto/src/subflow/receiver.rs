@@ -163,8 +163,7 @@ impl Receiver {
         self.on_fin();
         if arrival == Arrival::InOrder {
             let short = self.full_segment.measure(bytes, flags);
-            self.acks.pushed |=
-                short || (self.acks.rule.heeds_push && flags.contains(Flags::PSH));
+            self.acks.pushed |= short || (self.acks.rule.heeds_push && flags.contains(Flags::PSH));
         }
         let full = self.full_segment.bytes();
         let opens = match arrival {
@@ -446,7 +445,7 @@ mod tests {
 
     /// A window that opens with the first 2,500 bytes.
     fn opening() -> RcvSsthresh {
-        RcvSsthresh { opened: 5_000, limit: 11_000, step: 0, largest: 0 }
+        RcvSsthresh { opened: 5_000, limit: 11_000, ..RcvSsthresh::default() }
     }
 
     fn receive(receiver: &mut Receiver, distance: i64, len: u32) -> Arrival {

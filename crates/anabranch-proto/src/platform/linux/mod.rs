@@ -11,9 +11,7 @@ pub use autotuning::Tuning;
 pub(super) use autotuning::{
     ReadRounds, Reading, segments_at_a_time, send_memory, shared_send_memory,
 };
-pub(super) use buffers::{
-    early_edge, send_buffer, waiting_beyond_holes, window_scale,
-};
+pub(super) use buffers::{early_edge, send_buffer, waiting_beyond_holes, window_scale};
 pub(super) use cwnd_usage::CwndUsage;
 pub(crate) use fragments::FRAGMENT;
 pub(super) use fragments::Fragments;

@@ -68,12 +68,14 @@ const TIMEOUTS: RtoRule = RtoRule {
 
 /// Memory of a full segment (`truesize`), in which checksums leave room for one segment only.
 const SEGMENT: u64 = 2304;
+/// Payload of a full segment of TCP and of Multipath TCP.
+const PAYLOAD: [u64; 2] = [1448, 1428];
 
-/// Half of the free memory is the window (`tcp_adv_win_scale` = 1), and every segment is charged,
-/// also beyond a hole. Their payload is 1448 bytes with TCP and 1428 with Multipath TCP.
+/// Half of the free memory is the window (`tcp_adv_win_scale` = 1). Every segment is charged, also
+/// beyond a hole.
 const SOCKET_MEMORY: SocketMemory = SocketMemory {
     offered: [128, 128],
-    charge: Charge::PerKibibyte([(SEGMENT / 2 << 10) / 1448, (SEGMENT / 2 << 10) / 1428]),
+    charge: Charge::Segments { window: SEGMENT / 2, payload: PAYLOAD },
     // `tcp_default_init_rwnd`
     first: FirstWindow::Segments(20),
     opens_together: true,
@@ -85,7 +87,7 @@ const SOCKET_MEMORY: SocketMemory = SocketMemory {
 
 /// The same, where a segment counts as one byte (`skb_orphan_partial`).
 const DELAYED_BY_NETEM: SocketMemory =
-    SocketMemory { charge: Charge::PerKibibyte([0, 0]), ..SOCKET_MEMORY };
+    SocketMemory { charge: Charge::Segments { window: 0, payload: PAYLOAD }, ..SOCKET_MEMORY };
 
 impl Platform {
     /// Behaviour of the original kernel.

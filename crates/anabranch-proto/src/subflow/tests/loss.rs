@@ -97,8 +97,8 @@ fn a_loss_that_a_probe_repaired_costs_half_of_the_window() {
 fn the_window_grows_only_while_it_is_in_use() {
     // RFC 7661 §4.1: the whole window must be in use, or half of it in slow start.
     for (growth, segments, grows) in [
-        (Growth::WhileFull, 9, false),
-        (Growth::WhileFull, 10, true),
+        (Growth::WhileFull(0), 9, false),
+        (Growth::WhileFull(0), 10, true),
         (Growth::OnceFull, 5, false),
         (Growth::OnceFull, 6, true),
     ] {

@@ -31,6 +31,7 @@ const PLAIN: DataLevel = DataLevel {
     checksums: false,
     wide: false,
     writer_waits: false,
+    ends_quickack: false,
 };
 const DSS: DataLevel = DataLevel { data_ack: Some(WideOrNarrow::Narrow(7)), ..PLAIN };
 
