@@ -35,6 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod delay_line;
 mod event_queue;
 mod impairment;
 mod link;
@@ -42,7 +43,6 @@ pub mod middlebox;
 pub mod network;
 mod node;
 mod opportunities;
-mod propagation;
 pub mod queue;
 pub mod rng;
 mod schedule;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
+use crate::delay_line::DelayLine;
 use crate::impairment::{
     GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss, LossTrace,
 };
 use crate::node::Node;
 use crate::opportunities::{Opportunities, PartlySent};
-use crate::propagation::Propagation;
 use crate::queue::{Discipline, Packet, Queue};
 use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
 use crate::serialiser::{Serialiser, WORK_PER_BYTE};
@@ -112,7 +112,7 @@ pub struct Link {
     transmission: Option<Transmission>,
     /// Replaces the serialiser on a link that follows a trace.
     opportunities: Option<Box<Opportunities>>,
-    propagation: Propagation,
+    propagation: DelayLine,
     delay: Duration,
     jitter: Jitter,
     loss: Loss,
@@ -201,7 +201,7 @@ impl Link {
             serialiser: Serialiser::new(rate),
             transmission: None,
             opportunities,
-            propagation: Propagation::new(config.jitter_model),
+            propagation: DelayLine::new(config.jitter_model),
             delay: config.delay,
             jitter: Jitter::new(config.jitter, seed),
             loss: Loss::new(config.loss, seed),
@@ -606,7 +606,7 @@ impl Node for Link {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let deliveries = [
-            self.propagation.next_delivery(),
+            self.propagation.next_due(),
             self.transmission.map(|transmission| transmission.delivery),
             self.earliest_from_queue(),
         ];
