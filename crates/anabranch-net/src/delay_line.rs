@@ -24,7 +24,8 @@ pub(crate) struct Delayed {
     pub(crate) due: Instant,
     number: u64,
     slot: u32,
-    bytes: u32,
+    /// Length of the IP packet in bytes.
+    pub(crate) bytes: u32,
 }
 
 impl DelayLine {
@@ -65,11 +66,24 @@ impl DelayLine {
         }
     }
 
+    /// The next packet to leave.
+    pub(crate) fn first(&self) -> Option<&Delayed> {
+        match self {
+            DelayLine::Fifo { packets, .. } => packets.front(),
+            DelayLine::Reordering(packets) => packets.peek().map(|packet| &packet.0),
+        }
+    }
+
     /// When the next packet is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.first().map(|packet| packet.due)
+    }
+
+    /// Number of packets.
+    pub(crate) fn packets(&self) -> usize {
         match self {
-            DelayLine::Fifo { packets, .. } => packets.front().map(|packet| packet.due),
-            DelayLine::Reordering(packets) => packets.peek().map(|packet| packet.0.due),
+            DelayLine::Fifo { packets, .. } => packets.len(),
+            DelayLine::Reordering(packets) => packets.len(),
         }
     }
 
