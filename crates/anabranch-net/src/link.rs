@@ -203,9 +203,9 @@ impl Link {
     /// [`stream_seed`](crate::rng::stream_seed) of the run's seed and the link's name.
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         let rate = config.capacity.mean_rate();
-        let shaper = Shaper::of(&config).map(Outlet::Shaper);
+        let shaper = Shaper::new(config.shaper, config.limit, rate, config.jitter_model);
         let outlet = match config.capacity {
-            Capacity::Rate(_) => shaper,
+            Capacity::Rate(_) => shaper.map(Outlet::Shaper),
             Capacity::Trace(trace) => Some(Outlet::Trace(Opportunities::new(trace))),
         };
         Link {

@@ -12,8 +12,7 @@ use anabranch_config::Part;
 use anabranch_config::written::Positive;
 use anabranch_wire::Duration;
 
-use super::{DescribeShaper, Gate, Model, require_own_queue};
-use crate::link::LinkConfig;
+use super::{DescribeShaper, Gate, Model, Request, require_own_queue};
 use crate::queue::Invalid;
 
 /// Parameters of a pipe.
@@ -54,7 +53,7 @@ impl DescribeShaper for DummynetConfig {
         })
     }
 
-    fn check(&self, link: &LinkConfig) -> Result<(), Invalid> {
+    fn check(&self, link: Request) -> Result<(), Invalid> {
         require_own_queue(&(*self).into(), link)
     }
 }

@@ -11,9 +11,10 @@
 
 use anabranch_config::part_without_parameters;
 
-use super::{DescribeShaper, ETHERNET_HEADER, Gate, Model, require_own_queue, require_packets};
+use super::{
+    DescribeShaper, ETHERNET_HEADER, Gate, Model, Request, require_own_queue, require_packets,
+};
 use crate::impairment::JitterModel;
-use crate::link::LinkConfig;
 use crate::queue::Invalid;
 
 part_without_parameters! {
@@ -32,7 +33,7 @@ impl DescribeShaper for MininetConfig {
         Some(Model { gate, delays_first: true, overhead: ETHERNET_HEADER })
     }
 
-    fn check(&self, link: &LinkConfig) -> Result<(), Invalid> {
+    fn check(&self, link: Request) -> Result<(), Invalid> {
         require_own_queue(&(*self).into(), link)?;
         require_packets(&(*self).into(), link.limit)
     }

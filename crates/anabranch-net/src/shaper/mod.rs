@@ -24,7 +24,6 @@ use anabranch_wire::{Duration, Instant};
 
 use crate::delay_line::DelayLine;
 use crate::impairment::JitterModel;
-use crate::link::{Capacity, LinkConfig};
 use crate::queue::{Discipline, Invalid, Packet, Room};
 use crate::serialiser::Serialiser;
 use crate::units::{QueueLimit, Rate};
@@ -59,7 +58,7 @@ pub trait DescribeShaper {
     ///
     /// # Errors
     /// If it cannot.
-    fn check(&self, link: &LinkConfig) -> Result<(), Invalid> {
+    fn check(&self, link: Request) -> Result<(), Invalid> {
         let _ = link;
         Ok(())
     }
@@ -73,6 +72,19 @@ pub trait DescribeShaper {
     fn is_symmetric(&self) -> bool {
         false
     }
+}
+
+/// The link that a tool is asked to make.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Whether the link follows a trace.
+    pub follows_trace: bool,
+    /// Capacity of the queue.
+    pub limit: QueueLimit,
+    /// Queue discipline.
+    pub discipline: Discipline,
+    /// Length of the longest IP packet.
+    pub mtu: u16,
 }
 
 /// What tells the links of one tool from those of another.
@@ -104,13 +116,17 @@ pub(crate) struct Shaper {
 }
 
 impl Shaper {
-    /// The shaper of a link with this configuration, if it has one.
-    pub(crate) fn of(link: &LinkConfig) -> Option<Self> {
-        let model = link.shaper.part().model()?;
+    /// The shaper of a link; `None` if it is a plain link.
+    pub(crate) fn new(
+        config: ShaperConfig,
+        limit: QueueLimit,
+        rate: Rate,
+        jitter_model: JitterModel,
+    ) -> Option<Self> {
         Some(Shaper {
-            model,
-            room: Room::new(link.limit, link.capacity.mean_rate()),
-            waiting: DelayLine::new(link.jitter_model),
+            model: config.part().model()?,
+            room: Room::new(limit, rate),
+            waiting: DelayLine::new(jitter_model),
             bytes: 0,
             resumed_at: Instant::ZERO,
         })
@@ -211,9 +227,9 @@ impl Shaper {
 }
 
 /// Require a link with a rate, and no queue discipline: the tool has its own queue.
-fn require_own_queue(tool: &ShaperConfig, link: &LinkConfig) -> Result<(), Invalid> {
+fn require_own_queue(tool: &ShaperConfig, link: Request) -> Result<(), Invalid> {
     let tool = tool.name();
-    if let Capacity::Trace(_) = link.capacity {
+    if link.follows_trace {
         let problem = format!("shaper = {tool:?} needs a rate; write rate, or remove the shaper");
         return Err(Invalid { parameter: "trace", problem });
     }

@@ -4,8 +4,7 @@ use anabranch_config::Part;
 #[cfg(feature = "serde")]
 use anabranch_config::written::WithUnit;
 
-use super::{DescribeShaper, ETHERNET_HEADER, Gate, Model, require_own_queue};
-use crate::link::LinkConfig;
+use super::{DescribeShaper, ETHERNET_HEADER, Gate, Model, Request, require_own_queue};
 use crate::queue::Invalid;
 use crate::units::{ByteCount, QueueLimit};
 
@@ -48,7 +47,7 @@ impl DescribeShaper for TbfConfig {
         Some(Model { gate, delays_first: false, overhead: ETHERNET_HEADER })
     }
 
-    fn check(&self, link: &LinkConfig) -> Result<(), Invalid> {
+    fn check(&self, link: Request) -> Result<(), Invalid> {
         require_own_queue(&(*self).into(), link)?;
         if let limit @ QueueLimit::Packets(_) = link.limit {
             let problem = format!(
@@ -57,7 +56,7 @@ impl DescribeShaper for TbfConfig {
             );
             return Err(Invalid { parameter: "limit", problem });
         }
-        let least = link.mtu.map_or(0, |mtu| u64::from(mtu.bytes)) + u64::from(ETHERNET_HEADER);
+        let least = u64::from(link.mtu) + u64::from(ETHERNET_HEADER);
         if !(least..=MAX_BURST).contains(&self.burst.as_u64()) {
             let problem = format!(
                 "\"{}\": must be between {least}B, an Ethernet frame with the path's MTU, and 1GB",

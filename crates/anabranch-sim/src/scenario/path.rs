@@ -5,6 +5,7 @@ use std::path::Path as FilePath;
 use anabranch_config::Selection;
 use anabranch_config::written::{Problem, WithUnit, is_yes, name, yes};
 use anabranch_net::queue::Invalid;
+use anabranch_net::shaper::Request;
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{
     Capacity, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
@@ -337,8 +338,15 @@ impl Path {
         self.reverse.jitter.get_or_insert(jitter);
         self.reverse.loss.get_or_insert(loss);
         let problem = |Invalid { parameter, problem }| Problem::new(parameter, problem);
-        part.check(&self.forward_link()).map_err(problem)?;
-        part.check(&self.reverse_link()).map_err(|invalid| problem(invalid).below("reverse"))
+        let request = |LinkConfig { capacity, limit, discipline, .. }| Request {
+            follows_trace: matches!(capacity, Capacity::Trace(_)),
+            limit,
+            discipline,
+            mtu: self.mtu,
+        };
+        part.check(request(self.forward_link())).map_err(problem)?;
+        let checked = part.check(request(self.reverse_link()));
+        checked.map_err(|invalid| problem(invalid).below("reverse"))
     }
 
     /// The path as later paths see it.
