@@ -16,8 +16,8 @@ use crate::units::{ByteCount, QueueLimit};
     serde(default, deny_unknown_fields)
 )]
 pub struct TbfConfig {
-    /// Bytes that leave at once after a pause: the size of the bucket. It holds at least one packet of
-    /// the path's MTU with its Ethernet header.
+    /// Size of the bucket, from which bytes leave at once after a pause. It must hold an Ethernet frame
+    /// with the path's MTU.
     #[cfg_attr(feature = "serde", serde(with = "WithUnit::<ByteCount>"), schemars(extend("x-origin" = "Mininet's `use_tbf`")))]
     pub burst: ByteCount,
 }
