@@ -40,6 +40,7 @@ impl DelayLine {
     }
 
     /// When the next packet to enter is due, if its own delay ends at `due`.
+    #[inline]
     pub(crate) fn admissible(&self, due: Instant) -> Instant {
         match self {
             DelayLine::Fifo { last_due, .. } => due.max(*last_due),
@@ -48,6 +49,7 @@ impl DelayLine {
     }
 
     /// Returns `true` if a packet that enters later can leave earlier.
+    #[inline]
     pub(crate) fn reorders(&self) -> bool {
         matches!(self, DelayLine::Reordering(_))
     }
@@ -67,6 +69,7 @@ impl DelayLine {
     }
 
     /// The next packet to leave.
+    #[inline]
     pub(crate) fn first(&self) -> Option<&Delayed> {
         match self {
             DelayLine::Fifo { packets, .. } => packets.front(),
@@ -75,6 +78,7 @@ impl DelayLine {
     }
 
     /// When the next packet is due.
+    #[inline]
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.first().map(|packet| packet.due)
     }
@@ -88,6 +92,7 @@ impl DelayLine {
     }
 
     /// Take the next packet if it is due at or before `now`.
+    #[inline(always)] // Each delivery calls it.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Packet> {
         if self.next_due()? > now {
             return None;

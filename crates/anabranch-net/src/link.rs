@@ -95,9 +95,9 @@ pub struct LinkStats {
     pub dropped_too_big: u64,
     /// Bytes of all packets dropped.
     pub bytes_dropped: u64,
-    /// Maximum number of packets in the queue.
+    /// Maximum number of packets in the queue, or in front of a shaper's gate.
     pub queue_packets_max: u64,
-    /// Maximum number of bytes in the queue.
+    /// Maximum number of bytes in the queue, or in front of a shaper's gate.
     pub queue_bytes_max: u64,
 }
 
@@ -252,7 +252,7 @@ impl Link {
         &self.stats
     }
 
-    /// Packets in the queue at the last call with a time. For the current number, call
+    /// Packets in the queue, or in front of a shaper's gate, at the last call with a time. For the current number, call
     /// [`handle_timeout`](Node::handle_timeout) first.
     pub fn queue_packets(&self) -> u64 {
         self.shaper().map_or(self.queue.packets() as u64, Shaper::packets)
@@ -556,7 +556,7 @@ impl Link {
                     return self.drop_by_queue(packet);
                 }
                 // The packet may leave at once.
-                self.catch_up(now);
+                self.handle_timeout(now);
                 let (packets, bytes) = (self.queue_packets(), self.queue_bytes());
                 self.stats.queue_packets_max = self.stats.queue_packets_max.max(packets);
                 self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(bytes);

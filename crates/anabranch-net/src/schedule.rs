@@ -62,6 +62,7 @@ impl Schedule {
     }
 
     /// Time of the next change; [`Instant::FAR_FUTURE`] if there is none.
+    #[inline]
     pub(crate) fn next_at(&self) -> Instant {
         self.changes.get(self.next).map_or(Instant::FAR_FUTURE, |change| change.at)
     }

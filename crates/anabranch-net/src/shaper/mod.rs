@@ -58,8 +58,7 @@ pub trait DescribeShaper {
     ///
     /// # Errors
     /// If it cannot.
-    fn check(&self, link: Request) -> Result<(), Invalid> {
-        let _ = link;
+    fn check(&self, _link: Request) -> Result<(), Invalid> {
         Ok(())
     }
 
@@ -192,7 +191,7 @@ impl Shaper {
         if self.model.delays_first { Duration::ZERO } else { delay }
     }
 
-    /// Returns `true` if the transmitter is busy whenever packets wait.
+    /// Returns `true` if packets wait, and not only for their delay.
     pub(crate) fn is_busy(&self) -> bool {
         !self.model.delays_first && self.packets() > 0
     }
