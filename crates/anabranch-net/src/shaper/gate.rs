@@ -6,7 +6,7 @@ use crate::serialiser::{Serialiser, WORK_PER_BYTE};
 
 /// How a tool keeps the rate of a link.
 ///
-/// All rules share one account, the work of a [`Serialiser`]: each packet adds its bytes, and the work
+/// All rules share one account, the work of a serialiser: each packet adds its bytes, and the work
 /// falls at the rate. The tokens that a bucket lacks are the work in bytes, so an empty account is a
 /// full bucket. The account has no rounding errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
