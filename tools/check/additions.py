@@ -32,6 +32,7 @@ KINDS = {
     "remedy": "crates/anabranch-proto/src/remedy",
     "platform": "crates/anabranch-proto/src/platform",
     "queue": "crates/anabranch-net/src/queue",
+    "shaper": "crates/anabranch-net/src/shaper",
     "middlebox": "crates/anabranch-net/src/middlebox",
     "workload": "crates/anabranch-sim/src/workload",
 }

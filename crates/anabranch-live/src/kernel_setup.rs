@@ -140,7 +140,7 @@ fn set_up(side: Side, settings: &Settings, interfaces: &[Interface]) -> io::Resu
 const MOST: u8 = 8;
 
 /// Wait until an interface that is up forwards packets.
-fn wait_for(interface: &str) -> io::Result<()> {
+pub(crate) fn wait_for(interface: &str) -> io::Result<()> {
     for _ in 0..SETTLING_MILLISECONDS {
         if sys::is_running(interface)? {
             return Ok(());

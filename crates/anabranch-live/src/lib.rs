@@ -43,6 +43,7 @@ mod kernel_setup;
 mod kernel_stats;
 mod lateness;
 mod namespace;
+pub mod qdisc;
 mod run;
 mod script_stack;
 mod settings;

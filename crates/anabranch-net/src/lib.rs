@@ -35,6 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod delay_line;
 mod event_queue;
 mod impairment;
 mod link;
@@ -42,11 +43,11 @@ pub mod middlebox;
 pub mod network;
 mod node;
 mod opportunities;
-mod propagation;
 pub mod queue;
 pub mod rng;
 mod schedule;
 mod serialiser;
+pub mod shaper;
 mod side;
 mod slab;
 mod trace;
@@ -60,5 +61,6 @@ pub use node::Node;
 pub use queue::{CoDelConfig, Discipline, DropTailConfig, RedConfig};
 pub use schedule::{LinkChange, ScheduledChange, StateChange};
 pub use serialiser::WORK_PER_BYTE;
+pub use shaper::ShaperConfig;
 pub use side::Side;
 pub use trace::{Moment, OPPORTUNITY_BYTES, Trace, TraceError};

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
+use crate::delay_line::DelayLine;
 use crate::impairment::{
     GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss, LossTrace,
 };
 use crate::node::Node;
 use crate::opportunities::{Opportunities, PartlySent};
-use crate::propagation::Propagation;
 use crate::queue::{Discipline, Packet, Queue};
 use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
 use crate::serialiser::{Serialiser, WORK_PER_BYTE};
+use crate::shaper::{Shaper, ShaperConfig};
 use crate::slab::Slab;
 use crate::trace::{OPPORTUNITY_BYTES, Trace};
 use crate::units::{ByteCount, Probability, QueueLimit, Rate};
@@ -24,10 +25,12 @@ pub struct LinkConfig {
     pub capacity: Capacity,
     /// One-way propagation delay, from the last bit sent to the packet's delivery.
     pub delay: Duration,
-    /// Capacity of the queue in front of the transmitter.
+    /// Capacity of the queue in front of the transmitter. A shaper may count all packets inside.
     pub limit: QueueLimit,
     /// Which packets the queue drops even if there is room for them.
     pub discipline: Discipline,
+    /// The tool whose links this link is like. A shaper has its own queue, and needs a rate.
+    pub shaper: ShaperConfig,
     /// Amplitude of the jitter: the delay varies uniformly within ± this much, and is never below
     /// zero.
     pub jitter: Duration,
@@ -92,9 +95,9 @@ pub struct LinkStats {
     pub dropped_too_big: u64,
     /// Bytes of all packets dropped.
     pub bytes_dropped: u64,
-    /// Maximum number of packets in the queue.
+    /// Maximum number of packets in the queue, or in front of a shaper's gate.
     pub queue_packets_max: u64,
-    /// Maximum number of bytes in the queue.
+    /// Maximum number of bytes in the queue, or in front of a shaper's gate.
     pub queue_bytes_max: u64,
 }
 
@@ -110,9 +113,8 @@ pub struct Link {
     queue: Queue,
     serialiser: Serialiser,
     transmission: Option<Transmission>,
-    /// Replaces the serialiser on a link that follows a trace.
-    opportunities: Option<Box<Opportunities>>,
-    propagation: Propagation,
+    outlet: Option<Box<Outlet>>,
+    propagation: DelayLine,
     delay: Duration,
     jitter: Jitter,
     loss: Loss,
@@ -138,6 +140,15 @@ pub enum Occupancy {
     Unavailable,
 }
 
+/// Decides when packets leave, instead of the queue and the serialiser of a plain link.
+#[derive(Debug)]
+enum Outlet {
+    /// The opportunities of a trace. The queue stays in use.
+    Trace(Opportunities),
+    /// The queue and the rule of a tool. The serialiser stays in use.
+    Shaper(Shaper),
+}
+
 /// The packet in transmission, and its delivery time unless the link changes.
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
@@ -153,6 +164,7 @@ impl LinkConfig {
             delay,
             limit,
             discipline: Discipline::default(),
+            shaper: ShaperConfig::default(),
             jitter: Duration::ZERO,
             jitter_model: JitterModel::default(),
             loss: Probability::ZERO,
@@ -191,17 +203,18 @@ impl Link {
     /// [`stream_seed`](crate::rng::stream_seed) of the run's seed and the link's name.
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         let rate = config.capacity.mean_rate();
-        let opportunities = match config.capacity {
-            Capacity::Rate(_) => None,
-            Capacity::Trace(trace) => Some(Box::new(Opportunities::new(trace))),
+        let shaper = Shaper::new(config.shaper, config.limit, rate, config.jitter_model);
+        let outlet = match config.capacity {
+            Capacity::Rate(_) => shaper.map(Outlet::Shaper),
+            Capacity::Trace(trace) => Some(Outlet::Trace(Opportunities::new(trace))),
         };
         Link {
             packets: Slab::default(),
             queue: Queue::new(config.discipline, config.limit, rate, seed),
             serialiser: Serialiser::new(rate),
             transmission: None,
-            opportunities,
-            propagation: Propagation::new(config.jitter_model),
+            outlet: outlet.map(Box::new),
+            propagation: DelayLine::new(config.jitter_model),
             delay: config.delay,
             jitter: Jitter::new(config.jitter, seed),
             loss: Loss::new(config.loss, seed),
@@ -239,29 +252,30 @@ impl Link {
         &self.stats
     }
 
-    /// Packets in the queue at the last call with a time. For the current number, call
+    /// Packets in the queue, or in front of a shaper's gate, at the last call with a time. For the current number, call
     /// [`handle_timeout`](Node::handle_timeout) first.
     pub fn queue_packets(&self) -> u64 {
-        self.queue.packets() as u64
+        self.shaper().map_or(self.queue.packets() as u64, Shaper::packets)
     }
 
     /// Bytes in the queue at the last call with a time.
     pub fn queue_bytes(&self) -> u64 {
-        self.queue.bytes()
+        self.shaper().map_or(self.queue.bytes(), Shaper::bytes)
     }
 
     /// Time that a packet arriving at `now` would wait before its first bit is sent, at the current
-    /// rate. The duration of a suspension is not included.
+    /// rate. The duration of a suspension is not included. With a shaper, the time to send all
+    /// packets in front of its gate, and to fill its bucket.
     pub fn queueing_delay(&self, now: Instant) -> Duration {
         let rate = self.serialiser.rate();
-        let in_transmission = match (self.transmission, self.partly_sent()) {
-            (Some(_), _) => {
+        let in_transmission = match self.partly_sent() {
+            Some(partly_sent) => rate.time_for(ByteCount::new(partly_sent.bytes_left)),
+            None if self.transmission.is_some() || self.shaper().is_some() => {
                 Duration::from_nanos(self.serialiser.work_left(now) / rate.as_bits_per_second())
             }
-            (None, Some(partly_sent)) => rate.time_for(ByteCount::new(partly_sent.bytes_left)),
-            (None, None) => Duration::ZERO,
+            None => Duration::ZERO,
         };
-        in_transmission + rate.time_for(ByteCount::new(self.queue.bytes()))
+        in_transmission + rate.time_for(ByteCount::new(self.queue_bytes()))
     }
 
     /// Packets inside the link: in the queue, in transmission, or propagating and not yet
@@ -290,34 +304,36 @@ impl Link {
         self.serialiser.is_suspended()
     }
 
-    /// State of the transmitter at the last call with a time.
-    pub fn occupancy(&self) -> Occupancy {
+    /// State of the transmitter at `now`, the time of the last call with a time. A token bucket is
+    /// busy until it is full again, so that the bytes sent are those of the busy time.
+    pub fn occupancy(&self, now: Instant) -> Occupancy {
         let waits = self.queue.packets() > 0 || self.partly_sent().is_some();
+        let paces = |shaper: &Shaper| shaper.is_busy() || self.serialiser.free_at() > now;
         if self.down || self.is_suspended() {
             Occupancy::Unavailable
-        } else if self.transmission.is_some() || waits {
+        } else if self.transmission.is_some() || waits || self.shaper().is_some_and(paces) {
             Occupancy::Busy
         } else {
-            let emptied_at = self.opportunities.as_ref().map(|each| each.emptied_at());
+            let emptied_at = self.opportunities().map(|each| each.emptied_at());
             Occupancy::Idle { since: emptied_at.unwrap_or_else(|| self.serialiser.free_at()) }
         }
     }
 
     /// Returns `true` if the link follows a trace.
     pub fn follows_trace(&self) -> bool {
-        self.opportunities.is_some()
+        self.opportunities().is_some()
     }
 
     /// Bytes that the opportunities of a trace could have carried when the data ran out; 0 on a link
     /// with a rate.
     pub fn bytes_unfilled(&self) -> u64 {
-        self.opportunities.as_ref().map_or(0, |opportunities| opportunities.unfilled())
+        self.opportunities().map_or(0, Opportunities::unfilled)
     }
 
     /// Capacity of the link from `from` until `until`, at its present rate or with the
     /// opportunities of its trace, in [`WORK_PER_BYTE`]-ths of a byte.
     pub fn capacity_between(&self, from: Instant, until: Instant) -> u128 {
-        match &self.opportunities {
+        match self.opportunities() {
             None => {
                 let nanos = until.saturating_since(from).as_nanos();
                 u128::from(nanos) * u128::from(self.rate().as_bits_per_second())
@@ -347,38 +363,58 @@ impl Link {
         }
     }
 
-    /// The end of the current transmission, or the next opportunity that can send data;
-    /// [`Instant::FAR_FUTURE`] if there is none.
+    /// The end of the current transmission, or when the outlet sends next; [`Instant::FAR_FUTURE`] if
+    /// there is nothing to send.
     #[inline]
     fn departure(&self) -> Instant {
-        match (&self.transmission, &self.opportunities) {
+        match (&self.transmission, &self.outlet) {
             (Some(_), _) => self.serialiser.free_at(),
             (None, None) => Instant::FAR_FUTURE,
-            (None, Some(opportunities)) => self.next_used(opportunities),
+            (None, Some(outlet)) => self.next_use(outlet),
         }
     }
 
-    /// The next opportunity, if there is data to send; [`Instant::FAR_FUTURE`] otherwise.
-    #[cold] // Only as seen from a link with a rate, which is not to pay for this one.
-    fn next_used(&self, opportunities: &Opportunities) -> Instant {
-        let waiting = opportunities.partly_sent().is_some() || self.queue.packets() > 0;
-        if waiting && !self.serialiser.is_suspended() {
-            opportunities.next_at()
-        } else {
-            Instant::FAR_FUTURE
+    /// The next opportunity, if there is data to send, or when the shaper lets a packet pass;
+    /// [`Instant::FAR_FUTURE`] otherwise.
+    #[cold] // Only as seen from a plain link, which is not to pay for this one.
+    fn next_use(&self, outlet: &Outlet) -> Instant {
+        match outlet {
+            Outlet::Shaper(shaper) => shaper.opens_at(&self.serialiser),
+            Outlet::Trace(opportunities) => {
+                let waiting = opportunities.partly_sent().is_some() || self.queue.packets() > 0;
+                if waiting && !self.serialiser.is_suspended() {
+                    opportunities.next_at()
+                } else {
+                    Instant::FAR_FUTURE
+                }
+            }
+        }
+    }
+
+    fn opportunities(&self) -> Option<&Opportunities> {
+        match self.outlet.as_deref() {
+            Some(Outlet::Trace(opportunities)) => Some(opportunities),
+            Some(Outlet::Shaper(_)) | None => None,
+        }
+    }
+
+    fn shaper(&self) -> Option<&Shaper> {
+        match self.outlet.as_deref() {
+            Some(Outlet::Shaper(shaper)) => Some(shaper),
+            Some(Outlet::Trace(_)) | None => None,
         }
     }
 
     /// The packet that opportunities have sent in part.
     fn partly_sent(&self) -> Option<PartlySent> {
-        self.opportunities.as_ref().and_then(|opportunities| opportunities.partly_sent())
+        self.opportunities().and_then(Opportunities::partly_sent)
     }
 
-    /// Complete the current transmission at `now` and start the next one. On a link that follows a
-    /// trace, use the opportunities at `now`.
+    /// Complete the current transmission at `now` and start the next one. With an outlet, send what
+    /// it sends at `now`.
     fn depart(&mut self, now: Instant) {
-        if self.opportunities.is_some() {
-            return self.use_opportunities(now);
+        if self.outlet.is_some() {
+            return self.use_outlet(now);
         }
         if let Some(Transmission { packet, delivery }) = self.transmission.take() {
             self.propagation.push(packet, delivery);
@@ -386,15 +422,39 @@ impl Link {
         self.transmit_next(now);
     }
 
-    /// Send as many bytes as the next opportunities carry. Opportunities without data are wasted.
     #[cold] // As above.
-    fn use_opportunities(&mut self, now: Instant) {
-        let Some(mut opportunities) = self.opportunities.take() else { return };
-        self.fill(now, &mut opportunities);
-        self.opportunities = Some(opportunities);
+    fn use_outlet(&mut self, now: Instant) {
+        let Some(mut outlet) = self.outlet.take() else { return };
+        match &mut *outlet {
+            Outlet::Trace(opportunities) => self.fill(now, opportunities),
+            Outlet::Shaper(shaper) => self.pass(now, shaper),
+        }
+        self.outlet = Some(outlet);
     }
 
-    /// Send waiting packets with the next opportunities.
+    /// Complete the current transmission, or let the next packet pass the shaper's gate.
+    fn pass(&mut self, now: Instant, shaper: &mut Shaper) {
+        if let Some(Transmission { packet, delivery }) = self.transmission.take() {
+            return self.propagation.push(packet, delivery);
+        }
+        let Some(packet) = shaper.pass(now, &mut self.serialiser) else { return };
+        if shaper.sends_at_once() {
+            let delivery = self.shaped_delivery_of(packet, now, shaper);
+            self.propagation.push(packet, delivery);
+        } else {
+            let delivery =
+                self.shaped_delivery_of(packet, shaper.leaves_at(&self.serialiser), shaper);
+            self.transmission = Some(Transmission { packet, delivery });
+        }
+    }
+
+    /// When a packet is delivered that leaves the shaper at `left_at`.
+    fn shaped_delivery_of(&self, packet: Packet, left_at: Instant, shaper: &Shaper) -> Instant {
+        let delay = self.jitter.delay_of(packet.number, self.delay);
+        self.propagation.admissible(left_at + shaper.delay_after(delay))
+    }
+
+    /// Send as many bytes as the next opportunities carry. Opportunities without data are wasted.
     fn fill(&mut self, now: Instant, opportunities: &mut Opportunities) {
         let mut bytes = opportunities.take();
         while bytes > 0 {
@@ -460,15 +520,53 @@ impl Link {
     fn accept(&mut self, now: Instant, packet: IpPacket, bytes: u32) {
         let number = self.stats.packets_in - 1;
         let packet = Packet { number, slot: self.packets.insert(packet), bytes };
-        if self.is_ready(now) {
+        if self.outlet.is_some() {
+            self.accept_for_outlet(now, packet);
+        } else if self.transmission.is_none() && !self.serialiser.is_suspended() {
             self.transmit(now, packet);
-        } else if self.enqueue(now, packet) {
-            self.stats.queue_packets_max = self.stats.queue_packets_max.max(self.queue_packets());
-            self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.queue_bytes());
         } else {
-            self.packets.remove(packet.slot);
-            self.stats.dropped_by_queue += 1;
-            self.stats.bytes_dropped += u64::from(bytes);
+            self.enqueue_or_drop(now, packet);
+        }
+    }
+
+    #[inline]
+    fn enqueue_or_drop(&mut self, now: Instant, packet: Packet) {
+        if self.enqueue(now, packet) {
+            let (packets, bytes) = (self.queue.packets() as u64, self.queue.bytes());
+            self.stats.queue_packets_max = self.stats.queue_packets_max.max(packets);
+            self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(bytes);
+        } else {
+            self.drop_by_queue(packet);
+        }
+    }
+
+    fn drop_by_queue(&mut self, packet: Packet) {
+        self.packets.remove(packet.slot);
+        self.stats.dropped_by_queue += 1;
+        self.stats.bytes_dropped += u64::from(packet.bytes);
+    }
+
+    #[cold] // As above.
+    fn accept_for_outlet(&mut self, now: Instant, packet: Packet) {
+        match self.outlet.as_deref_mut() {
+            Some(Outlet::Shaper(shaper)) => {
+                let delay = self.jitter.delay_of(packet.number, self.delay);
+                let is_sending = self.transmission.is_some();
+                if !shaper.enqueue(now, packet, delay, is_sending) {
+                    return self.drop_by_queue(packet);
+                }
+                // The packet may leave at once.
+                self.handle_timeout(now);
+                let (packets, bytes) = (self.queue_packets(), self.queue_bytes());
+                self.stats.queue_packets_max = self.stats.queue_packets_max.max(packets);
+                self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(bytes);
+            }
+            Some(Outlet::Trace(opportunities)) => {
+                // Past opportunities cannot carry this packet.
+                opportunities.skip(now);
+                self.enqueue_or_drop(now, packet);
+            }
+            None => {}
         }
     }
 
@@ -482,19 +580,6 @@ impl Link {
         })
     }
 
-    /// Returns `true` if a packet that arrives at `now` would be sent at once.
-    #[inline]
-    fn is_ready(&mut self, now: Instant) -> bool {
-        match &mut self.opportunities {
-            None => self.transmission.is_none() && !self.serialiser.is_suspended(),
-            Some(opportunities) => {
-                // Past opportunities cannot carry this packet.
-                opportunities.skip(now);
-                false
-            }
-        }
-    }
-
     /// Returns `true` if the arriving packet `number` is lost, at random or by the trace.
     fn is_lost(&mut self, number: u64) -> bool {
         let in_burst = self.burst_loss.as_mut().is_some_and(|channel| channel.loses(number));
@@ -503,9 +588,12 @@ impl Link {
     }
 
     fn apply(&mut self, now: Instant, change: LinkChange) {
-        if let Some(rate) = change.rate.filter(|_| self.opportunities.is_none()) {
+        if let Some(rate) = change.rate.filter(|_| !self.follows_trace()) {
             self.serialiser.set_rate(now, rate);
             self.queue.set_rate(rate);
+            if let Some(Outlet::Shaper(shaper)) = self.outlet.as_deref_mut() {
+                shaper.set_rate(rate);
+            }
         }
         self.delay = change.delay.unwrap_or(self.delay);
         if let Some(jitter) = change.jitter {
@@ -518,7 +606,13 @@ impl Link {
             self.change_state(now, state);
         }
         if let Some(Transmission { packet, .. }) = self.transmission {
-            self.transmission = Some(Transmission { packet, delivery: self.delivery_of(packet) });
+            let delivery = match self.shaper() {
+                None => self.delivery_of(packet),
+                Some(shaper) => {
+                    self.shaped_delivery_of(packet, shaper.leaves_at(&self.serialiser), shaper)
+                }
+            };
+            self.transmission = Some(Transmission { packet, delivery });
         }
     }
 
@@ -532,8 +626,9 @@ impl Link {
             StateChange::Suspend => self.serialiser.suspend(now),
             StateChange::Resume => {
                 self.serialiser.resume(now);
-                match &mut self.opportunities {
-                    Some(opportunities) => opportunities.skip(now),
+                match self.outlet.as_deref_mut() {
+                    Some(Outlet::Trace(opportunities)) => opportunities.skip(now),
+                    Some(Outlet::Shaper(shaper)) => shaper.resume(now),
                     None if self.transmission.is_none() => self.transmit_next(now),
                     None => {}
                 }
@@ -543,19 +638,21 @@ impl Link {
 
     /// Drop all packets inside the link, except packets that were delivered but not yet collected.
     fn lose_everything(&mut self, now: Instant) {
-        let Link { packets, queue, propagation, opportunities, stats, .. } = self;
+        let Link { packets, queue, propagation, outlet, stats, .. } = self;
         let mut lose = |packet: Packet| {
             packets.remove(packet.slot);
             stats.dropped_down += 1;
             stats.bytes_dropped += u64::from(packet.bytes);
         };
         self.transmission.take().into_iter().for_each(|transmission| lose(transmission.packet));
-        if let Some(opportunities) = opportunities {
-            opportunities
-                .partly_sent()
-                .into_iter()
-                .for_each(|partly_sent| lose(partly_sent.packet));
-            opportunities.set_partly_sent(None);
+        match outlet.as_deref_mut() {
+            Some(Outlet::Trace(opportunities)) => {
+                let partly_sent = opportunities.partly_sent().into_iter();
+                partly_sent.for_each(|partly_sent| lose(partly_sent.packet));
+                opportunities.set_partly_sent(None);
+            }
+            Some(Outlet::Shaper(shaper)) => shaper.clear(now, &mut lose),
+            None => {}
         }
         queue.clear(now, &mut lose);
         propagation.clear(now, lose);
@@ -563,15 +660,23 @@ impl Link {
     }
 
     /// The earliest time at which a waiting packet could arrive, if it may be the next packet to
-    /// arrive. This happens if jitter lets it overtake the packet in transmission, or if the next
-    /// opportunity sends it.
+    /// arrive. This happens if jitter lets it overtake the packet in transmission, or if the outlet
+    /// sends it next.
     #[inline]
     fn earliest_from_queue(&self) -> Option<Instant> {
-        let may = match &self.opportunities {
+        let may = match &self.outlet {
             None => self.propagation.reorders() && self.queue.packets() > 0,
-            Some(_) => self.departure() != Instant::FAR_FUTURE,
+            Some(_) => return self.earliest_from_outlet(),
         };
         may.then(|| self.departure() + self.jitter.shortest(self.delay))
+    }
+
+    #[cold] // As above.
+    fn earliest_from_outlet(&self) -> Option<Instant> {
+        let departure = self.departure();
+        let shortest = self.jitter.shortest(self.delay);
+        let delay = self.shaper().map_or(shortest, |shaper| shaper.delay_after(shortest));
+        (departure != Instant::FAR_FUTURE).then(|| departure + delay)
     }
 }
 
@@ -606,7 +711,7 @@ impl Node for Link {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let deliveries = [
-            self.propagation.next_delivery(),
+            self.propagation.next_due(),
             self.transmission.map(|transmission| transmission.delivery),
             self.earliest_from_queue(),
         ];

@@ -10,9 +10,10 @@ pub struct LinkChange {
     /// New rate. It also applies to the remaining bytes of the packet in transmission. It has no
     /// effect on a link that follows a trace.
     pub rate: Option<Rate>,
-    /// New delay, for packets that leave the transmitter from now on.
+    /// New delay, for packets that leave the transmitter from now on. If a shaper's delay comes first:
+    /// for packets that arrive from now on.
     pub delay: Option<Duration>,
-    /// New jitter, for packets that leave the transmitter from now on.
+    /// New jitter, for the same packets.
     pub jitter: Option<Duration>,
     /// New loss probability, for packets that arrive from now on.
     pub loss: Option<Probability>,
@@ -61,6 +62,7 @@ impl Schedule {
     }
 
     /// Time of the next change; [`Instant::FAR_FUTURE`] if there is none.
+    #[inline]
     pub(crate) fn next_at(&self) -> Instant {
         self.changes.get(self.next).map_or(Instant::FAR_FUTURE, |change| change.at)
     }

@@ -45,7 +45,24 @@ impl Serialiser {
         if self.is_suspended() { Instant::FAR_FUTURE } else { self.free_at }
     }
 
-    /// Start to send a packet of `bytes` bytes at `now`. The previous packet must have left.
+    /// When the remaining work falls to `work`, rounded down to a nanosecond;
+    /// [`Instant::FAR_FUTURE`] while suspended.
+    pub(crate) fn falls_to(&self, work: u64) -> Instant {
+        let rate = self.rate.as_bits_per_second();
+        let before = work.saturating_sub(self.remainder).div_ceil(rate);
+        match self.is_suspended() {
+            true => Instant::FAR_FUTURE,
+            false => self.free_at - Duration::from_nanos(before),
+        }
+    }
+
+    /// When the last bit has left, rounded up to a nanosecond; [`Instant::FAR_FUTURE`] while
+    /// suspended.
+    pub(crate) fn finished_at(&self) -> Instant {
+        self.free_at() + Duration::from_nanos(u64::from(self.remainder > 0))
+    }
+
+    /// Start to send a packet of `bytes` bytes at `now`, after the work that remains.
     pub(crate) fn start(&mut self, now: Instant, bytes: u32) {
         // A transmission that follows immediately inherits the fraction of a nanosecond of the
         // previous one. There is no overflow: the work of an IP packet of 65 575 bytes is 5.2·10¹⁴,

@@ -1,8 +1,8 @@
 //! Lists of everything that scenarios choose by name.
 
 use anabranch_config::{Parameter, WrittenSelection};
-use anabranch_net::Discipline;
 use anabranch_net::middlebox::MiddleboxConfig;
+use anabranch_net::{Discipline, ShaperConfig};
 use anabranch_proto::congestion::CongestionControlConfig;
 use anabranch_proto::path_manager::PathManagerConfig;
 use anabranch_proto::platform::PlatformConfig;
@@ -30,6 +30,7 @@ pub(crate) fn parts(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let all = PyList::empty(py);
     append::<PlatformConfig>(&all, "host")?;
     append::<Discipline>(&all, "queue")?;
+    append::<ShaperConfig>(&all, "shaper")?;
     append::<MiddleboxConfig>(&all, "middlebox")?;
     Ok(all)
 }

@@ -504,7 +504,8 @@ class NetworkPath:
     name: Name of the path; must be unique.
     delay: One-way propagation delay.
     limit: Capacity of the link's queue, excluding the packet in transmission. A limit given as a
-        time is converted at the link's rate, or at the mean rate of its trace.
+        time is converted at the link's rate, or at the mean rate of its trace. With `shaper =
+        "mininet"` and `"netem"`, a number of packets: all those inside the link.
     burst_loss: Burst losses of the forward direction, in addition to `loss`.
     changes: Changes during the run.
     family: Address family of both hosts on this path. A connection opens over its first path. If
@@ -514,8 +515,8 @@ class NetworkPath:
         8201). Without answers it is a black hole.
     jitter: Jitter of the forward direction: each packet's delay varies uniformly by ± this time.
         Default: `"0s"`.
-    jitter_model: Whether jitter can reorder packets; applies to both directions. Default:
-        `"fifo"`.
+    jitter_model: Whether jitter can reorder packets; applies to both directions. With `shaper =
+        "mininet"`, it always can. Default: `"fifo"`.
     loss: Probability that the forward direction loses a packet. Default: `"0%"`.
     loss_trace: Losses of the forward direction at given places, in addition to `loss` and
         `burst_loss`.
@@ -528,6 +529,8 @@ class NetworkPath:
     rate: Rate of the link. A path needs either `rate` or `trace`.
     reverse: The reverse direction, from client to server.
     routing: Routing, where the server has several addresses, or a host has no source routing.
+    shaper: The tool whose links this path has, in both directions. All except `"plain"` need a
+        rate, and have their own queue.
     trace: Packet-delivery trace of the link, instead of `rate`: the name of a file in Mahimahi's
         format, relative to the scenario's folder, or the trace itself. Each opportunity delivers
         1504 bytes.
@@ -554,6 +557,7 @@ class NetworkPath:
     rate: str | None = None
     reverse: Reverse | None = None
     routing: Routing | None = None
+    shaper: Literal["plain", "mininet", "netem", "tbf", "dummynet"] | TomlTable | None = None
     trace: str | Trace | None = None
     via: str | tuple[str, ...] | None = None
 
@@ -590,9 +594,11 @@ class Reverse:
     """The reverse direction of a path, from client to server.
 
     delay: One-way propagation delay (default: the forward delay).
-    jitter: Jitter: each packet's delay varies uniformly by ± this time. Default: `"0s"`.
+    jitter: Jitter: each packet's delay varies uniformly by ± this time (default: none; with
+        `shaper = "mininet"` the forward jitter).
     limit: Capacity of the link's queue (default: the forward limit).
-    loss: Probability of losing a packet. Default: `"0%"`.
+    loss: Probability of losing a packet (default: none; with `shaper = "mininet"` the forward
+        loss).
     loss_trace: Losses at given places, in addition to `loss`.
     rate: Rate of the link (default: the forward rate or trace).
     trace: Packet-delivery trace of the link, instead of `rate`.

@@ -3,16 +3,14 @@
 use anabranch_config::part_without_parameters;
 use std::collections::VecDeque;
 
-use super::{CheckQueue, Packet};
+use super::{CheckQueue, Packet, Room};
 use crate::units::{QueueLimit, Rate};
 
 /// A drop-tail queue. The limit counts waiting packets only. The packet in transmission has left
 /// the queue, as in the device queues of netem and ns-3.
 #[derive(Debug)]
 pub(crate) struct DropTail {
-    limit: QueueLimit,
-    max_packets: u64,
-    max_bytes: u64,
+    room: Room,
     waiting: VecDeque<Packet>,
     bytes: u64,
 }
@@ -20,21 +18,13 @@ pub(crate) struct DropTail {
 impl DropTail {
     /// An empty queue in front of a transmitter with rate `rate`.
     pub(crate) fn new(limit: QueueLimit, rate: Rate) -> Self {
-        let mut queue =
-            DropTail { limit, max_packets: 0, max_bytes: 0, waiting: VecDeque::new(), bytes: 0 };
-        queue.set_rate(rate);
-        queue
+        DropTail { room: Room::new(limit, rate), waiting: VecDeque::new(), bytes: 0 }
     }
 
     /// Set the transmitter's rate. A limit in time then corresponds to a different number of bytes.
     /// Waiting packets stay, even above a limit that has shrunk.
     pub(crate) fn set_rate(&mut self, rate: Rate) {
-        let equivalents = self.limit.equivalents(rate);
-        (self.max_packets, self.max_bytes) = match (self.limit, equivalents) {
-            (QueueLimit::Packets(packets), _) => (packets, u64::MAX),
-            (_, Some(limit)) => (u64::MAX, limit.bytes.as_u64()),
-            (_, None) => (u64::MAX, u64::MAX),
-        };
+        self.room.set_rate(rate);
     }
 
     /// Enqueue `packet`; `false` if there is no room for it.
@@ -49,8 +39,7 @@ impl DropTail {
 
     /// Returns `true` if there is room for `packet`.
     pub(crate) fn has_room(&self, packet: Packet) -> bool {
-        let bytes = self.bytes + u64::from(packet.bytes);
-        (self.waiting.len() as u64) < self.max_packets && bytes <= self.max_bytes
+        self.room.fits(self.waiting.len() as u64, self.bytes + u64::from(packet.bytes))
     }
 
     /// The next packet to transmit.

@@ -8,11 +8,13 @@
 mod codel;
 mod drop_tail;
 mod red;
+mod room;
 
 pub use codel::CoDelConfig;
 pub(crate) use drop_tail::DropTail;
 pub use drop_tail::DropTailConfig;
 pub use red::RedConfig;
+pub(crate) use room::Room;
 
 use anabranch_config::parts;
 use anabranch_wire::Instant;

@@ -49,10 +49,10 @@ fn a_packet_takes_its_serialisation_and_the_delay() {
 fn an_idle_link_knows_since_when() {
     let mut driver = driver(config(10, "infinite"));
     burst(&mut driver, 2);
-    assert_eq!(driver.link.occupancy(), Occupancy::Busy);
+    assert_eq!(driver.link.occupancy(at(0)), Occupancy::Busy);
     // Two packets take 3 ms. The last bit then left long before anybody asked.
     driver.link.handle_timeout(at(9_000));
-    assert_eq!(driver.link.occupancy(), Occupancy::Idle { since: at(3_000) });
+    assert_eq!(driver.link.occupancy(at(9_000)), Occupancy::Idle { since: at(3_000) });
     // 8 Mbit/s carry 6000 bytes in 6 ms.
     let work = driver.link.capacity_between(at(3_000), at(9_000));
     assert_eq!(work, 6_000 * u128::from(WORK_PER_BYTE));
@@ -65,9 +65,9 @@ fn a_link_that_is_down_or_suspended_is_not_available() {
     {
         let mut driver = with_changes(&[(1_000, state(change)), (2_000, state(back))]);
         driver.link.handle_timeout(at(1_500));
-        assert_eq!(driver.link.occupancy(), Occupancy::Unavailable, "{change:?}");
+        assert_eq!(driver.link.occupancy(at(1_500)), Occupancy::Unavailable, "{change:?}");
         driver.link.handle_timeout(at(2_500));
-        assert!(matches!(driver.link.occupancy(), Occupancy::Idle { .. }), "{change:?}");
+        assert!(matches!(driver.link.occupancy(at(2_500)), Occupancy::Idle { .. }), "{change:?}");
     }
 }
 

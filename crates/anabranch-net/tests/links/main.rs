@@ -2,5 +2,6 @@
 
 mod derived;
 mod properties;
+mod shapers;
 mod support;
 mod trace;

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::support::Driver;
+use anabranch_net::shaper::{DummynetConfig, MininetConfig, NetemConfig, ShaperConfig, TbfConfig};
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{
     Capacity, CoDelConfig, Discipline, GilbertElliottConfig, JitterModel, Link, LinkChange,
@@ -89,6 +90,16 @@ fn disciplines() -> impl Strategy<Value = Discipline> {
     ])
 }
 
+fn shapers() -> impl Strategy<Value = ShaperConfig> {
+    prop::sample::select(vec![
+        MininetConfig {}.into(),
+        NetemConfig {}.into(),
+        TbfConfig { burst: ByteCount::new(1_514) }.into(),
+        TbfConfig { burst: ByteCount::new(10_000) }.into(),
+        DummynetConfig::default().into(),
+    ])
+}
+
 fn burst_losses() -> impl Strategy<Value = GilbertElliottConfig> {
     (probabilities(), probabilities(), probabilities()).prop_map(
         |(to_bad, to_good, loss_in_bad)| GilbertElliottConfig {
@@ -112,10 +123,11 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
     let plain =
         (capacities(), durations(20_000), limits(), durations(20_000), models, probabilities());
     let more = (disciplines(), weighted(0.3, burst_losses()), weighted(0.3, loss_traces()));
+    let more = (more, weighted(0.5, shapers()));
     (plain, more, prop::collection::vec(changes(), 0..6)).prop_map(
         |(
             (capacity, delay, limit, jitter, jitter_model, loss),
-            (discipline, burst_loss, loss_trace),
+            ((discipline, burst_loss, loss_trace), shaper),
             changes,
         )| {
             LinkConfig {
@@ -123,6 +135,7 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
                 delay,
                 limit,
                 discipline,
+                shaper: shaper.unwrap_or_default(),
                 jitter,
                 jitter_model,
                 loss,

@@ -7,7 +7,7 @@ use super::block_delays::BlockDelays;
 use super::handshakes::Handshakes;
 use crate::host::Host;
 use crate::recorder::{Flow, flows};
-use crate::scenario::Scenario;
+use crate::scenario::{Path, Scenario};
 use crate::topology;
 
 /// Bytes that arrived, as one flow sees them.
@@ -38,6 +38,8 @@ pub(crate) struct Arrivals {
     arrived: Vec<Vec<Arrived>>,
     /// Bytes that arrived at client and server, by path.
     bytes: [Vec<u64>; 2],
+    /// By path: bytes that its links count for each packet in addition to the IP packet.
+    overhead: Vec<u64>,
     /// By flow: data that the receiver has taken so far.
     taken: Vec<u64>,
     handshakes: Handshakes,
@@ -59,6 +61,7 @@ impl Arrivals {
     /// Nothing has arrived yet.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let flows = flows(scenario);
+        let overhead = |path: &Path| path.shaper.part().model().map_or(0, |model| model.overhead);
         let none = vec![Arrived::default(); scenario.paths.len()];
         Arrivals {
             handshakes: Handshakes::default(),
@@ -67,6 +70,7 @@ impl Arrivals {
             last_path: [0; 2],
             arrived: vec![none; flows.len()],
             bytes: [0; 2].map(|zero| vec![zero; scenario.paths.len()]),
+            overhead: scenario.paths.iter().map(|path| overhead(path).into()).collect(),
             taken: vec![0; flows.len()],
             flows,
         }
@@ -100,7 +104,7 @@ impl Arrivals {
         self.block_delays.on_arrival(now, receiver, path, packet);
         self.arriving[receiver as usize] = true;
         self.last_path[receiver as usize] = path;
-        let bytes = packet.wire_len() as u64;
+        let bytes = packet.wire_len() as u64 + self.overhead[path];
         self.bytes[receiver as usize][path] += bytes;
         let connection = match packet {
             Packet::Tcp(segment) => connection_of(receiver, segment),

@@ -186,7 +186,7 @@ impl Links {
     ) {
         let link = paths.link_of(path, towards);
         let meter = self.meters[path][towards as usize];
-        let occupancy = link.occupancy();
+        let occupancy = link.occupancy(now);
         let is_busy = occupancy == Occupancy::Busy;
         let is_available = occupancy != Occupancy::Unavailable;
         let rate = link.rate().as_bits_per_second();

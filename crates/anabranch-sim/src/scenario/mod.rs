@@ -229,6 +229,8 @@ fn require_before_end(key: &str, time: Duration, duration: Duration) -> Result<(
 #[cfg(test)]
 mod round_trip;
 #[cfg(test)]
+mod shaper_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod workload_tests;

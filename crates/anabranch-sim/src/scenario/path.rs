@@ -2,11 +2,14 @@
 
 use std::path::Path as FilePath;
 
+use anabranch_config::Selection;
 use anabranch_config::written::{Problem, WithUnit, is_yes, name, yes};
+use anabranch_net::queue::Invalid;
+use anabranch_net::shaper::Request;
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
 use anabranch_net::{
     Capacity, GilbertElliottConfig, JitterModel, LinkChange, LinkConfig, ScheduledChange,
-    StateChange,
+    ShaperConfig, StateChange,
 };
 use anabranch_wire::{Duration, Instant};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -41,13 +44,15 @@ pub struct Path {
     #[serde(with = "WithUnit::<Duration>")]
     pub delay: Duration,
     /// Capacity of the link's queue, excluding the packet in transmission. A limit given as a time
-    /// is converted at the link's rate, or at the mean rate of its trace.
+    /// is converted at the link's rate, or at the mean rate of its trace. With `shaper = "mininet"` and
+    /// `"netem"`, a number of packets: all those inside the link.
     #[serde(with = "WithUnit::<QueueLimit>")]
     pub limit: QueueLimit,
     /// Jitter of the forward direction: each packet's delay varies uniformly by ± this time.
     #[serde(default, with = "WithUnit::<Duration>")]
     pub jitter: Duration,
-    /// Whether jitter can reorder packets; applies to both directions.
+    /// Whether jitter can reorder packets; applies to both directions. With `shaper = "mininet"`, it
+    /// always can.
     #[serde(default)]
     pub jitter_model: JitterOrder,
     /// Probability that the forward direction loses a packet.
@@ -77,6 +82,10 @@ pub struct Path {
     /// Queue discipline of both directions, which can drop or mark packets before the queue is full.
     #[serde(default)]
     pub queue: Queue,
+    /// The tool whose links this path has, in both directions. All except `"plain"` need a rate, and have
+    /// their own queue.
+    #[serde(default, skip_serializing_if = "is_plain")]
+    pub shaper: ShaperConfig,
     /// Earlier paths that this path's packets also cross, between its own link and the server: the
     /// name of one path, such as a shared bottleneck, or a list of names, in order towards the
     /// server. The routes of these paths are followed. Packets cross a path with a minus before its
@@ -145,12 +154,21 @@ pub struct Reverse {
         skip_serializing_if = "Option::is_none"
     )]
     pub limit: Option<QueueLimit>,
-    /// Jitter: each packet's delay varies uniformly by ± this time.
-    #[serde(default, with = "WithUnit::<Duration>")]
-    pub jitter: Duration,
-    /// Probability of losing a packet.
-    #[serde(default, with = "WithUnit::<Probability>")]
-    pub loss: Probability,
+    /// Jitter: each packet's delay varies uniformly by ± this time (default: none; with `shaper =
+    /// "mininet"` the forward jitter).
+    #[serde(
+        default,
+        with = "WithUnit::<Option<Duration>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub jitter: Option<Duration>,
+    /// Probability of losing a packet (default: none; with `shaper = "mininet"` the forward loss).
+    #[serde(
+        default,
+        with = "WithUnit::<Option<Probability>>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub loss: Option<Probability>,
     /// Losses at given places, in addition to `loss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LossTrace")]
@@ -244,6 +262,7 @@ impl Path {
         let Reverse { delay, limit, jitter, loss, .. } = self.reverse;
         let loss_trace = self.reverse.loss_trace.clone().map(Into::into);
         let (delay, limit) = (delay.unwrap_or(self.delay), limit.unwrap_or(self.limit));
+        let (jitter, loss) = (jitter.unwrap_or_default(), loss.unwrap_or_default());
         let link = self.link(AppliesTo::Reverse, self.reverse_capacity(), delay, limit);
         LinkConfig { jitter, loss, loss_trace, ..link }
     }
@@ -266,6 +285,7 @@ impl Path {
         LinkConfig {
             jitter_model: self.jitter_model.into(),
             discipline: self.queue.0,
+            shaper: self.shaper,
             mtu: Some(anabranch_net::Mtu { bytes: self.mtu, answers: self.icmp }),
             changes: changes.collect(),
             ..LinkConfig::new(capacity, delay, limit)
@@ -288,8 +308,9 @@ impl Path {
         }
         reverse.delay.get_or_insert(self.delay);
         reverse.limit.get_or_insert(self.limit);
+        self.complete_shaper()?;
         self.loss_trace.as_ref().map_or(Ok(()), LossTrace::check)?;
-        let checked = reverse.loss_trace.as_ref().map_or(Ok(()), LossTrace::check);
+        let checked = self.reverse.loss_trace.as_ref().map_or(Ok(()), LossTrace::check);
         checked.map_err(|problem| problem.below("reverse"))?;
         for (n, change) in self.changes.iter().enumerate() {
             let checked = change.check().and_then(|()| self.require_rate(change));
@@ -297,6 +318,35 @@ impl Path {
         }
         let before: Vec<_> = before.iter().map(Path::as_earlier).collect();
         self.via.find(&before).map_err(|problem| problem.below("via"))
+    }
+
+    /// Fill in what the shaper determines, and check that it can make both links.
+    fn complete_shaper(&mut self) -> Result<(), Problem> {
+        let part = self.shaper.part();
+        if let Some(order) = part.jitter_model().map(JitterOrder::from) {
+            if ![JitterOrder::default(), order].contains(&self.jitter_model) {
+                let shaper = self.shaper.name();
+                let problem = format!(
+                    "\"reordering\": shaper = {shaper:?} keeps packets in order; remove this key"
+                );
+                return Err(Problem::new("jitter_model", problem));
+            }
+            self.jitter_model = order;
+        }
+        let both = part.is_symmetric();
+        let (jitter, loss) = if both { (self.jitter, self.loss) } else { Default::default() };
+        self.reverse.jitter.get_or_insert(jitter);
+        self.reverse.loss.get_or_insert(loss);
+        let problem = |Invalid { parameter, problem }| Problem::new(parameter, problem);
+        let request = |LinkConfig { capacity, limit, discipline, .. }| Request {
+            follows_trace: matches!(capacity, Capacity::Trace(_)),
+            limit,
+            discipline,
+            mtu: self.mtu,
+        };
+        part.check(request(self.forward_link())).map_err(problem)?;
+        let checked = part.check(request(self.reverse_link()));
+        checked.map_err(|invalid| problem(invalid).below("reverse"))
     }
 
     /// The path as later paths see it.
@@ -380,6 +430,10 @@ impl JsonSchema for Mtu {
     }
 }
 
+fn is_plain(shaper: &ShaperConfig) -> bool {
+    *shaper == ShaperConfig::default()
+}
+
 fn default_mtu() -> u16 {
     1_500
 }
@@ -400,6 +454,15 @@ impl From<JitterOrder> for JitterModel {
         match name {
             JitterOrder::Fifo => JitterModel::Fifo,
             JitterOrder::Reordering => JitterModel::Reordering,
+        }
+    }
+}
+
+impl From<JitterModel> for JitterOrder {
+    fn from(model: JitterModel) -> Self {
+        match model {
+            JitterModel::Fifo => JitterOrder::Fifo,
+            JitterModel::Reordering => JitterOrder::Reordering,
         }
     }
 }

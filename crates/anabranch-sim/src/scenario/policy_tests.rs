@@ -1,7 +1,7 @@
 //! Policies and platforms in scenarios.
 
 use anabranch_config::{Part, PathRef, Selection, WrittenSelection};
-use anabranch_net::{Discipline, middlebox::MiddleboxConfig};
+use anabranch_net::{Discipline, ShaperConfig, middlebox::MiddleboxConfig};
 use anabranch_proto::congestion::CongestionControlConfig;
 use anabranch_proto::path_manager::{BackupConfig, DRePaSConfig, PathManagerConfig};
 use anabranch_proto::platform::PlatformConfig;
@@ -75,6 +75,7 @@ fn names_are_unique_and_defaults_are_what_they_may_be() {
     check::<RemedyConfig>();
     check::<CongestionControlConfig>();
     check::<Discipline>();
+    check::<ShaperConfig>();
     check::<MiddleboxConfig>();
     // Write each policy with its defaults, and read it back.
     for part in SchedulerConfig::ALL {

@@ -11,7 +11,7 @@ use anabranch_net::middlebox::{
     SplitSegmentsConfig, StripOptionsConfig,
 };
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
-use anabranch_net::{CoDelConfig, Discipline, Moment, RedConfig, Trace};
+use anabranch_net::{CoDelConfig, Discipline, Moment, RedConfig, ShaperConfig, Trace};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -68,6 +68,7 @@ fn reverses() -> impl Strategy<Value = Reverse> {
     (capacities(), durations(), limits, durations(), probabilities(), traces).prop_map(
         |((rate, trace), delay, limit, jitter, loss, loss_trace)| {
             let (delay, limit) = (Some(delay), Some(limit));
+            let (jitter, loss) = (Some(jitter), Some(loss));
             Reverse { rate, trace, delay, limit, jitter, loss, loss_trace }
         },
     )
@@ -177,8 +178,8 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
         {
             let via = paths.last().filter(|_| shares).map(|last| via(&last.name, &paths));
             let burst_loss = shares.then_some(BurstLoss {
-                to_bad: forward.loss,
-                to_good: reverse.loss,
+                to_bad: forward.loss.unwrap(),
+                to_good: reverse.loss.unwrap(),
                 loss_in_bad: Probability::ONE,
                 loss_in_good: Probability::ZERO,
             });
@@ -190,15 +191,16 @@ fn paths() -> impl Strategy<Value = Vec<Path>> {
                 trace: forward.trace,
                 delay: forward.delay.unwrap(),
                 limit: forward.limit.unwrap(),
-                jitter: forward.jitter,
+                jitter: forward.jitter.unwrap(),
                 jitter_model,
-                loss: forward.loss,
+                loss: forward.loss.unwrap(),
                 mtu,
                 icmp: n % 2 == 0,
                 family: if shares { Family::Ipv6 } else { Family::Ipv4 },
                 burst_loss,
                 loss_trace: forward.loss_trace,
                 queue: queue(n),
+                shaper: ShaperConfig::default(),
                 via: via.unwrap_or_default(),
                 routing: Routing::default(),
                 reverse,

@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 
 use anabranch_net::units::{ByteCount, Probability, QueueLimit, Rate};
-use anabranch_net::{JitterModel, LinkChange, ScheduledChange, StateChange};
+use anabranch_net::{JitterModel, LinkChange, ScheduledChange, ShaperConfig, StateChange};
 use anabranch_proto::remedy::{PenalisationConfig, PenalisationFormName};
 
 use super::policy_tests::{default_of, path_manager, scheduler};
@@ -136,8 +136,8 @@ fn what_is_left_out_has_the_documented_defaults() {
         trace: None,
         delay: Some(delay),
         limit: Some(limit),
-        jitter: Duration::ZERO,
-        loss: Probability::ZERO,
+        jitter: Some(Duration::ZERO),
+        loss: Some(Probability::ZERO),
         loss_trace: None,
     };
     let path = Path {
@@ -156,6 +156,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         burst_loss: None,
         loss_trace: None,
         queue: Queue::default(),
+        shaper: ShaperConfig::default(),
         via: Via::default(),
         routing: Routing::default(),
         middleboxes: vec![],
@@ -217,8 +218,8 @@ fn every_key_arrives_where_it_belongs() {
         trace: None,
         delay: Some(Duration::from_millis(12)),
         limit: Some(QueueLimit::Infinite),
-        jitter: Duration::from_millis(1),
-        loss: "1%".parse().unwrap(),
+        jitter: Some(Duration::from_millis(1)),
+        loss: "1%".parse().ok(),
         loss_trace: None,
     };
     assert_eq!(wifi.reverse, reverse);

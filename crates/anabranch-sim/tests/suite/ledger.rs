@@ -73,6 +73,29 @@ fn the_causes_of_a_path_add_up_to_its_capacity() {
     assert_eq!(causes(&outcome)[&USEFUL], measured(&outcome));
 }
 
+#[test]
+fn the_causes_add_up_with_every_shaper() {
+    for (shaper, limit) in [
+        ("mininet", "100packets"),
+        ("netem", "100packets"),
+        ("tbf", "100kB"),
+        ("dummynet", "50packets"),
+    ] {
+        let path = WIFI.replace("54packets", limit);
+        let toml = format!(
+            "{path}\nshaper = {shaper:?}\njitter = \"2ms\"\n\
+             [[connection]]\nworkload = {{ kind = \"bulk\" }}\n"
+        );
+        let outcome = watched(&toml);
+        let causes = causes(&outcome);
+        assert_eq!(causes.values().sum::<u64>(), 10_000_000, "{shaper}");
+        assert_eq!(causes[&USEFUL], measured(&outcome), "{shaper}");
+        // What left the link arrived, headers included. A few packets are on their way at the end.
+        let lost = causes.get("lost").copied().unwrap_or(0);
+        assert!(lost < 40_000, "{shaper}: {lost} in {causes:?}");
+    }
+}
+
 /// Data that arrived in the measured time.
 fn measured(outcome: &Outcome) -> u64 {
     column(outcome, "connections", "bytes_arrived_measured")[0]
