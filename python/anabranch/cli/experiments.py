@@ -130,6 +130,10 @@ def calibrate(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Use five seeds (most of an hour).")] = False,
     machine: Annotated[Machine | None, MACHINE] = None,
+    stack: Annotated[
+        str | None,
+        typer.Option("--stack", help="Compare with recorded runs of a stack: mptcp.org-0.89."),
+    ] = None,
     out: Annotated[
         Path | None, out_option("Folder for the results.  [default: results/calibration...]")
     ] = None,
@@ -176,6 +180,26 @@ def calibrate(
     print_judgements(results, judgements, out or folder)
     if strict and any(each.verdict is not Verdict.REPRODUCED for each in judgements):
         raise typer.Exit(1)
+
+
+def _compare_with_recorded(stack: str, out: Path) -> None:
+    """Compare the model of a stack with recorded runs of its kernel."""
+    from anabranch.calibration import recorded
+    from anabranch.cli import console, tables
+
+    require(
+        stack in recorded.STACKS,
+        f'--stack {stack}: no recorded runs; write one of: {", ".join(recorded.STACKS)}',
+    )
+    with console.progress(f"calibration, {stack}") as advance:
+        compared = recorded.compare(stack, advance)
+    for title, table in recorded.tables(compared).items():
+        console.show(tables.of_report(table, title))
+    for sentence in recorded.finding(compared):
+        console.stdout().print(sentence, highlight=False)
+    out.mkdir(parents=True, exist_ok=True)
+    recorded.frame(compared).write_csv(out / "comparison.csv")
+    console.stdout().print(f"written: {out / 'comparison.csv'}", highlight=False)
 
 
 @app.command("gallery", epilog="Example: anabranch gallery --full --out site/")

@@ -125,6 +125,21 @@ def delays_ms(blocks: Table, warm_up_ns: int = 0, connection: int = 0) -> Number
     return delays
 
 
+def delays_since_write_ms(blocks: Table, warm_up_ns: int = 0, connection: int = 0) -> Numbers:
+    """Delays in ms from the write of each block to its delivery, with the wait for the send buffer.
+
+    A program that writes as fast as it can begins to write a block when its previous one is
+    accepted. Blocks of which that happened after the warm-up count.
+    """
+    accepted, delivered = (
+        _of(blocks, name, connection) for name in ("accepted_ns", "delivered_ns")
+    )
+    written, accepted, delivered = accepted[:-1], accepted[1:], delivered[1:]
+    measured = (written >= warm_up_ns) & (delivered >= accepted)
+    delays: Numbers = (delivered[measured] - written[measured]).astype(np.float64) / 1e6
+    return delays
+
+
 def delay_summary(delays: Numbers) -> dict[str, float | int | None]:
     """Number, mean, standard deviation, quantiles, interquartile range and mode of delays in ms.
 

@@ -183,7 +183,7 @@ pub enum ExternalReduction {
     HalveBoth,
     /// Halve cwnd. Halve ssthresh as well, unless the subflow is in slow start (CoNEXT 2013).
     HalveKeepSlowStart,
-    /// Halve cwnd. Halve ssthresh as well, unless no loss has set it yet (MPTCP 0.88 and 0.89).
+    /// Halve cwnd. Halve ssthresh as well, unless no loss has set it yet (MPTCP 0.88).
     HalveKeepUnset,
 }
 

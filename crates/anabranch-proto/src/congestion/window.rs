@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reduction_of_0_89_halves_a_threshold_that_a_loss_has_set() {
+    fn the_reduction_of_0_88_halves_a_threshold_that_a_loss_has_set() {
         let mut window = window(20);
         window.on_external_reduction(ExternalReduction::HalveKeepUnset);
         assert_eq!((window.cwnd(), window.ssthresh()), (10_000, u64::MAX));

@@ -38,6 +38,7 @@ impl SendBuffer {
         let charging = match sizes {
             Buffers::Payload => None,
             Buffers::Socket if let Some(segment) = memory.segment => {
+                let segment = segment[usize::from(!is_tcp)];
                 Some(Charging::Segments(SegmentMemory::new(segment)))
             }
             Buffers::Socket if is_tcp => Some(Charging::Memory(SendMemory::default())),

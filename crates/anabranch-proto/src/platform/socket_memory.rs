@@ -24,9 +24,9 @@ pub struct SocketMemory {
     /// Whether the peer is taken to know what remains of the window, rather than the window that was
     /// advertised last.
     pub counts_remaining: bool,
-    /// Memory of a socket buffer in the send buffer, where each holds one segment. `None`: several
-    /// segments share one.
-    pub segment: Option<u64>,
+    /// Memory of each segment in the send buffer of TCP and of Multipath TCP, where each has its own
+    /// part. `None`: several segments share one.
+    pub segment: Option<[u64; 2]>,
 }
 
 /// Reduction of the window by data in the receive buffer.

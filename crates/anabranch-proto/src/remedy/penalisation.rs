@@ -50,8 +50,8 @@ impl PenalisationForm {
         pause: Pause::Fast,
         reduction: ExternalReduction::HalveKeepSlowStart,
     };
-    /// As in the kernels of Multipath TCP 0.88 and 0.89.
-    pub const KERNEL_0_89: Self =
+    /// As in the kernel of Multipath TCP 0.88.
+    pub const KERNEL_0_88: Self =
         PenalisationForm { reduction: ExternalReduction::HalveKeepUnset, ..Self::CONEXT13 };
 }
 
@@ -70,7 +70,7 @@ pub struct Penalisation {
     serde(default, deny_unknown_fields)
 )]
 pub struct PenalisationConfig {
-    /// As first published, with one part of the later form, as in MPTCP 0.88 and 0.89, or as later
+    /// As first published, with one part of the later form, as in MPTCP 0.88, or as later
     /// corrected.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "the later one")))]
     pub form: PenalisationFormName,
@@ -93,9 +93,9 @@ pub enum PenalisationFormName {
     Nsdi12Rtt,
     /// The same, with the later pause.
     Nsdi12Pause,
-    /// As in the kernels of Multipath TCP 0.88 and 0.89.
-    #[cfg_attr(feature = "serde", serde(rename = "kernel_0_89"))]
-    Kernel089,
+    /// As in the kernel of Multipath TCP 0.88.
+    #[cfg_attr(feature = "serde", serde(rename = "kernel_0_88"))]
+    Kernel088,
     /// As later corrected.
     #[default]
     Conext13,
@@ -111,7 +111,7 @@ impl From<PenalisationFormName> for PenalisationForm {
             }
             PenalisationFormName::Nsdi12Rtt => PenalisationForm { slower: new.slower, ..old },
             PenalisationFormName::Nsdi12Pause => PenalisationForm { pause: new.pause, ..old },
-            PenalisationFormName::Kernel089 => Self::KERNEL_0_89,
+            PenalisationFormName::Kernel088 => Self::KERNEL_0_88,
             PenalisationFormName::Conext13 => new,
         }
     }

@@ -157,7 +157,7 @@ mod tests {
             ),
             (
                 "penalisation = \"nsdi\"",
-                "penalisation.form: unknown form \"nsdi\"; did you mean \"nsdi12\"? (valid: nsdi12, nsdi12_ssthresh, nsdi12_rtt, nsdi12_pause, kernel_0_89, conext13)",
+                "penalisation.form: unknown form \"nsdi\"; did you mean \"nsdi12\"? (valid: nsdi12, nsdi12_ssthresh, nsdi12_rtt, nsdi12_pause, kernel_0_88, conext13)",
             ),
             ("cwnd_cap = 0", "cwnd_cap.cap_factor: 0: must be between 1 and 1000"),
             ("mpt_bm = { lambda = 0.9 }", "mpt_bm.lambda: 0.9: must be between 1 and 1000"),

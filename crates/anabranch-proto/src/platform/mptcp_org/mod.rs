@@ -29,6 +29,10 @@ pub struct MptcpOrgConfig {
     /// Linux 3.12 until 2017, netem sets the memory of a segment to one byte.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "a real network")))]
     pub charges_delayed_segments: bool,
+    /// Whether segmentation offload lets the send buffer of TCP hold more: several segments share
+    /// the memory of one. Multipath TCP with checksums does not use it.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project: as in the reference")))]
+    pub offload: bool,
 }
 
 impl Default for MptcpOrgConfig {
@@ -37,6 +41,7 @@ impl Default for MptcpOrgConfig {
             data_ack: DataAckRule::BeforeAck,
             own_window: OwnWindow::AsTcp,
             charges_delayed_segments: true,
+            offload: false,
         }
     }
 }
@@ -50,8 +55,13 @@ impl Part for MptcpOrgConfig {
 
 impl BuildPlatform for MptcpOrgConfig {
     fn build(&self) -> Platform {
-        let MptcpOrgConfig { data_ack, own_window, charges_delayed_segments } = *self;
-        let memory = if charges_delayed_segments { &SOCKET_MEMORY } else { &DELAYED_BY_NETEM };
+        let MptcpOrgConfig { data_ack, own_window, charges_delayed_segments, offload } = *self;
+        let memory = match (charges_delayed_segments, offload) {
+            (true, false) => &SOCKET_MEMORY,
+            (true, true) => &const { with_offload(SOCKET_MEMORY) },
+            (false, false) => &DELAYED_BY_NETEM,
+            (false, true) => &const { with_offload(DELAYED_BY_NETEM) },
+        };
         let buffers = BufferModel { memory, ..BufferModel::SOCKET };
         Platform { data_ack, own_window, buffers, ..Platform::mptcp_org() }
     }
@@ -82,12 +92,18 @@ const SOCKET_MEMORY: SocketMemory = SocketMemory {
     least_free: None,
     whole_segments: true,
     counts_remaining: true,
-    segment: Some(SEGMENT),
+    segment: Some([SEGMENT; 2]),
 };
 
 /// The same, where a segment counts as one byte (`skb_orphan_partial`).
 const DELAYED_BY_NETEM: SocketMemory =
     SocketMemory { charge: Charge::Segments { window: 0, payload: PAYLOAD }, ..SOCKET_MEMORY };
+
+/// The same with segmentation offload. A send buffer of 400 KiB then holds 323 kB, seen with version
+/// 0.89.5.
+const fn with_offload(memory: SocketMemory) -> SocketMemory {
+    SocketMemory { segment: Some([1836, SEGMENT]), ..memory }
+}
 
 impl Platform {
     /// Behaviour of the original kernel.
