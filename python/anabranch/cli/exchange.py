@@ -44,7 +44,7 @@ def export_script(
 
     made = export(loading.of_file(file), to.value)
     _write(made.text, out)
-    for line in made.missing:
+    for line in made.differences:
         complain(f"difference: {line}")
 
 
@@ -56,3 +56,28 @@ def _write(text: str, out: Path | None) -> None:
         return
     prepare_file(out)
     write_whole(out.parent, {out.name: text.encode()})
+
+
+@app.command("import", epilog="Example: anabranch import topology.py --out scenario.toml")
+def import_script(
+    file: Annotated[
+        Path, typer.Argument(metavar="SCRIPT.py", help="Script that sets up a Mininet topology.")
+    ],
+    out: Annotated[Path | None, out_option("Write the scenario to this file (TOML).")] = None,
+) -> None:
+    """Turn a Mininet script into a scenario.
+
+    Reads the script without running it: hosts, switches, links with their rates, delays, losses and
+    queues, iperf, and sysctls. Each route from client to server becomes a path. The client is the
+    host that runs iperf's client, or the first host.
+
+    Lists on standard error each line that it does not understand. docs/export.md describes what it
+    reads.
+    """
+    from anabranch.exchange import importing
+
+    made = importing.read(file)
+    made.scenario()
+    _write(made.toml, out)
+    for line in made.differences:
+        complain(line)

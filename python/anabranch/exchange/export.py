@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from anabranch import _core
 from anabranch.exchange import mininet, tc, words
 from anabranch.exchange.network import network
 
-TARGETS = ("tc", "mininet")
-"""Kinds of scripts."""
+Target = Literal["tc", "mininet"]
+"""A kind of script."""
 
 
 @dataclass(frozen=True)
@@ -18,15 +19,15 @@ class Exported:
 
     Attributes:
         text: The script.
-        missing: The parts of the scenario that it lacks, a line each. The comments at its head list
+        differences: Where it differs from the scenario, a line each. The comments at its head list
             them as well.
     """
 
     text: str
-    missing: tuple[str, ...]
+    differences: tuple[str, ...]
 
 
-def export(scenario: _core.Scenario, to: str) -> Exported:
+def export(scenario: _core.Scenario, to: Target) -> Exported:
     """The script for a scenario: a shell script for ``"tc"``, or a Python script for ``"mininet"``.
 
     Raises:
@@ -34,8 +35,8 @@ def export(scenario: _core.Scenario, to: str) -> Exported:
     """
     settings = scenario.settings
     made = network(settings)
-    missing = [*words.missing(settings)]
+    differences = [*words.differences(settings)]
     if to == "mininet":
-        missing += mininet.missing(made)
-        return Exported(mininet.script(made, missing), tuple(missing))
-    return Exported(tc.script(made, missing), tuple(missing))
+        differences += mininet.differences(made)
+        return Exported(mininet.script(made, differences), tuple(differences))
+    return Exported(tc.script(made, differences), tuple(differences))

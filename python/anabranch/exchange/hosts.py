@@ -21,6 +21,13 @@ MOST_SUBFLOWS = 8
 _PROBING = {"off": 0, "on_black_hole": 1, "always": 2}
 
 
+def name_of(policy: Any) -> str:
+    """The name of a policy, which a normalised scenario writes as a name or as a table."""
+    if isinstance(policy, dict):
+        return str(policy.get("kind", "choice for each path"))
+    return str(policy)
+
+
 def sysctls(made: Network) -> dict[str, list[str]]:
     """The sysctls of each node, each as ``key = value``.
 
@@ -95,7 +102,7 @@ def _limit(limits: Mapping[str, int]) -> str:
 
 def _subflows(made: Network, flow: Flow) -> Iterator[str]:
     manager = flow.settings["path_manager"]
-    kind = manager["kind"] if isinstance(manager, dict) else manager
+    kind = name_of(manager)
     if kind == "initial_only":
         return
     for path, address in flow.addresses.items():
@@ -125,7 +132,7 @@ def traffic(made: Network, flow: Flow) -> dict[str, Any]:
             "protocol": settings["protocol"],
             "direction": settings["direction"],
             "start": seconds(settings["start"]),
-            "congestion_control": CONTROLS.get(str(settings["congestion_control"]), "cubic"),
+            "congestion_control": CONTROLS.get(name_of(settings["congestion_control"]), "cubic"),
             "nodelay": not settings["nagle"],
             "workload": plain(settings["workload"]),
         }

@@ -45,8 +45,8 @@ def parameters(link: Link) -> dict[str, Any]:
     return found
 
 
-def missing(made: Network) -> Iterator[str]:
-    """A line for each part of a network that Mininet's links do not have, but tc has."""
+def differences(made: Network) -> Iterator[str]:
+    """A line for each difference of Mininet's links from those of a network."""
     for path, pair in made.links.items():
         name, forward = f"path.{path}", pair[0]
         if any(each.rate > FASTEST for each in pair):
@@ -61,8 +61,8 @@ def missing(made: Network) -> Iterator[str]:
             yield f"{name}.limit: Mininet's queues count packets, here those of 1500 bytes"
 
 
-def script(made: Network, notes: list[str]) -> str:
-    """The script for a network. `notes` are the parts of the scenario that it lacks."""
+def script(made: Network, differences: list[str]) -> str:
+    """The script for a network. `differences` are those from the scenario."""
     endpoints = hosts.endpoints(made)
     commands = {node: [*each, *endpoints.get(node, [])] for node, each in made.commands.items()}
     flows = [(each.client, each.server, _laid_out(made, each)) for each in made.flows]
@@ -71,7 +71,7 @@ def script(made: Network, notes: list[str]) -> str:
         for each in made.changes
     ]
     return _SCRIPT.format(
-        header=header(made.settings, notes, "python3 SCRIPT"),
+        header=header(made.settings, differences, "python3 SCRIPT"),
         topology="\n".join(f"        {line}" if line else "" for line in _topology(made)),
         commands=_texts(commands),
         sysctls=_texts(hosts.sysctls(made)),

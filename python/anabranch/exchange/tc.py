@@ -19,10 +19,10 @@ _MANY_BITS = 100_000_000_000
 """A rate in bit/s that delays no packet."""
 
 
-def script(made: Network, notes: list[str]) -> str:
-    """The script for a network. `notes` are the parts of the scenario that it lacks."""
+def script(made: Network, differences: list[str]) -> str:
+    """The script for a network. `differences` are those from the scenario."""
     parts = [
-        _HEAD.format(header=header(made.settings, notes, "bash SCRIPT")),
+        _HEAD.format(header=header(made.settings, differences, "bash SCRIPT")),
         _requirements(made),
         _FUNCTIONS,
         *_topology(made),

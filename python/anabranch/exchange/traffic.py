@@ -63,7 +63,8 @@ class Flow:
 
     def size(self, quantity: Any) -> int:
         """A random or constant size or count, at least 1."""
-        return max(1, round(self.draw(quantity)))
+        drawn: int = round(self.draw(quantity))
+        return max(1, drawn)
 
     def is_over(self) -> bool:
         """Whether the run has ended."""

@@ -1,4 +1,4 @@
-"""Words of scripts: their heads, and the parts of a scenario that they lack."""
+"""Words of scripts: their heads, and their differences from scenarios."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from anabranch.exchange.hosts import CONTROLS
+from anabranch.exchange.hosts import CONTROLS, name_of
 
 _WIDTH = 98
 
 
-def header(settings: Mapping[str, Any], notes: list[str], usage: str) -> str:
+def header(settings: Mapping[str, Any], differences: list[str], usage: str) -> str:
     """The comments at the head of a script."""
     lines = [
         f"Scenario {settings['name']} on the kernel's own Multipath TCP.",
@@ -19,9 +19,9 @@ def header(settings: Mapping[str, Any], notes: list[str], usage: str) -> str:
         f"Run it as root: {usage}. It prints the goodput, and removes what it has set up.",
         "",
     ]
-    if notes:
+    if differences:
         lines += ["Differences from the scenario:", ""]
-        lines += [f"* {note}" for note in notes]
+        lines += [f"* {each}" for each in differences]
     else:
         lines.append("The script has everything that the scenario states.")
     return "\n".join(_comment(line) for line in lines)
@@ -37,19 +37,19 @@ def _comment(line: str) -> str:
     )
 
 
-def missing(settings: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each part of a normalised scenario that no script has."""
+def differences(settings: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each difference of any script from a normalised scenario."""
     for path in settings["path"]:
-        yield from _missing_of_path(path)
+        yield from _differences_of_path(path)
     leads_to = [path.get("routing", {}).get("server_addresses") for path in settings["path"]]
     if any(each != leads_to[0] for each in leads_to):
         yield "path.*.routing.server_addresses: every path leads to the addresses of the first one"
     for connection in settings["connection"]:
-        for what in _missing_of_connection(connection):
+        for what in _differences_of_connection(connection):
             yield f"connection.{connection['name']}.{what}"
 
 
-def _missing_of_path(path: Mapping[str, Any]) -> Iterator[str]:
+def _differences_of_path(path: Mapping[str, Any]) -> Iterator[str]:
     name = f"path.{path['name']}"
     for direction, table in ((name, path), (f"{name}.reverse", path["reverse"])):
         if "trace" in table:
@@ -73,10 +73,10 @@ def _missing_of_path(path: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}.change[{index}].noticed: the client does not notice the change"
 
 
-def _missing_of_connection(connection: Mapping[str, Any]) -> Iterator[str]:
+def _differences_of_connection(connection: Mapping[str, Any]) -> Iterator[str]:
     control, scheduler = connection["congestion_control"], connection["scheduler"]
-    if str(control) not in CONTROLS:
-        yield f"congestion_control: Linux has no {_named(control)}; it uses cubic"
+    if name_of(control) not in CONTROLS:
+        yield f"congestion_control: Linux has no {name_of(control)}; it uses cubic"
     if connection["host"]["kind"] != "linux":
         yield f"host: the hosts are Linux, not {connection['host']['kind']}"
     if connection["host"]["buffers"] != "socket":
@@ -87,24 +87,17 @@ def _missing_of_connection(connection: Mapping[str, Any]) -> Iterator[str]:
         yield "keep_alive: the hosts send no keep-alives"
     if connection["protocol"] != "mptcp":
         return
-    if _named(scheduler) != "linux":
-        yield f"scheduler: Linux has its own scheduler, not {_named(scheduler)}"
+    if name_of(scheduler) != "linux":
+        yield f"scheduler: Linux has its own scheduler, not {name_of(scheduler)}"
     yield from (
         f"remedies.{each}: Linux has no remedies" for each in connection.get("remedies", ())
     )
     if "shared_bottleneck_detection" in connection:
         yield "shared_bottleneck_detection: Linux does not detect shared bottlenecks"
-    if _named(connection["path_manager"]) not in _MANAGERS:
-        manager = _named(connection["path_manager"])
+    if name_of(connection["path_manager"]) not in _MANAGERS:
+        manager = name_of(connection["path_manager"])
         yield f"path_manager: Linux has no {manager}; it opens a subflow over every path"
 
 
 _MANAGERS = ("full_mesh", "backup", "initial_only")
 """Path managers that the endpoints of Linux can follow."""
-
-
-def _named(policy: Any) -> str:
-    """The name of a policy that is written as a name or as a table."""
-    if isinstance(policy, dict):
-        return str(policy.get("kind", "choice for each path"))
-    return str(policy)
