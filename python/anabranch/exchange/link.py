@@ -12,6 +12,9 @@ from anabranch.scenarios.quantities import bits_per_second, byte_count, nanoseco
 FULL_PACKET = 1500
 """Size in bytes of the packets by which limits in different units are compared."""
 
+UNLIMITED = 1_000_000
+"""Packets in a queue that is never full."""
+
 
 @dataclass(frozen=True)
 class Link:

@@ -8,16 +8,13 @@ from textwrap import indent
 from typing import Any
 
 from anabranch.exchange import hosts
-from anabranch.exchange.link import FULL_PACKET, Link
+from anabranch.exchange.link import FULL_PACKET, UNLIMITED, Link
 from anabranch.exchange.network import Flow, Network
 from anabranch.exchange.tc import program
 from anabranch.exchange.words import header
 
 FASTEST = 1_000_000_000
 """The largest rate in bit/s of Mininet's `TCIntf`."""
-
-UNLIMITED = 1_000_000
-"""Packets in a queue that is never full."""
 
 
 def in_delay_line(rate: int, delay_s: float) -> int:

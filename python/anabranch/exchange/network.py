@@ -160,7 +160,7 @@ def _unique(name: str, used: set[str]) -> str:
     """A name for a router and its interfaces that resembles the path's name."""
     plain = re.sub(r"[^a-zA-Z0-9_]+", "-", name).strip("-") or "path"
     number, found = 1, plain[:_LONGEST]
-    while found in used:
+    while {found, f"{found}{_FAR}"} & used:
         number += 1
         found = f"{plain[: _LONGEST - len(str(number))]}{number}"
     used |= {found, f"{found}{_FAR}"}
@@ -242,20 +242,17 @@ _STATION = "02:00:00:00:00:01"
 
 
 def _route(made: Network, node: str, server: str, following: Mapping[str, list[str]]) -> None:
-    """Add routes from a node to a server, by the client's address if that decides.
-
-    A client always needs rules, because each of its addresses belongs to a path.
-    """
+    """Add routes from a node to a server. The first one needs no rule for the client's address."""
     commands = made.commands[node]
     for number, (interface, clients) in enumerate(following.items()):
         if number == 0:
             source = f" src {clients[0]}" if _is_client(made, node) else ""
             commands.append(f"route add {server} dev {interface}{source}")
-        elif len(following) > 1:
-            for client in clients:
-                table = 100 + int(client.split(".")[2])
-                commands.append(f"rule add from {client} to {server} table {table}")
-                commands.append(f"route add {server} dev {interface} table {table}")
+            continue
+        for client in clients:
+            table = 100 + int(client.split(".")[2])
+            commands.append(f"rule add from {client} to {server} table {table}")
+            commands.append(f"route add {server} dev {interface} table {table}")
 
 
 def _is_client(made: Network, node: str) -> bool:

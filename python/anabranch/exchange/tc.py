@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from anabranch.exchange import hosts
-from anabranch.exchange.link import FULL_PACKET, Link
+from anabranch.exchange.link import FULL_PACKET, UNLIMITED, Link
 from anabranch.exchange.network import Change, Network
 from anabranch.exchange.words import header
-
-UNLIMITED = 1_000_000
-"""Packets in a queue that is never full."""
 
 _MANY_BITS = 100_000_000_000
 """A rate in bit/s that delays no packet."""
@@ -246,7 +243,8 @@ clean_up() {
 
 # node NAME: a network namespace.
 node() {
-    ip netns add "$1" || fail "the namespace $1 exists; remove it: ip netns delete $1"
+    ip netns add "$1" 2>/dev/null ||
+        fail "cannot create the namespace $1; if there is one, remove it: ip netns delete $1"
     NODES+=("$1")
 }
 
@@ -286,8 +284,8 @@ propagate() {
 # at MICROSECONDS: wait for a time of the run. Unlike sleep, read leaves no process behind.
 at() {
     local left=$((BEGIN + $1 - ${EPOCHREALTIME/./}))
-    [ $left -le 0 ] ||
-        read -r -t $((left / 1000000)).$(printf %06d $((left % 1000000))) -u "$SILENCE" || true
+    [ "$left" -le 0 ] ||
+        read -r -t "$((left / 1000000)).$(printf %06d $((left % 1000000)))" -u "$SILENCE" || true
 }
 
 # play CLIENT SERVER FLOW: start both sides of a flow.

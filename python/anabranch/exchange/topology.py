@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from anabranch.exchange.mininet import UNLIMITED, in_delay_line
+from anabranch.exchange.link import UNLIMITED
+from anabranch.exchange.mininet import in_delay_line
 from anabranch.exchange.script import Cable, Made, Node, Symbol
 
 Step = tuple[int, Node]
