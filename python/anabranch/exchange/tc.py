@@ -137,12 +137,23 @@ def _ms(seconds: float) -> str:
 
 
 def _requirements(made: Network) -> str:
-    lines = []
-    if any(propagates(made, each, is_forward=way) for each in made.links for way in (True, False)):
-        lines.append("require_netem")
+    ways = [(path, way) for path in made.links for way in (True, False)]
+    kinds = {"tbf"} | {pair[0].discipline["kind"] for pair in made.links.values()}
+    if any(propagates(made, path, is_forward=way) for path, way in ways):
+        kinds.add("netem")
+    lines = [f"require_qdisc {probe}" for kind, probe in _PROBES.items() if kind in kinds]
     if any(each.settings.get("protocol") == "mptcp" for each in made.flows):
         lines.append("require_mptcp")
     return _REQUIREMENTS + "\n".join(lines)
+
+
+_PROBES = {
+    "tbf": "tbf rate 1mbit burst 3000 limit 3000",
+    "netem": "netem delay 1ms",
+    "codel": "codel",
+    "red": "red limit 60000 min 15000 max 45000 avpkt 1500 burst 20 bandwidth 1mbit",
+}
+"""Queue disciplines that a kernel may lack, with parameters."""
 
 
 def _topology(made: Network) -> Iterator[str]:
@@ -208,13 +219,14 @@ require_mptcp() {
         fail "this kernel lacks Multipath TCP; use Linux 5.16 or later with CONFIG_MPTCP"
 }
 
-require_netem() {
-    local probe=netem-probe-$$ found=yes
+# require_qdisc KIND PARAMETER...
+require_qdisc() {
+    local probe=probe-$$ found=yes
     ip netns add "$probe"
-    tc -n "$probe" qdisc add dev lo root netem delay 1ms 2>/dev/null || found=no
+    tc -n "$probe" qdisc add dev lo root "$@" 2>/dev/null || found=no
     ip netns delete "$probe"
     [ $found = yes ] ||
-        fail "this kernel lacks netem; load sch_netem, or use a kernel with CONFIG_NET_SCH_NETEM"
+        fail "this kernel lacks $1; load sch_$1, or use a kernel with CONFIG_NET_SCH_${1^^}"
 }
 
 [ "$(id -u)" = 0 ] || fail "this script needs root; use sudo bash $0"
