@@ -60,6 +60,7 @@ def read(file: str | os.PathLike[str]) -> Imported:
     if not own:
         raise InputError(
             f"{name}: no links join {client} and {server}; name a script whose addLink calls do"
+            f"{_first(made)}"
         )
     _require_shaping(made, source)
     toml = to_toml(_scenario(made, found, Path(file).stem, [*shared, *own], own))
@@ -110,12 +111,22 @@ def _ends(made: Made, found: Found, name: str) -> tuple[Node, Node]:
         return found.traffic[0].client, found.traffic[0].server
     hosts = [each for each in made.nodes.values() if not each.forwards]
     if len(hosts) < 2:
-        raise InputError(f"{name}: {len(hosts)} hosts; name a script that adds two with addHost")
+        raise InputError(
+            f"{name}: {len(hosts)} hosts; name a script that adds two with addHost{_first(made)}"
+        )
     client, *others = hosts
     server = max(reversed(others), key=lambda each: len(topology.routes(made, client, each)))
     if len(hosts) > 2:
         made.note(1, f"of {len(hosts)} hosts, {client} is the client, and {server} is the server")
     return client, server
+
+
+def _first(made: Made) -> str:
+    """The first line that was not understood, which may be the reason for an error."""
+    if not made.problems:
+        return ""
+    line, text = min(made.problems)
+    return f" (line {line}: {text})"
 
 
 def _scenario(

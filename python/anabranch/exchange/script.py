@@ -359,7 +359,7 @@ class Reader:
         for scope in (self.scopes[-1], self.scopes[0]):
             if name in scope:
                 return scope[name]
-        return _BUILTINS.get(name, Symbol(name))
+        return _BUILTINS.get(name, _named(name))
 
     def items(self, nodes: list[ast.expr]) -> list[Any]:
         """The values of expressions, of which some may be starred."""
@@ -423,7 +423,7 @@ class Reader:
         if isinstance(owner, Node) and name == "name":
             return owner.name
         if isinstance(owner, Symbol):
-            return Symbol(f"{owner.name}.{name}")
+            return _named(f"{owner.name}.{name}")
         return UNKNOWN
 
     def item(self, owner: Any, key: ast.expr) -> Any:
@@ -562,6 +562,11 @@ _CONCERNED = {
     "iperf",
 }  # fmt: skip
 """Methods of Mininet that make what the reader collects."""
+
+
+def _named(name: str) -> Any:
+    """A name that the script does not define. The script is read as if it had no arguments."""
+    return ["script"] if name in ("argv", "sys.argv") else Symbol(name)
 
 
 def _method(cls: ast.ClassDef | None, name: str) -> ast.FunctionDef | None:
