@@ -311,7 +311,8 @@ play() {
 
 FOLDER=$(mktemp -d)
 PLAYERS=()
-exec {SILENCE}<> <(:)
+mkfifo "$FOLDER/silence"
+exec {SILENCE}<>"$FOLDER/silence"
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
