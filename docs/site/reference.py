@@ -237,6 +237,10 @@ _PYTHON = {
         "anabranch.answers.explain", "anabranch.answers.Explained", "anabranch.answers.advise",
         "anabranch.answers.Advised", "anabranch.answers.twin", "anabranch.answers.Twin",
     ],
+    "Scripts for tc and Mininet": [
+        "anabranch.api.export", "anabranch.exchange.export.Exported", "anabranch.api.from_mininet",
+        "anabranch.exchange.importing.Imported",
+    ],
     "Captures": ["anabranch.analyze.analysis.analyze", "anabranch.analyze.analysis.Analysis"],
     "Scenarios": ["anabranch.scenarios.scenario.Scenario", "anabranch.scenarios.classes"],
     "Own policies": ["anabranch.policy"],

@@ -1,7 +1,18 @@
 from . import analyze, policy
 from ._core import __version__
 from .answers import Advised, Explained, Twin, advise, explain, twin
-from .api import Reproduction, Run, Sweep, compare, reproduce, run, run_many, sweep
+from .api import (
+    Reproduction,
+    Run,
+    Sweep,
+    compare,
+    export,
+    from_mininet,
+    reproduce,
+    run,
+    run_many,
+    sweep,
+)
 from .errors import AnabranchError, InputError, IntegrityError, PolicyError, ScenarioError
 from .runs.executors import Progress
 from .runs.run import Job
@@ -65,6 +76,8 @@ __all__ = [
     "analyze",
     "compare",
     "explain",
+    "export",
+    "from_mininet",
     "policy",
     "reproduce",
     "run",

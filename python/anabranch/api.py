@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from anabranch.batches.single import single
+from anabranch.exchange import export as exporting
+from anabranch.exchange import importing
+from anabranch.exchange.export import Exported, Target
+from anabranch.exchange.importing import Imported
 from anabranch.gallery import catalogue
 from anabranch.gallery import reproduce as gallery
 from anabranch.reports import notebook, pictures, single_run
@@ -24,6 +28,7 @@ from anabranch.results.claims import Judgement
 from anabranch.runs import run as core
 from anabranch.runs.executors import Progress
 from anabranch.runs.run import PCAP_LIMIT, CaptureAt, Job
+from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import Scenario
 from anabranch.sweeps import compare as comparing
 from anabranch.sweeps import panels as sweep_panels
@@ -281,6 +286,31 @@ def compare(
         InputError: if a folder cannot be read, or no run of one has a partner in the other.
     """
     return comparing.folders(_results(a), _results(b), ("a", "b")).frame()
+
+
+def export(scenario: Scenario | str | os.PathLike[str], to: Target) -> Exported:
+    """Write a script that repeats a scenario on a real kernel: for ``"tc"`` or ``"mininet"``.
+
+    The scenario is an object or the name of a TOML file. `Exported.text` is the script.
+
+    Raises:
+        ScenarioError: if the scenario is wrong.
+        InputError: if the file cannot be read, or the scenario is too large for a script.
+    """
+    if isinstance(scenario, Scenario):
+        return exporting.export(loading.of(scenario), to)
+    return exporting.export(loading.of_file(scenario), to)
+
+
+def from_mininet(file: str | os.PathLike[str]) -> Imported:
+    """Turn a script for Mininet into a scenario, without running it.
+
+    `Imported.toml` is the scenario.
+
+    Raises:
+        InputError: if the file cannot be read, is not Python, or has no two hosts joined by a path.
+    """
+    return importing.read(file)
 
 
 def _results(of: str | os.PathLike[str] | folder.Results | Run | Sweep) -> folder.Results:

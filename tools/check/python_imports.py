@@ -27,6 +27,7 @@ FLOORS = (
     "anabranch.words",
     "anabranch.policy",
     "anabranch.scenarios",
+    "anabranch.exchange",
     "anabranch.runs",
     "anabranch.live",
     "anabranch.results",

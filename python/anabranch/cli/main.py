@@ -28,7 +28,7 @@ from typing import Any, TextIO
 
 import typer
 
-from anabranch.cli import advise, experiments, explain, runs, shell, tools, trace, twin
+from anabranch.cli import advise, exchange, experiments, explain, runs, shell, tools, trace, twin
 from anabranch.cli.app import app
 from anabranch.cli.messages import complain
 from anabranch.errors import AnabranchError, PolicyError
@@ -37,6 +37,7 @@ from anabranch.runs import interruption
 __all__ = [
     "advise",
     "app",
+    "exchange",
     "experiments",
     "explain",
     "run_command",

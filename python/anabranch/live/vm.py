@@ -81,7 +81,9 @@ def live_run(
         largest = largest_buffer(scenario.settings)
         request = (largest, scenario, seed, hosts.client, hosts.server, capture)
         (folder / "request").write_bytes(pickle.dumps(request))
-        console = _boot(image, folder, seed)
+        path = os.pathsep.join(each for each in sys.path if each)
+        init = _INIT.format(folder=folder, path=path, python=sys.executable)
+        console = boot(image, folder, seed, init)
         try:
             result = pickle.loads((folder / "reply").read_bytes())
         except OSError as error:
@@ -105,12 +107,14 @@ def _cpu_of_children() -> float:
     return times.children_user + times.children_system
 
 
-def _boot(image: Path, folder: Path, seed: int) -> str:
-    """Start the machine, and wait until it has ended; returns what its console said."""
-    init = folder / "init"
-    path = os.pathsep.join(each for each in sys.path if each)
-    init.write_text(_INIT.format(folder=folder, path=path, python=sys.executable))
-    init.chmod(0o755)
+def boot(image: Path, folder: Path, seed: int, init: str) -> str:
+    """Start the machine, and wait until it has ended; returns what its console said.
+
+    `init` is the text of its first program, a shell script. `folder` is for the machine's files.
+    """
+    program = folder / "init"
+    program.write_text(init)
+    program.chmod(0o755)
     # The kernel's random numbers follow from its arguments, so these must not name the folder, and
     # from addresses in its memory.
     command = [

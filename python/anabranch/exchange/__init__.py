@@ -1,0 +1,1 @@
+"""Scenarios as scripts for real kernels, and scripts as scenarios."""
