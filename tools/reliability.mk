@@ -7,6 +7,10 @@ FUZZ_TARGETS := options packet endpoint peers
 $(TOOLS)/bin/cargo-%:
 	cargo install --quiet --root $(TOOLS) cargo-$*
 
+# It runs for seconds, and would take minutes to optimise.
+$(TOOLS)/bin/cargo-deny:
+	cargo install --quiet --debug --root $(TOOLS) cargo-deny
+
 .PHONY: rfc-coverage fuzz soak soak-live coverage mutants
 rfc-coverage: ## write docs/rfc-coverage.md; fails if a citation names no clause
 	$(PYTHON) tools/check/rfc_coverage.py

@@ -36,7 +36,7 @@ _WARM_UP_S = 5
 _BLOCK = "8192B"
 _CONGESTION_CONTROLS = {"reno": "new_reno", "cubic": "cubic_linux", "lia": "lia", "olia": "olia"}
 _SCHEDULERS = {"default": "mptcp_org", "roundrobin": "mptcp_org_round_robin"}
-_REMEDIES = {
+_REMEDIES: dict[str, dict[str, Any]] = {
     "m1": {"opportunistic_retransmission": True},
     "m2": {"penalisation": "conext13"},
 }
@@ -140,7 +140,7 @@ def _path(row: Mapping[str, str], number: int) -> dict[str, Any]:
         "delay": f"{float(row[f'rtt{number}_ms']) / 2:g}ms",
         "limit": f"{row[f'queue{number}_pkts']}packets",
     }
-    impaired = {}
+    impaired: dict[str, str] = {}
     if number == 2:
         jitter, loss = float(row["jitter2_ms"]), float(row["loss2_percent"])
         impaired |= {"jitter": f"{jitter:g}ms"} if jitter else {}
@@ -215,9 +215,9 @@ def _sentence(compared: Sequence[Compared], what: str) -> str:
     targets = TARGETS[what]
     verdict = "within" if median <= targets[0] and p90 <= targets[1] else "not within"
     return (
-        f"Over {len(found)} drawn runs, {what} is off by {median:.1f} % in the median, by {p90:.1f} % "
-        f"at the 90th percentile, and by {worst:.0f} % at worst ({name}): {verdict} the targets of "
-        f"{targets[0]} and {targets[1]} %."
+        f"Over {len(found)} drawn runs, {what} is off by {median:.1f} % in the median, by "
+        f"{p90:.1f} % at the 90th percentile, and by {worst:.0f} % at worst ({name}): {verdict} "
+        f"the targets of {targets[0]} and {targets[1]} %."
     )
 
 

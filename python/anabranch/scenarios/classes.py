@@ -281,7 +281,7 @@ class Connection:
     direction: Directions | None = None
     dss_checksum: bool | None = None
     ecn: bool | None = None
-    host: Literal["linux", "rfc"] | TomlTable | None = None
+    host: Literal["linux", "rfc", "mptcp.org-0.89"] | TomlTable | None = None
     hystart: bool | None = None
     keep_alive: str | None = None
     late_fallback: bool | None = None
@@ -303,7 +303,17 @@ class Connection:
     sack: bool | None = None
     scheduler: (
         Literal[
-            "min_rtt", "round_robin", "redundant", "blest", "ecf", "otias", "sttf", "daps", "linux"
+            "min_rtt",
+            "round_robin",
+            "redundant",
+            "blest",
+            "ecf",
+            "otias",
+            "sttf",
+            "daps",
+            "linux",
+            "mptcp_org",
+            "mptcp_org_round_robin",
         ]
         | TomlTable
         | str
@@ -312,7 +322,7 @@ class Connection:
     ) = None
     send_buffer: str | None = None
     shared_bottleneck_detection: SharedBottleneckDetection | None = None
-    stack: Literal["linux-6.12", "rfc-8684"] | None = None
+    stack: Literal["linux-6.12", "rfc-8684", "mptcp.org-0.89"] | None = None
     start: str | None = None
     timestamps: bool | None = None
 
@@ -679,7 +689,7 @@ class Scenario:
     cross_traffic: tuple[CrossTraffic, ...] = ()
     description: str | None = None
     sample_interval: str | None = None
-    stack: Literal["linux-6.12", "rfc-8684"] | None = None
+    stack: Literal["linux-6.12", "rfc-8684", "mptcp.org-0.89"] | None = None
     warm_up: str | None = None
 
 

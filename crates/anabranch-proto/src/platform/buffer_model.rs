@@ -1,7 +1,7 @@
 //! Meaning of buffer sizes, and the receive window with which a subflow begins.
 
-use super::linux::{SOCKET_MEMORY, Tuning};
-use super::{BufferModel, Buffers, OwnMss, RcvSsthresh};
+use super::linux::SOCKET_MEMORY;
+use super::{BufferModel, Buffers, OwnMss, RcvSsthresh, Tuning};
 
 impl BufferModel {
     /// Bytes of payload.

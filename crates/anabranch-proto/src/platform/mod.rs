@@ -19,7 +19,7 @@ mod send_buffer;
 mod socket_memory;
 
 pub(crate) use cwnd_usage::CwndUsage;
-pub use linux::{LinuxConfig, Tuning};
+pub use linux::LinuxConfig;
 pub use mptcp_org::MptcpOrgConfig;
 pub use rfc::RfcConfig;
 pub use socket_memory::{Charge, FirstWindow, SocketMemory};
@@ -263,6 +263,17 @@ pub enum Buffers {
     /// Sizes that a program asks the sockets of this host for. The sockets grant other sizes, and
     /// charge data with the memory that holds it.
     Socket,
+}
+
+/// Sizes between which Linux tunes buffers, in bytes of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Size with which a receive buffer begins (`tcp_rmem[1]`).
+    pub first_receive: u32,
+    /// Largest receive buffer (`tcp_rmem[2]`).
+    pub largest_receive: u32,
+    /// Largest send buffer of a subflow (`tcp_wmem[2]`).
+    pub largest_send: u32,
 }
 
 /// Rules by which a host counts its buffers.

@@ -1,7 +1,6 @@
 //! Receive windows of hosts that charge data with the memory that holds it.
 
-use super::linux::Tuning;
-use super::{OwnMss, RcvSsthresh};
+use super::{OwnMss, RcvSsthresh, Tuning};
 
 /// Rules by which a kernel derives windows from the memory of its sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -141,9 +141,7 @@ CLAIMS = (
         "Penalisation as in Multipath TCP 0.88, which keeps ssthresh only before the "
         "first loss, aggregates as much as that of 2013.",
         "this project: CSWS'14 and Grinnemo used MPTCP 0.88",
-        Quantity(
-            "mean benefit(0.88) − mean benefit(2013), high-BDP", _more_benefit(KERNEL, NEW)
-        ),
+        Quantity("mean benefit(0.88) − mean benefit(2013), high-BDP", _more_benefit(KERNEL, NEW)),
         needs=both_used(NEW, KERNEL),
     ),
 )

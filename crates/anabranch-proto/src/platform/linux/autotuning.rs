@@ -2,18 +2,8 @@
 
 use anabranch_wire::{Duration, Instant};
 
+use crate::platform::Tuning;
 use crate::view::SubflowView;
-
-/// Sizes between which Linux tunes buffers, in bytes of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tuning {
-    /// Size with which a receive buffer begins (`tcp_rmem[1]`).
-    pub first_receive: u32,
-    /// Largest receive buffer (`tcp_rmem[2]`).
-    pub largest_receive: u32,
-    /// Largest send buffer of a subflow (`tcp_wmem[2]`).
-    pub largest_send: u32,
-}
 
 impl Tuning {
     /// Bounds of Linux on a host with a few gigabytes of memory. Recent kernels have 32 MiB as the

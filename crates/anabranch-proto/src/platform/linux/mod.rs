@@ -7,7 +7,6 @@ mod fragments;
 mod send_memory;
 pub(crate) mod socket_buffer;
 
-pub use autotuning::Tuning;
 pub(super) use autotuning::{
     ReadRounds, Reading, segments_at_a_time, send_memory, shared_send_memory,
 };
@@ -24,7 +23,7 @@ use anabranch_wire::Duration;
 use super::{
     AckRule, BufferModel, Buffers, BuildPlatform, Charge, Counts, DataRetransmission, Deferral,
     FirstWindow, Growth, JoinRule, Nagle, OptionForm, Pause, Platform, RecoveryRule, Reduction,
-    ReorderingRule, RtoRule, SocketMemory,
+    ReorderingRule, RtoRule, SocketMemory, Tuning,
 };
 
 /// Parameters of the platform of Linux.
