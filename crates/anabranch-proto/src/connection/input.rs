@@ -53,10 +53,11 @@ impl Connection {
         let arrived = RxContext { window, shared_window, views };
         let una = ctx.subflow.una();
         let handled = ctx.subflow.handle_segment(now, segment, &arrived);
-        if ctx.subflow.una() > una || handled.established {
+        let confirmed = ctx.subflow.is_confirmed() && !was_confirmed;
+        let opened = handled.established || confirmed || segment.options.control.is_some();
+        if ctx.subflow.una() > una || opened {
             self.scheduling.on_change();
         }
-        let confirmed = ctx.subflow.is_confirmed() && !was_confirmed;
         if segment.header.flags.contains(Flags::RST) && ctx.subflow.state() == State::Closed {
             self.handle_reset(now, slot, segment);
         }
