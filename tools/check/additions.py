@@ -6,7 +6,8 @@ A scheduler, a middlebox, a queue or a workload stands in its own file, and in t
 kind. All other code iterates the lists. So a new part touches two files (CONTRIBUTING.md,
 "Additions"). The check takes the parts of each kind and searches the code of all crates and of the
 Python package for their names: without comments and tests, without generated code, and without the
-packages that choose parts as users do, such as gallery and twins.
+packages that choose parts as users do, such as gallery and twins, or translate them into the words
+of other programs, which have words for some parts only.
 
 More files may know a part that means more than itself: what explains Linux names its scheduler. So
 the check asks of each kind that some part is within the two files, and prints how many are. Of
@@ -40,7 +41,9 @@ METRICS = "python/anabranch/gallery/metrics.py"
 EVERY = {"platform"}
 """The kinds of which every part must be known to few files."""
 GENERATED = "python/anabranch/scenarios/classes.py"
-CHOOSERS = re.compile(r"python/anabranch/(calibration|gallery|twins|advice|explanations)/|/bin/")
+CHOOSERS = re.compile(
+    r"python/anabranch/(calibration|exchange|gallery|twins|advice|explanations)/|/bin/"
+)
 TEST_FILE = re.compile(r"^tests$|_tests$|^round_trip$")
 COMMENT = re.compile(r"^\s*(//|#|\"\"\").*$", re.MULTILINE)
 RUST_TESTS = re.compile(r"#\[cfg\(test\)\]\n(pub\S* )?(\S+ \S+ )?mod .*", re.DOTALL)
@@ -67,7 +70,7 @@ def entries(folder: Path) -> dict[str, Path]:
     for file in sorted(folder.rglob("*.rs")):
         text = file.read_text(encoding="utf-8")
         if "impl Part for" in text or "part_without_parameters!" in text:
-            for name in re.findall(r"\bNAME(?:: &'static str)? = \"(\w+)\";", text):
+            for name in re.findall(r"\bNAME(?:: &'static str)? = \"([\w.-]+)\";", text):
                 found[name] = file
     return found
 
