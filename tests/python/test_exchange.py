@@ -217,6 +217,19 @@ def played(flow: traffic.Flow, end: socket.socket) -> None:
         traffic.converse(flow, end)
 
 
+@pytest.mark.parametrize("stack", ["linux-6.12", "rfc-8684", "mptcp.org-0.89"])
+def test_every_stack_and_shaper_can_be_exported(stack: str) -> None:
+    text = (ROOT / "examples/wifi_3g.toml").read_text()
+    of_own = r"^(send_buffer|receive_buffer|congestion_control|scheduler|remedies) = .*$"
+    text = re.sub(of_own, "", text, flags=re.MULTILINE)
+    text = f'stack = "{stack}"\n{text}'.replace('rate = "8', 'shaper = "mininet"\nrate = "8')
+    targets: tuple[Target, ...] = ("tc", "mininet")
+    for to in targets:
+        differences = " ".join(export(scenario(text), to).differences)
+        assert "path.wifi.shaper: the links are made as without mininet" in differences
+        assert ("host: the hosts are Linux" in differences) == (stack != "linux-6.12")
+
+
 def test_workloads_send_their_data() -> None:
     assert converse({"kind": "bulk", "size": 300_000}) == (300_000, 0)
     assert converse({"kind": "bulk", "size": 1000}, "upload") == (0, 1000)

@@ -422,3 +422,75 @@ def linux(axes: Sequence[Axes]) -> Caption:
         "blocks of 8 KiB as fast as the buffers accept them; 30 s each",
         numbers,
     )
+
+
+_ASKED_KIB = np.array([16, 24, 32, 48, 64, 96, 128, 192, 256])
+
+
+def _of_original_kernel(scheduler: str, receive_kib: int, **keys: Any) -> Connection:
+    """A connection of the original kernel that writes blocks into 200 KiB."""
+    return Connection(
+        workload=Blocks(block_size="8KiB"),
+        stack="mptcp.org-0.89",
+        scheduler=scheduler,
+        send_buffer="200KiB",
+        receive_buffer=f"{receive_kib}KiB",
+        **keys,
+    )
+
+
+@picture()
+def mptcp_org(axes: Sequence[Axes]) -> Caption:
+    """Goodput and the share of 3G over the receive buffer, with and without a subflow's window."""
+    ignored = {"kind": "mptcp.org-0.89", "own_window": "ignored"}
+    numbers = {}
+    for name, colour, more in (
+        ("as in the kernel", BLUE, {}),
+        ("own window ignored", ORANGE, {"host": ignored}),
+    ):
+        offered = [
+            _of_original_kernel("mptcp_org", kib, remedies={}, **more)
+            for kib in map(int, _ASKED_KIB)
+        ]
+        runs = [run for (run,) in run_each(scenario([WIFI, THREE_G], [c], 35, 5) for c in offered)]
+        rates = np.array([goodput(run) for run in runs])
+        shares = np.array([100 * metrics.path_shares(run.subflows).get(1, 0) for run in runs])
+        curve(axes[0], (_ASKED_KIB, rates), colour, name)
+        curve(axes[1], (_ASKED_KIB, shares), colour, name)
+        numbers[f"{name}, 32 KiB, Mbit/s"] = float(rates[2])
+        numbers[f"{name}, 32 KiB, % on 3G"] = float(shares[2])
+    axes[0].axhline(7.7, color=GREY, linestyle="--", label="TCP over WiFi")
+    axes[0].set(ylabel="goodput (Mbit/s)", ylim=(0, 10.5))
+    axes[1].set(ylabel="carried by 3G (% of payload)", ylim=(0, None))
+    for panel in axes:
+        panel.set_xlabel("requested receive buffer (KiB)")
+        panel.set_xlim(0)
+    axes[0].legend(loc="lower right")
+    return Caption(
+        "A subflow's own window makes data spill to the slow path",
+        "the original kernel's stack without M1 and M2; WiFi 8 Mbit/s, 20 ms RTT; 3G 2 Mbit/s, "
+        "150 ms RTT;\nblocks of 8 KiB as fast as 200 KiB of send buffer accept them; 30 s each",
+        numbers,
+    )
+
+
+@picture()
+def mptcp_org_round_robin(axes: Sequence[Axes]) -> Caption:
+    """Throughput by path of both schedulers of the original kernel, in two receive buffers."""
+    names = ("mptcp_org", "mptcp_org_round_robin")
+    numbers = {}
+    for panel, kib in zip(axes, (32, 1024), strict=True):
+        offered = [_of_original_kernel(name, kib, remedies={}) for name in names]
+        runs = [run for (run,) in run_each(scenario([FAST, SLOW], [c], 30) for c in offered)]
+        _stacked(panel, runs, ("8 Mbit/s, 10 ms RTT", "2 Mbit/s, 100 ms RTT"))
+        names_below(panel, names)
+        panel.set_title(f"receive buffer of {kib} KiB")
+        numbers |= {
+            f"{name}, {kib} KiB, Mbit/s": goodput(run)
+            for name, run in zip(names, runs, strict=True)
+        }
+    return Caption(
+        "Turns are equal where the receive window is small, and cost goodput",
+        "the original kernel's stack without M1 and M2; 30 s each",
+        numbers,
+    )

@@ -69,9 +69,9 @@ def _of(connection: Mapping[str, Any]) -> dict[str, str | int]:
     return found
 
 
-def _memory(host: Mapping[str, Any]) -> dict[str, str]:
+def _memory(host: str | Mapping[str, Any]) -> dict[str, str]:
     """The sizes between which Linux tunes buffers, if the scenario has them."""
-    if host["buffers"] != "socket":
+    if isinstance(host, str) or host.get("buffers") != "socket":
         return {}
     initial = byte_count(host["tcp_rmem_default"])
     return {

@@ -56,6 +56,8 @@ def _differences_of_path(path: Mapping[str, Any]) -> Iterator[str]:
             yield f"{direction}.trace: the link has the constant mean rate of the trace"
         if "loss_trace" in table:
             yield f"{direction}.loss_trace: the link loses no packets at given places"
+    if "shaper" in path:
+        yield f"{name}.shaper: the links are made as without {name_of(path['shaper'])}"
     for index, middlebox in enumerate(path.get("middlebox", [])):
         yield f"{name}.middlebox[{index}]: there is no {middlebox['kind']}"
     if path["family"] == "ipv6":
@@ -77,9 +79,10 @@ def _differences_of_connection(connection: Mapping[str, Any]) -> Iterator[str]:
     control, scheduler = connection["congestion_control"], connection["scheduler"]
     if name_of(control) not in CONTROLS:
         yield f"congestion_control: Linux has no {name_of(control)}; it uses cubic"
-    if connection["host"]["kind"] != "linux":
-        yield f"host: the hosts are Linux, not {connection['host']['kind']}"
-    if connection["host"]["buffers"] != "socket":
+    host = connection["host"]
+    if name_of(host) != "linux":
+        yield f"host: the hosts are Linux, not {name_of(host)}"
+    if name_of(host) == "rfc" or (name_of(host) == "linux" and host["buffers"] == "payload"):
         for key in ("send_buffer", "receive_buffer"):
             if key in connection:
                 yield f"{key}: Linux also charges the overhead of segments to the buffer"
