@@ -443,7 +443,7 @@ def _of_original_kernel(scheduler: str, receive_kib: int, **keys: Any) -> Connec
 def mptcp_org(axes: Sequence[Axes]) -> Caption:
     """Goodput and the share of 3G over the receive buffer, with and without a subflow's window."""
     ignored = {"kind": "mptcp.org-0.89", "own_window": "ignored"}
-    numbers = {}
+    numbers: dict[str, float] = {}
     for name, colour, more in (
         ("as in the kernel", BLUE, {}),
         ("own window ignored", ORANGE, {"host": ignored}),
@@ -478,7 +478,7 @@ def mptcp_org(axes: Sequence[Axes]) -> Caption:
 def mptcp_org_round_robin(axes: Sequence[Axes]) -> Caption:
     """Throughput by path of both schedulers of the original kernel, in two receive buffers."""
     names = ("mptcp_org", "mptcp_org_round_robin")
-    numbers = {}
+    numbers: dict[str, float] = {}
     for panel, kib in zip(axes, (32, 1024), strict=True):
         offered = [_of_original_kernel(name, kib, remedies={}) for name in names]
         runs = [run for (run,) in run_each(scenario([FAST, SLOW], [c], 30) for c in offered)]
