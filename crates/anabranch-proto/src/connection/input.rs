@@ -1,5 +1,7 @@
 //! Data-level processing of arriving segments.
 
+use std::collections::VecDeque;
+
 use anabranch_wire::mptcp::{
     CapableKeys, Control, Dss, MpCapable, MpTcprst, ResetReason, WideOrNarrow,
 };
@@ -28,7 +30,14 @@ impl Connection {
     }
 
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
-    pub(crate) fn handle_segment(&mut self, now: Instant, slot: Slot, segment: &mut Segment) {
+    /// Segments that leave before all that is polled go to `pushed`.
+    pub(crate) fn handle_segment(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        segment: &mut Segment,
+        pushed: &mut VecDeque<Segment>,
+    ) {
         self.scheduling.on_change();
         if self.waits_for_keys(slot, segment) || self.subflows[slot].subflow.reset_pending() {
             return;
@@ -39,7 +48,7 @@ impl Connection {
             false => self.recv.queue.accepted_window(),
         };
         if self.config.platform.data_ack == DataAckRule::BeforeAck && shared_window {
-            self.acknowledge_data_first(now, slot, segment, window);
+            self.acknowledge_data_first(now, slot, segment, window, pushed);
         }
         let ctx = &mut self.subflows[slot];
         let was_opening = ctx.subflow.state() == State::SynSent;

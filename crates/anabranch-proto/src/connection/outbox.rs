@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::{Instant, Segment, SocketAddress};
+use anabranch_wire::{Instant, SocketAddress};
 
 use crate::event::Event;
 use crate::trace::{TraceEvent, TraceKind};
@@ -20,8 +20,6 @@ pub(crate) struct Registration {
 /// Output that waits to be polled.
 pub(super) struct Outbox {
     events: VecDeque<Event>,
-    /// Segments that were sent while another one was processed.
-    pushed: VecDeque<Segment>,
     /// One event of each kind is enough until the application polls it.
     readable: bool,
     writable: bool,
@@ -35,23 +33,11 @@ impl Outbox {
     pub(super) fn new(traced: bool) -> Self {
         Outbox {
             events: VecDeque::new(),
-            pushed: VecDeque::new(),
             readable: false,
             writable: false,
             registrations: VecDeque::new(),
             trace: traced.then(VecDeque::new),
         }
-    }
-
-    /// A segment was sent while another one is processed. It leaves before all that is polled.
-    pub(super) fn push(&mut self, segment: Segment) {
-        self.pushed.push_back(segment);
-    }
-
-    /// The next segment that was sent while another one was processed.
-    #[inline]
-    pub(super) fn take_pushed(&mut self) -> Option<Segment> {
-        self.pushed.pop_front()
     }
 
     /// Report an event to the application.

@@ -234,7 +234,7 @@ impl RecvQueue {
     }
 
     /// Returns `true` if the host should tell the peer on every subflow that the window has opened.
-    pub(crate) fn update_is_due(&self, mss: impl FnOnce() -> u64) -> bool {
+    pub(crate) fn update_is_due(&self, mss: impl Fn() -> u64) -> bool {
         self.window.update_is_due(self.held(), mss)
     }
 }

@@ -21,9 +21,6 @@ const PROBE_FOLLOWERS: u64 = 4;
 impl Connection {
     /// The next segment to send, if any.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
-        if let Some(segment) = self.outbox.take_pushed() {
-            return Some(segment);
-        }
         if let Some(segment) = self.acknowledge_early(now) {
             return Some(segment);
         }

@@ -228,7 +228,7 @@ impl Endpoint {
                     }
                     return;
                 }
-                connection.handle_segment(now, slot, &mut segment);
+                connection.handle_segment(now, slot, &mut segment, &mut self.replies);
                 self.touched(index);
             }
             None => self.handle_unknown(now, &segment),

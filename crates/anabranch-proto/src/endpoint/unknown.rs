@@ -112,7 +112,7 @@ impl Endpoint {
         };
         let connection = self.slots[index as usize].connection.as_mut();
         let connection = connection.expect("just found");
-        connection.handle_segment(now, slot, &mut segment.clone());
+        connection.handle_segment(now, slot, &mut segment.clone(), &mut self.replies);
         self.touched(index);
         true
     }

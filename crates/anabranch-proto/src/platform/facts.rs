@@ -89,14 +89,12 @@ pub(crate) struct RcvSsthresh {
     pub(crate) step: u16,
     /// Up to where the largest buffer opens it, in units of 64 KiB.
     pub(crate) largest: u16,
-    /// Whether what fills the buffer keeps it from opening.
-    pub(crate) counts_held: bool,
 }
 
 impl Default for RcvSsthresh {
     /// A window that is open from the start.
     fn default() -> Self {
-        RcvSsthresh { opened: u32::MAX, limit: 0, step: 0, largest: 0, counts_held: true }
+        RcvSsthresh { opened: u32::MAX, limit: 0, step: 0, largest: 0 }
     }
 }
 
@@ -114,7 +112,6 @@ impl RcvSsthresh {
     /// take up room already. Returns `true` if the window opens. Linux: `tcp_grow_window`.
     #[inline]
     pub(crate) fn grow(&mut self, bytes: u32, full: u32, held: u32) -> bool {
-        let held = if self.counts_held { held } else { 0 };
         let room = self.limit.saturating_sub(held).saturating_sub(self.opened);
         if room == 0 || bytes < RcvSsthresh::LEAST {
             return false;
@@ -169,13 +166,7 @@ mod tests {
             (4, 500, 52_896),
             (4, 127, 50_000),
         ] {
-            let mut opening = RcvSsthresh {
-                opened: 50_000,
-                limit: 60_000,
-                step: 2_896,
-                largest,
-                counts_held: true,
-            };
+            let mut opening = RcvSsthresh { opened: 50_000, limit: 60_000, step: 2_896, largest };
             assert_eq!(opening.grow(bytes, 1_448, 1_448), opened > 50_000, "{bytes} of {largest}");
             assert_eq!(opening.opened, opened, "{bytes} of {largest}");
         }

@@ -175,6 +175,8 @@ pub struct AckRule {
     pub prompt: bool,
     /// Whether a full segment with PSH counts as a short one.
     pub heeds_push: bool,
+    /// Whether data in the buffer keeps a window from opening with further data.
+    pub held_data_counts: bool,
     /// Whether a segment beyond a hole of the connection is acknowledged at once, and so are the next
     /// ones on its subflow: as many as half of the window has.
     pub quick_beyond_data_hole: bool,

@@ -12,11 +12,10 @@ use super::{BufferModel, Buffers, Incoming, RecvQueueState, SocketMemory};
 pub(crate) struct ReceiveWindow {
     sizes: Buffers,
     memory: &'static SocketMemory,
-    is_tcp: bool,
-    /// Bytes of payload that the buffer holds.
-    capacity: u64,
+    /// Bytes of payload that the buffer holds, as far as a window can tell (RFC 7323 §2.3).
+    capacity: u32,
     /// Upper bound of the capacity.
-    most: u64,
+    most: u32,
     /// Whether less than the buffer is offered, because a subflow has brought no data.
     offers_less: bool,
     /// Largest distance that the window reaches beyond acknowledged data: it opens with the data
@@ -52,13 +51,12 @@ impl ReceiveWindow {
             Buffers::Socket => linux::window_scale(&tuning, requested),
         };
         let counts_memory = sizes == Buffers::Socket;
-        let at_first = u32::try_from(memory.offered_at_first(capacity, is_tcp)).unwrap_or(u32::MAX);
+        let at_first = within_u32(memory.offered_at_first(capacity, is_tcp));
         ReceiveWindow {
             sizes,
             memory,
-            is_tcp,
-            capacity,
-            most,
+            capacity: within_u32(capacity),
+            most: within_u32(most),
             offers_less: counts_memory && !is_tcp,
             opened: if counts_memory { at_first } else { u32::MAX },
             reading: (counts_memory && (requested.is_none() || !is_tcp)).then(Box::default),
@@ -72,7 +70,7 @@ impl ReceiveWindow {
 
     /// The same, with no more than so many bytes of buffer until it grows.
     pub(crate) fn beginning_with(self, bytes: u64) -> Self {
-        ReceiveWindow { capacity: self.capacity.min(bytes), ..self }.promising()
+        ReceiveWindow { capacity: self.capacity.min(within_u32(bytes)), ..self }.promising()
     }
 
     /// Offer at most so many bytes at first, before anything was promised to the peer.
@@ -102,17 +100,17 @@ impl ReceiveWindow {
 
     /// Bytes of payload that the buffer may hold at the most.
     pub(crate) fn most(&self) -> u64 {
-        self.most
+        self.most.into()
     }
 
     /// Bytes of payload that the buffer holds now.
     pub(crate) fn capacity(&self) -> u64 {
-        self.capacity
+        self.capacity.into()
     }
 
     /// Let the buffer grow to this many bytes, within the requested size; it never shrinks.
     pub(crate) fn grow_to(&mut self, bytes: u64) {
-        self.capacity = self.capacity.max(bytes.min(self.most));
+        self.capacity = self.capacity.max(within_u32(bytes).min(self.most));
     }
 
     /// Returns `true` if the window depends on the data that the application reads in a round-trip
@@ -162,8 +160,8 @@ impl ReceiveWindow {
     /// The part of the buffer that is offered.
     fn offered(&self) -> u64 {
         match self.offers_less {
-            true => self.memory.offered_at_first(self.capacity, false),
-            false => self.capacity,
+            true => self.memory.offered_at_first(self.capacity(), false),
+            false => self.capacity(),
         }
     }
 
@@ -216,7 +214,7 @@ impl ReceiveWindow {
 
     /// Reduction of the window by so many bytes in the buffer of a socket.
     fn charged(&self, bytes: u64) -> u64 {
-        self.memory.charged(bytes, self.offered(), self.capacity, self.is_tcp)
+        self.memory.charged(bytes, self.offered(), self.capacity())
     }
 
     /// Upper limit of the window's edge, whatever the buffer. Linux keeps an edge that the window
@@ -241,6 +239,15 @@ impl ReceiveWindow {
             }
     }
 
+    /// The edge of a window in whole segments, where a host counts in them. A buffer of less than a
+    /// segment is offered whole, or not at all.
+    fn in_whole_segments(&self, held: RecvQueueState, edge: u64, mss: impl Fn() -> u64) -> u64 {
+        if !self.memory.whole_segments || self.sizes != Buffers::Socket || self.scale > 0 {
+            return edge;
+        }
+        edge - edge.saturating_sub(held.nxt) % mss().clamp(1, self.offered().max(1))
+    }
+
     /// The window to advertise now. The promised edge moves only by a worthwhile step, so that the
     /// sender is not drawn into small segments. RFC 9293 §3.8.6.2.2. `mss` is asked for where it
     /// counts.
@@ -257,12 +264,7 @@ impl ReceiveWindow {
         edge: u64,
         mss: impl Fn() -> u64,
     ) -> u64 {
-        let unscaled = self.sizes == Buffers::Socket && self.scale == 0;
-        let part = match unscaled && self.memory.whole_segments {
-            true => edge.saturating_sub(held.nxt) % mss().max(1),
-            false => 0,
-        };
-        let edge = edge - part;
+        let edge = self.in_whole_segments(held, edge, &mss);
         let edge = if self.is_worthwhile(held, edge, mss) { edge } else { self.promised };
         let window = edge.saturating_sub(held.nxt);
         if self.sizes == Buffers::Socket {
@@ -284,7 +286,7 @@ impl ReceiveWindow {
     /// Returns `true` if less than half of the buffer is free.
     pub(crate) fn is_half_full(&self, held: RecvQueueState) -> bool {
         let all = self.charged(held.out_of_order + held.nxt - held.read);
-        self.sizes == Buffers::Socket && all > self.capacity / 2
+        self.sizes == Buffers::Socket && all > self.capacity() / 2
     }
 
     /// Returns `true` if the application has read all that counts as received, apart from data that
@@ -312,8 +314,8 @@ impl ReceiveWindow {
     /// Returns `true` if the application has read so much that the window would at least double.
     /// Then the peer may be waiting, and is told on every subflow. The window that the peer knows
     /// is the remainder up to the promised edge, or the window advertised last.
-    pub(crate) fn update_is_due(&self, held: RecvQueueState, mss: impl FnOnce() -> u64) -> bool {
-        let edge = self.edge(held);
+    pub(crate) fn update_is_due(&self, held: RecvQueueState, mss: impl Fn() -> u64) -> bool {
+        let edge = self.in_whole_segments(held, self.edge(held), &mss);
         let known = match self.sizes {
             Buffers::Socket if !self.memory.counts_remaining => self.advertised.into(),
             Buffers::Socket if self.promised_from(held) == 0 => return false,
@@ -321,6 +323,10 @@ impl ReceiveWindow {
         };
         edge.saturating_sub(held.nxt) >= 2 * known && self.is_worthwhile(held, edge, mss)
     }
+}
+
+fn within_u32(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// The smallest shift with which the window field can represent `buffer` bytes.

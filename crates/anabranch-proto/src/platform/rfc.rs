@@ -42,6 +42,7 @@ impl Platform {
                 quick_acks: 0,
                 prompt: false,
                 heeds_push: false,
+                held_data_counts: true,
                 quick_beyond_data_hole: false,
             },
             nagle: Nagle::All,

@@ -33,12 +33,12 @@ pub struct SocketMemory {
 pub enum Charge {
     /// By its bytes.
     Payload,
-    /// By `window` bytes for each segment of so much payload with TCP and with Multipath TCP.
+    /// By so many bytes for each full segment.
     Segments {
         /// Bytes of the window.
         window: u64,
-        /// Bytes of payload.
-        payload: [u64; 2],
+        /// Payload of a full segment.
+        payload: u64,
     },
 }
 
@@ -87,11 +87,11 @@ impl SocketMemory {
 
     /// Reduction of the window by `bytes` in the buffer, if the window is `offered` of the `capacity`
     /// of the buffer: the window is a share of the memory that is free.
-    pub(super) fn charged(&self, bytes: u64, offered: u64, capacity: u64, is_tcp: bool) -> u64 {
+    pub(super) fn charged(&self, bytes: u64, offered: u64, capacity: u64) -> u64 {
         let bytes = match self.charge {
             Charge::Payload => u128::from(bytes),
             Charge::Segments { window, payload } => {
-                u128::from(bytes) * u128::from(window) / u128::from(payload[usize::from(!is_tcp)])
+                u128::from(bytes) * u128::from(window) / u128::from(payload)
             }
         };
         (bytes * u128::from(offered) / u128::from(capacity.max(1))) as u64
@@ -134,7 +134,6 @@ impl SocketMemory {
             },
             step: 2 * mss.with_timestamps,
             largest: (largest.min(LARGEST_WINDOW) >> 16) as u16,
-            counts_held: self.first == FirstWindow::Half,
         }
     }
 

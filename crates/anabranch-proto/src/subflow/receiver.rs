@@ -347,6 +347,7 @@ impl AckState {
     /// `true` if the window opens. An odd number of quick acknowledgements is left then. Linux:
     /// `tcp_grow_window`.
     fn open_window(&mut self, bytes: u32, full_segment: u32, held: u32) -> bool {
+        let held = if self.rule.held_data_counts { held } else { 0 };
         let opens = self.opening.grow(bytes, full_segment, held);
         self.quick_acks_left |= u16::from(opens);
         opens

@@ -112,7 +112,8 @@ fn what_is_wrong_with_a_scheduler_is_explained() {
         ("3", ": found integer `3`, expected a name such as \"min_rtt\", or a table with a kind"),
         (
             "{ kind = \"blst\", rule = \"paper\" }",
-            ".kind: unknown scheduler \"blst\"; did you mean \"blest\"? (valid: min_rtt, round_robin, redundant, blest, ecf, otias, sttf, daps, linux)",
+            ".kind: unknown scheduler \"blst\"; did you mean \"blest\"? (valid: min_rtt, round_robin, redundant, blest, ecf, otias, sttf, daps, linux, \
+             mptcp_org, mptcp_org_round_robin)",
         ),
         ("{ kind = \"ecf\", betta = 0.5 }", ".betta: unknown key; did you mean \"beta\"?"),
         ("{ kind = 3 }", ".kind: found integer `3`, expected a name"),

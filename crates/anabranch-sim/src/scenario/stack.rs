@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn an_unknown_stack_is_named() {
-        let problem =
-            "unknown stack \"linux\"; did you mean \"linux-6.12\"? (valid: linux-6.12, rfc-8684)";
+        let problem = "unknown stack \"linux\"; did you mean \"linux-6.12\"? (valid: linux-6.12, rfc-8684, \
+                       mptcp.org-0.89)";
         let error = connections("stack = \"linux\"", "").unwrap_err();
         assert_eq!(error, format!("a.toml: stack: {problem}"));
         let error = connections("", "stack = \"linux\"").unwrap_err();

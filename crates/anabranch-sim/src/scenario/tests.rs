@@ -420,7 +420,7 @@ fn unknown_keys() {
 fn unknown_names() {
     assert_eq!(
         error("\"min_rtt\"", "\"min_rt\""),
-        r#"wifi.toml: connection[0].scheduler: unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt, round_robin, redundant, blest, ecf, otias, sttf, daps, linux)"#
+        r#"wifi.toml: connection[0].scheduler: unknown scheduler "min_rt"; did you mean "min_rtt"? (valid: min_rtt, round_robin, redundant, blest, ecf, otias, sttf, daps, linux, mptcp_org, mptcp_org_round_robin)"#
     );
     assert_eq!(
         error("\"new_reno\"", "\"reno\""),

@@ -156,6 +156,7 @@ impl Platform {
                 quick_acks: 16,
                 prompt: true,
                 heeds_push: true,
+                held_data_counts: true,
                 quick_beyond_data_hole: false,
             },
             // `tcp_minshall_check`

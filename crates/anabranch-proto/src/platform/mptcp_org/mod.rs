@@ -78,8 +78,8 @@ const TIMEOUTS: RtoRule = RtoRule {
 
 /// Memory of a full segment (`truesize`), in which checksums leave room for one segment only.
 const SEGMENT: u64 = 2304;
-/// Payload of a full segment of TCP and of Multipath TCP.
-const PAYLOAD: [u64; 2] = [1448, 1428];
+/// Payload of a full segment of Multipath TCP. TCP, which has 1448 bytes, rarely holds data back.
+const PAYLOAD: u64 = 1428;
 
 /// Half of the free memory is the window (`tcp_adv_win_scale` = 1). Every segment is charged, also
 /// beyond a hole.
@@ -114,6 +114,7 @@ impl Platform {
             // `__tcp_ack_snd_check`
             acknowledging: AckRule {
                 heeds_push: false,
+                held_data_counts: false,
                 quick_beyond_data_hole: true,
                 ..linux.acknowledging
             },
