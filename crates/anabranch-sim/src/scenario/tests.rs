@@ -436,7 +436,7 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"rfc\"", "\"bsd\""),
-        r#"wifi.toml: connection[0].host: unknown host "bsd" (valid: linux, rfc)"#
+        r#"wifi.toml: connection[0].host: unknown host "bsd" (valid: linux, rfc, mptcp.org-0.89)"#
     );
     assert_eq!(
         error("\"rfc\"", "{ kind = \"rfc\", buffers = \"socket\" }"),
