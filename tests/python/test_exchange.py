@@ -481,6 +481,29 @@ def test_unknown_values_are_not_guessed(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "for each in irange(1, count): net.addHost('x')",
+        "[net.addHost(each) for each in names()]",
+        "{net.addHost('x') for _ in range(2)}",
+        "with net as net: print(net.addHost('x') for _ in range(2))",
+        "while is_open(): net.addHost('x')",
+    ],
+)
+def test_parts_that_are_not_evaluated_are_listed(statement: str, tmp_path: Path) -> None:
+    (line,) = imported(tmp_path, f"{SHARED}{statement}\n").differences
+    text = line.partition("not understood: ")[2]
+    assert "addHost" in text
+    assert text in statement
+
+
+def test_what_follows_too_many_statements_is_listed(tmp_path: Path) -> None:
+    loop = "for i in range(10 ** 5):\n    i = i\n    i = i\n"
+    (line,) = imported(tmp_path, f"{SHARED}{loop}c.cmd('tc')\n").differences
+    assert line.endswith(":15: not understood: c.cmd('tc')")
+
+
 def test_a_queue_that_the_delay_fills_is_reported(tmp_path: Path) -> None:
     # 100 ms at 10 Mbit/s are 83.3 packets.
     made = imported(tmp_path, SHARED.replace("delay='2ms'", "delay='100ms'"))

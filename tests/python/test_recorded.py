@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,6 +61,15 @@ def test_sentences_and_tables_agree() -> None:
     assert "20 % at worst (c): not within" in goodput
     assert ": within the targets of 5 and 12 %" in delay
     assert len(recorded.frame(compared)) == 3
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_the_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    assert run_command(["calibrate", "--stack", STACK, "--out", str(tmp_path / "file")]) == 2
+    out, err = capsys.readouterr()
+    assert (out, "file exists; name a writable folder" in " ".join(err.split())) == ("", True)
 
 
 def test_a_stack_without_records_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

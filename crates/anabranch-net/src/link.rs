@@ -29,7 +29,7 @@ pub struct LinkConfig {
     pub limit: QueueLimit,
     /// Which packets the queue drops even if there is room for them.
     pub discipline: Discipline,
-    /// The tool whose links this link is like. A shaper has its own queue, and needs a rate.
+    /// Emulation tool that the link behaves like. A shaper has its own queue, and needs a rate.
     pub shaper: ShaperConfig,
     /// Amplitude of the jitter: the delay varies uniformly within ± this much, and is never below
     /// zero.
@@ -140,12 +140,12 @@ pub enum Occupancy {
     Unavailable,
 }
 
-/// Decides when packets leave, instead of the queue and the serialiser of a plain link.
+/// The rule by which packets leave a link that is not plain.
 #[derive(Debug)]
 enum Outlet {
     /// The opportunities of a trace. The queue stays in use.
     Trace(Opportunities),
-    /// The queue and the rule of a tool. The serialiser stays in use.
+    /// The queue and the gate of a tool. The serialiser stays in use.
     Shaper(Shaper),
 }
 
@@ -252,8 +252,8 @@ impl Link {
         &self.stats
     }
 
-    /// Packets in the queue, or in front of a shaper's gate, at the last call with a time. For the current number, call
-    /// [`handle_timeout`](Node::handle_timeout) first.
+    /// Packets in the queue, or in front of a shaper's gate, at the last call with a time. For the
+    /// current number, call [`handle_timeout`](Node::handle_timeout) first.
     pub fn queue_packets(&self) -> u64 {
         self.shaper().map_or(self.queue.packets() as u64, Shaper::packets)
     }
@@ -304,8 +304,8 @@ impl Link {
         self.serialiser.is_suspended()
     }
 
-    /// State of the transmitter at `now`, the time of the last call with a time. A token bucket is
-    /// busy until it is full again, so that the bytes sent are those of the busy time.
+    /// State of the transmitter at `now`, the time of the last call with a time. A token bucket counts
+    /// as busy until it is full again, so the busy time accounts for all bytes sent.
     pub fn occupancy(&self, now: Instant) -> Occupancy {
         let waits = self.queue.packets() > 0 || self.partly_sent().is_some();
         let paces = |shaper: &Shaper| shaper.is_busy() || self.serialiser.free_at() > now;
@@ -664,10 +664,10 @@ impl Link {
     /// sends it next.
     #[inline]
     fn earliest_from_queue(&self) -> Option<Instant> {
-        let may = match &self.outlet {
-            None => self.propagation.reorders() && self.queue.packets() > 0,
-            Some(_) => return self.earliest_from_outlet(),
-        };
+        if self.outlet.is_some() {
+            return self.earliest_from_outlet();
+        }
+        let may = self.propagation.reorders() && self.queue.packets() > 0;
         may.then(|| self.departure() + self.jitter.shortest(self.delay))
     }
 

@@ -36,7 +36,8 @@ impl RttEstimator {
         }
     }
 
-    /// Data that was sent at these times and only once was acknowledged.
+    /// Take samples from the acknowledgement of data that was sent once only: the oldest part at
+    /// `oldest`, and the newest at `newest`.
     pub fn on_acknowledged(&mut self, now: Instant, oldest: Instant, newest: Instant) {
         let since = |sent: Instant| match self.rule.tick {
             None => now.saturating_since(sent),
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_clock_of_ticks_counts_their_ends() {
-        // From 3 to 21 ms are 5 ends of 4 ms, and from 5 to 6 ms none, which counts as one.
+        // Five ticks of 4 ms end between 3 and 21 ms. None ends between 5 and 6 ms, which counts as one.
         let mut rtt = RttEstimator::new(Platform::mptcp_org().timeouts);
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         rtt.on_acknowledged(at(21), at(3), at(3));

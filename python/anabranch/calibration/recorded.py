@@ -1,8 +1,8 @@
-"""Deviation of a modelled stack from its kernel, whose runs were recorded once.
+"""Deviation of a modelled stack from recorded runs of its kernel.
 
-The original kernel of Multipath TCP is not at hand. It ran as user-mode Linux, with a clock that
-stands still while anything computes, over links of the same kind as those of scenarios. The file
-next to this one has the settings and the results of these runs.
+The original kernel of Multipath TCP ran as User-Mode Linux, with a clock that stands still while
+anything computes, over emulated links like those of scenarios. The CSV file next to this module has
+the settings and the results of these runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STACKS = ("mptcp.org-0.89",)
 """The stacks with recorded runs."""
 
 DRAWN = "drawn"
-"""The group of scenarios that were drawn at random, which the targets apply to."""
+"""The group of scenarios that were drawn at random. The targets apply to it."""
 
 TARGETS = {"goodput": (3, 8), "mean delay": (5, 12)}
 """Largest deviations in %, in the median and at the 90th percentile of the drawn scenarios."""
@@ -172,7 +172,7 @@ def _connection(stack: str, row: Mapping[str, str]) -> dict[str, Any]:
     if row["stack"] == "tcp":
         return connection
     remedies: dict[str, Any] = {}
-    # Round robin has neither mechanism, whatever the switches.
+    # With round robin, the kernel has neither mechanism, whatever its switches say.
     for switch in row["remedies"].split() if row["scheduler"] == "default" else ():
         remedies |= _REMEDIES[switch]
     return connection | {"scheduler": _SCHEDULERS[row["scheduler"]], "remedies": remedies}

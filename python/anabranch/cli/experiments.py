@@ -194,19 +194,20 @@ def _compare_with_recorded(stack: str, out: Path) -> None:
     """Compare the model of a stack with recorded runs of its kernel."""
     from anabranch.calibration import recorded
     from anabranch.cli import console, tables
+    from anabranch.results.folder import prepare_folder, write_whole
 
     require(
         stack in recorded.STACKS,
         f"--stack {stack}: no recorded runs; write one of: {', '.join(recorded.STACKS)}",
     )
+    prepare_folder(out)
     with console.progress(f"calibration, {stack}") as advance:
         compared = recorded.compare(stack, advance)
     for title, table in recorded.tables(compared).items():
         console.show(tables.of_report(table, title))
     for sentence in recorded.finding(compared):
         console.stdout().print(sentence, highlight=False)
-    out.mkdir(parents=True, exist_ok=True)
-    recorded.frame(compared).write_csv(out / "comparison.csv")
+    write_whole(out, {"comparison.csv": recorded.frame(compared).write_csv().encode()})
     console.stdout().print(f"written: {out / 'comparison.csv'}", highlight=False)
 
 

@@ -1,4 +1,4 @@
-"""The calls of Mininet's API in a script."""
+"""Calls of Mininet's API in a script."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from anabranch.exchange.script import (
     Call,
     Command,
     Instance,
-    Made,
     Node,
     Reader,
+    Script,
     Symbol,
 )
 
@@ -40,53 +40,51 @@ _HARMLESS_FUNCTIONS = {
 }  # fmt: skip
 
 
-def call(reader: Reader, made: Call) -> Any:
+def evaluate(reader: Reader, call: Call) -> Any:
     """Evaluate a call that is none of the script's own functions."""
-    function = made.function.name if isinstance(made.function, Symbol) else ""
+    function = call.function.name if isinstance(call.function, Symbol) else ""
     short = function.rpartition(".")[2]
-    if isinstance(made.owner, Instance):
-        return _of_network(reader, made)
-    if isinstance(made.owner, Node):
-        return _of_node(reader, made)
+    if isinstance(call.owner, Instance):
+        return _of_network(reader, call)
+    if isinstance(call.owner, Node):
+        return _of_node(reader, call)
     if short in ("Mininet", "MininetWithControlNet", "Containernet", "Topo", "MultiGraph"):
         return Instance()
     if function in _OF_SCRIPT or short == "quietRun":
-        _command(reader, made, None)
+        _command(reader, call, None)
     elif short == "config" and function.startswith(f"{_INTERFACE.name}."):
-        reader.not_understood(made.node)
-    elif short == "irange":
-        return list(range(made.arguments[0], made.arguments[1] + 1))
+        reader.not_understood(call.node)
     elif short not in _HARMLESS_FUNCTIONS and function not in _HARMLESS_FUNCTIONS:
-        values = (*made.arguments, *made.keywords.values())
+        values = (*call.arguments, *call.keywords.values())
         if any(isinstance(each, (Node, Instance)) for each in values):
-            reader.not_understood(made.node)
+            reader.not_understood(call.node)
     return UNKNOWN
 
 
-def _of_network(reader: Reader, made: Call) -> Any:
+def _of_network(reader: Reader, call: Call) -> Any:
     """A method of a network or a topology."""
-    name = made.name
+    name = call.name
     if name in _HOSTS or name in _SWITCHES:
-        return _node(reader.made, made)
+        return _node(reader.script, call)
     if name == "addLink":
-        return _link(reader, made)
+        return _link(reader, call)
     if name in ("get", "getNodeByName"):
-        found = [reader.made.node(each) or UNKNOWN for each in made.arguments]
+        found = [reader.script.node(each) or UNKNOWN for each in call.arguments]
         return found[0] if len(found) == 1 else found
     if name == "iperf":
-        _iperf(reader, made)
+        _iperf(reader, call)
     elif name not in _HARMLESS and not name.startswith("__"):
-        reader.not_understood(made.node)
+        reader.not_understood(call.node)
     return UNKNOWN
 
 
-def _node(found: Made, made: Call) -> Node | Symbol:
-    name = made.arguments[0] if made.arguments else made.keywords.get("name")
+def _node(found: Script, call: Call) -> Node | Symbol:
+    name = call.arguments[0] if call.arguments else call.keywords.get("name")
     if not isinstance(name, str):
         return UNKNOWN
-    cls = made.keywords.get("cls", made.arguments[1] if len(made.arguments) > 1 else None)
-    ip = made.keywords.get("ip")
-    forwards = made.name in _SWITCHES or _is_router(cls)
+    cls = call.keywords.get("cls", call.arguments[1] if len(call.arguments) > 1 else None)
+    ip = call.keywords.get("ip")
+    forwards = call.name in _SWITCHES or _is_router(cls)
     node = Node(name, forwards, ip.partition("/")[0] if isinstance(ip, str) else None)
     found.nodes[name] = node
     return node
@@ -100,18 +98,18 @@ def _is_router(cls: Any) -> bool:
     return any(each in name for each in ("router", "switch", "bridge"))
 
 
-def _link(reader: Reader, made: Call) -> Any:
-    given = dict(zip(("node1", "node2", "port1", "port2"), made.arguments, strict=False))
-    given |= made.keywords
-    one, other = (reader.made.node(given.get(key)) for key in ("node1", "node2"))
+def _link(reader: Reader, call: Call) -> Any:
+    given = dict(zip(("node1", "node2", "port1", "port2"), call.arguments, strict=False))
+    given |= call.keywords
+    one, other = (reader.script.node(given.get(key)) for key in ("node1", "node2"))
     if one is None or other is None:
-        reader.not_understood(made.node)
+        reader.not_understood(call.node)
         return UNKNOWN
     common = {key: value for key, value in given.items() if key not in _ENDS}
     ways = [given.get(key) or {} for key in ("params1", "params2")]
     both = [common | (each if isinstance(each, dict) else {}) for each in ways]
-    cable = Cable(one, other, (both[0], both[1]), made.line)
-    reader.made.cables.append(cable)
+    cable = Cable(one, other, (both[0], both[1]), call.line)
+    reader.script.cables.append(cable)
     return _INTERFACE
 
 
@@ -125,48 +123,48 @@ _ENDS = {
 """Parameters of links that do not describe their rates, delays or queues."""
 
 
-def _iperf(reader: Reader, made: Call) -> None:
+def _iperf(reader: Reader, call: Call) -> None:
     """A call of Mininet's own test: the first host sends to the second."""
-    hosts = made.keywords.get("hosts", made.arguments[0] if made.arguments else None)
+    hosts = call.keywords.get("hosts", call.arguments[0] if call.arguments else None)
     if hosts is None:
-        ends = [each for each in reader.made.nodes.values() if not each.forwards]
+        ends = [each for each in reader.script.nodes.values() if not each.forwards]
         hosts = [ends[0], ends[-1]] if ends else []
-    nodes = [reader.made.node(each) for each in hosts] if isinstance(hosts, (list, tuple)) else []
-    is_udp = str(made.keywords.get("l4Type", "TCP")).upper() != "TCP"
-    seconds = made.keywords.get("seconds", 5)
+    nodes = [reader.script.node(each) for each in hosts] if isinstance(hosts, (list, tuple)) else []
+    is_udp = str(call.keywords.get("l4Type", "TCP")).upper() != "TCP"
+    seconds = call.keywords.get("seconds", 5)
     if is_udp or len(nodes) != 2 or not isinstance(seconds, (int, float)):
-        reader.not_understood(made.node)
+        reader.not_understood(call.node)
         return
     client, server = nodes
     if client is not None and server is not None:
-        reader.made.tests.append((client, server, float(seconds), made.line))
+        reader.script.tests.append((client, server, float(seconds), call.line))
 
 
-def _of_node(reader: Reader, made: Call) -> Any:
+def _of_node(reader: Reader, call: Call) -> Any:
     """A method of a host, a router or a switch."""
-    if made.name in _COMMANDS:
-        _command(reader, made, made.owner)
-    elif made.name == "IP":
-        return ip_of(reader.made, made.owner)
-    elif made.name in ("intf", "defaultIntf"):
+    if call.name in _COMMANDS:
+        _command(reader, call, call.owner)
+    elif call.name == "IP":
+        return ip_of(reader.script, call.owner)
+    elif call.name in ("intf", "defaultIntf"):
         return _INTERFACE
-    elif made.name not in _HARMLESS:
-        reader.not_understood(made.node)
+    elif call.name not in _HARMLESS:
+        reader.not_understood(call.node)
     return UNKNOWN
 
 
-def ip_of(found: Made, node: Node) -> str:
+def ip_of(found: Script, node: Node) -> str:
     """A node's address: the script's, or Mininet's, which numbers the hosts."""
     hosts = [each for each in found.nodes.values() if not each.forwards]
     return node.ip or (f"10.0.0.{hosts.index(node) + 1}" if node in hosts else "")
 
 
-def _command(reader: Reader, made: Call, node: Node | None) -> None:
+def _command(reader: Reader, call: Call, node: Node | None) -> None:
     words: list[Any] = []
-    for each in made.arguments:
+    for each in call.arguments:
         words += each if isinstance(each, (list, tuple)) else [each]
     if not words or isinstance(words[0], Symbol):
-        reader.not_understood(made.node)
+        reader.not_understood(call.node)
         return
     text = " ".join("?" if isinstance(each, Symbol) else str(each) for each in words)
-    reader.made.commands.append(Command(node, text, made.line))
+    reader.script.commands.append(Command(node, text, call.line))

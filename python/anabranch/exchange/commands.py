@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anabranch.exchange.calls import ip_of
-from anabranch.exchange.script import Command, Made, Node
+from anabranch.exchange.script import Command, Node, Script
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Traffic:
 
 @dataclass
 class Found:
-    """What the commands of a script say.
+    """Traffic and kernel settings in the commands of a script.
 
     Attributes:
         traffic: The transfers, in order.
@@ -84,15 +84,15 @@ _HARMLESS_SYSCTLS = re.compile(
 )
 
 
-def read(made: Made) -> Found:
+def read(script: Script) -> Found:
     """Read all commands of a script. Those that were not understood join its problems."""
     found = Found()
-    for client, server, seconds, line in made.tests:
+    for client, server, seconds, line in script.tests:
         found.traffic.append(Traffic(client, server, line, seconds))
-    for command in made.commands:
+    for command in script.commands:
         for words in _simple(command.text):
-            if not _take(made, found, command, words):
-                made.problem(command.line, " ".join(words))
+            if not _take(script, found, command, words):
+                script.problem(command.line, " ".join(words))
     found.traffic.sort(key=lambda each: each.line)
     return found
 
@@ -110,11 +110,11 @@ def _simple(text: str) -> Iterator[list[str]]:
             yield words
 
 
-def _take(made: Made, found: Found, command: Command, words: list[str]) -> bool:
+def _take(script: Script, found: Found, command: Command, words: list[str]) -> bool:
     """Take the meaning of a simple command. Returns whether it was understood."""
     program = words[0].rpartition("/")[2]
     if program in ("iperf", "iperf3"):
-        return _iperf(made, found, command, words)
+        return _iperf(script, found, command, words)
     if program == "sysctl":
         settings = [each for each in words[1:] if not each.startswith("-")]
         joined = re.sub(r"\s*=\s*", "=", " ".join(settings))
@@ -126,11 +126,11 @@ def _take(made: Made, found: Found, command: Command, words: list[str]) -> bool:
     return program in _NO_EFFECT
 
 
-def _iperf(made: Made, found: Found, command: Command, words: list[str]) -> bool:
+def _iperf(script: Script, found: Found, command: Command, words: list[str]) -> bool:
     options = _options(words[1:])
     if "-s" in options:
         return True
-    server = _peer(made, command, str(options.get("-c", "")))
+    server = _peer(script, command, str(options.get("-c", "")))
     if command.node is None or server is None or "-u" in options:
         return False
     traffic = Traffic(command.node, server, command.line)
@@ -169,11 +169,13 @@ def _options(words: list[str]) -> dict[str, str]:
     return found
 
 
-def _peer(made: Made, command: Command, address: str) -> Node | None:
+def _peer(script: Script, command: Command, address: str) -> Node | None:
     """The node with this address: one that the script states, or Mininet's own."""
-    hosts = [each for each in made.nodes.values() if not each.forwards and each is not command.node]
+    hosts = [
+        each for each in script.nodes.values() if not each.forwards and each is not command.node
+    ]
     for each in hosts:
-        if address in (each.name, each.ip, ip_of(made, each)):
+        if address in (each.name, each.ip, ip_of(script, each)):
             return each
     return hosts[0] if len(hosts) == 1 else None
 

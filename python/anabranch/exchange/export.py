@@ -7,7 +7,7 @@ from typing import Literal
 
 from anabranch import _core
 from anabranch.exchange import mininet, tc, words
-from anabranch.exchange.network import network
+from anabranch.exchange.network import of_scenario
 
 Target = Literal["tc", "mininet"]
 """A kind of script."""
@@ -34,9 +34,9 @@ def export(scenario: _core.Scenario, to: Target) -> Exported:
         InputError: if the scenario is too large for a script.
     """
     settings = scenario.settings
-    made = network(settings)
+    network = of_scenario(settings)
     differences = [*words.differences(settings)]
     if to == "mininet":
-        differences += mininet.differences(made)
-        return Exported(mininet.script(made, differences), tuple(differences))
-    return Exported(tc.script(made, differences), tuple(differences))
+        differences += mininet.differences(network)
+        return Exported(mininet.script(network, differences), tuple(differences))
+    return Exported(tc.script(network, differences), tuple(differences))

@@ -28,19 +28,19 @@ def name_of(policy: Any) -> str:
     return str(policy)
 
 
-def sysctls(made: Network) -> dict[str, list[str]]:
+def sysctls(network: Network) -> dict[str, list[str]]:
     """The sysctls of each node, each as ``key = value``.
 
     No node filters by the reverse path, because the paths of a host lead to the same addresses.
     """
     found = {}
-    for node in made.commands:
-        interfaces = ("all", *made.neighbours(node))
+    for node in network.commands:
+        interfaces = ("all", *network.neighbours(node))
         found[node] = [f"net.ipv4.conf.{each}.rp_filter = 0" for each in interfaces]
-    for path in made.near:
-        for router in made.ends(path, is_forward=True):
+    for path in network.near:
+        for router in network.ends(path, is_forward=True):
             found[router].append("net.ipv4.ip_forward = 1")
-    for flow in made.flows:
+    for flow in network.flows:
         if flow.is_connection:
             for node in (flow.client, flow.server):
                 found[node] += [f"{key} = {each}" for key, each in _of(flow.settings).items()]
@@ -80,14 +80,14 @@ def _memory(host: str | Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def endpoints(made: Network) -> dict[str, list[str]]:
+def endpoints(network: Network) -> dict[str, list[str]]:
     """The commands of Linux's path manager, for ``ip -batch``, of each host that has some."""
     found = {}
-    for flow in made.flows:
+    for flow in network.flows:
         if flow.settings.get("protocol") == "mptcp":
             limit = _limit(flow.settings.get("limits", {}))
             signals = [f"mptcp endpoint add {each} dev lo signal" for each in flow.servers[1:]]
-            found[flow.client] = [limit, *_subflows(made, flow)]
+            found[flow.client] = [limit, *_subflows(network, flow)]
             found[flow.server] = [limit, *signals]
     return found
 
@@ -100,7 +100,7 @@ def _limit(limits: Mapping[str, int]) -> str:
     return f"mptcp limits set subflows {subflows} add_addr_accepted {accepted}"
 
 
-def _subflows(made: Network, flow: Flow) -> Iterator[str]:
+def _subflows(network: Network, flow: Flow) -> Iterator[str]:
     manager = flow.settings["path_manager"]
     kind = name_of(manager)
     if kind == "initial_only":
@@ -108,15 +108,15 @@ def _subflows(made: Network, flow: Flow) -> Iterator[str]:
     for path, address in flow.addresses.items():
         is_backup = kind == "backup" and manager["regular"] != path
         backup = " backup" if is_backup else ""
-        yield f"mptcp endpoint add {address} dev {made.near[path]} subflow{backup}"
+        yield f"mptcp endpoint add {address} dev {network.near[path]} subflow{backup}"
 
 
-def traffic(made: Network, flow: Flow) -> dict[str, Any]:
-    """What the script's program needs to know about a flow, as plain values.
+def traffic(network: Network, flow: Flow) -> dict[str, Any]:
+    """The description of a flow for the traffic program.
 
     Times are in s, sizes in bytes, and rates in bit/s.
     """
-    duration, warm_up = (seconds(made.settings[key]) for key in ("duration", "warm_up"))
+    duration, warm_up = (seconds(network.settings[key]) for key in ("duration", "warm_up"))
     about: dict[str, Any] = {
         "name": flow.name,
         "number": flow.number,

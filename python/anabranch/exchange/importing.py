@@ -14,7 +14,7 @@ from anabranch import _core
 from anabranch.errors import InputError
 from anabranch.exchange import calls, commands, topology
 from anabranch.exchange.commands import Found, Traffic
-from anabranch.exchange.script import Made, Node, Reader
+from anabranch.exchange.script import Node, Reader, Script
 from anabranch.scenarios import loading
 from anabranch.scenarios.scenario import to_toml
 
@@ -53,18 +53,18 @@ def read(file: str | os.PathLike[str]) -> Imported:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         raise InputError(f"{name}:{line}: not Python; name a script for Mininet") from error
-    made = Reader(source, calls.call).run(tree)
-    found = commands.read(made)
-    client, server = _ends(made, found, name)
-    shared, own = topology.paths(made, client, server)
+    script = Reader(source, calls.evaluate).run(tree)
+    found = commands.read(script)
+    client, server = _ends(script, found, name)
+    shared, own = topology.paths(script, client, server)
     if not own:
         raise InputError(
             f"{name}: no links join {client} and {server}; name a script whose addLink calls do"
-            f"{_first(made)}"
+            f"{_first(script)}"
         )
-    _require_shaping(made, source)
-    toml = to_toml(_scenario(made, found, Path(file).stem, [*shared, *own], own))
-    problems = sorted(made.problems, key=lambda each: each[0])
+    _require_shaping(script, source)
+    toml = to_toml(_scenario(script, found, Path(file).stem, [*shared, *own], own))
+    problems = sorted(script.problems, key=lambda each: each[0])
     head = [*_head(Path(file).name, client, server, found), *_listed(problems)]
     return Imported(
         "".join(f"# {line}".rstrip() + "\n" for line in head) + f"\n{toml}",
@@ -72,11 +72,13 @@ def read(file: str | os.PathLike[str]) -> Imported:
     )
 
 
-def _require_shaping(made: Made, source: str) -> None:
+def _require_shaping(script: Script, source: str) -> None:
     """Report parameters of links that Mininet ignores."""
-    shaped = [each for each in made.cables if "bw" in {**each.parameters[0], **each.parameters[1]}]
+    shaped = [
+        each for each in script.cables if "bw" in {**each.parameters[0], **each.parameters[1]}
+    ]
     if shaped and not re.search(r"TC\w*(Link|Intf)", source):
-        made.note(shaped[0].line, "Mininet ignores bw without TCLink; the scenario has it")
+        script.note(shaped[0].line, "Mininet ignores bw without TCLink; the scenario has it")
 
 
 def _head(file: str, client: Node, server: Node, found: Found) -> Iterator[str]:
@@ -105,32 +107,32 @@ def _text(file: Path, name: str) -> str:
         raise InputError(f"{name}: not UTF-8 text; name a script for Mininet") from error
 
 
-def _ends(made: Made, found: Found, name: str) -> tuple[Node, Node]:
+def _ends(script: Script, found: Found, name: str) -> tuple[Node, Node]:
     """Client and server: those of the traffic, or the first host and the one with most routes."""
     if found.traffic:
         return found.traffic[0].client, found.traffic[0].server
-    hosts = [each for each in made.nodes.values() if not each.forwards]
+    hosts = [each for each in script.nodes.values() if not each.forwards]
     if len(hosts) < 2:
         raise InputError(
-            f"{name}: {len(hosts)} hosts; name a script that adds two with addHost{_first(made)}"
+            f"{name}: {len(hosts)} hosts; name a script that adds two with addHost{_first(script)}"
         )
     client, *others = hosts
-    server = max(reversed(others), key=lambda each: len(topology.routes(made, client, each)))
+    server = max(reversed(others), key=lambda each: len(topology.routes(script, client, each)))
     if len(hosts) > 2:
-        made.note(1, f"of {len(hosts)} hosts, {client} is the client, and {server} is the server")
+        script.note(1, f"of {len(hosts)} hosts, {client} is the client, and {server} is the server")
     return client, server
 
 
-def _first(made: Made) -> str:
+def _first(script: Script) -> str:
     """The first line that was not understood, which may be the reason for an error."""
-    if not made.problems:
+    if not script.problems:
         return ""
-    line, text = min(made.problems)
+    line, text = min(script.problems)
     return f" (line {line}: {text})"
 
 
 def _scenario(
-    made: Made,
+    script: Script,
     found: Found,
     name: str,
     paths: list[topology.Path],
@@ -138,7 +140,7 @@ def _scenario(
 ) -> dict[str, Any]:
     traffic = found.traffic[0] if found.traffic else None
     for other in found.traffic[1:]:
-        made.note(
+        script.note(
             other.line, f"only the first of {len(found.traffic)} transfers is in the scenario"
         )
     return {

@@ -100,6 +100,11 @@ def seconds(text: str) -> float:
     return nanoseconds(text) / 1e9
 
 
+def milliseconds(seconds: float) -> str:
+    """A duration as tc and Mininet take it."""
+    return f"{seconds * 1e3:.9g}ms"
+
+
 def share(text: str) -> float:
     """A probability, such as ``"1%"``."""
     return float(text.removesuffix("%")) / 100

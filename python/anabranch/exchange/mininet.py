@@ -8,7 +8,7 @@ from textwrap import indent
 from typing import Any
 
 from anabranch.exchange import hosts
-from anabranch.exchange.link import FULL_PACKET, UNLIMITED, Link
+from anabranch.exchange.link import FULL_PACKET, UNLIMITED, Link, milliseconds
 from anabranch.exchange.network import Flow, Network
 from anabranch.exchange.tc import program
 from anabranch.exchange.words import header
@@ -31,9 +31,9 @@ def parameters(link: Link) -> dict[str, Any]:
     if link.rate <= FASTEST:
         found["bw"] = link.rate / 1e6
     if link.delay_s or link.jitter_s:
-        found["delay"] = _ms(link.delay_s)
+        found["delay"] = milliseconds(link.delay_s)
     if link.jitter_s:
-        found["jitter"] = _ms(link.jitter_s)
+        found["jitter"] = milliseconds(link.jitter_s)
     if link.loss or link.is_down:
         found["loss"] = 100 if link.is_down else float(f"{link.loss * 100:.6g}")
     packets = link.limit_packets()
@@ -42,9 +42,9 @@ def parameters(link: Link) -> dict[str, Any]:
     return found
 
 
-def differences(made: Network) -> Iterator[str]:
+def differences(network: Network) -> Iterator[str]:
     """A line for each difference of Mininet's links from those of a network."""
-    for path, pair in made.links.items():
+    for path, pair in network.links.items():
         name, forward = f"path.{path}", pair[0]
         if any(each.rate > FASTEST for each in pair):
             yield f"{name}.rate: Mininet's links are not limited above 1 Gbit/s"
@@ -58,20 +58,20 @@ def differences(made: Network) -> Iterator[str]:
             yield f"{name}.limit: Mininet's queues count packets, here those of 1500 bytes"
 
 
-def script(made: Network, differences: list[str]) -> str:
+def script(network: Network, differences: list[str]) -> str:
     """The script for a network. `differences` are those from the scenario."""
-    endpoints = hosts.endpoints(made)
-    commands = {node: [*each, *endpoints.get(node, [])] for node, each in made.commands.items()}
-    flows = [(each.client, each.server, _laid_out(made, each)) for each in made.flows]
+    endpoints = hosts.endpoints(network)
+    commands = {node: [*each, *endpoints.get(node, [])] for node, each in network.commands.items()}
+    flows = [(each.client, each.server, _laid_out(network, each)) for each in network.flows]
     changes = [
-        (each.at_s, *made.ends(each.path, is_forward=each.is_forward), parameters(each.link))
-        for each in made.changes
+        (each.at_s, *network.ends(each.path, is_forward=each.is_forward), parameters(each.link))
+        for each in network.changes
     ]
     return _SCRIPT.format(
-        header=header(made.settings, differences, "python3 SCRIPT"),
-        topology="\n".join(f"        {line}" if line else "" for line in _topology(made)),
+        header=header(network.settings, differences, "python3 SCRIPT"),
+        topology="\n".join(f"        {line}" if line else "" for line in _topology(network)),
         commands=_texts(commands),
-        sysctls=_texts(hosts.sysctls(made)),
+        sysctls=_texts(hosts.sysctls(network)),
         flows="".join(
             f"    ({client!r}, {server!r}, {about}),\n" for client, server, about in flows
         ),
@@ -80,16 +80,16 @@ def script(made: Network, differences: list[str]) -> str:
     )
 
 
-def _topology(made: Network) -> Iterator[str]:
-    routers = {each for path in made.near for each in made.ends(path, is_forward=True)}
-    for node in made.commands:
+def _topology(network: Network) -> Iterator[str]:
+    routers = {each for path in network.near for each in network.ends(path, is_forward=True)}
+    for node in network.commands:
         cls = "cls=Router, " if node in routers else ""
         yield f"self.addHost({node!r}, {cls}ip=None)"
-    links = {made.near[path]: (path, pair) for path, pair in made.links.items()}
-    for cable in made.cables:
+    links = {network.near[path]: (path, pair) for path, pair in network.links.items()}
+    for cable in network.cables:
         ends = f"{cable.one!r}, {cable.other!r}, intfName1={cable.other!r}, intfName2={cable.one!r}"
         path, pair = links.get(cable.one, ("", None))
-        if pair is None or cable.other != made.far(path):
+        if pair is None or cable.other != network.far(path):
             yield f"self.addLink({ends})"
             continue
         yield f"# path {path}"
@@ -112,9 +112,9 @@ def _arguments(values: dict[str, Any]) -> Iterator[str]:
     return (f"{key}={value!r}" for key, value in values.items())
 
 
-def _laid_out(made: Network, flow: Flow) -> str:
-    """What the program for traffic needs to know about a flow, as a dictionary in the script."""
-    return indent(pformat(hosts.traffic(made, flow), width=90, sort_dicts=False), "    ").strip()
+def _laid_out(network: Network, flow: Flow) -> str:
+    """The description of a flow as a dictionary in the script."""
+    return indent(pformat(hosts.traffic(network, flow), width=90, sort_dicts=False), "    ").strip()
 
 
 def _texts(lines: dict[str, list[str]]) -> str:
@@ -123,10 +123,6 @@ def _texts(lines: dict[str, list[str]]) -> str:
         "\n        ".join([f'    {node!r}: """', *each]) + '\n    """,\n'
         for node, each in lines.items()
     )
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.9g}ms"
 
 
 _SCRIPT = """\

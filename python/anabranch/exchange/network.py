@@ -121,13 +121,13 @@ _LONGEST = 15 - len(_FAR)
 """Longest name of a path's router: Linux's names of interfaces have up to 15 characters."""
 
 
-def network(settings: Mapping[str, Any]) -> Network:
+def of_scenario(settings: Mapping[str, Any]) -> Network:
     """The network of a normalised scenario.
 
     Raises:
         InputError: if it has more paths or flows than the addresses allow.
     """
-    made = Network(settings)
+    network = Network(settings)
     paths = {path["name"]: path for path in settings["path"]}
     traffic = [*settings["connection"], *settings.get("cross_traffic", [])]
     for what, count in (("paths", len(paths)), ("connections and cross-traffic", len(traffic))):
@@ -136,14 +136,16 @@ def network(settings: Mapping[str, Any]) -> Network:
     hosts = [*_hosts(settings)]
     used = {name for pair in hosts for name in pair}
     for name, path in paths.items():
-        made.near[name] = _unique(name, used)
-        made.links[name] = links(path)
-        made.cables.append(Cable(made.near[name], made.far(name), made.links[name][0].mtu))
+        network.near[name] = _unique(name, used)
+        network.links[name] = links(path)
+        network.cables.append(
+            Cable(network.near[name], network.far(name), network.links[name][0].mtu)
+        )
     for number, (each, pair) in enumerate(zip(traffic, hosts, strict=True), start=1):
-        made.flows.append(_flow(each, number, pair, paths))
-    _connect(made, paths)
-    made.changes = sorted(_changes(made, paths), key=lambda each: each.at_s)
-    return made
+        network.flows.append(_flow(each, number, pair, paths))
+    _connect(network, paths)
+    network.changes = sorted(_changes(network, paths), key=lambda each: each.at_s)
+    return network
 
 
 def _hosts(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -183,70 +185,70 @@ def _flow(
     return Flow(traffic["name"], number, *hosts, traffic, addresses, numbered)
 
 
-def _connect(made: Network, paths: Mapping[str, Mapping[str, Any]]) -> None:
+def _connect(network: Network, paths: Mapping[str, Mapping[str, Any]]) -> None:
     """Add the cables between hosts and routers, the addresses, and the routes."""
-    largest = max(forward.mtu for forward, _ in made.links.values())
+    largest = max(forward.mtu for forward, _ in network.links.values())
     onward: dict[tuple[str, str], dict[str, list[str]]] = {}
     back: list[tuple[str, str, str]] = []
-    for flow in made.flows:
+    for flow in network.flows:
         for path, client in flow.addresses.items():
-            nodes = [flow.client, *_nodes(made, route(path, paths)), flow.server]
+            nodes = [flow.client, *_nodes(network, route(path, paths)), flow.server]
             for one, other in pairwise(nodes):
                 first = one == flow.client
-                _add(made, Cable(one, other, made.links[path][0].mtu if first else largest))
+                _add(network, Cable(one, other, network.links[path][0].mtu if first else largest))
                 back.append((other, client, one))
                 for server in flow.servers:
                     onward.setdefault((one, server), {}).setdefault(other, []).append(client)
-    _addresses(made)
+    _addresses(network)
     for node, client, before in back:
-        made.commands[node].append(f"route add {client} dev {before}")
+        network.commands[node].append(f"route add {client} dev {before}")
     for (node, server), following in onward.items():
-        _route(made, node, server, following)
+        _route(network, node, server, following)
 
 
-def _nodes(made: Network, crossings: list[Crossing]) -> Iterator[str]:
+def _nodes(network: Network, crossings: list[Crossing]) -> Iterator[str]:
     """The routers on a route, from the client to the server."""
     for each in crossings:
-        yield from made.ends(each.path, is_forward=each.is_reversed)
+        yield from network.ends(each.path, is_forward=each.is_reversed)
 
 
-def _add(made: Network, cable: Cable) -> None:
+def _add(network: Network, cable: Cable) -> None:
     ends = {cable.one, cable.other}
-    if all({each.one, each.other} != ends for each in made.cables):
-        made.cables.append(cable)
+    if all({each.one, each.other} != ends for each in network.cables):
+        network.cables.append(cable)
 
 
-def _addresses(made: Network) -> None:
+def _addresses(network: Network) -> None:
     """Set up the interfaces and addresses of all nodes.
 
     All interfaces have the same link-layer address, so that neither end of a cable asks for the
     other's. The first packet would otherwise wait for the answer, in which case the first sample of
     the round-trip time would be too long.
     """
-    for cable in made.cables:
+    for cable in network.cables:
         for node, interface in ((cable.one, cable.other), (cable.other, cable.one)):
-            commands = made.commands.setdefault(node, ["link set lo up"])
+            commands = network.commands.setdefault(node, ["link set lo up"])
             commands.append(f"link set {interface} address {_STATION} mtu {cable.mtu} arp off up")
-    for number, router in enumerate(made.near.values()):
+    for number, router in enumerate(network.near.values()):
         # With an address of its own, a router can send ICMP.
-        made.commands[router].append(f"addr add 10.255.{number}.1/32 dev lo")
-        made.commands[f"{router}{_FAR}"].append(f"addr add 10.255.{number}.2/32 dev lo")
-    for flow in made.flows:
+        network.commands[router].append(f"addr add 10.255.{number}.1/32 dev lo")
+        network.commands[f"{router}{_FAR}"].append(f"addr add 10.255.{number}.2/32 dev lo")
+    for flow in network.flows:
         for path, address in flow.addresses.items():
-            made.commands[flow.client].append(f"addr add {address}/32 dev {made.near[path]}")
-        made.commands[flow.server] += [f"addr add {each}/32 dev lo" for each in flow.servers]
+            network.commands[flow.client].append(f"addr add {address}/32 dev {network.near[path]}")
+        network.commands[flow.server] += [f"addr add {each}/32 dev lo" for each in flow.servers]
 
 
 _STATION = "02:00:00:00:00:01"
 """A locally administered link-layer address."""
 
 
-def _route(made: Network, node: str, server: str, following: Mapping[str, list[str]]) -> None:
+def _route(network: Network, node: str, server: str, following: Mapping[str, list[str]]) -> None:
     """Add routes from a node to a server. The first one needs no rule for the client's address."""
-    commands = made.commands[node]
+    commands = network.commands[node]
     for number, (interface, clients) in enumerate(following.items()):
         if number == 0:
-            source = f" src {clients[0]}" if _is_client(made, node) else ""
+            source = f" src {clients[0]}" if _is_client(network, node) else ""
             commands.append(f"route add {server} dev {interface}{source}")
             continue
         for client in clients:
@@ -255,13 +257,13 @@ def _route(made: Network, node: str, server: str, following: Mapping[str, list[s
             commands.append(f"route add {server} dev {interface} table {table}")
 
 
-def _is_client(made: Network, node: str) -> bool:
-    return any(flow.client == node for flow in made.flows)
+def _is_client(network: Network, node: str) -> bool:
+    return any(flow.client == node for flow in network.flows)
 
 
-def _changes(made: Network, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[Change]:
+def _changes(network: Network, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[Change]:
     for name, path in paths.items():
-        now = dict(zip((True, False), made.links[name], strict=True))
+        now = dict(zip((True, False), network.links[name], strict=True))
         for change in sorted(path["change"], key=lambda each: seconds(each["at"])):
             directions = _DIRECTIONS[change["applies_to"]]
             for is_forward in directions:

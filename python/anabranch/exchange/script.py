@@ -1,7 +1,7 @@
-"""Mininet scripts as data: the nodes, links and commands that a script would make.
+"""Mininet scripts as data: the nodes, links and commands that a script creates.
 
-The module evaluates a script's syntax tree, and never runs the script: it knows constants, loops,
-functions, classes and the calls of Mininet's API. Everything else has the value `UNKNOWN`.
+The module evaluates a script's syntax tree, and never runs the script. It knows constants, loops,
+functions and classes; `calls` knows Mininet's API. Everything else has the value `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ class Command:
 
 
 @dataclass
-class Made:
-    """Everything that a script makes.
+class Script:
+    """Everything that a script creates.
 
     Attributes:
         nodes: The nodes by name, in order.
         cables: The links, in order.
         commands: The commands, in order.
         tests: Client, server, duration in s and line of each call of Mininet's `iperf`.
-        problems: What the scenario does not have of the script, by line.
+        problems: Differences of the scenario from the script, each with its line.
     """
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Made:
             self.problems.append((line, text))
 
     def node(self, value: Any) -> Node | None:
-        """The node that a value is, or whose name it is."""
+        """The value if it is a node, or the node of that name."""
         return value if isinstance(value, Node) else self.nodes.get(str(value))
 
 
@@ -128,7 +128,7 @@ class _Continued(_Left):
 
 
 MOST_STEPS = 200_000
-"""Statements after which the reader gives up on a loop."""
+"""Largest number of statements that the reader evaluates."""
 
 _DEPTH = 30
 """Calls within calls that the reader follows."""
@@ -140,6 +140,7 @@ _BUILTINS: dict[str, Callable[..., Any]] = {
         reversed, min, max, sum, abs, round,
     )
 }  # fmt: skip
+_BUILTINS["irange"] = lambda first, last: range(first, last + 1)  # of mininet.util
 
 _METHODS = {
     "append", "extend", "insert", "pop", "update", "items", "keys", "values", "get", "copy",
@@ -180,19 +181,19 @@ class Reader:
 
     def __init__(self, source: str, calls: Callable[[Reader, Call], Any]) -> None:
         self.source = source
-        self.made = Made()
+        self.script = Script()
         self.scopes: list[dict[str, Any]] = [{"__name__": "__main__"}]
         self.steps = 0
         self.calls = calls
 
-    def run(self, tree: ast.Module) -> Made:
+    def run(self, tree: ast.Module) -> Script:
         """Evaluate a whole script."""
         with contextlib.suppress(_Left):
             self.block(tree.body)
         topologies = self.scopes[0].get("topos")
-        if not self.made.nodes and isinstance(topologies, dict):
+        if not self.script.nodes and isinstance(topologies, dict):
             self.start(topologies)
-        return self.made
+        return self.script
 
     def start(self, topologies: dict[str, Any]) -> None:
         """Make the first topology that a script offers to ``mn --custom``."""
@@ -207,8 +208,9 @@ class Reader:
         for each in statements:
             self.steps += 1
             if self.steps > MOST_STEPS:
-                return
-            self.statement(each)
+                self.skip(each)
+            else:
+                self.statement(each)
 
     def statement(self, node: ast.stmt) -> None:
         """Evaluate a statement."""
@@ -244,7 +246,7 @@ class Reader:
                 raise _Broken
             case ast.Continue():
                 raise _Continued
-            case ast.While():
+            case _:
                 self.skip(node)
 
     def attempt(self, body: list[ast.stmt], after: list[ast.stmt]) -> None:
@@ -279,8 +281,8 @@ class Reader:
                 return
         self.block(node.orelse)
 
-    def skip(self, node: ast.stmt) -> None:
-        """Report a statement that is not evaluated, if it concerns the network."""
+    def skip(self, node: ast.AST) -> None:
+        """Report a part of the script that is not evaluated, if it concerns the network."""
         names = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
         if names & _CONCERNED:
             self.not_understood(node)
@@ -308,7 +310,7 @@ class Reader:
         """Report the first line of a part of the script."""
         text = ast.get_source_segment(self.source, node) or ""
         line: int = getattr(node, "lineno", 0)
-        self.made.problem(line, text.splitlines()[0] if text else "")
+        self.script.problem(line, text.splitlines()[0] if text else "")
 
     # ---- expressions
 
@@ -347,11 +349,14 @@ class Reader:
             case ast.Subscript(of, key):
                 return self.item(self.value(of), key)
             case ast.ListComp(element, [generator]):
-                return [*self.comprehended(element, generator)]
+                items = self.value(generator.iter)
+                if _is_iterable(items):
+                    return [*self.comprehended(element, generator, items)]
             case ast.Lambda():
                 return Method(node)
             case ast.Call():
                 return self.call(node)
+        self.skip(node)
         return UNKNOWN
 
     def lookup(self, name: str) -> Any:
@@ -418,7 +423,7 @@ class Reader:
             if method is not None:
                 return Method(method, owner)
             if name in ("hosts", "switches"):
-                nodes = self.made.nodes.values()
+                nodes = self.script.nodes.values()
                 return [each for each in nodes if each.forwards == (name == "switches")]
         if isinstance(owner, Node) and name == "name":
             return owner.name
@@ -435,15 +440,16 @@ class Reader:
             return UNKNOWN
         at = self.value(key)
         if isinstance(owner, Instance):
-            return self.made.node(at) or UNKNOWN
+            return self.script.node(at) or UNKNOWN
         if isinstance(owner, (str, list, tuple, dict)) and _is_plain(at):
             return _tried(operator.getitem, owner, at)
         return UNKNOWN
 
-    def comprehended(self, element: ast.expr, generator: ast.comprehension) -> Iterator[Any]:
-        """The elements of a list comprehension."""
-        items = self.value(generator.iter)
-        for item in list(items) if _is_iterable(items) else []:
+    def comprehended(
+        self, element: ast.expr, generator: ast.comprehension, items: Any
+    ) -> Iterator[Any]:
+        """The elements of a list comprehension over known items."""
+        for item in list(items):
             self.assign(generator.target, item)
             if all(self.value(each) is True for each in generator.ifs):
                 yield self.value(element)
@@ -488,12 +494,12 @@ class Reader:
 
     def create(self, cls: ast.ClassDef, call: Call) -> Instance:
         """An object of a class of the script. Mininet's topologies call `build` when created."""
-        made = Instance(cls)
+        instance = Instance(cls)
         for name in ("__init__", "build"):
             method = _method(cls, name)
             if method is not None:
-                self.enter(Method(method, made), call)
-        return made
+                self.enter(Method(method, instance), call)
+        return instance
 
     def enter(self, method: Method, call: Call) -> Any:
         """The result of a function of the script."""
@@ -561,7 +567,7 @@ _CONCERNED = {
     "addHost", "addSwitch", "addNode", "addLink", "cmd", "cmdPrint", "sendCmd", "popen", "pexec",
     "iperf",
 }  # fmt: skip
-"""Methods of Mininet that make what the reader collects."""
+"""Methods of Mininet that create nodes, links and commands."""
 
 
 def _named(name: str) -> Any:

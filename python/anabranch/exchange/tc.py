@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from anabranch.exchange import hosts
-from anabranch.exchange.link import FULL_PACKET, UNLIMITED, Link
+from anabranch.exchange.link import FULL_PACKET, UNLIMITED, Link, milliseconds
 from anabranch.exchange.network import Change, Network
 from anabranch.exchange.words import header
 
@@ -16,15 +16,15 @@ _MANY_BITS = 100_000_000_000
 """A rate in bit/s that delays no packet."""
 
 
-def script(made: Network, differences: list[str]) -> str:
+def script(network: Network, differences: list[str]) -> str:
     """The script for a network. `differences` are those from the scenario."""
     parts = [
-        _HEAD.format(header=header(made.settings, differences, "bash SCRIPT")),
-        _requirements(made),
+        _HEAD.format(header=header(network.settings, differences, "bash SCRIPT")),
+        _requirements(network),
         _FUNCTIONS,
-        *_topology(made),
+        *_topology(network),
         _PROGRAM.format(program=program()),
-        *_traffic(made),
+        *_traffic(network),
     ]
     return "\n".join(parts)
 
@@ -34,30 +34,30 @@ def program() -> str:
     return Path(__file__).with_name("traffic.py").read_text(encoding="utf-8").rstrip("\n")
 
 
-def propagates(made: Network, path: str, *, is_forward: bool) -> bool:
+def propagates(network: Network, path: str, *, is_forward: bool) -> bool:
     """Whether a direction of a path needs netem at any time of the run."""
-    states = [made.links[path][0 if is_forward else 1]]
+    states = [network.links[path][0 if is_forward else 1]]
     states += [
-        each.link for each in made.changes if (each.path, each.is_forward) == (path, is_forward)
+        each.link for each in network.changes if (each.path, each.is_forward) == (path, is_forward)
     ]
     return any(each.delay_s or each.jitter_s or each.loss or each.burst_loss for each in states)
 
 
-def transmit(made: Network, path: str, link: Link, *, is_forward: bool) -> str:
+def transmit(network: Network, path: str, link: Link, *, is_forward: bool) -> str:
     """The command that gives the sending end of a link its rate and queue, or takes it down."""
-    sender, receiver = made.ends(path, is_forward=is_forward)
+    sender, receiver = network.ends(path, is_forward=is_forward)
     if link.is_down:
         return f"cut {sender} {receiver}"
     bucket = link.mtu + _slack(link)
-    return f"transmit {sender} {receiver} {link.rate}bit {bucket} {queue(link, made)}"
+    return f"transmit {sender} {receiver} {link.rate}bit {bucket} {queue(link, network)}"
 
 
-def propagate(made: Network, path: str, link: Link, *, is_forward: bool) -> Iterator[str]:
+def propagate(network: Network, path: str, link: Link, *, is_forward: bool) -> Iterator[str]:
     """The commands that give the receiving end of a link its delay and losses, if it has any."""
-    if not propagates(made, path, is_forward=is_forward):
+    if not propagates(network, path, is_forward=is_forward):
         return
-    _, node = made.ends(path, is_forward=is_forward)
-    for neighbour in made.beyond(path, is_forward=is_forward):
+    _, node = network.ends(path, is_forward=is_forward)
+    for neighbour in network.beyond(path, is_forward=is_forward):
         yield f"propagate {node} {neighbour} {netem(link)}"
 
 
@@ -69,14 +69,14 @@ def _slack(link: Link) -> int:
     return max(FULL_PACKET, link.rate // 8000)
 
 
-def queue(link: Link, made: Network) -> str:
+def queue(link: Link, network: Network) -> str:
     """The queue discipline of a link, as tc takes it.
 
-    Packets of the bucket's slack have left the queue of tc, but would still be in the link's.
+    Packets in the bucket's slack have left tc's queue. On the link, they are still in the queue.
     """
     size, kind = link.limit_bytes(), link.discipline["kind"]
     packets = UNLIMITED if size is None else max(1, -(-(size - _slack(link)) // FULL_PACKET))
-    ecn = " ecn" if any(each.get("ecn") for each in made.settings["connection"]) else ""
+    ecn = " ecn" if any(each.get("ecn") for each in network.settings["connection"]) else ""
     if kind == "codel":
         target, interval = (link.discipline[key] for key in ("target", "interval"))
         return f"codel limit {packets} target {target} interval {interval}{ecn}"
@@ -106,8 +106,8 @@ def netem(link: Link) -> str:
     """
     parts = []
     if link.delay_s or link.jitter_s:
-        jitter = f" {_ms(link.jitter_s)}" if link.jitter_s else ""
-        parts.append(f"delay {_ms(link.delay_s)}{jitter}")
+        jitter = f" {milliseconds(link.jitter_s)}" if link.jitter_s else ""
+        parts.append(f"delay {milliseconds(link.delay_s)}{jitter}")
     if link.burst_loss:
         parts.append(f"loss gemodel {_gilbert_elliott(link)}")
     elif link.loss:
@@ -132,17 +132,13 @@ def _percent(probability: float) -> str:
     return f"{probability * 100:.6g}%"
 
 
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.9g}ms"
-
-
-def _requirements(made: Network) -> str:
-    ways = [(path, way) for path in made.links for way in (True, False)]
-    kinds = {"tbf"} | {pair[0].discipline["kind"] for pair in made.links.values()}
-    if any(propagates(made, path, is_forward=way) for path, way in ways):
+def _requirements(network: Network) -> str:
+    ways = [(path, way) for path in network.links for way in (True, False)]
+    kinds = {"tbf"} | {pair[0].discipline["kind"] for pair in network.links.values()}
+    if any(propagates(network, path, is_forward=way) for path, way in ways):
         kinds.add("netem")
     lines = [f"require_qdisc {probe}" for kind, probe in _PROBES.items() if kind in kinds]
-    if any(each.settings.get("protocol") == "mptcp" for each in made.flows):
+    if any(each.settings.get("protocol") == "mptcp" for each in network.flows):
         lines.append("require_mptcp")
     return _REQUIREMENTS + "\n".join(lines)
 
@@ -156,21 +152,21 @@ _PROBES = {
 """Queue disciplines that a kernel may lack, with parameters."""
 
 
-def _topology(made: Network) -> Iterator[str]:
+def _topology(network: Network) -> Iterator[str]:
     yield "# ---- nodes and cables: the interface of each node is named after its neighbour\n"
-    yield from (f"node {name}" for name in made.commands)
-    yield from (f"cable {each.one} {each.other}" for each in made.cables)
-    endpoints = hosts.endpoints(made)
-    for name, commands in made.commands.items():
+    yield from (f"node {name}" for name in network.commands)
+    yield from (f"cable {each.one} {each.other}" for each in network.cables)
+    endpoints = hosts.endpoints(network)
+    for name, commands in network.commands.items():
         yield _input(f"ip -n {name} -batch -", [*commands, *endpoints.get(name, [])])
-    for name, settings in hosts.sysctls(made).items():
+    for name, settings in hosts.sysctls(network).items():
         yield _input(f"sysctls {name}", settings)
     yield "\n# ---- links"
-    for path, pair in made.links.items():
+    for path, pair in network.links.items():
         yield f"\n# path {path}: from server to client, then from client to server"
         for is_forward, link in zip((True, False), pair, strict=True):
-            yield transmit(made, path, link, is_forward=is_forward)
-            yield from propagate(made, path, link, is_forward=is_forward)
+            yield transmit(network, path, link, is_forward=is_forward)
+            yield from propagate(network, path, link, is_forward=is_forward)
 
 
 def _input(command: str, lines: list[str]) -> str:
@@ -178,25 +174,25 @@ def _input(command: str, lines: list[str]) -> str:
     return "\n".join([f"\n{command} <<'END'", *lines, "END"])
 
 
-def _traffic(made: Network) -> Iterator[str]:
+def _traffic(network: Network) -> Iterator[str]:
     yield "# ---- traffic"
     yield _START
-    for flow in made.flows:
-        about = shlex.quote(json.dumps(hosts.traffic(made, flow)))
+    for flow in network.flows:
+        about = shlex.quote(json.dumps(hosts.traffic(network, flow)))
         yield f"play {flow.client} {flow.server} \\\n    {about}"
-    if made.changes:
+    if network.changes:
         yield "\nchanges() {"
-        yield from (f"    {line}" for each in made.changes for line in _lines(made, each))
+        yield from (f"    {line}" for each in network.changes for line in _lines(network, each))
         yield "}\nchanges &"
     yield _END
 
 
-def _lines(made: Network, change: Change) -> Iterator[str]:
+def _lines(network: Network, change: Change) -> Iterator[str]:
     """The commands of a change, which state everything, so that their order does not matter."""
     link, is_forward = change.link, change.is_forward
     yield f"at {round(change.at_s * 1e6)}"
-    yield transmit(made, change.path, link, is_forward=is_forward)
-    yield from propagate(made, change.path, link, is_forward=is_forward)
+    yield transmit(network, change.path, link, is_forward=is_forward)
+    yield from propagate(network, change.path, link, is_forward=is_forward)
 
 
 _HEAD = """\

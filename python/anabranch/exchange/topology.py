@@ -10,7 +10,7 @@ from typing import Any
 
 from anabranch.exchange.link import UNLIMITED
 from anabranch.exchange.mininet import in_delay_line
-from anabranch.exchange.script import Cable, Made, Node, Symbol
+from anabranch.exchange.script import Cable, Node, Script, Symbol
 
 Step = tuple[int, Node]
 """A link on a route, by its index, and the node at which the route enters it."""
@@ -23,7 +23,7 @@ _PLAIN = 1000
 
 
 @dataclass(frozen=True)
-class Way:
+class Direction:
     """One direction of one or more links in a row.
 
     Attributes:
@@ -40,10 +40,10 @@ class Way:
     jitter_ns: int = 0
     loss: float = 0.0
 
-    def and_then(self, other: Way) -> Way:
-        """Both ways in a row: the slower one has the queue."""
+    def and_then(self, other: Direction) -> Direction:
+        """Both directions in a row: the slower one has the queue."""
         slower = self if other.rate is None or (self.rate or _FASTEST) <= other.rate else other
-        return Way(
+        return Direction(
             slower.rate,
             slower.packets,
             self.delay_ns + other.delay_ns,
@@ -64,38 +64,38 @@ class Path:
     """
 
     name: str
-    forward: Way
-    reverse: Way
+    forward: Direction
+    reverse: Direction
     via: list[str] = field(default_factory=list)
 
 
-def paths(made: Made, client: Node, server: Node) -> tuple[list[Path], list[Path]]:
+def paths(script: Script, client: Node, server: Node) -> tuple[list[Path], list[Path]]:
     """The shared paths, and the paths of the client, one for each of its links that lead on.
 
-    Paths are as disjoint as the topology allows. What the reader did not understand joins the
-    problems of `made`.
+    Paths are as disjoint as the topology allows. Parameters of links that are not understood join
+    the problems of `script`.
     """
-    crossings = routes(made, client, server)
-    ways = [_ways(made, cable) for cable in made.cables]
+    crossings = routes(script, client, server)
+    directions = [_directions(script, cable) for cable in script.cables]
     crossed = [{at for at, _ in each} for each in crossings]
-    shaped = {at for at, both in enumerate(ways) if both != (Way(), Way())}
+    shaped = {at for at, both in enumerate(directions) if both != (Direction(), Direction())}
     users = {at: tuple(n for n, each in enumerate(crossed) if at in each) for at in shaped}
     names = _Names()
     own: list[Path] = []
     shared: dict[tuple[int, ...], Path] = {}
     for number, route in enumerate(crossings):
-        path = Path(names.of(_second(made.cables, route)), Way(), Way())
+        path = Path(names.of(_second(script.cables, route)), Direction(), Direction())
         own.append(path)
         for at, node in route:
             if at not in shaped:
                 continue
-            onward, back = _directed(made.cables[at], node, ways[at])
+            onward, back = _directed(script.cables[at], node, directions[at])
             if len(users[at]) == 1:
                 _extend(path, onward, back)
                 continue
             of_all = shared.get(users[at])
             if of_all is None:
-                of_all = shared[users[at]] = Path(names.of(node), Way(), Way())
+                of_all = shared[users[at]] = Path(names.of(node), Direction(), Direction())
             if users[at][0] == number:
                 _extend(of_all, onward, back)
             if of_all.name not in path.via:
@@ -121,16 +121,16 @@ def table(path: Path) -> dict[str, Any]:
     return found
 
 
-def _table(way: Way) -> dict[str, Any]:
+def _table(direction: Direction) -> dict[str, Any]:
     found = {
-        "rate": f"{way.rate or _FASTEST:.0f}bit/s",
-        "delay": f"{way.delay_ns}ns",
-        "limit": "infinite" if way.packets >= UNLIMITED else f"{way.packets}packets",
+        "rate": f"{direction.rate or _FASTEST:.0f}bit/s",
+        "delay": f"{direction.delay_ns}ns",
+        "limit": "infinite" if direction.packets >= UNLIMITED else f"{direction.packets}packets",
     }
-    if way.jitter_ns:
-        found["jitter"] = f"{way.jitter_ns}ns"
-    if way.loss:
-        found["loss"] = f"{way.loss * 100:.9g}%"
+    if direction.jitter_ns:
+        found["jitter"] = f"{direction.jitter_ns}ns"
+    if direction.loss:
+        found["loss"] = f"{direction.loss * 100:.9g}%"
     return {key: _short(value) for key, value in found.items()}
 
 
@@ -174,22 +174,24 @@ def _opposite(cable: Cable, node: Node) -> Node:
     return cable.other if node is cable.one else cable.one
 
 
-def _extend(path: Path, onward: Way, back: Way) -> None:
+def _extend(path: Path, onward: Direction, back: Direction) -> None:
     path.reverse = path.reverse.and_then(onward)
     path.forward = path.forward.and_then(back)
 
 
-def _directed(cable: Cable, node: Node, ways: tuple[Way, Way]) -> tuple[Way, Way]:
+def _directed(
+    cable: Cable, node: Node, directions: tuple[Direction, Direction]
+) -> tuple[Direction, Direction]:
     """The direction of a link away from a node, and the other one."""
-    return ways if node is cable.one else (ways[1], ways[0])
+    return directions if node is cable.one else (directions[1], directions[0])
 
 
 # ---- routes
 
 
-def routes(made: Made, client: Node, server: Node) -> list[list[Step]]:
+def routes(script: Script, client: Node, server: Node) -> list[list[Step]]:
     """Disjoint routes, and a route for each further link of the client that leads to the server."""
-    cables = made.cables
+    cables = script.cables
     flows: dict[int, Node] = {}
     while (found := _shortest(cables, client, server, flows)) is not None:
         for at, node in found:
@@ -260,9 +262,9 @@ def _decomposed(
 # ---- parameters of links
 
 
-def _ways(made: Made, cable: Cable) -> tuple[Way, Way]:
+def _directions(script: Script, cable: Cable) -> tuple[Direction, Direction]:
     """The directions of a link: each interface has the settings of what it sends."""
-    first, second = (_way(made, cable, each) for each in cable.parameters)
+    first, second = (_direction(script, cable, each) for each in cable.parameters)
     return first, second
 
 
@@ -272,42 +274,42 @@ _UNDERSTOOD = {
 }  # fmt: skip
 
 
-def _way(made: Made, cable: Cable, given: Mapping[str, Any]) -> Way:
+def _direction(script: Script, cable: Cable, given: Mapping[str, Any]) -> Direction:
     known = {}
     for key, value in given.items():
         if value is None:
             continue
         if key not in _UNDERSTOOD or isinstance(value, Symbol):
-            made.problem(cable.line, f"{key} of the link {cable.one}–{cable.other}")
+            script.problem(cable.line, f"{key} of the link {cable.one}–{cable.other}")
         else:
             known[key] = value
     try:
-        return _of_parameters(made, cable, known)
+        return _of_parameters(script, cable, known)
     except (TypeError, ValueError):
         text = ", ".join(f"{key}={value!r}" for key, value in known.items())
-        made.problem(cable.line, f"link {cable.one}–{cable.other}: {text}")
-        return Way()
+        script.problem(cable.line, f"link {cable.one}–{cable.other}: {text}")
+        return Direction()
 
 
-def _of_parameters(made: Made, cable: Cable, given: Mapping[str, Any]) -> Way:
+def _of_parameters(script: Script, cable: Cable, given: Mapping[str, Any]) -> Direction:
     rate = round(float(given["bw"]) * 1e6) if "bw" in given else None
-    way = Way(
+    direction = Direction(
         rate,
         UNLIMITED if rate is None else int(given.get("max_queue_size", _PLAIN)),
         _nanoseconds(given.get("delay", 0)),
         _nanoseconds(given.get("jitter", 0)),
         float(given.get("loss", 0)) / 100,
     )
-    if rate is None or way.packets >= UNLIMITED:
-        return way
-    waiting = in_delay_line(rate, way.delay_ns / 1e9)
-    if way.packets <= waiting:
-        made.note(
+    if rate is None or direction.packets >= UNLIMITED:
+        return direction
+    waiting = in_delay_line(rate, direction.delay_ns / 1e9)
+    if direction.packets <= waiting:
+        script.note(
             cable.line,
-            f"max_queue_size={way.packets} is below the {waiting} packets that propagate at bw; "
-            "in Mininet, the link is slower than in the scenario",
+            f"max_queue_size={direction.packets} is below the {waiting} packets that propagate at "
+            "bw; in Mininet, the link is slower than in the scenario",
         )
-    return replace(way, packets=max(1, way.packets - waiting))
+    return replace(direction, packets=max(1, direction.packets - waiting))
 
 
 _UNITS = {"s": 1e9, "sec": 1e9, "secs": 1e9, "ms": 1e6, "msec": 1e6, "msecs": 1e6, "us": 1e3,

@@ -183,7 +183,7 @@ def open_socket(about: dict[str, Any]) -> socket.socket:
 
 
 def connect(flow: Flow) -> None:
-    """Be the client of a connection."""
+    """Run the client of a connection."""
     about = flow.about
     flow.wait(flow.begin + about["start"])
     with open_socket(about) as connection:
@@ -193,7 +193,7 @@ def connect(flow: Flow) -> None:
 
 
 def listen(flow: Flow) -> None:
-    """Be the server of a connection. Linux lets subflows join only while the server listens."""
+    """Run the server of a connection. Linux lets subflows join only while the server listens."""
     about = flow.about
     with open_socket(about) as listener:
         listener.bind(("", about["port"]))
@@ -237,7 +237,7 @@ def offloads_off() -> None:
 
 
 def play(flow: Flow, role: str) -> None:
-    """Be one side of a flow."""
+    """Run one side of a flow."""
     try:
         if flow.about["protocol"] == "udp":
             cross(flow, role)

@@ -1,4 +1,4 @@
-"""Words of scripts: their heads, and their differences from scenarios."""
+"""Header comments of scripts, and the differences between scripts and scenarios."""
 
 from __future__ import annotations
 

@@ -126,10 +126,11 @@ def delays_ms(blocks: Table, warm_up_ns: int = 0, connection: int = 0) -> Number
 
 
 def delays_since_write_ms(blocks: Table, warm_up_ns: int = 0, connection: int = 0) -> Numbers:
-    """Delays in ms from the write of each block to its delivery, with the wait for the send buffer.
+    """Delays in ms from the write of each block to its delivery.
 
-    A program that writes as fast as it can begins to write a block when its previous one is
-    accepted. Blocks of which that happened after the warm-up count.
+    They include the wait for the send buffer: a program that writes as fast as it can begins to
+    write a block when the send buffer has accepted the previous block. Only blocks whose write
+    began after the warm-up count.
     """
     accepted, delivered = (
         _of(blocks, name, connection) for name in ("accepted_ns", "delivered_ns")

@@ -515,7 +515,8 @@ class NetworkPath:
     delay: One-way propagation delay.
     limit: Capacity of the link's queue, excluding the packet in transmission. A limit given as a
         time is converted at the link's rate, or at the mean rate of its trace. With `shaper =
-        "mininet"` and `"netem"`, a number of packets: all those inside the link.
+        "mininet"` or `"netem"`, the limit must be in packets, and counts all packets inside the
+        link.
     burst_loss: Burst losses of the forward direction, in addition to `loss`.
     changes: Changes during the run.
     family: Address family of both hosts on this path. A connection opens over its first path. If
@@ -539,8 +540,8 @@ class NetworkPath:
     rate: Rate of the link. A path needs either `rate` or `trace`.
     reverse: The reverse direction, from client to server.
     routing: Routing, where the server has several addresses, or a host has no source routing.
-    shaper: The tool whose links this path has, in both directions. All except `"plain"` need a
-        rate, and have their own queue.
+    shaper: Emulation tool that both directions of the path behave like. All except `"plain"`
+        need a rate, and have their own queue.
     trace: Packet-delivery trace of the link, instead of `rate`: the name of a file in Mahimahi's
         format, relative to the scenario's folder, or the trace itself. Each opportunity delivers
         1504 bytes.

@@ -1,10 +1,10 @@
-//! Rules that say when a waiting packet may leave.
+//! Gates: rules that decide when a waiting packet may leave.
 
 use anabranch_wire::{Duration, Instant};
 
 use crate::serialiser::{Serialiser, WORK_PER_BYTE};
 
-/// How a tool keeps the rate of a link.
+/// The rule by which a tool keeps the rate of a link.
 ///
 /// All rules share one account, the work of a serialiser: each packet adds its bytes, and the work
 /// falls at the rate. The tokens that a bucket lacks are the work in bytes, so an empty account is a
@@ -48,7 +48,7 @@ impl Gate {
         }
     }
 
-    /// The time from which the bytes of a packet count that passes the gate at `now`.
+    /// Start of the transmission of a packet that passes the gate at `now`.
     pub(super) fn starts_at(self, now: Instant, serialiser: &Serialiser) -> Instant {
         match self {
             Gate::Tokens { .. } | Gate::Transmitter => now,

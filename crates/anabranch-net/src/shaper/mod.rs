@@ -1,4 +1,4 @@
-//! Shapers: links as tools for emulation make them.
+//! Shapers: models of the links that other emulation tools create.
 //!
 //! A plain link has a queue, a transmitter that sends at the link's rate, and then the propagation
 //! delay. Tools differ from it in four facts: whether the delay comes before or after the rate, what
@@ -29,7 +29,7 @@ use crate::serialiser::Serialiser;
 use crate::units::{QueueLimit, Rate};
 
 parts! {
-    /// The tool whose links a path has. The first is the default.
+    /// Emulation tool that a link behaves like. The first is the default.
     #[derive(Copy, Eq)]
     pub enum ShaperConfig: "shaper", dyn DescribeShaper {
         Plain(PlainConfig),
@@ -49,9 +49,9 @@ impl Default for ShaperConfig {
     }
 }
 
-/// Facts about a tool.
+/// Description of a tool.
 pub trait DescribeShaper {
-    /// The links of the tool; `None` for a plain link.
+    /// Properties of the tool's links; `None` for a plain link.
     fn model(&self) -> Option<Model>;
 
     /// Check that the tool can make this link.
@@ -73,7 +73,7 @@ pub trait DescribeShaper {
     }
 }
 
-/// The link that a tool is asked to make.
+/// A link for [`DescribeShaper::check`].
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     /// Whether the link follows a trace.
@@ -86,10 +86,10 @@ pub struct Request {
     pub mtu: u16,
 }
 
-/// What tells the links of one tool from those of another.
+/// Properties in which the links of tools differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// When waiting packets leave.
+    /// The rule by which waiting packets leave.
     pub gate: Gate,
     /// The delay comes before the gate. The limit then counts all packets inside the link.
     /// Otherwise the delay comes after the gate, and the limit counts waiting packets.
@@ -181,7 +181,7 @@ impl Shaper {
         matches!(self.model.gate, Gate::Tokens { .. })
     }
 
-    /// When a packet leaves whose last bit the serialiser sends next.
+    /// When the packet in transmission leaves.
     pub(crate) fn leaves_at(&self, serialiser: &Serialiser) -> Instant {
         self.model.gate.leaves_at(serialiser)
     }
@@ -191,7 +191,9 @@ impl Shaper {
         if self.model.delays_first { Duration::ZERO } else { delay }
     }
 
-    /// Returns `true` if packets wait, and not only for their delay.
+    /// Returns `true` if packets wait for the gate. Where the delay comes first, a waiting packet may
+    /// be waiting for its delay only, and the work left in the serialiser shows whether the link is
+    /// busy.
     pub(crate) fn is_busy(&self) -> bool {
         !self.model.delays_first && self.packets() > 0
     }

@@ -2,8 +2,8 @@
 //!
 //! netem computes when to send a packet as the packet arrives. If other packets are inside, the
 //! transmission begins when the last of them has been sent, or when the packet's own delay ends,
-//! whichever is later. Packets therefore keep their order, and one with a long delay holds up the
-//! packets behind it. This equals a delay line in front of a transmitter.
+//! whichever is later. Packets therefore keep their order, and a packet with a long delay holds up
+//! the packets behind it. This equals a delay line in front of a transmitter.
 //!
 //! A change of the rate applies here to all packets that have not been sent. `tc qdisc change` does not
 //! affect packets that are already inside.

@@ -30,7 +30,7 @@ impl Connection {
     }
 
     /// Take a segment for the subflow in `slot`; its payload is moved out. RFC 8684 §3.4.1.
-    /// Segments that leave before all that is polled go to `pushed`.
+    /// Segments to send before all segments that are polled go to `pushed`.
     pub(crate) fn handle_segment(
         &mut self,
         now: Instant,

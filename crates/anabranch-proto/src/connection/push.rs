@@ -1,4 +1,4 @@
-//! Data that a DATA_ACK admits before the acknowledgement of its subflow counts.
+//! Sending between the two levels of an acknowledgement: after its DATA_ACK, and before its ACK.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,11 @@ use super::Connection;
 use crate::view::Slot;
 
 impl Connection {
-    /// Process the DATA_ACK of a segment, and send what it admits, while the subflow in `slot` still
-    /// has everything in flight that the segment acknowledges. Its window counts as full then, and
-    /// the scheduler may choose a slower subflow. Nothing more is sent until something else happens:
-    /// the subflow's acknowledgement frees memory, a write, or a timer. `window` is the subflow's
-    /// receive window. What is sent goes to `pushed`, and leaves before all that is polled.
+    /// Process the DATA_ACK of a segment, and send the data that it admits. The subflow in `slot`
+    /// still has the acknowledged data in flight, so its window may be full, and the scheduler may
+    /// choose a slower subflow. The scheduler is not asked again before the next event: the
+    /// acknowledgement of data on the subflow, a write, or a timer. `window` is the subflow's receive
+    /// window. The segments go to `pushed`, to be sent before all segments that are polled.
     pub(super) fn acknowledge_data_first(
         &mut self,
         now: Instant,

@@ -14,7 +14,7 @@ pub(super) struct Scheduling {
     copies: SubflowSet,
     /// The remedies were asked since the last change.
     remedies_asked: bool,
-    /// Everything that the scheduler admitted was sent, and nothing has happened since.
+    /// The scheduler admitted no more data, and nothing has happened since.
     pushed: bool,
     /// Number of times that a subflow had room but nothing that it may send.
     blocked: u64,
@@ -43,12 +43,12 @@ impl Scheduling {
         (self.remedies_asked, self.pushed) = (false, false);
     }
 
-    /// Everything that the scheduler admits was sent.
+    /// The scheduler admits no more data until the next change.
     pub(super) fn on_pushed(&mut self) {
         self.pushed = true;
     }
 
-    /// Returns `true` if something has happened since the scheduler admitted nothing more.
+    /// Returns `true` unless the scheduler has admitted no more data since the last change.
     #[inline]
     pub(super) fn may_admit_more(&self) -> bool {
         !self.pushed

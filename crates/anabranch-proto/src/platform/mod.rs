@@ -84,7 +84,7 @@ pub struct Platform {
     pub takes_smaller_receive_rtt: bool,
     /// Whether the host sends the data of a write before the application's next write.
     pub sends_each_write: bool,
-    /// When a segment's DATA_ACK counts.
+    /// Order in which a segment's acknowledgement and its DATA_ACK are processed.
     pub data_ack: DataAckRule,
     /// The peer's window for a subflow.
     pub own_window: OwnWindow,
@@ -114,7 +114,7 @@ pub struct RecoveryRule {
     pub grows_at_the_end: bool,
 }
 
-/// When a segment's DATA_ACK counts.
+/// Order in which a segment's acknowledgement and its DATA_ACK are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -123,10 +123,10 @@ pub struct RecoveryRule {
     schemars(inline)
 )]
 pub enum DataAckRule {
-    /// After the segment's acknowledgement on the subflow.
+    /// The acknowledgement of the subflow first.
     AfterAck,
-    /// Before it, and the host sends what the DATA_ACK admits at once. To the scheduler, the
-    /// subflow still has everything in flight that the segment acknowledges.
+    /// The DATA_ACK first. The host at once sends the data that it admits, while the subflow still
+    /// has the acknowledged data in flight.
     BeforeAck,
 }
 
@@ -141,9 +141,9 @@ pub enum DataAckRule {
 pub enum OwnWindow {
     /// Its edge is the farthest that the subflow was offered.
     Farthest,
-    /// It counts from the subflow's acknowledgement, as TCP's does, and may shrink.
+    /// Its edge follows the latest acknowledgement of the subflow, as in TCP, and may move back.
     AsTcp,
-    /// It does not matter. Only the connection's window does.
+    /// A subflow has no window of its own. Only the connection's window limits it.
     Ignored,
 }
 
@@ -158,7 +158,7 @@ pub struct RtoRule {
     pub minimum_bounds_variance: bool,
     /// Upper bound, after back-off.
     pub maximum: Duration,
-    /// Length of the ticks in which a clock counts round-trip times. `None`: it is exact.
+    /// Granularity of the clock that measures round-trip times; `None` if it is exact.
     pub tick: Option<Duration>,
 }
 
@@ -175,10 +175,10 @@ pub struct AckRule {
     pub prompt: bool,
     /// Whether a full segment with PSH counts as a short one.
     pub heeds_push: bool,
-    /// Whether data in the buffer keeps a window from opening with further data.
+    /// Whether unread data in the buffer keeps the window from opening.
     pub held_data_counts: bool,
-    /// Whether a segment beyond a hole of the connection is acknowledged at once, and so are the next
-    /// ones on its subflow: as many as half of the window has.
+    /// Whether data that is out of order at the data level starts quick acknowledgements on its
+    /// subflow, for half a window of segments (`tcp_enter_quickack_mode`).
     pub quick_beyond_data_hole: bool,
 }
 
@@ -205,7 +205,7 @@ pub enum Reduction {
 /// When the congestion window counts as used, so that it may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// Where no more than so many segments of it were free when the acknowledgement came (RFC 7661's
+    /// If at most this many segments of it were free when the acknowledgement came (RFC 7661's
     /// spirit).
     WhileFull(u8),
     /// On all acknowledgements of a window of data that filled it once, and in slow start to twice
@@ -231,8 +231,8 @@ pub struct ReorderingRule {
 pub enum Counts {
     /// Those that an acknowledgement covers cumulatively. RFC 5681 §3.1.
     Acknowledged,
-    /// The same in slow start. Later, each acknowledgement of new data counts as a segment, whatever
-    /// it covers.
+    /// In slow start as above. In congestion avoidance, each acknowledgement of new data counts as one
+    /// segment.
     EachAcknowledgement,
     /// Those that an acknowledgement reports for the first time, cumulatively or selectively. What
     /// arrived beyond a hole counts only on a path that was seen to reorder by more than three
@@ -283,7 +283,7 @@ pub struct Tuning {
 pub struct BufferModel {
     /// Meaning of their sizes.
     pub sizes: Buffers,
-    /// Rules by which sizes of sockets turn into windows.
+    /// Rules by which windows follow from the memory of sockets.
     pub memory: &'static SocketMemory,
     /// Bounds of the buffers that no size was requested for.
     pub tuning: Tuning,

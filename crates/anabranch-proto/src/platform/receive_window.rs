@@ -12,7 +12,7 @@ use super::{BufferModel, Buffers, Incoming, RecvQueueState, SocketMemory};
 pub(crate) struct ReceiveWindow {
     sizes: Buffers,
     memory: &'static SocketMemory,
-    /// Bytes of payload that the buffer holds, as far as a window can tell (RFC 7323 §2.3).
+    /// Bytes of payload that the buffer holds. A window is smaller than 2^30 bytes (RFC 7323 §2.3).
     capacity: u32,
     /// Upper bound of the capacity.
     most: u32,
@@ -239,8 +239,8 @@ impl ReceiveWindow {
             }
     }
 
-    /// The edge of a window in whole segments, where a host counts in them. A buffer of less than a
-    /// segment is offered whole, or not at all.
+    /// The edge, rounded down to whole segments if the host advertises whole segments. A buffer
+    /// smaller than a segment counts as one.
     fn in_whole_segments(&self, held: RecvQueueState, edge: u64, mss: impl Fn() -> u64) -> u64 {
         if !self.memory.whole_segments || self.sizes != Buffers::Socket || self.scale > 0 {
             return edge;

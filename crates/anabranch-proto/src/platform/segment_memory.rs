@@ -12,7 +12,7 @@ pub(crate) struct SegmentMemory {
 }
 
 impl SegmentMemory {
-    /// No data. A socket buffer takes so many bytes.
+    /// An empty send buffer. Each socket buffer takes `segment` bytes.
     pub(crate) fn new(segment: u64) -> Self {
         SegmentMemory { segment, mss: 1 }
     }
@@ -22,14 +22,14 @@ impl SegmentMemory {
         self.mss = mss.max(1);
     }
 
-    /// Memory that is charged.
+    /// Memory that is charged, in bytes.
     pub(crate) fn charged(&self, offsets: SendOffsets) -> u64 {
         let SendOffsets { una, nxt, end } = offsets;
         self.segment * ((nxt - una).div_ceil(self.mss) + (end - nxt).div_ceil(self.mss))
     }
 
-    /// Bytes that may be written at once: those that fill up the last socket buffer, or those of
-    /// another one while the total is below the limit.
+    /// Bytes that the next write may add: the rest of the last socket buffer, or a new socket buffer
+    /// while the total is below `limit`.
     pub(crate) fn space(&self, limit: u64, offsets: SendOffsets) -> u64 {
         match (offsets.end - offsets.nxt) % self.mss {
             0 if self.charged(offsets) < limit => self.mss,

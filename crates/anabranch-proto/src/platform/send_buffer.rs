@@ -35,14 +35,14 @@ impl SendBuffer {
     /// plain TCP.
     pub(crate) fn new(buffers: &BufferModel, is_tcp: bool, requested: Option<u64>) -> Self {
         let BufferModel { sizes, memory, tuning } = *buffers;
-        let charging = match sizes {
-            Buffers::Payload => None,
-            Buffers::Socket if let Some(segment) = memory.segment => {
+        let charging = match (sizes, memory.segment) {
+            (Buffers::Payload, _) => None,
+            (Buffers::Socket, Some(segment)) => {
                 let segment = segment[usize::from(!is_tcp)];
                 Some(Charging::Segments(SegmentMemory::new(segment)))
             }
-            Buffers::Socket if is_tcp => Some(Charging::Memory(SendMemory::default())),
-            Buffers::Socket => Some(Charging::Fragments(Fragments::default())),
+            (Buffers::Socket, None) if is_tcp => Some(Charging::Memory(SendMemory::default())),
+            (Buffers::Socket, None) => Some(Charging::Fragments(Fragments::default())),
         }
         .map(Box::new);
         let autotuned = sizes == Buffers::Socket && requested.is_none();

@@ -1,4 +1,4 @@
-//! Receive windows of hosts that charge data with the memory that holds it.
+//! Receive windows of hosts that charge the memory of segments to the receive buffer.
 
 use super::{OwnMss, RcvSsthresh, Tuning};
 
@@ -6,7 +6,7 @@ use super::{OwnMss, RcvSsthresh, Tuning};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketMemory {
     /// Part of a receive buffer that is offered as the window, in 256ths: by TCP, and by Multipath
-    /// TCP once all subflows have brought data. Until then, Multipath TCP offers a half.
+    /// TCP once data has arrived on all subflows. Until then, Multipath TCP offers half of it.
     pub offered: [u16; 2],
     /// Reduction of the window by data in the receive buffer.
     pub charge: Charge,
@@ -20,11 +20,11 @@ pub struct SocketMemory {
     pub least_free: Option<u64>,
     /// Whether a window that is advertised in bytes has whole segments.
     pub whole_segments: bool,
-    /// Whether the peer is taken to know what remains of the window, rather than the window that was
-    /// advertised last.
+    /// Whether a window update compares the new window with the remainder of the advertised window,
+    /// rather than with the window as advertised last.
     pub counts_remaining: bool,
-    /// Memory of each segment in the send buffer of TCP and of Multipath TCP, where each has its own
-    /// part. `None`: several segments share one.
+    /// Memory of each segment in bytes, in the send buffer of TCP and of Multipath TCP. `None` if
+    /// segments share memory.
     pub segment: Option<[u64; 2]>,
 }
 
@@ -33,11 +33,11 @@ pub struct SocketMemory {
 pub enum Charge {
     /// By its bytes.
     Payload,
-    /// By so many bytes for each full segment.
+    /// By a constant for each full segment.
     Segments {
-        /// Bytes of the window.
+        /// Reduction in bytes.
         window: u64,
-        /// Payload of a full segment.
+        /// Payload of a full segment in bytes.
         payload: u64,
     },
 }
@@ -47,7 +47,7 @@ pub enum Charge {
 pub enum FirstWindow {
     /// Half of the buffer.
     Half,
-    /// So many segments.
+    /// A number of segments.
     Segments(u32),
 }
 

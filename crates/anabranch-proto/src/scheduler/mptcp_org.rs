@@ -1,4 +1,4 @@
-//! Schedulers of the original kernel, where they differ from the others: `mptcp_sched.c` and
+//! Schedulers of the original kernel that differ from the published ones: `mptcp_sched.c` and
 //! `mptcp_rr.c` of Multipath TCP 0.89.5.
 
 use super::{BuildScheduler, Decision, Pending, ScheduleContext, Scheduler};
@@ -7,8 +7,8 @@ use anabranch_config::part_without_parameters;
 
 /// Lowest round-trip time first, as in the original kernel.
 ///
-/// A subflow that recovers from a timeout carries nothing new. A reinjection takes any subflow with
-/// room that has not carried the data, and does not wait for one that is full.
+/// A subflow in recovery from a timeout gets no data. A reinjection uses a subflow with room that has
+/// not carried the data, and does not wait for a faster one that is full.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MptcpOrg;
 
@@ -58,7 +58,7 @@ impl Scheduler for MptcpOrg {
 
 /// One segment on each subflow in turn, as in the original kernel.
 ///
-/// The peer's window for a subflow does not matter to the choice: a segment beyond it waits on the
+/// The choice ignores the peer's window for a subflow: a segment beyond that window waits on the
 /// subflow. Reinjections follow [`MptcpOrg`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MptcpOrgRoundRobin {
@@ -93,8 +93,8 @@ impl Scheduler for MptcpOrgRoundRobin {
         if available().all(|view| self.served.contains(view.id.slot)) {
             available().for_each(|view| self.served.remove(view.id.slot));
         }
-        // The kernel's list begins with the subflow that was opened last, and the last one in it that
-        // was not served is chosen.
+        // The kernel's list begins with the newest subflow, and the kernel takes the last one that was
+        // not served: the oldest.
         let next = available().find(|view| !self.served.contains(view.id.slot));
         next.map_or(Decision::Wait { until: None }, |view| match view.can_send() {
             true => Decision::Send(view.id),

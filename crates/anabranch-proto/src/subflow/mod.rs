@@ -531,7 +531,7 @@ impl Subflow {
         self.receiver.demand_ack();
     }
 
-    /// Acknowledge this segment at once, and the next ones of half a `window`.
+    /// Acknowledge this segment at once, and further segments for half of `window`, in bytes.
     pub(crate) fn enter_quickack(&mut self, window: u64) {
         self.receiver.enter_quickack(window);
     }

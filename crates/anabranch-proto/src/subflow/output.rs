@@ -31,7 +31,7 @@ pub(crate) struct DataLevel {
     pub(crate) wide: bool,
     /// The connection is plain TCP, and the application waits for room in the send buffer.
     pub(crate) writer_waits: bool,
-    /// Later segments need not be acknowledged at once, whatever was decided before.
+    /// Quick acknowledgements end with this segment.
     pub(crate) ends_quickack: bool,
 }
 

@@ -248,8 +248,7 @@ impl Receiver {
         self.acks.due = AckDue::Now;
     }
 
-    /// An acknowledgement must be sent at once, and so must those of the next segments. Linux:
-    /// `tcp_enter_quickack_mode`.
+    /// Start quick acknowledgements, for half of `window`, in bytes. Linux: `tcp_enter_quickack_mode`.
     pub(crate) fn enter_quickack(&mut self, window: u64) {
         let segments = window / (2 * u64::from(self.full_segment.bytes().max(1)));
         let quick_acks = segments.clamp(2, self.acks.rule.quick_acks.into()) as u16;
@@ -257,7 +256,7 @@ impl Receiver {
         self.demand_ack();
     }
 
-    /// Later segments need not be acknowledged at once. Linux: `__tcp_select_window`.
+    /// End quick acknowledgements. Linux: `__tcp_select_window`.
     pub(super) fn end_quickack(&mut self) {
         self.acks.quick_acks_left = 0;
     }

@@ -44,8 +44,8 @@ pub struct Path {
     #[serde(with = "WithUnit::<Duration>")]
     pub delay: Duration,
     /// Capacity of the link's queue, excluding the packet in transmission. A limit given as a time
-    /// is converted at the link's rate, or at the mean rate of its trace. With `shaper = "mininet"` and
-    /// `"netem"`, a number of packets: all those inside the link.
+    /// is converted at the link's rate, or at the mean rate of its trace. With `shaper = "mininet"` or
+    /// `"netem"`, the limit must be in packets, and counts all packets inside the link.
     #[serde(with = "WithUnit::<QueueLimit>")]
     pub limit: QueueLimit,
     /// Jitter of the forward direction: each packet's delay varies uniformly by ± this time.
@@ -82,8 +82,8 @@ pub struct Path {
     /// Queue discipline of both directions, which can drop or mark packets before the queue is full.
     #[serde(default)]
     pub queue: Queue,
-    /// The tool whose links this path has, in both directions. All except `"plain"` need a rate, and have
-    /// their own queue.
+    /// Emulation tool that both directions of the path behave like. All except `"plain"` need a rate,
+    /// and have their own queue.
     #[serde(default, skip_serializing_if = "is_plain")]
     pub shaper: ShaperConfig,
     /// Earlier paths that this path's packets also cross, between its own link and the server: the
@@ -320,7 +320,7 @@ impl Path {
         self.via.find(&before).map_err(|problem| problem.below("via"))
     }
 
-    /// Fill in what the shaper determines, and check that it can make both links.
+    /// Fill in the values that the shaper determines, and check that its tool can make both links.
     fn complete_shaper(&mut self) -> Result<(), Problem> {
         let part = self.shaper.part();
         if let Some(order) = part.jitter_model().map(JitterOrder::from) {

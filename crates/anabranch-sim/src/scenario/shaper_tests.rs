@@ -23,7 +23,7 @@ fn path(limit: &str, keys: &str) -> Path {
     scenario.paths[0].clone()
 }
 
-/// What follows the place of the path in the message.
+/// The error message without its location.
 fn error(limit: &str, keys: &str) -> String {
     let error = Scenario::from_toml(&text(limit, keys), "shaped.toml").unwrap_err().to_string();
     error.strip_prefix("shaped.toml: path[0].").expect("the place").to_owned()

@@ -90,7 +90,8 @@ fn the_causes_add_up_with_every_shaper() {
         let causes = causes(&outcome);
         assert_eq!(causes.values().sum::<u64>(), 10_000_000, "{shaper}");
         assert_eq!(causes[&USEFUL], measured(&outcome), "{shaper}");
-        // What left the link arrived, headers included. A few packets are on their way at the end.
+        // All bytes that left the link arrived, headers included. A few packets are in flight at the
+        // end.
         let lost = causes.get("lost").copied().unwrap_or(0);
         assert!(lost < 40_000, "{shaper}: {lost} in {causes:?}");
     }

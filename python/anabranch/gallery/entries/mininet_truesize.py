@@ -1,4 +1,4 @@
-"""An artefact of emulation: netem that makes delayed segments weigh one byte."""
+"""An artefact of emulation: netem sets the memory of delayed segments to one byte."""
 
 from __future__ import annotations
 
@@ -197,8 +197,8 @@ def notes(results: Results) -> Sequence[str]:
         f"{effects(MPTCP, 'rtt_ms', RTTS_MS, 'ms')}.",
         f"Today's Linux on clean links, which has neither mechanism, takes {slowed:.2f} times the "
         "delay of TCP over WiFi.",
-        "Known: what the kernels do, and these ratios. Inferred: that the published reproductions "
-        "ran on such links, because they do not state their links in this detail.",
+        "Known: the behaviour of the kernels, and these ratios. Inferred: that the published "
+        "reproductions ran on such links, because they do not state their links in this detail.",
     ]
 
 
@@ -207,8 +207,8 @@ ENTRY = Entry(
     title="An artefact of emulation: delayed segments that weigh one byte",
     question="The original kernel reproduces a published result on Mininet's links, and not on "
     "clean ones. From Linux 3.12 until 2017, netem on a host's own interface sets the memory of a "
-    "TCP segment to one byte, so that data beyond a hole takes up no receive buffer. Does the "
-    "result rest on that?",
+    "TCP segment to one byte, so that out-of-order data takes up almost no receive buffer. "
+    "Does the result depend on this?",
     references=(wifi_3g.RAICIU, wifi_3g.CHEN_HAN),
     parameters=parameters(f"""
         WiFi | <path.wifi>; also 16, 32 and 64 Mbit/s | CS244'15

@@ -1,5 +1,6 @@
 //! Behaviour of the original kernel of multipath-tcp.org: Linux 3.14 with Multipath TCP 0.89.5, which
-//! the papers of 2012 to 2015 ran. What it shares with later kernels is that of Linux.
+//! the papers of 2012 to 2015 ran. Behaviour that later kernels share comes from
+//! [`Platform::linux_socket`].
 
 use anabranch_config::Part;
 use anabranch_wire::Duration;
@@ -18,20 +19,20 @@ use super::{
     serde(default, deny_unknown_fields)
 )]
 pub struct MptcpOrgConfig {
-    /// When a segment's DATA_ACK counts: before or after its acknowledgement on the subflow.
+    /// Order in which a segment's acknowledgement on the subflow and its DATA_ACK are processed.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_input.c, version 0.89.5")))]
     pub data_ack: DataAckRule,
-    /// The peer's window for a subflow: that of TCP, or the farthest edge that it was offered.
+    /// The peer's window for a subflow: that of TCP, the farthest edge that was advertised, or none.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_sched.c, version 0.89.5")))]
     pub own_window: OwnWindow,
-    /// Whether data beyond a hole takes up the receive buffer. It takes up next to nothing where
-    /// netem, on the sender's interface in a namespace of the same kernel, has delayed it: from
-    /// Linux 3.12 until 2017, netem sets the memory of a segment to one byte.
+    /// Whether out-of-order data takes up the receive buffer. From Linux 3.12 until 2017, netem sets
+    /// the memory of each segment that it delays to one byte. If sender and receiver share a kernel,
+    /// as in Mininet, out-of-order data then takes up almost nothing.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "a real network")))]
     pub charges_delayed_segments: bool,
-    /// Whether segmentation offload lets the send buffer of TCP hold more: several segments share
-    /// the memory of one. Multipath TCP with checksums does not use it.
-    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project: as in the reference")))]
+    /// Whether hosts use segmentation offload. The send buffer of TCP then holds more data, because
+    /// segments share memory. Multipath TCP with checksums does not use offload.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project: off, as in the recorded runs")))]
     pub offload: bool,
 }
 
@@ -81,8 +82,8 @@ const SEGMENT: u64 = 2304;
 /// Payload of a full segment of Multipath TCP. TCP, which has 1448 bytes, rarely holds data back.
 const PAYLOAD: u64 = 1428;
 
-/// Half of the free memory is the window (`tcp_adv_win_scale` = 1). Every segment is charged, also
-/// beyond a hole.
+/// Half of the free memory is the window (`tcp_adv_win_scale` = 1). Every segment is charged,
+/// out-of-order segments included.
 const SOCKET_MEMORY: SocketMemory = SocketMemory {
     offered: [128, 128],
     charge: Charge::Segments { window: SEGMENT / 2, payload: PAYLOAD },
