@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from anabranch import _core
 from anabranch.errors import ScenarioError
-from anabranch.gallery import catalogue, sensitivity
+from anabranch.gallery import catalogue, further, sensitivity
 from anabranch.gallery.entry import Entry, Tier
 from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.reproduce import execute, save_entry
@@ -89,7 +89,8 @@ def results(folder: Path) -> Results:
 def test_only_the_cells_that_claims_read_are_varied(folder: Path, results: Results) -> None:
     entry = short_entry()
     read = {cell.key for cell in entry.cells(TIER)[:2]}
-    assert sensitivity.cells_read(entry, results) == read
+    (condition,) = entry.claims[0].conditions
+    assert further.cells_read([condition.measure], results) == read
     variants = sensitivity.variants(results, folder)
     assert list(variants) == [
         "WiFi's rate −10 %",

@@ -13,6 +13,7 @@ from typing import Any
 from anabranch.batches.reduction import Task
 from anabranch.gallery.metrics import Metric
 from anabranch.gallery.parameters import Parameter, quoted
+from anabranch.gallery.systems import Source
 from anabranch.live.hosts import Hosts
 from anabranch.reports.figures import Panel
 from anabranch.reports.table import Table
@@ -211,6 +212,8 @@ class Entry:
     """
     not_varied_because: str = ""
     """Why no parameter is varied, if `uncertain_parameters` is empty."""
+    source: Source | None = None
+    """The system of a source that ran a kernel, on which the claims are also judged."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the runs, for their provenance."""
 

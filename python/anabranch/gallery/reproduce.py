@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from anabranch.batches import batch
-from anabranch.gallery import sensitivity
+from anabranch.gallery import elsewhere, sensitivity
 from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.reports import finding
 from anabranch.reports.report import Report, overview_row
@@ -30,7 +30,7 @@ def execute(
 ) -> Results:
     """Run all cells of an entry with seeds 1 to `tier.seeds`, and write the results to a folder.
 
-    The full tier also runs the variants of the sensitivity bands.
+    The full tier also runs the variants of the sensitivity bands, and the systems of the source.
 
     Raises:
         IntegrityError: if a connection failed or delivered wrong bytes.
@@ -47,7 +47,8 @@ def execute(
     tasks = [cell.task(seed) for cell in entry.cells(tier) for seed in seeds]
     results = batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
     if tier.name == entry.full.name:
-        sensitivity.execute(entry, tier, results, folder, on=on, on_progress=on_progress)
+        for further in (sensitivity, elsewhere):
+            further.execute(entry, tier, results, folder, on=on, on_progress=on_progress)
     return results
 
 
@@ -66,6 +67,7 @@ def save_entry(
         in_gallery = all((folder / ".." / name).is_file() for name in (INDEX, VERDICTS))
     variants = sensitivity.variants(results, folder)
     judgements = [judge(claim, results, variants) for claim in entry.claims]
+    judgements = elsewhere.judged(entry, judgements, results, folder)
     Report(
         id=entry.id,
         title=entry.title,
@@ -76,6 +78,8 @@ def save_entry(
         summary=entry.summary(results) if entry.summary else None,
         judgements=judgements,
         bands=_bands(entry, varied=bool(variants)),
+        systems=elsewhere.table(judgements),
+        systems_from=entry.source.says if entry.source else "",
         parameters=[(each.name, each.value, each.source) for each in entry.parameter_table()],
         references=entry.references,
         notes=entry.notes(results),

@@ -7,21 +7,15 @@ is a *variant*. Its runs are ordinary tasks of a batch in the folder ``sensitivi
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from anabranch.batches import batch
-from anabranch.batches.reduction import Task
-from anabranch.gallery.entry import Cell, Entry, Tier
+from anabranch.gallery import further
+from anabranch.gallery.entry import Entry, Tier
 from anabranch.results.claims import Variants
-from anabranch.results.folder import PROVENANCE, TABLES, Factor, NothingMeasured, Results, load
-from anabranch.results.provenance import digest
-from anabranch.runs.executors import Progress
+from anabranch.results.folder import Results
 from anabranch.scenarios.scaling import scaled
 
 FOLDER = "sensitivity"
@@ -32,40 +26,26 @@ _VARIANT = "variant"
 """The factor that names a variant in the tables."""
 
 
-def execute(
-    entry: Entry,
-    tier: Tier,
-    results: Results,
-    folder: Path,
-    *,
-    on: str | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> None:
+def execute(entry: Entry, tier: Tier, results: Results, folder: Path, **running: Any) -> None:
     """Run the variants of an entry whose results are in a folder.
+
+    `running` has the last two arguments of `batch.execute`.
 
     Raises:
         IntegrityError: if a connection failed or delivered wrong bytes.
     """
-    read = cells_read(entry, results)
+    measures = [each.measure for claim in entry.claims for each in claim.conditions]
+    read = further.cells_read(measures, results)
     cells = [cell for cell in entry.cells(tier) if cell.key in read and cell.hosts is None]
-    tasks = [
-        _task(cell, seed, number, variant, pattern, factor)
-        for number, (variant, pattern, factor) in enumerate(_changes(entry))
-        for cell in cells
-        for seed in SEEDS
-    ]
-    about = {
-        "entry": entry.id,
-        "tier": tier.name,
-        "seeds": list(SEEDS),
-        "duration": tier.duration,
-        "warm_up": tier.warm_up,
-        "beside": digest(results.provenance)[1],
-    }
-    if tasks:
-        batch.execute(about, tasks, folder / FOLDER, on=on, on_progress=on_progress)
-    else:
-        shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    tasks = []
+    for number, (variant, pattern, factor) in enumerate(_changes(entry)):
+        for cell in cells:
+            for task in map(cell.task, SEEDS):
+                scenario = scaled(task.scenario, pattern, factor)
+                task = replace(task, keep_samples=cell.keep_samples)
+                changed = {"factors": {_VARIANT: variant}, "scenario": scenario}
+                tasks.append(further.task(task, number, **changed))
+    further.execute(entry, tier, SEEDS, tasks, results, folder / FOLDER, **running)
 
 
 def variants(results: Results, folder: Path) -> Variants:
@@ -74,64 +54,14 @@ def variants(results: Results, folder: Path) -> Variants:
     Raises:
         InputError: if their files are damaged.
     """
-    if not (folder / FOLDER / PROVENANCE).is_file():
-        return {}
-    varied = load(folder / FOLDER)
-    if varied.provenance.get("beside") != digest(results.provenance)[1]:
+    varied = further.loaded(results, folder / FOLDER)
+    if varied is None:
         return {}
     names = varied.runs[_VARIANT].unique(maintain_order=True).to_list()
-    return {name: _variant(results, varied, name) for name in names}
-
-
-def _variant(results: Results, varied: Results, name: str) -> Results:
-    """One variant, with the names of the cells and the provenance of the results next to it."""
-    original = pl.col("cell").str.replace(r"\.\d+$", "")
-    tables: dict[str, Any] = {
-        table: varied.rows(table, **{_VARIANT: name}).with_columns(original) for table in TABLES
-    }
-    return replace(results, **tables)
+    return {name: further.part(results, varied, **{_VARIANT: name}) for name in names}
 
 
 def _changes(entry: Entry) -> Iterator[tuple[str, str, float]]:
     for words, pattern in entry.uncertain_parameters.items():
         for sign, factor in CHANGES.items():
             yield f"{words} {sign}", pattern, factor
-
-
-def _task(cell: Cell, seed: int, number: int, variant: str, pattern: str, factor: float) -> Task:
-    task = cell.task(seed)
-    return replace(
-        task,
-        cell=f"{cell.key}.{number}",
-        factors={**task.factors, _VARIANT: variant},
-        scenario=scaled(task.scenario, pattern, factor),
-        keep_blocks=False,
-        keep_samples=cell.keep_samples,
-    )
-
-
-def cells_read(entry: Entry, results: Results) -> set[str]:
-    """The cells whose runs the conditions of an entry's claims read."""
-    watched = _Watched(**{name: getattr(results, name) for name in _FIELDS})
-    for claim in entry.claims:
-        for condition in claim.conditions:
-            try:
-                condition.measure(watched)
-            except NothingMeasured:
-                continue
-    return watched.seen
-
-
-_FIELDS = ("provenance", "scenarios", *TABLES)
-
-
-@dataclass(frozen=True)
-class _Watched(Results):
-    """Results that remember the cells of all rows that were read."""
-
-    seen: set[str] = field(default_factory=set)
-
-    def rows(self, table: str, **factors: Factor) -> pl.DataFrame:
-        found = super().rows(table, **factors)
-        self.seen.update(found["cell"].unique())
-        return found

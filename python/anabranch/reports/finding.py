@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anabranch.results.claims import Judgement, Measured, Outcome, Verdict
+from anabranch.results.claims import Judgement, Outcome, Verdict
 
 _OTHERS = {
     Verdict.NOT_REPRODUCED: "not reproduced",
@@ -53,7 +53,7 @@ def count(judgements: Sequence[Judgement]) -> str:
 
 
 def _measured(judgement: Judgement) -> str:
-    measured = _telling(judgement.conditions)
+    measured = judgement.deciding
     condition = measured.condition
     first, *others = measured.quantity.split(" ")
     sentence = " ".join(
@@ -64,9 +64,3 @@ def _measured(judgement: Judgement) -> str:
         f"{measured.estimate.text(condition.bound.unit)}; {judgement.claim.id} expects "
         f"{condition.bound.text}, {_OUTCOMES[measured.outcome]}."
     )
-
-
-def _telling(conditions: Sequence[Measured]) -> Measured:
-    """The first condition that is not met, or the first condition if all are met."""
-    missed = (each for each in conditions if each.outcome is not Outcome.MET)
-    return next(missed, conditions[0])

@@ -44,6 +44,10 @@ class Report:
     judgements: Sequence[Judgement] = ()
     bands: str = ""
     """Description of the judgements' sensitivity bands, or the reason why there are none."""
+    systems: Table | None = None
+    """The verdicts on other systems, side by side."""
+    systems_from: str = ""
+    """What the source states about its system, and what is inferred."""
     parameters: Sequence[tuple[str, str, str]] = ()
     """Name, value and source of each parameter."""
     references: Sequence[str] = ()
@@ -79,6 +83,7 @@ class Report:
         sections = [
             ("question", "Question" if self.judgements else "Description", True),
             ("claims", f"Claims ({len(self.judgements)})", self.judgements),
+            ("systems", "On the source's system, and on today's Linux", self.systems),
             ("notes", "What the numbers say", self.notes),
             ("cells", self.overview_title, self.overview),
             ("paths", "What every path carried", True),

@@ -24,7 +24,7 @@ the values of the results, taken as exact, do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -185,6 +185,8 @@ class Judgement:
     """The reason if the claim is not applicable."""
     overturned_by: tuple[tuple[str, Verdict], ...] = ()
     """The variants whose values give another verdict, with this verdict."""
+    elsewhere: Mapping[str, Judgement | None] = field(default_factory=dict)
+    """The claim on other systems; `None` on one that lacks a mechanism which the claim needs."""
 
     @property
     def measured(self) -> str:
@@ -208,6 +210,12 @@ class Judgement:
         return f"{len(chosen)} of {len(self.conditions)} {outcome}: {least}{listed}"
 
     @property
+    def deciding(self) -> Measured:
+        """The first condition that is not met, or the first condition if all are met."""
+        missed = (each for each in self.conditions if each.outcome is not Outcome.MET)
+        return next(missed, self.conditions[0])
+
+    @property
     def sensitivity(self) -> str:
         """The variants that overturn the verdict, in words; empty if there is none."""
         return "; ".join(f"{variant}: {other.words}" for variant, other in self.overturned_by)
@@ -223,6 +231,10 @@ class Judgement:
             "verdict": self.verdict.value,
             "overturned_by": {variant: other.value for variant, other in self.overturned_by},
             "conditions": [condition.as_json() for condition in self.conditions],
+            "elsewhere": {
+                system: other and {"verdict": other.verdict.value, "measured": other.measured}
+                for system, other in self.elsewhere.items()
+            },
         }
 
 
@@ -235,10 +247,10 @@ def judge(claim: Claim, results: Results, variants: Variants | None = None) -> J
 
     The precondition is checked on the results only, not on the variants.
     """
-    reason = claim.precondition(results) if claim.precondition else None
-    if reason is not None:
-        return Judgement(claim, (), Verdict.NOT_APPLICABLE, reason)
     try:
+        reason = claim.precondition(results) if claim.precondition else None
+        if reason is not None:
+            return Judgement(claim, (), Verdict.NOT_APPLICABLE, reason)
         conditions = tuple(
             _measured(each, results, len(claim.conditions)) for each in claim.conditions
         )

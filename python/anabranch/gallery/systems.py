@@ -1,0 +1,145 @@
+"""Systems on which an entry's claims are also judged: that of the source, and today's Linux."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from anabranch import _core
+from anabranch.scenarios import loading, quantities
+from anabranch.scenarios.classes import TomlTable
+from anabranch.scenarios.quantities import bits_per_second, nanoseconds
+
+_POLICIES = ("congestion_control", "scheduler", "remedies")
+"""Policies that a stack sets."""
+_OF_STACK = ("stack", "host", "late_fallback", "dss_checksum", *_POLICIES)
+"""Keys of a connection that a stack sets."""
+_OF_LINK = ("jitter_model", "queue", "reverse")
+"""Keys of a path that a shaper sets."""
+
+
+@dataclass(frozen=True)
+class System:
+    """A stack over a kind of links."""
+
+    name: str
+    stack: str
+    """A stack of scenarios."""
+    host: TomlTable | None = None
+    """The platform, if it is not the one of the stack."""
+    shaper: str | None = None
+    """Shaper of all paths; by default they stay as the entry has them."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The stack's own form of a scheduler, which has no parameters."""
+    ships: Callable[[str, Any], bool] | None = None
+    """Whether the stack has a policy: the key of a connection, and the name or the remedies.
+
+    By default, the entry has the policies of this stack.
+    """
+
+    def scenario(self, scenario: _core.Scenario, studied: Sequence[str]) -> _core.Scenario | None:
+        """A scenario on this system; `None` if the stack lacks a policy that the claims study.
+
+        `studied` are the keys of these policies. A stack that `ships` only some sets all others.
+        """
+        table = dict(scenario.settings)
+        connections = [self._connection(each, studied) for each in table["connection"]]
+        if not all(connections):
+            return None
+        table |= {"connection": connections, "path": [self._path(each) for each in table["path"]]}
+        return loading.of_table(table, table["name"], policies=scenario.policies)
+
+    def _connection(self, settings: TomlTable, studied: Sequence[str]) -> TomlTable | None:
+        kept = {key: value for key, value in settings.items() if key not in _OF_STACK}
+        kept["stack"] = self.stack
+        if self.host:
+            kept["host"] = self.host
+        if settings["protocol"] == "tcp":
+            return kept
+        for key in studied if self.ships else _POLICIES:
+            policy = settings.get(key, {})
+            name = policy if isinstance(policy, str) else policy.get("kind", "")
+            kept[key] = self.names.get(name, policy)
+            if self.ships and not self.ships(key, kept[key]):
+                return None
+        return kept
+
+    def _path(self, settings: TomlTable) -> TomlTable:
+        if self.shaper is None:
+            return settings
+        kept = {key: value for key, value in settings.items() if key not in _OF_LINK}
+        kept["limit"] = f"{_packets(settings['limit'], settings['rate'])}packets"
+        return kept | {"shaper": self.shaper}
+
+
+def _packets(limit: str, rate: str) -> int:
+    """A limit in packets; that of a time is the number of packets of 1500 bytes sent in it."""
+    try:
+        return quantities.packets(limit)
+    except ValueError:
+        sent = bits_per_second(rate) * nanoseconds(limit)
+        return math.ceil(sent / (1500 * 8 * 10**9))
+
+
+def _linux_ships(key: str, policy: Any) -> bool:
+    match key:
+        case "congestion_control":
+            shipped: tuple[Any, ...] = ("new_reno", "cubic", "cubic_linux")
+        case "scheduler":
+            shipped = ("linux",)
+        case "path_manager":
+            shipped = ("full_mesh", "initial_only", "backup")
+        case _:
+            shipped = ({},)
+    return policy in shipped
+
+
+_ORIGINAL_FORMS = {
+    "min_rtt": "mptcp_org",
+    "linux": "mptcp_org",
+    "round_robin": "mptcp_org_round_robin",
+}
+
+
+def original(
+    name: str = "original kernel",
+    *,
+    shaper: str | None = None,
+    keeps_memory: bool = True,
+    offload: bool = False,
+) -> System:
+    """The original kernel of multipath-tcp.org, version 0.89, on a kind of links.
+
+    Without `keeps_memory`, netem sets the memory of delayed segments to one byte (the entry
+    ``mininet-truesize``).
+    """
+    kind = "mptcp.org-0.89"
+    host = {"kind": kind, "charges_delayed_segments": keeps_memory, "offload": offload}
+    return System(name, kind, host, shaper, _ORIGINAL_FORMS)
+
+
+ON_MININET = (
+    original("original kernel on Mininet", shaper="mininet", keeps_memory=False, offload=True),
+    original("the same, memory kept", shaper="mininet", offload=True),
+)
+"""The original kernel on Mininet's links: as it was, and without netem's fault."""
+LINUX = System("Linux 6.12", "linux-6.12", names={"min_rtt": "linux"}, ships=_linux_ships)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The system that a source used, and the policies that it studied."""
+
+    says: str
+    """What the source states about its system, and what is inferred."""
+    studied: tuple[str, ...]
+    """The keys of a connection whose policies the claims compare. The stack sets all others."""
+    systems: tuple[System, ...] = (original(),)
+    """The systems of the source. The first one is closest to what it states."""
+
+    @property
+    def all_systems(self) -> tuple[System, ...]:
+        """The systems of the source, then today's Linux."""
+        return (*self.systems, LINUX)

@@ -1,0 +1,189 @@
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.axes import Axes
+
+from anabranch import _core
+from anabranch.gallery import catalogue, elsewhere, systems
+from anabranch.gallery.entry import Entry, Tier
+from anabranch.gallery.metrics import GOODPUT
+from anabranch.gallery.reproduce import execute, save_entry
+from anabranch.gallery.systems import LINUX, ON_MININET, Source, original
+from anabranch.reports.figures import Panel
+from anabranch.results.bounds import above, below
+from anabranch.results.claims import Claim, Condition, Judgement, Verdict, judge
+from anabranch.results.folder import Results
+from anabranch.scenarios import loading
+
+TIER = Tier("full", seeds=2, measured_s=3, warm_up_s=1)
+STUDIED = ("remedies",)
+SCENARIO = """
+name = "two paths"
+duration = "1s"
+
+[[path]]
+name = "wifi"
+rate = "8Mbit/s"
+delay = "10ms"
+limit = "80ms"
+
+[[path]]
+name = "3g"
+rate = "2Mbit/s"
+delay = "75ms"
+jitter = "50ms"
+jitter_model = "fifo"
+limit = "334packets"
+
+[[connection]]
+name = "main"
+congestion_control = "olia"
+remedies = {}
+workload = { kind = "bulk" }
+
+[[connection]]
+protocol = "tcp"
+paths = ["wifi"]
+workload = { kind = "bulk" }
+"""
+
+
+def scenario(**settings: Any) -> _core.Scenario:
+    keys = {f"connection.main.{key}": value for key, value in settings.items()}
+    return loading.of_text(SCENARIO, "a.toml", settings=keys)
+
+
+def on(system: systems.System, of: _core.Scenario, *studied: str) -> dict[str, Any]:
+    found = system.scenario(of, studied)
+    assert found is not None
+    return found.settings
+
+
+def test_the_original_kernel_has_the_policies_of_the_entry() -> None:
+    main, tcp = on(original(), scenario(), *STUDIED)["connection"]
+    assert main["host"]["kind"] == tcp["host"]["kind"] == "mptcp.org-0.89"
+    assert (main["congestion_control"], tcp["congestion_control"]) == ("olia", "cubic_linux")
+    assert (main["scheduler"], main.get("remedies", {})) == ("mptcp_org", {})
+    turns = on(original(), scenario(scheduler="round_robin"), *STUDIED)["connection"][0]
+    assert turns["scheduler"] == "mptcp_org_round_robin"
+
+
+def test_linux_sets_what_the_claims_do_not_study() -> None:
+    main, tcp = on(LINUX, scenario(), *STUDIED)["connection"]
+    assert main["host"]["buffers"] == tcp["host"]["buffers"] == "socket"
+    assert (main["congestion_control"], main["scheduler"]) == ("cubic_linux", "linux")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("remedies", {"penalisation": "conext13"}),
+        ("scheduler", "blest"),
+        ("scheduler", {"kind": "blest", "rule": "paper"}),
+        ("congestion_control", "olia"),
+        ("path_manager", "drepas"),
+    ],
+)
+def test_linux_lacks_mechanisms(key: str, value: Any) -> None:
+    studied = scenario(**{key: value})
+    assert LINUX.scenario(studied, (key,)) is None
+    assert LINUX.scenario(studied, ()) is not None
+    assert original().scenario(studied, (key,)) is not None
+
+
+def test_mininet_shapes_both_directions_and_counts_packets() -> None:
+    artefact, kept = (on(system, scenario(), *STUDIED) for system in ON_MININET)
+    wifi, three_g = artefact["path"]
+    assert wifi["shaper"] == three_g["shaper"] == "mininet"
+    assert (wifi["limit"], three_g["limit"]) == ("54packets", "334packets")
+    assert three_g["reverse"]["jitter"] == "50ms"
+    hosts = [each["connection"][0]["host"] for each in (artefact, kept)]
+    assert [host["charges_delayed_segments"] for host in hosts] == [False, True]
+
+
+def _draw(_: Results, axes: Axes) -> None:
+    axes.plot([0, 1], [0, 1])
+
+
+def _entry() -> Entry:
+    """TCP over WiFi and Multipath TCP without and with M1 and M2; Linux lacks both mechanisms."""
+    entry = catalogue.entry("nsdi12-fig7")
+    curves = ("TCP over WiFi", "MPTCP", "MPTCP+M1,2")
+    found = {cell.factors["curve"]: cell for cell in reversed(entry.cells(TIER))}
+    wifi, plain, cured = cells = [found[curve] for curve in curves]
+
+    def claim(name: str, numerator: Any, bound: Any) -> Claim:
+        ratio = GOODPUT.ratio(dict(numerator.factors), dict(wifi.factors))
+        return Claim(name, "s", "o", (Condition("ratio", ratio, bound),))
+
+    return dataclasses.replace(
+        entry,
+        full=TIER,
+        cells=lambda _: cells,
+        claims=(
+            claim("plain", plain, above(0.01, "", "")),
+            claim("cured", cured, below(0.01, "", "")),
+        ),
+        panels=(Panel("panel", "caption", _draw),),
+        notes=lambda _: (),
+        uncertain_parameters={},
+        not_varied_because="it is a test",
+        source=Source("It ran the original kernel.", STUDIED),
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("systems")
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> Results:
+    return execute(_entry(), TIER, folder)
+
+
+@pytest.fixture(scope="module")
+def judgements(folder: Path, results: Results) -> list[Judgement]:
+    return save_entry(_entry(), results, folder)
+
+
+def test_claims_are_judged_on_each_system(judgements: list[Judgement]) -> None:
+    plain, cured = judgements
+    verdicts = [each and each.verdict for each in plain.elsewhere.values()]
+    assert verdicts == [Verdict.REPRODUCED, Verdict.REPRODUCED]
+    kernel, linux = cured.elsewhere.values()
+    assert kernel is not None
+    assert kernel.verdict is Verdict.NOT_REPRODUCED
+    assert linux is None
+
+
+def test_each_system_has_values_of_its_own(judgements: list[Judgement]) -> None:
+    plain = judgements[0]
+    found = [plain, *filter(None, plain.elsewhere.values())]
+    assert len({each.deciding.estimate.value for each in found}) == len(found) == 3
+
+
+def test_table_and_report_show_the_systems_side_by_side(
+    folder: Path, judgements: list[Judgement]
+) -> None:
+    table = elsewhere.table(judgements)
+    assert table is not None
+    assert table.headings == ("claim", "original kernel", elsewhere.ENGINE, "Linux 6.12")
+    assert table.rows[0][2].startswith("reproduced: ")
+    assert table.rows[1][1].startswith("not reproduced: ")
+    assert table.rows[1][3] == "lacks the mechanism"
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "It ran the original kernel." in page
+    assert "lacks the mechanism" in page
+    plain = json.loads((folder / "claims.json").read_text(encoding="utf-8"))[0]
+    assert plain["elsewhere"]["Linux 6.12"]["verdict"] == "reproduced"
+
+
+def test_runs_of_other_results_do_not_count(folder: Path, results: Results) -> None:
+    runs = [{**run, "digest": f"{n:032x}"} for n, run in enumerate(results.provenance["runs"])]
+    others = dataclasses.replace(results, provenance={**results.provenance, "runs": runs})
+    own = [judge(claim, others) for claim in _entry().claims]
+    assert elsewhere.table(elsewhere.judged(_entry(), own, others, folder)) is None
