@@ -21,6 +21,7 @@ from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.uncertain import LINKS, START
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
@@ -225,6 +226,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
     uncertain_parameters={**LINKS, **START},
+    source=Source(
+        "The authors ran BALIA in the original kernel.",
+        ("congestion_control",),
+    ),
     claims=CLAIMS,
     panels=(
         Panel(

@@ -14,6 +14,7 @@ from anabranch.gallery.metrics import GOODPUT, P95, PAUSE, PAUSE_MS, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import WIFI_3G
 from anabranch.gallery.shared.wifi_3g import M12, THREE_G, WIFI
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Blocks, Change, Connection
@@ -169,6 +170,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=120),
     cells=cells,
     uncertain_parameters=WIFI_3G,
+    source=Source(
+        "CellNet 2012 ran the original kernel of its time over real WiFi and 3G.",
+        ("remedies",),
+    ),
     claims=CLAIMS,
     panels=(
         Panel(

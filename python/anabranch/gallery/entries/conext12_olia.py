@@ -16,6 +16,7 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.connections import tcp
 from anabranch.gallery.shared.uncertain import LINKS, START
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -201,6 +202,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
     uncertain_parameters={**LINKS, **START},
+    source=Source(
+        "CoNEXT 2012 ran OLIA in the original kernel of its time.",
+        ("congestion_control",),
+    ),
     claims=CLAIMS,
     headline="E10.olia-leaves-more",
     panels=panels_of_users(""),

@@ -17,6 +17,7 @@ from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12, PAASCH
+from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import GREEN, RED, SKY, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Estimate, estimate
@@ -187,6 +188,12 @@ ENTRY = Entry(
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
     not_varied_because=A_DESIGN,
+    source=Source(
+        "CoNEXT 2013 ran the original kernel on Mininet. Whether netem in its version of "
+        "Linux had the fault is not known.",
+        ("remedies",),
+        ON_MININET,
+    ),
     claims=CLAIMS,
     headline="E4.2-fix-helps",
     panels=two_path_design.panels_of_benefits("Low-BDP settings", "High-BDP settings", STYLES),

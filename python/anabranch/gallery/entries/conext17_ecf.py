@@ -16,6 +16,7 @@ from anabranch.gallery.metrics import IDLE_RESTARTS, MEAN, OUT_OF_ORDER, waiting
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Results
@@ -344,6 +345,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=30, measured_s=300, warm_up_s=10),
     cells=cells,
     uncertain_parameters=LINKS,
+    source=Source(
+        "CoNEXT 2017 ran version 0.89 of the original kernel over links shaped by tc.",
+        ("scheduler",),
+    ),
     claims=CLAIMS,
     headline="E11.ecf-throughput",
     panels=(

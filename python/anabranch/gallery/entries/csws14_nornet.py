@@ -26,6 +26,7 @@ from anabranch.gallery.measures import Values, median, ratio
 from anabranch.gallery.metrics import OUT_OF_ORDER, TRANSFER, waiting_ms
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import Panel
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import Bulk, Connection
@@ -160,6 +161,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
     cells=cells,
     uncertain_parameters=LINKS,
+    source=Source(
+        "CSWS 2014 ran version 0.88 of the original kernel over real links.",
+        ("scheduler", "remedies"),
+    ),
     claims=CLAIMS,
     panels=(
         *(

@@ -25,6 +25,7 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import two_path_design
 from anabranch.gallery.shared.two_path_design import HIGH, Point, by_setting
 from anabranch.gallery.shared.uncertain import A_DESIGN
+from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -264,6 +265,12 @@ ENTRY = Entry(
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
     not_varied_because=A_DESIGN,
+    source=Source(
+        "CSWS 2014 ran version 0.88 of the original kernel on Mininet. Whether netem in its "
+        "version of Linux had the fault is not known.",
+        ("scheduler", "remedies"),
+        ON_MININET,
+    ),
     claims=CLAIMS,
     panels=(
         *map(_increases_at, RATES_KBPS),

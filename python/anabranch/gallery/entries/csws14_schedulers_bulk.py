@@ -17,6 +17,7 @@ from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.two_path_design import HIGH, LOW, benefits, both_used
 from anabranch.gallery.shared.uncertain import A_DESIGN
 from anabranch.gallery.shared.wifi_3g import M12
+from anabranch.gallery.systems import ON_MININET, Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, Style
 from anabranch.results.folder import Results
 
@@ -161,6 +162,12 @@ ENTRY = Entry(
     full=Tier("full", seeds=3, measured_s=55),
     cells=cells,
     not_varied_because=A_DESIGN,
+    source=Source(
+        "CSWS 2014 ran version 0.88 of the original kernel on Mininet. Whether netem in its "
+        "version of Linux had the fault is not known.",
+        ("scheduler", "remedies"),
+        ON_MININET,
+    ),
     claims=CLAIMS,
     panels=two_path_design.panels_of_benefits(
         "Low-BDP settings", "High-BDP settings, buffers of 2 MB", STYLES

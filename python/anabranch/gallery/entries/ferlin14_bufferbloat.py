@@ -20,6 +20,7 @@ from anabranch.gallery.panels import Axes, Draw
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
 from anabranch.gallery.shared.wifi_3g import M12
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -280,6 +281,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=30, measured_s=115, warm_up_s=5),
     cells=cells,
     uncertain_parameters=LINKS,
+    source=Source(
+        "The authors ran the original kernel, probably version 0.88, over real links.",
+        ("remedies",),
+    ),
     claims=CLAIMS,
     panels=(
         Panel(

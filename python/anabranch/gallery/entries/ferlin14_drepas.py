@@ -12,6 +12,7 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.connections import one_or_both
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Claim, Measure
 from anabranch.results.folder import Results
@@ -227,6 +228,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
+    source=Source(
+        "The authors ran the original kernel over real links.",
+        ("path_manager",),
+    ),
     claims=CLAIMS,
     headline="E7.b-drepas-avoids-it",
     panels=(

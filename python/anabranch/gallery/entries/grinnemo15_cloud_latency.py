@@ -14,6 +14,7 @@ from anabranch.gallery.metrics import MEAN, P50, P95, share
 from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
+from anabranch.gallery.systems import Source, original
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Panel, Style
 from anabranch.results.claims import Claim, Measure
@@ -551,6 +552,11 @@ ENTRY = Entry(
     full=Tier("full", seeds=30, measured_s=100),
     cells=cells,
     uncertain_parameters=LINKS,
+    source=Source(
+        "The authors ran version 0.88 of the original kernel over links of dummynet.",
+        ("scheduler",),
+        (original("original kernel on dummynet", shaper="dummynet"),),
+    ),
     claims=CLAIMS,
     panels=(
         Panel(

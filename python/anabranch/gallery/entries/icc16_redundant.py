@@ -12,6 +12,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier
 from anabranch.gallery.metrics import GOODPUT, MEAN, P50, P99, Metric
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import LINKS
+from anabranch.gallery.systems import Source
 from anabranch.reports import figures
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.folder import Results
@@ -141,6 +142,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=1),
     cells=cells,
     uncertain_parameters=LINKS,
+    source=Source(
+        "The authors ran a redundant scheduler in the original kernel.",
+        ("scheduler",),
+    ),
     claims=CLAIMS,
     panels=(
         Panel(

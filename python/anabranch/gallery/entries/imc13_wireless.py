@@ -17,6 +17,7 @@ from anabranch.gallery.entry import Cell, Entry, Factors, Overview, Tier, Writte
 from anabranch.gallery.measures import Values, difference, estimate, median, per_seed, ratio
 from anabranch.gallery.metrics import COMPLETION, REINJECTIONS, TRANSFER
 from anabranch.gallery.parameters import parameters
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -348,6 +349,10 @@ ENTRY = Entry(
         "cellular delay": "path.cellular*.delay",
         "cellular queue": "path.cellular*.limit",
     },
+    source=Source(
+        "IMC 2013 ran the original kernel over real links.",
+        ("congestion_control",),
+    ),
     claims=CLAIMS,
     panels=(
         Panel(

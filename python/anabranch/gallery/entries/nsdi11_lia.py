@@ -17,6 +17,7 @@ from anabranch.gallery.metrics import GOODPUT
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.bottlenecks import all_carried, red
 from anabranch.gallery.shared.uncertain import LINKS, START
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, Panel, Style
 from anabranch.results.estimates import Sample
 from anabranch.results.folder import Results
@@ -311,6 +312,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=300, warm_up_s=20),
     cells=cells,
     uncertain_parameters={**LINKS, **START},
+    source=Source(
+        "NSDI 2011 simulated, and also ran a predecessor of the original kernel.",
+        ("congestion_control",),
+    ),
     claims=CLAIMS,
     panels=(
         panel_of_shares(RANDOM_LOSS),

@@ -24,6 +24,7 @@ from anabranch.gallery.shared.wifi_3g import (
     THREE_G,
     WIFI,
 )
+from anabranch.gallery.systems import Source
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim, Measure
@@ -247,6 +248,11 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters=WIFI_3G,
+    source=Source(
+        "NSDI 2012 ran the original kernel of its time between two servers, over links "
+        "shaped by tc.",
+        ("remedies",),
+    ),
     claims=CLAIMS,
     headline="E2.c-m12-never-worse",
     panels=(

@@ -17,6 +17,7 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import wifi_3g
 from anabranch.gallery.shared.uncertain import RECEIVE_BUFFER, WIFI_3G
 from anabranch.gallery.shared.wifi_3g import MPTCP, MPTCP_M12, MPTCP_M12_NSDI, TCP_WIFI, used
+from anabranch.gallery.systems import ON_MININET, Source, original
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel
 from anabranch.results.claims import Claim
@@ -327,6 +328,12 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
+    source=Source(
+        "NSDI 2012 ran the original kernel of its time between two servers, over links "
+        "shaped by tc. CS244'14 and '15 ran that of May 2014 (Linux 3.14) on Mininet.",
+        ("remedies",),
+        (original(), *ON_MININET),
+    ),
     claims=CLAIMS,
     headline="E1.2-m12-like-wifi",
     panels=(

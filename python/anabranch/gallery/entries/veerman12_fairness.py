@@ -15,6 +15,7 @@ from anabranch.gallery.panels import Axes
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS, START
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLACK, BLUE, GREEN, RED, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.estimates import Sample
@@ -266,6 +267,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS, **START},
+    source=Source(
+        "Veerman ran the original kernel of Linux 3.2 over real links.",
+        ("congestion_control",),
+    ),
     claims=veerman12.at_scale(CLAIMS),
     panels=(
         Panel(

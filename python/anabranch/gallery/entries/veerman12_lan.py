@@ -20,6 +20,7 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import LARGE_MSS, SMALL_MSS, link
+from anabranch.gallery.systems import Source
 from anabranch.reports import figures, outages
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.results.claims import Measure
@@ -400,6 +401,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=100),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
+    source=Source(
+        "Veerman ran the original kernel of Linux 3.2 over real links.",
+        (),
+    ),
     claims=veerman12.at_scale(CLAIMS),
     panels=(
         Panel(

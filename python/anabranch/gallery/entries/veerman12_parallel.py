@@ -15,6 +15,7 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import SCALE
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, Panel, Style
 from anabranch.reports.table import Table
 from anabranch.results.estimates import Sample
@@ -223,6 +224,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=110, warm_up_s=10),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
+    source=Source(
+        "Veerman ran the original kernel of Linux 3.2 over real links.",
+        (),
+    ),
     claims=CLAIMS,
     panels=(
         Panel(

@@ -14,6 +14,7 @@ from anabranch.gallery.metrics import GOODPUT, REINJECTIONS, share
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, SKY, Panel, Style
 from anabranch.results.folder import Results
 from anabranch.scenarios.scenario import NetworkPath
@@ -142,6 +143,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=10, warm_up_s=6),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
+    source=Source(
+        "Veerman ran the original kernel of Linux 3.2 over real links.",
+        (),
+    ),
     claims=CLAIMS,
     panels=(
         Panel(

@@ -13,6 +13,7 @@ from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared import veerman12
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.veerman12 import link
+from anabranch.gallery.systems import Source
 from anabranch.reports.figures import BLUE, GREEN, ORANGE, RED, SKY, Panel, Style
 from anabranch.results.claims import Measure
 from anabranch.results.folder import Factor, Results
@@ -212,6 +213,10 @@ ENTRY = Entry(
     full=Tier("full", seeds=20, measured_s=_LONG_S, warm_up_s=10),
     cells=cells,
     uncertain_parameters={**LINKS, **BUFFERS},
+    source=Source(
+        "Veerman ran the original kernel of Linux 3.2 over real links.",
+        (),
+    ),
     claims=veerman12.at_scale(CLAIMS),
     headline="E9.wan-sum",
     panels=(
