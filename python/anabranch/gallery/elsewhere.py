@@ -17,7 +17,7 @@ from anabranch.gallery import further
 from anabranch.gallery.entry import Entry, Tier
 from anabranch.gallery.systems import Source
 from anabranch.reports.table import Table
-from anabranch.results.claims import Claim, Judgement, judge
+from anabranch.results.claims import Claim, Judgement, Verdict, judge
 from anabranch.results.folder import Results
 
 FOLDER = "systems"
@@ -106,6 +106,21 @@ def _on_all(judgement: Judgement) -> dict[str, Judgement | None]:
     """The judgements on the systems of the source, this engine, and today's Linux."""
     *sources, linux = judgement.elsewhere.items()
     return dict([*sources, (ENGINE, judgement), linux])
+
+
+def counts(judgements: Sequence[Judgement]) -> tuple[int, ...]:
+    """How many claims are judged on several systems, and how many of them are reproduced.
+
+    The reproduced ones are counted on the first system of the source, on this engine, and on
+    today's Linux. The last number is that of the claims whose mechanism Linux lacks.
+    """
+    systems = [list(_on_all(each).values()) for each in judgements if each.elsewhere]
+    compared = [(each[0], each[-2], each[-1]) for each in systems]
+    reproduced = (
+        sum(each is not None and each.verdict is Verdict.REPRODUCED for each in column)
+        for column in zip(*compared, strict=True)
+    )
+    return (len(compared), *reproduced, sum(linux is None for *_, linux in compared))
 
 
 def _text(judgement: Judgement | None) -> str:

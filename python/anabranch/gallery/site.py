@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anabranch.gallery import reproduce
+from anabranch.gallery import elsewhere, reproduce
 from anabranch.gallery.entry import Entry
 from anabranch.reports import finding, pictures, report
 from anabranch.reports.page import template
@@ -81,7 +81,8 @@ def _by_paper(exhibits: Sequence[Exhibit]) -> list[tuple[str, list[Exhibit]]]:
 
 def markdown(exhibits: Sequence[Exhibit]) -> str:
     """The verdicts and the cost of the runs, as tables in Markdown."""
-    lines = [
+    lines = _on_systems(exhibits)
+    lines += [
         "| entry | claims | seeds | runs | wall s | CPU s | version |",
         "|---|---|--:|--:|--:|--:|---|",
     ]
@@ -107,6 +108,25 @@ def markdown(exhibits: Sequence[Exhibit]) -> str:
             for one in each.judgements
         ]
     return "\n".join(lines) + "\n"
+
+
+def _on_systems(exhibits: Sequence[Exhibit]) -> list[str]:
+    """A table of the reproduced claims on three systems; empty without runs on other systems."""
+    found = {each.entry.id: elsewhere.counts(each.judgements) for each in exhibits}
+    compared = {name: numbers for name, numbers in found.items() if numbers[0]}
+    if not compared:
+        return []
+    total = map(sum, zip(*compared.values(), strict=True))
+    headings = (
+        "claims",
+        "on the source's system",
+        "on this engine",
+        "on Linux 6.12",
+        "Linux lacks",
+    )
+    lines = [_row(("entry", *headings)), _row(("---", *["--:"] * len(headings)))]
+    lines += [_row((f"[{name}](#{name})", *numbers)) for name, numbers in compared.items()]
+    return [*lines, _row(("all", *total)), ""]
 
 
 def _verdict(judgement: Judgement) -> str:
