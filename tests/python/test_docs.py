@@ -32,6 +32,7 @@ NOT_RUN = {
     r"cargo .*": "the examples of the crates are tests",
     r"(pip|uv|uvx|wheel=|docker) ?.*": "`make wheels` installs and runs a wheel",
     r"ssh .*": "needs another host",
+    r"tshark .*": "a tool of its own",
     r"dask .*|.* dask://.*": "needs a cluster; tests/python/test_executors.py starts one",
     r"anabranch calibrate.*": "minutes; tests/python/test_calibration.py",
     r"anabranch (run|reproduce|conform) .*--live.*": "in real time; tests/python/test_live.py",

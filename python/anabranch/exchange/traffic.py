@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from typing import Any
 
 MPTCP = 262  # IPPROTO_MPTCP
+TCP_CONGESTION = 13  # Python has this name on Linux only
 SEND_BUFFER, RECEIVE_BUFFER = 32, 33  # SO_SNDBUFFORCE and SO_RCVBUFFORCE: without the host's limits
 OFFLOADS = (0x1F, 0x21, 0x24, 0x2C)  # ETHTOOL_STSO, _SUFO, _SGSO and _SGRO
 SIOCETHTOOL = 0x8946
@@ -173,7 +174,7 @@ def open_socket(about: dict[str, Any]) -> socket.socket:
     protocol = MPTCP if about["protocol"] == "mptcp" else socket.IPPROTO_TCP
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, about["congestion_control"].encode())
+    made.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, about["congestion_control"].encode())
     for key, option in (("send_buffer", SEND_BUFFER), ("receive_buffer", RECEIVE_BUFFER)):
         if key in about:
             made.setsockopt(socket.SOL_SOCKET, option, about[key])
