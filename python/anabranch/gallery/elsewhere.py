@@ -87,7 +87,29 @@ def judged(
             for name, of_system in on.items()
         }
 
-    return [replace(each, elsewhere=elsewhere(each.claim)) for each in judgements]
+    compared = [replace(each, elsewhere=elsewhere(each.claim)) for each in judgements]
+    return [replace(each, conclusion=_conclusion(each, entry.source)) for each in compared]
+
+
+def _conclusion(judgement: Judgement, source: Source) -> str:
+    """The verdicts on the source's systems and on this engine, in words."""
+
+    def holds(system: str) -> bool:
+        found = judgement.elsewhere[system]
+        return found is not None and found.verdict is Verdict.REPRODUCED
+
+    for system in source.systems:
+        if system.without_artefact and holds(system.name) and not holds(system.without_artefact):
+            return "reproduced by an artefact of the emulation"
+    here = judgement.verdict is Verdict.REPRODUCED
+    match any(holds(system.name) for system in source.systems), here:
+        case True, True:
+            return "reproduced"
+        case True, False:
+            return "reproduced on the source's system only"
+        case False, True:
+            return "reproduced, but not on the source's system"
+    return f"{judgement.verdict.words}, nor on the source's system"
 
 
 def table(judgements: Sequence[Judgement]) -> Table | None:
@@ -96,10 +118,10 @@ def table(judgements: Sequence[Judgement]) -> Table | None:
         return None
     verdicts = [_on_all(each) for each in judgements]
     rows = [
-        (each.claim.id, *map(_text, on_all.values()))
+        (each.claim.id, *map(_text, on_all.values()), each.conclusion)
         for each, on_all in zip(judgements, verdicts, strict=True)
     ]
-    return Table(("claim", *verdicts[0]), tuple(rows))
+    return Table(("claim", *verdicts[0], "conclusion"), tuple(rows))
 
 
 def _on_all(judgement: Judgement) -> dict[str, Judgement | None]:

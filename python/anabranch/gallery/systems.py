@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anabranch import _core
@@ -31,6 +31,8 @@ class System:
     """The platform, if it is not the one of the stack."""
     shaper: str | None = None
     """Shaper of all paths; by default they stay as the entry has them."""
+    without_artefact: str = ""
+    """The name of the same system without a fault of the emulation, if this system has it."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The stack's own form of a scheduler, which has no parameters."""
     ships: Callable[[str, Any], bool] | None = None
@@ -96,6 +98,7 @@ def _linux_ships(key: str, policy: Any) -> bool:
     return policy in shipped
 
 
+_ORIGINAL = "mptcp.org-0.89"
 _ORIGINAL_FORMS = {
     "min_rtt": "mptcp_org",
     "linux": "mptcp_org",
@@ -104,26 +107,21 @@ _ORIGINAL_FORMS = {
 
 
 def original(
-    name: str = "original kernel",
-    *,
-    shaper: str | None = None,
-    keeps_memory: bool = True,
-    offload: bool = False,
+    name: str = "original kernel", *, shaper: str | None = None, offload: bool = False
 ) -> System:
-    """The original kernel of multipath-tcp.org, version 0.89, on a kind of links.
-
-    Without `keeps_memory`, netem sets the memory of delayed segments to one byte (the entry
-    ``mininet-truesize``).
-    """
-    kind = "mptcp.org-0.89"
-    host = {"kind": kind, "charges_delayed_segments": keeps_memory, "offload": offload}
-    return System(name, kind, host, shaper, _ORIGINAL_FORMS)
+    """The original kernel of multipath-tcp.org, version 0.89, on a kind of links."""
+    host = {"kind": _ORIGINAL, "offload": offload}
+    return System(name, _ORIGINAL, host, shaper, names=_ORIGINAL_FORMS)
 
 
-ON_MININET = (
-    original("original kernel on Mininet", shaper="mininet", keeps_memory=False, offload=True),
-    original("the same, memory kept", shaper="mininet", offload=True),
-)
+def with_artefact(of: System, name: str) -> System:
+    """The system with netem's fault: a delayed segment takes up one byte (``mininet-truesize``)."""
+    host = {**(of.host or {}), "charges_delayed_segments": False}
+    return replace(of, name=name, host=host, without_artefact=of.name)
+
+
+_KEPT = original("the same, memory kept", shaper="mininet", offload=True)
+ON_MININET = (with_artefact(_KEPT, "original kernel on Mininet"), _KEPT)
 """The original kernel on Mininet's links: as it was, and without netem's fault."""
 LINUX = System("Linux 6.12", "linux-6.12", names={"min_rtt": "linux"}, ships=_linux_ships)
 

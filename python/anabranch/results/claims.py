@@ -187,6 +187,8 @@ class Judgement:
     """The variants whose values give another verdict, with this verdict."""
     elsewhere: Mapping[str, Judgement | None] = field(default_factory=dict)
     """The claim on other systems; `None` on one that lacks a mechanism which the claim needs."""
+    conclusion: str = ""
+    """The verdicts on all systems in words."""
 
     @property
     def measured(self) -> str:
@@ -235,6 +237,7 @@ class Judgement:
                 system: other and {"verdict": other.verdict.value, "measured": other.measured}
                 for system, other in self.elsewhere.items()
             },
+            "conclusion": self.conclusion,
         }
 
 

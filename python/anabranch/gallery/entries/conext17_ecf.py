@@ -141,8 +141,8 @@ def _both_used(workload: str, curves: Sequence[str] = (DEFAULT, BLEST, ECF)) -> 
     """
 
     def reason(results: Results) -> str | None:
-        compared = pl.col("curve").is_in(curves)
-        rows = results.runs.filter(compared & (pl.col("workload") == workload))
+        compared = [results.rows("runs", curve=curve, workload=workload) for curve in curves]
+        rows = pl.concat(compared)
         if workload == DOWNLOAD:
             rows = rows.filter(pl.col("amount") >= 512)
         idle = rows.filter((pl.col("share_wifi") == 0) | (pl.col("share_lte") == 0))

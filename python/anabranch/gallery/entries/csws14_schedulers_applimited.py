@@ -126,7 +126,7 @@ def increases(results: Results, curve: str, rate_kbps: int = JUDGED_KBPS) -> Sam
 
 
 def _count(results: Results) -> int:
-    used = results.runs.filter(results.runs["environment"] == HIGH)["point"].n_unique()
+    used = results.rows("runs", environment=HIGH)["point"].n_unique()
     return min(count for count in COUNTS.values() if count >= used)
 
 

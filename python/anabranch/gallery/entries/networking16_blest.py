@@ -13,7 +13,7 @@ from anabranch.gallery.metrics import MEAN, REINJECTIONS, TRANSFER, Metric
 from anabranch.gallery.parameters import parameters
 from anabranch.gallery.shared.uncertain import BUFFERS, LINKS
 from anabranch.gallery.shared.wifi_3g import M12
-from anabranch.gallery.systems import Source, original
+from anabranch.gallery.systems import Source, original, with_artefact
 from anabranch.reports import figures
 from anabranch.reports.figures import Panel, Style
 from anabranch.results.claims import Claim, Measure
@@ -328,7 +328,7 @@ ENTRY = Entry(
         "Networking 2016 ran version 0.90 of the original kernel on CORE, whose nodes share "
         "a kernel. Netem's fault may therefore have applied.",
         ("scheduler",),
-        (original(), original("the same, one byte a segment", keeps_memory=False)),
+        (original(), with_artefact(original(), "the same, netem's fault")),
     ),
     claims=CLAIMS,
     headline="E11.blest-goodput",

@@ -117,8 +117,7 @@ def medians(results: Results, metric: str, **factors: Factor) -> dict[str, float
     Raises:
         NothingMeasured: if no such run has the metric.
     """
-    chosen = (pl.col(name) == value for name, value in factors.items())
-    rows = results.runs.filter(*chosen).drop_nulls(metric)
+    rows = results.rows("runs", **factors).drop_nulls(metric)
     if rows.is_empty():
         raise NothingMeasured(f"no {metric} was measured for {factors}")
     table = rows.group_by("point").agg(pl.col(metric).median()).sort("point")
@@ -167,9 +166,7 @@ def both_used(*curves: str) -> Needs:
 
     def reason(results: Results) -> str | None:
         for curve in curves:
-            rows = results.runs.filter(
-                (pl.col("curve") == curve) & (pl.col("connection") == "main")
-            )
+            rows = results.rows("runs", curve=curve, connection="main")
             used = rows.filter((pl.col("share_one") > 0) & (pl.col("share_two") > 0)).height
             if used < 0.9 * rows.height:
                 return f"{curve}: both paths carried bytes in only {used} of {rows.height} runs"

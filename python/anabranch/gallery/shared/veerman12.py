@@ -105,10 +105,7 @@ def at_scale(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 
 def halvings(results: Results, **factors: Factor) -> float:
     """Median over runs of the window halvings of the main connection that were not undone."""
-    rows = results.subflows.filter(
-        pl.col("connection_name") == "main",
-        *(pl.col(name) == value for name, value in factors.items()),
-    )
+    rows = results.rows("subflows", connection_name="main", **factors)
     sums = rows.group_by("seed").agg((pl.col("recoveries") - pl.col("undone")).sum())["recoveries"]
     if sums.is_empty():
         raise NothingMeasured(f"no run with {factors}")
@@ -121,9 +118,7 @@ def halvings_measured(results: Results, **factors: Factor) -> int:
     The count comes from the time series, so the cell has to keep them for all seeds.
     """
     warm_up_ns = nanoseconds(results.provenance["warm_up"])
-    rows = results.samples.filter(
-        pl.col("time_ns") >= warm_up_ns, *(pl.col(name) == value for name, value in factors.items())
-    )
+    rows = results.rows("samples", **factors).filter(pl.col("time_ns") >= warm_up_ns)
     changes = pl.col("ssthresh").diff().over("seed", "connection", "subflow") != 0
     return int(rows.sort("time_ns").select(changes.sum()).item())
 
@@ -144,10 +139,8 @@ def path_mbps(results: Results, path: str, **factors: Factor) -> float:
     `seed` and `connection_name` name others.
     """
     wanted = {"seed": 1, "connection_name": "main", "path_name": path} | factors
-    rows = results.samples.filter(
-        pl.col("time_ns") >= nanoseconds(results.provenance["warm_up"]),
-        *(pl.col(name) == value for name, value in wanted.items()),
-    )
+    warm_up_ns = nanoseconds(results.provenance["warm_up"])
+    rows = results.rows("samples", **wanted).filter(pl.col("time_ns") >= warm_up_ns)
     if rows.is_empty():
         return 0.0
     byte_count = pl.col("subflow_bytes_received")
