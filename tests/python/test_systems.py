@@ -171,7 +171,10 @@ def test_table_and_report_show_the_systems_side_by_side(
 ) -> None:
     table = elsewhere.table(judgements)
     assert table is not None
-    assert table.headings == ("claim", "original kernel", elsewhere.ENGINE, "Linux 6.12")
+    systems = ("original kernel", elsewhere.ENGINE, "Linux 6.12")
+    assert table.headings == ("claim", *systems, "conclusion")
+    assert table.rows[0][4] == "reproduced"
+    assert table.rows[1][4] == "not reproduced, nor on the source's system"
     assert table.rows[0][2].startswith("reproduced: ")
     assert table.rows[1][1].startswith("not reproduced: ")
     assert table.rows[1][3] == "lacks the mechanism"
@@ -180,6 +183,30 @@ def test_table_and_report_show_the_systems_side_by_side(
     assert "lacks the mechanism" in page
     plain = json.loads((folder / "claims.json").read_text(encoding="utf-8"))[0]
     assert plain["elsewhere"]["Linux 6.12"]["verdict"] == "reproduced"
+
+
+R, NOT, OPEN = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.OPEN
+
+
+@pytest.mark.parametrize(
+    ("here", "artefact", "kept", "conclusion"),
+    [
+        (R, R, R, "reproduced"),
+        (R, R, NOT, "reproduced by an artefact of the emulation"),
+        (NOT, R, Verdict.PARTLY, "reproduced by an artefact of the emulation"),
+        (NOT, R, R, "reproduced on the source's system only"),
+        (NOT, R, OPEN, "reproduced on the source's system only"),
+        (R, NOT, NOT, "reproduced, but not on the source's system"),
+        (R, OPEN, NOT, "open"),
+        (NOT, NOT, NOT, "not reproduced, nor on the source's system"),
+    ],
+)
+def test_conclusions(here: Verdict, artefact: Verdict, kept: Verdict, conclusion: str) -> None:
+    claim = _entry().claims[0]
+    names = [system.name for system in ON_MININET]
+    on = dict(zip(names, [Judgement(claim, (), each) for each in (artefact, kept)], strict=True))
+    judgement = Judgement(claim, (), here, elsewhere=on)
+    assert elsewhere._conclusion(judgement, Source("", STUDIED, ON_MININET)) == conclusion
 
 
 def test_runs_of_other_results_do_not_count(folder: Path, results: Results) -> None:

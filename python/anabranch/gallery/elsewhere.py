@@ -93,23 +93,27 @@ def judged(
 
 def _conclusion(judgement: Judgement, source: Source) -> str:
     """The verdicts on the source's systems and on this engine, in words."""
-
-    def holds(system: str) -> bool:
-        found = judgement.elsewhere[system]
-        return found is not None and found.verdict is Verdict.REPRODUCED
-
+    verdicts = {
+        system.name: found.verdict
+        for system in source.systems
+        if (found := judgement.elsewhere[system.name]) is not None
+    }
+    good, bad = Verdict.REPRODUCED, (Verdict.NOT_REPRODUCED, Verdict.PARTLY)
     for system in source.systems:
-        if system.without_artefact and holds(system.name) and not holds(system.without_artefact):
+        without = verdicts.get(system.without_artefact, Verdict.OPEN)
+        if verdicts.get(system.name) is good and without in (
+            Verdict.NOT_REPRODUCED,
+            Verdict.PARTLY,
+        ):
             return "reproduced by an artefact of the emulation"
-    here = judgement.verdict is Verdict.REPRODUCED
-    match any(holds(system.name) for system in source.systems), here:
-        case True, True:
-            return "reproduced"
-        case True, False:
-            return "reproduced on the source's system only"
-        case False, True:
-            return "reproduced, but not on the source's system"
-    return f"{judgement.verdict.words}, nor on the source's system"
+    here, there = judgement.verdict, set(verdicts.values())
+    if good in there:
+        return here.words if here is good else "reproduced on the source's system only"
+    if Verdict.OPEN in there or here is Verdict.OPEN:
+        return Verdict.OPEN.words
+    if here is good:
+        return "reproduced, but not on the source's system"
+    return f"{here.words}, nor on the source's system" if there else here.words
 
 
 def table(judgements: Sequence[Judgement]) -> Table | None:

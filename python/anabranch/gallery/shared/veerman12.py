@@ -138,9 +138,9 @@ def path_mbps(results: Results, path: str, **factors: Factor) -> float:
     It comes from the time series of the first seed and the main connection, unless the factors
     `seed` and `connection_name` name others.
     """
-    wanted = {"seed": 1, "connection_name": "main", "path_name": path} | factors
+    wanted: dict[str, Factor] = {"seed": 1, "connection_name": "main", "path_name": path}
     warm_up_ns = nanoseconds(results.provenance["warm_up"])
-    rows = results.rows("samples", **wanted).filter(pl.col("time_ns") >= warm_up_ns)
+    rows = results.rows("samples", **wanted | factors).filter(pl.col("time_ns") >= warm_up_ns)
     if rows.is_empty():
         return 0.0
     byte_count = pl.col("subflow_bytes_received")
