@@ -447,7 +447,8 @@ fn in_order(
 /// Let an engine host's applications act. Returns the segments that the host sends, or `None` if
 /// nothing happens.
 fn act(host: &mut EngineHost, now: Instant) -> Option<Vec<Segment>> {
-    let acted = host.handle_events(now);
+    let acted = host.has_events();
+    host.handle_events(now);
     let segments: Vec<_> = std::iter::from_fn(|| host.poll_transmit(now)).collect();
     (acted || !segments.is_empty()).then_some(segments)
 }

@@ -43,8 +43,10 @@ pub(crate) trait Host: Observed {
     fn handle_packet(&mut self, now: Instant, packet: Packet);
     /// Do the work that is due.
     fn handle_timeout(&mut self, now: Instant);
-    /// Pass the transport's events to the applications. Returns `true` if there were any.
-    fn handle_events(&mut self, now: Instant) -> bool;
+    /// Pass the transport's events to the applications.
+    fn handle_events(&mut self, now: Instant);
+    /// Returns `true` if there are events to pass to the applications.
+    fn has_events(&self) -> bool;
     /// The next packet to send.
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet>;
     /// When the host must be woken.
@@ -195,11 +197,9 @@ impl EngineHost {
         self.app_of.insert(id, index);
     }
 
-    /// Pass the engine's events to the applications. Returns true if there were any.
-    pub fn handle_events(&mut self, now: Instant) -> bool {
-        let mut any = false;
+    /// Pass the engine's events to the applications.
+    pub fn handle_events(&mut self, now: Instant) {
         while let Some((id, event)) = self.endpoint.poll_event() {
-            any = true;
             let Some(index) = self.app_of(id) else { continue };
             match event {
                 Event::Connected | Event::Accepted | Event::Writable => self.write(now, index),
@@ -222,7 +222,12 @@ impl EngineHost {
                 Event::SubflowEstablished(_) | Event::FellBack => {}
             }
         }
-        any
+    }
+
+    /// Returns `true` if the engine has events for the applications.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        self.endpoint.has_events()
     }
 
     /// The next segment to send.
@@ -294,8 +299,13 @@ impl Host for EngineHost {
     }
 
     #[inline]
-    fn handle_events(&mut self, now: Instant) -> bool {
-        self.handle_events(now)
+    fn handle_events(&mut self, now: Instant) {
+        self.handle_events(now);
+    }
+
+    #[inline]
+    fn has_events(&self) -> bool {
+        self.has_events()
     }
 
     #[inline(always)]

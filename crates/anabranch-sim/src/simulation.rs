@@ -249,12 +249,11 @@ impl<H: Host> Simulation<'_, '_, H> {
     fn serve_host(&mut self, side: Side) -> Result<(), RunError> {
         let number = side as usize;
         loop {
-            let mut idle = !self.hosts[number].handle_events(self.now);
+            self.hosts[number].handle_events(self.now);
             while let Some(packet) = self.hosts[number].poll_transmit(self.now) {
-                idle = false;
                 self.send(side, packet)?;
             }
-            if idle {
+            if !self.hosts[number].has_events() {
                 break;
             }
         }

@@ -1,4 +1,6 @@
 //! Segment payload as at most two shared slices. The network never copies it.
+//!
+//! Nearly all payloads have one piece. Only those with two take memory of their own.
 
 use bytes::Bytes;
 
@@ -20,9 +22,13 @@ pub enum Piece {
 
 /// The payload of a segment: the concatenation of two pieces, either of which may be empty.
 #[derive(Clone, Debug, Default)]
-pub struct Payload {
-    first: Piece,
-    second: Piece,
+pub struct Payload(Pieces);
+
+#[derive(Clone, Debug)]
+enum Pieces {
+    One(Piece),
+    /// Neither of them is empty.
+    Two(Box<[Piece; 2]>),
 }
 
 impl Piece {
@@ -142,24 +148,36 @@ impl From<Bytes> for Piece {
     }
 }
 
+impl Default for Pieces {
+    fn default() -> Self {
+        Pieces::One(Piece::EMPTY)
+    }
+}
+
 impl Payload {
     /// No bytes.
-    pub const EMPTY: Payload = Payload { first: Piece::EMPTY, second: Piece::EMPTY };
+    pub const EMPTY: Payload = Payload(Pieces::One(Piece::EMPTY));
 
     /// `first` followed by `second`, merged into one piece if they form one run of the pattern.
     pub fn new(mut first: Piece, second: Piece) -> Self {
         match first.try_join(second) {
-            Ok(()) => Payload { first, second: Piece::EMPTY },
-            Err(second) => Payload { first, second },
+            Ok(()) => first.into(),
+            Err(second) if second.is_empty() => first.into(),
+            Err(second) => Payload(Pieces::Two(Box::new([first, second]))),
         }
     }
 
     /// Bytes in the payload.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.first.len() + self.second.len()
+        match &self.0 {
+            Pieces::One(piece) => piece.len(),
+            Pieces::Two(pieces) => pieces[0].len() + pieces[1].len(),
+        }
     }
 
     /// Returns `true` if the payload is empty.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -169,10 +187,15 @@ impl Payload {
     /// # Panics
     /// If `from` > `to` or `to` > `self.len()`.
     pub fn slice(&self, from: usize, to: usize) -> Payload {
-        let split = self.first.len();
-        let first = self.first.slice(from.min(split), to.min(split));
-        let second = self.second.slice(from.max(split) - split, to.max(split) - split);
-        Payload::new(first, second)
+        let [first, second] = match &self.0 {
+            Pieces::One(piece) => return piece.slice(from, to).into(),
+            Pieces::Two(pieces) => &**pieces,
+        };
+        let split = first.len();
+        Payload::new(
+            first.slice(from.min(split), to.min(split)),
+            second.slice(from.max(split) - split, to.max(split) - split),
+        )
     }
 
     /// `first` followed by `second`. The memory is shared if two pieces suffice, and copied
@@ -191,23 +214,30 @@ impl Payload {
             }
         }
         let [first, second] = joined;
-        Payload { first, second }
+        Payload::new(first, second)
     }
 
     /// The two pieces, in order.
     pub fn into_pieces(self) -> [Piece; 2] {
-        [self.first, self.second]
+        match self.0 {
+            Pieces::One(piece) => [piece, Piece::EMPTY],
+            Pieces::Two(pieces) => *pieces,
+        }
     }
 
     /// The two pieces, in order.
     pub fn pieces(&self) -> [&Piece; 2] {
-        [&self.first, &self.second]
+        match &self.0 {
+            Pieces::One(piece) => [piece, &Piece::EMPTY],
+            Pieces::Two(pieces) => [&pieces[0], &pieces[1]],
+        }
     }
 
     /// Call `f` with all bytes in order, in one or more slices.
     pub fn for_each_slice(&self, mut f: impl FnMut(&[u8])) {
-        self.first.for_each_slice(&mut f);
-        self.second.for_each_slice(f);
+        let [first, second] = self.pieces();
+        first.for_each_slice(&mut f);
+        second.for_each_slice(f);
     }
 
     /// A copy of the bytes.
@@ -219,16 +249,15 @@ impl Payload {
 
     /// Returns `true` if the payload equals the test pattern at stream offset `offset`.
     pub fn matches_pattern(&self, offset: u64) -> bool {
-        self.first.matches_pattern(offset)
-            && self.second.matches_pattern(offset + self.first.len() as u64)
+        let [first, second] = self.pieces();
+        first.matches_pattern(offset) && second.matches_pattern(offset + first.len() as u64)
     }
 }
 
 impl PartialEq for Payload {
     fn eq(&self, other: &Payload) -> bool {
         self.len() == other.len()
-            && (self.first == other.first && self.second == other.second
-                || self.to_vec() == other.to_vec())
+            && (self.pieces() == other.pieces() || self.to_vec() == other.to_vec())
     }
 }
 
@@ -236,7 +265,7 @@ impl Eq for Payload {}
 
 impl From<Bytes> for Payload {
     fn from(bytes: Bytes) -> Self {
-        Payload { first: Piece::Shared(bytes), second: Piece::EMPTY }
+        Piece::Shared(bytes).into()
     }
 }
 
@@ -247,8 +276,9 @@ impl From<Vec<u8>> for Payload {
 }
 
 impl From<Piece> for Payload {
-    fn from(first: Piece) -> Self {
-        Payload { first, second: Piece::EMPTY }
+    #[inline]
+    fn from(piece: Piece) -> Self {
+        Payload(Pieces::One(piece))
     }
 }
 

@@ -191,6 +191,12 @@ impl Connection {
         self.outbox.poll_trace()
     }
 
+    /// Returns `true` if an event or a registration waits.
+    #[inline]
+    pub(crate) fn has_output(&self) -> bool {
+        self.outbox.has_output()
+    }
+
     pub(crate) fn has_registrations(&self) -> bool {
         self.outbox.has_registrations()
     }

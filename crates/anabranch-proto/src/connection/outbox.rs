@@ -80,6 +80,12 @@ impl Outbox {
         std::mem::take(&mut self.writable).then_some(Event::Writable)
     }
 
+    /// Returns `true` if an event or a registration waits.
+    #[inline]
+    pub(super) fn has_output(&self) -> bool {
+        self.readable || self.writable || !self.events.is_empty() || !self.registrations.is_empty()
+    }
+
     #[inline]
     pub(super) fn has_registrations(&self) -> bool {
         !self.registrations.is_empty()

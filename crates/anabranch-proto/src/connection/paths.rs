@@ -64,6 +64,12 @@ impl Connection {
         awaited || self.paths.has_openings() || self.paths.awaits_an_interface()
     }
 
+    /// Returns `true` if there are subflows to open, or the path manager is due.
+    #[inline]
+    pub(crate) fn has_path_work(&self, now: Instant) -> bool {
+        self.paths.has_openings() || self.path_manager_timeout() <= now
+    }
+
     /// Call the path manager if its deadline has passed.
     pub(crate) fn wake_path_manager(&mut self, now: Instant) {
         if self.path_manager_timeout() <= now {

@@ -1,5 +1,6 @@
 //! A host: its connections, listeners and addresses.
 
+mod demultiplexer;
 mod unknown;
 
 use core::fmt;
@@ -24,7 +25,8 @@ use crate::flood::WaitingJoins;
 use crate::keys::{self, Secrets};
 use crate::path_manager::LocalAddress;
 use crate::trace::TraceEvent;
-use crate::view::Slot;
+
+use demultiplexer::{Demultiplexer, SubflowIndex};
 
 /// Identifies a connection of an [`Endpoint`]; identifiers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,8 +47,7 @@ pub struct Endpoint {
     secrets: Secrets,
     slots: Vec<ConnectionSlot>,
     free: Vec<u32>,
-    /// Connection and subflow of each pair of addresses.
-    table: BTreeMap<AddressPair, SubflowIndex>,
+    table: Demultiplexer,
     tokens: BTreeMap<u32, u32>,
     listeners: BTreeMap<u16, Arc<ConnectionConfig>>,
     /// Connections that may have something to send.
@@ -71,22 +72,6 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("addresses", &self.addresses).finish_non_exhaustive()
     }
-}
-
-/// Local and remote address of a subflow. Ports come first, because most comparisons end there.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct AddressPair {
-    ports: (u16, u16),
-    addresses: (IpAddr, IpAddr),
-}
-
-/// Location of the subflow to which a segment belongs.
-#[derive(Clone, Copy, Debug)]
-struct SubflowIndex {
-    /// Index of the connection.
-    connection: u32,
-    /// Slot of the subflow in the connection.
-    slot: Slot,
 }
 
 /// The key and the source of random numbers of a connection.
@@ -121,7 +106,7 @@ impl Endpoint {
             secrets: Secrets::new(secret),
             slots: Vec::new(),
             free: Vec::new(),
-            table: BTreeMap::new(),
+            table: Demultiplexer::default(),
             tokens: BTreeMap::new(),
             listeners: BTreeMap::new(),
             dirty: VecDeque::new(),
@@ -215,8 +200,8 @@ impl Endpoint {
             self.counters.checksum_errors += 1;
             return;
         }
-        match self.table.get(&AddressPair::new(segment.destination, segment.source)) {
-            Some(&SubflowIndex { connection: index, slot }) => {
+        match self.table.find(segment.destination, segment.source) {
+            Some(SubflowIndex { connection: index, slot }) => {
                 let connection =
                     self.slots[index as usize].connection.as_mut().expect("the table is current");
                 if connection.is_about_another(slot, &segment) {
@@ -239,8 +224,8 @@ impl Endpoint {
     /// segments from now on, and retransmits data that was too large. Reports about segments that
     /// are not outstanding have no effect. RFC 1191, RFC 8201.
     pub fn handle_too_big(&mut self, message: &PacketTooBig) {
-        let pair = AddressPair::new(message.quoted_source, message.quoted_destination);
-        let Some(&SubflowIndex { connection: index, slot }) = self.table.get(&pair) else { return };
+        let found = self.table.find(message.quoted_source, message.quoted_destination);
+        let Some(SubflowIndex { connection: index, slot }) = found else { return };
         if let Some(connection) = &mut self.slots[index as usize].connection {
             connection.handle_too_big(slot, message.quoted_seq, message.mtu);
             self.touched(index);
@@ -315,6 +300,12 @@ impl Endpoint {
     /// When to call [`Endpoint::handle_timeout`] at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.wake_ups.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Returns `true` if there are events to poll.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// The next event. Totals of a connection and of its subflows are available until the next call
@@ -476,12 +467,21 @@ impl Endpoint {
         slot.connection.as_deref_mut().filter(|_| slot.generation == id.generation)
     }
 
+    #[inline]
     fn touched(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if !slot.dirty {
             slot.dirty = true;
             self.dirty.push_back(index);
         }
+        if slot.half_open || slot.connection.as_ref().is_some_and(|c| c.has_output()) {
+            self.take_output(index);
+        }
+    }
+
+    /// Take what a connection has to tell the application and this endpoint.
+    fn take_output(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
         if slot.half_open && !slot.connection.as_ref().is_some_and(|c| c.is_opening()) {
             slot.half_open = false;
             self.half_open -= 1;
@@ -544,17 +544,21 @@ impl Endpoint {
         let Some(connection) = &mut self.slots[index as usize].connection else { return };
         while let Some(change) = connection.poll_registration() {
             let Registration { slot, local, remote, exists } = change;
-            let pair = AddressPair::new(local, remote);
-            if exists {
-                self.table.insert(pair, SubflowIndex { connection: index, slot });
-            } else {
-                self.table.remove(&pair);
+            match exists {
+                true => self.table.insert(local, remote, SubflowIndex { connection: index, slot }),
+                false => self.table.remove(local, remote),
             }
         }
     }
 
     /// Open the subflows that the path manager requests; returns false if there are none.
+    #[inline]
     fn open_subflows(&mut self, now: Instant, index: u32) -> bool {
+        let connection = &self.slots[index as usize].connection;
+        connection.as_ref().is_some_and(|c| c.has_path_work(now)) && self.open_wanted(now, index)
+    }
+
+    fn open_wanted(&mut self, now: Instant, index: u32) -> bool {
         let Some(connection) = &mut self.slots[index as usize].connection else { return false };
         connection.wake_path_manager(now);
         let any = connection.has_openings();
@@ -586,7 +590,7 @@ impl Endpoint {
             .map(|step| FIRST_EPHEMERAL_PORT + (first as u16).wrapping_add(step) % range)
             .find(|port| {
                 let local = SocketAddress::new(local, *port);
-                !self.table.contains_key(&AddressPair::new(local, remote))
+                !self.table.contains(local, remote)
             })
     }
 
@@ -646,12 +650,6 @@ impl Endpoint {
             .enumerate()
             .map(|(id, address)| LocalAddress { id: id as u8, address: *address })
             .collect()
-    }
-}
-
-impl AddressPair {
-    fn new(local: SocketAddress, remote: SocketAddress) -> Self {
-        AddressPair { ports: (local.port, remote.port), addresses: (local.address, remote.address) }
     }
 }
 
