@@ -283,7 +283,7 @@ class Reinjection:
 
 @final
 class LinuxView:
-    """The information that Linux's own scheduler uses besides."""
+    """The information that schedulers of Linux use besides."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
@@ -301,6 +301,12 @@ class LinuxView:
         """Whether the new data begins a page fragment.
 
         None if the host does not keep what was written in page fragments, as Linux does.
+        """
+    @property
+    def unsent_memory(self) -> int:
+        """Memory of the data that was never sent, on a host whose send buffer charges segments.
+
+        On other hosts, the number of its bytes.
         """
 
 @final

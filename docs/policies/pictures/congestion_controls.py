@@ -214,6 +214,32 @@ def lia(axes: Sequence[Axes]) -> Caption:
 # ---- scenario C -----------------------------------------------------------------------------
 
 
+@picture(columns=1)
+def lia_linux(axes: Sequence[Axes]) -> Caption:
+    """Goodput of both forms of LIA with random losses."""
+    losses = np.array([0.1, 0.2, 0.5, 1.0])
+    numbers: dict[str, float] = {}
+    for name, colour in (("lia", BLUE), ("lia_linux", ORANGE)):
+        means = []
+        for loss in losses:
+            path = NetworkPath(
+                name="one", rate="20Mbit/s", delay="20ms", limit="100packets", loss=f"{loss}%"
+            )
+            offered = bulk(stack="mptcp.org-0.89", congestion_control=name, **AMPLE)
+            paths = [path, dataclasses.replace(path, name="other")]
+            (runs,) = run_each([scenario(paths, [offered], 60, 5)], range(1, 6))
+            means.append(float(np.mean([goodput(run) for run in runs])))
+            numbers[f"{name}, {loss} %, Mbit/s"] = means[-1]
+        curve(axes[0], (losses, np.array(means)), colour, name)
+    axes[0].set(xlabel="loss on each path (%)", ylabel="goodput (Mbit/s)", ylim=(0, None))
+    axes[0].legend()
+    return Caption(
+        "A segment more after each loss",
+        "the original kernel's stack; two paths of 20 Mbit/s and 40 ms; means of 5 seeds",
+        numbers,
+    )
+
+
 def _red(least: int, most: int) -> Queue:
     return Queue(kind="red", min_packets=least, max_packets=most)
 

@@ -34,7 +34,12 @@ TARGETS = {"goodput": (3, 8), "mean delay": (5, 12)}
 
 _WARM_UP_S = 5
 _BLOCK = "8192B"
-_CONGESTION_CONTROLS = {"reno": "new_reno", "cubic": "cubic_linux", "lia": "lia", "olia": "olia"}
+_CONGESTION_CONTROLS = {
+    "reno": "new_reno",
+    "cubic": "cubic_linux",
+    "lia": "lia_linux",
+    "olia": "olia",
+}
 _SCHEDULERS = {"default": "mptcp_org", "roundrobin": "mptcp_org_round_robin"}
 _REMEDIES: dict[str, dict[str, Any]] = {
     "m1": {"opportunistic_retransmission": True},

@@ -26,9 +26,12 @@ from anabranch.scenarios.scenario import TomlTable
 
 THIS_PROJECT = "this project"
 
-_NAMES = {"new_reno": "NewReno", "wvegas": "wVegas", "cubic_linux": "CUBIC of Linux"} | {
-    name: name.upper() for name in ("cubic", "lia", "olia", "balia")
-}
+_NAMES = {
+    "new_reno": "NewReno",
+    "wvegas": "wVegas",
+    "cubic_linux": "CUBIC of Linux",
+    "lia_linux": "LIA of Linux",
+} | {name: name.upper() for name in ("cubic", "lia", "olia", "balia")}
 _PROTOCOLS = {"tcp": "TCP", "mptcp": "MPTCP"}
 
 

@@ -272,7 +272,7 @@ class Connection:
     workload: Workload
     allow_join_initial_addr_port: bool | None = None
     congestion_control: (
-        Literal["new_reno", "cubic", "cubic_linux", "lia", "olia", "balia", "wvegas"]
+        Literal["new_reno", "cubic", "cubic_linux", "lia", "olia", "balia", "wvegas", "lia_linux"]
         | dict[str, Literal["new_reno", "cubic", "cubic_linux"]]
         | str
         | Callable[[policy.Start], policy.CongestionControl]
@@ -322,7 +322,17 @@ class Connection:
     ) = None
     send_buffer: str | None = None
     shared_bottleneck_detection: SharedBottleneckDetection | None = None
-    stack: Literal["linux-6.12", "rfc-8684", "mptcp.org-0.89"] | None = None
+    stack: (
+        Literal[
+            "linux-6.12",
+            "rfc-8684",
+            "mptcp.org-0.88",
+            "mptcp.org-0.89",
+            "mptcp.org-0.92",
+            "mptcp.org-0.95",
+        ]
+        | None
+    ) = None
     start: str | None = None
     timestamps: bool | None = None
 
@@ -690,7 +700,17 @@ class Scenario:
     cross_traffic: tuple[CrossTraffic, ...] = ()
     description: str | None = None
     sample_interval: str | None = None
-    stack: Literal["linux-6.12", "rfc-8684", "mptcp.org-0.89"] | None = None
+    stack: (
+        Literal[
+            "linux-6.12",
+            "rfc-8684",
+            "mptcp.org-0.88",
+            "mptcp.org-0.89",
+            "mptcp.org-0.92",
+            "mptcp.org-0.95",
+        ]
+        | None
+    ) = None
     warm_up: str | None = None
 
 

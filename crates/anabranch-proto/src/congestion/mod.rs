@@ -11,6 +11,7 @@ mod cubic;
 mod cubic_linux;
 mod hystart;
 mod lia;
+mod lia_linux;
 mod new_reno;
 mod olia;
 mod window;
@@ -23,6 +24,7 @@ pub use cubic_linux::CubicLinuxConfig;
 use hystart::FirstHyStart;
 pub use hystart::HyStart;
 pub use lia::{Lia, LiaConfig};
+pub use lia_linux::LiaLinuxConfig;
 pub use new_reno::{NewReno, NewRenoConfig};
 pub use olia::{Olia, OliaConfig};
 pub use window::Window;
@@ -48,6 +50,7 @@ parts! {
         Olia(OliaConfig),
         Balia(BaliaConfig),
         WVegas(WVegasConfig),
+        LiaLinux(LiaLinuxConfig),
     }
 }
 

@@ -114,6 +114,7 @@ impl Connection {
             paced_windows,
             full: self.full_subflows(),
             begins_fragment: self.send.queue.begins_fragment(),
+            unsent_memory: self.send.queue.unsent_memory(),
         }
     }
 

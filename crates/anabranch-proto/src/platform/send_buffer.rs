@@ -101,6 +101,16 @@ impl SendBuffer {
         }
     }
 
+    /// Memory of the data that was never sent if each segment is charged, or the number of its bytes.
+    pub(crate) fn unsent_memory(&self, offsets: SendOffsets) -> u64 {
+        match self.charging.as_deref() {
+            Some(Charging::Segments(memory)) => {
+                memory.charged(SendOffsets { una: offsets.nxt, ..offsets })
+            }
+            None | Some(Charging::Memory(_) | Charging::Fragments(_)) => offsets.end - offsets.nxt,
+        }
+    }
+
     /// Bytes in the first socket buffer of which something was not sent, on a host that has them.
     pub(crate) fn first_unsent(&self, offsets: SendOffsets) -> u64 {
         match self.charging.as_deref() {
@@ -177,6 +187,21 @@ impl SendBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::{BuildPlatform, MptcpOrgConfig};
+
+    #[test]
+    fn unsent_data_has_the_memory_of_its_segments_or_its_bytes() {
+        // 2,304 bytes for each segment of 1,428 bytes, and for the part of one.
+        let offsets = SendOffsets { una: 1, nxt: 20_001, end: 20_001 + 2 * 1_428 + 1 };
+        let unsent = |model: &BufferModel| {
+            let mut buffer = SendBuffer::new(model, false, Some(150_000));
+            buffer.measure(1_428, 0);
+            buffer.unsent_memory(offsets)
+        };
+        assert_eq!(unsent(&MptcpOrgConfig::default().build().buffers), 3 * 2_304);
+        assert_eq!(unsent(&BufferModel::PAYLOAD), 2_857);
+        assert_eq!(unsent(&BufferModel::SOCKET), 2_857);
+    }
 
     #[test]
     fn a_writer_is_woken_when_a_third_of_a_socket_s_buffer_is_free() {

@@ -4,6 +4,7 @@
 use super::{BuildScheduler, Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::view::SubflowView;
 use anabranch_config::Part;
+use anabranch_wire::Duration;
 
 /// Earliest completion first.
 ///
@@ -18,15 +19,35 @@ use anabranch_config::Part;
 /// `waiting` is 1 while ECF waits and 0 otherwise; this hysteresis keeps ECF from alternating. The
 /// first rule is as printed in the paper. Two details come from the Linux implementation
 /// (`mptcp_ecf.c`): the lower bounds of k, and that failing the second rule leaves `waiting`
-/// unchanged. That implementation uses twice the variation as d.
+/// unchanged. [`EcfRule::Linux`] has its k and its d as well.
 #[derive(Clone, Copy, Debug)]
 pub struct Ecf {
+    rule: EcfRule,
     beta: f64,
     waiting: bool,
 }
 
 /// Lim et al. §4: hysteresis.
 const BETA: f64 = 0.25;
+/// `TCP_RTO_MIN`: Linux's least value of four times the RTT variation.
+const LEAST_VARIANCE: Duration = Duration::from_millis(200);
+
+/// The sources of k and d.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum EcfRule {
+    /// The paper: k counts payload, and d is the RTT variation.
+    #[default]
+    Paper,
+    /// The authors' implementation for Linux. k counts the memory of the unsent data. d is twice the
+    /// RTT variation, and at least 100 ms, because Linux bounds its variance from below.
+    Linux,
+}
 
 /// Parameters of [`Ecf`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +57,9 @@ const BETA: f64 = 0.25;
     serde(default, deny_unknown_fields)
 )]
 pub struct EcfConfig {
+    /// Which quantities decide: those of the paper, or those of the authors' implementation for Linux.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project")))]
+    pub rule: EcfRule,
     /// Hysteresis: keep waiting within this fraction of the slow round-trip time.
     #[cfg_attr(
         feature = "serde",
@@ -46,7 +70,7 @@ pub struct EcfConfig {
 
 impl Default for EcfConfig {
     fn default() -> Self {
-        EcfConfig { beta: BETA }
+        EcfConfig { rule: EcfRule::Paper, beta: BETA }
     }
 }
 
@@ -59,11 +83,11 @@ impl Part for EcfConfig {
 
 impl BuildScheduler for EcfConfig {
     fn build(&self) -> Box<dyn Scheduler> {
-        Box::new(Ecf::new(self.beta))
+        Box::new(Ecf::new(self.rule, self.beta))
     }
 }
 
-/// The inputs of the rules: windows and `unsent` in bytes, times in seconds.
+/// The inputs of the conditions: windows and `unsent` in bytes, times in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Situation {
     unsent: f64,
@@ -75,14 +99,19 @@ struct Situation {
 }
 
 impl Situation {
-    fn new(unsent: u64, fast: &SubflowView, slow: &SubflowView) -> Option<Self> {
+    fn new(
+        unsent: u64,
+        variation: Duration,
+        fast: &SubflowView,
+        slow: &SubflowView,
+    ) -> Option<Self> {
         Some(Situation {
             unsent: unsent as f64,
             cwnd_fast: fast.cwnd as f64,
             cwnd_slow: slow.cwnd as f64,
             rtt_fast: fast.srtt?.as_secs_f64(),
             rtt_slow: slow.srtt?.as_secs_f64(),
-            variation: fast.rttvar.max(slow.rttvar).as_secs_f64(),
+            variation: variation.as_secs_f64(),
         })
     }
 
@@ -103,8 +132,26 @@ impl Situation {
 
 impl Ecf {
     /// ECF with hysteresis `beta`, initially not waiting.
-    pub fn new(beta: f64) -> Self {
-        Ecf { beta, waiting: false }
+    pub fn new(rule: EcfRule, beta: f64) -> Self {
+        Ecf { rule, beta, waiting: false }
+    }
+
+    /// The inputs of the conditions. `bytes` were never sent.
+    fn situation(
+        &self,
+        context: &ScheduleContext<'_>,
+        bytes: u64,
+        fast: &SubflowView,
+        slow: &SubflowView,
+    ) -> Option<Situation> {
+        let variation = fast.rttvar.max(slow.rttvar);
+        let (unsent, variation) = match self.rule {
+            EcfRule::Paper => (bytes, variation),
+            EcfRule::Linux => {
+                (context.linux.unsent_memory, (variation * 4).max(LEAST_VARIANCE) / 2)
+            }
+        };
+        Situation::new(unsent, variation, fast, slow)
     }
 
     /// Returns `true` if it is better to wait for the fast subflow.
@@ -122,7 +169,7 @@ impl Ecf {
 
 impl Default for Ecf {
     fn default() -> Self {
-        Ecf::new(BETA)
+        Ecf::new(EcfRule::Paper, BETA)
     }
 }
 
@@ -136,19 +183,23 @@ impl Scheduler for Ecf {
         let Some(fast) = context.fastest().filter(|fast| fast.id != id) else {
             return decision;
         };
-        match Situation::new(bytes, fast, slow) {
+        match self.situation(context, bytes, fast, slow) {
             Some(situation) if self.waits(&situation) => Decision::Wait { until: None },
             _ => decision,
         }
+    }
+
+    fn follows_linux(&self) -> bool {
+        self.rule == EcfRule::Linux
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduler::LinuxView;
     use crate::scheduler::tests::{AGAIN, context};
     use crate::view::{SubflowId, tests::view};
-    use anabranch_wire::Duration;
 
     /// f is full, with 20 segments of 1000 bytes and 20 ms. s has room and 20 segments.
     fn pair(slow_ms: u64) -> [SubflowView; 2] {
@@ -192,6 +243,41 @@ mod tests {
         let [fast, slow] = pair(41);
         let varying = SubflowView { rttvar: Duration::from_millis(2), ..slow };
         assert!(ask(&mut Ecf::default(), &[fast, varying], 1_000).is_some());
+    }
+
+    /// What ECF does by Linux's rule with this memory of unsent data.
+    fn ask_linux(subflows: &[SubflowView], unsent_memory: u64) -> Option<SubflowId> {
+        let linux = LinuxView { unsent_memory, ..LinuxView::default() };
+        let context = context(subflows, Pending::NewData { bytes: 1 });
+        match Ecf::new(EcfRule::Linux, BETA).schedule(&ScheduleContext { linux, ..context }) {
+            Decision::Send(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn linux_counts_memory_and_a_variation_of_at_least_100_ms() {
+        // rtt_s = 100 ms, d = 200/2 = 100 ms, so the limit is 200 ms. 179,000 bytes of memory:
+        // (1 + 8.95)·20 = 199, so ECF waits. 180,000 bytes: 200 is not less, so ECF sends.
+        let subflows = pair(100);
+        assert_eq!(ask_linux(&subflows, 179_000), None);
+        assert_eq!(ask_linux(&subflows, 180_000), Some(subflows[1].id));
+        // A slow subflow that is less slow than 2·20 + 100 ms helps if a window is left: 139 < 140.
+        assert_eq!(ask_linux(&pair(139), 20_000), Some(subflows[1].id));
+        assert_eq!(ask_linux(&pair(140), 20_000), None);
+    }
+
+    #[test]
+    fn linux_counts_the_larger_variation_twice() {
+        // d = 2·60 = 120 ms, so the limit is 220 ms: (1 + 9.95)·20 = 219, and 10·20 + 20 = 220.
+        let [fast, slow] = pair(100);
+        for views in [
+            [SubflowView { rttvar: Duration::from_millis(60), ..fast }, slow],
+            [fast, SubflowView { rttvar: Duration::from_millis(60), ..slow }],
+        ] {
+            assert_eq!(ask_linux(&views, 199_000), None);
+            assert_eq!(ask_linux(&views, 200_000), Some(slow.id));
+        }
     }
 
     #[test]

@@ -14,12 +14,12 @@ mod sttf;
 
 pub use blest::{Blest, BlestConfig, BlestRule, BlestRuleName};
 pub use daps::{Daps, DapsConfig};
-pub use ecf::{Ecf, EcfConfig};
+pub use ecf::{Ecf, EcfConfig, EcfRule};
 pub use linux::{Linux, LinuxConfig};
 pub use min_rtt::{MinRtt, MinRttConfig};
 pub use mptcp_org::{MptcpOrg, MptcpOrgConfig, MptcpOrgRoundRobin, MptcpOrgRoundRobinConfig};
 pub use otias::{Otias, OtiasConfig};
-pub use redundant::{Redundant, RedundantConfig};
+pub use redundant::{Copies, Redundant, RedundantConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};
 pub use sttf::{Sttf, SttfConfig};
 
@@ -106,7 +106,7 @@ pub struct ScheduleContext<'a> {
     pub linux: LinuxView<'a>,
 }
 
-/// The information that Linux's own scheduler uses besides.
+/// The information that schedulers of Linux use besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinuxView<'a> {
     /// Bytes that pacing would send on each subflow in one round-trip time, as of its last
@@ -117,6 +117,9 @@ pub struct LinuxView<'a> {
     /// Whether the new data begins a page fragment. `None` if the host does not keep written data
     /// in page fragments, as Linux does.
     pub begins_fragment: Option<bool>,
+    /// Memory of the data that was never sent, on a host whose send buffer charges segments. On other
+    /// hosts, the number of its bytes.
+    pub unsent_memory: u64,
 }
 
 /// A scheduler's decision.

@@ -1,58 +1,89 @@
-//! Schedulers of the original kernel that differ from the published ones: `mptcp_sched.c` and
-//! `mptcp_rr.c` of Multipath TCP 0.89.5.
+//! Schedulers of the original kernel that differ from the published ones: `mptcp_sched.c` of Multipath
+//! TCP 0.88 to 0.95, and `mptcp_rr.c` of 0.89.5.
 
 use super::{BuildScheduler, Decision, Pending, ScheduleContext, Scheduler};
 use crate::view::{Phase, SubflowId, SubflowSet, SubflowView, Usability};
-use anabranch_config::part_without_parameters;
+use anabranch_config::{Part, part_without_parameters};
 
 /// Lowest round-trip time first, as in the original kernel.
 ///
 /// A subflow in recovery from a timeout gets no data. A reinjection uses a subflow with room that has
-/// not carried the data, and does not wait for a faster one that is full.
+/// not carried the data. Versions of the kernel differ in both rules ([`MptcpOrgConfig`]).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MptcpOrg;
+pub struct MptcpOrg {
+    rules: MptcpOrgConfig,
+}
 
-part_without_parameters! {
-    /// Selects [`MptcpOrg`].
-    pub struct MptcpOrgConfig;
-    NAME = "mptcp_org";
-    SUMMARY = "The original kernel's default: lowest smoothed round-trip time among those with room.";
-    SOURCE = "mptcp_sched.c of Multipath TCP 0.89.5";
+/// Rules of [`MptcpOrg`] in which versions of the kernel differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct MptcpOrgConfig {
+    /// Whether a subflow gets data while it recovers from a timeout, as in version 0.88.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_sched.c, version 0.89.5")))]
+    pub uses_recovering: bool,
+    /// Whether a reinjection waits while all subflows that have not carried the data are full, as in
+    /// versions from about 0.91 on. If not, a subflow that has carried the data sends it again.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_sched.c, version 0.91")))]
+    pub waits_for_full: bool,
+}
+
+impl Default for MptcpOrgConfig {
+    fn default() -> Self {
+        MptcpOrgConfig { uses_recovering: false, waits_for_full: true }
+    }
+}
+
+impl Part for MptcpOrgConfig {
+    const NAME: &'static str = "mptcp_org";
+    const SUMMARY: &'static str =
+        "The original kernel's default: lowest smoothed round-trip time among those with room.";
+    const SOURCE: &'static str = "mptcp_sched.c of Multipath TCP 0.88 to 0.95";
 }
 
 impl BuildScheduler for MptcpOrgConfig {
     fn build(&self) -> Box<dyn Scheduler> {
-        Box::new(MptcpOrg)
+        Box::new(MptcpOrg::new(*self))
     }
 }
 
-/// The subflows that may carry the data. Backups count if no regular subflow is established.
-fn eligible<'a>(context: &ScheduleContext<'a>) -> impl Iterator<Item = &'a SubflowView> {
-    let regular = |view: &SubflowView| {
-        !view.backup && !matches!(view.usability, Usability::Opening | Usability::Closed)
-    };
-    let backup = !context.subflows.iter().any(regular);
-    let already_on = match context.pending {
-        Pending::NewData { .. } => SubflowSet::EMPTY,
-        Pending::Reinjection { already_on } => already_on,
-    };
-    context.subflows.iter().filter(move |view| {
-        view.usability == Usability::Usable
-            && view.phase != Phase::Loss
-            && view.backup == backup
-            && !already_on.contains(view.id.slot)
-    })
-}
+impl MptcpOrg {
+    /// The scheduler with these rules.
+    pub fn new(rules: MptcpOrgConfig) -> Self {
+        MptcpOrg { rules }
+    }
 
-fn lowest_rtt(context: &ScheduleContext<'_>) -> Decision {
-    let available = eligible(context).filter(|view| view.can_send());
-    let lowest = available.min_by_key(|view| view.srtt_or_max());
-    lowest.map_or(Decision::Wait { until: None }, |view| Decision::Send(view.id))
+    /// The subflows that may carry data. Backups count if no regular subflow is established.
+    fn open<'a>(&self, context: &ScheduleContext<'a>) -> impl Iterator<Item = &'a SubflowView> {
+        let regular = |view: &SubflowView| {
+            !view.backup && !matches!(view.usability, Usability::Opening | Usability::Closed)
+        };
+        let backup = !context.subflows.iter().any(regular);
+        let uses_recovering = self.rules.uses_recovering;
+        context.subflows.iter().filter(move |view| {
+            view.usability == Usability::Usable
+                && (uses_recovering || view.phase != Phase::Loss)
+                && view.backup == backup
+        })
+    }
+
+    fn choose<'a>(&self, context: &ScheduleContext<'a>) -> Option<&'a SubflowView> {
+        let available = || self.open(context).filter(|view| view.can_send());
+        let fresh = available().filter(|view| !context.has_carried(view.id.slot));
+        let lowest = fresh.min_by_key(|view| view.srtt_or_max());
+        // The kernel forgets who has carried the data, and takes the last subflow of its list, which
+        // begins with the newest.
+        lowest.or_else(|| available().next().filter(|_| !self.rules.waits_for_full))
+    }
 }
 
 impl Scheduler for MptcpOrg {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
-        lowest_rtt(context)
+        let chosen = self.choose(context);
+        chosen.map_or(Decision::Wait { until: None }, |view| Decision::Send(view.id))
     }
 }
 
@@ -82,14 +113,15 @@ impl BuildScheduler for MptcpOrgRoundRobinConfig {
 
 impl Scheduler for MptcpOrgRoundRobin {
     fn schedule(&mut self, context: &ScheduleContext<'_>) -> Decision {
+        let mut default = MptcpOrg::default();
         if let Pending::Reinjection { .. } = context.pending {
-            return lowest_rtt(context);
+            return default.schedule(context);
         }
         let has_room = |view: &&SubflowView| {
             let used = view.bytes_in_flight + context.assigned(view.id.slot);
             used + u64::from(view.mss) <= view.cwnd
         };
-        let available = || eligible(context).filter(has_room);
+        let available = || default.open(context).filter(has_room);
         if available().all(|view| self.served.contains(view.id.slot)) {
             available().for_each(|view| self.served.remove(view.id.slot));
         }
@@ -113,11 +145,15 @@ mod tests {
     use crate::scheduler::tests::{NEW, context};
     use crate::view::{Slot, tests::view};
 
+    fn ask(rules: MptcpOrgConfig, views: &[SubflowView], pending: Pending) -> Decision {
+        MptcpOrg::new(rules).schedule(&context(views, pending))
+    }
+
     #[test]
     fn a_subflow_after_a_timeout_carries_nothing_new() {
         let (fast, slow) = (view(0, 20), view(1, 150));
         let after_timeout = SubflowView { phase: Phase::Loss, ..fast };
-        let schedule = |views: &[SubflowView]| MptcpOrg.schedule(&context(views, NEW));
+        let schedule = |views: &[SubflowView]| ask(MptcpOrgConfig::default(), views, NEW);
         assert_eq!(schedule(&[fast, slow]), Decision::Send(fast.id));
         assert_eq!(schedule(&[after_timeout, slow]), Decision::Send(slow.id));
         let failed = SubflowView { usability: Usability::PotentiallyFailed, ..fast };
@@ -130,8 +166,30 @@ mod tests {
         let full = SubflowView { available_cwnd: 0, ..view(0, 20) };
         let views = [full, view(1, 150), view(2, 200)];
         let pending = Pending::Reinjection { already_on: SubflowSet::of(Slot(1)) };
-        let decision = MptcpOrg.schedule(&context(&views, pending));
+        let decision = ask(MptcpOrgConfig::default(), &views, pending);
         assert_eq!(decision, Decision::Send(views[2].id));
+    }
+
+    #[test]
+    fn version_0_88_uses_a_subflow_that_recovers_from_a_timeout() {
+        let rules = MptcpOrgConfig { uses_recovering: true, ..MptcpOrgConfig::default() };
+        let views = [SubflowView { phase: Phase::Loss, ..view(0, 20) }, view(1, 150)];
+        assert_eq!(ask(rules, &views, NEW), Decision::Send(views[0].id));
+    }
+
+    #[test]
+    fn a_reinjection_waits_for_full_subflows_or_repeats_on_one_that_has_carried_it() {
+        let full = SubflowView { available_cwnd: 0, ..view(0, 20) };
+        let views = [full, view(1, 150), view(2, 120)];
+        let mut both = SubflowSet::of(Slot(1));
+        both.insert(Slot(2));
+        let pending = Pending::Reinjection { already_on: both };
+        let decide = |waits_for_full| {
+            let rules = MptcpOrgConfig { waits_for_full, ..MptcpOrgConfig::default() };
+            ask(rules, &views, pending)
+        };
+        assert_eq!(decide(true), Decision::Wait { until: None });
+        assert_eq!(decide(false), Decision::Send(views[1].id));
     }
 
     #[test]

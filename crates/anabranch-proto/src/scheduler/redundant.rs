@@ -3,28 +3,64 @@
 
 use super::{BuildScheduler, Decision, MinRtt, Pending, ScheduleContext, Scheduler};
 use crate::view::SubflowSet;
-use anabranch_config::part_without_parameters;
+use anabranch_config::Part;
 
 /// Sends all new data on all subflows. Backups take part only if no regular subflow is usable.
 ///
 /// Each subflow carries the stream in order as far as its congestion window allows. The engine
 /// skips data that the peer has acknowledged in the meantime (see [`Decision::Duplicate`]). The
-/// first version for Linux dropped the copies for a subflow without room. Here the copies wait, as
-/// in the later version.
+/// first version for Linux drops the copies for a subflow without room ([`Copies::Drop`]).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Redundant;
+pub struct Redundant {
+    copies: Copies,
+}
 
-part_without_parameters! {
-    /// Selects [`Redundant`].
-    pub struct RedundantConfig;
-    NAME = "redundant";
-    SUMMARY = "Sends everything on every subflow.";
-    SOURCE = "mptcp_redundant.c of Multipath TCP for Linux";
+/// What becomes of the copies for a subflow without room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "snake_case"),
+    schemars(inline)
+)]
+pub enum Copies {
+    /// They wait for room, as in the later version for Linux.
+    #[default]
+    Wait,
+    /// The subflow never carries this data, as in the first version for Linux.
+    Drop,
+}
+
+/// Parameters of [`Redundant`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(default, deny_unknown_fields)
+)]
+pub struct RedundantConfig {
+    /// Whether the copies for a subflow without room wait, or are dropped as in the first version for
+    /// Linux.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "the later version for Linux")))]
+    pub copies: Copies,
+}
+
+impl Part for RedundantConfig {
+    const NAME: &'static str = "redundant";
+    const SUMMARY: &'static str = "Sends everything on every subflow.";
+    const SOURCE: &'static str = "mptcp_redundant.c of Multipath TCP for Linux";
 }
 
 impl BuildScheduler for RedundantConfig {
     fn build(&self) -> Box<dyn Scheduler> {
-        Box::new(Redundant)
+        Box::new(Redundant::new(self.copies))
+    }
+}
+
+impl Redundant {
+    /// Redundant, with this rule for copies.
+    pub fn new(copies: Copies) -> Self {
+        Redundant { copies }
     }
 }
 
@@ -33,13 +69,16 @@ impl Scheduler for Redundant {
         if let Pending::Reinjection { .. } = context.pending {
             return MinRtt.schedule(context);
         }
-        let mut all = SubflowSet::EMPTY;
+        let mut members = SubflowSet::EMPTY;
         let mut room = false;
         for view in context.candidates() {
-            all.insert(view.id.slot);
-            room |= view.can_send();
+            let has_room = view.can_send();
+            if has_room || self.copies == Copies::Wait {
+                members.insert(view.id.slot);
+            }
+            room |= has_room;
         }
-        if room { Decision::Duplicate(all) } else { Decision::Wait { until: None } }
+        if room { Decision::Duplicate(members) } else { Decision::Wait { until: None } }
     }
 }
 
@@ -51,7 +90,7 @@ mod tests {
     use crate::view::{SubflowView, Usability, tests::view};
 
     fn schedule(subflows: &[SubflowView]) -> Decision {
-        Redundant.schedule(&context(subflows, NEW))
+        Redundant::default().schedule(&context(subflows, NEW))
     }
 
     #[test]
@@ -72,9 +111,22 @@ mod tests {
     }
 
     #[test]
+    fn the_first_version_gives_full_subflows_no_copy() {
+        let mut first = Redundant::new(Copies::Drop);
+        let full = SubflowView { available_cwnd: 0, ..view(0, 20) };
+        let views = [full, view(1, 500), view(2, 30)];
+        let Decision::Duplicate(set) = first.schedule(&context(&views, NEW)) else {
+            panic!("the scheduler must choose a set")
+        };
+        assert!(set.slots().eq([Slot(1), Slot(2)]));
+        let decision = first.schedule(&context(&[full], NEW));
+        assert_eq!(decision, Decision::Wait { until: None });
+    }
+
+    #[test]
     fn what_is_sent_again_goes_on_one() {
         let subflows = [view(0, 500), view(1, 20)];
-        let decision = Redundant.schedule(&context(&subflows, AGAIN));
+        let decision = Redundant::default().schedule(&context(&subflows, AGAIN));
         assert_eq!(decision, Decision::Send(subflows[1].id));
     }
 }

@@ -105,7 +105,7 @@ fn an_application_that_found_the_send_buffer_full_is_notified_of_room() {
 #[test]
 fn a_redundant_scheduler_sends_all_bytes_and_the_data_fin_on_every_subflow() {
     // RFC 8684 §3.3.3
-    let config = on_any_platform().scheduler(|| Box::new(Redundant));
+    let config = on_any_platform().scheduler(|| Box::<Redundant>::default());
     let mut pair = both(config, 2);
     pair.settle(200);
     pair.client.send_pattern(pair.connection, 0, 5_000).expect("it is open");

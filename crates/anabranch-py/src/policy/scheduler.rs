@@ -35,6 +35,8 @@ struct PyLinuxView {
     full: SubflowSet,
     #[pyo3(get)]
     begins_fragment: Option<bool>,
+    #[pyo3(get)]
+    unsent_memory: u64,
 }
 
 /// The state that a scheduler can see.
@@ -110,6 +112,7 @@ impl PyScheduler {
                 paced_windows: context.linux.paced_windows.to_vec(),
                 full: context.linux.full,
                 begins_fragment: context.linux.begins_fragment,
+                unsent_memory: context.linux.unsent_memory,
             },
             rng: self.rng.clone(),
             place: self.place.clone(),
@@ -227,6 +230,7 @@ impl PyScheduleContext {
                 paced_windows: &self.linux.paced_windows,
                 full: self.linux.full,
                 begins_fragment: self.linux.begins_fragment,
+                unsent_memory: self.linux.unsent_memory,
             },
         }
     }

@@ -96,7 +96,7 @@ fn a_policy_is_a_name_or_a_table() {
     assert_eq!(chosen_scheduler(written), Ok(paper.into()));
     let written = "{ kind = \"blest\", rule = \"paper\", step = 0.005 }";
     assert_eq!(chosen_scheduler(written), Ok(BlestConfig { step: 0.005, ..paper }.into()));
-    let ecf = EcfConfig { beta: 1.0 };
+    let ecf = EcfConfig { beta: 1.0, ..EcfConfig::default() };
     assert_eq!(chosen_scheduler("{ kind = \"ecf\", beta = 1 }"), Ok(ecf.into()));
     let drepas = DRePaSConfig { period: Duration::from_secs(2), ..DRePaSConfig::default() };
     assert_eq!(chosen_path_manager("{ kind = \"drepas\", period = \"2s\" }"), Ok(drepas.into()));

@@ -46,16 +46,54 @@ const ALL: &[Preset] = &[
     },
     Preset {
         description: Description {
+            name: "mptcp.org-0.88",
+            summary: "The original kernel, in the version with the first later form of M2.",
+            source: "Multipath TCP 0.88",
+        },
+        always: "host = \"mptcp.org-0.89\"\ncongestion_control = \"cubic_linux\"",
+        multipath: "congestion_control = \"lia_linux\"\n\
+                    scheduler = { kind = \"mptcp_org\", uses_recovering = true, waits_for_full = false }\n\
+                    path_manager = \"full_mesh\"\ndss_checksum = true\nlate_fallback = false\n\
+                    remedies = { opportunistic_retransmission = {}, penalisation = { form = \"kernel_0_88\" } }",
+    },
+    Preset {
+        description: Description {
             name: "mptcp.org-0.89",
             summary: "The original kernel, which the papers of 2012 to 2015 ran: LIA, M1 and M2.",
             source: "Linux 3.14.33 with Multipath TCP 0.89.5",
         },
         always: "host = \"mptcp.org-0.89\"\ncongestion_control = \"cubic_linux\"",
-        multipath: "congestion_control = \"lia\"\nscheduler = \"mptcp_org\"\npath_manager = \"full_mesh\"\n\
+        multipath: "congestion_control = \"lia_linux\"\nscheduler = \"mptcp_org\"\npath_manager = \"full_mesh\"\n\
                     dss_checksum = true\nlate_fallback = false\n\
                     remedies = { opportunistic_retransmission = {}, penalisation = {} }",
     },
+    Preset {
+        description: Description {
+            name: "mptcp.org-0.92",
+            summary: "The original kernel, with round-trip times in microseconds.",
+            source: "Linux 4.4 with Multipath TCP of about version 0.91",
+        },
+        always: "host = { kind = \"mptcp.org-0.89\", coarse_rtt = false }\n\
+                 congestion_control = \"cubic_linux\"",
+        multipath: LATER,
+    },
+    Preset {
+        description: Description {
+            name: "mptcp.org-0.95",
+            summary: "The original kernel, whose subflows have no window of their own.",
+            source: "Multipath TCP 0.95 and 0.96",
+        },
+        always: "host = { kind = \"mptcp.org-0.89\", coarse_rtt = false, own_window = \"ignored\" }\n\
+                 congestion_control = \"cubic_linux\"",
+        multipath: LATER,
+    },
 ];
+
+/// Policies of the original kernel from about version 0.91 on.
+const LATER: &str = "congestion_control = \"lia_linux\"\n\
+                     scheduler = { kind = \"mptcp_org\", waits_for_full = true }\n\
+                     path_manager = \"full_mesh\"\ndss_checksum = true\nlate_fallback = false\n\
+                     remedies = { opportunistic_retransmission = {}, penalisation = {} }";
 
 /// The key that selects a stack, of a scenario or of a connection.
 pub(super) const KEY: &str = "stack";
@@ -165,6 +203,8 @@ impl JsonSchema for Stack {
 #[cfg(test)]
 mod tests {
     use anabranch_config::Selection;
+    use anabranch_proto::platform::OwnWindow;
+    use anabranch_proto::scheduler::SchedulerConfig;
 
     use super::super::tests::{SMALLEST, read};
     use super::super::{Connection, Policy, Scenario};
@@ -204,9 +244,35 @@ mod tests {
     }
 
     #[test]
+    fn versions_of_the_original_kernel_differ_in_their_parameters() {
+        let of = |version: &str| {
+            let [main, _] =
+                &connections(&format!("stack = \"mptcp.org-{version}\""), "").unwrap()[..]
+            else {
+                panic!("two connections")
+            };
+            main.to_owned()
+        };
+        let [b, a, c, e] = ["0.88", "0.89", "0.92", "0.95"].map(of);
+        let platforms = [&b, &a, &c, &e].map(|each| each.host.part().build());
+        let ticks = platforms.map(|platform| platform.timeouts.tick.is_some());
+        assert_eq!(ticks, [true, true, false, false]);
+        let ignored = platforms.map(|platform| platform.own_window == OwnWindow::Ignored);
+        assert_eq!(ignored, [false, false, false, true]);
+        let rules = [&b, &a, &c, &e].map(|each| match &each.scheduler {
+            Policy::BuiltIn(SchedulerConfig::MptcpOrg(rules)) => {
+                (rules.uses_recovering, rules.waits_for_full)
+            }
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(rules, [(true, false), (false, true), (false, true), (false, true)]);
+        assert!(b.remedies != a.remedies && a.remedies == c.remedies && c.remedies == e.remedies);
+    }
+
+    #[test]
     fn an_unknown_stack_is_named() {
         let problem = "unknown stack \"linux\"; did you mean \"linux-6.12\"? (valid: linux-6.12, rfc-8684, \
-                       mptcp.org-0.89)";
+                       mptcp.org-0.88, mptcp.org-0.89, mptcp.org-0.92, mptcp.org-0.95)";
         let error = connections("stack = \"linux\"", "").unwrap_err();
         assert_eq!(error, format!("a.toml: stack: {problem}"));
         let error = connections("", "stack = \"linux\"").unwrap_err();

@@ -141,6 +141,51 @@ mod redundant {
         assert!(received.iter().all(|bytes| *bytes as f64 > 0.9 * delivered), "{received:?}");
         assert_eq!(connection(&outcome, "corrupt_bytes"), 0);
     }
+
+    #[test]
+    fn without_waiting_copies_a_black_hole_costs_a_timeout() {
+        crate::common::depends_on_the_platform("when data is retransmitted at the data level");
+        // The slow path has no room for most copies, so it has gaps when the fast path dies.
+        let dies = "[[path.change]]\nat = \"5s\"\nstate = \"down\"\n";
+        let paths = path("fast", "8Mbit/s", "10ms", "54packets")
+            + dies
+            + &path("slow", "4Mbit/s", "20ms", "54packets");
+        let [wait, drop] = ["wait", "drop"].map(|copies| {
+            let connection = format!(
+                "scheduler = {{ kind = \"redundant\", copies = \"{copies}\" }}\n\
+                 send_buffer = \"40kB\"\ncongestion_control = \"new_reno\""
+            );
+            let outcome = run(&scenario("20s", &paths, &connection, "kind = \"blocks\""), 1);
+            assert_eq!(super::connection(&outcome, "bad_decisions"), 0);
+            largest(&delays(&outcome, 4.0, 19.0))
+        });
+        // The timeout takes at least 200 ms. Copies that wait cost a backlog of 80 ms.
+        assert!(drop > wait + 120.0, "{wait:.0} ms, dropped copies {drop:.0} ms");
+    }
+}
+
+mod lia_linux {
+    use super::*;
+
+    #[test]
+    fn a_segment_more_after_each_loss_makes_small_windows_faster() {
+        // Windows of some ten segments: a segment is a tenth of them.
+        let paths: String = ["one", "other"]
+            .iter()
+            .map(|name| path(name, "20Mbit/s", "20ms", "100packets") + "loss = \"1%\"\n")
+            .collect();
+        let goodput = |control: &str| {
+            let connection =
+                format!("stack = \"mptcp.org-0.89\"\ncongestion_control = \"{control}\"");
+            let all = (1..=3).map(|seed| {
+                let text = scenario("60s", &paths, &connection, "kind = \"bulk\"");
+                common::goodput(&run(&text, seed))
+            });
+            all.sum::<f64>()
+        };
+        let (rfc, linux) = (goodput("lia"), goodput("lia_linux"));
+        assert!(linux > 1.05 * rfc, "{linux:.0}, LIA of the RFC {rfc:.0}");
+    }
 }
 
 mod blest {

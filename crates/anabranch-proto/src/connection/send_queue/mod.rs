@@ -258,6 +258,11 @@ impl SendQueue {
         self.end - self.nxt
     }
 
+    /// Memory of the bytes never sent, as the buffer charges segments.
+    pub(crate) fn unsent_memory(&self) -> u64 {
+        self.buffer.unsent_memory(self.offsets())
+    }
+
     /// Number of bytes from the next one to the end of its page fragment. `None` if the host does
     /// not keep written data in page fragments.
     pub(crate) fn fragment(&self) -> Option<u64> {

@@ -1,5 +1,5 @@
 //! Behaviour of the original kernel of multipath-tcp.org: Linux 3.14 with Multipath TCP 0.89.5, which
-//! the papers of 2012 to 2015 ran. Behaviour that later kernels share comes from
+//! the papers of 2012 to 2015 ran. Parameters have the facts in which other versions differ. Behaviour that later kernels share comes from
 //! [`Platform::linux_socket`].
 
 use anabranch_config::Part;
@@ -25,6 +25,9 @@ pub struct MptcpOrgConfig {
     /// The peer's window for a subflow: that of TCP, the farthest edge that was advertised, or none.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_sched.c, version 0.89.5")))]
     pub own_window: OwnWindow,
+    /// Whether round-trip times are measured in ticks of 4 ms. Later versions measure microseconds.
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "version 0.89.5, with 250 Hz")))]
+    pub coarse_rtt: bool,
     /// Whether out-of-order data takes up the receive buffer. From Linux 3.12 until 2017, netem sets
     /// the memory of each segment that it delays to one byte. If sender and receiver share a kernel,
     /// as in Mininet, out-of-order data then takes up almost nothing.
@@ -41,6 +44,7 @@ impl Default for MptcpOrgConfig {
         MptcpOrgConfig {
             data_ack: DataAckRule::BeforeAck,
             own_window: OwnWindow::AsTcp,
+            coarse_rtt: true,
             charges_delayed_segments: true,
             offload: false,
         }
@@ -56,7 +60,8 @@ impl Part for MptcpOrgConfig {
 
 impl BuildPlatform for MptcpOrgConfig {
     fn build(&self) -> Platform {
-        let MptcpOrgConfig { data_ack, own_window, charges_delayed_segments, offload } = *self;
+        let MptcpOrgConfig { data_ack, own_window, coarse_rtt, charges_delayed_segments, offload } =
+            *self;
         let memory = match (charges_delayed_segments, offload) {
             (true, false) => &SOCKET_MEMORY,
             (true, true) => &const { with_offload(SOCKET_MEMORY) },
@@ -64,7 +69,9 @@ impl BuildPlatform for MptcpOrgConfig {
             (false, true) => &const { with_offload(DELAYED_BY_NETEM) },
         };
         let buffers = BufferModel { memory, ..BufferModel::SOCKET };
-        Platform { data_ack, own_window, buffers, ..Platform::mptcp_org() }
+        let timeouts =
+            if coarse_rtt { &TIMEOUTS } else { &const { RtoRule { tick: None, ..TIMEOUTS } } };
+        Platform { timeouts, data_ack, own_window, buffers, ..Platform::mptcp_org() }
     }
 }
 
