@@ -101,10 +101,7 @@ def _conclusion(judgement: Judgement, source: Source) -> str:
     good, bad = Verdict.REPRODUCED, (Verdict.NOT_REPRODUCED, Verdict.PARTLY)
     for system in source.systems:
         without = verdicts.get(system.without_artefact, Verdict.OPEN)
-        if verdicts.get(system.name) is good and without in (
-            Verdict.NOT_REPRODUCED,
-            Verdict.PARTLY,
-        ):
+        if verdicts.get(system.name) is good and without in bad:
             return "reproduced by an artefact of the emulation"
     here, there = judgement.verdict, set(verdicts.values())
     if good in there:
