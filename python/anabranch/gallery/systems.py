@@ -103,6 +103,7 @@ _ORIGINAL_FORMS = {
     "min_rtt": "mptcp_org",
     "linux": "mptcp_org",
     "round_robin": "mptcp_org_round_robin",
+    "lia": "lia_linux",
 }
 
 

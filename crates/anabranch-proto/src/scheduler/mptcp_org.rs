@@ -15,7 +15,7 @@ pub struct MptcpOrg {
 }
 
 /// Rules of [`MptcpOrg`] in which versions of the kernel differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
@@ -27,14 +27,8 @@ pub struct MptcpOrgConfig {
     pub uses_recovering: bool,
     /// Whether a reinjection waits while all subflows that have not carried the data are full, as in
     /// versions from about 0.91 on. If not, a subflow that has carried the data sends it again.
-    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_sched.c, version 0.91")))]
+    #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "mptcp_sched.c, version 0.89.5")))]
     pub waits_for_full: bool,
-}
-
-impl Default for MptcpOrgConfig {
-    fn default() -> Self {
-        MptcpOrgConfig { uses_recovering: false, waits_for_full: true }
-    }
 }
 
 impl Part for MptcpOrgConfig {
@@ -162,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reinjection_does_not_wait_for_a_full_subflow() {
+    fn a_reinjection_does_not_wait_for_a_faster_full_subflow() {
         let full = SubflowView { available_cwnd: 0, ..view(0, 20) };
         let views = [full, view(1, 150), view(2, 200)];
         let pending = Pending::Reinjection { already_on: SubflowSet::of(Slot(1)) };

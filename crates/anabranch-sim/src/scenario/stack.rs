@@ -52,7 +52,7 @@ const ALL: &[Preset] = &[
         },
         always: "host = \"mptcp.org-0.89\"\ncongestion_control = \"cubic_linux\"",
         multipath: "congestion_control = \"lia_linux\"\n\
-                    scheduler = { kind = \"mptcp_org\", uses_recovering = true, waits_for_full = false }\n\
+                    scheduler = { kind = \"mptcp_org\", uses_recovering = true }\n\
                     path_manager = \"full_mesh\"\ndss_checksum = true\nlate_fallback = false\n\
                     remedies = { opportunistic_retransmission = {}, penalisation = { form = \"kernel_0_88\" } }",
     },
@@ -265,7 +265,7 @@ mod tests {
             }
             other => panic!("{other:?}"),
         });
-        assert_eq!(rules, [(true, false), (false, true), (false, true), (false, true)]);
+        assert_eq!(rules, [(true, false), (false, false), (false, true), (false, true)]);
         assert!(b.remedies != a.remedies && a.remedies == c.remedies && c.remedies == e.remedies);
     }
 

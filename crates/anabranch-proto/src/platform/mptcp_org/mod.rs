@@ -1,6 +1,6 @@
 //! Behaviour of the original kernel of multipath-tcp.org: Linux 3.14 with Multipath TCP 0.89.5, which
-//! the papers of 2012 to 2015 ran. Parameters have the facts in which other versions differ. Behaviour that later kernels share comes from
-//! [`Platform::linux_socket`].
+//! the papers of 2012 to 2015 ran. Parameters have the facts in which other versions differ. Behaviour
+//! that later kernels share comes from [`Platform::linux_socket`].
 
 use anabranch_config::Part;
 use anabranch_wire::Duration;
