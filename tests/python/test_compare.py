@@ -39,7 +39,7 @@ def test_pairs_are_runs_with_the_same_seed(results: Results) -> None:
     assert paired[0] <= goodput.difference.low <= goodput.difference.high <= paired[2]
     assert found.notes == ()
     assert found.changed == (
-        'connection.main.scheduler: "min_rtt" → { kind = "ecf", beta = 0.25 }',
+        'connection.main.scheduler: "min_rtt" → { kind = "ecf", beta = 0.25, rule = "paper" }',
     )
 
 
