@@ -69,6 +69,8 @@ def test_the_original_kernel_has_the_policies_of_the_entry() -> None:
     assert (main["scheduler"], main.get("remedies", {})) == ("mptcp_org", {})
     turns = on(original(), scenario(scheduler="round_robin"), *STUDIED)["connection"][0]
     assert turns["scheduler"] == "mptcp_org_round_robin"
+    waiting = on(original(), scenario(scheduler="ecf"), *STUDIED)["connection"][0]
+    assert waiting["scheduler"]["rule"] == "linux"
 
 
 def test_linux_sets_what_the_claims_do_not_study() -> None:

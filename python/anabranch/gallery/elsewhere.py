@@ -119,7 +119,7 @@ def table(judgements: Sequence[Judgement]) -> Table | None:
         return None
     verdicts = [_on_all(each) for each in judgements]
     rows = [
-        (each.claim.id, *map(_text, on_all.values()), each.conclusion)
+        (each.claim.id, *map(text, on_all.values()), each.conclusion)
         for each, on_all in zip(judgements, verdicts, strict=True)
     ]
     return Table(("claim", *verdicts[0], "conclusion"), tuple(rows))
@@ -146,7 +146,7 @@ def counts(judgements: Sequence[Judgement]) -> tuple[int, ...]:
     return (len(compared), *reproduced, sum(linux is None for *_, linux in compared))
 
 
-def _text(judgement: Judgement | None) -> str:
+def text(judgement: Judgement | None) -> str:
     """A verdict, with the value that decided it."""
     if judgement is None:
         return "lacks the mechanism"

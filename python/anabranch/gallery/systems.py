@@ -33,8 +33,8 @@ class System:
     """Shaper of all paths; by default they stay as the entry has them."""
     without_artefact: str = ""
     """The name of the same system without a fault of the emulation, if this system has it."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """The stack's own form of a scheduler, which has no parameters."""
+    forms: Mapping[str, str | TomlTable] = field(default_factory=dict)
+    """The stack's own forms of policies, by the name of the policy."""
     ships: Callable[[str, Any], bool] | None = None
     """Whether the stack has a policy: the key of a connection, and the name or the remedies.
 
@@ -63,7 +63,7 @@ class System:
         for key in studied if self.ships else _POLICIES:
             policy = settings.get(key, {})
             name = policy if isinstance(policy, str) else policy.get("kind", "")
-            kept[key] = self.names.get(name, policy)
+            kept[key] = self.forms.get(name, policy)
             if self.ships and not self.ships(key, kept[key]):
                 return None
         return kept
@@ -99,11 +99,13 @@ def _linux_ships(key: str, policy: Any) -> bool:
 
 
 _ORIGINAL = "mptcp.org-0.89"
-_ORIGINAL_FORMS = {
+_ORIGINAL_FORMS: dict[str, str | TomlTable] = {
     "min_rtt": "mptcp_org",
     "linux": "mptcp_org",
     "round_robin": "mptcp_org_round_robin",
     "lia": "lia_linux",
+    "ecf": {"kind": "ecf", "rule": "linux"},
+    "redundant": {"kind": "redundant", "copies": "drop"},
 }
 
 
@@ -112,7 +114,7 @@ def original(
 ) -> System:
     """The original kernel of multipath-tcp.org, version 0.89, on a kind of links."""
     host = {"kind": _ORIGINAL, "offload": offload}
-    return System(name, _ORIGINAL, host, shaper, names=_ORIGINAL_FORMS)
+    return System(name, _ORIGINAL, host, shaper, forms=_ORIGINAL_FORMS)
 
 
 def with_artefact(of: System, name: str) -> System:
@@ -124,7 +126,7 @@ def with_artefact(of: System, name: str) -> System:
 _KEPT = original("the same, memory kept", shaper="mininet", offload=True)
 ON_MININET = (with_artefact(_KEPT, "original kernel on Mininet"), _KEPT)
 """The original kernel on Mininet's links: as it was, and without netem's fault."""
-LINUX = System("Linux 6.12", "linux-6.12", names={"min_rtt": "linux"}, ships=_linux_ships)
+LINUX = System("Linux 6.12", "linux-6.12", forms={"min_rtt": "linux"}, ships=_linux_ships)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+"""Claims of the gallery on the systems of their sources, on this engine, and on today's Linux.
+
+    python studies/systems.py [--seeds 3] [--json docs/results/systems.json] [ID]...
+
+Runs the quick tier of each entry whose source ran a kernel, on every system. With all entries, it
+takes about half an hour on two cores. The two large designs are left out unless they are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from measured import update
+
+from anabranch.gallery import catalogue, elsewhere, reproduce
+from anabranch.gallery.entry import Entry
+from anabranch.results.claims import Judgement, judge
+
+LARGE = ("conext13-design", "csws14-schedulers-bulk")
+COMMAND = "python studies/systems.py"
+
+
+def judged(entry: Entry, seeds: int) -> list[Judgement]:
+    """The claims of an entry on all systems."""
+    tier = replace(entry.quick, seeds=seeds)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        results = reproduce.execute(entry, tier, folder)
+        elsewhere.execute(entry, tier, results, folder)
+        own = [judge(claim, results) for claim in entry.claims]
+        return elsewhere.judged(entry, own, results, folder)
+
+
+def row(entry: Entry, judgement: Judgement) -> list[str]:
+    """A claim with its verdicts on all systems, and the conclusion."""
+    *sources, linux = judgement.elsewhere.items()
+    on_source = "; ".join(f"{name}: {elsewhere.text(found)}" for name, found in sources)
+    others = [elsewhere.text(judgement), elsewhere.text(linux[1])]
+    name = f"[{judgement.claim.id}](../gallery/{entry.id}.md)"
+    return [name, on_source, *others, judgement.conclusion]
+
+
+def main() -> None:
+    """Run, print and perhaps record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("ids", nargs="*", metavar="ID")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    names = arguments.ids or [name for name in catalogue.names() if name not in LARGE]
+    rows: list[list[str]] = []
+    counted: list[tuple[int, ...]] = []
+    claims: list[list[str]] = []
+    for entry in filter(lambda entry: entry.source, map(catalogue.entry, names)):
+        judgements = judged(entry, arguments.seeds)
+        numbers = elsewhere.counts(judgements)
+        counted.append(numbers)
+        claims += [row(entry, each) for each in judgements]
+        print(entry.id, *numbers, flush=True)
+        for each in claims[-len(judgements) :]:
+            print("  ", " | ".join(each), flush=True)
+        rows.append([f"[{entry.id}](../gallery/{entry.id}.md)", *map(str, numbers)])
+    total = ["all", *(str(sum(column)) for column in zip(*counted, strict=True))]
+    if arguments.json:
+        update(arguments.json, "counts", [*rows, total], COMMAND)
+        update(arguments.json, "claims", claims, COMMAND)
+
+
+if __name__ == "__main__":
+    main()
