@@ -46,6 +46,7 @@ workload = { kind = "bulk" }
 
 [[connection]]
 protocol = "tcp"
+congestion_control = "new_reno"
 paths = ["wifi"]
 workload = { kind = "bulk" }
 """
@@ -65,7 +66,7 @@ def on(system: systems.System, of: _core.Scenario, *studied: str) -> dict[str, A
 def test_the_original_kernel_has_the_policies_of_the_entry() -> None:
     main, tcp = on(original(), scenario(), *STUDIED)["connection"]
     assert main["host"]["kind"] == tcp["host"]["kind"] == "mptcp.org-0.89"
-    assert (main["congestion_control"], tcp["congestion_control"]) == ("olia", "cubic_linux")
+    assert (main["congestion_control"], tcp["congestion_control"]) == ("olia", "new_reno")
     assert (main["scheduler"], main.get("remedies", {})) == ("mptcp_org", {})
     turns = on(original(), scenario(scheduler="round_robin"), *STUDIED)["connection"][0]
     assert turns["scheduler"] == "mptcp_org_round_robin"
@@ -76,7 +77,8 @@ def test_the_original_kernel_has_the_policies_of_the_entry() -> None:
 def test_linux_sets_what_the_claims_do_not_study() -> None:
     main, tcp = on(LINUX, scenario(), *STUDIED)["connection"]
     assert main["host"]["buffers"] == tcp["host"]["buffers"] == "socket"
-    assert (main["congestion_control"], main["scheduler"]) == ("cubic_linux", "linux")
+    controls = main["congestion_control"], tcp["congestion_control"]
+    assert (*controls, main["scheduler"]) == ("cubic_linux", "cubic_linux", "linux")
 
 
 @pytest.mark.parametrize(

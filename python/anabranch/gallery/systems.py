@@ -12,7 +12,8 @@ from anabranch.scenarios import loading, quantities
 from anabranch.scenarios.classes import TomlTable
 from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 
-_POLICIES = ("congestion_control", "scheduler", "remedies")
+_CONTROL = "congestion_control"
+_POLICIES = (_CONTROL, "scheduler", "remedies")
 """Policies that a stack sets."""
 _OF_STACK = ("stack", "host", "late_fallback", "dss_checksum", *_POLICIES)
 """Keys of a connection that a stack sets."""
@@ -59,7 +60,7 @@ class System:
         if self.host:
             kept["host"] = self.host
         if settings["protocol"] == "tcp":
-            return kept
+            return kept if self.ships else kept | {_CONTROL: settings[_CONTROL]}
         for key in studied if self.ships else _POLICIES:
             policy = settings.get(key, {})
             name = policy if isinstance(policy, str) else policy.get("kind", "")
