@@ -67,7 +67,7 @@ def test_the_original_kernel_has_the_policies_of_the_entry() -> None:
     main, tcp = on(original(), scenario(), *STUDIED)["connection"]
     assert main["host"]["kind"] == tcp["host"]["kind"] == "mptcp.org-0.89"
     assert (main["congestion_control"], tcp["congestion_control"]) == ("olia", "new_reno")
-    assert (main["scheduler"], main.get("remedies", {})) == ("mptcp_org", {})
+    assert (main["scheduler"]["kind"], main.get("remedies", {})) == ("mptcp_org", {})
     turns = on(original(), scenario(scheduler="round_robin"), *STUDIED)["connection"][0]
     assert turns["scheduler"] == "mptcp_org_round_robin"
     waiting = on(original(), scenario(scheduler="ecf"), *STUDIED)["connection"][0]
