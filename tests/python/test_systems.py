@@ -203,6 +203,7 @@ R, NOT, OPEN = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.OPEN
         (R, NOT, NOT, "reproduced, but not on the source's system"),
         (R, OPEN, NOT, "open"),
         (NOT, NOT, NOT, "not reproduced, nor on the source's system"),
+        (Verdict.NOT_APPLICABLE, NOT, NOT, "not applicable"),
     ],
 )
 def test_conclusions(here: Verdict, artefact: Verdict, kept: Verdict, conclusion: str) -> None:

@@ -110,7 +110,9 @@ def _conclusion(judgement: Judgement, source: Source) -> str:
         return Verdict.OPEN.words
     if here is good:
         return "reproduced, but not on the source's system"
-    return f"{here.words}, nor on the source's system" if there else here.words
+    if here is Verdict.NOT_APPLICABLE or not there:
+        return here.words
+    return f"{here.words}, nor on the source's system"
 
 
 def table(judgements: Sequence[Judgement]) -> Table | None:
