@@ -137,6 +137,7 @@ axe:
 
 ci: test audit check-msrv check-targets wheels-smoke test-platforms demo test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
 
+.PHONY: digests-smoke
 digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-smoke
 	$(MAKE) digests CHECK=1 RESULTS=$(ONE_SEED)
 

@@ -45,7 +45,8 @@ SECONDS: dict[str, tuple[float, float]] = {
 """The entries that `list` and `gallery` show, with the time of the quick and the full tier in s.
 
 The full tier was measured on a machine with two cores (docs/gallery.md), without the runs on other
-systems. The quick tier is in proportion to the simulated time. Live entries take the time of their runs.
+systems. The quick tier is in proportion to the simulated time. Live entries take the time of their
+runs.
 """
 
 _LIVE = ("nsdi12-fig7",)

@@ -24,6 +24,15 @@ FOLDER = "systems"
 ENGINE = "this engine"
 """The system of the entry's own runs."""
 
+COUNTED = (
+    "claims",
+    "reproduced on the source's system",
+    "on this engine",
+    "on Linux 6.12",
+    "Linux lacks the mechanism",
+)
+"""The numbers of `counts` in words."""
+
 _SYSTEM = "system"
 """The factor that names a system in the tables."""
 
@@ -51,8 +60,7 @@ def _tasks(
             for task in map(cell.task, seeds):
                 scenario = system.scenario(task.scenario, source.studied)
                 if scenario is not None:
-                    changed = {"factors": {_SYSTEM: system.name}, "scenario": scenario}
-                    yield further.task(task, number, **changed)
+                    yield further.task(task, number, scenario, **{_SYSTEM: system.name})
 
 
 def _cells_read(claim: Claim, results: Results) -> set[str]:
@@ -134,10 +142,9 @@ def _on_all(judgement: Judgement) -> dict[str, Judgement | None]:
 
 
 def counts(judgements: Sequence[Judgement]) -> tuple[int, ...]:
-    """How many claims are judged on several systems, and how many of them are reproduced.
+    """Numbers of claims, as in `COUNTED`: those that are judged on several systems.
 
-    The reproduced ones are counted on the first system of the source, on this engine, and on
-    today's Linux. The last number is that of the claims whose mechanism Linux lacks.
+    The source's system is the first one that the entry names.
     """
     systems = [list(_on_all(each).values()) for each in judgements if each.elsewhere]
     compared = [(each[0], each[-2], each[-1]) for each in systems]

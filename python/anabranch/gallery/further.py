@@ -20,13 +20,33 @@ from anabranch.results.folder import PROVENANCE, TABLES, Factor, NothingMeasured
 from anabranch.results.provenance import digest
 
 if TYPE_CHECKING:
+    from anabranch import _core
     from anabranch.gallery.entry import Entry, Tier
 
 
-def task(of: Task, number: int, **changed: Any) -> Task:
-    """A further run of the cell of a task. `number` tells its cell from others of that cell."""
-    factors = {**of.factors, **changed.pop("factors")}
-    return replace(of, cell=f"{of.cell}.{number}", factors=factors, keep_blocks=False, **changed)
+def task(of: Task, number: int, scenario: _core.Scenario, **factor: Factor) -> Task:
+    """A further run of the cell of a task, with another scenario and one more factor.
+
+    `number` tells its cell from other further cells of that cell.
+    """
+    return replace(
+        of,
+        cell=f"{of.cell}.{number}",
+        factors={**of.factors, **factor},
+        scenario=scenario,
+        keep_blocks=False,
+    )
+
+
+def about(entry: Entry, tier: Tier, seeds: Iterable[int]) -> dict[str, Any]:
+    """Facts about the runs of an entry, for their provenance."""
+    return {
+        "entry": entry.id,
+        "tier": tier.name,
+        "seeds": list(seeds),
+        "duration": tier.duration,
+        "warm_up": tier.warm_up,
+    }
 
 
 def execute(
@@ -48,15 +68,8 @@ def execute(
     if not tasks:
         shutil.rmtree(folder, ignore_errors=True)
         return
-    about = {
-        "entry": entry.id,
-        "tier": tier.name,
-        "seeds": list(seeds),
-        "duration": tier.duration,
-        "warm_up": tier.warm_up,
-        "beside": digest(results.provenance)[1],
-    }
-    batch.execute(about, tasks, folder, **running)
+    beside = {"beside": digest(results.provenance)[1]}
+    batch.execute(about(entry, tier, seeds) | beside, tasks, folder, **running)
 
 
 def loaded(results: Results, folder: Path) -> Results | None:

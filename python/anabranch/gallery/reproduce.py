@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from anabranch.batches import batch
-from anabranch.gallery import elsewhere, sensitivity
+from anabranch.gallery import elsewhere, further, sensitivity
 from anabranch.gallery.entry import Entry, Overview, Tier
 from anabranch.reports import finding
 from anabranch.reports.report import Report, overview_row
@@ -30,25 +30,18 @@ def execute(
 ) -> Results:
     """Run all cells of an entry with seeds 1 to `tier.seeds`, and write the results to a folder.
 
-    The full tier also runs the variants of the sensitivity bands, and the systems of the source.
+    The full tier also runs the variants of the sensitivity bands, and the cells on other systems.
 
     Raises:
         IntegrityError: if a connection failed or delivered wrong bytes.
     """
     seeds = range(1, tier.seeds + 1)
-    about = {
-        "entry": entry.id,
-        "tier": tier.name,
-        "seeds": list(seeds),
-        "duration": tier.duration,
-        "warm_up": tier.warm_up,
-        **entry.about,
-    }
+    about = {**further.about(entry, tier, seeds), **entry.about}
     tasks = [cell.task(seed) for cell in entry.cells(tier) for seed in seeds]
     results = batch.execute(about, tasks, folder, on=on, on_progress=on_progress)
     if tier.name == entry.full.name:
-        for further in (sensitivity, elsewhere):
-            further.execute(entry, tier, results, folder, on=on, on_progress=on_progress)
+        for more in (sensitivity, elsewhere):
+            more.execute(entry, tier, results, folder, on=on, on_progress=on_progress)
     return results
 
 

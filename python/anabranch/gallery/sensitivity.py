@@ -43,8 +43,7 @@ def execute(entry: Entry, tier: Tier, results: Results, folder: Path, **running:
             for task in map(cell.task, SEEDS):
                 scenario = scaled(task.scenario, pattern, factor)
                 task = replace(task, keep_samples=cell.keep_samples)
-                changed = {"factors": {_VARIANT: variant}, "scenario": scenario}
-                tasks.append(further.task(task, number, **changed))
+                tasks.append(further.task(task, number, scenario, **{_VARIANT: variant}))
     further.execute(entry, tier, SEEDS, tasks, results, folder / FOLDER, **running)
 
 

@@ -117,14 +117,7 @@ def _on_systems(exhibits: Sequence[Exhibit]) -> list[str]:
     if not compared:
         return []
     total = map(sum, zip(*compared.values(), strict=True))
-    headings = (
-        "claims",
-        "on the source's system",
-        "on this engine",
-        "on Linux 6.12",
-        "Linux lacks",
-    )
-    lines = [_row(("entry", *headings)), _row(("---", *["--:"] * len(headings)))]
+    lines = [_row(("entry", *elsewhere.COUNTED)), _row(("---", *["--:"] * len(elsewhere.COUNTED)))]
     lines += [_row((f"[{name}](#{name})", *numbers)) for name, numbers in compared.items()]
     return [*lines, _row(("all", *total)), ""]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anabranch import _core
-from anabranch.scenarios import loading, quantities
+from anabranch.exchange.link import UNLIMITED, links
+from anabranch.scenarios import loading
 from anabranch.scenarios.classes import TomlTable
-from anabranch.scenarios.quantities import bits_per_second, nanoseconds
 
 _CONTROL = "congestion_control"
 _POLICIES = (_CONTROL, "scheduler", "remedies")
@@ -37,15 +36,15 @@ class System:
     forms: Mapping[str, str | TomlTable] = field(default_factory=dict)
     """The stack's own forms of policies, by the name of the policy."""
     ships: Callable[[str, Any], bool] | None = None
-    """Whether the stack has a policy: the key of a connection, and the name or the remedies.
+    """Whether the stack ships a policy, given by a key of a connection and its value.
 
-    By default, the entry has the policies of this stack.
+    `None` keeps the policies of the entry, which are those of this stack.
     """
 
     def scenario(self, scenario: _core.Scenario, studied: Sequence[str]) -> _core.Scenario | None:
-        """A scenario on this system; `None` if the stack lacks a policy that the claims study.
+        """A scenario on this system; `None` if the stack lacks a policy that the claims compare.
 
-        `studied` are the keys of these policies. A stack that `ships` only some sets all others.
+        `studied` are the keys of these policies. A stack with `ships` sets all others.
         """
         table = dict(scenario.settings)
         connections = [self._connection(each, studied) for each in table["connection"]]
@@ -73,17 +72,9 @@ class System:
         if self.shaper is None:
             return settings
         kept = {key: value for key, value in settings.items() if key not in _OF_LINK}
-        kept["limit"] = f"{_packets(settings['limit'], settings['rate'])}packets"
+        forward, _ = links(settings)
+        kept["limit"] = f"{forward.limit_packets() or UNLIMITED}packets"
         return kept | {"shaper": self.shaper}
-
-
-def _packets(limit: str, rate: str) -> int:
-    """A limit in packets; that of a time is the number of packets of 1500 bytes sent in it."""
-    try:
-        return quantities.packets(limit)
-    except ValueError:
-        sent = bits_per_second(rate) * nanoseconds(limit)
-        return math.ceil(sent / (1500 * 8 * 10**9))
 
 
 def _linux_ships(key: str, policy: Any) -> bool:
@@ -135,9 +126,9 @@ class Source:
     """The system that a source used, and the policies that it studied."""
 
     says: str
-    """What the source states about its system, and what is inferred."""
+    """Statements of the source about its system, and inferences from them."""
     studied: tuple[str, ...]
-    """The keys of a connection whose policies the claims compare. The stack sets all others."""
+    """The keys of a connection whose policies the claims compare. Linux sets all others."""
     systems: tuple[System, ...] = (original(),)
     """The systems of the source. The first one is closest to what it states."""
 

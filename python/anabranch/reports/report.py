@@ -47,7 +47,7 @@ class Report:
     systems: Table | None = None
     """The verdicts on other systems, side by side."""
     systems_from: str = ""
-    """What the source states about its system, and what is inferred."""
+    """Statements of the source about its system, and inferences from them."""
     parameters: Sequence[tuple[str, str, str]] = ()
     """Name, value and source of each parameter."""
     references: Sequence[str] = ()

@@ -20,7 +20,7 @@ struct LiaLinux {
     /// Acknowledgements since the last growth.
     counted: u64,
     alpha: u64,
-    /// Sum of the windows of which `alpha` was computed, in bytes.
+    /// Sum of the windows for which `alpha` was computed, in bytes.
     windows: u64,
 }
 
@@ -46,11 +46,11 @@ impl BuildCongestionControl for LiaLinuxConfig {
     }
 }
 
-/// `alpha_scale_num`, `alpha_scale_den` and `alpha_scale` in bits, where the third is the first less
-/// twice the second.
+/// Binary places of the numerator, of the root of the denominator, and of alpha (`alpha_scale_num`,
+/// `alpha_scale_den`, `alpha_scale`).
 const NUMERATOR_BITS: u32 = 32;
 const DENOMINATOR_BITS: u32 = 10;
-const ALPHA_BITS: u32 = 12;
+const ALPHA_BITS: u32 = NUMERATOR_BITS - 2 * DENOMINATOR_BITS;
 
 /// Round-trip times count eighths of a tick of 4 ms.
 const RTT_UNITS_PER_SECOND: f64 = 2000.0;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_window_beside_a_fast_subflow_grows_no_faster_than_reno() {
+    fn a_large_window_next_to_a_fast_subflow_grows_no_faster_than_reno() {
         // 1 ms is 2 units. alpha = 10·2³²/(10·2¹⁰ + 90·2¹⁰·2/40)² = 194.8, and 2¹²/194 = 21 < 90.
         let fast = SubflowView { cwnd: 10_000, ..view(1, 1) };
         assert_eq!(until_growth(&mut avoiding(90), &SAMPLE, &[view(0, 20), fast]), 91);

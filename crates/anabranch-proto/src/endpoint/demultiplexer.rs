@@ -14,8 +14,8 @@ const RECENT: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Demultiplexer {
     all: BTreeMap<AddressPair, SubflowIndex>,
-    /// Subflows that were found last, each at the place of its addresses. An attacker who chooses
-    /// addresses with the same place costs a search, and no more.
+    /// The last subflow that was found for each place. Subflows with the same place replace each
+    /// other, and are then found by a search.
     recent: [Option<(AddressPair, SubflowIndex)>; RECENT],
 }
 
@@ -40,7 +40,7 @@ impl AddressPair {
         AddressPair { ports: (local.port, remote.port), addresses: (local.address, remote.address) }
     }
 
-    /// The place in the list of recent subflows.
+    /// The place in the list of recent subflows, by a hash.
     fn place(&self) -> usize {
         let low = |address: &IpAddr| match address {
             IpAddr::V4(address) => address.to_bits() as usize,

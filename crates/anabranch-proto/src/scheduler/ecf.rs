@@ -57,7 +57,7 @@ pub enum EcfRule {
     serde(default, deny_unknown_fields)
 )]
 pub struct EcfConfig {
-    /// Which quantities decide: those of the paper, or those of the authors' implementation for Linux.
+    /// Source of k and d: the paper, or the authors' implementation for Linux.
     #[cfg_attr(feature = "serde", schemars(extend("x-origin" = "this project")))]
     pub rule: EcfRule,
     /// Hysteresis: keep waiting within this fraction of the slow round-trip time.
@@ -245,7 +245,7 @@ mod tests {
         assert!(ask(&mut Ecf::default(), &[fast, varying], 1_000).is_some());
     }
 
-    /// What ECF does by Linux's rule with this memory of unsent data.
+    /// The subflow that ECF chooses by Linux's rule, with this memory of unsent data in bytes.
     fn ask_linux(subflows: &[SubflowView], unsent_memory: u64) -> Option<SubflowId> {
         let linux = LinuxView { unsent_memory, ..LinuxView::default() };
         let context = context(subflows, Pending::NewData { bytes: 1 });

@@ -15,7 +15,7 @@ pub struct Redundant {
     copies: Copies,
 }
 
-/// What becomes of the copies for a subflow without room.
+/// Rule for the copies that a subflow has no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",

@@ -47,7 +47,7 @@ const ALL: &[Preset] = &[
     Preset {
         description: Description {
             name: "mptcp.org-0.88",
-            summary: "The original kernel, in the version with the first later form of M2.",
+            summary: "The original kernel in version 0.88, with an earlier form of M2.",
             source: "Multipath TCP 0.88",
         },
         always: "host = \"mptcp.org-0.89\"\ncongestion_control = \"cubic_linux\"",
@@ -70,7 +70,7 @@ const ALL: &[Preset] = &[
     Preset {
         description: Description {
             name: "mptcp.org-0.92",
-            summary: "The original kernel, with round-trip times in microseconds.",
+            summary: "The original kernel in version 0.92, with round-trip times in microseconds.",
             source: "Linux 4.4 with Multipath TCP of about version 0.91",
         },
         always: "host = { kind = \"mptcp.org-0.89\", coarse_rtt = false }\n\
@@ -80,7 +80,7 @@ const ALL: &[Preset] = &[
     Preset {
         description: Description {
             name: "mptcp.org-0.95",
-            summary: "The original kernel, whose subflows have no window of their own.",
+            summary: "The original kernel in version 0.95, whose subflows have no window of their own.",
             source: "Multipath TCP 0.95 and 0.96",
         },
         always: "host = { kind = \"mptcp.org-0.89\", coarse_rtt = false, own_window = \"ignored\" }\n\

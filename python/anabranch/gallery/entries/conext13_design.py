@@ -189,8 +189,8 @@ ENTRY = Entry(
     cells=cells,
     not_varied_because=A_DESIGN,
     source=Source(
-        "CoNEXT 2013 ran the original kernel on Mininet. Whether netem in its version of "
-        "Linux had the fault is not known.",
+        "CoNEXT 2013 ran the original kernel on Mininet. It is not known "
+        "whether netem had the fault in its version of Linux.",
         ("remedies",),
         ON_MININET,
     ),

@@ -279,8 +279,8 @@ ENTRY = Entry(
     cells=cells,
     uncertain_parameters={**WIFI_3G, **RECEIVE_BUFFER},
     source=Source(
-        "CS244'15 ran the original kernel of May 2014 (Linux 3.14) on Mininet. Whether its "
-        "delays were applied where netem's fault shows is not stated.",
+        "CS244'15 ran the original kernel of May 2014 (Linux 3.14) on Mininet. It does not "
+        "state where delays were applied, so netem's fault is inferred.",
         ("remedies",),
         ON_MININET,
     ),

@@ -163,8 +163,8 @@ ENTRY = Entry(
     cells=cells,
     not_varied_because=A_DESIGN,
     source=Source(
-        "CSWS 2014 ran version 0.88 of the original kernel on Mininet. Whether netem in its "
-        "version of Linux had the fault is not known.",
+        "CSWS 2014 ran version 0.88 of the original kernel on Mininet. It is not known "
+        "whether netem had the fault in its version of Linux.",
         ("scheduler", "remedies"),
         ON_MININET,
     ),
