@@ -11,7 +11,7 @@ SECONDS: dict[str, tuple[float, float]] = {
     "nsdi12-fig7": (24, 48),
     "cs244-bandwidth-ratio": (38, 120),
     "cs244-jitter": (24, 79),
-    "mininet-truesize": (40, 532),
+    "mininet-truesize": (40, 127),
     "nsdi12-fig4": (20, 66),
     "nsdi12-scenarios": (40, 640),
     "nsdi11-lia": (39, 150),
