@@ -169,6 +169,7 @@ mod lia_linux {
 
     #[test]
     fn a_segment_more_after_each_loss_makes_small_windows_faster() {
+        crate::common::depends_on_the_platform("how many segments an acknowledgement covers");
         // Windows of some ten segments: a segment is a tenth of them.
         let paths: String = ["one", "other"]
             .iter()
