@@ -7,7 +7,7 @@ use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::platform::Platform;
 use anabranch_proto::{ConnectionId, Endpoint, Event};
 use anabranch_wire::{
-    Duration, Flags, Instant, Payload, Piece, Segment, SeqNumber, SocketAddress, TcpOptions,
+    Duration, Flags, Instant, Payload, Piece, PooledSegment, SeqNumber, SocketAddress, TcpOptions,
 };
 use arbitrary::Arbitrary;
 
@@ -120,7 +120,7 @@ struct Hosts {
     hosts: [Endpoint; 2],
     connections: [Option<ConnectionId>; 2],
     /// Segments in flight, with the number of the destination host.
-    in_flight: VecDeque<(usize, Segment)>,
+    in_flight: VecDeque<(usize, PooledSegment)>,
     written: [u64; 2],
     received: [u64; 2],
     /// Was data to this host tampered with? Then the data that arrives may differ.
@@ -213,18 +213,18 @@ impl Hosts {
         }
     }
 
-    fn arrive(&mut self, to: usize, segment: Segment) {
+    fn arrive(&mut self, to: usize, segment: PooledSegment) {
         self.hosts[to].handle_segment(self.now, segment);
         self.drain();
     }
 
-    fn take(&mut self, number: u8) -> Option<(usize, Segment)> {
+    fn take(&mut self, number: u8) -> Option<(usize, PooledSegment)> {
         let index = usize::from(number).checked_rem(self.in_flight.len())?;
         self.in_flight.remove(index)
     }
 
     /// A segment of the client to tamper with, selected by number modulo their count.
-    fn take_from_client(&mut self, number: u8) -> Option<Segment> {
+    fn take_from_client(&mut self, number: u8) -> Option<PooledSegment> {
         let theirs: Vec<usize> =
             (0..self.in_flight.len()).filter(|index| self.in_flight[*index].0 == 1).collect();
         let index = theirs[usize::from(number).checked_rem(theirs.len())?];
@@ -240,7 +240,8 @@ impl Hosts {
         if !flags.contains(Flags::ACK) || flags.intersects(Flags::SYN | Flags::RST) {
             return;
         }
-        let mut bare = Segment { payload: Payload::EMPTY, ..original.clone() };
+        let mut bare = original.clone();
+        bare.payload = Payload::EMPTY;
         let TcpOptions { timestamps, sack, .. } = original.options;
         bare.options = TcpOptions { timestamps, sack, ..TcpOptions::default() };
         bare.header.flags = Flags::ACK;

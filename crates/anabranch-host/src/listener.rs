@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_proto::config::ConnectionConfig;
-use anabranch_wire::Segment;
+use anabranch_wire::{PooledSegment, Segment};
 
 use crate::stream::{Stream, address};
 use crate::world::{HostNumber, Shared};
@@ -101,7 +101,7 @@ pub struct Incoming {
     world: Arc<Shared>,
     host: HostNumber,
     /// `None` once it was answered.
-    syn: Option<Segment>,
+    syn: Option<PooledSegment>,
 }
 
 impl Incoming {
@@ -143,7 +143,7 @@ impl Incoming {
         self.syn.as_ref().expect("only methods that consume it take the SYN")
     }
 
-    fn take(&mut self) -> Segment {
+    fn take(&mut self) -> PooledSegment {
         self.syn.take().expect("only methods that consume it take the SYN")
     }
 }

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker};
 use anabranch_proto::SubflowStats;
 use anabranch_proto::config::ConnectionConfig;
 use anabranch_proto::{ConnectionError, ConnectionId, ConnectionStats, Endpoint, Event};
-use anabranch_wire::{Datagram, Flags, Instant, Packet, Payload, Segment, SocketAddress};
+use anabranch_wire::{
+    Datagram, Flags, Instant, Packet, Payload, PooledSegment, Segment, SocketAddress,
+};
 use bytes::Bytes;
 
 /// Connections that wait to be accepted by a listener, at most (Linux's `somaxconn`).
@@ -38,7 +40,7 @@ struct Waiting<T> {
 /// SYNs that a program decides about.
 #[derive(Default)]
 struct Interception {
-    new: Waiting<Segment>,
+    new: Waiting<PooledSegment>,
     /// Source and destination of the SYNs without a decision. Retransmissions of them are ignored.
     undecided: BTreeSet<(SocketAddress, SocketAddress)>,
     /// Source and destination of the accepted ones.
@@ -112,7 +114,7 @@ impl Sockets {
             Packet::TooBig(message) => self.endpoint.handle_too_big(&message),
             Packet::Udp(datagram) => {
                 if self.datagrams.queue.len() < MOST_DATAGRAMS {
-                    self.datagrams.push(datagram);
+                    self.datagrams.push(datagram.into_inner());
                 }
             }
         }
@@ -131,7 +133,7 @@ impl Sockets {
         }
         if interception.undecided.len() < LONGEST_BACKLOG && interception.undecided.insert(between)
         {
-            interception.new.push(segment.clone());
+            interception.new.push(segment.clone().into());
         }
         true
     }
@@ -339,7 +341,7 @@ impl Sockets {
     pub(crate) fn poll_intercept(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<Segment>> {
+    ) -> Poll<io::Result<PooledSegment>> {
         self.check()?;
         let interception = self.interceptor.as_mut().expect("the interceptor lives");
         match interception.new.queue.pop_front() {
@@ -359,7 +361,7 @@ impl Sockets {
     pub(crate) fn accept(
         &mut self,
         now: Instant,
-        syn: Segment,
+        syn: PooledSegment,
         config: ConnectionConfig,
     ) -> io::Result<ConnectionId> {
         self.ignore(&syn);
@@ -387,7 +389,7 @@ impl Sockets {
     }
 
     /// Answer a SYN with RST.
-    pub(crate) fn refuse(&mut self, now: Instant, syn: Segment) {
+    pub(crate) fn refuse(&mut self, now: Instant, syn: PooledSegment) {
         self.ignore(&syn);
         self.endpoint.add_address(now, syn.destination.address);
         self.endpoint.stop_listening(syn.destination.port);

@@ -10,7 +10,7 @@ use anabranch_sim::driver::{
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Capture, RunError, Side, Table};
 use anabranch_wire::pcap::Direction;
-use anabranch_wire::{Duration, Instant, Packet, Segment};
+use anabranch_wire::{Duration, Instant, Packet, PooledSegment};
 use thiserror::Error;
 
 use crate::catch_up::CatchingUp;
@@ -446,7 +446,7 @@ fn in_order(
 
 /// Let an engine host's applications act. Returns the segments that the host sends, or `None` if
 /// nothing happens.
-fn act(host: &mut EngineHost, now: Instant) -> Option<Vec<Segment>> {
+fn act(host: &mut EngineHost, now: Instant) -> Option<Vec<PooledSegment>> {
     let acted = host.has_events();
     host.handle_events(now);
     let segments: Vec<_> = std::iter::from_fn(|| host.poll_transmit(now)).collect();

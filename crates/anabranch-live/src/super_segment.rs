@@ -2,7 +2,7 @@
 //! many consecutive segments.
 
 use anabranch_wire::mptcp::{Dss, Mapping, WideOrNarrow};
-use anabranch_wire::{EmitError, Flags, ParseError, Payload, Segment, TcpOptions};
+use anabranch_wire::{EmitError, Flags, ParseError, Payload, PooledSegment, Segment, TcpOptions};
 use bytes::Bytes;
 
 /// Bytes of `struct virtio_net_hdr`. Virtio 1.2 §5.1.6.
@@ -28,7 +28,7 @@ pub(crate) fn parse(frame: &Bytes) -> Result<Segment, ParseError> {
 /// Consecutive segments in one frame. All except the last have as much payload as the first. Their
 /// headers differ only in their positions in the stream.
 pub(crate) struct SuperSegment {
-    first: Segment,
+    first: PooledSegment,
     more: Vec<Payload>,
     bytes: usize,
     /// Whether the last segment is shorter or has PSH set, so that no segment can follow.
@@ -37,21 +37,21 @@ pub(crate) struct SuperSegment {
 
 impl SuperSegment {
     /// A frame with one segment. `more` is memory for the payloads of further segments.
-    pub(crate) fn new(first: Segment, mut more: Vec<Payload>) -> Self {
+    pub(crate) fn new(first: PooledSegment, mut more: Vec<Payload>) -> Self {
         more.clear();
         let complete = first.payload.is_empty() || !is_plain(&first);
         SuperSegment { bytes: first.payload.len(), first, more, complete }
     }
 
     /// Add the next segment, or return it if it does not fit.
-    pub(crate) fn push(&mut self, next: Segment) -> Option<Segment> {
+    pub(crate) fn push(&mut self, next: PooledSegment) -> Option<PooledSegment> {
         let Some(dss) = self.joined(&next) else { return Some(next) };
         let len = next.payload.len();
         self.complete = len < self.first.payload.len() || next.header.flags.contains(Flags::PSH);
         self.first.options.dss = dss;
         self.first.header.flags = next.header.flags;
         self.bytes += len;
-        self.more.push(next.payload);
+        self.more.push(next.into_inner().payload);
         None
     }
 
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     /// Segment number `n` of a stream, with `len` bytes. The other segments have 1400 bytes.
-    fn segment(n: u32, len: u32, mptcp: bool) -> Segment {
+    fn segment(n: u32, len: u32, mptcp: bool) -> PooledSegment {
         let at = n * 1400;
         let mapping = Mapping {
             data_seq: WideOrNarrow::Wide(DataSeq(u64::MAX - 700) + u64::from(at)),
@@ -153,7 +153,7 @@ mod tests {
         let dss = Dss { data_ack: None, mapping: Some(mapping), data_fin: false };
         let [source, destination] =
             [1, 2].map(|host| SocketAddress::new([10, 0, 0, host].into(), 80));
-        Segment {
+        PooledSegment::new(Segment {
             source,
             destination,
             header: TcpHeader {
@@ -167,10 +167,10 @@ mod tests {
             payload: Piece::pattern(u64::from(at), len).into(),
             ecn: 0,
             checksum_ok: true,
-        }
+        })
     }
 
-    fn frame(segments: &[Segment]) -> Bytes {
+    fn frame(segments: &[PooledSegment]) -> Bytes {
         let mut all = SuperSegment::new(segments[0].clone(), Vec::new());
         for segment in &segments[1..] {
             assert_eq!(all.push(segment.clone()), None);
@@ -180,7 +180,7 @@ mod tests {
         out.into()
     }
 
-    fn refuses(first: Segment, next: Segment) -> bool {
+    fn refuses(first: PooledSegment, next: PooledSegment) -> bool {
         SuperSegment::new(first, Vec::new()).push(next).is_some()
     }
 
@@ -206,7 +206,7 @@ mod tests {
         let all = frame(&[segment(0, 1400, false)]);
         assert_eq!(all[1..2], [0]);
         assert_eq!(all[4..6], [0, 0]);
-        assert_eq!(parse(&all), Ok(segment(0, 1400, false)));
+        assert_eq!(parse(&all), Ok(segment(0, 1400, false).into_inner()));
     }
 
     #[test]

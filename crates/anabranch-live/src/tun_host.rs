@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use anabranch_proto::Endpoint;
-use anabranch_wire::{Instant, Payload, Segment};
+use anabranch_wire::{Instant, Payload, PooledSegment, Segment};
 use bytes::{Bytes, BytesMut};
 
 use crate::super_segment::{self, SuperSegment};
@@ -94,7 +94,7 @@ impl TunHost {
 
     /// Send one frame with `first` and the segments that can join it. Returns the first segment that
     /// could not.
-    fn gather(&mut self, now: Instant, first: Segment) -> io::Result<Option<Segment>> {
+    fn gather(&mut self, now: Instant, first: PooledSegment) -> io::Result<Option<PooledSegment>> {
         let mut all = SuperSegment::new(first, std::mem::take(&mut self.payloads));
         let mut left = None;
         while left.is_none() {

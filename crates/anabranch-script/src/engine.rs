@@ -115,7 +115,7 @@ impl EngineStack {
     /// Take the engine's segments and events.
     fn drain(&mut self) {
         while let Some(segment) = self.endpoint.poll_transmit(self.now) {
-            self.sent.push_back((self.now, segment));
+            self.sent.push_back((self.now, segment.into_inner()));
         }
         while let Some((id, event)) = self.endpoint.poll_event() {
             self.handle_event(id, event);

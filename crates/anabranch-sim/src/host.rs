@@ -7,7 +7,7 @@ use anabranch_proto::config::{
 };
 use anabranch_proto::view::SubflowSet;
 use anabranch_proto::{Arrived, ConnectionId, Counters, Endpoint, Event};
-use anabranch_wire::{Instant, Packet, Piece, Segment, SocketAddress};
+use anabranch_wire::{Instant, Packet, Piece, PooledSegment, SocketAddress};
 use core::fmt;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -70,7 +70,7 @@ pub struct EngineHost {
     /// When each application is due.
     wake_ups: EventQueue,
     /// Segments that writes have caused.
-    written: VecDeque<Segment>,
+    written: VecDeque<PooledSegment>,
     /// Scheduled changes of the interfaces' states, in reverse chronological order.
     address_changes: Vec<(Instant, IpAddr, bool)>,
 }
@@ -88,7 +88,7 @@ struct EngineSocket<'a> {
     now: Instant,
     /// Where the segments go that each write causes, if it sends at once. Otherwise the engine sends
     /// after all writes.
-    written: Option<&'a mut VecDeque<Segment>>,
+    written: Option<&'a mut VecDeque<PooledSegment>>,
 }
 
 impl Socket for EngineSocket<'_> {
@@ -231,7 +231,7 @@ impl EngineHost {
     }
 
     /// The next segment to send.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<PooledSegment> {
         self.written.pop_front().or_else(|| self.endpoint.poll_transmit(now))
     }
 

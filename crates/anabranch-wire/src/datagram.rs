@@ -1,8 +1,11 @@
 //! A UDP datagram in an IP packet, as a plain value. RFC 768.
 
+use std::thread::LocalKey;
+
 use bytes::Bytes;
 
 use crate::ip::{self, Addresses, PROTOCOL_UDP};
+use crate::pooled::{FreeBoxes, Reuse};
 use crate::reader::Reader;
 use crate::{Checksum, EmitError, ParseError, Payload, SocketAddress, ip_header_bytes};
 
@@ -20,6 +23,21 @@ pub struct Datagram {
     pub payload: Payload,
     /// ECN field of the IP header, 2 bits. RFC 3168 §5.
     pub ecn: u8,
+}
+
+thread_local! {
+    static FREE: FreeBoxes<Datagram> = const { FreeBoxes::new(Vec::new()) };
+}
+
+impl Reuse for Datagram {
+    fn free() -> &'static LocalKey<FreeBoxes<Self>> {
+        &FREE
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        self.payload = Payload::EMPTY;
+    }
 }
 
 impl Datagram {

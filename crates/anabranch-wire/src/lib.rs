@@ -7,7 +7,8 @@
 //! message that a segment was too large ([`PacketTooBig`]). Links and
 //! hosts exchange these values. Raw bytes appear only in captures ([`pcap`]) and on real devices.
 //!
-//! The crate has no state and reads no clock. It defines the types for time, [`Instant`] and
+//! The crate reads no clock, and has no state but the memory of packets that are gone
+//! ([`Pooled`]). It defines the types for time, [`Instant`] and
 //! [`Duration`], because the engine and the links share them.
 //!
 //! ```
@@ -44,6 +45,7 @@ mod packet;
 pub mod pattern;
 mod payload;
 pub mod pcap;
+mod pooled;
 mod reader;
 mod segment;
 mod seq;
@@ -60,7 +62,8 @@ pub use error::{EmitError, Lengths, ParseError};
 pub use ip::{CE, ECT_0, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, ip_header_bytes};
 pub use packet::Packet;
 pub use payload::{Payload, Piece};
-pub use segment::{Segment, SocketAddress};
+pub use pooled::{FreeBoxes, Pooled, Reuse};
+pub use segment::{PooledSegment, Segment, SocketAddress};
 pub use seq::{DataSeq, SeqNumber};
 pub use tcp::{Flags, HEADER_BYTES as TCP_HEADER_BYTES, TcpHeader};
 pub use tcp_option::{MAX_OPTION_BYTES, RawOptions, SackBlock, SackBlocks, TcpOptions, Timestamps};

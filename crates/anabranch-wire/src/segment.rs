@@ -2,10 +2,12 @@
 
 use core::fmt;
 use std::net::IpAddr;
+use std::thread::LocalKey;
 
 use bytes::Bytes;
 
 use crate::ip::{self, Addresses, PROTOCOL_TCP};
+use crate::pooled::{FreeBoxes, Pooled, Reuse};
 use crate::tcp::{self, CHECKSUM_AT, HEADER_BYTES};
 use crate::{Checksum, EmitError, ParseError, Payload, TcpHeader, TcpOptions, ip_header_bytes};
 
@@ -38,10 +40,6 @@ pub struct Segment {
     pub checksum_ok: bool,
 }
 
-// A segment is moved about ten times on its way. Beyond 256 bytes, a move takes twice the
-// instructions.
-const _: () = assert!(size_of::<Segment>() <= 256);
-
 impl SocketAddress {
     /// The socket address `address`:`port`.
     pub const fn new(address: IpAddr, port: u16) -> Self {
@@ -61,6 +59,26 @@ impl fmt::Debug for SocketAddress {
 impl fmt::Display for SocketAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
+    }
+}
+
+/// A segment in a box that is used again.
+pub type PooledSegment = Pooled<Segment>;
+
+thread_local! {
+    static FREE: FreeBoxes<Segment> = const { FreeBoxes::new(Vec::new()) };
+}
+
+impl Reuse for Segment {
+    fn free() -> &'static LocalKey<FreeBoxes<Self>> {
+        &FREE
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        self.payload = Payload::EMPTY;
+        self.options.control = None;
+        self.options.unknown = None;
     }
 }
 

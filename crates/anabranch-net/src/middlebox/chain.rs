@@ -119,7 +119,7 @@ mod tests {
         chain.handle_packet(now, towards, segment.into());
         let out = std::iter::from_fn(|| chain.poll_transmit(now));
         out.map(|(way, packet)| match packet {
-            Packet::Tcp(segment) if way == towards => segment,
+            Packet::Tcp(segment) if way == towards => segment.into_inner(),
             other => panic!("{other:?}"),
         })
         .collect()

@@ -20,11 +20,12 @@ impl Filter for ClampMss {
     fn pass(&mut self, _now: Instant, _towards: Side, packet: &mut Packet) -> bool {
         if let Packet::Tcp(segment) = packet
             && segment.header.flags.contains(Flags::SYN)
-            && let Some(mss) = &mut segment.options.mss
+            && let Some(mss) = segment.options.mss
         {
             // RFC 9293 §3.7.1: the option counts payload, without IP and TCP headers.
             let headers = if segment.source.address.is_ipv4() { 40 } else { 60 };
-            *mss = (*mss).min(self.mtu.saturating_sub(headers).min(u16::MAX.into()) as u16);
+            segment.options.mss =
+                Some(mss.min(self.mtu.saturating_sub(headers).min(u16::MAX.into()) as u16));
         }
         true
     }

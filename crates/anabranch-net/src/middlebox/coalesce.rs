@@ -5,7 +5,7 @@ use anabranch_config::Part;
 use anabranch_config::written::{Bytes, WithUnit};
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_wire::{Duration, Flags, Instant, Packet, Payload, Segment};
+use anabranch_wire::{Duration, Flags, Instant, Packet, Payload, PooledSegment, Segment};
 
 use super::flows::{Flow, MAX_FLOWS};
 use super::{BuildMiddlebox, MAX_PACKET, Middlebox, Side, Site};
@@ -38,7 +38,7 @@ struct Coalesce {
 
 #[derive(Debug)]
 struct Held {
-    segment: Segment,
+    segment: PooledSegment,
     until: Instant,
 }
 
@@ -69,7 +69,7 @@ impl Coalesce {
         }
     }
 
-    fn hold(&mut self, now: Instant, key: (Flow, Side), segment: Segment) {
+    fn hold(&mut self, now: Instant, key: (Flow, Side), segment: PooledSegment) {
         if self.held.len() >= MAX_FLOWS {
             let first = self.held.iter().min_by_key(|(_, held)| held.until);
             if let Some(first) = first.map(|(key, _)| *key) {

@@ -5,7 +5,7 @@ use anabranch_config::Part;
 use anabranch_config::written::WithUnit;
 use std::net::IpAddr;
 
-use anabranch_wire::{Duration, Instant, Packet, PacketTooBig, SocketAddress};
+use anabranch_wire::{Datagram, Duration, Instant, Packet, PacketTooBig, Segment, SocketAddress};
 
 use super::flows::Table;
 use super::{BuildMiddlebox, Filter, Middlebox, Side, Site};
@@ -142,8 +142,14 @@ impl Nat {
 impl Filter for Nat {
     fn pass(&mut self, now: Instant, towards: Side, packet: &mut Packet) -> bool {
         let (tcp, source, destination) = match packet {
-            Packet::Tcp(segment) => (true, &mut segment.source, &mut segment.destination),
-            Packet::Udp(datagram) => (false, &mut datagram.source, &mut datagram.destination),
+            Packet::Tcp(segment) => {
+                let Segment { source, destination, .. } = &mut **segment;
+                (true, source, destination)
+            }
+            Packet::Udp(datagram) => {
+                let Datagram { source, destination, .. } = &mut **datagram;
+                (false, source, destination)
+            }
             Packet::TooBig(message) => return self.pass_too_big(now, towards, message),
         };
         match towards {
@@ -191,7 +197,7 @@ mod tests {
     use super::super::testing::{Bench, Talk, at, site};
     use super::super::{MAX_FLOWS, filter};
     use super::*;
-    use anabranch_wire::{Datagram, Piece};
+    use anabranch_wire::Piece;
 
     fn bench(config: NatConfig) -> Bench {
         Bench::new(filter(Nat::new(config, site(1))))
@@ -274,7 +280,8 @@ mod tests {
         };
         assert_eq!(out.source.address.to_string(), "10.2.0.0");
         assert_ne!(out.source.port, seen(&mut bench, 2).port);
-        assert_eq!((out.destination, out.payload), (datagram.destination, datagram.payload));
+        assert_eq!(out.destination, datagram.destination);
+        assert_eq!(out.payload, datagram.payload);
     }
 
     #[test]

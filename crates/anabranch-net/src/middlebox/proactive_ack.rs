@@ -116,7 +116,7 @@ impl Middlebox for ProactiveAck {
         };
         let echo = segment.options.timestamps.map(|timestamps| timestamps.value);
         match flow.state.relays[towards as usize].accept(start, segment, 4 * *window) {
-            Accepted::Passed(segment) => out.push_back((towards, (*segment).into())),
+            Accepted::Passed(segment) => out.push_back((towards, segment.into())),
             Accepted::Dropped => {}
             Accepted::Held => {
                 let answer = acknowledge(place, towards, echo, flow);

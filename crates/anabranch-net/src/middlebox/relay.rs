@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_wire::{Duration, Flags, Instant, Segment};
+use anabranch_wire::{Duration, Flags, Instant, PooledSegment, Segment};
 
 /// RFC 6298 §2: the timeout before the first RTT measurement, and the minimum. The proxy does not
 /// measure RTTs; a long timeout costs it only time.
@@ -17,7 +17,7 @@ const DUPLICATES: u32 = 3;
 #[derive(Debug)]
 pub(super) struct Relay {
     /// Segments not acknowledged by the receiver, by first offset, without overlap.
-    held: BTreeMap<u64, Segment>,
+    held: BTreeMap<u64, PooledSegment>,
     bytes: u64,
     /// Ends of the data that the receiver has acknowledged, that the proxy has sent, and that the
     /// proxy holds without a gap.
@@ -42,7 +42,7 @@ pub(super) enum Accepted {
     Dropped,
     /// The receiver already has the data. The segment is forwarded, because the receiver may have
     /// to acknowledge it again.
-    Passed(Box<Segment>),
+    Passed(PooledSegment),
 }
 
 impl Default for Relay {
@@ -88,10 +88,10 @@ impl Relay {
     }
 
     /// Take over a segment that begins at offset `start`.
-    pub(super) fn accept(&mut self, start: u64, mut segment: Segment, room: u64) -> Accepted {
+    pub(super) fn accept(&mut self, start: u64, mut segment: PooledSegment, room: u64) -> Accepted {
         let mut end = start + len(&segment);
         if end <= self.acked {
-            return Accepted::Passed(Box::new(segment));
+            return Accepted::Passed(segment);
         }
         let before = self.held.range(..=start).next_back().map(|(at, held)| at + len(held));
         let from = start.max(self.taken).max(before.unwrap_or(0));
@@ -153,7 +153,7 @@ impl Relay {
     }
 
     /// The next segment to send to the receiver, with at most `window` bytes in flight.
-    pub(super) fn poll(&mut self, now: Instant, window: u64) -> Option<Segment> {
+    pub(super) fn poll(&mut self, now: Instant, window: u64) -> Option<PooledSegment> {
         let at = if std::mem::take(&mut self.retransmit) { self.acked } else { self.sent };
         let segment = self.held.get(&at)?;
         let end = at + len(segment);

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use anabranch_wire::mptcp::{Dss, WideOrNarrow};
 use anabranch_wire::{
-    Duration, Flags, Instant, Packet, Payload, Segment, SeqNumber, TcpHeader, TcpOptions,
-    Timestamps,
+    Duration, Flags, Instant, Packet, Payload, PooledSegment, Segment, SeqNumber, TcpHeader,
+    TcpOptions, Timestamps,
 };
 
 use super::flows::{Flow, Flows, Known};
@@ -125,7 +125,12 @@ impl ShrinkWindow {
     }
 
     /// The segment to forward; `None` if the receiver rejects it.
-    fn pass(&mut self, now: Instant, towards: Side, mut segment: Segment) -> Option<Segment> {
+    fn pass(
+        &mut self,
+        now: Instant,
+        towards: Side,
+        mut segment: PooledSegment,
+    ) -> Option<PooledSegment> {
         let ShrinkWindow { config, flows, draws, .. } = self;
         let known = flows.of(towards, &segment).filter(|_| segment.checksum_ok);
         let Some(flow) = known else { return Some(segment) };
@@ -159,7 +164,7 @@ impl ShrinkWindow {
 
     /// The part of a segment that its receiver has room for. If there is no room, the receiver
     /// sends an acknowledgement.
-    fn fit(&mut self, towards: Side, mut segment: Segment) -> Option<Segment> {
+    fn fit(&mut self, towards: Side, mut segment: PooledSegment) -> Option<PooledSegment> {
         let back = towards.opposite();
         let place = Flow::of(towards, &segment);
         let flow = self.flows.of(towards, &segment)?;

@@ -153,7 +153,7 @@ impl Bench {
     fn drain(&mut self) -> Vec<(Side, Segment)> {
         let out = std::iter::from_fn(|| self.middlebox.poll_transmit(self.now));
         let tcp = out.map(|(towards, packet)| match packet {
-            Packet::Tcp(segment) => (towards, segment),
+            Packet::Tcp(segment) => (towards, segment.into_inner()),
             other => panic!("{other:?}"),
         });
         tcp.collect()

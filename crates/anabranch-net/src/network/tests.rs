@@ -104,7 +104,8 @@ enum Kind {
 
 impl Middlebox for TestBox {
     fn handle_packet(&mut self, _now: Instant, towards: Side, mut packet: Packet) {
-        let Packet::Udp(Datagram { source, destination, .. }) = &mut packet else { return };
+        let Packet::Udp(datagram) = &mut packet else { return };
+        let Datagram { source, destination, .. } = &mut **datagram;
         let mut way = towards;
         match self.kind {
             Kind::Pass | Kind::Hold(_) => {}
@@ -423,9 +424,8 @@ fn an_address_on_no_path_has_no_path() {
 }
 
 fn segment(towards: Side, client: IpAddr, payload: u32) -> Packet {
-    let Packet::Udp(Datagram { source, destination, .. }) = packet(towards, client) else {
-        panic!("a datagram")
-    };
+    let Packet::Udp(datagram) = packet(towards, client) else { panic!("a datagram") };
+    let Datagram { source, destination, .. } = datagram.into_inner();
     Segment {
         source,
         destination,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_wire::mptcp::{
     CapableKeys, Control, Dss, MpCapable, MpTcprst, ResetReason, WideOrNarrow,
 };
-use anabranch_wire::{Flags, Instant, Segment};
+use anabranch_wire::{Flags, Instant, PooledSegment, Segment};
 
 use super::Connection;
 use super::mapping::Received;
@@ -36,7 +36,7 @@ impl Connection {
         now: Instant,
         slot: Slot,
         segment: &mut Segment,
-        pushed: &mut VecDeque<Segment>,
+        pushed: &mut VecDeque<PooledSegment>,
     ) {
         self.scheduling.on_change();
         if self.waits_for_keys(slot, segment) || self.subflows[slot].subflow.reset_pending() {

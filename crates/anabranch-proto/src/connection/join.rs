@@ -1,7 +1,7 @@
 //! Joins from the peer, with and without state. RFC 8684 §3.2.
 
 use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
-use anabranch_wire::{Instant, Segment};
+use anabranch_wire::{Instant, PooledSegment, Segment};
 
 use super::session::Nonces;
 use super::{Connection, Place};
@@ -68,7 +68,7 @@ impl Connection {
         syn: &Segment,
         join: MpJoin,
         answered: Answered,
-    ) -> Option<Segment> {
+    ) -> Option<PooledSegment> {
         let joining = self.joining(now, syn, join, answered.nonce)?;
         let nobody = SubflowId { slot: Slot(u8::MAX), generation: 0 };
         let accept = |open: crate::subflow::Open<'_>| Subflow::accept(open, now, syn);
@@ -153,7 +153,7 @@ impl Connection {
         now: Instant,
         syn: &Segment,
         numbers: Numbers,
-    ) -> Option<Segment> {
+    ) -> Option<PooledSegment> {
         self.accept(now, syn);
         let level = self.data_level();
         let subflow = &mut self.subflows[0].subflow;

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_wire::mptcp::ResetReason;
-use anabranch_wire::{Instant, Segment, SeqNumber};
+use anabranch_wire::{Instant, PooledSegment, SeqNumber};
 
 use super::Connection;
 use super::handshake::because;
@@ -243,7 +243,7 @@ impl Connection {
     }
 
     /// The next probe for which a subflow has room.
-    pub(super) fn poll_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    pub(super) fn poll_probe(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         let Probe { slot, start, len } =
             self.paths.probes.poll(self.send.queue.una(), self.subflows.views())?;
         let payload = self.send.queue.payload(start, len);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_wire::{Instant, Segment};
+use anabranch_wire::{Instant, PooledSegment, Segment};
 
 use super::Connection;
 use crate::view::Slot;
@@ -19,7 +19,7 @@ impl Connection {
         slot: Slot,
         segment: &Segment,
         window: u64,
-        pushed: &mut VecDeque<Segment>,
+        pushed: &mut VecDeque<PooledSegment>,
     ) {
         let Some(dss) = &segment.options.dss else { return };
         if !self.subflows[slot].subflow.accepts(now, segment, window) {

@@ -1,7 +1,7 @@
 //! Data that is sent although it was mapped before: reinjections, copies that the scheduler or the
 //! path manager requests, and data assigned to a subflow ahead of its window.
 
-use anabranch_wire::{Instant, Payload, Segment};
+use anabranch_wire::{Instant, Payload, PooledSegment};
 
 use super::Connection;
 use crate::scheduler::Pending;
@@ -27,7 +27,11 @@ pub(super) enum RetransmitCause {
 
 impl Connection {
     /// Reinject data that a subflow failed to deliver in time.
-    pub(super) fn poll_reinjection(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    pub(super) fn poll_reinjection(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+    ) -> Option<PooledSegment> {
         let mapped = self.send.queue.next_reinjection()?;
         if !self.fallback.may_repeat() {
             if !self.may_repeat_on_only_subflow() {
@@ -57,7 +61,7 @@ impl Connection {
         start: u64,
         slot: Slot,
         why: RetransmitCause,
-    ) -> Option<Segment> {
+    ) -> Option<PooledSegment> {
         let limit = self.subflows.view(slot).mss;
         let payload = self.send.queue.retransmit_on(start, limit, slot)?;
         Some(self.send_again_on(now, level, slot, start, payload, why))
@@ -71,7 +75,7 @@ impl Connection {
         start: u64,
         payload: Payload,
         why: RetransmitCause,
-    ) -> Segment {
+    ) -> PooledSegment {
         let len = payload.len() as u32;
         let data_seq = self.session.data_seq(start);
         // RFC 8684 §3.3.3: a copy of the last data carries the DATA_FIN as well.
@@ -135,7 +139,7 @@ impl Connection {
 
     /// Send assigned data and copies, which earlier decisions left for later. They precede new
     /// data, so that each subflow carries the stream in order.
-    pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    pub(super) fn poll_copy(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         for slot in self.send.queue.pending_copies().slots() {
             let view = self.subflows.view(slot);
             let (mss, room) = (u64::from(view.mss), view.available_cwnd);

@@ -1,7 +1,7 @@
 //! Choice of the next segment and of its subflow.
 
 use anabranch_wire::mptcp::WideOrNarrow;
-use anabranch_wire::{Flags, Instant, Segment};
+use anabranch_wire::{Flags, Instant, PooledSegment, Segment};
 
 use super::Connection;
 use super::receiver::EarlyAcknowledgement;
@@ -20,7 +20,7 @@ const PROBE_FOLLOWERS: u64 = 4;
 
 impl Connection {
     /// The next segment to send, if any.
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<PooledSegment> {
         if let Some(segment) = self.acknowledge_early(now) {
             return Some(segment);
         }
@@ -34,7 +34,7 @@ impl Connection {
         Some(segment)
     }
 
-    fn poll_segment(&mut self, now: Instant, mut level: DataLevel) -> Option<Segment> {
+    fn poll_segment(&mut self, now: Instant, mut level: DataLevel) -> Option<PooledSegment> {
         for slot in 0..self.subflows.len() {
             if let Some(segment) = self.subflows[slot].subflow.poll_transmit(now, &level) {
                 self.subflows.refresh(Slot(slot as u8));
@@ -80,7 +80,7 @@ impl Connection {
     }
 
     /// Acknowledge the latest data, with the window before the application has read all of it.
-    fn acknowledge_early(&mut self, now: Instant) -> Option<Segment> {
+    fn acknowledge_early(&mut self, now: Instant) -> Option<PooledSegment> {
         let EarlyAcknowledgement { slot, edge } = self.recv.take_early_acknowledgement()?;
         let slot = slot.index();
         let window = match edge {
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// Data, new or again.
-    pub(super) fn poll_data(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    pub(super) fn poll_data(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         self.timers.stop(Timer::Scheduler);
         if let Some(segment) = self.poll_reinjection(now, level) {
             return Some(segment);
@@ -165,7 +165,7 @@ impl Connection {
     }
 
     /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.
-    fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         let slot =
             self.subflows.iter().find(|ctx| ctx.subflow.wants_tail_probe())?.subflow.id().slot;
         if self.subflows.view(slot).usability != Usability::Usable {
@@ -189,7 +189,12 @@ impl Connection {
         Some(segment)
     }
 
-    fn poll_new_data(&mut self, now: Instant, level: &DataLevel, unsent: u64) -> Option<Segment> {
+    fn poll_new_data(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        unsent: u64,
+    ) -> Option<PooledSegment> {
         if self.send.check_number_width(now) {
             self.settle_all_options();
         }
@@ -263,7 +268,7 @@ impl Connection {
 
     /// Handle the case that all data, or all that the shared window admits, is assigned. If the
     /// window is the limit and some subflow has room, the remedies may help.
-    fn on_assigned(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    fn on_assigned(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         if let Some(segment) = self.poll_copy(now, level) {
             return Some(segment);
         }
@@ -301,7 +306,13 @@ impl Connection {
             && !self.send.queue.is_finished()
     }
 
-    fn send_new(&mut self, now: Instant, level: &DataLevel, choice: Choice, len: u64) -> Segment {
+    fn send_new(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+        choice: Choice,
+        len: u64,
+    ) -> PooledSegment {
         let Choice { slot, copies, .. } = choice;
         let start = self.send.queue.nxt();
         let with_keys = self.is_first_data_with_keys();
@@ -346,7 +357,7 @@ impl Connection {
         level: &DataLevel,
         choice: Choice,
         available: u64,
-    ) -> Option<Segment> {
+    ) -> Option<PooledSegment> {
         if let Some(segment) = self.ask_remedies(now, level, choice.slot, true) {
             return Some(segment);
         }
@@ -362,7 +373,7 @@ impl Connection {
 
     /// Everything was sent that makes a segment. If that is because the send buffer is full, the
     /// remedies may help.
-    fn on_all_sent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    fn on_all_sent(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         if !self.send.writer_waits()
             || self.scheduling.has_asked_remedies()
             || self.subflows.len() < 2
@@ -382,7 +393,7 @@ impl Connection {
         level: &DataLevel,
         slot: Slot,
         window_limited: bool,
-    ) -> Option<Segment> {
+    ) -> Option<PooledSegment> {
         // One subflow cannot hold up another; nothing outstanding holds up nobody.
         if self.scheduling.has_asked_remedies()
             || self.subflows.len() < 2

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use anabranch_wire::{Instant, PacketTooBig, Payload, Piece, Segment, SocketAddress};
+use anabranch_wire::{Instant, PacketTooBig, Payload, Piece, PooledSegment, SocketAddress};
 
 use crate::activity::Reason;
 use crate::config::{ConnectionConfig, Protocol};
@@ -55,7 +55,7 @@ pub struct Endpoint {
     /// Times at which connections need attention; entries that differ from the slot's time are
     /// stale.
     wake_ups: BinaryHeap<Reverse<(Instant, u32)>>,
-    replies: VecDeque<Segment>,
+    replies: VecDeque<PooledSegment>,
     /// Number of connections whose handshake awaits the peer's next step.
     half_open: usize,
     /// Time until which third ACKs may arrive for SYNs that were answered without state.
@@ -194,7 +194,11 @@ impl Endpoint {
     }
 
     /// Process a segment that has arrived.
-    pub fn handle_segment(&mut self, now: Instant, mut segment: Segment) {
+    pub fn handle_segment(&mut self, now: Instant, segment: impl Into<PooledSegment>) {
+        self.process(now, segment.into());
+    }
+
+    fn process(&mut self, now: Instant, mut segment: PooledSegment) {
         self.counters.segments_in += 1;
         if !segment.checksum_ok {
             self.counters.checksum_errors += 1;
@@ -272,7 +276,7 @@ impl Endpoint {
     }
 
     /// The next segment to send.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<PooledSegment> {
         if let Some(reply) = self.replies.pop_front() {
             self.counters.segments_out += 1;
             return Some(reply);

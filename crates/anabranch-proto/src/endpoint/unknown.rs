@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_wire::mptcp::{Control, MpJoin, ResetReason};
 use anabranch_wire::{
-    Duration, Flags, Instant, Payload, Segment, SeqNumber, TcpHeader, TcpOptions,
+    Duration, Flags, Instant, Payload, PooledSegment, Segment, SeqNumber, TcpHeader, TcpOptions,
 };
 
 use super::{Endpoint, Identity};
@@ -72,7 +72,7 @@ impl Endpoint {
         (numbers, cookies.key(numbers))
     }
 
-    fn reply_without_state(&mut self, now: Instant, answer: Segment) {
+    fn reply_without_state(&mut self, now: Instant, answer: PooledSegment) {
         self.cookies_until = now + Duration::from_secs(2 * COOKIE_SECONDS);
         self.counters.stateless_syn_acks += 1;
         self.replies.push_back(answer);
@@ -159,7 +159,7 @@ impl Endpoint {
         let control = reason
             .map(|reason| Box::new(Control { reset: Some(because(reason)), ..Control::default() }));
         self.counters.out_resets += 1;
-        self.replies.push_back(Segment {
+        let reset = Segment {
             source: segment.destination,
             destination: segment.source,
             header: TcpHeader { seq, ack, flags, window: 0, urgent: 0 },
@@ -167,6 +167,7 @@ impl Endpoint {
             payload: Payload::EMPTY,
             ecn: 0,
             checksum_ok: true,
-        });
+        };
+        self.replies.push_back(reset.into());
     }
 }

@@ -4,8 +4,8 @@ use anabranch_wire::mptcp::{
     CapableFlags, CapableKeys, Control, Dss, Mapping, MpCapable, VERSION, WideOrNarrow,
 };
 use anabranch_wire::{
-    DataSeq, ECT_0, Flags, Instant, MAX_OPTION_BYTES, Payload, SackBlocks, Segment, SeqNumber,
-    TcpHeader, TcpOptions, Timestamps, dss_checksum,
+    DataSeq, ECT_0, Flags, Instant, MAX_OPTION_BYTES, Payload, PooledSegment, SackBlocks, Segment,
+    SeqNumber, TcpHeader, TcpOptions, Timestamps, dss_checksum,
 };
 
 use super::{MappingMeta, State, Subflow, Timer};
@@ -50,14 +50,18 @@ impl Subflow {
     /// The next segment that does not depend on the scheduler: a SYN, a reset, a retransmission, a
     /// probe.
     #[inline]
-    pub(crate) fn poll_transmit(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+    ) -> Option<PooledSegment> {
         let rare = self.handshake.syn_is_due()
             || self.liveness.probe_is_due()
             || self.ending.reset_is_due();
         if rare || self.board.has_lost() { self.send_urgent(now, level) } else { None }
     }
 
-    fn send_urgent(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    fn send_urgent(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         if self.state == State::Closed {
             return None;
         }
@@ -94,7 +98,11 @@ impl Subflow {
 
     /// After the scheduler was asked: a FIN, or an acknowledgement that no data segment carried.
     #[inline]
-    pub(crate) fn poll_acknowledge(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    pub(crate) fn poll_acknowledge(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+    ) -> Option<PooledSegment> {
         let fin = self.ending.owes_fin() && self.is_established();
         let acknowledgement = self.has_signals_to_send() || self.receiver.ack_is_due();
         let opening = matches!(self.state, State::SynSent | State::Closed);
@@ -104,7 +112,7 @@ impl Subflow {
         (acknowledgement && !opening).then(|| self.send_acknowledgement(now, level))
     }
 
-    fn send_acknowledgement(&mut self, now: Instant, level: &DataLevel) -> Segment {
+    fn send_acknowledgement(&mut self, now: Instant, level: &DataLevel) -> PooledSegment {
         let signals = self.has_signals_to_send();
         self.totals.acks_sent += 1;
         let mut segment = self.build(now, level, self.nxt, Flags::ACK, level.data_fin);
@@ -128,7 +136,7 @@ impl Subflow {
         mut meta: Option<MappingMeta>,
         push: bool,
         views: &[SubflowView],
-    ) -> Segment {
+    ) -> PooledSegment {
         self.validate_window(now, level.writer_waits, views);
         let (start, len) = (self.nxt, payload.len() as u64);
         if let Some(meta) = meta.as_mut().filter(|_| level.checksums) {
@@ -169,7 +177,11 @@ impl Subflow {
 
     /// Send a tail loss probe if the data level has no new data: retransmit the last segment. RFC
     /// 8985 §7.3.
-    pub(crate) fn send_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<Segment> {
+    pub(crate) fn send_tail_probe(
+        &mut self,
+        now: Instant,
+        level: &DataLevel,
+    ) -> Option<PooledSegment> {
         self.recovery.cancel_probe();
         let last = self.board.last().filter(|number| self.has_room_for(*number))?;
         self.recovery.on_probe_sent(self.nxt, true);
@@ -219,7 +231,7 @@ impl Subflow {
 
     /// Retransmit a segment. RFC 8684 §3.3.6. RFC 9293 §3.9.1.2: the last buffered segment has PSH,
     /// and so has its retransmission. RFC 3168 §6.1.5: never with ECT or CWR.
-    fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> Segment {
+    fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> PooledSegment {
         let timestamp = self.clock.value(now);
         self.recovery.on_retransmission(timestamp);
         let record = self.board.retransmit(number, now);
@@ -291,7 +303,7 @@ impl Subflow {
         self.clock.acknowledged(self.receiver.nxt());
     }
 
-    fn send_syn(&mut self, now: Instant, level: &DataLevel) -> Segment {
+    fn send_syn(&mut self, now: Instant, level: &DataLevel) -> PooledSegment {
         self.totals.syn_retransmissions += u32::from(self.handshake.on_syn_sent(now));
         self.nxt = 1;
         let answer = self.state == State::SynReceived;
@@ -329,7 +341,7 @@ impl Subflow {
             || self.handshake.syns_sent() <= self.config.tcp.syn_retries_before_fallback + 1
     }
 
-    fn send_fin(&mut self, now: Instant, level: &DataLevel) -> Segment {
+    fn send_fin(&mut self, now: Instant, level: &DataLevel) -> PooledSegment {
         let flags = Flags::ACK | Flags::FIN;
         let segment = self.build(now, level, self.nxt, flags, None);
         self.board.push(self.nxt, Payload::EMPTY, None, flags, now);
@@ -344,7 +356,7 @@ impl Subflow {
     }
 
     /// RFC 9293 §3.8.4: an old sequence number makes the peer acknowledge.
-    fn send_probe(&mut self, now: Instant, level: &DataLevel) -> Segment {
+    fn send_probe(&mut self, now: Instant, level: &DataLevel) -> PooledSegment {
         let segment = self.build(now, level, self.nxt - 1, Flags::ACK, level.data_fin);
         self.sent();
         segment
@@ -355,7 +367,7 @@ impl Subflow {
         now: Instant,
         level: &DataLevel,
         reason: Option<Box<Control>>,
-    ) -> Segment {
+    ) -> PooledSegment {
         // Include the DATA_ACK, so that the peer does not resend data that the subflow has
         // delivered.
         let data_ack = level.data_ack.filter(|_| self.is_confirmed() && self.is_established());
@@ -375,7 +387,7 @@ impl Subflow {
         start: u64,
         flags: Flags,
         data_fin: Option<DataSeq>,
-    ) -> Segment {
+    ) -> PooledSegment {
         let mut segment = self.blank(start, flags);
         self.ecn.echo(&mut segment.header);
         segment.header.window = self.offered.offer(level.window);
@@ -492,10 +504,10 @@ impl Subflow {
         }
     }
 
-    fn blank(&self, start: u64, flags: Flags) -> Segment {
+    fn blank(&self, start: u64, flags: Flags) -> PooledSegment {
         let ack =
             if flags.contains(Flags::ACK) { self.receiver.ack_number() } else { SeqNumber(0) };
-        Segment {
+        PooledSegment::new(Segment {
             source: self.identity.local,
             destination: self.identity.remote,
             header: TcpHeader { seq: self.iss + start as u32, ack, flags, window: 0, urgent: 0 },
@@ -506,7 +518,7 @@ impl Subflow {
             payload: Payload::EMPTY,
             ecn: 0,
             checksum_ok: true,
-        }
+        })
     }
 
     /// The options of a segment of an established subflow, before any is added.

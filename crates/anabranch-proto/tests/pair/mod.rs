@@ -302,11 +302,11 @@ impl Pair {
             self.take_events();
             let mut idle = true;
             while let Some(segment) = self.client.poll_transmit(self.now) {
-                self.launch(true, segment);
+                self.launch(true, segment.into_inner());
                 idle = false;
             }
             while let Some(segment) = self.server.poll_transmit(self.now) {
-                self.launch(false, segment);
+                self.launch(false, segment.into_inner());
                 idle = false;
             }
             if idle {

@@ -36,7 +36,7 @@ fn a_datagram_by_hand() {
     assert_eq!(emitted(&datagram), bytes);
     assert_eq!(datagram.wire_len(), bytes.len());
     assert_eq!(Datagram::parse(&bytes), Ok(datagram.clone()));
-    assert_eq!(Packet::parse(&bytes), Ok(Packet::Udp(datagram)));
+    assert_eq!(Packet::parse(&bytes), Ok(datagram.into()));
 }
 
 #[test]
@@ -121,6 +121,6 @@ proptest! {
         prop_assert_eq!(udp.destination_port(), datagram.destination.port);
         prop_assert_eq!(udp.payload(), datagram.payload.to_vec());
         prop_assert_eq!(udp.checksum(), checksum.unwrap());
-        prop_assert_eq!(Packet::parse(&bytes), Ok(Packet::Udp(datagram)));
+        prop_assert_eq!(Packet::parse(&bytes), Ok(datagram.into()));
     }
 }

@@ -11,7 +11,8 @@ use anabranch_wire::mptcp::{
     AddAddr, CapableFlags, CapableKeys, Dss, Mapping, MpCapable, WideOrNarrow,
 };
 use anabranch_wire::{
-    CE, Flags, MAX_OPTION_BYTES, Piece, SackBlock, SocketAddress, TcpHeader, TcpOptions, Timestamps,
+    CE, Flags, MAX_OPTION_BYTES, Piece, Pooled, SackBlock, SocketAddress, TcpHeader, TcpOptions,
+    Timestamps,
 };
 
 use super::input::RxOutcome;
@@ -184,18 +185,18 @@ impl Scene {
         let segment = self.subflow.send_data(self.now, &self.level, payload, meta, false, &[]);
         let mut view = self.subflow.view();
         self.subflow.after_sending(self.now, &mut view);
-        segment
+        segment.into_inner()
     }
 
     /// The segments that the subflow sends without new data, other than acknowledgements.
     fn sends(&mut self) -> Vec<Segment> {
         let Scene { now, subflow, level } = self;
-        std::iter::from_fn(|| subflow.poll_transmit(*now, level)).collect()
+        std::iter::from_fn(|| subflow.poll_transmit(*now, level)).map(Pooled::into_inner).collect()
     }
 
     /// The acknowledgement or FIN that the subflow sends.
     fn replies(&mut self) -> Option<Segment> {
-        self.subflow.poll_acknowledge(self.now, &self.level)
+        self.subflow.poll_acknowledge(self.now, &self.level).map(Pooled::into_inner)
     }
 
     /// Advance to the next timer, which expires.

@@ -44,7 +44,7 @@ impl Careless {
 
     fn pull(&mut self, side: usize) {
         while let Some(segment) = self.hosts[side].poll_transmit(self.now[side]) {
-            self.flying.push_back((1 - side, segment));
+            self.flying.push_back((1 - side, segment.into_inner()));
             assert!(self.flying.len() < 100_000, "a storm of segments");
         }
         while let Some((id, event)) = self.hosts[side].poll_event() {
@@ -98,7 +98,7 @@ impl Careless {
             3 => {
                 self.hosts[side].poll_timeout();
                 self.hosts[side].poll_transmit(self.now[side]).into_iter().for_each(|segment| {
-                    self.flying.push_back((1 - side, segment));
+                    self.flying.push_back((1 - side, segment.into_inner()));
                 });
             }
             4 if draws.below(50) == 0 => drop(self.flying.pop_front()),
