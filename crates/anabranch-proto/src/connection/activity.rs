@@ -47,6 +47,9 @@ impl Connection {
     #[inline]
     pub(super) fn full_buffers(&self) -> FullBuffers {
         let mut full = FullBuffers::default();
+        if self.send.has_nothing_left() {
+            return full;
+        }
         for (ctx, view) in self.subflows.iter().zip(self.subflows.views()) {
             if view.can_send() {
                 let activity = self.activity(ctx, view);

@@ -8,7 +8,7 @@ use super::Connection;
 use super::announcements::Echo;
 use crate::keys::address_hmac;
 use crate::path_manager::{LocalAddress, PathEvent, RemoteAddress};
-use crate::view::{Slot, Usability};
+use crate::view::Slot;
 
 impl Connection {
     /// Hand due announcements to the subflows, each of which sends one at a time.
@@ -30,8 +30,7 @@ impl Connection {
         }
         let due = self.paths.announcements.due(now);
         let (Some(local), Some(keys)) = (due, self.session.keys()) else { return };
-        let usable =
-            self.subflows.views().iter().position(|view| view.usability == Usability::Usable);
+        let usable = self.subflows.usable().slots().next();
         if usable.is_some_and(|slot| self.subflows[slot].subflow.has_signals_to_send()) {
             // The subflow sends its waiting signals first, at once.
             return;

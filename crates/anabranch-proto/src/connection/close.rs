@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// The DATA_FIN to send on the subflow in `slot`, if this subflow should carry it.
-    pub(super) fn data_fin_for(&mut self, now: Instant, slot: usize) -> Option<DataSeq> {
+    pub(super) fn data_fin_for(&mut self, now: Instant, slot: Slot) -> Option<DataSeq> {
         if !self.data_fin.is_due() || self.owes_keys() {
             return None;
         }
@@ -104,14 +104,14 @@ impl Connection {
                 false => of(Usability::PotentiallyFailed),
             };
         let key = |view: &SubflowView| (view.srtt_or_max(), view.id.slot);
-        let own = key(self.subflows.views().get(slot).filter(usable)?);
+        let own = key(self.subflows.views().get(slot.index()).filter(usable)?);
         let all = || self.subflows.views().iter().filter(usable);
         // The best subflow first, then in turn: a dead path shows no other sign if this host has
         // nothing else to send.
         let turn = self.data_rto.timeouts() as usize % all().count();
         let on = self.data_fin.is_due_on().filter(|on| all().any(|view| view.id.slot == *on));
         let own_turn = match on {
-            Some(on) => slot == on.index(),
+            Some(on) => slot == on,
             None => all().filter(|view| key(view) < own).count() == turn,
         };
         if !own_turn {
@@ -124,7 +124,7 @@ impl Connection {
 
     /// RFC 8684 §3.1: the initiator's keys come first, on the third ACK or on data.
     fn owes_keys(&self) -> bool {
-        let totals = &self.subflows[0].subflow.totals();
+        let totals = &self.subflows[Slot(0)].subflow.totals();
         self.keys_to_repeat().is_some() && totals.acks_sent == 0 && totals.segments_sent == 0
     }
 
@@ -162,9 +162,9 @@ impl Connection {
 
     /// A subflow is available again that can carry data of subflows that do not answer.
     pub(super) fn reinject_from_failed(&mut self) {
-        for slot in 0..self.subflows.len() {
-            if self.subflows.views()[slot].usability == Usability::PotentiallyFailed {
-                self.reinject_outstanding(Slot(slot as u8));
+        for slot in self.subflows.slots() {
+            if self.subflows.view(slot).usability == Usability::PotentiallyFailed {
+                self.reinject_outstanding(slot);
             }
         }
     }
@@ -172,9 +172,9 @@ impl Connection {
     /// RFC 8684 §3.3.3: once both DATA_FINs are acknowledged, close the subflows.
     fn close_subflows_when_done(&mut self) {
         if self.session.is_mptcp() && self.is_done() {
-            for slot in 0..self.subflows.len() {
+            for slot in self.subflows.slots() {
                 if !self.subflows[slot].is_reaped() {
-                    self.subflows.edit(Slot(slot as u8)).subflow.finish(true);
+                    self.subflows.edit(slot).subflow.finish(true);
                 }
             }
         }
@@ -183,16 +183,16 @@ impl Connection {
     /// Process the subflows that have ended, and the end of the connection after its last subflow.
     #[inline]
     pub(super) fn reap(&mut self, now: Instant) {
-        if self.is_done() || self.subflows.iter().any(SubflowContext::has_just_ended) {
+        if self.is_done() || self.subflows.has_ended() {
             self.reap_ended(now);
         }
     }
 
     fn reap_ended(&mut self, now: Instant) {
         self.close_subflows_when_done();
-        for slot in 0..self.subflows.len() {
+        for slot in self.subflows.slots() {
             if self.subflows[slot].has_just_ended() {
-                self.reap_subflow(now, Slot(slot as u8));
+                self.reap_subflow(now, slot);
             }
         }
         self.finish_when_done(now);

@@ -270,7 +270,7 @@ impl Connection {
         self.stop_timers();
         self.data_fin.cancel();
         self.paths.become_plain();
-        for other in (0..self.subflows.len()).filter(|other| *other != slot.index()) {
+        for other in self.subflows.slots().filter(|other| *other != slot) {
             let ctx = &mut self.subflows[other];
             if !ctx.subflow.reset_pending() {
                 ctx.subflow.reset(Some(because(ResetReason::MIDDLEBOX_INTERFERENCE)));

@@ -92,7 +92,7 @@ impl Connection {
     ) -> Option<Slot> {
         if !self.may_open() {
             let oldest = self.subflows.half_open_joins().next()?;
-            self.subflows.edit(Slot(oldest as u8)).subflow.abandon(SubflowEnd::TimedOut);
+            self.subflows.edit(oldest).subflow.abandon(SubflowEnd::TimedOut);
             self.reap(now);
         }
         let joining = self.joining(now, syn, join, answered.nonce).filter(|_| self.may_open())?;
@@ -156,7 +156,7 @@ impl Connection {
     ) -> Option<PooledSegment> {
         self.accept(now, syn);
         let level = self.data_level();
-        let subflow = &mut self.subflows[0].subflow;
+        let subflow = &mut self.subflows[Slot(0)].subflow;
         subflow.use_numbers(numbers);
         let mut answer = subflow.poll_transmit(now, &level)?;
         remember_in_timestamp(&mut answer, syn);

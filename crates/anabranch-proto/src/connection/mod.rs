@@ -267,13 +267,13 @@ impl Connection {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.scheduling.on_change();
-        for slot in 0..self.subflows.len() {
+        for slot in self.subflows.slots() {
             if self.subflows[slot].subflow.poll_timeout() <= now {
-                let (ctx, views) = self.subflows.with_views(Slot(slot as u8));
+                let (ctx, views) = self.subflows.with_views(slot);
                 let timed_out = ctx.subflow.handle_timeout(now, views);
-                self.subflows.refresh(Slot(slot as u8));
+                self.subflows.refresh(slot);
                 if timed_out {
-                    self.on_subflow_timeout(now, Slot(slot as u8));
+                    self.on_subflow_timeout(now, slot);
                 }
             }
         }

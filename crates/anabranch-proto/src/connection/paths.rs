@@ -36,7 +36,7 @@ impl Connection {
         if self.paths.is_started() || !self.session.is_mptcp() {
             return;
         }
-        let remote = self.subflows[0].subflow.identity().remote;
+        let remote = self.subflows[Slot(0)].subflow.identity().remote;
         self.paths.start(now, self.session.is_initiator(), remote, self.subflows.views());
         self.carry_out_duties();
     }

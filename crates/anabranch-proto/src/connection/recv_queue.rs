@@ -212,9 +212,11 @@ impl RecvQueue {
         self.window.is_half_full(self.held())
     }
 
-    /// The window to advertise now.
-    pub(crate) fn advertise(&mut self, mss: impl Fn() -> u64) -> u64 {
-        self.window.advertise(self.held(), mss)
+    /// The window to advertise now, and whether the host should tell the peer on every subflow that
+    /// it has opened. Full segments have `mss` bytes.
+    #[inline]
+    pub(crate) fn poll_window(&mut self, mss: u64) -> (u64, bool) {
+        self.window.poll(self.held(), mss)
     }
 
     /// The edge to advertise with the latest data, if that should happen before the application has
@@ -224,18 +226,13 @@ impl RecvQueue {
     }
 
     /// The window to advertise now, up to the given edge.
-    pub(crate) fn advertise_up_to(&mut self, edge: u64, mss: impl Fn() -> u64) -> u64 {
+    pub(crate) fn advertise_up_to(&mut self, edge: u64, mss: u64) -> u64 {
         self.window.promise(self.held(), edge, mss)
     }
 
     /// A segment has advertised this window.
     pub(crate) fn on_advertised(&mut self, window: u64) {
         self.window.on_advertised(self.held(), window);
-    }
-
-    /// Returns `true` if the host should tell the peer on every subflow that the window has opened.
-    pub(crate) fn update_is_due(&self, mss: impl Fn() -> u64) -> bool {
-        self.window.update_is_due(self.held(), mss)
     }
 }
 

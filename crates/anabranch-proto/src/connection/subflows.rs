@@ -1,6 +1,6 @@
 //! The subflows of a connection, and their views for policies.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Index, IndexMut};
 
 use anabranch_wire::mptcp::ResetReason;
 use anabranch_wire::{Duration, Instant};
@@ -123,6 +123,11 @@ pub(super) struct Subflows {
     detector: Option<Detector>,
     /// Counters of subflows that have ended.
     ended: Option<Box<Counters>>,
+    /// The subflows that may have something to send or have ended. The others had nothing to send
+    /// when they were last asked, and nobody has changed them since.
+    touched: SubflowSet,
+    /// The largest MSS of a usable subflow, or 1.
+    largest_mss: u32,
 }
 
 /// A subflow that is being changed. Dropping it updates the subflow's view.
@@ -143,7 +148,7 @@ impl Deref for Edit<'_> {
 impl DerefMut for Edit<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut SubflowContext {
-        &mut self.subflows.contexts[self.slot]
+        &mut self.subflows[self.slot]
     }
 }
 
@@ -163,10 +168,20 @@ impl Deref for Subflows {
     }
 }
 
-impl DerefMut for Subflows {
+impl Index<Slot> for Subflows {
+    type Output = SubflowContext;
+
     #[inline]
-    fn deref_mut(&mut self) -> &mut [SubflowContext] {
-        &mut self.contexts
+    fn index(&self, slot: Slot) -> &SubflowContext {
+        &self.contexts[slot]
+    }
+}
+
+impl IndexMut<Slot> for Subflows {
+    #[inline]
+    fn index_mut(&mut self, slot: Slot) -> &mut SubflowContext {
+        self.touched.insert(slot);
+        &mut self.contexts[slot]
     }
 }
 
@@ -181,6 +196,42 @@ impl Subflows {
             remedies,
             detector: loss_threshold.map(Detector::new),
             ended: None,
+            touched: SubflowSet::EMPTY,
+            largest_mss: 1,
+        }
+    }
+
+    /// All subflows, for changes.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SubflowContext> {
+        self.touch_all();
+        self.contexts.iter_mut()
+    }
+
+    /// All subflows may have something to send.
+    pub(super) fn touch_all(&mut self) {
+        self.slots().for_each(|slot| self.touched.insert(slot));
+    }
+
+    /// Returns `true` if the end of a subflow has not been processed yet.
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        self.touched.slots().any(|slot| self.contexts[slot].has_just_ended())
+    }
+
+    /// The subflows that may have something to send or have ended.
+    #[inline]
+    pub(super) fn touched(&self) -> SubflowSet {
+        self.touched
+    }
+
+    /// All subflows were asked, and have nothing to send for now.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        for slot in self.touched.slots() {
+            let ctx = &self.contexts[slot];
+            if ctx.subflow.is_quiet() && !ctx.has_just_ended() {
+                self.touched.remove(slot);
+            }
         }
     }
 
@@ -257,8 +308,8 @@ impl Subflows {
     }
 
     /// The subflows that the peer is opening, oldest slot first.
-    pub(super) fn half_open_joins(&self) -> impl Iterator<Item = usize> + '_ {
-        self.contexts.iter().enumerate().filter_map(|(slot, ctx)| {
+    pub(super) fn half_open_joins(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.slots().zip(&self.contexts).filter_map(|(slot, ctx)| {
             let half_open = ctx.subflow.state() == State::SynReceived
                 && ctx.subflow.identity().purpose == Purpose::Join
                 && !ctx.is_reaped();
@@ -284,7 +335,7 @@ impl Subflows {
     /// The window opened by much: tell the peer on every subflow, the quickest of which it will
     /// hear first.
     pub(super) fn demand_acks(&mut self) {
-        for ctx in &mut self.contexts {
+        for ctx in self.iter_mut() {
             if ctx.subflow.is_established() {
                 ctx.subflow.demand_ack();
             }
@@ -346,7 +397,7 @@ impl Subflows {
         let next =
             |view: &&SubflowView| usable().filter(|other| key(other) < key(view)).count() == turn;
         if let Some(id) = usable().find(next).map(|view| view.id) {
-            self.contexts[id.slot].subflow.demand_probe();
+            self[id.slot].subflow.demand_probe();
         }
     }
 
@@ -377,6 +428,8 @@ impl Subflows {
                 self.views.push(view);
             }
         }
+        self.touched.insert(slot);
+        self.find_largest_mss();
         slot
     }
 
@@ -407,6 +460,7 @@ impl Subflows {
     /// The subflow in `slot` and all views, which its congestion control needs.
     #[inline]
     pub(super) fn with_views(&mut self, slot: Slot) -> (&mut SubflowContext, &[SubflowView]) {
+        self.touched.insert(slot);
         (&mut self.contexts[slot], &self.views)
     }
 
@@ -414,8 +468,17 @@ impl Subflows {
     #[inline]
     pub(super) fn refresh(&mut self, slot: Slot) {
         let view = &mut self.views[slot];
+        let before = (view.usability, view.mss);
         *view = self.contexts[slot].subflow.view();
         limit_room(&mut self.remedies, view);
+        if before != (view.usability, view.mss) {
+            self.find_largest_mss();
+        }
+    }
+
+    fn find_largest_mss(&mut self) {
+        let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
+        self.largest_mss = usable.map(|view| view.mss).max().unwrap_or(1);
     }
 
     /// Update the view of the subflow in `slot` after it has sent new data.
@@ -439,8 +502,7 @@ impl Subflows {
     /// Size of a full segment on the subflows, for window decisions.
     #[inline]
     pub(super) fn largest_mss(&self) -> u64 {
-        let usable = self.views.iter().filter(|view| view.usability == Usability::Usable);
-        usable.map(|view| u64::from(view.mss)).max().unwrap_or(1)
+        self.largest_mss.into()
     }
 
     /// The largest window that the peer has advertised on any subflow.

@@ -24,20 +24,22 @@ impl Connection {
         if let Some(segment) = self.acknowledge_early(now) {
             return Some(segment);
         }
-        if self.recv.queue.update_is_due(|| self.subflows.largest_mss()) {
+        let (window, update_is_due) = self.recv.queue.poll_window(self.subflows.largest_mss());
+        if update_is_due {
             self.subflows.demand_acks();
         }
-        let level = self.data_level();
-        let window = level.window;
-        let segment = self.poll_segment(now, level)?;
-        self.recv.queue.on_advertised(window);
-        Some(segment)
+        let segment = self.poll_segment(now, self.data_level_with(window));
+        match segment {
+            Some(_) => self.recv.queue.on_advertised(window),
+            None => self.subflows.settle(),
+        }
+        segment
     }
 
     fn poll_segment(&mut self, now: Instant, mut level: DataLevel) -> Option<PooledSegment> {
-        for slot in 0..self.subflows.len() {
+        for slot in self.subflows.touched().slots() {
             if let Some(segment) = self.subflows[slot].subflow.poll_transmit(now, &level) {
-                self.subflows.refresh(Slot(slot as u8));
+                self.subflows.refresh(slot);
                 return Some(segment);
             }
         }
@@ -52,7 +54,10 @@ impl Connection {
             self.signal_removals();
         }
         self.signal_addresses(now);
-        for slot in 0..self.subflows.len() {
+        if self.data_fin.is_due() {
+            self.subflows.touch_all();
+        }
+        for slot in self.subflows.touched().slots() {
             level.data_fin = self.data_fin_for(now, slot);
             let ctx = &mut self.subflows[slot];
             if !ctx.subflow.has_more_to_say() {
@@ -82,13 +87,12 @@ impl Connection {
     /// Acknowledge the latest data, with the window before the application has read all of it.
     fn acknowledge_early(&mut self, now: Instant) -> Option<PooledSegment> {
         let EarlyAcknowledgement { slot, edge } = self.recv.take_early_acknowledgement()?;
-        let slot = slot.index();
         let window = match edge {
-            Some(edge) => self.recv.queue.advertise_up_to(edge, || self.subflows.largest_mss()),
-            None => self.subflows.get_mut(slot)?.subflow.advertised(),
+            Some(edge) => self.recv.queue.advertise_up_to(edge, self.subflows.largest_mss()),
+            None => self.subflows[slot].subflow.advertised(),
         };
         let level = self.data_level_with(window);
-        let segment = self.subflows.get_mut(slot)?.subflow.poll_acknowledge(now, &level)?;
+        let segment = self.subflows[slot].subflow.poll_acknowledge(now, &level)?;
         if edge.is_some() {
             self.recv.queue.on_advertised(window);
         }
@@ -99,19 +103,19 @@ impl Connection {
     /// Account for an acknowledgement, an end or a tail probe that is sent on the subflow in
     /// `slot`.
     #[inline]
-    fn on_acknowledgement(&mut self, slot: usize, segment: &Segment) {
+    fn on_acknowledgement(&mut self, slot: Slot, segment: &Segment) {
         if segment.options.dss.is_some_and(|dss| dss.data_fin) {
-            self.data_fin.went_alone(Slot(slot as u8));
+            self.data_fin.went_alone(slot);
         }
         // A bare acknowledgement changes no field of the view.
         if segment.header.flags.contains(Flags::FIN) || !segment.payload.is_empty() {
-            self.subflows.refresh(Slot(slot as u8));
+            self.subflows.refresh(slot);
         }
     }
 
     /// Data-level fields of segments, with the current window.
     pub(super) fn data_level(&mut self) -> DataLevel {
-        let window = self.recv.queue.advertise(|| self.subflows.largest_mss());
+        let (window, _) = self.recv.queue.poll_window(self.subflows.largest_mss());
         self.data_level_with(window)
     }
 
@@ -139,13 +143,9 @@ impl Connection {
     /// Data, new or again.
     pub(super) fn poll_data(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
         self.timers.stop(Timer::Scheduler);
-        if let Some(segment) = self.poll_reinjection(now, level) {
-            return Some(segment);
-        }
-        if self.assigns_ahead() {
-            self.assign_written(now);
-        }
-        if let Some(segment) = self.poll_copy(now, level) {
+        if self.send.queue.has_mapped_to_send()
+            && let Some(segment) = self.poll_mapped(now, level)
+        {
             return Some(segment);
         }
         if !self.paths.probes.is_empty()
@@ -164,10 +164,21 @@ impl Connection {
         }
     }
 
+    /// Data that was sent before, or that is assigned to a subflow.
+    fn poll_mapped(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
+        if let Some(segment) = self.poll_reinjection(now, level) {
+            return Some(segment);
+        }
+        if self.assigns_ahead() {
+            self.assign_written(now);
+        }
+        self.poll_copy(now, level)
+    }
+
     /// RFC 8985 §7.3: a tail loss probe is new data if there is any that may be sent.
     fn poll_tail_probe(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {
-        let slot =
-            self.subflows.iter().find(|ctx| ctx.subflow.wants_tail_probe())?.subflow.id().slot;
+        let mut touched = self.subflows.touched().slots();
+        let slot = touched.find(|slot| self.subflows[*slot].subflow.wants_tail_probe())?;
         if self.subflows.view(slot).usability != Usability::Usable {
             return None;
         }

@@ -158,6 +158,7 @@ impl ReceiveWindow {
     }
 
     /// The part of the buffer that is offered.
+    #[inline]
     fn offered(&self) -> u64 {
         match self.offers_less {
             true => self.memory.offered_at_first(self.capacity(), false),
@@ -187,6 +188,7 @@ impl ReceiveWindow {
     }
 
     /// Bytes from the next one expected to the promised edge. RFC 8684 §3.3.4.
+    #[inline]
     fn promised_from(&self, held: RecvQueueState) -> u64 {
         self.promised.saturating_sub(held.nxt)
     }
@@ -197,11 +199,13 @@ impl ReceiveWindow {
     }
 
     /// Up to where the window would reach now.
+    #[inline]
     fn edge(&self, held: RecvQueueState) -> u64 {
         self.free(held).min(self.widest(held))
     }
 
     /// Up to where the buffer has room.
+    #[inline]
     fn free(&self, held: RecvQueueState) -> u64 {
         let charged = match self.sizes {
             Buffers::Payload => 0,
@@ -213,12 +217,14 @@ impl ReceiveWindow {
     }
 
     /// Reduction of the window by so many bytes in the buffer of a socket.
+    #[inline]
     fn charged(&self, bytes: u64) -> u64 {
         self.memory.charged(bytes, self.offered(), self.capacity())
     }
 
     /// Upper limit of the window's edge, whatever the buffer. Linux keeps an edge that the window
     /// field cannot express (`tcp_select_window`).
+    #[inline]
     fn widest(&self, held: RecvQueueState) -> u64 {
         let largest = match self.sizes {
             Buffers::Payload => u64::from(self.opened).min(u64::from(u16::MAX) << self.scale),
@@ -228,10 +234,11 @@ impl ReceiveWindow {
     }
 
     /// Returns `true` if moving on to `edge` is worth an advertisement.
-    fn is_worthwhile(&self, held: RecvQueueState, edge: u64, mss: impl FnOnce() -> u64) -> bool {
+    #[inline]
+    fn is_worthwhile(&self, held: RecvQueueState, edge: u64, mss: u64) -> bool {
         edge > self.promised
             && match self.sizes {
-                Buffers::Payload => edge >= self.promised + mss().min(self.offered() / 2).max(1),
+                Buffers::Payload => edge >= self.promised + mss.min(self.offered() / 2).max(1),
                 Buffers::Socket => {
                     let room = self.free(held).saturating_sub(held.nxt);
                     self.memory.is_worth_advertising(room, self.offered(), mss)
@@ -241,31 +248,39 @@ impl ReceiveWindow {
 
     /// The edge, rounded down to whole segments if the host advertises whole segments. A buffer
     /// smaller than a segment counts as one.
-    fn in_whole_segments(&self, held: RecvQueueState, edge: u64, mss: impl Fn() -> u64) -> u64 {
+    #[inline]
+    fn in_whole_segments(&self, held: RecvQueueState, edge: u64, mss: u64) -> u64 {
         if !self.memory.whole_segments || self.sizes != Buffers::Socket || self.scale > 0 {
             return edge;
         }
-        edge - edge.saturating_sub(held.nxt) % mss().clamp(1, self.offered().max(1))
+        edge - edge.saturating_sub(held.nxt) % mss.clamp(1, self.offered().max(1))
     }
 
-    /// The window to advertise now. The promised edge moves only by a worthwhile step, so that the
-    /// sender is not drawn into small segments. RFC 9293 §3.8.6.2.2. `mss` is asked for where it
-    /// counts.
-    pub(crate) fn advertise(&mut self, held: RecvQueueState, mss: impl Fn() -> u64) -> u64 {
-        self.promise(held, self.edge(held), mss)
+    /// The window to advertise now, and whether the application has read so much that it would at
+    /// least double. Then the peer may be waiting, and is told on every subflow. The promised edge
+    /// moves only by a worthwhile step, so that the sender is not drawn into small segments.
+    /// RFC 9293 §3.8.6.2.2. Full segments have `mss` bytes.
+    #[inline]
+    pub(crate) fn poll(&mut self, held: RecvQueueState, mss: u64) -> (u64, bool) {
+        let edge = self.in_whole_segments(held, self.edge(held), mss);
+        if !self.is_worthwhile(held, edge, mss) {
+            return (self.move_to(held, self.promised), false);
+        }
+        let doubles = self.doubles(held, edge);
+        (self.move_to(held, edge), doubles)
     }
 
-    /// The same, up to an edge that [`ReceiveWindow::early_edge`] gave. RFC 8684 §3.3.4: the promised
-    /// edge never moves back. Linux promises only what a segment advertises
-    /// ([`ReceiveWindow::on_advertised`]).
-    pub(crate) fn promise(
-        &mut self,
-        held: RecvQueueState,
-        edge: u64,
-        mss: impl Fn() -> u64,
-    ) -> u64 {
-        let edge = self.in_whole_segments(held, edge, &mss);
+    /// The window to advertise now, up to an edge that [`ReceiveWindow::early_edge`] gave.
+    pub(crate) fn promise(&mut self, held: RecvQueueState, edge: u64, mss: u64) -> u64 {
+        let edge = self.in_whole_segments(held, edge, mss);
         let edge = if self.is_worthwhile(held, edge, mss) { edge } else { self.promised };
+        self.move_to(held, edge)
+    }
+
+    /// The window up to `edge`, which is promised now. RFC 8684 §3.3.4: the promised edge never moves
+    /// back. Linux promises only what a segment advertises ([`ReceiveWindow::on_advertised`]).
+    #[inline]
+    fn move_to(&mut self, held: RecvQueueState, edge: u64) -> u64 {
         let window = edge.saturating_sub(held.nxt);
         if self.sizes == Buffers::Socket {
             return window;
@@ -311,17 +326,16 @@ impl ReceiveWindow {
         }
     }
 
-    /// Returns `true` if the application has read so much that the window would at least double.
-    /// Then the peer may be waiting, and is told on every subflow. The window that the peer knows
-    /// is the remainder up to the promised edge, or the window advertised last.
-    pub(crate) fn update_is_due(&self, held: RecvQueueState, mss: impl Fn() -> u64) -> bool {
-        let edge = self.in_whole_segments(held, self.edge(held), &mss);
+    /// Returns `true` if the window up to `edge` is at least twice the one that the peer knows: the
+    /// remainder up to the promised edge, or the window advertised last.
+    #[inline]
+    fn doubles(&self, held: RecvQueueState, edge: u64) -> bool {
         let known = match self.sizes {
             Buffers::Socket if !self.memory.counts_remaining => self.advertised.into(),
             Buffers::Socket if self.promised_from(held) == 0 => return false,
             Buffers::Payload | Buffers::Socket => self.promised_from(held),
         };
-        edge.saturating_sub(held.nxt) >= 2 * known && self.is_worthwhile(held, edge, mss)
+        edge.saturating_sub(held.nxt) >= 2 * known
     }
 }
 
@@ -363,15 +377,13 @@ mod tests {
 
     /// A segment advertises the window.
     fn advertise(window: &mut ReceiveWindow, held: RecvQueueState) -> u64 {
-        let advertised = window.advertise(held, mss);
+        let (advertised, _) = window.poll(held, MSS);
         window.on_advertised(held, advertised);
         advertised
     }
 
-    /// Full segments have so many bytes.
-    fn mss() -> u64 {
-        1000
-    }
+    /// Bytes of a full segment.
+    const MSS: u64 = 1000;
 
     #[test]
     fn the_promised_edge_never_moves_back_and_opens_in_worthwhile_steps() {
@@ -396,9 +408,9 @@ mod tests {
 
     #[test]
     fn a_window_that_doubles_is_worth_an_update() {
-        let window = payload(10_000);
-        assert!(!window.update_is_due(held(1, 8_001, 0), mss));
-        assert!(window.update_is_due(held(8_001, 8_001, 0), mss));
+        let mut window = payload(10_000);
+        assert_eq!(window.poll(held(1, 8_001, 0), MSS), (2_000, false));
+        assert_eq!(window.poll(held(8_001, 8_001, 0), MSS), (10_000, true));
     }
 
     #[test]
@@ -406,10 +418,9 @@ mod tests {
         // RFC 9293 §3.8.6.2.2: MIN(Fr * RCV.BUFF, Eff.snd.MSS), Fr = 1/2
         let mut window = payload(1_000);
         let full = held(1, 1001, 0);
-        assert!(window.advertise(full, || 1400) == 0 && !window.update_is_due(full, || 1400));
+        assert_eq!(window.poll(full, 1400), (0, false));
         let half = held(501, 1001, 0);
-        assert!(window.update_is_due(half, || 1400));
-        assert_eq!(window.advertise(half, || 1400), 500);
+        assert_eq!(window.poll(half, 1400), (500, true));
     }
 
     #[test]
@@ -433,7 +444,7 @@ mod tests {
             assert_eq!(advertise(&mut window, held(1, 1, beyond)), all);
             let filled = held(1, beyond + 1001, 0);
             let edge = window.early_edge(filled, 1000)?;
-            Some(window.promise(filled, edge, mss))
+            Some(window.promise(filled, edge, MSS))
         };
         let [tcp, _] = socket(160_000);
         assert_eq!(window_after(tcp, 150_000), Some(200_000 - (151_000 - READ)));
@@ -454,7 +465,7 @@ mod tests {
         assert!(all < field && beyond < u64::from(u16::MAX) << small.scale());
         // What no segment has said is not promised.
         let limit = window.limit();
-        window.advertise(held(5_001, 5_001, 0), mss);
+        window.poll(held(5_001, 5_001, 0), MSS);
         assert_eq!(window.limit(), limit);
         advertise(&mut window, held(5_001, 5_001, 0));
         assert_eq!(window.limit(), limit + 5_000);
@@ -496,7 +507,7 @@ mod tests {
         }
         // The hole is filled, but 10,000 bytes are less than twice the 7,000 advertised last.
         let filled = held(8_001, 8_001, 0);
-        assert!(!window.update_is_due(filled, mss));
+        assert!(!window.poll(filled, MSS).1);
         assert_eq!(advertise(&mut window, filled), 10_000);
     }
 

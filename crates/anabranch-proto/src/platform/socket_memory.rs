@@ -140,15 +140,10 @@ impl SocketMemory {
     /// Returns `true` if the window is worth advertising, where `free` bytes remain of the `offered`
     /// part of the buffer. The window is closed if there is less room than a segment
     /// (`__tcp_select_window`).
-    pub(super) fn is_worth_advertising(
-        &self,
-        free: u64,
-        offered: u64,
-        mss: impl FnOnce() -> u64,
-    ) -> bool {
+    pub(super) fn is_worth_advertising(&self, free: u64, offered: u64, mss: u64) -> bool {
         free >= offered / 2
             || (self.least_free.is_none_or(|part| free >= offered / part)
-                && free >= mss().min(offered))
+                && free >= mss.min(offered))
     }
 }
 

@@ -55,10 +55,22 @@ impl Subflow {
         now: Instant,
         level: &DataLevel,
     ) -> Option<PooledSegment> {
-        let rare = self.handshake.syn_is_due()
+        if self.is_urgent() { self.send_urgent(now, level) } else { None }
+    }
+
+    /// Returns `true` if there may be something to send before the scheduler is asked.
+    #[inline]
+    fn is_urgent(&self) -> bool {
+        self.handshake.syn_is_due()
             || self.liveness.probe_is_due()
-            || self.ending.reset_is_due();
-        if rare || self.board.has_lost() { self.send_urgent(now, level) } else { None }
+            || self.ending.reset_is_due()
+            || self.board.has_lost()
+    }
+
+    /// Returns `true` if there is nothing to send but what the scheduler decides.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.is_urgent() && !self.has_more_to_say()
     }
 
     fn send_urgent(&mut self, now: Instant, level: &DataLevel) -> Option<PooledSegment> {

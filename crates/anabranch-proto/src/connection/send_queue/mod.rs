@@ -356,6 +356,15 @@ impl SendQueue {
         self.pending_copies
     }
 
+    /// Returns `true` if there may be data to send that is mapped already: to be reinjected, copied, or
+    /// assigned to a subflow.
+    #[inline]
+    pub(crate) fn has_mapped_to_send(&self) -> bool {
+        !self.reinjections.is_empty()
+            || self.pending_copies != SubflowSet::EMPTY
+            || self.buffer.fragments().is_some()
+    }
+
     /// Start of the oldest data that the subflow in `slot` owes a copy of. Acknowledged data needs
     /// no copy.
     pub(crate) fn next_copy(&mut self, slot: Slot) -> Option<u64> {
