@@ -11,7 +11,12 @@ pub struct EventQueue {
     /// Position of each node in the heap.
     position: Vec<u32>,
     time: Vec<Instant>,
+    /// The next wake-up and its node, if no heap is kept.
+    next: (Instant, u32),
 }
+
+/// With at most this many nodes, a search is quicker than a heap.
+const FEW: usize = 8;
 
 impl EventQueue {
     /// A queue for `nodes` nodes without any wake-ups.
@@ -21,12 +26,16 @@ impl EventQueue {
             heap: numbers.clone().collect(),
             position: numbers.collect(),
             time: vec![Instant::FAR_FUTURE; nodes],
+            next: (Instant::FAR_FUTURE, 0),
         }
     }
 
     /// The next wake-up and its node; [`Instant::FAR_FUTURE`] if there are no wake-ups.
     #[inline]
     pub fn peek(&self) -> (Instant, usize) {
+        if self.time.len() <= FEW {
+            return (self.next.0, self.next.1 as usize);
+        }
         let Some(node) = self.heap.first() else { return (Instant::FAR_FUTURE, 0) };
         (self.time[*node as usize], *node as usize)
     }
@@ -40,6 +49,27 @@ impl EventQueue {
             return;
         }
         self.time[node] = at;
+        if self.time.len() <= FEW {
+            self.next = self.search();
+        } else {
+            self.restore(node, earlier);
+        }
+    }
+
+    /// The next wake-up among few.
+    #[inline]
+    fn search(&self) -> (Instant, u32) {
+        let mut next = (Instant::FAR_FUTURE, 0);
+        for (at, node) in self.time.iter().zip(0..) {
+            if *at < next.0 {
+                next = (*at, node);
+            }
+        }
+        next
+    }
+
+    /// Restore the order of the heap: the wake-up of `node` has become earlier or later.
+    fn restore(&mut self, node: usize, earlier: bool) {
         let position = self.position[node] as usize;
         if earlier {
             self.rise(position);
@@ -102,11 +132,13 @@ mod tests {
     proptest! {
         #[test]
         fn the_queue_agrees_with_a_linear_search(
-            changes in prop::collection::vec((0usize..9, prop::option::of(0u64..50)), 1..200),
+            nodes in 1usize..12,
+            changes in prop::collection::vec((0usize..12, prop::option::of(0u64..50)), 1..200),
         ) {
-            let mut queue = EventQueue::new(9);
-            let mut times = [Instant::FAR_FUTURE; 9];
+            let mut queue = EventQueue::new(nodes);
+            let mut times = vec![Instant::FAR_FUTURE; nodes];
             for (node, at) in changes {
+                let node = node % nodes;
                 let at = at.map(Instant::from_nanos);
                 queue.set(node, at);
                 times[node] = at.unwrap_or(Instant::FAR_FUTURE);

@@ -45,6 +45,18 @@ impl Serialiser {
         if self.is_suspended() { Instant::FAR_FUTURE } else { self.free_at }
     }
 
+    /// When the last bit leaves, rounded down to a nanosecond, and the work that then remains. Only
+    /// while not suspended.
+    #[inline]
+    pub(crate) fn end(&self) -> (Instant, u64) {
+        (self.free_at, self.remainder)
+    }
+
+    /// Send nothing beyond what ended as [`Serialiser::end`] said.
+    pub(crate) fn end_at(&mut self, free_at: Instant, remainder: u64) {
+        (self.free_at, self.remainder) = (free_at, remainder);
+    }
+
     /// When the remaining work falls to `work`, rounded down to a nanosecond;
     /// [`Instant::FAR_FUTURE`] while suspended.
     pub(crate) fn falls_to(&self, work: u64) -> Instant {

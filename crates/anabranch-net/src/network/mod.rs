@@ -185,6 +185,7 @@ impl<T: Tap> Network<T> {
             match next {
                 Some(packet) => match self.paths.beyond(link) {
                     Beyond::Host { receiver, path } => {
+                        self.finish_if_empty(now, link);
                         return Some(Arrival { receiver, path, packet });
                     }
                     Beyond::Routed => {
@@ -200,6 +201,18 @@ impl<T: Tap> Network<T> {
         self.plan_link(link);
         self.serving = None;
         None
+    }
+
+    /// A packet leaves `link` for a host, whose answer does not cross this link. If no other is due,
+    /// and there are no middleboxes to serve, the link has been served.
+    #[inline]
+    fn finish_if_empty(&mut self, now: Instant, link: LinkId) {
+        if self.paths.site_count() == 0
+            && self.paths.link(link).poll_timeout().is_none_or(|at| at > now)
+        {
+            self.plan_link(link);
+            self.serving = None;
+        }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout); `None` while the network waits for a

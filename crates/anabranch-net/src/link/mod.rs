@@ -1,105 +1,24 @@
 //! A link in one direction: a queue, a transmitter, and the propagation to the far end.
 
-use std::sync::Arc;
+mod config;
+mod express;
 
 use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
+pub use config::{Capacity, LinkConfig, LinkStats, Mtu};
+use express::{Express, Scheduled};
+
 use crate::delay_line::DelayLine;
-use crate::impairment::{
-    GilbertElliott, GilbertElliottConfig, Jitter, JitterModel, Loss, LossTrace,
-};
+use crate::impairment::{GilbertElliott, Jitter, Loss, LossTrace};
 use crate::node::Node;
 use crate::opportunities::{Opportunities, PartlySent};
-use crate::queue::{Discipline, Packet, Queue};
-use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
+use crate::queue::{Packet, Queue};
+use crate::schedule::{LinkChange, Schedule, StateChange};
 use crate::serialiser::{Serialiser, WORK_PER_BYTE};
-use crate::shaper::{Shaper, ShaperConfig};
+use crate::shaper::Shaper;
 use crate::slab::Slab;
-use crate::trace::{OPPORTUNITY_BYTES, Trace};
-use crate::units::{ByteCount, Probability, QueueLimit, Rate};
-
-/// Configuration of a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkConfig {
-    /// When the transmitter sends.
-    pub capacity: Capacity,
-    /// One-way propagation delay, from the last bit sent to the packet's delivery.
-    pub delay: Duration,
-    /// Capacity of the queue in front of the transmitter. A shaper may count all packets inside.
-    pub limit: QueueLimit,
-    /// Which packets the queue drops even if there is room for them.
-    pub discipline: Discipline,
-    /// Emulation tool that the link behaves like. A shaper has its own queue, and needs a rate.
-    pub shaper: ShaperConfig,
-    /// Amplitude of the jitter: the delay varies uniformly within ± this much, and is never below
-    /// zero.
-    pub jitter: Duration,
-    /// Effect of jitter on the order of packets.
-    pub jitter_model: JitterModel,
-    /// Loss probability. Packets are lost on arrival, before the queue, as in netem. A lost packet
-    /// occupies neither the queue nor the transmitter.
-    pub loss: Probability,
-    /// Burst loss, in addition to `loss`.
-    pub burst_loss: Option<GilbertElliottConfig>,
-    /// Losses of a trace, in addition to `loss` and `burst_loss`.
-    pub loss_trace: Option<LossTrace>,
-    /// Largest IP packet that the link takes; `None` if it takes any. The [`Network`](crate::Network)
-    /// enforces it.
-    pub mtu: Option<Mtu>,
-    /// Scheduled changes during the run.
-    pub changes: Vec<ScheduledChange>,
-}
-
-/// The largest IP packet of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mtu {
-    /// Size in bytes.
-    pub bytes: u16,
-    /// The router in front of the link answers larger TCP segments with ICMP (RFC 1191, RFC 8201).
-    /// Otherwise they vanish: a black hole (RFC 2923 §2.1).
-    pub answers: bool,
-}
-
-/// When a link's transmitter may send.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Capacity {
-    /// Always, at this rate.
-    Rate(Rate),
-    /// At the delivery opportunities of a trace. The trace starts at the epoch and repeats. A
-    /// packet leaves with the opportunity that sends its last byte. A packet that arrives at the
-    /// time of an opportunity has missed it.
-    Trace(Arc<Trace>),
-}
-
-/// Counters of a link. At any time, packets in = delivered + dropped in the four ways +
-/// [inside](Link::packets_inside).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkStats {
-    /// Packets offered to the link, including packets that it dropped.
-    pub packets_in: u64,
-    /// Bytes of the packets offered.
-    pub bytes_in: u64,
-    /// Packets delivered at the far end.
-    pub packets_delivered: u64,
-    /// Bytes of the packets delivered.
-    pub bytes_delivered: u64,
-    /// Packets dropped by the queue: for lack of room, or by its discipline.
-    pub dropped_by_queue: u64,
-    /// Packets that the queue's discipline marked instead of dropping them. RFC 3168 §5.
-    pub marked: u64,
-    /// Packets lost by random loss, by burst loss, and by the trace of losses.
-    pub dropped_by_loss: u64,
-    /// Packets dropped because the link was down or went down.
-    pub dropped_down: u64,
-    /// Packets dropped because they exceeded the link's MTU.
-    pub dropped_too_big: u64,
-    /// Bytes of all packets dropped.
-    pub bytes_dropped: u64,
-    /// Maximum number of packets in the queue, or in front of a shaper's gate.
-    pub queue_packets_max: u64,
-    /// Maximum number of bytes in the queue, or in front of a shaper's gate.
-    pub queue_bytes_max: u64,
-}
+use crate::trace::OPPORTUNITY_BYTES;
+use crate::units::{ByteCount, Rate};
 
 /// A link. Packets wait in a queue, are sent one after the other at the link's rate, and arrive one
 /// propagation delay later.
@@ -109,6 +28,8 @@ pub struct LinkStats {
 /// A driver wakes it once per delivery.
 #[derive(Debug)]
 pub struct Link {
+    /// The usual link, until it changes. The stages below then go on.
+    express: Option<Express>,
     packets: Slab,
     queue: Queue,
     serialiser: Serialiser,
@@ -156,59 +77,19 @@ struct Transmission {
     delivery: Instant,
 }
 
-impl LinkConfig {
-    /// A link without impairments or changes.
-    pub fn new(capacity: impl Into<Capacity>, delay: Duration, limit: QueueLimit) -> Self {
-        LinkConfig {
-            capacity: capacity.into(),
-            delay,
-            limit,
-            discipline: Discipline::default(),
-            shaper: ShaperConfig::default(),
-            jitter: Duration::ZERO,
-            jitter_model: JitterModel::default(),
-            loss: Probability::ZERO,
-            burst_loss: None,
-            loss_trace: None,
-            mtu: None,
-            changes: Vec::new(),
-        }
-    }
-}
-
-impl Capacity {
-    /// The rate, or the mean rate of the trace.
-    pub fn mean_rate(&self) -> Rate {
-        match self {
-            Capacity::Rate(rate) => *rate,
-            Capacity::Trace(trace) => trace.mean_rate(),
-        }
-    }
-}
-
-impl From<Rate> for Capacity {
-    fn from(rate: Rate) -> Self {
-        Capacity::Rate(rate)
-    }
-}
-
-impl From<Arc<Trace>> for Capacity {
-    fn from(trace: Arc<Trace>) -> Self {
-        Capacity::Trace(trace)
-    }
-}
-
 impl Link {
     /// An idle link that is up. Its random draws come from `seed`. Give each link its own seed:
     /// [`stream_seed`](crate::rng::stream_seed) of the run's seed and the link's name.
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         let rate = config.capacity.mean_rate();
         let shaper = Shaper::new(config.shaper, config.limit, rate, config.jitter_model);
+        let express = Express::new(&config, Serialiser::new(rate));
         let outlet = match config.capacity {
             Capacity::Rate(_) => shaper.map(Outlet::Shaper),
             Capacity::Trace(trace) => Some(Outlet::Trace(Opportunities::new(trace))),
         };
         Link {
+            express: express.filter(|_| outlet.is_none()),
             packets: Slab::default(),
             queue: Queue::new(config.discipline, config.limit, rate, seed),
             serialiser: Serialiser::new(rate),
@@ -227,9 +108,16 @@ impl Link {
         }
     }
 
+    /// The same, in its general form.
+    #[cfg(test)]
+    pub(crate) fn in_stages(self) -> Self {
+        Link { express: None, ..self }
+    }
+
     /// Change the link at `now`, in addition to its scheduled changes.
     pub fn handle_change(&mut self, now: Instant, change: LinkChange) {
         self.catch_up(now);
+        self.leave_express(now);
         self.apply(now, change);
     }
 
@@ -255,12 +143,20 @@ impl Link {
     /// Packets in the queue, or in front of a shaper's gate, at the last call with a time. For the
     /// current number, call [`handle_timeout`](Node::handle_timeout) first.
     pub fn queue_packets(&self) -> u64 {
-        self.shaper().map_or(self.queue.packets() as u64, Shaper::packets)
+        match (&self.express, self.shaper()) {
+            (Some(express), _) => express.packets_waiting(),
+            (None, Some(shaper)) => shaper.packets(),
+            (None, None) => self.queue.packets() as u64,
+        }
     }
 
     /// Bytes in the queue at the last call with a time.
     pub fn queue_bytes(&self) -> u64 {
-        self.shaper().map_or(self.queue.bytes(), Shaper::bytes)
+        match (&self.express, self.shaper()) {
+            (Some(express), _) => express.bytes_waiting(),
+            (None, Some(shaper)) => shaper.bytes(),
+            (None, None) => self.queue.bytes(),
+        }
     }
 
     /// Time that a packet arriving at `now` would wait before its first bit is sent, at the current
@@ -268,12 +164,13 @@ impl Link {
     /// packets in front of its gate, and to fill its bucket.
     pub fn queueing_delay(&self, now: Instant) -> Duration {
         let rate = self.serialiser.rate();
-        let in_transmission = match self.partly_sent() {
-            Some(partly_sent) => rate.time_for(ByteCount::new(partly_sent.bytes_left)),
-            None if self.transmission.is_some() || self.shaper().is_some() => {
+        let in_transmission = match (self.partly_sent(), &self.express) {
+            (_, Some(express)) => express.leaves_at().saturating_since(now),
+            (Some(partly_sent), None) => rate.time_for(ByteCount::new(partly_sent.bytes_left)),
+            (None, None) if self.transmission.is_some() || self.shaper().is_some() => {
                 Duration::from_nanos(self.serialiser.work_left(now) / rate.as_bits_per_second())
             }
-            None => Duration::ZERO,
+            (None, None) => Duration::ZERO,
         };
         in_transmission + rate.time_for(ByteCount::new(self.queue_bytes()))
     }
@@ -281,7 +178,8 @@ impl Link {
     /// Packets inside the link: in the queue, in transmission, or propagating and not yet
     /// collected.
     pub fn packets_inside(&self) -> u64 {
-        self.packets.len() as u64
+        let inside = self.express.as_ref().map_or(self.packets.len(), Express::packets);
+        inside as u64
     }
 
     /// The current rate, or the mean rate of a trace.
@@ -307,6 +205,11 @@ impl Link {
     /// State of the transmitter at `now`, the time of the last call with a time. A token bucket counts
     /// as busy until it is full again, so the busy time accounts for all bytes sent.
     pub fn occupancy(&self, now: Instant) -> Occupancy {
+        if let Some(express) = &self.express {
+            let leaves_at = express.leaves_at();
+            let idle = Occupancy::Idle { since: leaves_at };
+            return if leaves_at > now { Occupancy::Busy } else { idle };
+        }
         let waits = self.queue.packets() > 0 || self.partly_sent().is_some();
         let paces = |shaper: &Shaper| shaper.is_busy() || self.serialiser.free_at() > now;
         if self.down || self.is_suspended() {
@@ -348,6 +251,17 @@ impl Link {
     /// Execute all departures and changes that are due by `now`, in chronological order.
     #[inline]
     fn catch_up(&mut self, now: Instant) {
+        if let Some(express) = &mut self.express {
+            let change = self.schedule.next_at();
+            if change > now {
+                return express.catch_up(now);
+            }
+            self.leave_express(change);
+        }
+        self.catch_up_in_stages(now);
+    }
+
+    fn catch_up_in_stages(&mut self, now: Instant) {
         loop {
             let departure = self.departure();
             let change = self.schedule.next_at();
@@ -361,6 +275,30 @@ impl Link {
                 self.apply(scheduled.at, scheduled.change);
             }
         }
+    }
+
+    /// Go on in the general form at `now`.
+    #[cold]
+    fn leave_express(&mut self, now: Instant) {
+        let Some(mut express) = self.express.take() else { return };
+        express.catch_up(now);
+        let stages = express.into_stages(now);
+        let Link { packets, queue, propagation, .. } = self;
+        let mut store = |scheduled: Scheduled| {
+            let Scheduled { packet, number, bytes, .. } = scheduled;
+            Packet { number, slot: packets.insert(packet), bytes }
+        };
+        for (scheduled, delivery) in stages.propagating {
+            propagation.push(store(scheduled), delivery);
+        }
+        self.transmission = stages
+            .in_transmission
+            .map(|(scheduled, delivery)| Transmission { packet: store(scheduled), delivery });
+        for scheduled in stages.waiting {
+            let fits = queue.enqueue(now, store(scheduled), |_| false);
+            debug_assert!(fits, "it had room before");
+        }
+        self.serialiser = stages.serialiser;
     }
 
     /// The end of the current transmission, or when the outlet sends next; [`Instant::FAR_FUTURE`] if
@@ -519,6 +457,13 @@ impl Link {
     #[inline]
     fn accept(&mut self, now: Instant, packet: IpPacket, bytes: u32) {
         let number = self.stats.packets_in - 1;
+        if let Some(express) = &mut self.express {
+            match express.accept(now, number, packet, bytes) {
+                true => self.note_queue(),
+                false => self.count_drop_by_queue(bytes),
+            }
+            return;
+        }
         let packet = Packet { number, slot: self.packets.insert(packet), bytes };
         if self.outlet.is_some() {
             self.accept_for_outlet(now, packet);
@@ -532,18 +477,28 @@ impl Link {
     #[inline]
     fn enqueue_or_drop(&mut self, now: Instant, packet: Packet) {
         if self.enqueue(now, packet) {
-            let (packets, bytes) = (self.queue.packets() as u64, self.queue.bytes());
-            self.stats.queue_packets_max = self.stats.queue_packets_max.max(packets);
-            self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(bytes);
+            self.note_queue();
         } else {
             self.drop_by_queue(packet);
         }
     }
 
+    /// The queue may be longer than ever.
+    #[inline]
+    fn note_queue(&mut self) {
+        let (packets, bytes) = (self.queue_packets(), self.queue_bytes());
+        self.stats.queue_packets_max = self.stats.queue_packets_max.max(packets);
+        self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(bytes);
+    }
+
     fn drop_by_queue(&mut self, packet: Packet) {
         self.packets.remove(packet.slot);
+        self.count_drop_by_queue(packet.bytes);
+    }
+
+    fn count_drop_by_queue(&mut self, bytes: u32) {
         self.stats.dropped_by_queue += 1;
-        self.stats.bytes_dropped += u64::from(packet.bytes);
+        self.stats.bytes_dropped += u64::from(bytes);
     }
 
     #[cold] // As above.
@@ -557,9 +512,7 @@ impl Link {
                 }
                 // The packet may leave at once.
                 self.handle_timeout(now);
-                let (packets, bytes) = (self.queue_packets(), self.queue_bytes());
-                self.stats.queue_packets_max = self.stats.queue_packets_max.max(packets);
-                self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(bytes);
+                self.note_queue();
             }
             Some(Outlet::Trace(opportunities)) => {
                 // Past opportunities cannot carry this packet.
@@ -659,6 +612,16 @@ impl Link {
         self.serialiser.clear(now);
     }
 
+    /// When the next packet could arrive.
+    fn next_in_stages(&self) -> Option<Instant> {
+        let deliveries = [
+            self.propagation.next_due(),
+            self.transmission.map(|transmission| transmission.delivery),
+            self.earliest_from_queue(),
+        ];
+        deliveries.into_iter().flatten().min()
+    }
+
     /// The earliest time at which a waiting packet could arrive, if it may be the next packet to
     /// arrive. This happens if jitter lets it overtake the packet in transmission, or if the outlet
     /// sends it next.
@@ -701,21 +664,28 @@ impl Node for Link {
         self.catch_up(now);
     }
 
+    #[inline]
     fn poll_transmit(&mut self, now: Instant) -> Option<IpPacket> {
         self.catch_up(now);
-        let packet = self.propagation.pop(now)?;
+        let (packet, bytes) = match &mut self.express {
+            Some(express) => express.pop(now)?,
+            None => {
+                let packet = self.propagation.pop(now)?;
+                (self.packets.remove(packet.slot), packet.bytes)
+            }
+        };
         self.stats.packets_delivered += 1;
-        self.stats.bytes_delivered += u64::from(packet.bytes);
-        Some(self.packets.remove(packet.slot))
+        self.stats.bytes_delivered += u64::from(bytes);
+        Some(packet)
     }
 
+    #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
-        let deliveries = [
-            self.propagation.next_due(),
-            self.transmission.map(|transmission| transmission.delivery),
-            self.earliest_from_queue(),
-        ];
-        let next = deliveries.into_iter().flatten().fold(self.schedule.next_at(), Instant::min);
+        let delivery = match &self.express {
+            Some(express) => express.next_due(),
+            None => self.next_in_stages(),
+        };
+        let next = delivery.unwrap_or(Instant::FAR_FUTURE).min(self.schedule.next_at());
         (next != Instant::FAR_FUTURE).then_some(next)
     }
 }
