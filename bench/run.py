@@ -11,6 +11,7 @@ the first-level caches. These figures do not depend on the load of the machine.
 import argparse
 import json
 import os
+import platform
 import re
 import shutil
 import statistics
@@ -22,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = ROOT / "target/release/anabranch-bench"
 PEERS = ROOT / "target/bench"
-"""Folder of the other simulators' programs. Each takes a number of paths and of seconds."""
+"""Folder of the program for ns-3, which takes a number of paths and of seconds."""
 SCENARIOS = {"tcp-1x100": 1, "mptcp-2x100": 2}
 FIRST_STEP = 280_000
 COUNTED_S = 2
@@ -35,30 +36,24 @@ MODULES = [
     "applications",
     "traffic-control",
 ]
-HTSIM = "ANABRANCH_HTSIM"
-"""Environment variable with htsim's folder of sources, such as `sim` of nets-cs-pub-ro/NDP."""
-HTSIM_SOURCES = [
-    "eventlist",
-    "config",
-    "network",
-    "route",
-    "tcppacket",
-    "pipe",
-    "queue",
-    "tcp",
-    "mtcp",
-    "sent_packets",
-]
+PROGRAMS = {"htsim": "ANABRANCH_HTSIM", "picoquic": "ANABRANCH_PICOQUIC"}
+"""Simulators that may be here already, and the environment variable that names the program of each.
+
+The program takes a number of paths and of seconds, and simulates a bulk transfer over that many
+paths of 100 Mbit/s with 10 ms in each direction and queues of 100 packets. Its last line is JSON with
+`segments_per_cpu_s`: data packets delivered per second of user and system time.
+"""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5, help="runs of each, taken in turns")
     parser.add_argument("--smoke", action="store_true", help="fail below the promised speed")
-    parser.add_argument("--peers", action="store_true", help="run ns-3 and htsim in turns")
+    parser.add_argument("--peers", action="store_true", help="run other simulators in turns")
     arguments = parser.parse_args()
-    peers = dict(filter(None, [build_ns3(), build_htsim()])) if arguments.peers else {}
-    results = {}
+    peers = dict(filter(None, [build_ns3(), *programs()])) if arguments.peers else {}
+    print(f"processor: {processor()}")
+    results: dict = {"processor": processor()}
     for scenario, paths in SCENARIOS.items():
         ours: list[dict] = []
         theirs: dict[str, list[dict]] = {name: [] for name in peers}
@@ -78,7 +73,7 @@ def main() -> int:
 
 def run(command: list) -> dict:
     done = subprocess.run([str(part) for part in command], check=True, capture_output=True)
-    # htsim prints other lines before the figures.
+    # Other simulators may print lines before the figures.
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -105,6 +100,13 @@ def report(scenario: str, figures: dict, theirs: dict[str, list[dict]]) -> None:
             f"  {peer}: {rate / 1e3:.1f} k data segments per CPU s; "
             f"ratio {figures['segments_per_cpu_s'] / rate:.2g}"
         )
+
+
+def processor() -> str:
+    """The name of this machine's processor."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"
 
 
 def has_valgrind() -> bool:
@@ -143,8 +145,8 @@ def cachegrind(toml: str, caches: bool = True) -> tuple[int, dict[str, int]]:
 
 def check(results: dict) -> int:
     """The floors that every machine of the last ten years clears with room to spare."""
-    slow = {name for name, f in results.items() if f["segments_per_cpu_s"] < FIRST_STEP}
-    large = {name for name, f in results.items() if f["peak_rss_bytes"] > 20 * 2**20}
+    slow = {name for name in SCENARIOS if results[name]["segments_per_cpu_s"] < FIRST_STEP}
+    large = {name for name in SCENARIOS if results[name]["peak_rss_bytes"] > 20 * 2**20}
     for name in slow:
         print(f"{name}: below {FIRST_STEP} data segments per CPU s", file=sys.stderr)
     for name in large:
@@ -172,24 +174,24 @@ def build_ns3() -> Peer | None:
     return f"ns-{version} (Debian's libns3-dev)", compiled("ns3-bulk", ["-std=c++17"], libraries)
 
 
-def build_htsim() -> Peer | None:
-    """Build the program with htsim's sources. None, with the reason printed, without them."""
-    folder = os.environ.get(HTSIM)
-    if folder is None:
-        print(f"skipped: {HTSIM} does not name htsim's folder of sources", file=sys.stderr)
-        return None
-    sources = [Path(folder) / f"{name}.cpp" for name in HTSIM_SOURCES]
-    missing = [str(source) for source in sources if not source.is_file()]
-    if missing:
-        print(f"skipped: {HTSIM}: not htsim's sources: no {missing[0]}", file=sys.stderr)
-        return None
-    return "htsim", compiled("htsim-bulk", ["-std=c++17", "-w", f"-I{folder}"], sources)
+def programs() -> list[Peer]:
+    """The simulators that the environment names. The reason is printed where one is missing."""
+    found = []
+    for name, variable in PROGRAMS.items():
+        program = os.environ.get(variable)
+        if program is None:
+            print(f"skipped: {variable} names no program of {name}", file=sys.stderr)
+        elif not os.access(program, os.X_OK):
+            print(f"skipped: {variable}: {program} is not a program", file=sys.stderr)
+        else:
+            found.append((name, Path(program)))
+    return found
 
 
-def compiled(name: str, options: list[str], inputs: list[str] | list[Path]) -> Path:
+def compiled(name: str, options: list[str], libraries: list[str]) -> Path:
     PEERS.mkdir(parents=True, exist_ok=True)
     source, program = ROOT / f"bench/{name}.cc", PEERS / name
-    command = ["g++", "-O3", *options, source, "-o", program, *inputs]
+    command = ["g++", "-O3", *options, source, "-o", program, *libraries]
     subprocess.run([str(part) for part in command], check=True)
     return program
 

@@ -11,7 +11,7 @@ bench-smoke: bench-build ## run a short benchmark; fails below the promised spee
 	$(PYTHON) bench/run.py --runs 1 --smoke
 	$(PYTHON) bench/growth.py --smoke
 
-bench-peers: bench-build ## compare with ns-3, and with htsim if ANABRANCH_HTSIM names its sources
+bench-peers: bench-build ## compare with ns-3, and with the programs that ANABRANCH_HTSIM and ANABRANCH_PICOQUIC name
 	$(PYTHON) bench/run.py --peers
 
 bench-tun: ## measure the engine over TUN, compared with a bare copy, against this kernel
