@@ -164,6 +164,8 @@ pub struct ConnectionConfig {
     pub remedies: RemedyFactory,
     /// Path manager: which subflows exist.
     pub path_manager: PathManagerFactory,
+    /// Take usual segments by header prediction. The result is the same without it, which takes longer.
+    pub header_prediction: bool,
     /// Record [`crate::TraceEvent`]s for [`crate::Endpoint::poll_trace`].
     pub trace: bool,
 }
@@ -212,6 +214,7 @@ setters!(ConnectionConfig {
     max_subflows: u8,
     add_addr_accepted: Option<u8>,
     shared_bottleneck_detection: Option<f64>,
+    header_prediction: bool,
     trace: bool,
 });
 
@@ -326,6 +329,7 @@ impl Default for ConnectionConfig {
             scheduler: Arc::new(|| Box::new(MinRtt)),
             remedies: Arc::new(Vec::new),
             path_manager: Arc::new(|| Box::new(FullMesh::default())),
+            header_prediction: true,
             trace: false,
         }
     }

@@ -113,12 +113,14 @@ impl Socket for EngineSocket<'_> {
 }
 
 impl EngineHost {
-    /// The host at one side of `scenario`, in a run with seed `seed`.
+    /// The host at one side of `scenario`, in a run with seed `seed`. `header_prediction` is the
+    /// engine's.
     pub fn new(
         side: Side,
         scenario: &scenario::Scenario,
         custom_policies: &[CustomPolicies],
         seed: u64,
+        header_prediction: bool,
     ) -> Self {
         let addresses = match side {
             Side::Client => client_addresses(scenario, 0..scenario.paths.len()).collect(),
@@ -130,7 +132,9 @@ impl EngineHost {
             let paths = PathNames::of(connection, scenario);
             let owner = Owner { connection: connection.name.clone(), side, paths, seed };
             let policies = custom_policies.get(index).unwrap_or(&none);
-            EngineApp::new(scenario, connection, &owner, policies)
+            let config = config(scenario, connection, &owner, policies);
+            let config = config.header_prediction(header_prediction);
+            EngineApp::new(scenario, connection, &owner, config)
         };
         let apps: Vec<EngineApp> = scenario.connections.iter().enumerate().map(app).collect();
         if side == Side::Server {
@@ -381,7 +385,7 @@ impl EngineApp {
         scenario: &scenario::Scenario,
         connection: &scenario::Connection,
         owner: &Owner,
-        policies: &CustomPolicies,
+        config: ConnectionConfig,
     ) -> Self {
         EngineApp {
             app: App::new(owner.side, connection, owner.seed),
@@ -391,7 +395,7 @@ impl EngineApp {
             past_subflows: Vec::new(),
             past: None,
             server: topology::server_address(&scenario.paths[connection.paths[0]]),
-            config: config(scenario, connection, owner, policies),
+            config,
         }
     }
 }

@@ -26,6 +26,9 @@ pub struct Options<'a> {
     /// Serialise and parse every packet before it enters a link. This is slower, and proves that
     /// every packet can be represented in bytes.
     pub round_trip: bool,
+    /// Use neither the engine's header prediction nor the short form of links. The outcome is the same,
+    /// and takes longer.
+    pub long_way: bool,
     /// User-defined policies. Index *n* holds the policies of connection number *n*; connections
     /// without an entry have none.
     pub custom_policies: &'a [CustomPolicies],
@@ -112,8 +115,13 @@ impl<'s, 'c> Simulation<'s, 'c, EngineHost> {
         let capture = options.capture.map(|capture| CaptureFile::new(capture, scenario));
         let arrivals = options.ledger.then(|| Arrivals::new(scenario));
         let inspection = Inspection::counting(capture.transpose()?, arrivals, options.round_trip);
-        let host = |side: Side| EngineHost::new(side, scenario, options.custom_policies, seed);
-        let network = network(scenario, seed, inspection);
+        let host = |side: Side| {
+            EngineHost::new(side, scenario, options.custom_policies, seed, !options.long_way)
+        };
+        let mut network = network(scenario, seed, inspection);
+        if options.long_way {
+            network.use_general_links();
+        }
         let ledger = options.ledger.then(|| Box::new(Ledger::new(scenario, network.paths())));
         Ok(Simulation {
             scenario,
@@ -139,6 +147,8 @@ impl<H: Host> Simulation<'_, '_, H> {
         [Side::Client, Side::Server].into_iter().for_each(|side| self.plan_host(side));
         loop {
             let (at, due) = self.next();
+            // A time in the past means now.
+            let at = at.max(self.now);
             self.observe_until(at.min(end));
             if at > end {
                 break;
@@ -146,7 +156,7 @@ impl<H: Host> Simulation<'_, '_, H> {
             if self.stop.as_mut().is_some_and(|stop| stop(at)) {
                 return Err(RunError::Stopped);
             }
-            self.now = self.now.max(at);
+            self.now = at;
             match due {
                 Due::Host(side) => {
                     self.hosts[side as usize].handle_timeout(self.now);

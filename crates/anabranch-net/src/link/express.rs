@@ -241,7 +241,8 @@ mod tests {
             config.changes.extend(scheduled.map(|(at, change)| {
                 ScheduledChange { at: Instant::from_nanos(at * 1_000), change }
             }));
-            let mut links = [Link::new(config.clone(), 1), Link::new(config, 1).in_stages()];
+            let mut links = [Link::new(config.clone(), 1), Link::new(config, 1)];
+            links[1].use_general_form();
             let mut now = Instant::ZERO;
             for (number, (micros, bytes, kind)) in (0..).zip(steps) {
                 now += Duration::from_nanos(micros * 1_000);

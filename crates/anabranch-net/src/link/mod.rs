@@ -108,10 +108,9 @@ impl Link {
         }
     }
 
-    /// The same, in its general form.
-    #[cfg(test)]
-    pub(crate) fn in_stages(self) -> Self {
-        Link { express: None, ..self }
+    /// Use the general form from the start, before packets enter.
+    pub(crate) fn use_general_form(&mut self) {
+        self.leave_express(Instant::ZERO);
     }
 
     /// Change the link at `now`, in addition to its scheduled changes.

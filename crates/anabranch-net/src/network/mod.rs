@@ -48,6 +48,7 @@ mod tests;
 use anabranch_wire::{Instant, Packet, PacketTooBig};
 
 use crate::event_queue::EventQueue;
+use crate::link::Link;
 use crate::node::Node;
 use crate::schedule::LinkChange;
 use crate::side::Side;
@@ -117,6 +118,12 @@ impl<T: Tap> Network<T> {
     pub fn observe(&mut self, now: Instant) -> &Paths {
         self.paths.links_mut().for_each(|link| link.handle_timeout(now));
         &self.paths
+    }
+
+    /// Let all links use their general form, before packets enter. The outcome is the same, and takes
+    /// longer.
+    pub fn use_general_links(&mut self) {
+        self.paths.links_mut().for_each(Link::use_general_form);
     }
 
     /// The packet observer.

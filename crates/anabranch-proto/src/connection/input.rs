@@ -39,14 +39,22 @@ impl Connection {
         pushed: &mut VecDeque<PooledSegment>,
     ) {
         self.scheduling.on_change();
+        if !self.handle_predicted(now, slot, segment) {
+            self.handle_any_segment(now, slot, segment, pushed);
+        }
+    }
+
+    fn handle_any_segment(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        segment: &mut Segment,
+        pushed: &mut VecDeque<PooledSegment>,
+    ) {
         if self.waits_for_keys(slot, segment) || self.subflows[slot].subflow.reset_pending() {
             return;
         }
-        let shared_window = self.session.is_mptcp();
-        let window = match shared_window {
-            true => (self.recv.queue.window().most() * COPIES).max(1 << 16),
-            false => self.recv.queue.accepted_window(),
-        };
+        let (window, shared_window) = self.accepted_window();
         if self.config.platform.data_ack == DataAckRule::BeforeAck && shared_window {
             self.acknowledge_data_first(now, slot, segment, window, pushed);
         }
@@ -103,27 +111,48 @@ impl Connection {
                 true => self.handle_options(now, slot, segment),
                 false => self.handle_plain(now, slot, segment),
             }
-            // A subflow that is about to be reset delivers nothing, not even data from this
-            // segment.
-            if !self.subflows[slot].subflow.reset_is_due() {
-                let held = self.recv.queue.out_of_order_bytes();
-                self.deliver(now, slot);
-                if self.recv.queue.out_of_order_bytes() > held
-                    && self.config.platform.acknowledging.quick_beyond_data_hole
-                {
-                    let window = self.recv.queue.accepted_window();
-                    self.subflows[slot].subflow.enter_quickack(window);
-                }
-                if self.session.is_mptcp() {
-                    self.check_optionless_end(slot);
-                }
-                if self.subflows[slot].subflow.receiver().ack_is_due() {
-                    self.offer_buffer(slot);
-                    let subflow = &self.subflows[slot].subflow;
-                    self.recv.plan_early_acknowledgement(slot, subflow);
-                }
-            }
+            self.take_payload(now, slot);
         }
+        self.end_segment(now, slot);
+    }
+
+    /// Bytes that a subflow accepts beyond RCV.NXT, and whether its window is the connection's.
+    #[inline]
+    pub(super) fn accepted_window(&self) -> (u64, bool) {
+        match self.session.is_mptcp() {
+            true => ((self.recv.queue.window().most() * COPIES).max(1 << 16), true),
+            false => (self.recv.queue.accepted_window(), false),
+        }
+    }
+
+    /// Deliver what a segment has completed, and plan its acknowledgement. A subflow that is about to
+    /// be reset delivers nothing, not even data from this segment.
+    #[inline]
+    pub(super) fn take_payload(&mut self, now: Instant, slot: Slot) {
+        if self.subflows[slot].subflow.reset_is_due() {
+            return;
+        }
+        let held = self.recv.queue.out_of_order_bytes();
+        self.deliver(now, slot);
+        if self.recv.queue.out_of_order_bytes() > held
+            && self.config.platform.acknowledging.quick_beyond_data_hole
+        {
+            let window = self.recv.queue.accepted_window();
+            self.subflows[slot].subflow.enter_quickack(window);
+        }
+        if self.session.is_mptcp() {
+            self.check_optionless_end(slot);
+        }
+        if self.subflows[slot].subflow.receiver().ack_is_due() {
+            self.offer_buffer(slot);
+            let subflow = &self.subflows[slot].subflow;
+            self.recv.plan_early_acknowledgement(slot, subflow);
+        }
+    }
+
+    /// The segment is processed.
+    #[inline]
+    pub(super) fn end_segment(&mut self, now: Instant, slot: Slot) {
         self.abort_if_data_is_lost();
         self.subflows.refresh(slot);
         self.subflows.detect_bottlenecks(now, slot);
@@ -281,7 +310,7 @@ impl Connection {
     }
 
     /// RFC 8684 §3.3.1.
-    fn handle_mapping(&mut self, slot: Slot, dss: &Dss) {
+    pub(super) fn handle_mapping(&mut self, slot: Slot, dss: &Dss) {
         let Some(mapping) = dss.mapping else { return };
         if matches!(mapping.data_seq, WideOrNarrow::Wide(_)) && self.recv.widen_acks() {
             self.settle_all_options();
@@ -333,7 +362,7 @@ impl Connection {
 
     /// Plain TCP: the subflow's bytes are the stream's. RFC 8684 §3.7: after a fallback as well,
     /// only its ACKs count.
-    fn handle_plain(&mut self, now: Instant, slot: Slot, segment: &Segment) {
+    pub(super) fn handle_plain(&mut self, now: Instant, slot: Slot, segment: &Segment) {
         let shift = self.fallback.sent_shift();
         let edge = self.subflows[slot].subflow.send_window().edge();
         if let Some(edge) = edge.checked_add_signed(shift) {

@@ -20,6 +20,7 @@ mod mapping;
 mod outbox;
 mod path_driver;
 mod paths;
+mod prediction;
 mod probes;
 mod push;
 mod receiver;

@@ -249,7 +249,7 @@ impl Subflow {
     /// Returns false if the segment advertises another window: TCP's has changed, or the shared one
     /// of Multipath TCP, which shrinks with each DATA_ACK, has grown.
     #[inline(always)]
-    fn update_window(
+    pub(super) fn update_window(
         &mut self,
         now: Instant,
         distance: i64,
@@ -348,7 +348,8 @@ impl Subflow {
     }
 
     /// RFC 7323 §5.3: protection against wrapped sequence numbers.
-    fn is_old_duplicate(&self, now: Instant, options: &TcpOptions) -> bool {
+    #[inline]
+    pub(super) fn is_old_duplicate(&self, now: Instant, options: &TcpOptions) -> bool {
         let timestamps = options.timestamps.filter(|_| self.peer.timestamps);
         timestamps.is_some_and(|timestamps| self.clock.is_old(now, timestamps))
     }
@@ -395,7 +396,13 @@ impl Subflow {
         }
     }
 
-    fn update_recent_timestamp(&mut self, now: Instant, distance: i64, options: &TcpOptions) {
+    #[inline]
+    pub(super) fn update_recent_timestamp(
+        &mut self,
+        now: Instant,
+        distance: i64,
+        options: &TcpOptions,
+    ) {
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
             self.clock.on_timestamps(now, self.receiver.nxt() as i64 + distance, timestamps);
         }
@@ -423,7 +430,13 @@ impl Subflow {
         true
     }
 
-    fn receive(&mut self, now: Instant, distance: i64, segment: &mut Segment, window: u64) {
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        distance: i64,
+        segment: &mut Segment,
+        window: u64,
+    ) {
         let flags = segment.header.flags;
         let payload = std::mem::take(&mut segment.payload);
         if payload.is_empty() && !flags.contains(Flags::FIN) {

@@ -20,6 +20,7 @@ mod member;
 mod offered_window;
 mod output;
 mod path_mtu;
+mod prediction;
 mod priority;
 mod receiver;
 mod recovery;

@@ -129,6 +129,12 @@ impl Receiver {
         i64::from(seq.distance_from(self.ack_number()))
     }
 
+    /// Returns `true` if a FIN of the peer has arrived, perhaps before data.
+    #[inline]
+    pub(super) fn knows_end(&self) -> bool {
+        self.fin.is_some()
+    }
+
     /// Returns `true` if everything up to and including the peer's FIN has arrived.
     pub(crate) fn finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.nxt > fin)

@@ -68,14 +68,22 @@ pub(crate) fn check(seed: u64) -> Result<Tally, String> {
         }
         account::check(&scenario, &again, drawn.rewrites)?;
     }
+    // For others, check that the short ways of engine and links change nothing.
+    if seed % 8 == 5 {
+        let long = run(&scenario, seed, Watched { long_way: true, ..Watched::default() })?;
+        if long != outcome {
+            return Err("a run without the short ways has another outcome".into());
+        }
+    }
     judge(&drawn, &outcome)
 }
 
-/// Observation of a run, which changes nothing.
+/// Observation of a run, and the ways that it takes, which change nothing.
 #[derive(Clone, Copy, Default)]
 struct Watched {
     round_trip: bool,
     ledger: bool,
+    long_way: bool,
 }
 
 fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, String> {
@@ -84,8 +92,9 @@ fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, Stri
         events += 1;
         events > MOST_EVENTS
     };
-    let Watched { round_trip, ledger } = watched;
-    let options = Options { stop: Some(&mut too_many), round_trip, ledger, ..Options::default() };
+    let Watched { round_trip, ledger, long_way } = watched;
+    let stop = Some(&mut too_many as _);
+    let options = Options { stop, round_trip, ledger, long_way, ..Options::default() };
     match catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(scenario, seed, options))) {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(RunError::Stopped)) => Err(format!("more than {MOST_EVENTS} events")),

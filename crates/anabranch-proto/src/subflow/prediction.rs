@@ -1,0 +1,55 @@
+//! Header prediction: the usual segment of an established subflow. Linux: `tcp_rcv_established`.
+
+use anabranch_wire::{Flags, Instant, Segment};
+
+use super::input::RxContext;
+use super::{State, Subflow, Timer};
+
+impl Subflow {
+    /// Take the segment if it is a usual one; its payload is moved out. Otherwise returns `false`, and
+    /// nothing has changed.
+    ///
+    /// For such a segment, the steps of RFC 9293 §3.10.7.4 that are left out here find nothing to do.
+    #[inline]
+    pub(crate) fn handle_predicted(
+        &mut self,
+        now: Instant,
+        segment: &mut Segment,
+        arrived: &RxContext<'_>,
+    ) -> bool {
+        let distance = self.receiver.distance(segment.header.seq);
+        let ahead = i64::from(segment.header.ack.distance_from(self.snd_una()));
+        if !self.is_usual()
+            || segment.header.flags | Flags::PSH != Flags::ACK | Flags::PSH
+            || !(0..arrived.window as i64).contains(&distance)
+            || !(0..=(self.nxt - self.una) as i64).contains(&ahead)
+            || (self.peer.timestamps && segment.options.timestamps.is_none())
+            || self.is_old_duplicate(now, &segment.options)
+        {
+            return false;
+        }
+        let ack = self.una + ahead as u64;
+        self.totals.segments_received += 1;
+        self.liveness.on_segment();
+        let same_window = self.update_window(now, distance, ack, segment, arrived.shared_window);
+        if self.liveness.on_answer() {
+            self.timers.stop(Timer::Doubt);
+        }
+        self.update_recent_timestamp(now, distance, &segment.options);
+        self.process_ack(now, ack, same_window, segment, arrived.views);
+        self.receive(now, distance, segment, arrived.window);
+        true
+    }
+
+    /// The handshake is complete, no FIN was sent or has arrived, and nothing is to be said or repeated
+    /// because of an arrival.
+    #[inline]
+    fn is_usual(&self) -> bool {
+        self.state == State::Established
+            && self.handshake.is_confirmed()
+            && !self.receiver.knows_end()
+            && !self.ending.reset_is_due()
+            && !self.priority.is_signalled()
+            && self.config.tcp.keep_alive.is_none()
+    }
+}
