@@ -246,14 +246,17 @@ impl ReceiveWindow {
             }
     }
 
-    /// The edge, rounded down to whole segments if the host advertises whole segments. A buffer
-    /// smaller than a segment counts as one.
+    /// The edge, rounded down to whole segments if the host advertises whole segments
+    /// (`__tcp_select_window`). A window that is smaller than a segment even where all of the buffer
+    /// is free would never open, so it is not rounded.
     #[inline]
     fn in_whole_segments(&self, held: RecvQueueState, edge: u64, mss: u64) -> u64 {
-        if !self.memory.whole_segments || self.sizes != Buffers::Socket || self.scale > 0 {
-            return edge;
+        let rounds = self.memory.whole_segments && self.sizes == Buffers::Socket && self.scale == 0;
+        let largest = self.offered().min(self.opened.into());
+        match rounds && mss < largest {
+            true => edge - edge.saturating_sub(held.nxt) % mss.max(1),
+            false => edge,
         }
-        edge - edge.saturating_sub(held.nxt) % mss.clamp(1, self.offered().max(1))
     }
 
     /// The window to advertise now, and whether the application has read so much that it would at
@@ -353,7 +356,7 @@ mod tests {
     use anabranch_wire::Duration;
 
     use super::*;
-    use crate::platform::Tuning;
+    use crate::platform::{BuildPlatform, MptcpOrgConfig, Tuning};
 
     const READ: u64 = 1 << 16;
 
@@ -421,6 +424,17 @@ mod tests {
         assert_eq!(window.poll(full, 1400), (0, false));
         let half = held(501, 1001, 0);
         assert_eq!(window.poll(half, 1400), (500, true));
+    }
+
+    #[test]
+    fn the_original_kernel_offers_whole_segments_but_no_closed_window_for_an_empty_buffer() {
+        let buffers = MptcpOrgConfig::default().build().buffers;
+        let mut window = ReceiveWindow::new(&buffers, false, Some(9_303)).scaled_by(0);
+        assert_eq!(window.poll(held(9_000, 9_000, 0), 1_000).0, 9_000);
+        // The window opens to 8,760 bytes at first, which is less than one of these segments.
+        window.opened = 8_760;
+        assert_eq!(window.poll(held(9_000, 9_000, 0), 8_932).0, 8_760);
+        assert_eq!(window.poll(held(9_000, 9_000, 0), 1_000).0, 8_000);
     }
 
     #[test]
