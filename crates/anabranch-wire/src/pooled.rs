@@ -43,6 +43,11 @@ impl<T: Reuse> Pooled<T> {
         Pooled(free)
     }
 
+    /// Free the boxes of this thread that no value uses.
+    pub fn release_memory() {
+        T::free().with_borrow_mut(|free| *free = Vec::new());
+    }
+
     /// The value without its box.
     pub fn into_inner(mut self) -> T {
         *self.0.take().expect(PRESENT)

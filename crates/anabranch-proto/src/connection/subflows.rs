@@ -120,7 +120,7 @@ pub(super) struct Subflows {
     /// Remedies may limit a subflow's data in flight, and thereby the room in its view.
     remedies: Vec<Box<dyn Remedy>>,
     /// Detects which subflows share bottlenecks.
-    detector: Option<Detector>,
+    detector: Option<Box<Detector>>,
     /// Counters of subflows that have ended.
     ended: Option<Box<Counters>>,
     /// The subflows that may have something to send or have ended. The others had nothing to send
@@ -194,7 +194,7 @@ impl Subflows {
             contexts: Vec::new(),
             views: Vec::new(),
             remedies,
-            detector: loss_threshold.map(Detector::new),
+            detector: loss_threshold.map(|threshold| Box::new(Detector::new(threshold))),
             ended: None,
             touched: SubflowSet::EMPTY,
             largest_mss: 1,

@@ -444,6 +444,7 @@ impl Endpoint {
     pub fn release_memory(&mut self) {
         let live = self.slots.iter_mut().filter_map(|slot| slot.connection.as_mut());
         live.for_each(|connection| connection.release_memory());
+        PooledSegment::release_memory();
         self.replies.shrink_to_fit();
         self.events.shrink_to_fit();
     }
