@@ -84,7 +84,7 @@ def reduce(
     keep_blocks: bool,
     keep_samples: bool,
     may_fail: bool,
-    name: str,
+    name: str | None,
 ) -> Record: ...
 def collect(
     scenarios: Sequence[Scenario], runs: Sequence[tuple[int, Record]]

@@ -12,7 +12,7 @@ use anabranch_sim::{Options, RunError, run};
 use crate::BatchError;
 use crate::clock::thread_cpu_s;
 use crate::journal::{Journal, Key};
-use crate::record::{Finished, Kept, Record};
+use crate::record::{Finished, Kept, Record, require_integrity};
 
 /// Runs of one scenario.
 #[derive(Clone, Debug)]
@@ -192,8 +192,10 @@ impl Shared {
             error => BatchError::Run { file: file.clone(), error },
         })?;
         let finished = Finished::of(&outcome, thread_cpu_s() - before);
-        let name = || format!("{name}, seed {}", job.seed);
-        let record = Record::of(scenario, &finished, job.kept, *may_fail, name)?;
+        let record = Record::of(scenario, &finished, job.kept, |metrics| {
+            let name = || format!("{name}, seed {}", job.seed);
+            require_integrity(scenario, metrics, *may_fail, name)
+        })?;
         self.journal.add(&job.key, &record).map_err(BatchError::Journal)?;
         Ok(outcome.end.as_nanos())
     }

@@ -19,7 +19,7 @@ use anabranch_sim::RunError;
 
 pub use batch::{Batch, Cell, Job, Progress};
 pub use journal::{Damage, Journal, Key};
-pub use record::{CountersByName, Finished, Kept, Record, Summary};
+pub use record::{CountersByName, Finished, Kept, Record, Summary, require_integrity};
 pub use rows::{NO_WORD, Rows, Values};
 pub use tables::{Collector, Results};
 

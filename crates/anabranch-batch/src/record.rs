@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use anabranch_proto::Counters;
-use anabranch_sim::metrics::{Metrics, Value, metrics};
+use anabranch_sim::metrics::{Metrics, Value, flow_names, metrics};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Outcome, empty_tables};
 use anabranch_table::{Column, Table};
@@ -112,21 +112,19 @@ pub struct Summary {
 pub struct Record(Vec<u8>);
 
 impl Record {
-    /// Reduce a run of `scenario` to the results that are kept. `name` identifies the run in errors.
+    /// Reduce a run of `scenario` to the results that are kept. `check` may refuse a run by its
+    /// metrics.
     ///
     /// # Errors
-    /// If the application received wrong bytes, or a connection failed and `may_fail` is false.
+    /// If `check` returns one.
     pub fn of(
         scenario: &Scenario,
         run: &Finished<'_>,
         kept: Kept,
-        may_fail: bool,
-        name: impl Fn() -> String,
+        check: impl FnOnce(&[Metrics]) -> Result<(), BatchError>,
     ) -> Result<Self, BatchError> {
         let metrics = metrics(scenario, run.tables, run.end);
-        for flow in &metrics {
-            check(scenario, flow, may_fail, &name)?;
-        }
+        check(&metrics)?;
         let mut writer = Writer::default();
         write_summary(&mut writer, run);
         write_metrics(&mut writer, &metrics);
@@ -162,19 +160,24 @@ impl Record {
     }
 }
 
-fn check(
+/// Check that the applications of a run received what was sent. `run` identifies it in errors.
+///
+/// # Errors
+/// If an application received wrong bytes, or a connection failed and `may_fail` is false.
+pub fn require_integrity(
     scenario: &Scenario,
-    flow: &Metrics,
+    flows: &[Metrics],
     may_fail: bool,
     run: impl Fn() -> String,
 ) -> Result<(), BatchError> {
-    if flow.corrupt_bytes > 0 {
-        return Err(BatchError::Corrupt { run: run(), bytes: flow.corrupt_bytes });
-    }
-    if flow.has_failed() && !may_fail {
-        let mut names = anabranch_sim::metrics::flow_names(scenario);
-        let connection = names.swap_remove(flow.flow as usize);
-        return Err(BatchError::ConnectionFailed { run: run(), connection });
+    for flow in flows {
+        if flow.corrupt_bytes > 0 {
+            return Err(BatchError::Corrupt { run: run(), bytes: flow.corrupt_bytes });
+        }
+        if flow.has_failed() && !may_fail {
+            let connection = flow_names(scenario).swap_remove(flow.flow as usize);
+            return Err(BatchError::ConnectionFailed { run: run(), connection });
+        }
     }
     Ok(())
 }

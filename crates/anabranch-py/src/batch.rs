@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_batch::{
     Batch, BatchError, Cell, Collector, CountersByName, Finished, Job, Journal, Kept, Key, Record,
-    Results, Rows, Values,
+    Results, Rows, Values, require_integrity,
 };
 use anabranch_sim::{Column, Table, empty_tables, metrics};
 use anabranch_wire::Instant;
@@ -67,7 +67,8 @@ fn digest(digest: Option<u64>) -> String {
 type GivenTables<'py> = Bound<'py, PyDict>;
 
 /// Reduce a run to the results that are kept. `counters` has pairs of name and count for client and
-/// server. `name` identifies the run in errors.
+/// server. `name` identifies the run in errors. Without a name, wrong bytes and failed connections are
+/// no errors.
 #[pyfunction]
 #[pyo3(signature = (
     scenario, tables, counters, *, digest, virtual_ns, data_segments, cpu_s, note, keep_blocks,
@@ -86,7 +87,7 @@ fn reduce(
     keep_blocks: bool,
     keep_samples: bool,
     may_fail: bool,
-    name: &str,
+    name: Option<&str>,
 ) -> PyResult<PyRecord> {
     let by_name = |host: Vec<(String, u64)>| -> CountersByName<'static> {
         host.into_iter().map(|(name, count)| (Cow::Owned(name), count)).collect()
@@ -101,7 +102,12 @@ fn reduce(
         counters: counters.map(by_name),
     };
     let kept = Kept { blocks: keep_blocks, samples: keep_samples };
-    let record = Record::of(&scenario.scenario, &finished, kept, may_fail, || name.to_owned());
+    let scenario = &scenario.scenario;
+    let record = Record::of(scenario, &finished, kept, |metrics| {
+        name.map_or(Ok(()), |name| {
+            require_integrity(scenario, metrics, may_fail, || name.to_owned())
+        })
+    });
     record.map(PyRecord).map_err(failed)
 }
 

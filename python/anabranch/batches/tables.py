@@ -36,8 +36,12 @@ def tables(
         ),
         **{
             name: labels.put(found.frame(name), found.heights(name))
-            for name in ("subflows", "links", "counters", "blocks", "samples")
+            for name in ("subflows", "links", "blocks", "samples")
         },
+        # By far the longest table of a sweep.
+        "counters": labels.put(
+            found.frame("counters", compact=True), found.heights("counters"), compact=True
+        ),
     }
 
 
@@ -74,11 +78,14 @@ class _Labels:
         frame: pl.DataFrame,
         heights: npt.NDArray[np.uint32],
         columns: Sequence[tuple[str, ...]] | None = None,
+        *,
+        compact: bool = False,
     ) -> pl.DataFrame:
         """The rows of a table with the labels of their runs at the left.
 
         Labels and columns that the first run lacks stand at the right. `columns` has the names of
-        the columns of each run, if runs have different ones.
+        the columns of each run, if runs have different ones. With `compact`, text is an
+        enumeration.
         """
         has_rows = heights > 0
         used = dict.fromkeys(self._cell_of_run[has_rows].tolist())
@@ -90,6 +97,8 @@ class _Labels:
         for name in dict.fromkeys(name for each in named for name in each):
             values = [each.get(name) for each in self._cells]
             kind = _type(each[name] for each in named if name in each)
+            if compact and kind == pl.String:
+                kind = pl.Enum(list(dict.fromkeys(each for each in values if each is not None)))
             series[name] = pl.Series(name, values, kind, strict=False).gather(cell_of_row)
         seeds = self._seeds[has_rows | (np.arange(len(heights)) == 0)]
         kind = _type(int(seed) for seed in (seeds.min(), seeds.max()))

@@ -29,29 +29,34 @@ class Collected:
         """Texts that were kept with the runs."""
         self.columns: list[tuple[str, ...]] = [tuple(names) for names in found["columns"]]
         """Columns of ``runs`` that the runs of each scenario have, in their order."""
-        self._words = pl.Series(found["words"], dtype=pl.String)
+        self._words: list[str] = found["words"]
         self._tables: dict[str, Any] = found["tables"]
 
     def heights(self, name: str) -> npt.NDArray[np.uint32]:
         """The number of rows of each run in a table."""
         return np.frombuffer(self._tables[name][0], np.uint32)
 
-    def frame(self, name: str) -> pl.DataFrame:
-        """The rows of all runs in a table. This works once, and frees the plain columns."""
+    def frame(self, name: str, *, compact: bool = False) -> pl.DataFrame:
+        """The rows of all runs in a table. This works once, and frees the plain columns.
+
+        With `compact`, text is an enumeration, which takes a fraction of the memory.
+        """
         _, columns = self._tables[name]
-        series = [self._series(key, *columns.pop(key)) for key in list(columns)]
+        words = pl.Series(self._words, dtype=pl.Enum(self._words) if compact else pl.String)
+        series = [self._series(key, *columns.pop(key), words) for key in list(columns)]
         frame = pl.DataFrame(series)
         if name == "samples":
             absent = pl.col("path_name").is_null()
             return frame.with_columns(pl.when(~absent).then(pl.col(_OF_SUBFLOW)).name.keep())
         return frame
 
-    def _series(self, name: str, kind: str, data: bytes) -> pl.Series:
+    @staticmethod
+    def _series(name: str, kind: str, data: bytes, words: pl.Series) -> pl.Series:
         if kind == _WORDS:
             index = pl.Series(name, np.frombuffer(data, np.uint32))
             if (index == _NO_WORD).any():
                 index = index.replace(_NO_WORD, None)
-            return self._words.gather(index).rename(name)
+            return words.gather(index).rename(name)
         values = np.frombuffer(data, kind)
         if kind != "<f8":
             return pl.Series(name, values)

@@ -48,12 +48,12 @@ def reduced(
     keep_blocks: bool = False,
     keep_samples: bool = False,
     may_fail: bool = True,
-    name: str = "",
+    name: str | None = None,
     note: str = "",
 ) -> _core.Record:
     """Reduce a run to the results that batches keep.
 
-    `name` identifies the run in errors, and `note` is kept with it.
+    `name` identifies the run in errors; without it, there are none. `note` is kept with the run.
 
     Raises:
         IntegrityError: if a connection failed that must not fail, or delivered wrong bytes.
