@@ -22,9 +22,11 @@ from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue, reproduce
 from anabranch.gallery.entry import Cell, Tier
+from anabranch.results import metrics
 from anabranch.results.folder import TABLES, load
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter
+from anabranch.runs.run import run_scenario
 from anabranch.scenarios import loading
 from anabranch.sweeps.plan import Plan
 from anabranch.sweeps.sweep import sweep
@@ -149,6 +151,69 @@ def test_a_grid_design_has_all_combinations(file: Path) -> None:
 
 
 # ---- nothing is lost ------------------------------------------------------------------------
+
+
+def test_a_sweep_has_the_results_of_its_single_runs(file: Path, tmp_path: Path) -> None:
+    file.write_text(PLAN.replace("seeds", 'keep = ["samples", "blocks"]\nseeds', 1))
+    results = sweep(file, tmp_path / "out")
+    for task in Plan.read(file).tasks():
+        tables = metrics.tables(run_scenario(task.scenario, task.seed))
+        for name in TABLES:
+            rows = results.rows(name, cell=task.cell, seed=task.seed)
+            if name == "samples" and not task.keep_samples:
+                assert rows.is_empty()
+                continue
+            expected = tables[name]
+            assert rows.select(expected.columns).cast(expected.schema).equals(expected), name
+
+
+def test_workers_do_not_change_the_results(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for workers in (1, 2, 5):
+        monkeypatch.setattr(executors, "available_cores", lambda workers=workers: workers)
+        sweep(file, tmp_path / str(workers))
+    assert tables(tmp_path / "1") == tables(tmp_path / "2") == tables(tmp_path / "5")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_long_runs_at_once(tmp_path: Path) -> None:
+    file = write_plan(tmp_path / "plan", duration="1000000s")
+    command = [
+        sys.executable,
+        "-m",
+        "anabranch",
+        "sweep",
+        str(file),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not (tmp_path / "out" / FILE).exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.2)  # the runs have begun
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert time.monotonic() - begin < 2
+    assert recorded(tmp_path / "out") == 0
+
+
+@pytest.mark.slow
+def test_a_sweep_of_100_000_runs_fits_into_1_gb(tmp_path: Path) -> None:
+    file = write_plan(tmp_path / "plan", duration="5ms")
+    file.write_text(re.sub("seeds = .*", "seeds = 25_000", PLAN))
+    program = (
+        "import resource, sys; from anabranch.__main__ import main\n"
+        "try: main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, "sweep", str(file), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert pl.read_parquet(tmp_path / "out" / "runs.parquet").height == 100_000
+    assert int(done.stderr.split()[-1]) * 1024 < 1e9
 
 
 @pytest.mark.usefixtures("interruptible")
