@@ -222,7 +222,7 @@ const WRITTEN: u8 = 1;
 
 fn write_counters(writer: &mut Writer, host: &CountersByName<'_>) {
     let names = host.iter().map(|(name, _)| name.as_ref());
-    let is_engine = names.eq(order_of_counters().iter().map(|at| Counters::NAMES[*at].0));
+    let is_engine = names.eq(engine_counters());
     writer.byte(if is_engine { ENGINE } else { WRITTEN });
     if !is_engine {
         writer.number(host.len() as u64);
@@ -231,17 +231,26 @@ fn write_counters(writer: &mut Writer, host: &CountersByName<'_>) {
     host.iter().for_each(|(_, count)| writer.number(*count));
 }
 
-/// Read the counters of a host.
-pub(crate) fn read_counters<'b>(reader: &mut Reader<'b>, mut each: impl FnMut(&'b str, u64)) {
+/// The names of a host's counters, in the order of their counts.
+pub(crate) enum CounterNames<'b> {
+    /// Those of the engine.
+    Engine,
+    /// Those that the record has.
+    Written(Vec<&'b str>),
+}
+
+/// Read the names of a host's counters. As many numbers follow in the record.
+pub(crate) fn read_counter_names<'b>(reader: &mut Reader<'b>) -> CounterNames<'b> {
     if reader.byte() == ENGINE {
-        for at in order_of_counters() {
-            each(Counters::NAMES[*at].0, reader.number());
-        }
-        return;
+        return CounterNames::Engine;
     }
     let count = reader.count();
-    let names: Vec<_> = (0..count).map(|_| reader.text()).collect();
-    names.into_iter().for_each(|name| each(name, reader.number()));
+    CounterNames::Written((0..count).map(|_| reader.text()).collect())
+}
+
+/// The names of the engine's counters in the order of records.
+pub(crate) fn engine_counters() -> impl Iterator<Item = &'static str> {
+    order_of_counters().iter().map(|at| Counters::NAMES[*at].0)
 }
 
 fn write_table(writer: &mut Writer, table: &Table) {

@@ -1,5 +1,6 @@
 //! The results of a batch: the tables of all its runs, each as one table.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use anabranch_sim::driver::FallbackReason;
@@ -9,7 +10,10 @@ use anabranch_table::{Column, Named, Table};
 use anabranch_wire::Duration;
 
 use crate::codec::Reader;
-use crate::record::{self, Record, Summary, read_counters, read_summary, read_table};
+use crate::record::{
+    self, CounterNames, Record, Summary, engine_counters, read_counter_names, read_summary,
+    read_table,
+};
 use crate::rows::{NO_WORD, Rows, Values, Words};
 
 /// The results of a batch.
@@ -31,6 +35,9 @@ pub struct Results {
 pub struct Collector {
     layouts: Vec<Layout>,
     words: Words,
+    /// Words of client and server, and of the engine's counters.
+    hosts: [u32; 2],
+    engine_counters: Vec<u32>,
     summaries: Vec<Summary>,
     /// The tables of the record that is read.
     read: [Table; record::TABLES.len()],
@@ -63,9 +70,12 @@ impl Collector {
         let names = [("connection_name", word()), ("path_name", word())];
         let [connection, path] = names.clone();
         let none = Table { name: "", columns: Vec::new() };
+        let mut words = Words::default();
         let mut collector = Collector {
             layouts: Vec::new(),
-            words: Words::default(),
+            hosts: ["client", "server"].map(|host| words.index(host)),
+            engine_counters: engine_counters().map(|name| words.index(name)).collect(),
+            words,
             summaries: Vec::new(),
             runs: Rows::new("runs", &none, &[]),
             subflows: Rows::new(
@@ -173,18 +183,23 @@ impl Collector {
     }
 
     fn add_counters(&mut self, reader: &mut Reader<'_>) {
-        let mut rows = 0;
+        let before = self.counters.height();
         let [hosts, counters, counts] = self.counters.last();
-        for host in ["client", "server"] {
-            let host = self.words.index(host);
-            read_counters(reader, |name, count| {
+        for host in self.hosts {
+            let names: Cow<'_, [u32]> = match read_counter_names(reader) {
+                CounterNames::Engine => Cow::Borrowed(&self.engine_counters),
+                CounterNames::Written(names) => {
+                    names.into_iter().map(|name| self.words.index(name)).collect()
+                }
+            };
+            for name in names.iter() {
                 hosts.word(host);
-                counters.word(self.words.index(name));
-                counts.u64(count);
-                rows += 1;
-            });
+                counters.word(*name);
+                counts.u64(reader.number());
+            }
         }
-        self.counters.heights.push(rows);
+        let rows = self.counters.height() - before;
+        self.counters.heights.push(rows as u32);
     }
 
     /// The tables of all runs that were added.

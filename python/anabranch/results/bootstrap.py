@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anabranch.results import normal
+
 Sample = npt.NDArray[np.float64]
 
 Statistic = Callable[..., Any]
@@ -53,14 +55,15 @@ class Bootstrap:
 
         It is NaN if the statistics hardly vary.
         """
-        from scipy.special import ndtr, ndtri
-
         value = self._statistic(*self._samples, axis=-1)
         below = np.count_nonzero(self._ordered < value) + np.count_nonzero(self._ordered <= value)
-        bias = ndtri(below / (2 * self._ordered.size))
+        bias = normal.quantile(below / (2 * self._ordered.size))
         acceleration = self._acceleration()
-        z = float(ndtri((1 - confidence) / 2))
-        ends = (ndtr(bias + each / (1 - acceleration * each)) for each in (bias + z, bias - z))
+        z = normal.quantile((1 - confidence) / 2)
+        ends = (
+            normal.probability(float(bias + each / (1 - acceleration * each)))
+            for each in (bias + z, bias - z)
+        )
         low, high = map(self._quantile, ends)
         return low, high
 
