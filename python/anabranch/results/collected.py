@@ -43,7 +43,10 @@ class Collected:
         """
         _, columns = self._tables[name]
         words = pl.Series(self._words, dtype=pl.Enum(self._words) if compact else pl.String)
-        series = [self._series(key, *columns.pop(key), words) for key in list(columns)]
+        series = []
+        for key in list(columns):
+            kind, data = columns.pop(key)
+            series.append(self._series(key, kind, data, words))
         frame = pl.DataFrame(series)
         if name == "samples":
             absent = pl.col("path_name").is_null()

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from anabranch.results import bootstrap
-from anabranch.results.bootstrap import Bootstrap, Sample
+from anabranch.results.bootstrap import Bootstrap
+
+Sample = bootstrap.Sample
 
 CONFIDENCE = 0.95
 RESAMPLES = 4999
