@@ -12,6 +12,7 @@ import polars as pl
 
 from anabranch.batches.reduction import Task
 from anabranch.results.collected import Collected
+from anabranch.results.folder import TABLES
 
 Labels = Mapping[str, Any]
 
@@ -25,24 +26,17 @@ def tables(
     """
     labels = _Labels(tasks)
     more = [json.loads(note).get("columns", {}) if note else {} for note in found.notes]
-    return {
-        "runs": labels.put(
-            _with(found.frame("runs"), found.heights("runs"), more),
-            found.heights("runs"),
-            [
-                (*found.columns[scenario], *columns)
-                for scenario, columns in zip(scenario_of_run, more, strict=True)
-            ],
-        ),
-        **{
-            name: labels.put(found.frame(name), found.heights(name))
-            for name in ("subflows", "links", "blocks", "samples")
-        },
-        # By far the longest table of a sweep.
-        "counters": labels.put(
-            found.frame("counters", compact=True), found.heights("counters"), compact=True
-        ),
-    }
+    columns = [
+        (*found.columns[scenario], *columns)
+        for scenario, columns in zip(scenario_of_run, more, strict=True)
+    ]
+    runs = _with(found.frame("runs"), found.heights("runs"), more)
+    made = {"runs": labels.put(runs, found.heights("runs"), columns)}
+    for name in TABLES[1:]:
+        compact = name == "counters"  # by far the longest table of a sweep
+        frame = found.frame(name, compact=compact)
+        made[name] = labels.put(frame, found.heights(name), compact=compact)
+    return made
 
 
 def _with(
