@@ -33,8 +33,8 @@ struct PyRecord(Record);
 #[pymethods]
 impl PyRecord {
     #[new]
-    fn new(bytes: Vec<u8>) -> Self {
-        PyRecord(Record::from_bytes(bytes))
+    fn new(data: Vec<u8>) -> Self {
+        PyRecord(Record::from_bytes(data))
     }
 
     /// Digest of the run; empty for a live run.
