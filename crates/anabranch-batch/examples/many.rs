@@ -1,6 +1,4 @@
 //! Times a batch without Python: `many SCENARIO.toml RUNS WORKERS`. Prints one line of JSON.
-//!
-//! Start it under callgrind to count the instructions of a run.
 
 use std::error::Error;
 use std::sync::Arc;
