@@ -22,7 +22,7 @@ from anabranch.exchange.export import export
 from anabranch.live import vm
 from anabranch.live.hosts import LINUX_VM, Hosts
 from anabranch.live.run import run_once
-from anabranch.results.metrics import connection_row
+from anabranch.results.metrics import connection_rows
 from anabranch.runs.run import run_scenario
 from anabranch.scenarios import loading
 
@@ -98,12 +98,12 @@ def exported(scenario: _core.Scenario, seed: int) -> float:
 def emulated(scenario: _core.Scenario, seed: int) -> float:
     """Goodput in Mbit/s of Linux in the virtual machine, over the emulated links."""
     made, _ = run_once(scenario, seed, Hosts(machine=LINUX_VM))
-    return float(connection_row(made, 0)["goodput_mbps"])
+    return float(connection_rows(made)[0]["goodput_mbps"])
 
 
 def virtual(scenario: _core.Scenario, seed: int) -> float:
     """Goodput in Mbit/s in virtual time."""
-    return float(connection_row(run_scenario(scenario, seed), 0)["goodput_mbps"])
+    return float(connection_rows(run_scenario(scenario, seed))[0]["goodput_mbps"])
 
 
 def main() -> None:

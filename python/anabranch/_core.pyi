@@ -7,11 +7,15 @@ from random import Random
 from typing import Any, Literal, final
 
 __all__ = [
+    "MODE_BIN_MS",
     "AckSample",
     "Assign",
+    "Batch",
     "Duplicate",
+    "Journal",
     "LinuxView",
     "NewData",
+    "Record",
     "Reinjection",
     "Scenario",
     "ScheduleContext",
@@ -27,7 +31,9 @@ __all__ = [
     "analyse_begins_capture",
     "analyse_rules",
     "bits_per_second",
+    "block_delays_ms",
     "byte_count",
+    "collect",
     "conform",
     "json_schema",
     "live_enter",
@@ -39,12 +45,14 @@ __all__ = [
     "packets",
     "parts",
     "policies",
+    "reduce",
     "run",
     "scenarios_read",
     "shell_become",
 ]
 
 __version__: str
+MODE_BIN_MS: float
 
 def _restored(text: str, file: str, policies: Mapping[str, Callable[..., Any]]) -> Scenario: ...
 def bits_per_second(text: str) -> int: ...
@@ -63,6 +71,27 @@ def run(
     tick: Callable[[int], object] | None = None,
     ledger: bool = False,
 ) -> dict[str, object]: ...
+def reduce(
+    scenario: Scenario,
+    tables: Mapping[str, Mapping[str, bytes]],
+    counters: Sequence[Sequence[tuple[str, int]]],
+    *,
+    digest: str,
+    virtual_ns: int,
+    data_segments: int,
+    cpu_s: float,
+    note: str,
+    keep_blocks: bool,
+    keep_samples: bool,
+    may_fail: bool,
+    name: str | None,
+) -> Record: ...
+def collect(
+    scenarios: Sequence[Scenario], runs: Sequence[tuple[int, Record]]
+) -> dict[str, Any]: ...
+def block_delays_ms(
+    scenario: Scenario, tables: Mapping[str, Mapping[str, bytes]], flow: int
+) -> list[float]: ...
 def analyse(
     files: Sequence[tuple[str, str | os.PathLike[str]]],
     progress: Callable[[int, int], object] | None = None,
@@ -140,6 +169,66 @@ class Scenario:
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Record:
+    """The results that are kept of a run."""
+
+    def __new__(cls, data: bytes) -> Record: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    @property
+    def digest(self) -> str:
+        """Digest of the run; empty for a live run."""
+    @property
+    def virtual_ns(self) -> int:
+        """Simulated time."""
+
+@final
+class Journal:
+    """The journal of a results folder: the records of finished runs by their keys of 32 bytes."""
+
+    def __new__(cls, path: str | os.PathLike[str]) -> Journal: ...
+    @property
+    def damage(self) -> tuple[int, int] | None:
+        """Number of lost bytes and of intact runs, if the file was damaged."""
+    def keys(self) -> list[bytes]:
+        """Keys of the finished runs."""
+    def contains(self, key: bytes) -> bool:
+        """Whether the run with this key is finished. If so, it counts as used."""
+    def find(self, key: bytes) -> Record | None:
+        """The record of the run with this key, or `None` if it is not finished."""
+    def add(self, key: bytes, record: Record) -> None:
+        """Append the record of a finished run."""
+    def collect(
+        self, scenarios: Sequence[Scenario], runs: Sequence[tuple[int, bytes]]
+    ) -> dict[str, Any]:
+        """The tables of finished runs: pairs of the number of a scenario and a key."""
+    def keep_only_used(self) -> None:
+        """Drop the runs that were neither looked up nor added since the journal was opened."""
+    def sync(self) -> None:
+        """Flush the journal to the disk."""
+
+@final
+class Batch:
+    """Runs in threads, which need no interpreter lock. Each finished run is recorded."""
+
+    def __new__(
+        cls,
+        journal: Journal,
+        cells: Sequence[tuple[Scenario, str, bool]],
+        jobs: Sequence[tuple[int, int, bytes, bool, bool, float]],
+        workers: int,
+    ) -> Batch: ...
+    def progress(self) -> tuple[int, int, float]:
+        """Number, simulated time in ns and total cost of the finished runs."""
+    def wait(self, seconds: float) -> bool:
+        """Wait until all threads have ended, but not longer. Returns whether they have."""
+    def stop(self) -> None:
+        """End the runs in progress, without a record of them, and wait for the threads."""
+    def finish(self) -> None:
+        """Wait for the threads, and raise the first exception of a run."""
 
 @final
 class Shell:

@@ -58,13 +58,13 @@ class Run(core.Run):
 
     def summary(self) -> pl.DataFrame:
         """Goodput, delays of blocks in ms and shares of the paths, with a row per connection."""
-        rows = [metrics.connection_row(self, index) for index in range(self.connections.height)]
+        rows = metrics.connection_rows(self)
         shares = [f"share_{name}" for name in self.path_names]
         return pl.DataFrame(rows, infer_schema_length=None).select(*_SUMMARY, *shares)
 
     def timeseries(self) -> pl.DataFrame:
         """Time series with a row for each sample and subflow; see `frames.timeseries`."""
-        return frames.timeseries(metrics.sample_rows(self))
+        return frames.timeseries(metrics.tables(self)["samples"])
 
     def plot(self) -> Figure:
         """Draw goodput, throughput by path, windows, round-trip times, queues and block delays."""

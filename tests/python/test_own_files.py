@@ -155,8 +155,8 @@ def test_advice_starts_with_it(folder: Path, capsys: Captured) -> None:
     assert json.loads(capsys.readouterr().out)["engine"]["now"]["goodput_mbps"] == mine
 
 
-def keys(file: Path) -> set[str]:
-    def key(task: Task) -> str:
+def keys(file: Path) -> set[bytes]:
+    def key(task: Task) -> bytes:
         return task.key()
 
     return set(map(key, several.tasks([file], Overrides(), range(1, 2))[1]))

@@ -33,7 +33,7 @@ def test_the_slow_path_is_used_only_with_both_facts(fact: str) -> None:
     for value in (row[fact], {"data_ack": "after_ack", "own_window": "ignored"}[fact]):
         scenario = recorded._scenario(STACK, row | {fact: value})
         run = run_scenario(loading.changed(scenario, {"duration": "10s"}), 1)
-        shares.append(metrics.path_shares(run.subflows)[1])
+        shares.append(metrics.connection_rows(run)[0][f"share_{run.path_names[1]}"])
     assert shares[0] > 0.03
     assert shares[1] < 0.001
 

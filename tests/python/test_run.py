@@ -6,7 +6,6 @@ import pytest
 import anabranch
 from anabranch import Job, Progress, Run, ScenarioError
 from anabranch.results import metrics
-from anabranch.runs.columns import frame
 from anabranch.scenarios.quantities import nanoseconds, size
 from conftest import scenario
 
@@ -84,10 +83,10 @@ def test_a_connection_that_sends_both_ways_has_a_row_for_each_direction() -> Non
     blocks = anabranch.Blocks(block_size="8KiB", count=20)
     run = anabranch.run(scenario(direction="both", workload=blocks), seed=1)
     assert run.connection_names == ["main download", "main upload"]
-    rows = [metrics.connection_row(run, index) for index in range(2)]
+    rows = metrics.connection_rows(run)
     assert [row["connection"] for row in rows] == run.connection_names
     assert [row["bytes_delivered"] for row in rows] == [20 * 8192, 20 * 8192]
     assert all(row["completion_s"] < 1 for row in rows)
-    assert frame(metrics.subflow_rows(run))["connection_name"].unique().sort().to_list() == (
+    assert metrics.tables(run)["subflows"]["connection_name"].unique().sort().to_list() == (
         run.connection_names
     )

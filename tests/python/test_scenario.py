@@ -72,9 +72,9 @@ def test_blocks_bursts_and_rounds_are_measured(workload: Workload, byte_count: l
         )
     )
     assert made.blocks["bytes"].to_list() == byte_count
-    row = metrics.connection_row(made)
+    (row,) = metrics.connection_rows(made)
     assert (row["block_count"], row["completed"]) == (len(byte_count), True)
-    assert metrics.block_rows(made)["bytes"].to_list() == byte_count
+    assert metrics.tables(made)["blocks"]["bytes"].to_list() == byte_count
 
 
 def full() -> Scenario:
@@ -170,7 +170,7 @@ def test_a_fallback_is_in_the_metrics() -> None:
         made = anabranch.run(
             Scenario(name="box", duration="5s", paths=(path,), connections=(connection,))
         )
-        return metrics.connection_row(made)
+        return metrics.connection_rows(made)[0]
 
     unharmed, stripped = row(), row(Middlebox(kind="strip_options", segments=("syn_ack",)))
     assert (unharmed["is_mptcp"], unharmed["fallback"]) == (True, "")
@@ -211,7 +211,8 @@ def test_cross_traffic_takes_its_share_of_a_path() -> None:
     quiet, loaded = anabranch.run(alone), anabranch.run(beside)
     assert loaded.settings["cross_traffic"][0]["name"] == "cross-traffic-1"
     assert loaded.digest != quiet.digest
-    assert metrics.goodput_mbps(loaded.connections) < metrics.goodput_mbps(quiet.connections)
+    (less,), (more,) = map(metrics.connection_rows, (loaded, quiet))
+    assert less["goodput_mbps"] < more["goodput_mbps"]
 
 
 def test_what_is_left_out_is_not_written() -> None:

@@ -1,30 +1,32 @@
 import dataclasses
 import functools
-import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import polars as pl
 import pytest
 
 import anabranch
 from anabranch import Progress
-from anabranch.batches import batch, journal
+from anabranch.batches import batch
 from anabranch.batches.journal import FILE, Journal
 from anabranch.batches.reduction import Task
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
 from anabranch.gallery import catalogue, reproduce
 from anabranch.gallery.entry import Cell, Tier
+from anabranch.results import metrics
 from anabranch.results.folder import TABLES, load
 from anabranch.runs import executors
 from anabranch.runs.executors import Meter
+from anabranch.runs.run import run_scenario
 from anabranch.scenarios import loading
 from anabranch.sweeps.plan import Plan
 from anabranch.sweeps.sweep import sweep
@@ -60,7 +62,7 @@ def start(file: Path, out: Path) -> subprocess.Popen[str]:
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     deadline = time.monotonic() + 60
-    while not (out / FILE).exists() or (out / FILE).stat().st_size < 6_000:
+    while not (out / FILE).exists() or (out / FILE).stat().st_size < 2_000:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -83,7 +85,10 @@ def test_every_cell_runs_with_every_seed(file: Path, tmp_path: Path) -> None:
     assert list(results.scenarios) == [
         "min_rtt_4Mbits", "min_rtt_8Mbits", "ecf_4Mbits", "ecf_8Mbits",
     ]  # fmt: skip
-    assert [step.done for step in steps] == list(range(1, 13))
+    done = [step.done for step in steps]
+    assert done == sorted(done)
+    assert done[-1] == 12
+    assert steps[-1].virtual_s == 12 * Plan.read(file).tasks()[0].scenario.duration_ns / 1e9
     assert steps[-1].remaining_s == 0
     fast = results.values("goodput_mbps", cell="ecf_8Mbits").mean()
     assert fast > results.values("goodput_mbps", cell="ecf_4Mbits").mean()
@@ -148,6 +153,72 @@ def test_a_grid_design_has_all_combinations(file: Path) -> None:
 # ---- nothing is lost ------------------------------------------------------------------------
 
 
+def test_a_sweep_has_the_results_of_its_single_runs(file: Path, tmp_path: Path) -> None:
+    file.write_text(PLAN.replace("seeds", 'keep = ["samples", "blocks"]\nseeds', 1))
+    results = sweep(file, tmp_path / "out")
+    for task in Plan.read(file).tasks():
+        tables = metrics.tables(run_scenario(task.scenario, task.seed))
+        for name in TABLES:
+            rows = results.rows(name, cell=task.cell, seed=task.seed)
+            if name == "samples" and not task.keep_samples:
+                assert rows.is_empty()
+                continue
+            expected = tables[name]
+            assert rows.select(expected.columns).cast(expected.schema).equals(expected), name
+
+
+def test_workers_do_not_change_the_results(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for workers in (1, 2, 5):
+        monkeypatch.setattr(executors, "available_cores", lambda workers=workers: workers)
+        sweep(file, tmp_path / str(workers))
+    assert tables(tmp_path / "1") == tables(tmp_path / "2") == tables(tmp_path / "5")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_long_runs_at_once(tmp_path: Path) -> None:
+    file = write_plan(tmp_path / "plan", duration="1000000s")
+    command = [
+        sys.executable,
+        "-m",
+        "anabranch",
+        "sweep",
+        str(file),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not (tmp_path / "out" / FILE).exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.2)  # the runs have begun
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert time.monotonic() - begin < 2
+    assert recorded(tmp_path / "out") == 0
+
+
+@pytest.mark.slow
+def test_a_sweep_of_100_000_runs_fits_into_1_gb(tmp_path: Path) -> None:
+    file = write_plan(tmp_path / "plan")
+    base = file.with_name("base.toml")
+    short = base.read_text().replace('duration = "2s"', 'duration = "5ms"')
+    base.write_text(short.replace('warm_up = "1s"', 'warm_up = "0ms"'))
+    file.write_text(re.sub("seeds = .*", "seeds = 25_000", PLAN))
+    program = (
+        "import resource, sys; from anabranch.__main__ import main\n"
+        "try: main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, "sweep", str(file), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert pl.read_parquet(tmp_path / "out" / "runs.parquet").height == 100_000
+    assert int(done.stderr.split()[-1]) * 1024 < 1e9
+
+
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> None:
@@ -169,7 +240,7 @@ def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> No
     steps: list[Progress] = []
     sweep(file, tmp_path / "cut", on_progress=steps.append)
     assert steps[0].found == steps[0].done == finished
-    assert len(steps) - 1 == 12 - finished
+    assert steps[-1].done == 12
     assert provenance(tmp_path / "cut")["runs_found"] == finished
     assert tables(tmp_path / "cut") == tables(tmp_path / "whole")
     assert provenance(tmp_path / "cut")["runs"] == provenance(tmp_path / "whole")["runs"]
@@ -210,28 +281,24 @@ def test_a_changed_scenario_runs_anew(file: Path, tmp_path: Path) -> None:
     assert sweep(file, tmp_path / "out").provenance["runs_found"] == 0
 
 
-def test_a_full_disk_keeps_what_is_finished(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
-    write = journal._write
-    written: list[bytes] = []
-
-    def fills_up(handle: BinaryIO, data: bytes) -> int:
-        if len(written) == 4:
-            raise OSError(28, os.strerror(28))
-        written.append(data)
-        return write(handle, data)
-
+def test_a_full_disk_keeps_what_is_finished(file: Path, tmp_path: Path, capsys: Captured) -> None:
+    sweep(file, tmp_path / "whole")
     arguments = ["sweep", str(file), "--out", str(tmp_path / "out")]
-    with monkeypatch.context() as patched:
-        patched.setattr(journal, "_write", fills_up)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    third = (tmp_path / "whole" / FILE).stat().st_size // 3
+    resource.setrlimit(resource.RLIMIT_FSIZE, (third, limits[1]))
+    try:
         assert run_command(arguments) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     err = capsys.readouterr().err
-    assert "no space left on device" in err
+    assert "file too large" in err
     assert err.count("anabranch: ") == 1
-    assert recorded(tmp_path / "out") == 4
+    finished = recorded(tmp_path / "out")
+    assert 0 < finished < 6
     assert run_command(arguments) == 0
-    assert provenance(tmp_path / "out")["runs_found"] == 4
+    assert provenance(tmp_path / "out")["runs_found"] == finished
+    assert tables(tmp_path / "out") == tables(tmp_path / "whole")
 
 
 @pytest.mark.filterwarnings("default::RuntimeWarning")

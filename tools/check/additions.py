@@ -14,7 +14,7 @@ the check asks of each kind that some part is within the two files, and prints h
 platforms it asks this of every one, because the engine never asks which platform it is. The files
 of `platform/` may call the functions of Linux's folder: that is the only place of Linux's numbers.
 
-A metric of a run is computed in `results/metrics.py`, and has its words and unit in
+A metric of a run is computed in `metrics/` of anabranch-sim, and has its words and unit in
 `gallery/metrics.py`. Metrics that the engine counts are known to more files.
 """
 

@@ -72,7 +72,7 @@ def toml(part: str, digests: dict[str, str]) -> str:
 def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
     """Digests of every entry in virtual time, and of the calibration's runs in virtual time."""
     entries = {name: virtual_tasks(name) for name in [*catalogue.names(), catalogue.CALIBRATION]}
-    digests: dict[str, str] = {}
+    digests: dict[bytes, str] = {}
     if results is not None:
         for name, runs in entries.items():
             digests |= finished(results / name, runs)
@@ -86,7 +86,7 @@ def of_gallery(results: Path | None) -> Iterator[tuple[str, str]]:
             yield name, combined_digest([digests[key] for key in entry])
 
 
-def virtual_tasks(name: str) -> dict[str, Task]:
+def virtual_tasks(name: str) -> dict[bytes, Task]:
     """The runs in virtual time of an entry's quick tier with the first seed, by key."""
     entry = catalogue.entry(name)
     cells = [cell for cell in entry.cells(entry.quick) if cell.hosts is None]
@@ -94,7 +94,7 @@ def virtual_tasks(name: str) -> dict[str, Task]:
     return {task.key(): task for task in tasks}
 
 
-def finished(folder: Path, tasks: Iterable[str]) -> dict[str, str]:
+def finished(folder: Path, tasks: Iterable[bytes]) -> dict[bytes, str]:
     """The digests of those runs that this build finished in the folder, by key."""
     if not (folder / FILE_OF_RUNS).exists():
         return {}

@@ -1,6 +1,7 @@
 //! The Python module `anabranch._core`, which runs scenarios and returns tables of columns.
 
 mod analyse;
+mod batch;
 mod conform;
 mod listing;
 mod live;
@@ -25,6 +26,7 @@ use scenario::PyScenario;
 use watch::Watch;
 
 pyo3::import_exception!(anabranch.errors, InputError);
+pyo3::import_exception!(anabranch.errors, IntegrityError);
 pyo3::import_exception!(anabranch.errors, ScenarioError);
 
 /// Run a scenario with `seed`. `pcap` describes a capture (pcapng): its file, its maximum
@@ -146,6 +148,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(listing::parts, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     analyse::register(module)?;
+    batch::register(module)?;
     conform::register(module)?;
     live::register(module)?;
     policy::register(module)?;

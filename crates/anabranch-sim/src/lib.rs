@@ -47,6 +47,7 @@ mod error;
 mod host;
 mod inspection;
 mod ledger;
+pub mod metrics;
 mod network;
 mod recorder;
 pub mod scenario;
@@ -64,6 +65,7 @@ pub use custom_policies::{
     CustomScheduler, Owner, PathNames,
 };
 pub use error::RunError;
+pub use recorder::empty_tables;
 pub use simulation::{Options, Outcome, run};
 
 /// `cargo test` runs the Rust code of the page about policies.

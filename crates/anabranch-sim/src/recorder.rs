@@ -142,6 +142,18 @@ pub(crate) struct ReceivedOver {
     pub(crate) out_of_order: u64,
 }
 
+/// The tables that every run has, without rows, in the order of [`Recorder::finish`].
+pub fn empty_tables() -> Vec<Table> {
+    vec![
+        Builder::<ConnectionRow>::new("connections").finish(),
+        Builder::<SubflowRow>::new("subflows").finish(),
+        Builder::<LinkRow>::new("links").finish(),
+        Builder::<BlockRow>::new("blocks").finish(),
+        Builder::<SubflowSample>::new("subflow_samples").finish(),
+        Builder::<ConnectionSample>::new("connection_samples").finish(),
+    ]
+}
+
 /// The flows of all connections.
 pub(crate) fn flows(scenario: &Scenario) -> Vec<Flow> {
     let connections = scenario.connections.iter().enumerate();

@@ -75,7 +75,12 @@ def run_one(each: Scenario, seed: int = 1) -> Run:
 
 def goodput(run: Run, connection: int = 0) -> float:
     """Mbit/s that the application received after the warm-up."""
-    return metrics.goodput_mbps(run.connections, connection)
+    return float(metrics.connection_row(run, connection)["goodput_mbps"])
+
+
+def share_of_second(run: Run) -> float:
+    """Share of the received bytes that the second path carried."""
+    return float(metrics.connection_row(run)[f"share_{run.path_names[1]}"])
 
 
 def series(run: Run, column: str, path: int = 0, connection: int = 0) -> tuple[Numbers, Numbers]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from anabranch import Bulk, Connection, NetworkPath, Queue, Run, Scenario
 from anabranch.reports.figures import BLUE, GREEN, GREY, ORANGE, SKY
-from anabranch.results.metrics import one_bottleneck_share
+from anabranch.results.metrics import connection_row
 from anabranch.scenarios.scenario import SharedBottleneckDetection
 from pictures.common import (
     Caption,
@@ -412,7 +412,7 @@ def shared_bottleneck_detection(axes: Sequence[Axes]) -> Caption:
             axes[place].plot((at - 0.3, at + 0.3), [shares.mean()] * 2, color=colour)
             numbers[f"share, {name}, {where}, %"] = float(shares.mean())
             if at == 1:
-                same = [one_bottleneck_share(run) or 0 for run in runs]
+                same = [connection_row(run)["one_bottleneck_share"] or 0 for run in runs]
                 words = f"both coupled, {where}, % of intervals"
                 numbers[words] = 100 * float(np.mean(same))
                 numbers[f"{words}, least"] = 100 * min(same)

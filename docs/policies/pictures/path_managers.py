@@ -207,7 +207,7 @@ def drepas(axes: Sequence[Axes]) -> Caption:
         runs = [_run(manager, (), GPRS, send_buffer=b, receive_buffer=b) for b in sizes]
         rates = np.array([goodput(run) for run in runs])
         curve(axes[0], (np.arange(4.0), rates), colour, name, line)
-        delays = [metrics.delays_ms(run.blocks, run.warm_up_ns).mean() for run in runs]
+        delays = [metrics.delays_ms(run).mean() for run in runs]
         numbers |= {f"2G, {name}, {b}": float(v) for b, v in zip(sizes, rates, strict=True)}
         numbers |= {f"2G, {name}, {b}, ms": float(v) for b, v in zip(sizes, delays, strict=True)}
     axes[0].set_xticks(range(4), ("256 KiB", "512 KiB", "1 MiB", "2 MiB"))

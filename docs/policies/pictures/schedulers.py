@@ -26,6 +26,7 @@ from pictures.common import (
     run_each,
     run_one,
     scenario,
+    share_of_second,
     values_above,
 )
 
@@ -43,10 +44,8 @@ def min_rtt(axes: Sequence[Axes]) -> Caption:
             Connection(workload=Cbr(rate=f"{load:g}Mbit/s"), scheduler=name) for load in loads
         ]
         runs = [run for (run,) in run_each(scenario([WIFI, THREE_G], [c], 60, 5) for c in offered)]
-        shares[name] = np.array([100 * metrics.path_shares(run.subflows).get(1, 0) for run in runs])
-        delays[name] = np.array(
-            [metrics.delays_ms(run.blocks, run.warm_up_ns).mean() for run in runs]
-        )
+        shares[name] = np.array([100 * share_of_second(run) for run in runs])
+        delays[name] = np.array([metrics.delays_ms(run).mean() for run in runs])
     for panel, values in zip(axes, (shares, delays), strict=True):
         for (name, y), colour in zip(values.items(), (BLUE, ORANGE), strict=True):
             curve(panel, (loads, y), colour, name)
@@ -85,7 +84,7 @@ def round_robin(axes: Sequence[Axes]) -> Caption:
     _stacked(axes[1], right, ("8 Mbit/s", "2 Mbit/s"))
     names_below(axes[1], ("min_rtt", "round_robin", "round_robin,\ncwnd_limited = false"))
     axes[1].set_title("bulk: congestion windows decide")
-    shares = [metrics.path_shares(run.subflows).get(1, 0) for run in left]
+    shares = [share_of_second(run) for run in left]
     return Caption(
         "Turns are equal only while windows have room; the slow path limits strict round robin",
         "left: 2 × 50 Mbit/s; right: 8 Mbit/s, 10 ms RTT and 2 Mbit/s, 100 ms RTT; 30 s each",
@@ -280,9 +279,7 @@ def _responses(axes: Sequence[Axes], name: str) -> Caption:
         runs = run_each(
             scenario(paths, [Connection(workload=each, **keys)], 30, 5) for each in asked
         )
-        means[kind] = np.array(
-            [float(metrics.delays_ms(run.blocks, run.warm_up_ns).mean()) for (run,) in runs]
-        )
+        means[kind] = np.array([float(metrics.delays_ms(run).mean()) for (run,) in runs])
         curve(axes[0], (sizes, means[kind]), colour, kind)
         label(axes[0], 403, means[kind][-1], kind, colour, va="center")
     axes[0].set(xlabel="size of a response (kB)", ylabel="mean time of a response (ms)")
@@ -345,13 +342,11 @@ def daps(axes: Sequence[Axes]) -> Caption:
                 for (run,) in runs
             ]
         )
-        times[name] = np.array(
-            [float(metrics.delays_ms(run.blocks, run.warm_up_ns).mean()) for (run,) in runs]
-        )
+        times[name] = np.array([float(metrics.delays_ms(run).mean()) for (run,) in runs])
         shown = [Connection(workload=frames, scheduler=name)]
         lossy = (scenario(equal(loss), shown, 60, 5) for loss in losses)
         means = [
-            [float(metrics.delays_ms(run.blocks, run.warm_up_ns).mean()) for run in each]
+            [float(metrics.delays_ms(run).mean()) for run in each]
             for each in run_each(lossy, range(1, 11))
         ]
         delays[name] = np.median(means, axis=1)
@@ -404,7 +399,7 @@ def linux(axes: Sequence[Axes]) -> Caption:
             run for (run,) in run_each(scenario([WIFI, THREE_G], [c], 35, 5) for c in connections)
         ]
         rates = np.array([goodput(run) for run in runs])
-        delays = np.array([metrics.delays_ms(run.blocks, run.warm_up_ns).mean() for run in runs])
+        delays = np.array([metrics.delays_ms(run).mean() for run in runs])
         curve(axes[0], (asked, rates), colour, name)
         curve(axes[1], (asked, delays), colour, name)
         numbers[f"{name} with 100 kB, Mbit/s"] = float(rates[1])
@@ -454,7 +449,7 @@ def mptcp_org(axes: Sequence[Axes]) -> Caption:
         ]
         runs = [run for (run,) in run_each(scenario([WIFI, THREE_G], [c], 35, 5) for c in offered)]
         rates = np.array([goodput(run) for run in runs])
-        shares = np.array([100 * metrics.path_shares(run.subflows).get(1, 0) for run in runs])
+        shares = np.array([100 * share_of_second(run) for run in runs])
         curve(axes[0], (_ASKED_KIB, rates), colour, name)
         curve(axes[1], (_ASKED_KIB, shares), colour, name)
         numbers[f"{name}, 32 KiB, Mbit/s"] = float(rates[2])

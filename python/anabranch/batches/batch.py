@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from anabranch import _core
 from anabranch.batches.journal import Journal
-from anabranch.batches.reduction import Reduced, Task, make
+from anabranch.batches.making import Planned, make_all
+from anabranch.batches.reduction import Task, keys, require_free_names
 from anabranch.batches.tables import tables
+from anabranch.results.collected import Collected
 from anabranch.results.folder import PROVENANCE, Results, writing
 from anabranch.results.provenance import describe_host
 from anabranch.runs import executors
-from anabranch.runs.executors import Executor, Meter, Progress
-from anabranch.scenarios import custom
-
-_LIVE_COST = 2e6
-"""Cost of a second of real time, in packets: about as many as virtual time simulates in 1 s."""
+from anabranch.runs.executors import Meter, Progress
 
 
 def execute(
@@ -48,18 +46,26 @@ def execute(
     """
     started = time.perf_counter()
     executors.check_address(on)
+    require_free_names(tasks)
     with writing(folder), contextlib.closing(Journal(folder)) as journal:
         if journal.damage:
             warnings.warn(journal.damage, RuntimeWarning, stacklevel=2)
         before_s = _earlier_wall_s(folder)
-        found, reduced = _make_new(tasks, journal, on, on_progress)
+        runs = [Planned(*each) for each in zip(tasks, keys(tasks), strict=True)]
+        new = [run for run in runs if not journal.core.contains(run.key)]
+        found = len(runs) - len(new)
+        meter = Meter(on_progress, [run.cost for run in new], found)
+        make_all(new, journal, meter, on)
         wall_s = time.perf_counter() - started
         effort = {
             "wall_s": round(wall_s, 2),
             "wall_all_s": round(wall_s + (before_s if found else 0), 2),
             "runs_found": found,
         }
-        results = collect({**about, **effort}, tasks, reduced)
+        scenarios = Numbered(task.scenario for task in tasks)
+        of_runs = [(number, run.key) for number, run in zip(scenarios.of_each, runs, strict=True)]
+        found_tables = journal.collect(scenarios.distinct, of_runs)
+        results = collect({**about, **effort}, tasks, scenarios.of_each, found_tables)
         results.save(folder)
         journal.keep_only_used()
     return results
@@ -76,81 +82,51 @@ def _earlier_wall_s(folder: Path) -> float:
         return 0.0
 
 
-def _make_new(
-    tasks: Sequence[Task],
-    journal: Journal,
-    on: str | None,
-    on_progress: Callable[[Progress], None] | None,
-) -> tuple[int, list[Reduced]]:
-    """The number of runs that the journal held, and all runs in their order."""
-    keys = [task.key() for task in tasks]
-    reduced = {index: run for index, key in enumerate(keys) if (run := journal.find(key))}
-    found = len(reduced)
-    new = [index for index in range(len(tasks)) if index not in reduced]
-    costs = [_cost(tasks[index]) for index in new]
-    meter = Meter(on_progress, costs, found)
+class Numbered:
+    """The distinct objects of a list, and the number of each object of the list among them."""
 
-    def done(position: int, run: Reduced) -> None:
-        reduced[new[position]] = run
-        meter.made(position, run.virtual_ns)
-
-    def make_these(positions: Sequence[int], executor: Executor) -> None:
-        def work(position: int) -> Reduced:
-            run = executor.call(make, tasks[new[position]])
-            journal.add(keys[new[position]], run)  # in this thread, even if other runs have failed
-            return run
-
-        chosen = [costs[position] for position in positions]
-        executors.call_all(
-            executor, work, positions, chosen, lambda index, run: done(positions[index], run)
-        )
-
-    live = [position for position, index in enumerate(new) if _needs_real_time(tasks[index])]
-    virtual = [position for position in range(len(new)) if position not in set(live)]
-    if virtual:
-        scenarios = [tasks[new[at]].scenario for at in virtual]
-        for scenario in scenarios:
-            custom.require_picklable(scenario)
-        custom_policies = any(scenario.policies for scenario in scenarios)
-        with executors.opened(on, custom_policies=custom_policies) as executor:
-            make_these(virtual, executor)
-    if live:
-        # Live runs must not share the processor, so they run one after another.
-        with executors.opened(workers=1) as executor:
-            make_these(live, executor)
-    return found, [reduced[index] for index in range(len(tasks))]
+    def __init__(self, objects: Iterable[_core.Scenario]) -> None:
+        numbers: dict[int, int] = {}
+        self.distinct: list[_core.Scenario] = []
+        self.of_each: list[int] = []
+        for each in objects:
+            number = numbers.setdefault(id(each), len(numbers))
+            if number == len(self.distinct):
+                self.distinct.append(each)
+            self.of_each.append(number)
 
 
-def _needs_real_time(task: Task) -> bool:
-    return task.hosts is not None and task.hosts.need_real_time
+def collect(
+    about: dict[str, Any], tasks: Sequence[Task], scenario_of_run: Sequence[int], found: Collected
+) -> Results:
+    """The results of several runs: their concatenated tables and their provenance.
 
-
-def _cost(task: Task) -> float:
-    """Cost of a run, proportional to the bytes it carries, or in real time to its duration."""
-    if task.hosts is None:
-        return task.scenario.cost
-    return _LIVE_COST * task.scenario.duration_ns / 1e9
-
-
-def collect(about: dict[str, Any], tasks: Sequence[Task], reduced: Sequence[Reduced]) -> Results:
-    """The results of several runs: their concatenated tables and their provenance."""
+    `scenario_of_run` has the number of each run's scenario in `found`.
+    """
     scenarios: dict[str, str] = {}
-    for task in tasks:
-        scenarios.setdefault(task.cell, task.scenario.to_toml())
-    runs = [
-        {"cell": task.cell, "seed": task.seed, "digest": each.digest, "starts": task.starts}
-        for task, each in zip(tasks, reduced, strict=True)
-    ]
+    starts: dict[int, list[str]] = {}
+    runs = []
+    for number, task, digest in zip(scenario_of_run, tasks, found.digests, strict=True):
+        if task.cell not in scenarios:
+            scenarios[task.cell] = task.scenario.to_toml()
+        if number not in starts:
+            starts[number] = task.starts
+        runs.append(
+            {"cell": task.cell, "seed": task.seed, "digest": digest, "starts": starts[number]}
+        )
     effort = {
-        "data_segments": sum(each.data_segments for each in reduced),
-        "cpu_s": round(sum(each.cpu_s for each in reduced), 2),
+        "data_segments": sum(found.data_segments),
+        "cpu_s": round(sum(found.cpu_s), 2),
     }
     provenance = {**describe_host(), **about, **effort, "runs": runs}
-    if policies := dict.fromkeys(policy for each in reduced for policy in each.custom_policies):
+    notes = (json.loads(note) for note in dict.fromkeys(found.notes) if note)
+    policies = [policy for note in notes for policy in note.get("custom_policies", ())]
+    if policies:
         # Scenarios only name these policies: without them, the runs cannot be repeated.
-        provenance["custom_policies"] = [dataclasses.asdict(policy) for policy in policies]
+        distinct = {json.dumps(policy): policy for policy in policies}
+        provenance["custom_policies"] = list(distinct.values())
     return Results(
         provenance=provenance,
         scenarios=scenarios,
-        **tables(tasks, reduced),
+        **tables(tasks, scenario_of_run, found),
     )

@@ -1,28 +1,24 @@
-"""Reduction of one run of a sweep to small labelled tables."""
+"""Reduction of one run of a batch to the results that are kept."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
+from typing import Any
 
 from anabranch import _core
-from anabranch.errors import InputError, IntegrityError, ScenarioError
+from anabranch.errors import InputError
 from anabranch.live.hosts import Hosts
-from anabranch.live.run import Conditions, identity, run_in_time
-from anabranch.results import metrics
+from anabranch.live.run import CONDITION_COLUMNS, Conditions, identity, run_in_time
 from anabranch.results.folder import Factor
+from anabranch.results.metrics import no_rows, reduced
 from anabranch.results.provenance import Build, build
-from anabranch.runs.columns import Columns
 from anabranch.runs.run import Run, run_scenario
-from anabranch.scenarios import custom, loading
+from anabranch.scenarios import custom
 from anabranch.scenarios.custom import CustomPolicy
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -55,19 +51,22 @@ class Task:
         """Start time of each connection."""
         return [connection["start"] for connection in self.settings["connection"]]
 
-    def key(self) -> str:
-        """SHA-256, in hexadecimal, over everything that the reduced run depends on."""
+    def key(self) -> bytes:
+        """SHA-256 over everything that the reduced run depends on."""
+        return keys([self])[0]
+
+    def _all_but_seed(self) -> bytes:
+        """Everything that the reduced run depends on, except its seed."""
         depends_on = {
             "build": asdict(self.build),
             "toml": self.scenario.to_toml(),
-            "seed": self.seed,
             "labels": [["cell", self.cell], *map(list, self.factors.items())],
             "kept": [self.keep_blocks, self.keep_samples],
             "own": [self._identity(policy) for policy in custom.describe(self.scenario)],
         }
         if self.hosts:
             depends_on["live"] = identity(self.hosts)
-        return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
+        return json.dumps(depends_on).encode()
 
     @staticmethod
     def _identity(policy: CustomPolicy) -> list[Any]:
@@ -75,24 +74,25 @@ class Task:
         return [*astuple(policy), None if policy.sha256 else secrets.token_hex()]
 
 
-@dataclass(frozen=True)
-class Reduced:
-    """Results that are kept of a run."""
+def keys(tasks: Sequence[Task]) -> list[bytes]:
+    """The key of each task: SHA-256 over everything that the reduced run depends on."""
+    cells: dict[tuple[Any, ...], Any] = {}
+    found = []
+    for task in tasks:
+        # The runs of a cell share these objects. To describe them takes far longer than to hash.
+        cell = (
+            *(id(each) for each in (task.scenario, task.factors, task.build, task.hosts)),
+            *(task.cell, task.keep_blocks, task.keep_samples),
+        )
+        if cell not in cells:
+            cells[cell] = hashlib.sha256(task._all_but_seed())
+        key = cells[cell].copy()
+        key.update(task.seed.to_bytes(8, "little"))
+        found.append(key.digest())
+    return found
 
-    rows: list[dict[str, Any]]
-    """A row of metrics for each connection."""
-    tables: dict[str, Columns]
-    """The tables ``subflows``, ``links`` and ``counters``."""
-    frames: dict[str, pl.DataFrame]
-    """The tables ``blocks`` and ``samples``, if they are kept."""
-    digest: str
-    virtual_ns: int
-    data_segments: int
-    cpu_s: float
-    custom_policies: tuple[CustomPolicy, ...]
 
-
-def make(task: Task) -> Reduced:
+def make(task: Task) -> _core.Record:
     """Run the task in this process, and reduce the run.
 
     Raises:
@@ -110,64 +110,44 @@ def make(task: Task) -> Reduced:
     return reduce(task, *run_in_time(task.scenario, task.seed, task.hosts))
 
 
-def rehearse(task: Task) -> None:
-    """Check before the first run what only the results of a run show: the names of the factors.
+def require_free_names(tasks: Iterable[Task]) -> None:
+    """Check before the first run that no factor has the name of a results column.
 
     Raises:
-        InputError: if a factor has the name of a results column.
+        InputError: if one has.
     """
-    try:
-        scenario = loading.changed(task.scenario, {"duration": "1ms", "warm_up": "0ms"})
-    except (InputError, ScenarioError):  # something happens later than that
-        return
-    made = run_scenario(scenario, task.seed)
-    reduce(replace(task, scenario=scenario, may_fail=True), made)
+    seen = set()
+    for task in tasks:
+        cell = (id(task.scenario), id(task.factors))
+        if cell not in seen:
+            seen.add(cell)
+            _require_free_names(task)
 
 
-def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> Reduced:
+def _require_free_names(task: Task) -> None:
+    columns = {name for frame in no_rows(task.scenario).values() for name in frame.columns}
+    columns.update(() if task.hosts is None else CONDITION_COLUMNS)
+    for name in sorted({"cell", *task.factors, "seed"}):
+        if name in columns:
+            raise InputError(f'"{name}" is a column of the results; rename the factor')
+
+
+def reduce(task: Task, run: Run, conditions: Conditions | None = None) -> _core.Record:
     """Reduce a run of the task. `conditions` belong to a live run.
 
     Raises:
-        InputError: if a factor has the name of a results column.
         IntegrityError: if a connection failed that must not fail, or delivered wrong bytes.
     """
-    rows = [metrics.connection_row(run, index) for index in range(len(run.flows))]
-    for row in rows:
-        _check_integrity(f"{task.cell}, seed {run.seed}", row, may_fail=task.may_fail)
-        row.update({} if conditions is None else conditions.columns())
-    frames = {}
-    if task.keep_blocks:
-        frames["blocks"] = metrics.block_rows(run)
-    if task.keep_samples:
-        frames["samples"] = metrics.sample_rows(run)
-    tables = {
-        "subflows": metrics.subflow_rows(run),
-        "links": metrics.link_rows(run),
-        "counters": run.tables["counters"],
-    }
-    _check_names(task, (rows[0], *tables.values(), metrics.BLOCK_COLUMNS, metrics.SAMPLE_COLUMNS))
-    return Reduced(
-        rows=rows,
-        tables=tables,
-        frames=frames,
-        digest=run.digest,
-        virtual_ns=run.virtual_ns,
-        data_segments=run.data_segments,
-        cpu_s=run.cpu_s,
-        custom_policies=run.custom_policies,
+    note: dict[str, Any] = {}
+    if run.custom_policies:
+        note["custom_policies"] = [asdict(policy) for policy in run.custom_policies]
+    if conditions is not None:
+        note["columns"] = conditions.columns()
+    return reduced(
+        run,
+        keep_blocks=task.keep_blocks,
+        keep_samples=task.keep_samples,
+        may_fail=task.may_fail,
+        name=f"{task.cell}, seed {run.seed}",
+        note=json.dumps(note) if note else "",
     )
-
-
-def _check_names(task: Task, tables: Iterable[Mapping[str, Any]]) -> None:
-    labels = sorted({"cell", *task.factors, "seed"})
-    for table in tables:
-        for name in labels:
-            if name in table:
-                raise InputError(f'"{name}" is a column of the results; rename the factor')
-
-
-def _check_integrity(where: str, row: Mapping[str, Any], *, may_fail: bool) -> None:
-    if row["corrupt_bytes"]:
-        raise IntegrityError(f"{where}: {row['corrupt_bytes']} delivered bytes are wrong")
-    if row["failed"] and not may_fail:
-        raise IntegrityError(f"{where}: {row['connection']} failed")

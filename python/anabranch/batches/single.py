@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from anabranch import _core
 from anabranch.batches import batch
 from anabranch.batches.reduction import Task, reduce
 from anabranch.live.run import Conditions
+from anabranch.results.collected import Collected
 from anabranch.results.folder import Results
 from anabranch.results.provenance import build
 from anabranch.runs.run import Run
@@ -36,4 +38,5 @@ def single(run: Run, name: str, wall_s: float, conditions: Conditions | None = N
         "wall_s": round(wall_s, 2),
         **({} if conditions is None else {"live": conditions.provenance()}),
     }
-    return batch.collect(about, [task], [reduce(task, run)])
+    found = Collected(_core.collect([run.scenario], [(0, reduce(task, run))]))
+    return batch.collect(about, [task], [0], found)

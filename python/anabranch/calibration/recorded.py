@@ -111,7 +111,7 @@ def _run(job: tuple[_core.Scenario, int]) -> Run:
 def _measure(run: Run) -> tuple[float, float]:
     delays = metrics.delays_since_write_ms(run.blocks, run.warm_up_ns)
     mean = float(delays.mean()) if delays.size else np.nan
-    return metrics.goodput_mbps(run.connections), mean
+    return float(metrics.connection_rows(run)[0]["goodput_mbps"]), mean
 
 
 def _compared(row: Mapping[str, str], goodput: float, delay: float) -> Compared:

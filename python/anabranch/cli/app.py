@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+import threading
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -184,6 +186,14 @@ def require(condition: bool, message: str) -> None:
     """
     if not condition:
         raise InputError(message)
+
+
+def import_drawing_early() -> None:
+    """Begin to import the code that draws reports, which takes about a second.
+
+    Runs leave Python's interpreter lock free, so this takes no time from them on an idle core.
+    """
+    threading.Thread(target=importlib.import_module, args=("anabranch.gallery.reproduce",)).start()
 
 
 def write_report(results: Results, folder: Path) -> list[Judgement]:

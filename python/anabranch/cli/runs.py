@@ -27,6 +27,7 @@ from anabranch.cli.app import (
     app,
     count_option,
     enter_lab,
+    import_drawing_early,
     out_option,
     overrides_of,
     print_report,
@@ -286,6 +287,8 @@ def _run_several(
     if hosts is not None and hosts.need_real_time:
         enter_lab()
     with _folder(out) as folder, console.progress(counted(len(tasks), "run")) as advance:
+        if out is not None and hosts is None:
+            import_drawing_early()
         results = batch.execute(about, tasks, folder, on_progress=advance)
     if out is not None:
         write_report(results, out)
@@ -342,6 +345,8 @@ def run_sweep(
     if hosts is not None and hosts.need_real_time:
         enter_lab()
     folder = out or Path("results") / planned.name
+    if hosts is None:
+        import_drawing_early()
     with console.progress(planned.name) as advance:
         results = sweeps.sweep(planned, folder, on=on, hosts=hosts, on_progress=advance)
     write_report(results, folder)

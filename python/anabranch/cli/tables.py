@@ -18,7 +18,6 @@ from anabranch.live.hosts import HERE
 from anabranch.results import metrics
 from anabranch.results.claims import Judgement, Verdict
 from anabranch.results.estimates import number, percent
-from anabranch.runs.columns import frame
 
 # The command line must start quickly, and these modules are needed for their types only.
 if TYPE_CHECKING:
@@ -287,7 +286,7 @@ def paths(run: Run) -> Grid:
 
 
 def _connections(run: Run, conditions: Conditions | None) -> Grid:
-    rows = [metrics.connection_row(run, index) for index in range(run.connections.height)]
+    rows = metrics.connection_rows(run)
     has_blocks = any(row["block_count"] for row in rows)
     columns = [
         ("connection", [row["connection"] for row in rows]),
@@ -348,7 +347,7 @@ def _subflows(run: Run) -> Grid:
             f"{row['timeouts']:,}",
             number(row["min_rtt_ns"] / 1e6),
         )
-        for row in frame(metrics.subflow_rows(run)).iter_rows(named=True)
+        for row in metrics.tables(run)["subflows"].iter_rows(named=True)
     ]
     return Grid("Subflows (whole run, bytes of payload)", headings, rows, names=2)
 
@@ -381,6 +380,7 @@ def run_json(run: Run, conditions: Conditions | None) -> dict[str, Any]:
         host: dict(run.counters.filter(host=host)["counter", "count"].iter_rows())
         for host in ("client", "server")
     }
+    tables = metrics.tables(run)
     return {
         "scenario": run.settings["name"],
         "seed": run.seed,
@@ -388,11 +388,9 @@ def run_json(run: Run, conditions: Conditions | None) -> dict[str, Any]:
         "simulated_s": run.virtual_ns / 1e9,
         "wall_s": round(run.wall_s, 3),
         "segments": run.segments,
-        "connections": [
-            metrics.connection_row(run, index) for index in range(run.connections.height)
-        ],
-        "subflows": frame(metrics.subflow_rows(run)).to_dicts(),
-        "links": frame(metrics.link_rows(run)).to_dicts(),
+        "connections": tables["runs"].to_dicts(),
+        "subflows": tables["subflows"].to_dicts(),
+        "links": tables["links"].to_dicts(),
         "counters": counters,
         "live": None if conditions is None else conditions.provenance(),
     }

@@ -138,9 +138,13 @@ class Explanation:
         return self._mbps(sum(map(self._capacity, self.paths)))
 
     @cached_property
+    def _metrics(self) -> dict[str, Any]:
+        return metrics.connection_rows(self.run)[self.number]
+
+    @cached_property
     def goodput_mbps(self) -> float:
         """Goodput in Mbit/s, as in the tables of every command."""
-        return metrics.goodput_mbps(self.run.connections, self.number)
+        return float(self._metrics["goodput_mbps"])
 
     @cached_property
     def account(self) -> pl.DataFrame:
@@ -264,11 +268,8 @@ class Explanation:
 
         This is the time of the sender. A link that still empties its queue loses nothing then.
         """
-        table = self.run.connections
-        return {
-            "send_buffer_limited_share": metrics.send_buffer_limited_share(table, self.number),
-            "window_limited_share": metrics.window_limited_share(table, self.number),
-        }
+        names = ("send_buffer_limited_share", "window_limited_share")
+        return {name: self._metrics[name] for name in names}
 
     def buffers(self) -> str:
         """Time for which full buffers stopped a subflow, in a sentence."""

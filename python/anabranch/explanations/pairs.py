@@ -76,8 +76,9 @@ def goodput_and_delays(run: Run) -> tuple[float, float, float]:
     The quantiles are the median and the 95th percentile in ms; NaN without delivered blocks.
     """
     directions = changed_flows(run)
-    goodput = sum(metrics.goodput_mbps(run.connections, index) for index in directions)
-    delays = [metrics.delays_ms(run.blocks, run.warm_up_ns, index) for index in directions]
+    rows = metrics.connection_rows(run)
+    goodput = sum(rows[index]["goodput_mbps"] for index in directions)
+    delays = [metrics.delays_ms(run, index) for index in directions]
     all_delays = np.concatenate(delays)
     if not all_delays.size:
         return goodput, np.nan, np.nan

@@ -25,6 +25,10 @@ ATTEMPTS = 3
 """Number of attempts at a run before the machine is considered too busy."""
 
 
+CONDITION_COLUMNS = ("late_p99_ms", "late_p999_ms", "late_max_ms", "late_share")
+"""Columns of a table of runs that only live runs have."""
+
+
 @dataclass(frozen=True)
 class Conditions:
     """The conditions of a live run."""
@@ -57,13 +61,8 @@ class Conditions:
 
     def columns(self) -> dict[str, float]:
         """The lateness as columns of a table of runs."""
-        _, p99, p999, largest = self.lateness_ms
-        return {
-            "late_p99_ms": p99,
-            "late_p999_ms": p999,
-            "late_max_ms": largest,
-            "late_share": self.late_share,
-        }
+        _, *quantiles = self.lateness_ms
+        return dict(zip(CONDITION_COLUMNS, (*quantiles, self.late_share), strict=True))
 
     def provenance(self) -> dict[str, Any]:
         """The conditions as plain values."""

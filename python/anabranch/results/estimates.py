@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Sample = npt.NDArray[np.float64]
+from anabranch.results import bootstrap
+from anabranch.results.bootstrap import Bootstrap
+
+Sample = bootstrap.Sample
 
 CONFIDENCE = 0.95
 RESAMPLES = 4999
 _LARGE = 2000
 """Larger samples get fewer resamples and no BCa, the cost of which grows with their square."""
 _FEWEST_RESAMPLES = 999
-_SEED = 8684  # seed of the resampling, so that equal runs give equal intervals
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def percent(share: float) -> str:
 
 def median(sample: Sample, of: str = "seeds") -> Estimate:
     """Median over a sample."""
-    return estimate(lambda a, axis: np.median(a, axis=axis), sample, of=of)
+    return estimate(bootstrap.median, sample, of=of)
 
 
 def mean(sample: Sample, of: str = "seeds") -> Estimate:
@@ -124,33 +124,30 @@ def estimate(statistic: Callable[..., Any], *samples: Sample, of: str = "seeds")
 def _interval(
     statistic: Callable[..., Any], arrays: Sequence[Sample], confidence: float
 ) -> tuple[float, float]:
-    large = max(array.size for array in arrays) > _LARGE
-    for method in ("percentile",) if large else ("BCa", "percentile"):
-        low, high = _bootstrap(statistic, arrays, method, confidence)
-        if np.isfinite(low) and np.isfinite(high):
-            return low, high
-    return float("-inf"), float("inf")
+    if statistic is bootstrap.median:
+        return _interval_of_median(arrays[0].tobytes(), confidence)
+    return _resampled(statistic, arrays, confidence)
 
 
-def _bootstrap(
-    statistic: Callable[..., Any], arrays: Sequence[Sample], method: Any, confidence: float
+@lru_cache(maxsize=256)  # figures and tables of a report show the same medians
+def _interval_of_median(sample: bytes, confidence: float) -> tuple[float, float]:
+    return _resampled(bootstrap.median, [np.frombuffer(sample)], confidence)
+
+
+def _resampled(
+    statistic: Callable[..., Any], arrays: Sequence[Sample], confidence: float
 ) -> tuple[float, float]:
-    from scipy.stats import bootstrap  # the import takes most of a second
-
     drawn = RESAMPLES * _LARGE  # numbers at once, and in total, as long as that is enough
     largest = max(array.size for array in arrays)
     resamples = min(RESAMPLES, max(_FEWEST_RESAMPLES, drawn // largest))
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        result = bootstrap(
-            tuple(arrays),
-            statistic,
-            confidence_level=confidence,
-            n_resamples=resamples,
-            batch=max(1, min(resamples, drawn // largest)),
-            method=method,
-            vectorized=True,
-            rng=np.random.default_rng(_SEED),
-        )
-    interval = result.confidence_interval
-    return float(interval.low), float(interval.high)
+    batch = max(1, min(resamples, drawn // largest))
+    with np.errstate(all="ignore"):
+        resampled = Bootstrap(statistic, arrays, resamples, batch)
+        low = high = np.nan
+        if largest <= _LARGE:
+            low, high = resampled.bca_interval(confidence)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            low, high = resampled.percentile_interval(confidence)
+    if np.isfinite(low) and np.isfinite(high):
+        return low, high
+    return float("-inf"), float("inf")

@@ -70,6 +70,7 @@ class Results:
     subflows: pl.DataFrame
     links: pl.DataFrame
     counters: pl.DataFrame
+    """Text is an enumeration, and becomes plain text in the file."""
     blocks: pl.DataFrame
     samples: pl.DataFrame
 
@@ -109,15 +110,21 @@ class Results:
         """
         files = {f"scenarios/{cell}.toml": toml.encode() for cell, toml in self.scenarios.items()}
         for name in TABLES:
-            table = io.BytesIO()
-            getattr(self, name).write_parquet(table, compression="zstd")
-            files[f"{name}.parquet"] = table.getvalue()
+            files[f"{name}.parquet"] = _parquet(getattr(self, name))
         text = json.dumps(self.provenance, indent=2, ensure_ascii=False)
         files[PROVENANCE] = f"{text}\n".encode()
         write_whole(folder, files)
         for scenario in (folder / "scenarios").glob("*.toml"):
             if scenario.stem not in self.scenarios:
                 scenario.unlink(missing_ok=True)
+
+
+def _parquet(table: pl.DataFrame) -> bytes:
+    """The table as a file. Parts of it are converted at a time, which bounds the memory."""
+    data = io.BytesIO()
+    plain = table.lazy().with_columns(pl.col(pl.Enum).cast(pl.String))
+    plain.sink_parquet(data, compression="zstd")
+    return data.getvalue()
 
 
 def load(folder: Path) -> Results:

@@ -18,7 +18,7 @@ _UNITS = {
 
 
 def timeseries(samples: pl.DataFrame, labels: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Samples (`metrics.sample_rows`) as a tidy frame with a row for each time and subflow.
+    """Samples (of `metrics.tables`) as a tidy frame with a row for each time and subflow.
 
     ``time_s`` is the end of a sample interval. ``goodput_mbps`` is the rate at which the connection
     delivered data to the application in that interval, and ``throughput_mbps`` the rate at which

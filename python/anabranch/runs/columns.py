@@ -1,12 +1,8 @@
-"""Tables as plain columns, which cost far less to make than frames.
-
-A run of a large sweep is reduced to plain columns. The frames of all runs are built at once, by
-`stacked`.
-"""
+"""Tables as plain columns, which cost far less to make than frames."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,30 +34,12 @@ def column(table: Columns | pl.DataFrame, name: str) -> npt.NDArray[Any]:
     return np.asarray(found.words)[found.index] if isinstance(found, Words) else np.asarray(found)
 
 
-def height(table: Columns) -> int:
-    """Number of rows."""
-    first = next(iter(table.values()))
-    return len(first.index if isinstance(first, Words) else first)
-
-
 def frame(table: Columns) -> pl.DataFrame:
     """The table as a frame."""
-    return stacked([table])
+    return pl.DataFrame([_series(name, each) for name, each in table.items()])
 
 
-def stacked(tables: Sequence[Columns]) -> pl.DataFrame:
-    """The rows of all tables, which have the same columns, as one frame."""
-    return pl.DataFrame([_stacked(name, [table[name] for table in tables]) for name in tables[0]])
-
-
-def _stacked(name: str, parts: Sequence[Any]) -> pl.Series:
-    if not isinstance(parts[0], Words):
-        return pl.Series(name, np.concatenate(parts))
-    offsets: dict[tuple[str, ...], int] = {}
-    words: list[str] = []
-    for part in parts:
-        if part.words not in offsets:
-            offsets[part.words] = len(words)
-            words += part.words
-    index = np.concatenate([part.index + np.uint32(offsets[part.words]) for part in parts])
-    return pl.Series(name, words, pl.String).gather(index)
+def _series(name: str, values: Column) -> pl.Series:
+    if not isinstance(values, Words):
+        return pl.Series(name, values)
+    return pl.Series(name, values.words, pl.String).gather(values.index)

@@ -159,14 +159,20 @@ class Meter:
 
     def made(self, index: int, virtual_ns: int) -> None:
         """Count the run with this index in `costs` as finished."""
-        self._made += 1
-        self._cost_made += self._costs[index]
+        self.add(1, virtual_ns, self._costs[index])
+
+    def add(self, runs: int, virtual_ns: int, cost: float) -> None:
+        """Count a number of runs as finished, with the sum of their simulated times and costs."""
+        self._made += runs
+        self._cost_made += cost
         self._virtual_ns += virtual_ns
         self._tell(self._now())
 
     def _now(self) -> Progress:
         remaining = None
-        if self._cost_made > 0:
+        if self._made == len(self._costs):
+            remaining = 0.0
+        elif self._cost_made > 0:
             elapsed = time.perf_counter() - self._started
             remaining = elapsed * max(0.0, self._cost / self._cost_made - 1)
         total = self._found + len(self._costs)

@@ -205,10 +205,11 @@ class Plan:
         levels = {key: level.value for factor, level in cell for key in factor.keys}
         scenario = loading.changed(self._base.with_file(where), levels, f"{where}: ")
         custom.require_picklable(scenario)
+        labels = {factor.name: level.label for factor, level in cell}
         for seed in self.all_seeds:
             yield Task(
                 cell=name,
-                factors={factor.name: level.label for factor, level in cell},
+                factors=labels,
                 scenario=scenario,
                 seed=seed,
                 build=build(),

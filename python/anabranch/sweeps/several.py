@@ -11,6 +11,7 @@ from anabranch.batches.reduction import Task
 from anabranch.errors import InputError
 from anabranch.live import support
 from anabranch.live.hosts import Hosts
+from anabranch.results.folder import Factor
 from anabranch.results.provenance import build
 from anabranch.scenarios import loading
 from anabranch.scenarios.overrides import Overrides
@@ -57,10 +58,11 @@ def _of_file(
     if hosts is not None:
         support.require_possible(hosts, scenario)
     name = re.sub(r"[^\w.()-]+", "", file.stem)
+    factors: dict[str, Factor] = {"scenario": name} if several else {}
     return [
         Task(
             cell=name,
-            factors={"scenario": name} if several else {},
+            factors=factors,
             scenario=scenario,
             seed=seed,
             build=build(),

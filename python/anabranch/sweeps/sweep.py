@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from anabranch.batches import batch
-from anabranch.batches.reduction import Task, rehearse
+from anabranch.batches.reduction import Task, require_free_names
 from anabranch.live import support
 from anabranch.live.hosts import Hosts
 from anabranch.results.folder import Results
@@ -61,5 +61,5 @@ def tasks_of(planned: Plan, hosts: Hosts | None) -> list[Task]:
     if hosts is not None:
         for task in tasks:
             support.require_possible(hosts, task.scenario)
-    rehearse(tasks[0])
+    require_free_names(tasks)
     return tasks

@@ -4,6 +4,7 @@ use std::path::Path as FilePath;
 
 use anabranch_config::written::{self, Positive, Problem, WithUnit, is_default, is_yes, name, yes};
 use anabranch_config::{KIND, Selection};
+use anabranch_net::Side;
 use anabranch_net::units::{ByteCount, Probability};
 use anabranch_proto::path_manager::PathManagerConfig;
 use anabranch_proto::platform::PlatformConfig;
@@ -203,6 +204,15 @@ impl Connection {
         self.find_path_of_manager()?;
         self.require_one_direction()?;
         self.require_one_destination(paths)
+    }
+
+    /// The name of the flow whose data `sender` sends.
+    pub(crate) fn flow_name(&self, sender: Side) -> String {
+        match (self.direction, sender) {
+            (Directions::Both, Side::Server) => format!("{} download", self.name),
+            (Directions::Both, Side::Client) => format!("{} upload", self.name),
+            _ => self.name.clone(),
+        }
     }
 
     /// The keys whose values are not those of the connection's stack, if it has one.

@@ -34,6 +34,10 @@ impl Part for Blocks {
 }
 
 impl BuildWorkload for Blocks {
+    fn count(&self) -> Option<u64> {
+        self.count.map(NonZeroU64::get)
+    }
+
     fn application(&self, sends: bool, _draws: &Draws<'_>) -> Application {
         let size = self.block_size.as_u64();
         let sender = BlocksSender::new(size, self.count.map(NonZeroU64::get));

@@ -42,6 +42,10 @@ impl BuildWorkload for Cbr {
         require_block_rate(self.rate, self.block_size)
     }
 
+    fn count(&self) -> Option<u64> {
+        self.count.map(NonZeroU64::get)
+    }
+
     fn application(&self, sends: bool, _draws: &Draws<'_>) -> Application {
         let size = self.block_size.as_u64();
         let sender = CbrSender::new(self.rate, size, self.count.map(NonZeroU64::get));

@@ -22,6 +22,11 @@ pub(crate) trait BuildWorkload {
         false
     }
 
+    /// Number of blocks or rounds, if it is limited.
+    fn count(&self) -> Option<u64> {
+        None
+    }
+
     /// The end of a connection that sends the workload's data, or the opposite end.
     fn application(&self, sends: bool, draws: &Draws<'_>) -> Application;
 }
@@ -35,6 +40,11 @@ impl Workload {
     /// Returns `true` if the end that receives the workload's data also writes.
     pub(crate) fn answers(&self) -> bool {
         self.part().answers()
+    }
+
+    /// Number of blocks or rounds, if it is limited.
+    pub(crate) fn count(&self) -> Option<u64> {
+        self.part().count()
     }
 
     fn from_table(table: Table) -> Result<Self, Problem> {

@@ -38,6 +38,10 @@ impl Part for OnOff {
 }
 
 impl BuildWorkload for OnOff {
+    fn count(&self) -> Option<u64> {
+        self.count.map(NonZeroU64::get)
+    }
+
     fn application(&self, sends: bool, draws: &Draws<'_>) -> Application {
         let sizes = Sizes::Drawn(draws.of("burst_size", self.burst_size));
         let intervals = draws.of("interval", self.interval);

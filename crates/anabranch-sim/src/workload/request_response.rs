@@ -75,6 +75,10 @@ impl BuildWorkload for RequestResponse {
         true
     }
 
+    fn count(&self) -> Option<u64> {
+        self.count.map(NonZeroU64::get)
+    }
+
     fn application(&self, sends: bool, draws: &Draws<'_>) -> Application {
         let count = draws.of("responses", self.responses);
         let size = draws.of("response_size", self.response_size);
