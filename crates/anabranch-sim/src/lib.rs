@@ -49,6 +49,7 @@ mod inspection;
 mod ledger;
 mod network;
 mod recorder;
+mod run_loop;
 pub mod scenario;
 mod simulation;
 mod states;
@@ -64,7 +65,8 @@ pub use custom_policies::{
     CustomScheduler, Owner, PathNames,
 };
 pub use error::RunError;
-pub use simulation::{Options, Outcome, run};
+pub use run_loop::{Options, Outcome};
+pub use simulation::{Simulation, run};
 
 /// `cargo test` runs the Rust code of the page about policies.
 #[cfg(doctest)]
@@ -75,7 +77,7 @@ struct YourCustomPolicy;
 pub mod driver {
     pub use crate::app::App;
     pub use crate::capture::CaptureFile;
-    pub use crate::host::{EngineHost, address_changes, connection_config, secret};
+    pub use crate::host::{AddressChange, EngineHost, address_changes, connection_config, secret};
     pub use crate::inspection::Inspection;
     pub use crate::network::network;
     pub use crate::recorder::Recorder;
