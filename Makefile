@@ -135,7 +135,7 @@ axe:
 		{ mkdir -p $(AXE) && cd $(AXE) && npm pack --silent axe-core@4.14.1 >/dev/null && \
 		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is skipped"
 
-ci: test audit check-msrv check-targets wheels-smoke test-platforms demo test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
+ci: test test-playground audit check-msrv check-targets wheels-smoke test-platforms demo test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
 
 .PHONY: digests-smoke
 digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-smoke
@@ -147,4 +147,4 @@ clean: ## remove all builds and results
 	rm -rf $(VENV) results site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cargo clean
 
-include tools/checks.mk tools/generate.mk tools/reliability.mk tools/speed.mk tools/release.mk
+include tools/checks.mk tools/generate.mk tools/playground.mk tools/reliability.mk tools/speed.mk tools/release.mk
