@@ -63,6 +63,7 @@ test-playground: ## check and test the playground: in Node, and in Chromium wher
 playground-pictures: $(PLAYGROUND)/index.html ## take the screenshots of docs/playground.md
 	cd playground && PLAYGROUND_PICTURES=../docs/img/playground npx vitest run --project browser pictures
 
-playground-scenarios: $(TEST_VENV)/.installed ## write the gallery's scenarios and the words of causes for the playground
+playground-scenarios: $(TEST_VENV)/.installed ## write scenarios, words of causes and expected sentences for the playground
 	$(TEST_BIN)/python tools/generate/playground_gallery.py
 	$(TEST_BIN)/python tools/generate/playground_causes.py
+	$(TEST_BIN)/python tools/generate/playground_findings.py

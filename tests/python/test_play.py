@@ -1,23 +1,25 @@
 import base64
+import importlib.util
 import json
 import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 import zlib
 from pathlib import Path
 
+import playground
 import pytest
 
 from anabranch.cli.main import run_command
 from anabranch.errors import InputError
-from anabranch.explanations.causes import BY_NAME
 from anabranch.playground.server import fragment, server
 from conftest import scenario
 
-PAGE = Path(__file__).parents[2] / "playground"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -30,8 +32,6 @@ def site(tmp_path: Path) -> Path:
 def test_the_server_sends_modules_with_their_type_on_the_loopback_interface_only(
     site: Path,
 ) -> None:
-    import threading
-
     with server(0, site) as running:
         host, port = running.server_address[:2]
         assert host == "127.0.0.1"
@@ -98,15 +98,26 @@ def test_it_serves_until_ctrl_c(site: Path, tmp_path: Path) -> None:
         assert process.wait(timeout=5) == 130
 
 
-def test_the_page_has_the_words_of_the_causes() -> None:
-    found = json.loads((PAGE / "src/model/causes.json").read_text(encoding="utf-8"))
-    assert found == {
-        cause.name: {
-            "words": cause.words,
-            "because": cause.because,
-            "colour": cause.colour,
-            "idle": cause.is_idle,
-            "overhead": cause.is_overhead,
-        }
-        for cause in BY_NAME.values()
-    }, "run make playground-scenarios"
+@pytest.mark.parametrize("name", ["causes", "findings"])
+def test_what_the_page_takes_from_python_is_up_to_date(name: str) -> None:
+    file = ROOT / "tools" / "generate" / f"playground_{name}.py"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    written = generator.FILE.read_text(encoding="utf-8")
+    assert written == generator.text(), "run make playground-scenarios"
+
+
+def test_the_front_page_has_the_first_lesson_once_the_page_was_built(
+    monkeypatch: pytest.MonkeyPatch, site: Path
+) -> None:
+    front_page = (ROOT / "README.md").read_text(encoding="utf-8")
+    monkeypatch.setattr(playground, "SITE", site / "missing")
+    assert playground.with_lesson(front_page) == front_page
+    assert list(playground.files()) == []
+    monkeypatch.setattr(playground, "SITE", site)
+    with_lesson = playground.with_lesson(front_page)
+    assert with_lesson.index("<iframe") < with_lesson.index("![Goodput")
+    assert "playground/index.html" in dict(playground.files())

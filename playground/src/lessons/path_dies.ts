@@ -32,13 +32,13 @@ export const pathDies: Lesson = {
   shown: 2,
   question: {
     ask: "Without notice, how long does the application wait without a byte?",
-    choices: ["Less than half a second", "Between half a second and two seconds", "Ten seconds, until WiFi is back"],
+    choices: ["Less than a quarter of a second", "Between a quarter of a second and two seconds", "Ten seconds, until WiFi is back"],
     answer: (runs) => {
       const gaps = runs.map((run) => run.connections[0]?.longestGap ?? NaN);
       const [silent = NaN, noticed = NaN] = gaps;
       const reinjected = runs[0]?.connections[0]?.reinjections ?? NaN;
       return {
-        choice: silent < 0.5 ? 0 : silent < 2 ? 1 : 2,
+        choice: silent < 0.25 ? 0 : silent < 2 ? 1 : 2,
         text:
           `The longest pause is ${number(silent)} s without notice and ${number(noticed)} s with notice ` +
           `(sampled every 50 ms). Without notice, the engine reinjects ${String(reinjected)} segments on LTE.`,

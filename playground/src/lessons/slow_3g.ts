@@ -24,7 +24,7 @@ export const slow3g: Lesson = {
   ],
   shown: 2,
   question: {
-    ask: "WiFi alone delivers about 7.7 Mbit/s. What do WiFi and 3G deliver together?",
+    ask: "WiFi alone can carry 8 Mbit/s, and 3G 2 Mbit/s. What do both deliver together?",
     choices: ["About 10 Mbit/s, the sum", "About as much as WiFi alone", "Less than WiFi alone"],
     answer: (runs) => {
       const [alone = NaN, both = NaN] = goodputs(runs);

@@ -92,7 +92,7 @@ export class Picture {
     const one = state.connections[connection] ?? null;
     context.textBaseline = "alphabetic";
     drawSender(context, one, host, height, colours);
-    drawReceiver(context, one, width - host, host, height, colours);
+    drawReceiver(context, shown, one, width - host, host, height, colours);
     const used = new Set(scenario.connection.flatMap(({ paths }) => paths));
     for (const lane of this.lanes) {
       const name = scenario.path[lane.path]?.name ?? "";
@@ -297,7 +297,9 @@ function drawWindow(
   const words = CAUSES[name]?.words ?? name;
   context.font = "12px 'IBM Plex Sans', sans-serif";
   const width = context.measureText(words).width;
-  context.fillStyle = name === "receive_window" || name === "send_buffer" ? colours.alarm : colours.soft;
+  // While packets wait in the queue, the link loses nothing.
+  const hurts = busy === 0 && (name === "receive_window" || name === "send_buffer");
+  context.fillStyle = hurts ? colours.alarm : colours.soft;
   if (lane.right - width > after + 60) context.fillText(words, lane.right - width, y + 9);
   else context.fillText(words, lane.left, y + 22);
 }
@@ -330,6 +332,7 @@ function drawSender(
 
 function drawReceiver(
   context: CanvasRenderingContext2D,
+  shown: Shown,
   connection: ConnectionState | null,
   x: number,
   host: number,
@@ -339,7 +342,9 @@ function drawReceiver(
   const bar = { x: x + 10, y: TOP + 40, width: host - 22, height: height - TOP * 2 - 58 };
   const held = connection?.receive.outOfOrder.length ?? 0;
   const blocking = held > 0 ? (connection?.blocking ?? null) : null;
-  title(context, connection?.sender === "client" ? "server" : "client", "receive buffer", x + 10, host, colours);
+  const hole = blocking === null ? undefined : shown.scenario.path[blocking]?.name;
+  const words = hole === undefined ? "receive buffer" : `hole: ${hole}`;
+  title(context, connection?.sender === "client" ? "server" : "client", words, x + 10, host, colours);
   frameBar(context, bar, colours);
   const receive = connection?.receive;
   if (receive === undefined || connection === null) return;
@@ -361,8 +366,6 @@ function drawReceiver(
     const y = bar.y + bar.height - high;
     const size = Math.max(3, high - low);
     context.fillRect(bar.x - 4, y, bar.width + 8, size);
-    context.font = "600 11px 'IBM Plex Sans', sans-serif";
-    context.fillText("hole", bar.x + bar.width - 24, Math.max(bar.y + 12, y - 4));
   }
   caption(context, kib(receive.capacity), bar, colours);
 }
@@ -387,7 +390,8 @@ function title(
   context.fillText(name, x, TOP + 14);
   context.fillStyle = colours.soft;
   context.font = "11px 'IBM Plex Sans', sans-serif";
-  const words = context.measureText(below).width > host - 12 ? (below.split(" ")[0] ?? below) : below;
+  const isLong = context.measureText(below).width > host - 12 && !below.startsWith("hole");
+  const words = isLong ? (below.split(" ")[0] ?? below) : below;
   context.fillText(words, x, TOP + 30);
 }
 
