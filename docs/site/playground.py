@@ -1,4 +1,4 @@
-"""The playground on the site: its files, and the first lesson on the front page, if it was built."""
+"""The playground on the site, if it was built: its files, and a lesson on the front page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Write the words of causes for the playground: `playground/src/model/causes.json`.
 
-    python tools/generate/playground_causes.py
+python tools/generate/playground_causes.py
 """
 
 import json

@@ -1,6 +1,6 @@
 """Write the sentences of `anabranch explain` about the playground's scenarios, for its tests.
 
-    python tools/generate/playground_findings.py
+python tools/generate/playground_findings.py
 """
 
 import json

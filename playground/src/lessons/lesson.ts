@@ -40,6 +40,8 @@ export interface Lesson {
   /** The first one or two are on the page. All are measured for the answer. */
   runs: Run[];
   shown: number;
+  /** Virtual time in ns at which the lesson begins; soon after the warm-up by default. */
+  start?: number;
   question: Question;
   tries: Try[];
   closing: string;

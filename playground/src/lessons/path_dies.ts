@@ -30,6 +30,7 @@ export const pathDies: Lesson = {
     },
   ],
   shown: 2,
+  start: 9.5e9,
   question: {
     ask: "Without notice, how long does the application wait without a byte?",
     choices: ["Less than a quarter of a second", "Between a quarter of a second and two seconds", "Ten seconds, until WiFi is back"],

@@ -41,6 +41,12 @@ export const slow3g: Lesson = {
   },
   tries: [
     {
+      label: "Turn on two remedies",
+      settings: [["connection.download.remedies", { opportunistic_retransmission: true, penalisation: "conext13" }]],
+      session: 1,
+      expect: "The sender repairs the hole over WiFi and halves the window of 3G. Goodput comes close to WiFi's.",
+    },
+    {
       label: "Give both buffers 1 MB",
       settings: [
         ["connection.download.receive_buffer", "1MB"],

@@ -7,6 +7,7 @@ import type { Lesson } from "../lessons/lesson.ts";
 import { finding } from "../model/explain.ts";
 import { GALLERY, galleryToml } from "../model/gallery.ts";
 import { Player, type Drop } from "../model/player.ts";
+import { nanoseconds } from "../model/scenario.ts";
 import { fromFragment, LONGEST } from "../model/share.ts";
 import { Charts } from "./charts.ts";
 import { Controls } from "./controls.ts";
@@ -14,18 +15,20 @@ import { fill, h } from "./dom.ts";
 import { Exports } from "./export.ts";
 import { Lanes } from "./lanes.ts";
 import { LessonPanel } from "./lesson_panel.ts";
-import { Picture } from "./picture.ts";
+import { PACKET, Picture } from "./picture.ts";
 import { theme, toggleTheme } from "./theme.ts";
 import { Transport } from "./transport.ts";
 
 /** Speeds of the page at first: slow enough to see packets. */
 const FIRST_SPEED = 0.1;
-/** Virtual time in ns at which a lesson begins: slow start is over. */
-const LESSON_START = 6e9;
+/** Virtual time in ns from the end of the warm-up to the start of a lesson: there is something to explain. */
+const MEASURED = 1.2e9;
 
 interface Console {
   /** The digest of a scenario's run. */
   digest: (source: Source) => Promise<string>;
+  /** Packets in the pictures, and the time in ms to draw them. */
+  draw: () => { packets: number; milliseconds: number };
   /** How many times as fast as real time a scenario runs. */
   speed: (source: Source) => Promise<number>;
 }
@@ -90,6 +93,13 @@ export class App {
   /** The engine for the browser's console, and for tests. */
   private console(): Console {
     return {
+      draw: () => {
+        const begun = performance.now();
+        this.drawPictures();
+        const milliseconds = performance.now() - begun;
+        const numbers = this.player.sessions.reduce((sum, { frame }) => sum + (frame?.packets.length ?? 0), 0);
+        return { packets: numbers / PACKET, milliseconds };
+      },
       digest: (source) => this.engine.ask("digest", { source }),
       speed: async (source) => {
         const { now, milliseconds } = await this.engine.ask("measure", { source, settings: [] });
@@ -151,17 +161,19 @@ export class App {
     this.setFragment(`#lesson=${id}`);
     this.lessonLinks.value = id;
     this.gallery.value = "";
-    this.panel.show(lesson);
+    this.panel.show(lesson, this.isEmbedded);
     await this.openRuns(lesson);
   }
 
   private async openRuns(lesson: Lesson): Promise<void> {
-    const runs = lesson.runs.slice(0, lesson.shown);
+    // A small frame has room for one: the one that the lesson is about.
+    const runs = lesson.runs.slice(this.isEmbedded ? lesson.shown - 1 : 0, lesson.shown);
     const sources = runs.map(({ toml }) => ({ toml, file: `${lesson.id}.toml`, seed: "1" }));
     const isOpen = await this.open(sources, runs.map(({ name }) => name), runs.map(({ settings }) => settings));
     if (!isOpen) return;
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    await this.player.seek(Math.min(LESSON_START, this.player.end / 3));
+    const warmUp = nanoseconds(this.player.sessions[0]?.scenario.warm_up ?? "0s");
+    await this.player.seek(lesson.start ?? warmUp + MEASURED);
     if (!isCalm) this.player.play();
   }
 

@@ -18,21 +18,22 @@ export class LessonPanel {
     private openLesson: (id: string) => void,
   ) {}
 
-  show(lesson: Lesson): void {
+  /** Show a lesson; in brief, with its first paragraph only. */
+  show(lesson: Lesson, isBrief: boolean): void {
     const number = LESSONS.indexOf(lesson) + 1;
     const next = LESSONS[number];
     fill(
       this.intro,
       h("p", { class: "kicker" }, `Lesson ${number} of ${LESSONS.length}`),
       h("h1", {}, lesson.title),
-      ...lesson.text.map((paragraph) => h("p", {}, paragraph)),
+      ...lesson.text.slice(0, isBrief ? 1 : undefined).map((paragraph) => h("p", {}, paragraph)),
     );
     fill(
       this.quiz,
       this.question(lesson),
       this.tries(lesson),
       h("p", { class: "source" }, lesson.source, "."),
-      next === undefined
+      isBrief || next === undefined
         ? null
         : h("button", { type: "button", class: "next", click: () => this.openLesson(next.id) }, `Next: ${next.title} →`),
     );
@@ -78,7 +79,8 @@ export class LessonPanel {
     const items = lesson.tries.map(({ label, settings, session, expect }) => {
       const note = h("p", { class: "soft", hidden: true }, expect);
       const apply = async (): Promise<void> => {
-        if (await this.player.set(session ?? null, settings)) {
+        const isAlone = this.player.sessions.length === 1;
+        if (await this.player.set(isAlone ? null : (session ?? null), settings)) {
           note.hidden = false;
           this.player.play();
         }

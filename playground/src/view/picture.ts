@@ -16,7 +16,7 @@ const FALL = 700;
 /** Virtual time in ns for which a penalty is marked. */
 const PENALTY = 400e6;
 /** Numbers of a packet, as anabranch-wasm writes them. */
-const WIDTH = 8;
+export const PACKET = 8;
 const REINJECTION = 1;
 const CONTROL = 2;
 
@@ -118,10 +118,10 @@ export class Picture {
     scales: Scales,
     colours: Theme,
   ): void {
-    for (let at = 0; at < packets.length; at += WIDTH) {
+    for (let at = 0; at < packets.length; at += PACKET) {
       const lane = this.lanes[packets[at] ?? 0];
       if (lane === undefined) continue;
-      const [towards = 0, place = 0, position = 0, route = 0, , kind = 0] = packets.subarray(at + 1, at + WIDTH);
+      const [towards = 0, place = 0, position = 0, route = 0, , kind = 0] = packets.subarray(at + 1, at + PACKET);
       context.fillStyle = pathColour(colours, route);
       const isData = kind !== CONTROL;
       const isForward = towards === dataTowards;

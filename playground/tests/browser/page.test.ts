@@ -135,6 +135,24 @@ connection = [{ workload = { kind = "bulk" }, send_buffer = "50MB", receive_buff
     await page.close();
   });
 
+  test("a picture with more than 2,000 packets takes a part of a frame", async () => {
+    const path = (name: string): string => `[[path]]\nname = "${name}"\nrate = "200Mbit/s"\ndelay = "80ms"\nlimit = "200ms"\n`;
+    const toml = `name = "full"\nduration = "60s"\n${path("a")}${path("b")}[[connection]]\nsend_buffer = "40MB"\nreceive_buffer = "40MB"\nworkload = { kind = "bulk" }\n`;
+    const { page } = await open(browser, address);
+    await page.locator('input[type="file"]').setInputFiles({ name: "full.toml", mimeType: "text/plain", buffer: Buffer.from(toml) });
+    await page.waitForFunction(() => document.querySelector("h1")?.textContent === "full");
+    await page.getByLabel("Speed").fill("10");
+    await page.waitForFunction(() => window.anabranch.draw().packets > 2000, undefined, { timeout: 60_000 });
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.waitForSelector('button[aria-label="Play"]');
+    const times = await page.evaluate(() => Array.from({ length: 30 }, () => window.anabranch.draw()));
+    const median = times.map(({ milliseconds }) => milliseconds).sort((one, other) => one - other)[15] ?? Infinity;
+    const packets = times[0]?.packets ?? NaN;
+    console.log(`${packets} packets are drawn in ${median.toFixed(1)} ms`);
+    expect((median / packets) * 2000).toBeLessThan(8);
+    await page.close();
+  });
+
   test.each([390, 800, 1400])("at %i pixels, nothing is cut off, and axe finds no fault", async (width) => {
     for (const theme of ["light", "dark"]) {
       const { page, errors } = await open(browser, `${address}?theme=${theme}`, { width, height: 900 });

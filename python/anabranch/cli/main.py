@@ -28,7 +28,18 @@ from typing import Any, TextIO
 
 import typer
 
-from anabranch.cli import advise, exchange, experiments, explain, play, runs, shell, tools, trace, twin
+from anabranch.cli import (
+    advise,
+    exchange,
+    experiments,
+    explain,
+    play,
+    runs,
+    shell,
+    tools,
+    trace,
+    twin,
+)
 from anabranch.cli.app import app
 from anabranch.cli.messages import complain
 from anabranch.errors import AnabranchError, PolicyError

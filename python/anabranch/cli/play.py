@@ -29,9 +29,9 @@ def play(
 ) -> None:
     """Watch a scenario run in the browser.
 
-    Opens the playground: a web page that runs the engine itself, draws every packet, and explains what
-    holds the connection back. Change rates, delays and losses while it runs, or follow its lessons.
-    A local server sends the page. Nothing leaves this machine. Ctrl-C ends it.
+    Opens the playground: a web page that runs the engine itself, draws every packet, and explains
+    what holds the connection back. Change rates, delays and losses while it runs, or follow its
+    lessons. A local server sends the page. Nothing leaves this machine. Ctrl-C ends it.
     """
     from anabranch.playground.server import fragment, server
 

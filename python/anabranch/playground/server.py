@@ -1,7 +1,7 @@
 """A local server of the playground's files.
 
-`make playground` builds the files into the folder `site` beside this module, and wheels contain them. The
-page needs no server but one that sends files: the engine runs in the browser.
+`make playground` builds the files into the folder `site` beside this module, and wheels contain
+them. The page needs no server but one that sends files: the engine runs in the browser.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from anabranch.errors import InputError
 
@@ -23,10 +23,13 @@ SITE = Path(__file__).parent / "site"
 class _Files(SimpleHTTPRequestHandler):
     """Sends files, and says nothing about it."""
 
-    # Some systems do not know the type, and browsers compile a module while it arrives only with it.
-    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".wasm": "application/wasm"}  # noqa: RUF012
+    # Some systems do not know the type of a module. Browsers insist on it.
+    extensions_map: ClassVar = {
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".wasm": "application/wasm",
+    }
 
-    def log_message(self, format: str, *arguments: Any) -> None:
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
         """Say nothing."""
 
     def end_headers(self) -> None:
@@ -47,7 +50,7 @@ def server(port: int, site: Path = SITE) -> _Server:
     """
     if not (site / "index.html").is_file():
         raise InputError(
-            "play: this installation has no playground; build it in a checkout: make playground install"
+            "play: this installation has no playground; build it: make playground install"
         )
     try:
         return _Server(("127.0.0.1", port), partial(_Files, directory=str(site)))
@@ -57,7 +60,7 @@ def server(port: int, site: Path = SITE) -> _Server:
 
 
 def fragment(sessions: Sequence[tuple[str, str, int]]) -> str:
-    """The end of an address that opens sessions: scenario in TOML, name of the file, and seed of each."""
+    """The end of an address that opens sessions: scenario (TOML), file name and seed of each."""
     text = json.dumps([[toml, file, str(seed)] for toml, file, seed in sessions])
     press = zlib.compressobj(wbits=-15)
     pressed = press.compress(text.encode()) + press.flush()
