@@ -61,7 +61,7 @@ test-playground: ## check and test the playground: in Node, and in Chromium wher
 	else echo "browser tests skipped: no /usr/bin/chromium; name it: CHROMIUM=/path/to/chromium"; fi
 
 playground-pictures: $(PLAYGROUND)/index.html ## take the screenshots of docs/playground.md
-	cd playground && PLAYGROUND_PICTURES=../docs/img/playground npx vitest run --project browser pictures
+	cd playground && PLAYGROUND_PICTURES=../docs/img/playground PLAYGROUND_LESSONS=slow-3g,remedies npx vitest run --project browser pictures
 
 playground-scenarios: $(TEST_VENV)/.installed ## write scenarios, words of causes and expected sentences for the playground
 	$(TEST_BIN)/python tools/generate/playground_gallery.py

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from anabranch.errors import InputError
 
@@ -24,7 +24,7 @@ class _Files(SimpleHTTPRequestHandler):
     """Sends files, and says nothing about it."""
 
     # Some systems do not know the type of a module. Browsers insist on it.
-    extensions_map: ClassVar = {
+    extensions_map = {  # noqa: RUF012
         **SimpleHTTPRequestHandler.extensions_map,
         ".wasm": "application/wasm",
     }
