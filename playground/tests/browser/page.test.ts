@@ -130,8 +130,8 @@ connection = [{ workload = { kind = "bulk" }, send_buffer = "50MB", receive_buff
     await page.getByRole("button", { name: "Pause" }).click();
     const factor = await page.evaluate(async (text) => window.anabranch.speed({ toml: text, file: "fast.toml", seed: "1" }), toml);
     console.log(`${factor.toFixed(0)} times real time at 50 Mbit/s over two paths`);
-    // An idle machine reaches 60. Those of continuous integration are shared.
-    expect(factor).toBeGreaterThan(20);
+    // An idle machine reaches 60 and more. Those of continuous integration are shared.
+    expect(factor).toBeGreaterThan(8);
     await page.close();
   });
 
