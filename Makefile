@@ -146,7 +146,7 @@ digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-sm
 # ---- tidying up -----------------------------------------------------------------------------
 
 clean: ## remove all builds and results
-	rm -rf $(VENV) results site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(PLAYGROUND) $(ENGINE) playground/node_modules $(VENV) results site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cargo clean
 
 include tools/checks.mk tools/generate.mk tools/playground.mk tools/reliability.mk tools/speed.mk tools/release.mk
