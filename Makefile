@@ -18,7 +18,9 @@ TEST_VENV := target/test-venv
 TEST_BIN := $(TEST_VENV)/bin
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_SOURCES := pyproject.toml $(shell find python -type f ! -name '*.pyc' ! -name '*.so')
+PYTHON_SOURCES := pyproject.toml $(shell find python -path '*/playground/site' -prune -o -type f ! -name '*.pyc' ! -name '*.so' -print)
+# Users' installation contains the playground, if it was built. The tests need none.
+BUILT_PLAYGROUND := $(wildcard python/anabranch/playground/site/index.html)
 
 # Cargo unites the features of all packages that it builds together. Without --workspace, a binary
 # would have other features than the extension module, and Cargo would build every dependency again.
@@ -40,7 +42,7 @@ $(BIN)/python $(TEST_BIN)/python:
 	$@ -m pip install --quiet --disable-pip-version-check --upgrade pip
 
 # The package with its command at .venv/bin/anabranch.
-$(VENV)/.installed: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES)
+$(VENV)/.installed: $(BIN)/python $(RUST_SOURCES) $(PYTHON_SOURCES) $(BUILT_PLAYGROUND)
 	@echo "Installing Python packages (half a minute), then building anabranch (first build: two to five minutes) ..."
 	$(BIN)/python -m pip install --disable-pip-version-check .
 	@touch $@
@@ -135,7 +137,7 @@ axe:
 		{ mkdir -p $(AXE) && cd $(AXE) && npm pack --silent axe-core@4.14.1 >/dev/null && \
 		tar xzf axe-core-4.14.1.tgz; } || echo "no axe-core: the accessibility check is skipped"
 
-ci: test audit check-msrv check-targets wheels-smoke test-platforms demo test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
+ci: test test-playground audit check-msrv check-targets wheels-smoke test-platforms demo test-slow interop digests-smoke bench-smoke docs ## run all tests, and build wheel, demonstration, small gallery, short benchmark and documentation
 
 .PHONY: digests-smoke
 digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-smoke
@@ -144,7 +146,7 @@ digests-smoke: gallery-smoke ## compare the digests, with the runs of gallery-sm
 # ---- tidying up -----------------------------------------------------------------------------
 
 clean: ## remove all builds and results
-	rm -rf $(VENV) results site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(PLAYGROUND) $(ENGINE) playground/node_modules $(VENV) results site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	cargo clean
 
-include tools/checks.mk tools/generate.mk tools/reliability.mk tools/speed.mk tools/release.mk
+include tools/checks.mk tools/generate.mk tools/playground.mk tools/reliability.mk tools/speed.mk tools/release.mk

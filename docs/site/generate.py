@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import mkdocs_gen_files
 from links import COPIES, ROOT, shown_files
 from notebooks import notebooks
+from playground import files, with_lesson
 from reference import commands, plans, python, rust, scenarios
 
 from anabranch import _core
@@ -38,7 +39,8 @@ def write_bytes(page: str, data: bytes) -> None:
 
 
 for page, origin in COPIES.items():
-    write(page, (ROOT / origin).read_text(encoding="utf-8"))
+    text = (ROOT / origin).read_text(encoding="utf-8")
+    write(page, with_lesson(text) if page == "index.md" else text)
 for shown in shown_files():
     name = shown.relative_to(ROOT).as_posix()
     code = shown.read_text(encoding="utf-8")
@@ -53,5 +55,7 @@ write("reference/python.md", python())
 write("reference/rust.md", rust(ROOT))
 write("reference/scenario.schema.json", _core.json_schema())
 write("reference/plan.schema.json", json.dumps(PLAN, indent=2, ensure_ascii=False))
+for name, data in files():
+    write_bytes(name, data)
 for name, data in notebooks().items():
     write_bytes(f"tutorial/{name}", data)

@@ -51,6 +51,7 @@ FLOORS = (
     "anabranch.twins",
     "anabranch.advice",
     "anabranch.conformance",
+    "anabranch.playground",
     "anabranch.answers",
     "anabranch.api",
     "anabranch.cli",

@@ -175,7 +175,7 @@ impl<'s, 'c> Lab<'s, 'c> {
         let mut make = |side: Side| -> io::Result<AnyHost> {
             Ok(match stacks[side as usize] {
                 Stack::Engine => {
-                    AnyHost::Engine(Box::new(EngineHost::new(side, scenario, &[], seed, true)))
+                    AnyHost::Engine(Box::new(EngineHost::new(side, scenario, &[], seed)))
                 }
                 Stack::Kernel => {
                     AnyHost::Kernel(Box::new(KernelHost::new(side, scenario, &mut settings, seed)?))

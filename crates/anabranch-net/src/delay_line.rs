@@ -83,6 +83,16 @@ impl DelayLine {
         self.first().map(|packet| packet.due)
     }
 
+    /// When each packet is due, and its slot. Packets that may overtake each other have no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Instant, u32)> + '_ {
+        let (in_order, others) = match self {
+            DelayLine::Fifo { packets, .. } => (Some(packets), None),
+            DelayLine::Reordering(packets) => (None, Some(packets)),
+        };
+        let others = others.into_iter().flatten().map(|packet| &packet.0);
+        in_order.into_iter().flatten().chain(others).map(|packet| (packet.due, packet.slot))
+    }
+
     /// Number of packets.
     pub(crate) fn packets(&self) -> usize {
         match self {

@@ -61,6 +61,13 @@ impl Schedule {
         Schedule { changes, next: 0 }
     }
 
+    /// Add a change that is not due yet, after those listed for the same time.
+    pub(crate) fn add(&mut self, change: ScheduledChange) {
+        let place = self.changes.partition_point(|each| each.at <= change.at);
+        debug_assert!(place >= self.next, "changes at this time have taken effect");
+        self.changes.insert(place.max(self.next), change);
+    }
+
     /// Time of the next change; [`Instant::FAR_FUTURE`] if there is none.
     #[inline]
     pub(crate) fn next_at(&self) -> Instant {
@@ -78,6 +85,23 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_added_change_takes_its_place_among_the_later_ones() {
+        let change = |at, delay| ScheduledChange {
+            at: Instant::from_nanos(at),
+            change: LinkChange { delay: Some(Duration::from_nanos(delay)), ..Default::default() },
+        };
+        let mut schedule = Schedule::new(vec![change(5, 1), change(9, 2), change(12, 3)]);
+        assert_eq!(schedule.take(), Some(change(5, 1)));
+        schedule.add(change(9, 4));
+        schedule.add(change(7, 5));
+        let rest = std::array::from_fn(|_| schedule.take());
+        assert_eq!(
+            rest,
+            [Some(change(7, 5)), Some(change(9, 2)), Some(change(9, 4)), Some(change(12, 3))]
+        );
+    }
 
     #[test]
     fn changes_are_ordered_by_time_and_then_by_listing() {

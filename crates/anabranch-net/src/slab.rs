@@ -30,6 +30,11 @@ impl Slab {
         self.slots[slot as usize].take().expect("a handle names a slot that is in use")
     }
 
+    /// The packet in a slot.
+    pub(crate) fn get(&self, slot: u32) -> Option<&Packet> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
     /// Mark the packet in `slot` instead of dropping it. Returns false if its sender does not
     /// support ECN.
     pub(crate) fn mark(&mut self, slot: u32) -> bool {

@@ -6,7 +6,7 @@ use anabranch_proto::config::{
     CongestionControlFactory, ConnectionConfig, Interfaces, Protocol, TcpConfig,
 };
 use anabranch_proto::view::SubflowSet;
-use anabranch_proto::{Arrived, ConnectionId, Counters, Endpoint, Event};
+use anabranch_proto::{Arrived, ConnectionId, Counters, Endpoint, Event, TraceEvent};
 use anabranch_wire::{Instant, Packet, Piece, PooledSegment, SocketAddress};
 use core::fmt;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::app::App;
 use crate::custom_policies::{self, CustomPolicies, CustomPoliciesError, Owner, PathNames};
-use crate::scenario::{self, CongestionControl, LinkState, Policy};
+use crate::scenario::{self, Change, CongestionControl, LinkState, Policy};
 use crate::states::StateSpan;
 use crate::statistics::{ConnectionTotals, Observed, Progress, SubflowTotals};
 use crate::topology;
@@ -72,7 +72,7 @@ pub struct EngineHost {
     /// Segments that writes have caused.
     written: VecDeque<PooledSegment>,
     /// Scheduled changes of the interfaces' states, in reverse chronological order.
-    address_changes: Vec<(Instant, IpAddr, bool)>,
+    address_changes: Vec<AddressChange>,
 }
 
 impl fmt::Debug for EngineHost {
@@ -80,6 +80,9 @@ impl fmt::Debug for EngineHost {
         f.debug_struct("EngineHost").finish_non_exhaustive()
     }
 }
+
+/// A change of an interface's state: when, which address, and whether the interface comes up.
+pub type AddressChange = (Instant, IpAddr, bool);
 
 /// A connection of the engine, as the socket of a workload.
 struct EngineSocket<'a> {
@@ -112,15 +115,38 @@ impl Socket for EngineSocket<'_> {
     }
 }
 
+/// Ways of the engine that do not change what it sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EngineWays {
+    pub(crate) header_prediction: bool,
+    /// The engine records its decisions.
+    pub(crate) trace: bool,
+}
+
+impl Default for EngineWays {
+    fn default() -> Self {
+        EngineWays { header_prediction: true, trace: false }
+    }
+}
+
 impl EngineHost {
-    /// The host at one side of `scenario`, in a run with seed `seed`. `header_prediction` is the
-    /// engine's.
+    /// The host at one side of `scenario`, in a run with seed `seed`.
     pub fn new(
         side: Side,
         scenario: &scenario::Scenario,
         custom_policies: &[CustomPolicies],
         seed: u64,
-        header_prediction: bool,
+    ) -> Self {
+        EngineHost::with(side, scenario, custom_policies, seed, EngineWays::default())
+    }
+
+    /// The same, with an engine that works in these ways.
+    pub(crate) fn with(
+        side: Side,
+        scenario: &scenario::Scenario,
+        custom_policies: &[CustomPolicies],
+        seed: u64,
+        ways: EngineWays,
     ) -> Self {
         let addresses = match side {
             Side::Client => client_addresses(scenario, 0..scenario.paths.len()).collect(),
@@ -133,7 +159,7 @@ impl EngineHost {
             let owner = Owner { connection: connection.name.clone(), side, paths, seed };
             let policies = custom_policies.get(index).unwrap_or(&none);
             let config = config(scenario, connection, &owner, policies);
-            let config = config.header_prediction(header_prediction);
+            let config = config.header_prediction(ways.header_prediction).trace(ways.trace);
             EngineApp::new(scenario, connection, &owner, config)
         };
         let apps: Vec<EngineApp> = scenario.connections.iter().enumerate().map(app).collect();
@@ -160,6 +186,22 @@ impl EngineHost {
         let app = (app != Instant::FAR_FUTURE).then_some(app);
         let noticed = self.address_changes.last().map(|(at, ..)| *at);
         self.endpoint.poll_timeout().into_iter().chain(app).chain(noticed).min()
+    }
+
+    /// The engine's connection for a connection of the scenario, once it exists.
+    pub fn connection_id(&self, connection: usize) -> Option<ConnectionId> {
+        self.apps[connection].id
+    }
+
+    /// The next decision in the trace of a connection of the scenario.
+    pub(crate) fn poll_trace(&mut self, connection: usize) -> Option<TraceEvent> {
+        self.endpoint.poll_trace(self.apps[connection].id?)
+    }
+
+    /// Add a change of an interface's state whose time lies ahead.
+    pub(crate) fn schedule(&mut self, change: AddressChange) {
+        let place = self.address_changes.partition_point(|(at, ..)| *at > change.0);
+        self.address_changes.insert(place, change);
     }
 
     /// Recompute when an application is due.
@@ -409,23 +451,26 @@ fn client_addresses(
 }
 
 /// Interface changes that the host notices, in reverse chronological order.
-pub fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<(Instant, IpAddr, bool)> {
+pub fn address_changes(side: Side, scenario: &scenario::Scenario) -> Vec<AddressChange> {
     if side == Side::Server {
         return Vec::new();
     }
     let paths = scenario.paths.iter().enumerate();
     let noticed = paths.flat_map(|(index, path)| {
-        let changes = path.changes.iter().filter(|change| change.noticed);
-        changes.map(move |change| {
-            let up = change.state == Some(LinkState::Up);
-            (Instant::ZERO + change.at, topology::client_address(&scenario.paths, index), up)
-        })
+        let address = topology::client_address(&scenario.paths, index);
+        path.changes.iter().filter_map(move |change| address_change(address, change))
     });
     let mut all: Vec<_> = noticed.collect();
     // Of simultaneous changes, the last one in the scenario takes effect last.
     all.sort_by_key(|(at, ..)| *at);
     all.reverse();
     all
+}
+
+/// The change of the client's interface, if the client notices the change of its path.
+pub(crate) fn address_change(address: IpAddr, change: &Change) -> Option<AddressChange> {
+    let is_up = change.state == Some(LinkState::Up);
+    change.noticed.then(|| (Instant::ZERO + change.at, address, is_up))
 }
 
 /// The engine's configuration for the `side` end of connection number `index`. `custom_policies` has the

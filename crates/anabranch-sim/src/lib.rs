@@ -50,6 +50,7 @@ mod ledger;
 pub mod metrics;
 mod network;
 mod recorder;
+mod run_loop;
 pub mod scenario;
 mod simulation;
 mod states;
@@ -66,7 +67,8 @@ pub use custom_policies::{
 };
 pub use error::RunError;
 pub use recorder::empty_tables;
-pub use simulation::{Options, Outcome, run};
+pub use run_loop::{Options, Outcome};
+pub use simulation::{Simulation, run};
 
 /// `cargo test` runs the Rust code of the page about policies.
 #[cfg(doctest)]
@@ -77,7 +79,7 @@ struct YourCustomPolicy;
 pub mod driver {
     pub use crate::app::App;
     pub use crate::capture::CaptureFile;
-    pub use crate::host::{EngineHost, address_changes, connection_config, secret};
+    pub use crate::host::{AddressChange, EngineHost, address_changes, connection_config, secret};
     pub use crate::inspection::Inspection;
     pub use crate::network::network;
     pub use crate::recorder::Recorder;

@@ -298,6 +298,11 @@ impl Recorder {
         same.chain([subflow]).map(|stats| flow.received(receiver, paths, stats)).sum()
     }
 
+    /// The samples so far, of subflows and of connections.
+    pub fn samples(&self) -> [&Table; 2] {
+        [self.subflow_samples.table(), self.connection_samples.table()]
+    }
+
     /// All tables, at the end of the run.
     pub fn finish(self, now: Instant, hosts: Hosts<'_>, paths: &Paths) -> Vec<Table> {
         vec![
@@ -310,7 +315,8 @@ impl Recorder {
         ]
     }
 
-    fn connections(&self, now: Instant, hosts: Hosts<'_>) -> Table {
+    /// Totals of the flows.
+    pub(crate) fn connections(&self, now: Instant, hosts: Hosts<'_>) -> Table {
         let mut table = Builder::new("connections");
         for (number, flow) in self.flows.iter().enumerate() {
             let index = flow.connection;
@@ -366,7 +372,8 @@ impl Recorder {
         (begin, flow.ended_at(hosts).unwrap_or(now))
     }
 
-    fn subflows(&self, hosts: Hosts<'_>, paths: &Paths) -> Table {
+    /// Totals of the subflows.
+    pub(crate) fn subflows(&self, hosts: Hosts<'_>, paths: &Paths) -> Table {
         let mut table = Builder::new("subflows");
         for (number, flow) in self.flows.iter().enumerate() {
             let (sender, receiver) = flow.hosts(hosts);
@@ -396,7 +403,8 @@ impl Recorder {
         table.finish()
     }
 
-    fn blocks(&self, hosts: Hosts<'_>) -> Table {
+    /// The delivered blocks.
+    pub(crate) fn blocks(&self, hosts: Hosts<'_>) -> Table {
         let mut table = Builder::new("blocks");
         for (number, flow) in self.flows.iter().enumerate() {
             for (block, (bytes, accepted, delivered)) in block_times(*flow, hosts).enumerate() {
@@ -537,7 +545,8 @@ fn all_subflows(host: &dyn Observed, connection: usize) -> Vec<SubflowTotals> {
     all
 }
 
-fn links_table(paths: &Paths) -> Table {
+/// Totals of the links.
+pub(crate) fn links_table(paths: &Paths) -> Table {
     let mut table = Builder::new("links");
     for (path, towards, link) in paths.links() {
         let stats = link.stats();

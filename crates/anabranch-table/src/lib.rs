@@ -238,6 +238,11 @@ impl<R: Row> Builder<R> {
         row.append(&mut self.table.columns);
     }
 
+    /// The rows so far.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
     /// The complete table.
     pub fn finish(self) -> Table {
         self.table

@@ -28,7 +28,18 @@ from typing import Any, TextIO
 
 import typer
 
-from anabranch.cli import advise, exchange, experiments, explain, runs, shell, tools, trace, twin
+from anabranch.cli import (
+    advise,
+    exchange,
+    experiments,
+    explain,
+    play,
+    runs,
+    shell,
+    tools,
+    trace,
+    twin,
+)
 from anabranch.cli.app import app
 from anabranch.cli.messages import complain
 from anabranch.errors import AnabranchError, PolicyError
@@ -40,6 +51,7 @@ __all__ = [
     "exchange",
     "experiments",
     "explain",
+    "play",
     "run_command",
     "runs",
     "shell",

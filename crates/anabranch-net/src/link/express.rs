@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use anabranch_wire::{Duration, Instant, Packet as IpPacket};
 
-use super::LinkConfig;
+use super::{LinkConfig, Place};
 use crate::impairment::JitterModel;
 use crate::queue::{Discipline, Room};
 use crate::serialiser::Serialiser;
@@ -25,6 +25,8 @@ pub(crate) struct Express {
     /// When the packet whose transmission began last has left.
     leaves_at: Instant,
     waiting_bytes: u64,
+    /// Time of the last call.
+    now: Instant,
     room: Room,
     /// The transmitter after all packets.
     serialiser: Serialiser,
@@ -64,6 +66,7 @@ impl Express {
             begun: 0,
             leaves_at: Instant::ZERO,
             waiting_bytes: 0,
+            now: Instant::ZERO,
             room: Room::new(config.limit, serialiser.rate()),
             serialiser,
             delay: config.delay,
@@ -73,6 +76,7 @@ impl Express {
     /// Begin the transmissions that are due by `now`.
     #[inline]
     pub(crate) fn catch_up(&mut self, now: Instant) {
+        self.now = now;
         while self.leaves_at <= now
             && let Some(next) = self.packets.get(self.begun)
         {
@@ -140,8 +144,35 @@ impl Express {
     }
 
     /// Number of packets inside the link.
-    pub(crate) fn packets(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.packets.len()
+    }
+
+    /// The packets inside the link and their places, in the order of [`Link::packets`].
+    ///
+    /// [`Link::packets`]: super::Link::packets
+    pub(super) fn packets(&self) -> impl Iterator<Item = (Place, &IpPacket)> + '_ {
+        let waiting = self.packets.range(self.begun..).enumerate();
+        let waiting = waiting.map(|(ahead, each)| (Place::Queue { ahead }, &each.packet));
+        let gone = self.begun - usize::from(self.is_sending());
+        let place = |each: &Scheduled, sending| {
+            let (left_at, delivery) = (each.leaves_at, each.leaves_at + self.delay);
+            if sending {
+                Place::Transmission { left_at, delivery }
+            } else {
+                Place::Propagation { delivery }
+            }
+        };
+        let sending = self.packets.range(gone..self.begun);
+        let sending = sending.map(move |each| (place(each, true), &each.packet));
+        let gone = self.packets.range(..gone);
+        let gone = gone.map(move |each| (place(each, false), &each.packet));
+        waiting.chain(sending).chain(gone)
+    }
+
+    /// Returns `true` if a packet is being sent, at the time of the last call.
+    pub(super) fn is_sending(&self) -> bool {
+        self.leaves_at > self.now
     }
 
     /// When the packet whose transmission began last has left.
@@ -193,7 +224,8 @@ mod tests {
     fn seen(link: &Link, now: Instant) -> String {
         let queue = (link.queue_packets(), link.queue_bytes(), link.queueing_delay(now));
         let inside = (link.packets_inside(), link.occupancy(now), link.poll_timeout());
-        format!("{queue:?} {inside:?} {:?}", link.stats())
+        let packets: Vec<_> = link.packets().collect();
+        format!("{queue:?} {inside:?} {:?} {packets:?}", link.stats())
     }
 
     fn change() -> impl Strategy<Value = LinkChange> {

@@ -13,7 +13,7 @@ use crate::impairment::{GilbertElliott, Jitter, Loss, LossTrace};
 use crate::node::Node;
 use crate::opportunities::{Opportunities, PartlySent};
 use crate::queue::{Packet, Queue};
-use crate::schedule::{LinkChange, Schedule, StateChange};
+use crate::schedule::{LinkChange, Schedule, ScheduledChange, StateChange};
 use crate::serialiser::{Serialiser, WORK_PER_BYTE};
 use crate::shaper::Shaper;
 use crate::slab::Slab;
@@ -59,6 +59,33 @@ pub enum Occupancy {
     },
     /// The link is down or suspended.
     Unavailable,
+}
+
+/// Place of a packet inside a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the queue, or in front of a shaper's gate.
+    Queue {
+        /// Number of packets that leave before it.
+        ahead: usize,
+    },
+    /// Sent in part by the opportunities of a trace.
+    Opportunity {
+        /// Bytes that wait for the next opportunities.
+        bytes_left: u32,
+    },
+    /// In transmission.
+    Transmission {
+        /// When its last bit leaves.
+        left_at: Instant,
+        /// When it arrives, unless the link changes.
+        delivery: Instant,
+    },
+    /// On the way to the far end.
+    Propagation {
+        /// When it arrives.
+        delivery: Instant,
+    },
 }
 
 /// The rule by which packets leave a link that is not plain.
@@ -120,6 +147,11 @@ impl Link {
         self.apply(now, change);
     }
 
+    /// Add a scheduled change whose time lies ahead, as if it had been in the link's configuration.
+    pub(crate) fn schedule(&mut self, change: ScheduledChange) {
+        self.schedule.add(change);
+    }
+
     /// The largest packet that the link takes; `None` if it takes any.
     pub fn mtu(&self) -> Option<Mtu> {
         self.mtu
@@ -177,8 +209,28 @@ impl Link {
     /// Packets inside the link: in the queue, in transmission, or propagating and not yet
     /// collected.
     pub fn packets_inside(&self) -> u64 {
-        let inside = self.express.as_ref().map_or(self.packets.len(), Express::packets);
+        let inside = self.express.as_ref().map_or(self.packets.len(), Express::len);
         inside as u64
+    }
+
+    /// The packets inside the link and their places, at the last call with a time. Those that wait
+    /// come first, in the order in which they leave.
+    pub fn packets(&self) -> impl Iterator<Item = (Place, &IpPacket)> + '_ {
+        let gate = self.shaper().into_iter().flat_map(Shaper::waiting);
+        let waiting = self.queue.waiting().map(|packet| packet.slot).chain(gate);
+        let waiting = waiting.enumerate().map(|(ahead, slot)| (Place::Queue { ahead }, slot));
+        let partly = self.partly_sent().map(|sent| {
+            let bytes_left = sent.bytes_left.min(u64::from(u32::MAX)) as u32;
+            (Place::Opportunity { bytes_left }, sent.packet.slot)
+        });
+        let sending = self.transmission.map(|Transmission { packet, delivery }| {
+            (Place::Transmission { left_at: self.serialiser.free_at(), delivery }, packet.slot)
+        });
+        let gone = self.propagation.iter();
+        let gone = gone.map(|(delivery, slot)| (Place::Propagation { delivery }, slot));
+        let all = waiting.chain(partly).chain(sending).chain(gone);
+        let all = all.filter_map(|(place, slot)| Some((place, self.packets.get(slot)?)));
+        self.express.iter().flat_map(Express::packets).chain(all)
     }
 
     /// The current rate, or the mean rate of a trace.
@@ -205,9 +257,8 @@ impl Link {
     /// as busy until it is full again, so the busy time accounts for all bytes sent.
     pub fn occupancy(&self, now: Instant) -> Occupancy {
         if let Some(express) = &self.express {
-            let leaves_at = express.leaves_at();
-            let idle = Occupancy::Idle { since: leaves_at };
-            return if leaves_at > now { Occupancy::Busy } else { idle };
+            let idle = Occupancy::Idle { since: express.leaves_at() };
+            return if express.is_sending() { Occupancy::Busy } else { idle };
         }
         let waits = self.queue.packets() > 0 || self.partly_sent().is_some();
         let paces = |shaper: &Shaper| shaper.is_busy() || self.serialiser.free_at() > now;

@@ -50,7 +50,7 @@ use anabranch_wire::{Instant, Packet, PacketTooBig};
 use crate::event_queue::EventQueue;
 use crate::link::Link;
 use crate::node::Node;
-use crate::schedule::LinkChange;
+use crate::schedule::{LinkChange, ScheduledChange};
 use crate::side::Side;
 
 pub use paths::{Hop, LinkId, Locate, Path, Paths};
@@ -161,6 +161,17 @@ impl<T: Tap> Network<T> {
             self.paths.link_mut(link).handle_change(now, change);
             self.plan_link(link);
         }
+    }
+
+    /// Add a scheduled change to the link of a path towards a host. Its time must lie ahead: the link
+    /// then acts as if the change had been in its configuration.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn schedule(&mut self, path: usize, towards: Side, change: ScheduledChange) {
+        let link = self.paths.own_links(path)[towards as usize];
+        self.paths.link_mut(link).schedule(change);
+        self.plan_link(link);
     }
 
     /// Serve the link, source or middleboxes due first, if they are due by `now`. A call that comes

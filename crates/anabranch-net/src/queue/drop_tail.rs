@@ -49,6 +49,11 @@ impl DropTail {
         Some(packet)
     }
 
+    /// The packets in the queue, the oldest first.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Packet> + '_ {
+        self.waiting.iter().copied()
+    }
+
     /// Number of waiting packets.
     pub(crate) fn packets(&self) -> usize {
         self.waiting.len()

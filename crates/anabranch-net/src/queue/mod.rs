@@ -152,6 +152,11 @@ impl Queue {
         self.tail().bytes()
     }
 
+    /// The packets in the queue, in the order in which they leave.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Packet> + '_ {
+        self.tail().waiting()
+    }
+
     fn tail(&self) -> &DropTail {
         match self {
             Queue::DropTail(tail) => tail,

@@ -211,6 +211,11 @@ impl Shaper {
         self.room.set_rate(rate);
     }
 
+    /// The slots of the packets in front of the gate, in order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
+        self.waiting.iter().map(|(_, slot)| slot)
+    }
+
     /// Number of packets in front of the gate.
     pub(crate) fn packets(&self) -> u64 {
         self.waiting.packets() as u64

@@ -87,7 +87,7 @@ impl Connection {
 
     /// The subflow that carries the oldest unacknowledged data. If several do, the one that carried
     /// it first is unknown, and the slowest counts: the window waits for a copy on any of them.
-    fn blocking_slot(&self) -> Option<Slot> {
+    pub(super) fn blocking_slot(&self) -> Option<Slot> {
         let carriers = self.send.queue.head()?.carried_by();
         carriers.slots().max_by_key(|slot| self.subflows.view(*slot).srtt_or_max())
     }

@@ -8,6 +8,7 @@ mod buffers;
 mod carried;
 mod checksum;
 mod close;
+mod contents;
 mod data_fin;
 mod data_rto;
 mod data_timers;
@@ -39,6 +40,7 @@ mod timer;
 mod transmit;
 
 pub use arrived::Arrived;
+pub use contents::Contents;
 pub(crate) use handshake::because;
 pub(crate) use join::{Answered, JoinAnswer};
 pub(crate) use outbox::Registration;

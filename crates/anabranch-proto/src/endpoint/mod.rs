@@ -16,7 +16,7 @@ use anabranch_wire::{Instant, PacketTooBig, Payload, Piece, PooledSegment, Socke
 use crate::activity::Reason;
 use crate::config::{ConnectionConfig, Protocol};
 use crate::connection::{
-    Arrived, Connection, ConnectionStats, NewConnection, Registration, Role, SubflowStats,
+    Arrived, Connection, ConnectionStats, Contents, NewConnection, Registration, Role, SubflowStats,
 };
 use crate::counters::Counters;
 use crate::error::{ConnectError, SendError};
@@ -424,6 +424,12 @@ impl Endpoint {
     /// `None` once the host has forgotten the connection. The cost grows with the data that waits.
     pub fn arrived(&self, id: ConnectionId) -> Option<Arrived> {
         Some(self.connection(id)?.arrived())
+    }
+
+    /// Contents of a connection's buffers; `None` once the host has forgotten it. The cost grows with
+    /// the data that waits.
+    pub fn contents(&self, id: ConnectionId) -> Option<Contents> {
+        Some(self.connection(id)?.contents())
     }
 
     /// Activity of each subflow of a connection, by slot: the reason why it sends nothing more. The

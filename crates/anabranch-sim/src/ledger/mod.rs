@@ -26,7 +26,7 @@ use crate::scenario::Scenario;
 use crate::statistics::Hosts;
 pub(crate) use arrivals::Arrivals;
 use arrivals::Totals;
-use links::Links;
+use links::{Capacity, Links};
 use timelines::Timelines;
 
 /// The account of a run.
@@ -134,6 +134,36 @@ impl Ledger {
         self.measured[number] = Measured::Ended(totals.since(before));
     }
 
+    /// The use of the links until `now`, as in the table `capacity` of a run that ends now.
+    pub(crate) fn capacity_until(
+        &mut self,
+        now: Instant,
+        hosts: &[impl Host; 2],
+        paths: &Paths,
+        arrivals: &Arrivals,
+    ) -> Table {
+        let mut table = Builder::new("capacity");
+        for number in 0..self.flows.len() {
+            match &self.measured[number] {
+                Measured::From(_) => {}
+                Measured::Since(before) => {
+                    self.links.run_account(now, number, paths, true);
+                    let totals = arrivals.totals(number, hosts).since(before);
+                    self.write_capacity(number, &totals, paths, &mut table);
+                }
+                Measured::Ended(totals) => {
+                    self.write_capacity(number, totals, paths, &mut table);
+                }
+            }
+        }
+        table.finish()
+    }
+
+    /// The states of the subflows: intervals that have ended, and intervals that last.
+    pub(crate) fn intervals(&self, now: Instant) -> (&Table, Table) {
+        (self.timelines.intervals(), self.timelines.open(now))
+    }
+
     /// The tables at the end of the run.
     pub(crate) fn finish(
         mut self,
@@ -157,19 +187,31 @@ impl Ledger {
 
     fn capacity(&self, paths: &Paths) -> Table {
         let mut table = Builder::new("capacity");
-        for (number, flow) in self.flows.iter().enumerate() {
+        for number in 0..self.flows.len() {
             let Measured::Ended(totals) = &self.measured[number] else { continue };
-            for (place, account) in self.links.accounts(number) {
-                let crosses =
-                    |from: usize, towards| paths.crossed(from, towards).any(|each| each == place);
-                let here = |from: &usize| crosses(*from, flow.sender.opposite());
-                let mut arrived = totals.over(here);
-                // Packets to the sender share a link that their path crosses in reverse.
-                arrived.other += totals.bytes_at(flow.sender, |from| crosses(from, flow.sender));
-                account.write(&mut table, number, place.0, arrived);
-            }
+            self.write_capacity(number, totals, paths, &mut table);
         }
         table.finish()
+    }
+
+    /// Write the use of the links by a flow for which `totals` arrived.
+    fn write_capacity(
+        &self,
+        number: usize,
+        totals: &Totals,
+        paths: &Paths,
+        table: &mut Builder<Capacity>,
+    ) {
+        let sender = self.flows[number].sender;
+        for (place, account) in self.links.accounts(number) {
+            let crosses =
+                |from: usize, towards| paths.crossed(from, towards).any(|each| each == place);
+            let here = |from: &usize| crosses(*from, sender.opposite());
+            let mut arrived = totals.over(here);
+            // Packets to the sender share a link that their path crosses in reverse.
+            arrived.other += totals.bytes_at(sender, |from| crosses(from, sender));
+            account.write(table, number, place.0, arrived);
+        }
     }
 }
 

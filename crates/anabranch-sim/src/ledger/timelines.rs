@@ -174,6 +174,20 @@ impl Timelines {
         closest.unwrap_or(StateSpan::new(State::Absent))
     }
 
+    /// The intervals that have ended.
+    pub(super) fn intervals(&self) -> &Table {
+        self.table.table()
+    }
+
+    /// The intervals that last until `now` or longer.
+    pub(super) fn open(&self, now: Instant) -> Table {
+        let mut table = Builder::new("activities");
+        for (number, timelines) in self.timelines.iter().enumerate() {
+            timelines.iter().for_each(|timeline| timeline.write(now, number, &mut table));
+        }
+        table.finish()
+    }
+
     /// The timelines of a flow end.
     pub(super) fn end(&mut self, now: Instant, number: usize) {
         for mut timeline in std::mem::take(&mut self.timelines[number]) {
@@ -224,6 +238,12 @@ impl Timeline {
 
     /// Write the interval that ends now.
     fn close(&mut self, now: Instant, number: usize, table: &mut Builder<Interval>) {
+        self.write(now, number, table);
+        self.since = now;
+    }
+
+    /// Write the present interval up to `now`.
+    fn write(&self, now: Instant, number: usize, table: &mut Builder<Interval>) {
         if self.since < now {
             table.push(Interval {
                 connection: number as u32,
@@ -236,6 +256,5 @@ impl Timeline {
                 until_ns: now.as_nanos(),
             });
         }
-        self.since = now;
     }
 }

@@ -80,6 +80,31 @@ impl Document {
         }
     }
 
+    /// The document with another `[[path.change]]` at the path with this number, and its scenario.
+    ///
+    /// # Errors
+    /// If there is no such path, or if the change is wrong.
+    pub fn with_path_change(
+        &self,
+        path: usize,
+        change: Table,
+    ) -> Result<(Self, Scenario), ScenarioError> {
+        let mut changed = self.clone();
+        let paths = changed.table.get_mut("path").and_then(Value::as_array_mut);
+        let table = paths.and_then(|paths| paths.get_mut(path)).and_then(Value::as_table_mut);
+        if let Some(table) = table {
+            let changes = table.entry("change").or_insert_with(|| Value::Array(Vec::new()));
+            changes.as_array_mut().into_iter().for_each(|all| all.push(change.clone().into()));
+        }
+        let scenario = changed.read()?;
+        Ok((changed, scenario))
+    }
+
+    /// The document in TOML, without the comments and the order of the text that it was read from.
+    pub fn to_toml(&self) -> String {
+        self.table.to_string()
+    }
+
     /// The error as one of the setting that it concerns, if there is one.
     fn blame(&self, error: ScenarioError, settings: &[(String, Value)]) -> ChangeError {
         let (wrong, problem) = (self.by_name(error.place()), error.problem());

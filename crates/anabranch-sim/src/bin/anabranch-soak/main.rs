@@ -11,9 +11,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::{Options, run};
 use check::Tally;
+use serde_json::json;
 
 const USAGE: &str = "usage: anabranch-soak [--from SEED] [--seeds COUNT] [--minutes MINUTES]
+       anabranch-soak --digests [--from SEED] [--seeds COUNT]
        anabranch-soak --show SEED
 
 Runs random scenarios, one per seed: COUNT of them, or for MINUTES, or until interrupted. The first
@@ -21,6 +25,7 @@ seed is SEED (default 1). A seed fails if a connection's stream did not arrive e
 connection got stuck, if it ended with an error that the scenario does not explain, or if the run
 panicked. For each failed seed, the program prints the command that repeats it. The exit status is 1
 if any seed failed. The last line is a digest of all packets of the successful runs.
+--digests prints a JSON object for each seed instead: the scenario, and the digest of its run.
 --show prints the scenario of a seed, for `anabranch run`.";
 
 /// Interval between progress lines.
@@ -30,10 +35,13 @@ struct Plan {
     from: u64,
     count: u64,
     minutes: Option<f64>,
+    /// Print scenarios and digests, and check nothing.
+    digests: bool,
 }
 
 fn main() -> ExitCode {
     match plan(&std::env::args().skip(1).collect::<Vec<_>>()) {
+        Ok(Some(plan)) if plan.digests => digests(&plan),
         Ok(Some(plan)) => soak(&plan),
         Ok(None) => ExitCode::SUCCESS,
         Err(message) => {
@@ -45,12 +53,16 @@ fn main() -> ExitCode {
 
 /// The plan that the arguments describe; `None` if they asked only for output that was printed.
 fn plan(arguments: &[String]) -> Result<Option<Plan>, String> {
-    let mut plan = Plan { from: 1, count: u64::MAX, minutes: None };
+    let mut plan = Plan { from: 1, count: u64::MAX, minutes: None, digests: false };
     let mut arguments = arguments.iter();
     while let Some(name) = arguments.next() {
         if name == "--help" {
             println!("{USAGE}");
             return Ok(None);
+        }
+        if name == "--digests" {
+            plan.digests = true;
+            continue;
         }
         let value = arguments.next().ok_or(format!("{name} takes a number"))?;
         let wrong = |_| format!("{name} takes a number, not {value:?}");
@@ -72,6 +84,29 @@ fn plan(arguments: &[String]) -> Result<Option<Plan>, String> {
         }
     }
     Ok(Some(plan))
+}
+
+/// Print the scenario of each seed, and the digest of its run.
+fn digests(plan: &Plan) -> ExitCode {
+    for seed in plan.from..plan.from.saturating_add(plan.count) {
+        let toml = draw::scenario(seed).toml;
+        let digest = Scenario::from_toml(&toml, "soak.toml")
+            .map_err(|error| error.to_string())
+            .and_then(|scenario| {
+                run(&scenario, seed, Options::default()).map_err(|error| error.to_string())
+            })
+            .map(|outcome| format!("{:016x}", outcome.digest));
+        match digest {
+            Ok(digest) => {
+                println!("{}", json!({ "seed": seed.to_string(), "toml": toml, "digest": digest }));
+            }
+            Err(error) => {
+                eprintln!("anabranch-soak: seed {seed}: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long the soak has run, not what it does")]

@@ -1,0 +1,1 @@
+"""Serves the playground, a web page that runs the engine in the browser."""

@@ -1,0 +1,67 @@
+"""A local server of the playground's files.
+
+`make playground` builds the files into the folder `site` beside this module, and wheels contain
+them. The page needs no server but one that sends files: the engine runs in the browser.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from anabranch.errors import InputError
+
+SITE = Path(__file__).parent / "site"
+
+
+class _Files(SimpleHTTPRequestHandler):
+    """Sends files, and says nothing about it."""
+
+    # Some systems do not know the type of a module. Browsers insist on it.
+    extensions_map = {  # noqa: RUF012
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".wasm": "application/wasm",
+    }
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
+        """Say nothing."""
+
+    def end_headers(self) -> None:
+        """Let the browser ask again: the next build has the same addresses."""
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+
+def server(port: int, site: Path = SITE) -> _Server:
+    """A server on the loopback interface; port 0 takes a free one.
+
+    Raises:
+        InputError: if the playground was not built, or the port is not free.
+    """
+    if not (site / "index.html").is_file():
+        raise InputError(
+            "play: this installation has no playground; build it: make playground install"
+        )
+    try:
+        return _Server(("127.0.0.1", port), partial(_Files, directory=str(site)))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"--port {port}: {reason}") from None
+
+
+def fragment(sessions: Sequence[tuple[str, str, int]]) -> str:
+    """The end of an address that opens sessions: scenario (TOML), file name and seed of each."""
+    text = json.dumps([[toml, file, str(seed)] for toml, file, seed in sessions])
+    press = zlib.compressobj(wbits=-15)
+    pressed = press.compress(text.encode()) + press.flush()
+    return "#run=" + base64.urlsafe_b64encode(pressed).decode().rstrip("=")
