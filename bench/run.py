@@ -40,8 +40,8 @@ PROGRAMS = {"htsim": "ANABRANCH_HTSIM", "picoquic": "ANABRANCH_PICOQUIC"}
 """Simulators that may be here already, and the environment variable that names the program of each.
 
 The program takes a number of paths and of seconds, and simulates a bulk transfer over that many
-paths of 100 Mbit/s with 10 ms in each direction and queues of 100 packets. Its last line is JSON with
-`segments_per_cpu_s`: data packets delivered per second of user and system time.
+paths of 100 Mbit/s with 10 ms in each direction and queues of 100 packets. Its last line is JSON
+with `segments_per_cpu_s`: data packets delivered per second of user and system time.
 """
 
 
