@@ -36,6 +36,7 @@ NOT_RUN = {
     r"dask .*|.* dask://.*": "needs a cluster; tests/python/test_executors.py starts one",
     r"anabranch calibrate.*": "minutes; tests/python/test_calibration.py",
     r"anabranch (run|reproduce|conform) .*--live.*": "in real time; tests/python/test_live.py",
+    r"anabranch play.*": "a server; tests/python/test_play.py",
     r"anabranch shell .*": "in real time; tests/python/test_shell.py",
     r"(for|nstat) .*": "needs a connection; tests/python/test_sockets.py reads recordings",
     r"anabranch advise .*--for .*": "a search with assertions on; tests/python/test_advise.py",
