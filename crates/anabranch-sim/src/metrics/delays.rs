@@ -51,7 +51,7 @@ impl Blocks {
 pub struct Delays {
     /// Number of blocks that count.
     pub count: u64,
-    /// The values in the order of [`NAMES`]; all are `None` without blocks.
+    /// The values in the order of `NAMES`; all are `None` without blocks.
     pub values: [Option<f64>; NAMES.len()],
 }
 
