@@ -17,7 +17,7 @@ const MAX_FREE: usize = 4096;
 const PRESENT: &str = "the value is there until it is dropped or taken out";
 
 /// A type whose boxes are used again.
-pub trait Reuse: Sized + 'static {
+pub trait Reuse: Clone + 'static {
     /// The free boxes of this thread.
     fn free() -> &'static LocalKey<FreeBoxes<Self>>;
 
@@ -38,9 +38,24 @@ impl<T: Reuse> Pooled<T> {
         let mut free = T::free().with_borrow_mut(Vec::pop);
         match &mut free {
             Some(place) => **place = value,
-            None => free = Some(Box::new(value)),
+            None => free = Some(Self::with_spares(value)),
         }
         Pooled(free)
+    }
+
+    /// A new box for `value`, and as many free ones as have ever been free at once. So a new largest
+    /// number of values seldom allocates.
+    #[cold]
+    fn with_spares(value: T) -> Box<T> {
+        let spare = || {
+            let mut copy = value.clone();
+            copy.release();
+            Box::new(copy)
+        };
+        T::free().with_borrow_mut(|free| {
+            free.extend(std::iter::repeat_with(spare).take(free.capacity()));
+        });
+        Box::new(value)
     }
 
     /// Free the boxes of this thread that no value uses.
@@ -92,7 +107,7 @@ impl<T: Reuse> From<T> for Pooled<T> {
     }
 }
 
-impl<T: Reuse + Clone> Clone for Pooled<T> {
+impl<T: Reuse> Clone for Pooled<T> {
     fn clone(&self) -> Self {
         Pooled::new((**self).clone())
     }
