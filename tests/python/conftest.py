@@ -34,13 +34,13 @@ def short_run() -> anabranch.Run:
     return anabranch.run(scenario(), seed=1)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session", autouse=True)
 def interruptible() -> Iterator[None]:
     """Let SIGINT interrupt this process, and every child that the test starts.
 
     A shell without job control starts background commands with SIGINT ignored, and children
     inherit that. They do not inherit a handler: a child of a process that handles SIGINT starts
-    with the default handler. Tests that send SIGINT use this fixture.
+    with the default handler.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

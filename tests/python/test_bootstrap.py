@@ -1,4 +1,4 @@
-"""Intervals and the normal distribution are those of SciPy to the last bit."""
+"""Intervals are those of SciPy to the last bit."""
 
 import warnings
 from collections.abc import Callable
@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import ndtr, ndtri
 from scipy.stats import bootstrap as by_scipy
 
-from anabranch.results import normal
 from anabranch.results.bootstrap import Bootstrap, median
 from anabranch.results.estimates import ratio_of_medians
 
@@ -46,13 +44,3 @@ def test_intervals_are_those_of_scipy(size: int, draw: Callable[[int], Any]) -> 
                 for method in ("percentile", "BCa")
             ]
             np.testing.assert_array_equal(found, wanted)
-
-
-def test_the_normal_distribution_is_that_of_scipy() -> None:
-    tails = 10.0 ** RNG.uniform(-13, 0, 2000)
-    shares = np.concatenate([[0, 0.025, 0.5, 1], RNG.random(2000), tails, 1 - tails])
-    assert [normal.quantile(float(share)) for share in shares] == ndtri(shares).tolist()
-    values = np.concatenate(
-        [[-np.inf, 0, np.inf], RNG.normal(0, 2, 2000), RNG.uniform(-40, 40, 2000)]
-    )
-    assert [normal.probability(float(value)) for value in values] == ndtr(values).tolist()

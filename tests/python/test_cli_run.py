@@ -199,7 +199,6 @@ def test_results_are_whole_if_nobody_reads_the_output(
 LONG = "--set=duration=100000s"
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     "options",
     [
@@ -249,7 +248,6 @@ def test_sigterm_ends_the_workers_too(file: Path) -> None:
     assert all(state.startswith("Z") for state in left)
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("after_s", [0.1, 0.2, 0.4])
 def test_ctrl_c_at_the_start_prints_no_traceback(after_s: float, file: Path) -> None:
     process = subprocess.Popen(

@@ -87,15 +87,18 @@ def test_it_serves_until_ctrl_c(site: Path, tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True, bufsize=1
     ) as process:
-        assert process.stdout is not None
-        first, second = process.stdout.readline(), process.stdout.readline()
-        address = re.search(r"http://127\.0\.0\.1:\d+/", first)
-        assert address is not None, first
-        assert f"{address[0]}#run=" in second
-        with urllib.request.urlopen(address[0]) as answer:
-            assert answer.status == 200
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=5) == 130
+        try:
+            assert process.stdout is not None
+            first, second = process.stdout.readline(), process.stdout.readline()
+            address = re.search(r"http://127\.0\.0\.1:\d+/", first)
+            assert address is not None, first
+            assert f"{address[0]}#run=" in second
+            with urllib.request.urlopen(address[0]) as answer:
+                assert answer.status == 200
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=5) == 130
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("name", ["causes", "findings"])

@@ -357,7 +357,6 @@ class Interrupted(LowestRtt):  # type: ignore[misc, valid-type]
         return super().schedule(ctx)  # type: ignore[no-any-return]
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_run() -> None:
     with pytest.raises(KeyboardInterrupt):
         anabranch.run(scenario(scheduler=Interrupted))
@@ -373,7 +372,6 @@ class Idle(PathManager):
         return None
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_is_noticed_while_policies_are_idle() -> None:
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()

@@ -176,7 +176,6 @@ def test_workers_do_not_change_the_results(
     assert tables(tmp_path / "1") == tables(tmp_path / "2") == tables(tmp_path / "5")
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_long_runs_at_once(tmp_path: Path) -> None:
     file = write_plan(tmp_path / "plan", duration="1000000s")
     command = [
@@ -219,7 +218,6 @@ def test_a_sweep_of_100_000_runs_fits_into_1_gb(tmp_path: Path) -> None:
     assert int(done.stderr.split()[-1]) * 1024 < 1e9
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_sweep_goes_on(how: signal.Signals, tmp_path: Path) -> None:
     file = write_plan(tmp_path / "plan", duration=LONG)

@@ -60,7 +60,7 @@ pub struct Batch {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the threads share. A run only touches the number of the next job, and the journal.
+/// State that the threads share. A run touches only the number of the next job and the journal.
 #[derive(Debug)]
 struct Shared {
     cells: Vec<Cell>,

@@ -89,7 +89,7 @@ impl Journal {
         self.records().places.keys().copied().collect()
     }
 
-    /// Whether the run with this key is finished. If so, it counts as used.
+    /// Returns `true` if the run with this key is finished. If so, it counts as used.
     pub fn contains(&self, key: &Key) -> bool {
         let mut records = self.records();
         let is_finished = records.places.contains_key(key);

@@ -31,7 +31,7 @@ pub enum BatchError {
     Run {
         /// File of the scenario.
         file: String,
-        /// What happened.
+        /// The error of the run.
         error: RunError,
     },
     /// The application received other bytes than those that were sent.

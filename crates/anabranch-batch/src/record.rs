@@ -23,7 +23,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Whether the record of a run holds the table with this name.
+    /// Returns `true` if the record of a run holds the table with this name.
     fn has(self, table: &str) -> bool {
         match table {
             "blocks" => self.blocks,

@@ -115,17 +115,17 @@ impl Socket for EngineSocket<'_> {
     }
 }
 
-/// Ways of the engine that do not change what it sends.
+/// Options of an engine that do not change the segments that it sends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EngineWays {
+pub(crate) struct EngineOptions {
     pub(crate) header_prediction: bool,
     /// The engine records its decisions.
     pub(crate) trace: bool,
 }
 
-impl Default for EngineWays {
+impl Default for EngineOptions {
     fn default() -> Self {
-        EngineWays { header_prediction: true, trace: false }
+        EngineOptions { header_prediction: true, trace: false }
     }
 }
 
@@ -137,7 +137,7 @@ impl EngineHost {
         custom_policies: &[CustomPolicies],
         seed: u64,
     ) -> Self {
-        EngineHost::with(side, scenario, custom_policies, seed, EngineWays::default())
+        EngineHost::with(side, scenario, custom_policies, seed, EngineOptions::default())
     }
 
     /// The same, with an engine that works in these ways.
@@ -146,7 +146,7 @@ impl EngineHost {
         scenario: &scenario::Scenario,
         custom_policies: &[CustomPolicies],
         seed: u64,
-        ways: EngineWays,
+        options: EngineOptions,
     ) -> Self {
         let addresses = match side {
             Side::Client => client_addresses(scenario, 0..scenario.paths.len()).collect(),
@@ -159,7 +159,7 @@ impl EngineHost {
             let owner = Owner { connection: connection.name.clone(), side, paths, seed };
             let policies = custom_policies.get(index).unwrap_or(&none);
             let config = config(scenario, connection, &owner, policies);
-            let config = config.header_prediction(ways.header_prediction).trace(ways.trace);
+            let config = config.header_prediction(options.header_prediction).trace(options.trace);
             EngineApp::new(scenario, connection, &owner, config)
         };
         let apps: Vec<EngineApp> = scenario.connections.iter().enumerate().map(app).collect();

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use crate::capture::{Capture, CaptureFile};
 use crate::custom_policies::{self, CustomPolicies};
 use crate::error::RunError;
-use crate::host::{EngineHost, EngineWays, Host, address_change};
+use crate::host::{EngineHost, EngineOptions, Host, address_change};
 use crate::inspection::Inspection;
 use crate::ledger::{Arrivals, Ledger};
 use crate::network::network;
@@ -28,9 +28,9 @@ pub struct Options<'a> {
     /// Serialise and parse every packet before it enters a link. This is slower, and proves that
     /// every packet can be represented in bytes.
     pub round_trip: bool,
-    /// Use neither the engine's header prediction nor the short form of links. The outcome is the same,
-    /// and takes longer.
-    pub long_way: bool,
+    /// Run without the engine's header prediction and without express links. This is slower, and proves
+    /// that these shortcuts do not change the outcome.
+    pub without_shortcuts: bool,
     /// User-defined policies. Index *n* holds the policies of connection number *n*; connections
     /// without an entry have none.
     pub custom_policies: &'a [CustomPolicies],
@@ -120,10 +120,11 @@ impl<'c> RunLoop<'c, EngineHost> {
         let arrivals = options.ledger.then(|| Arrivals::new(scenario));
         let inspection = Inspection::counting(capture.transpose()?, arrivals, options.round_trip);
         let custom = options.custom_policies;
-        let ways = EngineWays { header_prediction: !options.long_way, trace: options.trace };
-        let host = |side: Side| EngineHost::with(side, scenario, custom, seed, ways);
+        let engine_options =
+            EngineOptions { header_prediction: !options.without_shortcuts, trace: options.trace };
+        let host = |side: Side| EngineHost::with(side, scenario, custom, seed, engine_options);
         let mut network = network(scenario, seed, inspection);
-        if options.long_way {
+        if options.without_shortcuts {
             network.use_general_links();
         }
         let ledger = options.ledger.then(|| Box::new(Ledger::new(scenario, network.paths())));
@@ -362,7 +363,7 @@ impl<H: Host> RunLoop<'_, H> {
         Ok(())
     }
 
-    #[cold] // In a function of its own, so that the common case copies packets once only.
+    #[cold] // Most runs neither capture nor check packets.
     fn send_inspected(
         &mut self,
         side: Side,

@@ -41,7 +41,7 @@ impl Session {
         self.0.simulation().end().as_nanos() as f64
     }
 
-    /// Whether nothing is left to do.
+    /// Returns `true` at the end of the run.
     #[wasm_bindgen(js_name = isOver)]
     pub fn is_over(&self) -> bool {
         self.0.simulation().is_over()
@@ -110,7 +110,7 @@ impl Session {
         packets::packets(&mut self.0)
     }
 
-    /// How many numbers describe a packet.
+    /// Numbers that describe a packet in [`packets`](Session::packets).
     #[wasm_bindgen(js_name = packetWidth)]
     pub fn packet_width() -> usize {
         packets::WIDTH

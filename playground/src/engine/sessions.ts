@@ -1,5 +1,5 @@
-// The sessions of a page: one, or two beside each other. This is the worker without its messages, so
-// that tests can run it in Node.
+// The sessions of a page: one, or two side by side. This is the worker without its messages, so that
+// tests can run it in Node.
 
 import { Session } from "./module/engine.js";
 import type { Frame, Measured, Opened, Schema, Setting, Source, State, TableName } from "./protocol.ts";
@@ -23,8 +23,13 @@ class Shown {
     this.session = new Session(source.toml, source.file, BigInt(source.seed));
   }
 
+  /** The session for the page, which has no rows of its tables yet. */
   opened(): Opened {
     this.sent.clear();
+    return this.described();
+  }
+
+  described(): Opened {
     return {
       scenario: this.session.scenario(),
       toml: this.session.toml(),
@@ -125,12 +130,7 @@ export class Sessions {
   change(path: number, change: Record<string, unknown>): Opened[] {
     const text = JSON.stringify(change);
     for (const { session } of this.all) session.change(path, text);
-    return this.all.map(({ session }) => ({
-      scenario: session.scenario(),
-      toml: session.toml(),
-      end: session.end(),
-      schemas: schemas(session),
-    }));
+    return this.all.map((shown) => shown.described());
   }
 
   set(session: number | null, settings: Setting[]): Opened[] {

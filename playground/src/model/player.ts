@@ -94,7 +94,7 @@ export class Player {
     void this.attempt(() => this.show(0));
   }
 
-  /** Go to a time, forward or back. Going back is running again. */
+  /** Go to a time, forward or back. To go back, the sessions run again from the start. */
   async seek(to: number): Promise<void> {
     if (to < this.now) await this.attempt(() => this.restart());
     this.goal = to;

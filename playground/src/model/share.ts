@@ -3,7 +3,7 @@
 
 import type { Source } from "../engine/protocol.ts";
 
-/** What an address opens: a lesson by name, or one or two scenarios. */
+/** A lesson by its name, a scenario of the gallery by its name, or one or two scenarios. */
 export type Shared = { lesson: string } | { gallery: string } | { sources: Source[] };
 
 const UNREADABLE = "the address of this page holds no session that can be read";

@@ -29,7 +29,7 @@ interface Console {
   digest: (source: Source) => Promise<string>;
   /** Packets in the pictures, and the time in ms to draw them. */
   draw: () => { packets: number; milliseconds: number };
-  /** How many times as fast as real time a scenario runs. */
+  /** Virtual time of a scenario's run over the real time that it takes. */
   speed: (source: Source) => Promise<number>;
 }
 

@@ -5,6 +5,7 @@ import type { Player, Shown } from "../model/player.ts";
 import type { Setting } from "../engine/protocol.ts";
 import { policyName, quantity, type Connection, type Path } from "../model/scenario.ts";
 import { fill, h } from "./dom.ts";
+import { PATHS } from "./theme.ts";
 
 export const SCHEDULERS = ["min_rtt", "round_robin", "ecf", "blest", "redundant", "otias", "sttf", "daps", "linux", "mptcp_org"];
 export const CONGESTION_CONTROLS = ["lia", "olia", "balia", "wvegas", "new_reno", "cubic", "cubic_linux"];
@@ -87,7 +88,7 @@ export class Controls {
       isDown ? "Repair the path" : "Break the path",
     );
     const limit = text("Queue", path.limit, (value) => this.set(null, [[`path.${path.name}.limit`, value]]));
-    const swatch = h("i", { class: `swatch path-${index % 6}` });
+    const swatch = h("i", { class: `swatch path-${index % PATHS.length}` });
     const summary = h("summary", {}, swatch, path.name);
     return h("details", { id: `path-${index}` }, summary, ...sliders, limit, breaker);
   }

@@ -64,7 +64,7 @@ export class LessonPanel {
         const answer = question.answer(await this.measure(lesson));
         buttons[chosen]?.classList.add(chosen === answer.choice ? "right" : "wrong");
         buttons[answer.choice]?.classList.add("right");
-        const words = chosen === answer.choice ? "Right." : `The runs say: ${question.choices[answer.choice] ?? ""}.`;
+        const words = chosen === answer.choice ? "Right." : `The measured answer: ${question.choices[answer.choice] ?? ""}.`;
         fill(verdict, h("p", {}, h("b", {}, words), " ", answer.text), h("p", {}, lesson.closing));
         verdict.dataset["choice"] = String(answer.choice);
       } catch (error) {

@@ -15,7 +15,7 @@ const UNUSED = 0.4;
 const FALL = 700;
 /** Virtual time in ns for which a penalty is marked. */
 const PENALTY = 400e6;
-/** Numbers of a packet, as anabranch-wasm writes them. */
+/** Numbers of a packet in a frame. */
 export const PACKET = 8;
 const REINJECTION = 1;
 const CONTROL = 2;
@@ -71,7 +71,7 @@ export class Picture {
     }
   }
 
-  /** Whether something still moves although the clock stands. */
+  /** Lost packets still fall, also while the clock stands. */
   get isMoving(): boolean {
     return this.falling.length > 0;
   }

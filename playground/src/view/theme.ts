@@ -1,4 +1,5 @@
-// Colours. Those of paths come from Okabe and Ito's palette, which colour-blind readers can tell apart.
+// Colours of style.css for canvases. Those of paths come from Okabe and Ito's palette, which colour-blind
+// readers can tell apart.
 
 export interface Theme {
   ink: string;
@@ -10,13 +11,12 @@ export interface Theme {
   paths: string[];
 }
 
-const LIGHT_PATHS = ["#0072B2", "#C25400", "#00795A", "#A8457F", "#5C6BC0", "#7A5C00"];
-const DARK_PATHS = ["#56B4E9", "#F0A030", "#35C79B", "#E08FBE", "#9AA8FF", "#E9DC6A"];
+/** Colours of paths in style.css. Further paths use them again. */
+export const PATHS = [0, 1, 2, 3, 4, 5];
 
 export function theme(): Theme {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string): string => style.getPropertyValue(name).trim();
-  const isDark = color("--scheme") === "dark";
   return {
     ink: color("--ink"),
     soft: color("--soft"),
@@ -24,7 +24,7 @@ export function theme(): Theme {
     line: color("--line"),
     panel: color("--panel"),
     alarm: color("--alarm"),
-    paths: isDark ? DARK_PATHS : LIGHT_PATHS,
+    paths: PATHS.map((path) => color(`--path-${path}`)),
   };
 }
 

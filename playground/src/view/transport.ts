@@ -101,8 +101,8 @@ const ICONS = {
   play: "M4 2.5v11l9-5.5z",
   pause: "M4 3h3v10H4zM9 3h3v10H9z",
   start: "M3 3h2v10H3zM13 3v10L6 8z",
-  back: "M11 3v10L4.500 8zM12 3h1.500v10H12z",
-  step: "M5 3v10l6.500-5zM2.500 3H4v10H2.500z",
+  back: "M11 3v10L4.5 8zM12 3h1.5v10H12z",
+  step: "M5 3v10l6.5-5zM2.5 3H4v10H2.5z",
 };
 
 function setIcon(place: HTMLElement, icon: keyof typeof ICONS): void {

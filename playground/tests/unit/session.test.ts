@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { Session, digestOf, scenarioFile } from "./engine.ts";
 import { Sessions } from "../../src/engine/sessions.ts";
+import { PACKET } from "../../src/view/picture.ts";
 import { REMEDIES, SCHEDULERS, CONGESTION_CONTROLS, WORKLOADS } from "../../src/view/controls.ts";
 
 const TOML = scenarioFile("wifi_3g");
@@ -23,7 +24,7 @@ test("a session with changes is a scenario with changes", () => {
   expect(session.digest()).toBe(digest);
 });
 
-test("going back by an event is running again to the event before", () => {
+test("a step back ends at the event before", () => {
   const sessions = new Sessions();
   sessions.open([SOURCE]);
   sessions.advance(5e9, Infinity, true);
@@ -60,6 +61,10 @@ test("every policy and workload that the page offers exists", () => {
   for (const [name] of REMEDIES) set("remedies", { [name]: true });
   for (const workload of Object.values(WORKLOADS)) set("workload", workload);
   expect(session.scenario()).toContain('"on_off"');
+});
+
+test("a packet has as many numbers as the page reads", () => {
+  expect(Session.packetWidth()).toBe(PACKET);
 });
 
 test("frames bring each row of a growing table once", () => {

@@ -68,8 +68,8 @@ def execute(
     if not tasks:
         shutil.rmtree(folder, ignore_errors=True)
         return
-    beside = {"beside": digest(results.provenance)[1]}
-    batch.execute(about(entry, tier, seeds) | beside, tasks, folder, **running)
+    of_main_runs = {"beside": digest(results.provenance)[1]}
+    batch.execute(about(entry, tier, seeds) | of_main_runs, tasks, folder, **running)
 
 
 def loaded(results: Results, folder: Path) -> Results | None:

@@ -1,7 +1,7 @@
 """A local server of the playground's files.
 
-`make playground` builds the files into the folder `site` beside this module, and wheels contain
-them. The page needs no server but one that sends files: the engine runs in the browser.
+`make playground` builds the files into the folder `site` next to this module, and wheels contain
+them. The engine runs in the browser, so the server only sends files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SITE = Path(__file__).parent / "site"
 
 
 class _Files(SimpleHTTPRequestHandler):
-    """Sends files, and says nothing about it."""
+    """Sends files without logging."""
 
     # Some systems do not know the type of a module. Browsers insist on it.
     extensions_map = {  # noqa: RUF012
@@ -30,7 +30,7 @@ class _Files(SimpleHTTPRequestHandler):
     }
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
     def end_headers(self) -> None:
         """Let the browser ask again: the next build has the same addresses."""
@@ -62,6 +62,6 @@ def server(port: int, site: Path = SITE) -> _Server:
 def fragment(sessions: Sequence[tuple[str, str, int]]) -> str:
     """The end of an address that opens sessions: scenario (TOML), file name and seed of each."""
     text = json.dumps([[toml, file, str(seed)] for toml, file, seed in sessions])
-    press = zlib.compressobj(wbits=-15)
-    pressed = press.compress(text.encode()) + press.flush()
-    return "#run=" + base64.urlsafe_b64encode(pressed).decode().rstrip("=")
+    deflate = zlib.compressobj(wbits=-15)
+    compressed = deflate.compress(text.encode()) + deflate.flush()
+    return "#run=" + base64.urlsafe_b64encode(compressed).decode().rstrip("=")

@@ -1,8 +1,8 @@
 """Bootstrap confidence intervals, with the numbers of `scipy.stats.bootstrap` to the last bit.
 
-`scipy.stats` takes longer to import than most reports take to make. Medians of one sample, which
-are most of the estimates, have a quick way of their own: all samples of one size are resampled by
-the same random numbers, and a median only depends on how often each element was drawn.
+`scipy.stats` takes longer to import than most reports take to make. Most estimates are medians of
+one sample. They are computed faster here, because all samples of one size are resampled by the same
+random numbers, and a median depends only on how often each element was drawn.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from anabranch.results import normal
+from scipy.special import ndtr, ndtri
 
 Sample = npt.NDArray[np.float64]
 
@@ -23,7 +22,7 @@ Statistic = Callable[..., Any]
 
 _SEED = 8684  # seed of the resampling, so that equal runs give equal intervals
 _AT_ONCE = 4_000_000
-"""Numbers that a step of the quick way holds at once."""
+"""Numbers that are in memory at once while medians are computed."""
 
 
 class Bootstrap:
@@ -57,13 +56,10 @@ class Bootstrap:
         """
         value = self._statistic(*self._samples, axis=-1)
         below = np.count_nonzero(self._ordered < value) + np.count_nonzero(self._ordered <= value)
-        bias = normal.quantile(below / (2 * self._ordered.size))
+        bias = ndtri(below / (2 * self._ordered.size))
         acceleration = self._acceleration()
-        z = normal.quantile((1 - confidence) / 2)
-        ends = (
-            normal.probability(float(bias + each / (1 - acceleration * each)))
-            for each in (bias + z, bias - z)
-        )
+        z = float(ndtri((1 - confidence) / 2))
+        ends = (ndtr(bias + each / (1 - acceleration * each)) for each in (bias + z, bias - z))
         low, high = map(self._quantile, ends)
         return low, high
 
@@ -120,7 +116,7 @@ def _batches(total: int, batch: int) -> Iterator[int]:
 
 @lru_cache(maxsize=1)
 def _draws(elements: int, resamples: int, batch: int) -> npt.NDArray[np.uint16]:
-    """How often each resample drew each element, for samples of this size."""
+    """Times that each resample drew each element, for samples of `elements` elements."""
     rng = np.random.default_rng(_SEED)
     counts = np.empty((resamples, elements), np.uint16)
     begin = 0

@@ -19,7 +19,7 @@ _OF_SUBFLOW = (
 
 
 class Collected:
-    """What `_core.collect` returns, with frames instead of plain columns."""
+    """The result of `_core.collect`, with frames instead of plain columns."""
 
     def __init__(self, found: dict[str, Any]) -> None:
         self.digests: list[str] = found["digests"]

@@ -180,9 +180,10 @@ impl Express {
         self.leaves_at
     }
 
-    /// The state at `now`, after [`Express::catch_up`], as that of a link in its general form.
-    pub(crate) fn into_stages(self, now: Instant) -> Stages {
-        let Express { packets, begun, leaves_at, serialiser, delay, .. } = self;
+    /// The state at the time of the last call, as that of a link in its general form.
+    pub(crate) fn into_stages(self) -> Stages {
+        let is_sending = self.is_sending();
+        let Express { packets, begun, serialiser, delay, .. } = self;
         let mut stages = Stages {
             propagating: Vec::new(),
             in_transmission: None,
@@ -193,7 +194,7 @@ impl Express {
             let delivery = scheduled.leaves_at + delay;
             if index >= begun {
                 stages.waiting.push(scheduled);
-            } else if index + 1 == begun && leaves_at > now {
+            } else if index + 1 == begun && is_sending {
                 stages.serialiser.end_at(scheduled.leaves_at, scheduled.remainder);
                 stages.in_transmission = Some((scheduled, delivery));
             } else {
@@ -253,7 +254,7 @@ mod tests {
         prop::sample::select(limits.to_vec()).prop_map(|limit| limit.parse().expect("a limit"))
     }
 
-    /// A time in microseconds and what happens then.
+    /// A change, with its time in µs or the number of its step.
     fn change_at(times: core::ops::Range<u64>) -> impl Strategy<Value = Option<(u64, LinkChange)>> {
         prop::option::of((times, change()))
     }

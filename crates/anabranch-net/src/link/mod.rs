@@ -332,7 +332,7 @@ impl Link {
     fn leave_express(&mut self, now: Instant) {
         let Some(mut express) = self.express.take() else { return };
         express.catch_up(now);
-        let stages = express.into_stages(now);
+        let stages = express.into_stages();
         let Link { packets, queue, propagation, .. } = self;
         let mut store = |scheduled: Scheduled| {
             let Scheduled { packet, number, bytes, .. } = scheduled;

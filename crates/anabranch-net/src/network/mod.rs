@@ -225,10 +225,9 @@ impl<T: Tap> Network<T> {
     /// and there are no middleboxes to serve, the link has been served.
     #[inline]
     fn finish_if_empty(&mut self, now: Instant, link: LinkId) {
-        if self.paths.site_count() == 0
-            && self.paths.link(link).poll_timeout().is_none_or(|at| at > now)
-        {
-            self.plan_link(link);
+        let due = self.paths.link(link).poll_timeout();
+        if self.paths.site_count() == 0 && due.is_none_or(|at| at > now) {
+            self.queue.set(link.number(), due);
             self.serving = None;
         }
     }

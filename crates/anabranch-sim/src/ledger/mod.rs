@@ -178,20 +178,11 @@ impl Ledger {
             }
         }
         [
-            self.capacity(paths),
+            self.capacity_until(now, hosts, paths, arrivals),
             self.timelines.finish(now),
             arrivals.block_delays().finish(observed(hosts), paths),
             arrivals.handshakes().finish(&self.flows),
         ]
-    }
-
-    fn capacity(&self, paths: &Paths) -> Table {
-        let mut table = Builder::new("capacity");
-        for number in 0..self.flows.len() {
-            let Measured::Ended(totals) = &self.measured[number] else { continue };
-            self.write_capacity(number, totals, paths, &mut table);
-        }
-        table.finish()
     }
 
     /// Write the use of the links by a flow for which `totals` arrived.

@@ -10,7 +10,7 @@ use super::{Name, Value};
 /// Width of the bins of the histogram that [`Delays`] takes the mode from, in ms, as in CS244'14.
 pub const MODE_BIN_MS: f64 = 20.0;
 
-/// Whether a block counts in the metrics of delays. Times are in nanoseconds.
+/// Returns `true` if a block counts in the metrics of delays. Times are in nanoseconds.
 pub fn is_measured(accepted: u64, delivered: u64, warm_up: Duration) -> bool {
     accepted >= warm_up.as_nanos() && delivered >= accepted
 }

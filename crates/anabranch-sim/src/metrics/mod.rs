@@ -114,7 +114,7 @@ pub enum Value {
 }
 
 impl Metrics {
-    /// Whether the connection failed.
+    /// Returns `true` if the connection failed.
     pub fn has_failed(&self) -> bool {
         self.flags[FAILED]
     }

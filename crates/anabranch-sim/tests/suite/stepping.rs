@@ -59,11 +59,11 @@ fn assert_same(found: &Outcome, expected: &Outcome) {
 fn assert_close(found: &Outcome, expected: &Outcome, bytes: u64) {
     assert_eq!(found.digest, expected.digest);
     let [found, expected] = [found, expected].map(|each| each.table("capacity").expect("a ledger"));
-    let [ours, theirs] =
+    let [found_bytes, expected_bytes] =
         [found, expected].map(|each| each.column("bytes").expect("a column").numbers());
     assert_eq!(found.column("cause"), expected.column("cause"));
-    assert_eq!(ours.iter().sum::<u64>(), theirs.iter().sum::<u64>());
-    for (row, (one, other)) in ours.iter().zip(&theirs).enumerate() {
+    assert_eq!(found_bytes.iter().sum::<u64>(), expected_bytes.iter().sum::<u64>());
+    for (row, (one, other)) in found_bytes.iter().zip(&expected_bytes).enumerate() {
         assert!(one.abs_diff(*other) <= bytes, "row {row}: {one} and {other} bytes");
     }
 }

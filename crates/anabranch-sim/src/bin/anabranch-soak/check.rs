@@ -68,22 +68,23 @@ pub(crate) fn check(seed: u64) -> Result<Tally, String> {
         }
         account::check(&scenario, &again, drawn.rewrites)?;
     }
-    // For others, check that the short ways of engine and links change nothing.
+    // For others, check that the shortcuts of engine and links change nothing.
     if seed % 8 == 5 {
-        let long = run(&scenario, seed, Watched { long_way: true, ..Watched::default() })?;
-        if long != outcome {
-            return Err("a run without the short ways has another outcome".into());
+        let again =
+            run(&scenario, seed, Watched { without_shortcuts: true, ..Watched::default() })?;
+        if again != outcome {
+            return Err("a run without shortcuts has another outcome".into());
         }
     }
     judge(&drawn, &outcome)
 }
 
-/// Observation of a run, and the ways that it takes, which change nothing.
+/// Options of a run that must not change its outcome.
 #[derive(Clone, Copy, Default)]
 struct Watched {
     round_trip: bool,
     ledger: bool,
-    long_way: bool,
+    without_shortcuts: bool,
 }
 
 fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, String> {
@@ -92,9 +93,9 @@ fn run(scenario: &Scenario, seed: u64, watched: Watched) -> Result<Outcome, Stri
         events += 1;
         events > MOST_EVENTS
     };
-    let Watched { round_trip, ledger, long_way } = watched;
+    let Watched { round_trip, ledger, without_shortcuts } = watched;
     let stop = Some(&mut too_many as _);
-    let options = Options { stop, round_trip, ledger, long_way, ..Options::default() };
+    let options = Options { stop, round_trip, ledger, without_shortcuts, ..Options::default() };
     match catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(scenario, seed, options))) {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(RunError::Stopped)) => Err(format!("more than {MOST_EVENTS} events")),
