@@ -43,8 +43,8 @@ impl<T: Reuse> Pooled<T> {
         Pooled(free)
     }
 
-    /// A new box for `value`, and as many free ones as have ever been free at once. So a new largest
-    /// number of values seldom allocates.
+    /// A new box for `value`. The list has room for as many boxes as have ever been free at once, and is
+    /// filled, so that a new largest number of values seldom allocates.
     #[cold]
     fn with_spares(value: T) -> Box<T> {
         let spare = || {
