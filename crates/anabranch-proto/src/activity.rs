@@ -12,6 +12,8 @@ pub enum Activity {
     Opening,
     /// Its congestion window is full, or a congestion signal holds it.
     CongestionWindow,
+    /// Pacing lets the next segment leave later.
+    Paced,
     /// A remedy limits its data in flight.
     Remedy,
     /// It recovers from a loss, and recovery admits no new data.

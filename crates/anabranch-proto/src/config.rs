@@ -49,6 +49,10 @@ pub struct TcpConfig {
     pub idle_restart: bool,
     /// When subflows search for the path MTU with their own data.
     pub mtu_probing: MtuProbing,
+    /// Send segments at a rate that follows from the congestion window, rather than as
+    /// acknowledgements arrive. Congestion controls that have a rate of their own always pace. Linux:
+    /// the queue discipline fq, `SO_MAX_PACING_RATE`.
+    pub pacing: bool,
 }
 
 /// Packetization layer path MTU discovery. RFC 4821, RFC 8899. Linux: `tcp_mtu_probing`.
@@ -201,6 +205,7 @@ setters!(TcpConfig {
     time_wait: Duration,
     idle_restart: bool,
     mtu_probing: MtuProbing,
+    pacing: bool,
 });
 
 setters!(ConnectionConfig {
@@ -306,6 +311,7 @@ impl Default for TcpConfig {
             time_wait: Duration::from_secs(60),
             idle_restart: true,
             mtu_probing: MtuProbing::Off,
+            pacing: false,
         }
     }
 }

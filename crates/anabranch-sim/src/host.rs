@@ -507,7 +507,8 @@ fn config(
         .sack(connection.sack)
         .timestamps(connection.timestamps)
         .keep_alive(connection.keep_alive)
-        .mtu_probing(connection.mtu_probing.into());
+        .mtu_probing(connection.mtu_probing.into())
+        .pacing(connection.pacing);
     // The server's interface carries the packets of all paths.
     tcp.mtu = mtus().max().unwrap_or(tcp.mtu);
     let local_addresses = (owner.side == Side::Client)

@@ -10,6 +10,7 @@ use anabranch_table::Named;
 pub(crate) enum State {
     Sending,
     CongestionWindow,
+    Paced,
     Remedy,
     Recovery,
     Silent,
@@ -29,6 +30,7 @@ impl Named for State {
     const NAMES: &'static [&'static str] = &[
         "sending",
         "congestion_window",
+        "paced",
         "remedy",
         "recovery",
         "silent",
@@ -64,8 +66,9 @@ impl StateSpan {
     /// Rank among the subflows of a link. The one that comes closest to sending explains an idle
     /// link.
     pub(crate) fn rank(self) -> u8 {
-        const BY_CLOSENESS: [State; 15] = [
+        const BY_CLOSENESS: [State; 16] = [
             State::Sending,
+            State::Paced,
             State::CongestionWindow,
             State::Recovery,
             State::Remedy,
@@ -91,6 +94,7 @@ impl From<Reason> for StateSpan {
         let state = match reason.activity {
             Activity::Opening => State::Opening,
             Activity::CongestionWindow => State::CongestionWindow,
+            Activity::Paced => State::Paced,
             Activity::Remedy => State::Remedy,
             Activity::Recovery => State::Recovery,
             Activity::Silent => State::Silent,

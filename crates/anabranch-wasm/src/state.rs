@@ -150,6 +150,7 @@ fn activity(activity: Activity) -> &'static str {
     match activity {
         Activity::Opening => "opening",
         Activity::CongestionWindow => "congestion_window",
+        Activity::Paced => "paced",
         Activity::Remedy => "remedy",
         Activity::Recovery => "recovery",
         Activity::Silent => "silent",

@@ -51,6 +51,7 @@ def _alone(path: NetworkPath, control: str, duration_s: float = 60, **keys: Any)
 # ---- uncoupled ------------------------------------------------------------------------------
 
 LONG = NetworkPath(name="long", rate="100Mbit/s", delay="50ms", limit="1250kB")
+LOSSY = NetworkPath(name="lossy", rate="20Mbit/s", delay="20ms", limit="70packets")
 AMPLE: dict[str, Any] = {"send_buffer": "64MiB", "receive_buffer": "64MiB"}
 
 
@@ -155,6 +156,40 @@ def cubic_linux(axes: Sequence[Axes]) -> Caption:
     return Caption(
         "With random loss, cubic_linux is slower than NewReno, except on long paths",
         "100 Mbit/s; one TCP connection; 95 s each",
+        numbers,
+    )
+
+
+@picture()
+def bbr(axes: Sequence[Axes]) -> Caption:
+    """The round-trip time over a bufferbloated path, and the goodput over a lossy one."""
+    colours = {"bbr": BLUE, "cubic_linux": ORANGE}
+    deep = NetworkPath(name="deep", rate="10Mbit/s", delay="20ms", limit="400packets")
+    numbers = {}
+    for name, colour in colours.items():
+        seconds, srtt = series(_alone(deep, name, 30), "srtt_ns")
+        curve(axes[0], (seconds, srtt / 1e6), colour, name)
+        numbers[f"{name}: median round-trip time, ms"] = float(np.nanmedian(srtt)) / 1e6
+    axes[0].set(xlabel="time (s)", ylabel="round-trip time (ms)", xlim=(0, 30))
+    axes[0].set_ylim(0)
+    axes[0].set_title("10 Mbit/s, 40 ms; queue of 400 packets")
+    losses = np.array([0.1, 0.2, 0.5, 1, 2, 5])
+    for name, colour in colours.items():
+        connection = bulk(protocol="tcp", congestion_control=name)
+        paths = [dataclasses.replace(LOSSY, loss=f"{loss}%") for loss in losses]
+        runs = run_each([scenario([path], [connection], 60, 5) for path in paths])
+        rates = np.array([goodput(run) for (run,) in runs])
+        curve(axes[1], (losses, rates), colour, name)
+        numbers[f"{name} with 1 % of losses, Mbit/s"] = float(rates[3])
+    axes[1].set(xlabel="loss rate (%)", ylabel="goodput (Mbit/s)", xscale="log")
+    axes[1].minorticks_off()
+    axes[1].set_xticks(losses, [f"{loss:g}" for loss in losses])
+    axes[1].set_ylim(0)
+    axes[1].set_title("20 Mbit/s, 40 ms")
+    axes[1].legend(loc="center right")
+    return Caption(
+        "BBR keeps the queue short, and losses hardly slow it down",
+        "one TCP connection",
         numbers,
     )
 

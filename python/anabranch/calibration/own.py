@@ -14,7 +14,7 @@ from anabranch.scenarios import loading
 from anabranch.words import listed
 
 GROUP = "own"
-_CONTROLS = ("cubic_linux", "new_reno")
+_CONTROLS = ("cubic_linux", "new_reno", "bbr")
 """Congestion controls that follow Linux."""
 
 
@@ -62,7 +62,7 @@ def _unlike(settings: Mapping[str, Any]) -> list[str]:
         ):
             found.append('host = { kind = "linux", buffers = "socket" }')
         if connection["congestion_control"] not in _CONTROLS:
-            found.append('congestion_control = "cubic_linux" or "new_reno"')
+            found.append('congestion_control = "cubic_linux", "new_reno" or "bbr"')
         if connection["protocol"] == "mptcp" and connection["scheduler"] != "linux":
             found.append('scheduler = "linux"')
         if connection.get("remedies"):

@@ -45,6 +45,7 @@ STATES: tuple[Cause, ...] = (
         "congestion_window", "congestion window full",
         "the congestion window was full", SKY,
     ),
+    _state("paced", "paced", "pacing held the next segment back", "#3d7ea6"),
     _state("remedy", "limited by a remedy", "a remedy limited the data in flight", "#0b5c5c"),
     _state("recovery", "recovering a loss", "losses were being repaired", YELLOW),
     _state("silent", "silent after a timeout", "the retransmission timer had expired", RED),

@@ -240,6 +240,9 @@ class Connection:
         unacknowledged. Default: `true`.
     name: Name of the connection; must be unique (default: `connection-1`, `connection-2` and so
         on).
+    pacing: Whether the hosts send segments at a rate that follows from the congestion window and
+        the round-trip time, in bursts of at least two, rather than as acknowledgements arrive
+        (Linux: the queue discipline `fq`). `bbr` always paces. Off by default.
     path_manager: Path manager: a name, or a table with a kind and parameters. Default:
         `"full_mesh"`.
     paths: Names of the paths that the connection may use; it opens over the first. By default it
@@ -272,8 +275,10 @@ class Connection:
     workload: Workload
     allow_join_initial_addr_port: bool | None = None
     congestion_control: (
-        Literal["new_reno", "cubic", "cubic_linux", "lia", "olia", "balia", "wvegas", "lia_linux"]
-        | dict[str, Literal["new_reno", "cubic", "cubic_linux"]]
+        Literal[
+            "new_reno", "cubic", "cubic_linux", "lia", "olia", "balia", "wvegas", "lia_linux", "bbr"
+        ]
+        | dict[str, Literal["new_reno", "cubic", "cubic_linux", "bbr"]]
         | str
         | Callable[[policy.Start], policy.CongestionControl]
         | None
@@ -289,6 +294,7 @@ class Connection:
     mtu_probing: MtuProbing | None = None
     nagle: bool | None = None
     name: str | None = None
+    pacing: bool | None = None
     path_manager: (
         Literal["full_mesh", "initial_only", "ndiffports", "backup", "single_path", "drepas"]
         | TomlTable

@@ -5,6 +5,7 @@
 //! window are adjustments of it ([`WindowAdjustment`]), which [`Composed`] joins with slow start.
 
 mod balia;
+mod bbr;
 mod composed;
 mod coupled;
 mod cubic;
@@ -18,6 +19,7 @@ mod window;
 mod wvegas;
 
 pub use balia::{Balia, BaliaConfig};
+pub use bbr::BbrConfig;
 pub use composed::{Composed, WindowAdjustment};
 pub use cubic::{Cubic, CubicConfig};
 pub use cubic_linux::CubicLinuxConfig;
@@ -38,7 +40,7 @@ use std::net::IpAddr;
 use anabranch_config::parts;
 use anabranch_wire::{Duration, Instant};
 
-use crate::view::SubflowView;
+use crate::view::{Phase, SubflowView};
 
 parts! {
     /// A congestion control with its parameters.
@@ -51,6 +53,7 @@ parts! {
         Balia(BaliaConfig),
         WVegas(WVegasConfig),
         LiaLinux(LiaLinuxConfig),
+        Bbr(BbrConfig),
     }
 }
 
@@ -96,6 +99,8 @@ pub struct Start {
     pub mss: u32,
     /// Initial window in bytes. RFC 6928.
     pub initial_window: u64,
+    /// A random number for decisions of the congestion control.
+    pub random: u64,
 }
 
 /// An acknowledgement of new data on the subflow.
@@ -117,6 +122,58 @@ pub struct AckSample {
     pub snd_nxt: u64,
     /// Whether the window limited the sender, rather than the application or the receiver.
     pub cwnd_limited: bool,
+}
+
+/// An acknowledgement, for congestion controls that model the path. Segments are counted, whatever
+/// their length. Linux: `rate_sample`.
+#[derive(Clone, Copy, Debug)]
+pub struct RateSample {
+    /// When the acknowledgement arrived.
+    pub now: Instant,
+    /// Delivery rate; `None` if the acknowledgement shows none, or an interval shorter than the
+    /// smallest round-trip time.
+    pub rate: Option<DeliveryRate>,
+    /// Segments that it delivered, cumulatively or selectively.
+    pub acked: u64,
+    /// Segments that it showed to be lost.
+    pub lost: u64,
+    /// Segments delivered so far.
+    pub delivered: u64,
+    /// Segments that were deemed lost so far.
+    pub lost_in_all: u64,
+    /// Time of the last delivery.
+    pub delivered_at: Instant,
+    /// Segments in flight before the acknowledgement.
+    pub prior_in_flight: u64,
+    /// Segments in flight after it.
+    pub in_flight: u64,
+    /// Round-trip time sample, if there is one.
+    pub rtt: Option<Duration>,
+    /// The acknowledgement may have been delayed, as a single short segment was sent.
+    pub may_be_delayed: bool,
+    /// Smallest round-trip time so far; [`Duration::MAX`] before the first sample.
+    pub min_rtt: Duration,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Earliest time at which pacing lets the next segment leave.
+    pub next_departure: Instant,
+    /// Phase of loss recovery.
+    pub phase: Phase,
+    /// Payload bytes of a full segment without the options of Multipath TCP. Linux: `mss_cache`.
+    pub segment: u32,
+}
+
+/// A delivery rate: segments over an interval. draft-ietf-ccwg-bbr §4.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryRate {
+    /// Segments delivered from the transmission of the acknowledged segment until now.
+    pub segments: u64,
+    /// The longer of the times in which they were sent and acknowledged.
+    pub interval: Duration,
+    /// Segments that were delivered when the acknowledged segment was sent.
+    pub prior_delivered: u64,
+    /// The application limited the sender when the segment was sent.
+    pub app_limited: bool,
 }
 
 /// An event other than an acknowledgement that changes the window.
@@ -204,6 +261,26 @@ pub trait CongestionControl: Debug + Send {
     fn on_congestion_event(&mut self, event: &CongestionEvent, me: usize, peers: &[SubflowView]);
     /// A remedy asks for a smaller window.
     fn on_external_reduction(&mut self, reduction: ExternalReduction);
+
+    /// Returns `true` if it models the path: it gets [`CongestionControl::on_rate_sample`] instead of
+    /// [`CongestionControl::on_ack`], and its window also applies in fast recovery. Must always return
+    /// the same. Linux: `cong_control`.
+    fn models_path(&self) -> bool {
+        false
+    }
+    /// An acknowledgement arrived, in whatever phase of loss recovery.
+    fn on_rate_sample(&mut self, _sample: &RateSample) {}
+    /// The subflow sends, nothing is in flight, and the application had limited it. `delivered_at` is the
+    /// time of the last delivery.
+    fn on_restart(&mut self, _now: Instant, _delivered_at: Instant) {}
+    /// Rate in bytes a second at which segments leave; `None` if it does not pace.
+    fn pacing_rate(&self, _srtt: Option<Duration>) -> Option<u64> {
+        None
+    }
+    /// Segments that may always leave at once where the subflow is paced. Linux: `min_tso_segs`.
+    fn fewest_at_a_time(&self) -> u64 {
+        2
+    }
 }
 
 #[cfg(test)]
@@ -214,6 +291,6 @@ mod tests {
     /// A subflow with segments of 1000 bytes.
     pub(super) fn start(initial_window: u64) -> Start {
         let address = IpAddr::from(Ipv4Addr::LOCALHOST);
-        Start { local: address, remote: address, mss: 1000, initial_window }
+        Start { local: address, remote: address, mss: 1000, initial_window, random: 1 }
     }
 }

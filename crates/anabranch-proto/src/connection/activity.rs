@@ -95,6 +95,9 @@ impl Connection {
 
 /// Reason why a subflow has no room.
 fn congestion_limit(ctx: &SubflowContext, view: &SubflowView) -> Activity {
+    if ctx.subflow.waits_for_departure() {
+        return Activity::Paced;
+    }
     if ctx.subflow.own_room() >= u64::from(view.mss) {
         return Activity::Remedy;
     }

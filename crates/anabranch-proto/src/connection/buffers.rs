@@ -91,7 +91,7 @@ impl Connection {
                 true => 0,
                 false => {
                     let paced_window = ctx.subflow.paced_window();
-                    waits.at_a_time.min(platform.segments_at_a_time(&view, paced_window) * mss)
+                    waits.at_a_time.min(platform.segments_at_a_time(&view, paced_window, 2) * mss)
                 }
             };
             if (ctx.subflow.flight() + sent).div_ceil(mss) < view.cwnd / mss {

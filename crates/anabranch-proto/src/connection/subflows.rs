@@ -128,6 +128,8 @@ pub(super) struct Subflows {
     touched: SubflowSet,
     /// The largest MSS of a usable subflow, or 1.
     largest_mss: u32,
+    /// The segments of some subflow leave at a rate.
+    paced: bool,
 }
 
 /// A subflow that is being changed. Dropping it updates the subflow's view.
@@ -198,6 +200,7 @@ impl Subflows {
             ended: None,
             touched: SubflowSet::EMPTY,
             largest_mss: 1,
+            paced: false,
         }
     }
 
@@ -232,6 +235,25 @@ impl Subflows {
             if ctx.subflow.is_quiet() && !ctx.has_just_ended() {
                 self.touched.remove(slot);
             }
+        }
+    }
+
+    /// Returns `true` if the segments of some subflow leave at a rate.
+    #[inline]
+    pub(super) fn are_paced(&self) -> bool {
+        self.paced
+    }
+
+    /// The subflows were asked, and add nothing to the bursts that they began. `application_limited`:
+    /// those with room lack data.
+    pub(super) fn end_bursts(&mut self, now: Instant, application_limited: bool) {
+        for slot in self.touched.slots() {
+            let subflow = &mut self.contexts[slot].subflow;
+            subflow.end_burst(now);
+            if application_limited {
+                subflow.on_application_limited();
+            }
+            self.refresh(slot);
         }
     }
 
@@ -417,6 +439,7 @@ impl Subflows {
     /// Add a subflow that has this identifier, and return its slot.
     pub(super) fn add(&mut self, subflow: Subflow) -> Slot {
         let slot = subflow.id().slot;
+        self.paced |= subflow.is_paced();
         let (view, ctx) = (subflow.view(), SubflowContext::new(subflow));
         match self.contexts.get_mut(slot.index()) {
             Some(free) => {

@@ -31,9 +31,22 @@ impl Connection {
         let segment = self.poll_segment(now, self.data_level_with(window));
         match segment {
             Some(_) => self.recv.queue.on_advertised(window),
-            None => self.subflows.settle(),
+            None => self.settle(now),
         }
         segment
+    }
+
+    /// There is nothing to send for now.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        if self.subflows.are_paced() {
+            let lacks_data = match self.session.is_tcp() {
+                true => self.send.queue.unsent() < self.subflows.largest_mss(),
+                false => self.config.platform.subflows_are_application_limited,
+            };
+            self.subflows.end_bursts(now, lacks_data);
+        }
+        self.subflows.settle();
     }
 
     fn poll_segment(&mut self, now: Instant, mut level: DataLevel) -> Option<PooledSegment> {

@@ -17,7 +17,7 @@ impl Deferral {
         let ends = if waiting.first < waiting.all { waiting.first } else { u64::MAX };
         waiting.first > mss
             && available_cwnd < ends
-            && available_cwnd < segments_at_a_time(view, paced_window) * mss
+            && available_cwnd < segments_at_a_time(view, paced_window, 2) * mss
             && available_cwnd < view.cwnd / self.enough
             && since_last <= self.recent
             && since_oldest + self.soon.min(srtt / 2) >= srtt
@@ -52,7 +52,7 @@ mod tests {
             paced_window: 18_000,
             view: &short,
         };
-        assert_eq!(segments_at_a_time(&short, 18_000), 16);
+        assert_eq!(segments_at_a_time(&short, 18_000, 2), 16);
         assert!(LINUX.waits(&burst));
         for at_once in [
             Burst { waiting: waiting(1_000, 1_000), ..burst },

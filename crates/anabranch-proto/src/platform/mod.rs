@@ -88,6 +88,9 @@ pub struct Platform {
     pub data_ack: DataAckRule,
     /// The peer's window for a subflow.
     pub own_window: OwnWindow,
+    /// Whether a subflow of Multipath TCP may count as limited by the application, so that its delivery
+    /// rate says little about the path. A connection of TCP always may.
+    pub subflows_are_application_limited: bool,
 }
 
 /// Behaviour while subflows join. RFC 8684 §3.2.
@@ -372,9 +375,15 @@ impl Platform {
         if subflows > 1 { self.data_retransmission } else { &DataRetransmission::RARE }
     }
 
-    /// Segments that a subflow sends at a time if its congestion window allows it.
-    pub(crate) fn segments_at_a_time(&self, view: &SubflowView, paced_window: u64) -> u64 {
-        linux::segments_at_a_time(view, paced_window)
+    /// Segments that a subflow sends at a time if its congestion window allows it: at least `fewest`,
+    /// which is 2 unless the congestion control says otherwise.
+    pub(crate) fn segments_at_a_time(
+        &self,
+        view: &SubflowView,
+        paced_window: u64,
+        fewest: u64,
+    ) -> u64 {
+        linux::segments_at_a_time(view, paced_window, fewest)
     }
 
     /// Bytes that pacing would send in a round-trip time, whether the host paces or not. No RFC

@@ -73,6 +73,7 @@ impl Platform {
             sends_each_write: false,
             data_ack: DataAckRule::AfterAck,
             own_window: OwnWindow::Farthest,
+            subflows_are_application_limited: true,
         }
     }
 }

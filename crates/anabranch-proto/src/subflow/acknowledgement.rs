@@ -23,6 +23,7 @@ impl Subflow {
             return self.update_pacing();
         }
         let flight_before = self.bytes_in_flight();
+        let before = self.before_ack();
         let advanced = ack > self.una;
         let acked = ack.saturating_sub(self.una);
         let duplicate_reported = self.handle_dsack(ack, segment.options.sack.as_slice());
@@ -79,7 +80,9 @@ impl Subflow {
         let grows = !recovered || self.config.platform.recovery.grows_at_the_end;
         let counted = self.counted_bytes(acked, &tally);
         let echoed = segment.header.flags.contains(Flags::ECE) && self.ecn.is_agreed();
-        if self.recovery.phase() == Phase::Recovery {
+        if let Some(before) = before {
+            self.model(now, before, &tally);
+        } else if self.recovery.phase() == Phase::Recovery {
             let ssthresh = self.congestion.ssthresh();
             let is_safe = advanced && !shows_loss;
             let catches_up = is_safe || !self.config.platform.recovery.catches_up_if_safe;
@@ -152,9 +155,10 @@ impl Subflow {
         let mut tally = AckSummary::default();
         let min_rtt = self.rtt.min_rtt();
         if ack > self.una {
-            let Subflow { board, recovery, .. } = self;
+            let Subflow { board, recovery, congestion, .. } = self;
             let head = board.acknowledge(ack, |record| {
                 recovery.on_delivered(now, &record, min_rtt);
+                congestion.on_delivered(&record);
                 tally.add(&record);
             });
             tally.delivered += head;
@@ -165,9 +169,10 @@ impl Subflow {
                 let (start, end) = self.block_offsets(block);
                 // RFC 2018 §5.1, RFC 5961: blocks outside of the outstanding data are ignored.
                 if start >= self.una as i64 && end <= self.nxt as i64 {
-                    let Subflow { board, recovery, .. } = self;
+                    let Subflow { board, recovery, congestion, .. } = self;
                     board.sack(start as u64, end as u64, |record| {
                         recovery.on_delivered(now, &record, min_rtt);
+                        congestion.on_delivered(&record);
                         tally.add(&record);
                     });
                 }
@@ -369,12 +374,12 @@ impl Subflow {
 
 /// Data that one acknowledgement delivered.
 #[derive(Clone, Copy, Debug, Default)]
-struct AckSummary {
-    delivered: u64,
+pub(super) struct AckSummary {
+    pub(super) delivered: u64,
     /// Number of records.
     segments: u64,
     /// Transmission times of the oldest and the newest record sent only once.
-    clean: Option<(Instant, Instant)>,
+    pub(super) clean: Option<(Instant, Instant)>,
     /// Some of it had been sent more than once, so that nobody knows which copy arrived.
     retransmitted: bool,
 }

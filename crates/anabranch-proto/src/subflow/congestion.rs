@@ -4,8 +4,13 @@ use std::ops::Range;
 
 use anabranch_wire::{Duration, Instant};
 
+use super::pacer::Pacer;
+use super::rate_sampler::RateSampler;
+use super::scoreboard::Delivered;
 use crate::config::ConnectionConfig;
-use crate::congestion::{AckSample, CongestionControl, CongestionEvent, ExternalReduction, Start};
+use crate::congestion::{
+    AckSample, CongestionControl, CongestionEvent, ExternalReduction, RateSample, Start,
+};
 use crate::platform::{Cwnd, CwndUsage, Platform};
 use crate::view::{Slot, SubflowView};
 
@@ -17,16 +22,123 @@ pub(super) struct Congestion {
     /// Bytes that pacing would send in one round-trip time, as of the last acknowledgement.
     paced_window: u64,
     last_data_sent: Instant,
+    /// What only a paced subflow needs.
+    paced: Option<Box<Paced>>,
+}
+
+/// Departure times of a paced subflow, and its delivery rate.
+#[derive(Debug)]
+pub(super) struct Paced {
+    pub(super) pacer: Pacer,
+    /// The delivery rate, for a control that models the path.
+    pub(super) sampler: Option<RateSampler>,
 }
 
 impl Congestion {
     pub(super) fn new(config: &ConnectionConfig, start: &Start) -> Self {
+        let control = (config.congestion_control)(start);
+        let models = control.models_path();
+        let paced = (models || config.tcp.pacing).then(|| {
+            Box::new(Paced { pacer: Pacer::new(), sampler: models.then(RateSampler::new) })
+        });
         Congestion {
-            control: (config.congestion_control)(start),
+            control,
             usage: CwndUsage::new(config.platform.growth),
             paced_window: 0,
             last_data_sent: Instant::ZERO,
+            paced,
         }
+    }
+
+    /// Returns `true` if segments leave at a rate.
+    #[inline]
+    pub(super) fn is_paced(&self) -> bool {
+        self.paced.is_some()
+    }
+
+    /// Nothing can be added to the burst that began.
+    #[inline]
+    pub(super) fn end_burst(&mut self, now: Instant) {
+        if let Some(paced) = &mut self.paced {
+            paced.pacer.end_burst(now);
+        }
+    }
+
+    /// What only a paced subflow has.
+    #[inline]
+    pub(super) fn paced_mut(&mut self) -> Option<&mut Paced> {
+        self.paced.as_deref_mut()
+    }
+
+    /// The delivery rate, for a control that models the path.
+    #[inline]
+    pub(super) fn sampler_mut(&mut self) -> Option<&mut RateSampler> {
+        self.paced.as_mut()?.sampler.as_mut()
+    }
+
+    /// A segment was acknowledged, cumulatively or selectively.
+    #[inline]
+    pub(super) fn on_delivered(&mut self, record: &Delivered) {
+        if let Some(sampler) = self.sampler_mut() {
+            sampler.on_delivered(record);
+        }
+    }
+
+    /// Returns `true` if the control models the path.
+    #[inline]
+    pub(super) fn models_path(&self) -> bool {
+        self.paced.as_ref().is_some_and(|paced| paced.sampler.is_some())
+    }
+
+    /// A segment is about to be sent, and nothing is in flight.
+    #[cold]
+    pub(super) fn on_first_in_flight(&mut self, now: Instant) {
+        if let Some(sampler) = self.paced.as_ref().and_then(|paced| paced.sampler.as_ref())
+            && sampler.is_application_limited()
+        {
+            self.control.on_restart(now, sampler.delivered_at());
+        }
+    }
+
+    /// Returns `true` if the next segment waits for its departure time.
+    #[inline]
+    pub(super) fn waits_for_departure(&self) -> bool {
+        self.paced.as_ref().is_some_and(|paced| paced.pacer.waits())
+    }
+
+    /// The control models the path: give it an acknowledgement.
+    pub(super) fn on_rate_sample(&mut self, sample: &RateSample) {
+        self.control.on_rate_sample(sample);
+    }
+
+    /// Time at which the next segment may leave, if it waits for that; otherwise far in the future.
+    #[inline]
+    pub(super) fn departure(&self) -> Instant {
+        self.paced.as_ref().map_or(Instant::FAR_FUTURE, |paced| paced.pacer.departure())
+    }
+
+    /// The next segment may leave.
+    pub(super) fn depart(&mut self) {
+        if let Some(paced) = &mut self.paced {
+            paced.pacer.on_time();
+        }
+    }
+
+    /// A segment was sent. A burst has at most `largest` segments.
+    pub(super) fn pace(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        srtt: Option<Duration>,
+        largest: impl FnOnce(u64) -> u64,
+    ) {
+        let fewest = self.control.fewest_at_a_time();
+        let rate = self.control.pacing_rate(srtt);
+        let paced_window = self.paced_window;
+        let Some(Paced { pacer, .. }) = self.paced.as_deref_mut() else { return };
+        pacer.set_rate(rate.unwrap_or_else(|| a_second(paced_window, srtt)));
+        let largest = if pacer.is_in_burst() { 0 } else { largest(fewest) };
+        pacer.on_sent(now, bytes, largest);
     }
 
     /// The congestion window in bytes.
@@ -46,8 +158,16 @@ impl Congestion {
     }
 
     #[inline]
-    pub(super) fn update_pacing(&mut self, platform: &Platform, in_flight: u64) {
-        self.paced_window = platform.paced_window(self.cwnd(), self.ssthresh(), in_flight);
+    pub(super) fn update_pacing(
+        &mut self,
+        platform: &Platform,
+        in_flight: u64,
+        srtt: Option<Duration>,
+    ) {
+        self.paced_window = match self.paced.as_ref().and_then(|_| self.control.pacing_rate(srtt)) {
+            Some(rate) => in_time(rate, srtt.unwrap_or(Duration::ZERO)),
+            None => platform.paced_window(self.cwnd(), self.ssthresh(), in_flight),
+        };
     }
 
     #[inline]
@@ -104,4 +224,15 @@ impl Congestion {
     pub(super) fn take_unused(&mut self, now: Instant, rto: Duration) -> Option<u64> {
         self.usage.take_unused(now, rto)
     }
+}
+
+/// Bytes in a round-trip time at a rate in bytes a second.
+fn in_time(rate: u64, srtt: Duration) -> u64 {
+    (u128::from(rate) * u128::from(srtt.as_nanos()) / 1_000_000_000) as u64
+}
+
+/// Rate in bytes a second of so many bytes in a round-trip time; 0 without such a time.
+fn a_second(bytes: u64, srtt: Option<Duration>) -> u64 {
+    let nanoseconds = srtt.map_or(u64::MAX, |srtt| srtt.as_nanos().max(1));
+    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(nanoseconds)).unwrap_or(u64::MAX)
 }

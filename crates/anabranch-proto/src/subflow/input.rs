@@ -361,14 +361,16 @@ impl Subflow {
             && self.config.platform.requires_timestamps
     }
 
-    /// RFC 9293 §3.10.7.4, the four cases of the acceptability test.
+    /// RFC 9293 §3.10.7.4, the four cases of the acceptability test. A bare acknowledgement at the edge
+    /// also counts, as in Linux (`tcp_sequence`): it comes from a peer that has filled the window. If
+    /// both ends do that and lose data, no acknowledgement of either would count otherwise.
     fn is_in_window(&self, distance: i64, segment: &Segment, window: u64) -> bool {
         let fin = segment.header.flags.contains(Flags::FIN);
         let len = segment.payload.len() as i64 + i64::from(fin);
         let window = i64::try_from(window).unwrap_or(i64::MAX);
         match (len, window) {
             (_, 0) => distance == 0,
-            (0, _) => (0..window).contains(&distance),
+            (0, _) => (0..=window).contains(&distance),
             _ => distance < window && distance + len > 0,
         }
     }

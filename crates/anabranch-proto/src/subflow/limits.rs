@@ -54,8 +54,11 @@ impl Subflow {
             let view = self.view();
             let mss = u64::from(self.mss());
             let admitted = self.cwnd_for_new_data().min(view.cwnd / 2) / mss;
-            let burst =
-                self.config.platform.segments_at_a_time(&view, self.paced_window()).min(admitted);
+            let burst = self
+                .config
+                .platform
+                .segments_at_a_time(&view, self.paced_window(), 2)
+                .min(admitted);
             self.train.begin(burst.min(waiting.at_a_time.div_ceil(mss)));
         }
         self.train.advance();

@@ -19,9 +19,12 @@ mod liveness;
 mod member;
 mod offered_window;
 mod output;
+mod pacer;
+mod pacing;
 mod path_mtu;
 mod prediction;
 mod priority;
+mod rate_sampler;
 mod receiver;
 mod recovery;
 mod scoreboard;
@@ -212,6 +215,7 @@ impl Subflow {
             remote: identity.remote.address,
             mss,
             initial_window: u64::from(config.tcp.initial_window_segments * mss),
+            random: (u64::from(open.timestamp_offset) << 32) | u64::from(open.iss.0),
         };
         Subflow {
             identity,
@@ -333,7 +337,7 @@ impl Subflow {
     #[inline]
     fn update_pacing(&mut self) {
         let in_flight = self.bytes_in_flight();
-        self.congestion.update_pacing(&self.config.platform, in_flight);
+        self.congestion.update_pacing(&self.config.platform, in_flight, self.rtt.srtt());
     }
 
     #[inline]
@@ -384,9 +388,9 @@ impl Subflow {
     #[inline]
     fn space(&self) -> u64 {
         match self.recovery.phase() {
-            _ if self.ecn.is_holding() => 0,
-            Phase::Recovery => self.recovery.quota(),
-            Phase::Open | Phase::Loss => self.cwnd_room(self.congestion.cwnd()),
+            _ if self.ecn.is_holding() || self.congestion.waits_for_departure() => 0,
+            Phase::Recovery if !self.congestion.models_path() => self.recovery.quota(),
+            _ => self.cwnd_room(self.congestion.cwnd()),
         }
     }
 

@@ -166,6 +166,7 @@ impl Subflow {
             let size = self.path_mtu.value() + more as u16;
             self.path_mtu.on_probe_sent(start, start + len, size);
         }
+        self.before_transmission(now);
         self.board.push(start, payload, meta, flags, now);
         self.nxt += len;
         self.receiver.on_data_sent(now);
@@ -228,9 +229,10 @@ impl Subflow {
             return false;
         }
         match self.recovery.phase() {
-            Phase::Recovery => self.recovery.quota() > 0,
+            _ if self.congestion.waits_for_departure() => false,
+            Phase::Recovery if !self.congestion.models_path() => self.recovery.quota() > 0,
             // RFC 5681 §3.1: one segment may always be in flight, whatever the window.
-            Phase::Open | Phase::Loss => self.bytes_in_flight() == 0 || self.space() >= len,
+            _ => self.bytes_in_flight() == 0 || self.space() >= len,
         }
     }
 
@@ -246,6 +248,7 @@ impl Subflow {
     fn send_again(&mut self, now: Instant, level: &DataLevel, number: u64) -> PooledSegment {
         let timestamp = self.clock.value(now);
         self.recovery.on_retransmission(timestamp);
+        self.replace_snapshot(number);
         let record = self.board.retransmit(number, now);
         let (start, len, flags) = (record.start, record.len(), record.flags);
         let (payload, meta) = (record.payload.clone(), record.meta);
@@ -271,6 +274,7 @@ impl Subflow {
             self.timers.set(Timer::UserTimeout, now + timeout);
         }
         self.arm_tail_loss_probe(now);
+        self.pace(now, bytes);
         self.sent();
     }
 
@@ -291,7 +295,7 @@ impl Subflow {
 
     /// RFC 5681 §4.1, RFC 2861: a congestion window that was not used is no longer reliable.
     fn validate_window(&mut self, now: Instant, writer_waits: bool, views: &[SubflowView]) {
-        if !self.config.tcp.idle_restart {
+        if !self.config.tcp.idle_restart || self.congestion.models_path() {
             return;
         }
         let (idle, rto) = (self.congestion.idle(now), self.rtt.rto());

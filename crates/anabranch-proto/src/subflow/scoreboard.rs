@@ -26,7 +26,7 @@ pub(crate) struct Sent {
     /// Time of the second transmission; far in the future if there was none.
     first_resent: Instant,
     /// Position of the last transmission among all transmissions of the subflow.
-    order: u64,
+    pub(crate) order: u64,
     /// Transmissions after the first.
     pub(crate) retransmissions: u16,
     in_flight: bool,
@@ -61,6 +61,8 @@ pub(crate) struct Scoreboard {
     resent: VecDeque<(u64, u64)>,
     /// Transmissions so far.
     transmissions: u64,
+    /// Number of times that a record was marked as lost.
+    marked_lost: u64,
     /// First record that the walk over first transmissions has not reached.
     first_transmission: u64,
 }
@@ -311,6 +313,7 @@ impl Scoreboard {
             self.in_flight.remove(record);
         }
         record.lost = true;
+        self.marked_lost += 1;
         self.lost.push_back(number);
     }
 
@@ -323,6 +326,7 @@ impl Scoreboard {
             if record.sacked {
                 continue;
             }
+            self.marked_lost += u64::from(!record.lost);
             record.lost = true;
             record.in_flight = false;
             self.lost.push_back(self.base + offset as u64);
@@ -395,6 +399,16 @@ impl Scoreboard {
             }
         }
         self.first_transmission = self.base;
+    }
+
+    /// Number of times that a record was marked as lost.
+    pub(crate) fn marked_lost(&self) -> u64 {
+        self.marked_lost
+    }
+
+    /// Number of the last transmission.
+    pub(crate) fn last_order(&self) -> u64 {
+        self.transmissions - 1
     }
 
     /// Number of records to retransmit, at the most.

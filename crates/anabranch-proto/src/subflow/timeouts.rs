@@ -10,12 +10,15 @@ use crate::view::{Phase, SubflowView};
 impl Subflow {
     /// Time at which [`Subflow::handle_timeout`] is due.
     pub(crate) fn poll_timeout(&self) -> Instant {
-        self.timers.next()
+        self.timers.next().min(self.congestion.departure())
     }
 
     /// Process the timers whose deadline has passed. Returns true if the retransmission timer
     /// expired with data outstanding.
     pub(crate) fn handle_timeout(&mut self, now: Instant, views: &[SubflowView]) -> bool {
+        if self.congestion.departure() <= now {
+            self.congestion.depart();
+        }
         let mut timed_out = false;
         while let Some(timer) = self.timers.pop_expired(now) {
             match timer {

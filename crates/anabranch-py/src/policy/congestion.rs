@@ -89,7 +89,7 @@ impl PyCongestionControl {
         start: &Start,
         watch: &Arc<Watch>,
     ) -> Self {
-        let &Start { mss, initial_window, local, remote } = start;
+        let &Start { mss, initial_window, local, remote, .. } = start;
         let rng = Rng::new(&role, &format!("congestion_control/{number}"));
         let start = PyStart { mss, initial_window, local, remote, rng };
         let own = Own::new(role, watch, &VERBS, |py| factory.call1(py, (start,)));

@@ -215,10 +215,10 @@ fn is_opening(client: &impl Host, connection: usize, path: usize) -> bool {
 }
 
 impl Timeline {
-    /// A full congestion window on a busy path means that the path limits the subflow.
+    /// A full congestion window or pacing on a busy path mean that the path limits the subflow.
     fn seen(&self, busy: bool) -> StateSpan {
         match self.reason.state {
-            State::CongestionWindow if busy => StateSpan::new(State::Sending),
+            State::CongestionWindow | State::Paced if busy => StateSpan::new(State::Sending),
             _ => self.reason,
         }
     }

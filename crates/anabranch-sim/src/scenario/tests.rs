@@ -88,6 +88,7 @@ dss_checksum = true
 allow_join_initial_addr_port = false
 late_fallback = false
 ecn = true
+pacing = true
 sack = false
 timestamps = false
 hystart = true
@@ -185,6 +186,7 @@ fn what_is_left_out_has_the_documented_defaults() {
         late_fallback: true,
         ecn: false,
         mtu_probing: MtuProbing::default(),
+        pacing: false,
         sack: true,
         timestamps: true,
         hystart: false.into(),
@@ -249,6 +251,7 @@ fn every_key_arrives_where_it_belongs() {
         late_fallback: false,
         ecn: true,
         mtu_probing: MtuProbing::default(),
+        pacing: true,
         sack: false,
         timestamps: false,
         hystart: true.into(),
@@ -424,11 +427,11 @@ fn unknown_names() {
     );
     assert_eq!(
         error("\"new_reno\"", "\"reno\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas, lia_linux)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "reno"; did you mean "new_reno"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas, lia_linux, bbr)"#
     );
     assert_eq!(
         error("\"new_reno\"", "\"vegas\""),
-        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas"; did you mean "wvegas"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas, lia_linux)"#
+        r#"wifi.toml: connection[0].congestion_control: unknown congestion control "vegas"; did you mean "wvegas"? (valid: new_reno, cubic, cubic_linux, lia, olia, balia, wvegas, lia_linux, bbr)"#
     );
     assert_eq!(
         error("\"initial_only\"", "\"fullmesh\""),

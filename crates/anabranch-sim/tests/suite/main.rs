@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bbr;
 mod conservation;
 mod cross_traffic;
 mod custom_policies;

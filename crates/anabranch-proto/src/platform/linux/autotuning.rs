@@ -32,16 +32,16 @@ const FEWEST_SEGMENTS: u64 = 10;
 const SHARED_SEND: u64 = 4096;
 
 /// Segments that Linux sends at a time: what pacing would send in a 1024th of a second, more on paths
-/// of less than 16 ms, and at least two (`tcp_tso_autosize`). Pacing sends `paced_window` bytes in a
-/// round-trip time.
-pub(crate) fn segments_at_a_time(view: &SubflowView, paced_window: u64) -> u64 {
+/// of less than 16 ms, and at least `fewest` (`tcp_tso_autosize`). Pacing sends `paced_window` bytes in
+/// a round-trip time.
+pub(crate) fn segments_at_a_time(view: &SubflowView, paced_window: u64, fewest: u64) -> u64 {
     let paced = view.srtt.map_or(0, |srtt| {
         let nanoseconds = u128::from(srtt.as_nanos().max(1)) * 1024;
         u64::try_from(u128::from(paced_window) * 1_000_000_000 / nanoseconds).unwrap_or(u64::MAX)
     });
     let halvings = u32::try_from(view.min_rtt.as_micros() >> 9).unwrap_or(u32::MAX);
     let short = LARGEST_BURST.checked_shr(halvings).unwrap_or(0);
-    (paced.saturating_add(short).min(LARGEST_BURST) / u64::from(view.mss.max(1))).max(2)
+    (paced.saturating_add(short).min(LARGEST_BURST) / u64::from(view.mss.max(1))).max(fewest)
 }
 
 /// Send buffer of a connection of Multipath TCP whose subflows have so much together.
@@ -155,7 +155,7 @@ mod tests {
         let ms = Duration::from_millis;
         let of = |paced_window, srtt, min_rtt| {
             let view = SubflowView { srtt, min_rtt, mss: 1448, ..view(0, 1) };
-            segments_at_a_time(&view, paced_window)
+            segments_at_a_time(&view, paced_window, 2)
         };
         assert_eq!(of(14_480, None, Duration::MAX), 2, "after_end_of a round-trip time");
         // 1.25 MB/s are 1220 bytes in a 1024th of a second, and 12.5 MB/s are 12,207.

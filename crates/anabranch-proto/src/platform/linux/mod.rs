@@ -175,6 +175,8 @@ impl Platform {
             requires_timestamps: false,
             // `tcp_reset` and `tcp_write_err` leave the receive queue alone.
             keeps_unread_data: true,
+            // Nothing in mptcp/ calls `tcp_rate_check_app_limited`.
+            subflows_are_application_limited: false,
             // What follows from buffers that count payload is as on all such hosts.
             ..Platform::rfc()
         }

